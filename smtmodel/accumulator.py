@@ -1,0 +1,225 @@
+"""The parameters of an accumulator: one frozen dataclass whose field names are also the YAML and command-line names.
+
+PARAMETERS says for each what it means and which values it takes; the stages say what each value does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+from smtmodel.errors import ParameterError, UnknownNameError
+from smtmodel.formats import FORMATS, Format
+from smtmodel.rounding import OVERFLOWS, ROUNDINGS, Overflow, Rounding
+
+Exact = Literal["exact"]
+BlockOrder = tuple[tuple[int, ...], ...]
+
+OUTPUTS = ("f32", "f16", "e8m13", "f64")
+_ROUNDED = tuple(f"rounded_{fmt.name}" for fmt in FORMATS.values() if fmt.specials == "ieee")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What a parameter means, and its values: names, whole numbers of a range, true or false, none, a bit pattern in
+    hexadecimal, or a list of lists of product numbers."""
+
+    meaning: str
+    names: tuple[str, ...] = ()
+    low: int | None = None
+    high: int | None = None
+    boolean: bool = False
+    none: bool = False
+    pattern: bool = False
+    order: bool = False
+
+    def admits(self) -> str:
+        """The values in words."""
+        parts = list(self.names)
+        if self.low is not None:
+            parts.append(f"a whole number from {self.low} to {self.high}")
+        if self.order:
+            parts.append("a list of blocks, each a list of product numbers (0-1:2-3)")
+        if self.pattern:
+            parts.append("a bit pattern in hexadecimal")
+        parts += ["true", "false"] * self.boolean + ["none"] * self.none
+        return ", ".join(parts[:-1]) + " or " + parts[-1] if len(parts) > 1 else parts[0]
+
+
+PARAMETERS: dict[str, Parameter] = {
+    "length": Parameter("K: products in the instruction", low=1, high=1024),
+    "block": Parameter("L: products fused in one step; steps are chained", low=1, high=1024),
+    "operation": Parameter("the family's step", ("fused_dot", "exact_dot", "fma_chain")),
+    "fraction_bits": Parameter("F: bits kept below the unit of the maximum exponent", ("exact",), 1, 64),
+    "carry_bits": Parameter("the sum is kept in F + 1 + n bits and a sign, and wraps", ("exact",), 0, 16),
+    "product": Parameter("the product's significand", ("unnormalised", "normalised", *_ROUNDED)),
+    "product_rounding": Parameter("how a rounded product is rounded", ROUNDINGS),
+    "align_rounding": Parameter("what happens to bits shifted out of one term", (*ROUNDINGS, "sticky")),
+    "addend": Parameter("where c enters", ("fused", "after")),
+    "block_order": Parameter("which products each block takes", ("contiguous", "interleaved_pairs"), order=True),
+    "partials": Parameter("whether partial sums are rounded after every addition", ("unnormalised", "normalised")),
+    "exponent_floor": Parameter("exponent that a zero term brings to the maximum", low=-4096, high=4096, none=True),
+    "floor_applies_to": Parameter("the reading of the floor", ("zero_terms", "maximum")),
+    "output": Parameter("format of the result", OUTPUTS),
+    "output_rounding": Parameter("rounding of the result", ROUNDINGS),
+    "flush_inputs": Parameter("subnormal inputs are read as +0", boolean=True),
+    "flush_outputs": Parameter("subnormal results become zero", boolean=True),
+    "zero_sign": Parameter("sign of an exact zero sum", ("positive", "ieee")),
+    "overflow": Parameter("result beyond the largest finite number", OVERFLOWS),
+    "nan": Parameter("pattern of a NaN result (none: the format's quiet NaN)", none=True, pattern=True),
+}
+
+
+@dataclass(frozen=True)
+class Accumulator:
+    """How a unit computes d = c + sum of a_k * b_k over `length` products; see PARAMETERS.
+
+    Raises ParameterError for values that are impossible alone or together.
+    """
+
+    length: int
+    block: int
+    operation: Literal["fused_dot", "exact_dot", "fma_chain"] = "fused_dot"
+    fraction_bits: int | Exact = "exact"
+    carry_bits: int | Exact = "exact"
+    product: str = "unnormalised"
+    product_rounding: Rounding = "nearest_even"
+    align_rounding: Rounding | Literal["sticky"] = "toward_zero"
+    addend: Literal["fused", "after"] = "fused"
+    block_order: str | BlockOrder = "contiguous"
+    partials: Literal["unnormalised", "normalised"] = "unnormalised"
+    exponent_floor: int | None = None
+    floor_applies_to: Literal["zero_terms", "maximum"] = "zero_terms"
+    output: Literal["f32", "f16", "e8m13", "f64"] = "f32"
+    output_rounding: Rounding = "toward_zero"
+    flush_inputs: bool = False
+    flush_outputs: bool = False
+    zero_sign: Literal["positive", "ieee"] = "positive"
+    overflow: Overflow = "infinity"
+    nan: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in PARAMETERS:
+            _check(name, getattr(self, name))
+        if self.length % self.block:
+            raise ParameterError("block", f"{self.block} does not divide the length {self.length}")
+        if self.carry_bits != "exact" and (self.exact_sum or self.partials == "normalised"):
+            raise ParameterError("carry_bits", "only a truncated sum of several terms wraps: carry_bits must be exact")
+        if isinstance(self.block_order, tuple):
+            self._check_order(self.block_order)
+        if self.block_order == "interleaved_pairs" and (self.length % 4 or self.block * 2 != self.length):
+            raise ParameterError("block_order", "interleaved_pairs needs a length of two blocks and a multiple of 4")
+        if self.nan is not None and self.nan >> self.output_format.width:
+            raise ParameterError("nan", f"{self.nan:x} is wider than the {self.output_format.width} bits of the output")
+
+    def _check_order(self, order: BlockOrder) -> None:
+        if sorted(k for part in order for k in part) != list(range(self.length)):
+            raise ParameterError("block_order", f"every product from 0 to {self.length - 1} must stand in it once")
+        if any(len(part) != self.block for part in order):
+            raise ParameterError("block_order", f"every block must take {self.block} products")
+
+    @property
+    def exact_sum(self) -> bool:
+        """Whether no bit of the sum is lost before the output is rounded."""
+        return self.operation != "fused_dot" or self.fraction_bits == "exact" or self.align_rounding == "sticky"
+
+    @property
+    def output_format(self) -> Format:
+        return FORMATS[self.output]
+
+    @property
+    def nan_pattern(self) -> int:
+        return self.output_format.nan if self.nan is None else self.nan
+
+    @property
+    def product_format(self) -> Format | None:
+        """The format that products are rounded to, if they are."""
+        return FORMATS[self.product.removeprefix("rounded_")] if self.product.startswith("rounded_") else None
+
+    @property
+    def blocks(self) -> BlockOrder:
+        """The indices of the products that each step takes, in the order of the steps."""
+        if self.block_order == "interleaved_pairs":
+            return tuple(tuple(k for k in range(self.length) if (k % 4 < 2) == first) for first in (True, False))
+        if isinstance(self.block_order, str):
+            step = 1 if self.operation == "fma_chain" else self.block
+            return tuple(tuple(range(k, k + step)) for k in range(0, self.length, step))
+        return self.block_order
+
+    def changed(self, values: Mapping[str, Any]) -> Accumulator:
+        """This accumulator with some parameters given, as text or as YAML values.
+
+        A shorter length shortens the block with it, and a given list decides the block; a changed output keeps
+        NVIDIA's NaN in its width. Raises UnknownNameError and ParameterError.
+        """
+        parsed = {name: parse_parameter(name, value) for name, value in values.items()}
+        order = parsed.get("block_order")
+        if isinstance(order, tuple) and order and "block" not in parsed:
+            parsed["block"] = len(order[0])
+        if isinstance(parsed.get("length"), int) and "block" not in parsed:
+            parsed["block"] = min(parsed["length"], self.block)
+        if self.nan is not None and parsed.get("output") in OUTPUTS and "nan" not in parsed:
+            parsed["nan"] = nvidia_nan(FORMATS[parsed["output"]])
+        return replace(self, **parsed)
+
+
+assert [field.name for field in fields(Accumulator)] == list(PARAMETERS)
+
+
+def nvidia_nan(fmt: Format) -> int:
+    """NVIDIA's canonical NaN: all ones below the sign (Xie et al. 2026, section 4.2); e8m13 travels as f32."""
+    return (1 << (fmt.width - 1)) - 1
+
+
+def _check(name: str, value: Any) -> None:
+    row = PARAMETERS[name]
+    if isinstance(value, bool):
+        fits = row.boolean
+    elif isinstance(value, int):
+        fits = row.pattern and value >= 0 or (row.low is not None and row.low <= value <= (row.high or 0))
+    else:
+        fits = value in row.names or (value is None and row.none) or (isinstance(value, tuple) and row.order)
+    if not fits:
+        raise _impossible(name, format_parameter(value))
+
+
+def _impossible(name: str, text: str) -> ParameterError:
+    row = PARAMETERS[name]
+    if row.names and row.low is None and not row.order:
+        return ParameterError(name, str(UnknownNameError("value", text, row.names)))
+    return ParameterError(name, f"{text} is impossible; it takes {row.admits()}")
+
+
+def parse_parameter(name: str, value: Any) -> Any:
+    """A parameter's value from the text of a reference or from YAML. Raises UnknownNameError, ParameterError."""
+    if name not in PARAMETERS:
+        raise UnknownNameError("parameter", name, PARAMETERS)
+    row = PARAMETERS[name]
+    if isinstance(value, list) and row.order:
+        return tuple(tuple(part) if isinstance(part, list) else (part,) for part in value)
+    if not isinstance(value, str) or value in row.names:
+        return value
+    if row.none and value == "none":
+        return None
+    if row.boolean and value in ("true", "false"):
+        return value == "true"
+    if row.pattern and re.fullmatch(r"(0x)?[0-9a-fA-F]+", value):
+        return int(value, 16)
+    if row.low is not None and re.fullmatch(r"-?\d+", value):
+        return int(value)
+    if row.order and re.fullmatch(r"\d+([-:]\d+)*", value):
+        return tuple(tuple(int(k) for k in part.split("-")) for part in value.split(":"))
+    raise _impossible(name, value)
+
+
+def format_parameter(value: Any) -> str:
+    """The text of a parameter's value in a model reference; `parse_parameter` reads it back."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return ":".join("-".join(str(k) for k in part) for part in value)
+    return str(value)

@@ -1,0 +1,448 @@
+"""The algebra of fixed-width bit vectors over which every operation of the datapath is written once.
+
+`Bits` and `Bit` are values with operators; a `Carrier` lowers each operation to its own representation (solver
+terms, NumPy arrays, generated code). Constants stay Python integers and fold here, so that a term fixed to zero
+disappears from a query before any solver sees it.
+
+Widths are static. Operands of `+ - * & | ^` and comparisons must have one width; `zext`, `sext` and `truncate`
+change it. Shifts take an amount of any width; shifting by the width or more gives zero (or copies of the sign).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+Node = Any  # a carrier's own representation of a value
+
+
+class WidthError(ValueError):
+    """Operands whose widths do not fit the operation: a defect of the datapath, not of its input."""
+
+
+class Carrier(ABC):
+    """One representation of bit vectors. Nodes of `Bit` values and of `Bits` values may differ in kind.
+
+    The methods are the whole contract. `width` is the width of the operands unless it says otherwise.
+    """
+
+    @abstractmethod
+    def constant(self, value: int, width: int) -> Node: ...
+
+    @abstractmethod
+    def truth(self, value: bool) -> Node: ...
+
+    @abstractmethod
+    def binary(self, operation: str, left: Node, right: Node, width: int) -> Node:
+        """`operation` is one of add, sub, mul, and, or, xor."""
+
+    @abstractmethod
+    def invert(self, value: Node, width: int) -> Node: ...
+
+    @abstractmethod
+    def negate(self, value: Node, width: int) -> Node: ...
+
+    @abstractmethod
+    def shift(self, operation: str, value: Node, amount: Node, width: int) -> Node:
+        """`operation` is one of shl, lshr, ashr; the amount has the width of the value."""
+
+    @abstractmethod
+    def shift_constant(self, operation: str, value: Node, amount: int, width: int) -> Node:
+        """The same by a known amount, 0 < amount < width."""
+
+    @abstractmethod
+    def extract(self, value: Node, high: int, low: int, width: int) -> Node: ...
+
+    @abstractmethod
+    def concat(self, high: Node, low: Node, high_width: int, low_width: int) -> Node: ...
+
+    @abstractmethod
+    def zext(self, value: Node, width: int, to: int) -> Node: ...
+
+    @abstractmethod
+    def sext(self, value: Node, width: int, to: int) -> Node: ...
+
+    @abstractmethod
+    def compare(self, operation: str, left: Node, right: Node, width: int) -> Node:
+        """`operation` is one of eq, ult, ule, slt, sle; gives a truth node."""
+
+    @abstractmethod
+    def select(self, condition: Node, then: Node, otherwise: Node, width: int) -> Node: ...
+
+    @abstractmethod
+    def logic(self, operation: str, left: Node, right: Node) -> Node:
+        """`operation` is one of and, or, xor, on truth nodes."""
+
+    @abstractmethod
+    def logic_not(self, value: Node) -> Node: ...
+
+    @abstractmethod
+    def test_bit(self, value: Node, index: int, width: int) -> Node: ...
+
+    @abstractmethod
+    def leading_zeros(self, value: Node, width: int, result_width: int) -> Node:
+        """The number of zero bits above the highest set bit; `width` for zero."""
+
+    @abstractmethod
+    def max_of(self, values: Sequence[Node], width: int) -> Node:
+        """The largest, as unsigned numbers."""
+
+    @abstractmethod
+    def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> Node:
+        """The sum of signed magnitudes, in two's complement of `width` bits (wide enough not to wrap)."""
+
+
+def _mask(width: int) -> int:
+    return (1 << width) - 1
+
+
+def _signed(value: int, width: int) -> int:
+    return value - (1 << width) if value >> (width - 1) else value
+
+
+_FOLD = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+}
+
+
+class Bit:
+    """A truth value: a constant, or a node of a carrier."""
+
+    __slots__ = ("_node", "carrier", "value")
+
+    def __init__(self, carrier: Carrier, node: Node = None, value: bool | None = None) -> None:
+        self.carrier = carrier
+        self._node = node
+        self.value = value
+
+    @property
+    def node(self) -> Node:
+        if self._node is None:
+            self._node = self.carrier.truth(bool(self.value))
+        return self._node
+
+    def _logic(self, operation: str, other: Bit) -> Bit:
+        return Bit(self.carrier, self.carrier.logic(operation, self.node, other.node))
+
+    def __and__(self, other: Bit) -> Bit:
+        if self.value is not None:
+            return other if self.value else self
+        if other.value is not None:
+            return self if other.value else other
+        return self._logic("and", other)
+
+    def __or__(self, other: Bit) -> Bit:
+        if self.value is not None:
+            return self if self.value else other
+        if other.value is not None:
+            return other if other.value else self
+        return self._logic("or", other)
+
+    def __xor__(self, other: Bit) -> Bit:
+        if self.value is not None:
+            return ~other if self.value else other
+        if other.value is not None:
+            return ~self if other.value else self
+        return self._logic("xor", other)
+
+    def __invert__(self) -> Bit:
+        if self.value is not None:
+            return Bit(self.carrier, value=not self.value)
+        return Bit(self.carrier, self.carrier.logic_not(self.node))
+
+    def bits(self, width: int = 1) -> Bits:
+        """One or zero, as a vector."""
+        return select(self, constant(self.carrier, 1, width), constant(self.carrier, 0, width))
+
+
+class Bits:
+    """A bit vector of static width: a constant, or a node of a carrier."""
+
+    __slots__ = ("_node", "carrier", "value", "width")
+
+    def __init__(self, carrier: Carrier, width: int, node: Node = None, value: int | None = None) -> None:
+        if width <= 0:
+            raise WidthError(f"width {width}")
+        self.carrier = carrier
+        self.width = width
+        self._node = node
+        self.value = value
+
+    @property
+    def node(self) -> Node:
+        if self._node is None:
+            assert self.value is not None
+            self._node = self.carrier.constant(self.value, self.width)
+        return self._node
+
+    def _new(self, node: Node, width: int | None = None) -> Bits:
+        return Bits(self.carrier, width or self.width, node)
+
+    def _constant(self, value: int, width: int | None = None) -> Bits:
+        return constant(self.carrier, value, width or self.width)
+
+    def _binary(self, operation: str, other: Bits) -> Bits:
+        if self.width != other.width:
+            raise WidthError(f"{operation}: {self.width} and {other.width} bits")
+        if self.value is not None and other.value is not None:
+            return self._constant(_FOLD[operation](self.value, other.value))
+        return self._new(self.carrier.binary(operation, self.node, other.node, self.width))
+
+    def __add__(self, other: Bits) -> Bits:
+        if self.value == 0:
+            return other
+        return self if other.value == 0 else self._binary("add", other)
+
+    def __sub__(self, other: Bits) -> Bits:
+        return self if other.value == 0 else self._binary("sub", other)
+
+    def __mul__(self, other: Bits) -> Bits:
+        for one in (self, other):
+            if one.value == 0:
+                return one
+        return self._binary("mul", other)
+
+    def __and__(self, other: Bits) -> Bits:
+        for one, two in ((self, other), (other, self)):
+            if one.value == 0:
+                return one
+            if one.value == _mask(self.width):
+                return two
+        return self._binary("and", other)
+
+    def __or__(self, other: Bits) -> Bits:
+        if self.value == 0:
+            return other
+        return self if other.value == 0 else self._binary("or", other)
+
+    def __xor__(self, other: Bits) -> Bits:
+        if self.value == 0:
+            return other
+        return self if other.value == 0 else self._binary("xor", other)
+
+    def __invert__(self) -> Bits:
+        if self.value is not None:
+            return self._constant(~self.value)
+        return self._new(self.carrier.invert(self.node, self.width))
+
+    def __neg__(self) -> Bits:
+        if self.value is not None:
+            return self._constant(-self.value)
+        return self._new(self.carrier.negate(self.node, self.width))
+
+    def _shift(self, operation: str, amount: int | Bits) -> Bits:
+        if isinstance(amount, Bits) and amount.value is not None:
+            amount = amount.value
+        if amount == 0 or self.value == 0:
+            return self
+        if isinstance(amount, int):
+            amount = min(amount, self.width - 1) if operation == "ashr" else amount
+            if amount >= self.width:
+                return self._constant(0)
+            if self.value is not None:
+                source = _signed(self.value, self.width) if operation == "ashr" else self.value
+                return self._constant(source << amount if operation == "shl" else source >> amount)
+            return self._new(self.carrier.shift_constant(operation, self.node, amount, self.width))
+        if amount.width > self.width:
+            limit = self.width if self.width <= _mask(self.width) else _mask(self.width)
+            amount = minimum(amount, amount._constant(limit)).truncate(self.width)
+        amount = amount.zext(self.width)
+        return self._new(self.carrier.shift(operation, self.node, amount.node, self.width))
+
+    def shl(self, amount: int | Bits) -> Bits:
+        return self._shift("shl", amount)
+
+    def lshr(self, amount: int | Bits) -> Bits:
+        return self._shift("lshr", amount)
+
+    def ashr(self, amount: int | Bits) -> Bits:
+        return self._shift("ashr", amount)
+
+    def extract(self, high: int, low: int) -> Bits:
+        """Bits `high` down to `low`, both included; bit 0 is the lowest."""
+        if not 0 <= low <= high < self.width:
+            raise WidthError(f"bits {high}..{low} of {self.width}")
+        if high - low + 1 == self.width:
+            return self
+        if self.value is not None:
+            return self._constant(self.value >> low, high - low + 1)
+        return self._new(self.carrier.extract(self.node, high, low, self.width), high - low + 1)
+
+    def top(self, count: int) -> Bits:
+        return self.extract(self.width - 1, self.width - count)
+
+    def truncate(self, width: int) -> Bits:
+        """The low `width` bits."""
+        return self.extract(width - 1, 0)
+
+    def concat(self, low: Bits) -> Bits:
+        """This vector above `low`."""
+        width = self.width + low.width
+        if self.value is not None and low.value is not None:
+            return self._constant(self.value << low.width | low.value, width)
+        if self.value == 0:
+            return low.zext(width)
+        return self._new(self.carrier.concat(self.node, low.node, self.width, low.width), width)
+
+    def pad(self, zeros: int) -> Bits:
+        """`zeros` zero bits appended below: a multiplication by 2^zeros that loses nothing."""
+        return self.concat(self._constant(0, zeros)) if zeros else self
+
+    def zext(self, to: int) -> Bits:
+        return self._extend("zext", to)
+
+    def sext(self, to: int) -> Bits:
+        return self._extend("sext", to)
+
+    def _extend(self, operation: str, to: int) -> Bits:
+        if to < self.width:
+            raise WidthError(f"{operation} of {self.width} bits to {to}")
+        if to == self.width:
+            return self
+        if self.value is not None:
+            return self._constant(_signed(self.value, self.width) if operation == "sext" else self.value, to)
+        lower = self.carrier.sext if operation == "sext" else self.carrier.zext
+        return self._new(lower(self.node, self.width, to), to)
+
+    def _compare(self, operation: str, other: Bits) -> Bit:
+        if self.width != other.width:
+            raise WidthError(f"{operation}: {self.width} and {other.width} bits")
+        if self.value is not None and other.value is not None:
+            left, right = self.value, other.value
+            if operation in ("slt", "sle"):
+                left, right = _signed(left, self.width), _signed(right, self.width)
+            truth = left == right if operation == "eq" else left < right if operation in ("ult", "slt") else left <= right
+            return Bit(self.carrier, value=truth)
+        return Bit(self.carrier, self.carrier.compare(operation, self.node, other.node, self.width))
+
+    def eq(self, other: Bits) -> Bit:
+        return self._compare("eq", other)
+
+    def ult(self, other: Bits) -> Bit:
+        return self._compare("ult", other)
+
+    def ule(self, other: Bits) -> Bit:
+        return self._compare("ule", other)
+
+    def slt(self, other: Bits) -> Bit:
+        return self._compare("slt", other)
+
+    def sle(self, other: Bits) -> Bit:
+        return self._compare("sle", other)
+
+    def equals(self, value: int) -> Bit:
+        """Equal to a constant."""
+        return self.eq(self._constant(value))
+
+    def any(self) -> Bit:
+        """Not zero."""
+        return ~self.equals(0)
+
+    def bit(self, index: int) -> Bit:
+        if not 0 <= index < self.width:
+            raise WidthError(f"bit {index} of {self.width}")
+        if self.value is not None:
+            return Bit(self.carrier, value=bool(self.value >> index & 1))
+        return Bit(self.carrier, self.carrier.test_bit(self.node, index, self.width))
+
+    def msb(self) -> Bit:
+        return self.bit(self.width - 1)
+
+    def leading_zeros(self) -> Bits:
+        """The number of zeros above the highest set bit (`width` for zero), in as few bits as hold it."""
+        result_width = self.width.bit_length()
+        if self.value is not None:
+            return self._constant(self.width - self.value.bit_length(), result_width)
+        return self._new(self.carrier.leading_zeros(self.node, self.width, result_width), result_width)
+
+
+def constant(carrier: Carrier, value: int, width: int) -> Bits:
+    return Bits(carrier, width, value=value & _mask(width))
+
+
+def truth(carrier: Carrier, value: bool) -> Bit:
+    return Bit(carrier, value=value)
+
+
+def select(condition: Bit, then: Bits, otherwise: Bits) -> Bits:
+    """`then` where the condition holds, else `otherwise`."""
+    if then.width != otherwise.width:
+        raise WidthError(f"select: {then.width} and {otherwise.width} bits")
+    if condition.value is not None:
+        return then if condition.value else otherwise
+    if then is otherwise or (then.value is not None and then.value == otherwise.value):
+        return then
+    carrier = condition.carrier
+    return Bits(carrier, then.width, carrier.select(condition.node, then.node, otherwise.node, then.width))
+
+
+def choose(condition: Bit, then: Bit, otherwise: Bit) -> Bit:
+    """`select` for truth values."""
+    return (condition & then) | (~condition & otherwise)
+
+
+def any_of(bits: Sequence[Bit]) -> Bit:
+    result = bits[0]
+    for bit in bits[1:]:
+        result = result | bit
+    return result
+
+
+def all_of(bits: Sequence[Bit]) -> Bit:
+    result = bits[0]
+    for bit in bits[1:]:
+        result = result & bit
+    return result
+
+
+def minimum(left: Bits, right: Bits) -> Bits:
+    """The smaller, as unsigned numbers."""
+    return select(left.ult(right), left, right)
+
+
+def product(left: Bits, right: Bits) -> Bits:
+    """The exact product of unsigned numbers; its width is the sum of the widths."""
+    width = left.width + right.width
+    return left.zext(width) * right.zext(width)
+
+
+def shift_right_jam(value: Bits, amount: Bits) -> Bits:
+    """Shift right; if any set bit is lost the lowest bit is set, so that rounding still sees it."""
+    shifted = value.lshr(amount)
+    lost = ~shifted.shl(amount).eq(value)
+    return shifted | lost.bits(value.width)
+
+
+def max_of(values: Sequence[Bits]) -> Bits:
+    """The largest of unsigned numbers of one width; each carrier lowers it in its own way."""
+    known = [value for value in values if value.value is not None]
+    rest = [value for value in values if value.value is None]
+    if known:
+        largest = max(known, key=lambda value: value.value or 0)
+        if largest.value or not rest:
+            rest.append(largest)
+    if len(rest) == 1:
+        return rest[0]
+    carrier, width = rest[0].carrier, rest[0].width
+    return Bits(carrier, width, carrier.max_of([value.node for value in rest], width))
+
+
+def sum_of(carrier: Carrier, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> Bits:
+    """The exact sum of signed magnitudes in two's complement; each carrier lowers it in its own way.
+
+    `width` must be large enough for every partial sum.
+    """
+    terms = [(sign, magnitude) for sign, magnitude in zip(signs, magnitudes, strict=True) if magnitude.value != 0]
+    if not terms:
+        return constant(carrier, 0, width)
+    if all(sign.value is not None and magnitude.value is not None for sign, magnitude in terms):
+        total = sum(-(m.value or 0) if s.value else (m.value or 0) for s, m in terms)
+        return constant(carrier, total, width)
+    node = carrier.sum_of([sign for sign, _ in terms], [magnitude for _, magnitude in terms], width)
+    return Bits(carrier, width, node)

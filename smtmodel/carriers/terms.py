@@ -1,0 +1,175 @@
+"""The symbolic carrier: operations become pysmt terms of QF_BV."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pysmt.environment import Environment, get_env
+from pysmt.fnode import FNode
+from pysmt.typing import BVType
+
+from smtmodel.algebra import Bit, Bits, Carrier
+
+Maximum = Literal["select", "relational"]
+SignedSum = Literal["twos_complement", "signs_apart"]
+
+
+class TermCarrier(Carrier):
+    """Lowers to pysmt terms in `environment`.
+
+    `maximum` and `signed_sum` choose between lowerings of one meaning (tests prove them equal):
+
+    - maximum "select": a balanced tree of comparisons; "relational": a fresh symbol m with m >= each and m = some,
+      which order proofs want. Its defining constraints are collected in `definitions` and belong in every query.
+    - signed_sum "twos_complement": conditionally negated terms added up; "signs_apart": positive and negative
+      magnitudes summed separately and subtracted once, which sign-symmetry proofs want.
+    """
+
+    def __init__(
+        self,
+        environment: Environment | None = None,
+        maximum: Maximum = "select",
+        signed_sum: SignedSum = "twos_complement",
+        prefix: str = "",
+    ) -> None:
+        self.manager = (environment or get_env()).formula_manager
+        self.maximum = maximum
+        self.signed_sum = signed_sum
+        self.prefix = prefix
+        self.definitions: list[FNode] = []
+        manager = self.manager
+        self._binary = {
+            "add": manager.BVAdd,
+            "sub": manager.BVSub,
+            "mul": manager.BVMul,
+            "and": manager.BVAnd,
+            "or": manager.BVOr,
+            "xor": manager.BVXor,
+        }
+        self._shift = {"shl": manager.BVLShl, "lshr": manager.BVLShr, "ashr": manager.BVAShr}
+        self._compare = {
+            "eq": manager.Equals,
+            "ult": manager.BVULT,
+            "ule": manager.BVULE,
+            "slt": manager.BVSLT,
+            "sle": manager.BVSLE,
+        }
+
+    def symbol(self, name: str, width: int) -> Bits:
+        """A free variable."""
+        return Bits(self, width, self.manager.Symbol(self.prefix + name, BVType(width)))
+
+    def constant(self, value: int, width: int) -> FNode:
+        return self.manager.BV(value, width)
+
+    def truth(self, value: bool) -> FNode:
+        return self.manager.Bool(value)
+
+    def binary(self, operation: str, left: FNode, right: FNode, width: int) -> FNode:
+        return self._binary[operation](left, right)
+
+    def invert(self, value: FNode, width: int) -> FNode:
+        return self.manager.BVNot(value)
+
+    def negate(self, value: FNode, width: int) -> FNode:
+        return self.manager.BVNeg(value)
+
+    def shift(self, operation: str, value: FNode, amount: FNode, width: int) -> FNode:
+        return self._shift[operation](value, amount)
+
+    def shift_constant(self, operation: str, value: FNode, amount: int, width: int) -> FNode:
+        # wiring rather than a barrel shifter
+        if operation == "shl":
+            kept = self.manager.BVExtract(value, 0, width - amount - 1)
+            return self.manager.BVConcat(kept, self.constant(0, amount))
+        kept = self.manager.BVExtract(value, amount, width - 1)
+        return (self.manager.BVZExt if operation == "lshr" else self.manager.BVSExt)(kept, amount)
+
+    def extract(self, value: FNode, high: int, low: int, width: int) -> FNode:
+        return self.manager.BVExtract(value, low, high)
+
+    def concat(self, high: FNode, low: FNode, high_width: int, low_width: int) -> FNode:
+        return self.manager.BVConcat(high, low)
+
+    def zext(self, value: FNode, width: int, to: int) -> FNode:
+        return self.manager.BVZExt(value, to - width)
+
+    def sext(self, value: FNode, width: int, to: int) -> FNode:
+        return self.manager.BVSExt(value, to - width)
+
+    def compare(self, operation: str, left: FNode, right: FNode, width: int) -> FNode:
+        return self._compare[operation](left, right)
+
+    def select(self, condition: FNode, then: FNode, otherwise: FNode, width: int) -> FNode:
+        return self.manager.Ite(condition, then, otherwise)
+
+    def logic(self, operation: str, left: FNode, right: FNode) -> FNode:
+        if operation == "and":
+            return self.manager.And(left, right)
+        if operation == "or":
+            return self.manager.Or(left, right)
+        return self.manager.Not(self.manager.Iff(left, right))
+
+    def logic_not(self, value: FNode) -> FNode:
+        return self.manager.Not(value)
+
+    def test_bit(self, value: FNode, index: int, width: int) -> FNode:
+        return self.manager.Equals(self.extract(value, index, index, width), self.constant(1, 1))
+
+    def leading_zeros(self, value: FNode, width: int, result_width: int) -> FNode:
+        """Log-depth: the count of a half is that of its upper quarter, or of the lower if the upper is zero.
+
+        A one below the last bit stops the count at `width` and fills up to a power of two.
+        """
+        filler = (1 << result_width) - width
+        padded = self.manager.BVConcat(value, self.constant(1 << (filler - 1), filler))
+        return self._leading_zeros(padded, 1 << result_width)[1]
+
+    def _leading_zeros(self, value: FNode, width: int) -> tuple[FNode, FNode]:
+        """(whether all bits are zero, the count if not) for a power of two of bits, at least 2."""
+        half = width // 2
+        high, low = self.extract(value, width - 1, half, width), self.extract(value, half - 1, 0, width)
+        empty = self.compare("eq", high, self.constant(0, half), half)
+        all_empty = self.logic("and", empty, self.compare("eq", low, self.constant(0, half), half))
+        upper_bit = self.select(empty, self.constant(1, 1), self.constant(0, 1), 1)
+        if half == 1:
+            return all_empty, upper_bit
+        counts = [self._leading_zeros(part, half)[1] for part in (high, low)]
+        rest = self.select(empty, counts[1], counts[0], half.bit_length() - 1)
+        return all_empty, self.manager.BVConcat(upper_bit, rest)
+
+    def max_of(self, values: Sequence[FNode], width: int) -> FNode:
+        if self.maximum == "relational":
+            return self._relational_max(values, width)
+        layer = list(values)
+        while len(layer) > 1:
+            paired = [
+                self.manager.Ite(self.manager.BVULT(left, right), right, left)
+                for left, right in zip(layer[::2], layer[1::2], strict=False)
+            ]
+            layer = paired + layer[len(paired) * 2 :]
+        return layer[0]
+
+    def _relational_max(self, values: Sequence[FNode], width: int) -> FNode:
+        name = f"{self.prefix}maximum{len(self.definitions)}"
+        largest = self.manager.Symbol(name, BVType(width))
+        bounds = [self.manager.BVULE(value, largest) for value in values]
+        reached = self.manager.Or([self.manager.Equals(value, largest) for value in values])
+        self.definitions.append(self.manager.And([*bounds, reached]))
+        return largest
+
+    def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> FNode:
+        zero = Bits(self, width, value=0)
+        if self.signed_sum == "signs_apart":
+            sides = [zero, zero]
+            for sign, magnitude in zip(signs, magnitudes, strict=True):
+                wide, mask = magnitude.zext(width), sign.bits(1).sext(width)
+                sides = [sides[0] + (wide & ~mask), sides[1] + (wide & mask)]
+            return (sides[0] - sides[1]).node
+        total = zero
+        for sign, magnitude in zip(signs, magnitudes, strict=True):
+            wide = magnitude.zext(width)
+            mask = sign.bits(1).sext(width)
+            total = total + ((wide ^ mask) + sign.bits(width))
+        return total.node

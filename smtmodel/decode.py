@@ -1,0 +1,158 @@
+"""Unpacking of bit patterns, and the exponents and terms that the rest of the datapath works on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from smtmodel.algebra import Bit, Bits, choose, constant, select, truth
+from smtmodel.formats import Format
+
+
+@dataclass(frozen=True)
+class Exponent:
+    """An integer as an unsigned vector plus a static offset: its value is `bits` + `low`, and at most `high`."""
+
+    bits: Bits
+    low: int
+    high: int
+
+    def __add__(self, other: Exponent) -> Exponent:
+        low, high = self.low + other.low, self.high + other.high
+        width = max(1, (high - low).bit_length())
+        return Exponent(fit(self.bits, width) + fit(other.bits, width), low, high)
+
+    def offset(self, amount: int) -> Exponent:
+        """The exponent plus a static number."""
+        return Exponent(self.bits, self.low + amount, self.high + amount)
+
+    def rebased(self, low: int, width: int) -> Bits:
+        """The vector that, with offset `low` (at most this one's), stands for the same value."""
+        return fit(self.bits, width) + constant(self.bits.carrier, self.low - low, width)
+
+
+def fit(bits: Bits, width: int) -> Bits:
+    """Zero-extended or cut to `width`, for values that the caller knows to fit."""
+    return bits.zext(width) if bits.width <= width else bits.truncate(width)
+
+
+@dataclass(frozen=True)
+class Term:
+    """A signed number: (-1)^sign * significand * 2^(exponent - fraction), significand below 2^(integer + fraction).
+
+    `fraction` (static) is the position of the binary point in the significand, `integer` the bits above it.
+    """
+
+    sign: Bit
+    significand: Bits
+    exponent: Exponent
+    fraction: int
+
+    @property
+    def integer(self) -> int:
+        return self.significand.width - self.fraction
+
+    @property
+    def is_zero(self) -> Bit:
+        return ~self.significand.any()
+
+    def normalised(self) -> Term:
+        """The same number with its leading one at the top of the significand. Zero gets the smallest exponent, so
+        that it never wins an alignment."""
+        shift = self.significand.leading_zeros()
+        high = self.exponent.high + self.integer - 1
+        low = self.exponent.low + self.integer - self.significand.width
+        width = (high - low).bit_length()
+        bits = self.exponent.offset(self.integer - 1).rebased(low, width) - fit(shift, width)
+        significand = self.significand.shl(shift)
+        bits = select(significand.msb(), bits, constant(bits.carrier, 0, width))
+        return Term(self.sign, significand, Exponent(bits, low, high), self.significand.width - 1)
+
+    def negated(self) -> Term:
+        return replace(self, sign=~self.sign)
+
+
+@dataclass(frozen=True)
+class Unpacked:
+    """A decoded element: a finite term, and flags for what is not finite. Subnormals keep the exponent emin and a
+    significand without hidden bit, as the unit sees them."""
+
+    term: Term
+    is_zero: Bit
+    is_infinite: Bit
+    is_nan: Bit
+
+    @property
+    def sign(self) -> Bit:
+        return self.term.sign
+
+
+def unpack(pattern: Bits, fmt: Format, flush: bool = False) -> Unpacked:
+    """Decode a pattern of `fmt.width` bits. `flush` reads subnormals as +0."""
+    carrier = pattern.carrier
+    sign = pattern.bit(fmt.field_width) if fmt.signed else truth(carrier, False)
+    exponent = pattern.extract(fmt.field_width - 1, fmt.padding + fmt.fraction)
+    low_bits = pattern.extract(fmt.padding + fmt.fraction - 1, fmt.padding) if fmt.fraction else None
+    is_nan, is_infinite = _specials(pattern, exponent, low_bits, fmt)
+    if not fmt.subnormals:
+        one = constant(carrier, 1, 1)
+        value = Term(sign, one, Exponent(exponent, -fmt.bias, fmt.emax), 0)
+        return Unpacked(value, truth(carrier, False), is_infinite, is_nan)
+    assert low_bits is not None
+    normal = exponent.any()
+    if flush:
+        kept = normal.bits(1).sext(fmt.fraction)
+        low_bits, sign = low_bits & kept, sign & normal
+    significand = normal.bits(1).concat(low_bits)
+    at_least_one = exponent | (~normal).bits(exponent.width)
+    term = Term(sign, significand, Exponent(at_least_one, -fmt.bias, fmt.emax), fmt.fraction)
+    is_zero = ~normal & ~low_bits.any()
+    return Unpacked(term, is_zero, is_infinite, is_nan)
+
+
+def _specials(pattern: Bits, exponent: Bits, low_bits: Bits | None, fmt: Format) -> tuple[Bit, Bit]:
+    """(is NaN, is infinite)."""
+    carrier = pattern.carrier
+    no = truth(carrier, False)
+    if fmt.specials == "ieee":
+        assert low_bits is not None
+        top = (~exponent).equals(0)
+        return top & low_bits.any(), top & ~low_bits.any()
+    if fmt.specials == "all_ones":
+        fields = exponent if low_bits is None else exponent.concat(low_bits)
+        return (~fields).equals(0), no
+    if fmt.specials == "negative_zero":
+        return pattern.equals(1 << (fmt.width - 1)), no
+    return no, no
+
+
+def zero_term(like: Term) -> Term:
+    """+0 with the width and exponent of another term."""
+    carrier = like.significand.carrier
+    return replace(like, sign=truth(carrier, False), significand=constant(carrier, 0, like.significand.width))
+
+
+def multiply(left: Term, right: Term) -> Term:
+    """The exact, unnormalised product: significands multiplied, exponents added (Xie et al. 2026, Algorithm 7)."""
+    width = left.significand.width + right.significand.width
+    significand = left.significand.zext(width) * right.significand.zext(width)
+    sign = left.sign ^ right.sign
+    return Term(sign, significand, left.exponent + right.exponent, left.fraction + right.fraction)
+
+
+def larger_first(left: Term, right: Term) -> tuple[Term, Term, Bits]:
+    """Two terms on one exponent base, ordered by exponent, and the difference of their exponents."""
+    low = min(left.exponent.low, right.exponent.low)
+    high = max(left.exponent.high, right.exponent.high)
+    width = (high - low).bit_length()
+    x, y = left.exponent.rebased(low, width), right.exponent.rebased(low, width)
+    swap = x.ult(y)
+    first, second = select(swap, y, x), select(swap, x, y)
+    fraction = max(left.fraction, right.fraction)
+    integer = max(left.integer, right.integer)
+    a, b = (t.significand.pad(fraction - t.fraction).zext(fraction + integer) for t in (left, right))
+    sign_a = choose(swap, right.sign, left.sign)
+    sign_b = choose(swap, left.sign, right.sign)
+    big = Term(sign_a, select(swap, b, a), Exponent(first, low, high), fraction)
+    small = Term(sign_b, select(swap, a, b), Exponent(second, low, high), fraction)
+    return big, small, first - second
+

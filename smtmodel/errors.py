@@ -1,0 +1,47 @@
+"""The errors that a user can cause. Each says what is wrong and, where there is one, the nearest right name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class MmaprobeError(Exception):
+    """Base of all errors that the command line reports without a traceback; `exit_code` is its exit code."""
+
+    exit_code = 2
+
+
+class UnknownNameError(MmaprobeError):
+    """A name that is not in its table."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
+        self.kind, self.name = kind, name
+        self.known = sorted(known)
+        near = get_close_matches(name, self.known, n=1, cutoff=0.5)
+        tail = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(self.known)}" if len(self.known) < 20 else ""
+        super().__init__(f"unknown {kind} {name!r}{tail}{hint}")
+
+
+class ParameterError(MmaprobeError):
+    """A parameter with an impossible value, alone or together with others. `parameter` is its name."""
+
+    def __init__(self, parameter: str, message: str) -> None:
+        self.parameter = parameter
+        super().__init__(f"{parameter}: {message}")
+
+
+class InputError(MmaprobeError):
+    """Bad input in a file; the message starts with file, line and key or field."""
+
+    def __init__(self, message: str, file: str | None = None, line: int | None = None, key: str | None = None) -> None:
+        self.file, self.line, self.key = file, line, key
+        place = ":".join(str(part) for part in (file, line) if part is not None)
+        parts = [part for part in (place, key) if part]
+        super().__init__(": ".join([*parts, message]))
+
+
+class IncompleteError(MmaprobeError):
+    """A question that stays unanswered: time or memory ran out, or a device failed."""
+
+    exit_code = 3

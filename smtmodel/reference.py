@@ -1,0 +1,83 @@
+"""Model references: `arch/unit/instruction[@name=value,...]`, the names of models on the command line and in files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from smtmodel.accumulator import Accumulator, format_parameter
+from smtmodel.dot import Model
+from smtmodel.errors import ParameterError, UnknownNameError
+from smtmodel.formats import FORMATS, format_named
+from smtmodel.instructions import INSTRUCTIONS
+
+_IEEE = re.compile(r"ieee/fma/(\w+)")
+_COLUMNS = re.compile(r"(hopper/wgmma/m64n)(\d+)(k.*)")
+
+
+def normalised_name(arch: str, unit: str, instruction: str) -> str:
+    """The reference of an instruction whose parts are written as in vector files (upper case, spaces)."""
+    return "/".join(part.strip().lower().replace(" ", "-") for part in (arch, unit, instruction))
+
+
+@lru_cache(maxsize=4096)
+def parse_reference(text: str) -> Model:
+    """The model of a reference. Raises UnknownNameError or ParameterError."""
+    base, _, tail = text.strip().partition("@")
+    changes: dict[str, Any] = {}
+    for part in tail.split(",") if tail else []:
+        name, equals, value = part.partition("=")
+        if not equals or not value:
+            raise ParameterError(name or "@", "a parameter is written name=value")
+        if name in changes:
+            raise ParameterError(name, "given twice")
+        changes[name.strip()] = value.strip()
+    return with_parameters(_base_model(base.lower()), changes)
+
+
+def _base_model(base: str) -> Model:
+    ieee = _IEEE.fullmatch(base)
+    if ieee:
+        return _ieee_chain(ieee.group(1))
+    columns = _COLUMNS.fullmatch(base)
+    if columns and int(columns.group(2)) in range(8, 257, 8):  # the width N does not enter the arithmetic
+        base = f"{columns.group(1)}8{columns.group(3)}"
+    row = INSTRUCTIONS.get(base)
+    if row is None:
+        raise UnknownNameError("model", base, INSTRUCTIONS, hint=" (`mmaprobe list models` shows all)")
+    return Model(base, FORMATS[row.a], FORMATS[row.b], FORMATS[row.c], row.accumulator)
+
+
+def _ieee_chain(name: str) -> Model:
+    """A chain of IEEE fused multiply-adds in one format."""
+    fmt = format_named(name)
+    if name not in ("f64", "f32", "f16"):
+        raise UnknownNameError("format of an IEEE chain", name, ("f64", "f32", "f16"))
+    accumulator = Accumulator(
+        length=1,
+        block=1,
+        operation="fma_chain",
+        output=name,  # type: ignore[arg-type]
+        output_rounding="nearest_even",
+        zero_sign="ieee",
+        overflow="ieee",
+    )
+    return Model(f"ieee/fma/{name}", fmt, fmt, fmt, accumulator)
+
+
+def with_parameters(model: Model, changes: Mapping[str, Any]) -> Model:
+    """The model with other parameters; its reference says which. Raises UnknownNameError or ParameterError."""
+    if not changes:
+        return model
+    accumulator = model.accumulator.changed(changes)
+    base, _, earlier = model.reference.partition("@")
+    given = dict(part.split("=", 1) for part in earlier.split(",")) if earlier else {}
+    given.update({name: format_parameter(getattr(accumulator, name)) for name in changes})
+    if "nan" in given and accumulator.nan is not None:
+        given["nan"] = f"{accumulator.nan:x}"
+    reference = base + "@" + ",".join(f"{name}={value}" for name, value in given.items())
+    return Model(reference, model.a, model.b, model.c, accumulator)
+
+

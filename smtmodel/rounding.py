@@ -1,0 +1,127 @@
+"""Rounding and packing: one function for every format, rounding mode and width of the exact value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from smtmodel.algebra import Bit, Bits, constant, minimum, select, shift_right_jam, truth
+from smtmodel.decode import Exponent, fit
+from smtmodel.formats import Format
+
+Rounding = Literal["nearest_even", "nearest_away", "toward_zero", "up", "down"]
+Overflow = Literal["infinity", "saturate", "ieee"]
+ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)
+OVERFLOWS: tuple[Overflow, ...] = get_args(Overflow)
+
+
+def increments(mode: Rounding, sign: Bit, lowest: Bit, half: Bit, sticky: Bit) -> Bit:
+    """Whether a magnitude cut off below `lowest` is raised by one unit.
+
+    `half` is the first bit cut off, `sticky` tells whether any bit below it was set. IEEE 754-2019, 4.3.
+    """
+    if mode == "nearest_even":
+        return half & (sticky | lowest)
+    if mode == "nearest_away":
+        return half
+    if mode == "toward_zero":
+        return truth(sign.carrier, False)
+    inexact = half | sticky
+    return inexact & (~sign if mode == "up" else sign)
+
+
+@dataclass(frozen=True)
+class Target:
+    """How a value becomes a pattern. `overflow`: infinity in every rounding mode (NVIDIA's units), the largest
+    finite number, or what IEEE 754-2019, 7.4 prescribes for the mode. `flush` turns subnormal results to zero."""
+
+    format: Format
+    rounding: Rounding
+    overflow: Overflow = "ieee"
+    flush: bool = False
+
+
+def round_and_pack(sign: Bit, magnitude: Bits, unit: Exponent, target: Target) -> Bits:
+    """The pattern of (-1)^sign * magnitude * 2^unit in the target format.
+
+    A zero magnitude gives a zero of that sign. Any width of magnitude; the result has `format.width` bits.
+    """
+    fmt = target.format
+    short = fmt.precision + 2 - magnitude.width
+    if short > 0:  # room for the half and sticky bits
+        magnitude, unit = magnitude.pad(short), unit.offset(-short)
+    shifted, field = _normalise(magnitude, unit, fmt)
+    kept = shifted.top(fmt.precision)
+    rest = shifted.truncate(shifted.width - fmt.precision)
+    half = rest.msb()
+    sticky = rest.truncate(rest.width - 1).any() if rest.width > 1 else truth(sign.carrier, False)
+    raised = increments(target.rounding, sign, kept.bit(0), half, sticky)
+    # the hidden bit and a carry out of the significand add to the exponent field by themselves
+    width = max(fmt.exponent, field.width) + 1 + fmt.fraction
+    packed = field.pad(fmt.fraction).zext(width) + kept.zext(width) + raised.bits(width)
+    packed = select(magnitude.any(), packed, constant(sign.carrier, 0, width))
+    fields = _limit(packed, sign, target)
+    return _with_sign(fields, sign, fmt)
+
+
+def _normalise(magnitude: Bits, unit: Exponent, fmt: Format) -> tuple[Bits, Bits]:
+    """Shift the leading one to the top, but not below the smallest exponent of the format.
+
+    Returns the shifted magnitude and the exponent field less one (zero for subnormals).
+    """
+    width, carrier = magnitude.width, magnitude.carrier
+    # the exponent that a leading one at the top would have, relative to emin
+    top = unit.offset(width - 1 - fmt.emin)
+    zeros = magnitude.leading_zeros()
+    span = max(top.high, -top.low, 1).bit_length() + 1
+    room = max(zeros.width, span)
+    distance = fit(top.bits, room) + constant(carrier, top.low, room)
+    if top.low >= 0:
+        shift = minimum(zeros.zext(room), distance)
+        return magnitude.shl(shift), fit(distance - shift, max(top.high, 1).bit_length())
+    below = distance.msb()
+    shift = minimum(zeros.zext(room), distance)
+    left = magnitude.shl(select(below, constant(carrier, 0, room), shift))
+    field = select(below, constant(carrier, 0, room), distance - shift)
+    # what lies below emin moves right; only precision + 2 bits matter, the last one sticky
+    keep = fmt.precision + 2
+    head = left.top(keep)
+    if width > keep:
+        tail = left.truncate(width - keep).any()
+        head = head | tail.bits(keep)
+    right = shift_right_jam(head, select(below, -distance, constant(carrier, 0, room)))
+    return right, fit(field, max(top.high, 1).bit_length())
+
+
+def _limit(packed: Bits, sign: Bit, target: Target) -> Bits:
+    """Overflow and flushing, on exponent and fraction fields."""
+    fmt, carrier = target.format, packed.carrier
+    bits = fmt.exponent + fmt.fraction
+    over = constant(carrier, fmt.largest_field, packed.width).ult(packed)
+    infinite = constant(carrier, fmt.infinity_field, bits)
+    largest = constant(carrier, fmt.largest_field, bits)
+    if target.overflow == "infinity":
+        instead = infinite
+    elif target.overflow == "saturate":
+        instead = largest
+    else:
+        yes = truth(carrier, True)
+        away = increments(target.rounding, sign, yes, yes, yes)
+        instead = select(away, infinite, largest)
+    result = select(over, instead, packed.truncate(bits))
+    if target.flush:
+        normal = result.extract(bits - 1, fmt.fraction).any()
+        result = select(normal, result, constant(carrier, 0, bits))
+    return result
+
+
+def _with_sign(fields: Bits, sign: Bit, fmt: Format) -> Bits:
+    pattern = fields.pad(fmt.padding)
+    if not fmt.signed:
+        return pattern.zext(fmt.width)
+    return sign.bits(1).concat(pattern)
+
+
+def signed(pattern: int, sign: Bit, fmt: Format) -> Bits:
+    """A constant non-negative pattern (zero, infinity) with a computed sign."""
+    return _with_sign(constant(sign.carrier, pattern >> fmt.padding, fmt.exponent + fmt.fraction), sign, fmt)

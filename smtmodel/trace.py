@@ -1,0 +1,61 @@
+"""The record of one evaluation: named signals of every stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from smtmodel.algebra import Bit, Bits
+from smtmodel.decode import Exponent, Term
+
+
+@dataclass(frozen=True)
+class Signal:
+    """A named value of a stage.
+
+    `scale`: the value is the integer times 2^scale (None: a flag, a shift or a pattern, which has no scale; an
+    Exponent signal is its own integer with a static offset). `depends`: the accumulator parameters that it reads.
+    """
+
+    name: str
+    value: Bits | Bit
+    depends: frozenset[str]
+    scale: Exponent | None = None
+    offset: int = 0
+    is_signed: bool = False
+
+
+@dataclass
+class Trace:
+    """The signals of one evaluation by name, in the order of the stages."""
+
+    signals: dict[str, Signal] = field(default_factory=dict)
+    prefix: str = ""
+
+    def flag(self, name: str, value: Bits | Bit, depends: frozenset[str]) -> None:
+        """A flag, a pattern, or a plain count."""
+        self._add(Signal(self.prefix + name, value, depends))
+
+    def exponent(self, name: str, value: Exponent, depends: frozenset[str]) -> None:
+        """An exponent: the number is `value.bits` + `value.low`."""
+        self._add(Signal(self.prefix + name, value.bits, depends, offset=value.low))
+
+    def number(
+        self, name: str, value: Bits, unit: Exponent, depends: frozenset[str], is_signed: bool = False
+    ) -> None:
+        """A fixed-point number of which the lowest bit is worth 2^unit."""
+        self._add(Signal(self.prefix + name, value, depends, scale=unit, is_signed=is_signed))
+
+    def term(self, name: str, value: Term, depends: frozenset[str]) -> None:
+        self.flag(f"{name}.sign", value.sign, depends)
+        self.number(f"{name}.significand", value.significand, value.exponent.offset(-value.fraction), depends)
+        self.exponent(f"{name}.exponent", value.exponent, depends)
+
+    def _add(self, signal: Signal) -> None:
+        self.signals[signal.name] = signal
+
+    def __getitem__(self, name: str) -> Signal:
+        return self.signals[name]
+
+    def __iter__(self) -> Iterator[Signal]:
+        return iter(self.signals.values())
