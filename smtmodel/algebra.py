@@ -90,7 +90,7 @@ class Carrier(ABC):
 
     @abstractmethod
     def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> Node:
-        """The sum of signed magnitudes, in two's complement of `width` bits (wide enough not to wrap)."""
+        """The sum of signed magnitudes (of at most `width` bits), in two's complement of `width` bits; it wraps."""
 
 
 def _mask(width: int) -> int:
@@ -434,9 +434,9 @@ def max_of(values: Sequence[Bits]) -> Bits:
 
 
 def sum_of(carrier: Carrier, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> Bits:
-    """The exact sum of signed magnitudes in two's complement; each carrier lowers it in its own way.
+    """The sum of signed magnitudes in two's complement of `width` bits, exact if that is wide enough, else wrapped.
 
-    `width` must be large enough for every partial sum.
+    Each carrier lowers it in its own way.
     """
     terms = [(sign, magnitude) for sign, magnitude in zip(signs, magnitudes, strict=True) if magnitude.value != 0]
     if not terms:

@@ -22,7 +22,7 @@ from smtmodel.algebra import (
     shift_right_jam,
     sum_of,
 )
-from smtmodel.decode import Exponent, Term, Unpacked, multiply, unpack
+from smtmodel.decode import Exponent, Term, Unpacked, fit, multiply, unpack
 from smtmodel.ieee import infinities, product_specials, round_term, sum_two, with_specials, zero_sign
 from smtmodel.rounding import Rounding, Target, increments, round_and_pack
 from smtmodel.trace import Trace
@@ -99,12 +99,10 @@ def align(term: Term, maximum: Exponent, fraction_bits: int, rounding: Rounding)
 
 
 def _total(signs: Sequence[Bit], magnitudes: Sequence[Bits], carry_width: int | None) -> tuple[Bit, Bits]:
-    """(negative, magnitude) of a sum, wrapped to `carry_width` bits of two's complement if that is less."""
+    """(negative, magnitude) of a sum: exact, or formed and wrapped in `carry_width` bits of two's complement."""
     largest = sum((1 << magnitude.width) - 1 for magnitude in magnitudes)
-    width = largest.bit_length() + 1
-    total = sum_of(signs[0].carrier, signs, magnitudes, width)
-    if carry_width is not None and carry_width < width:
-        total = total.truncate(carry_width)
+    width = largest.bit_length() + 1 if carry_width is None else carry_width
+    total = sum_of(signs[0].carrier, signs, [fit(magnitude, width) for magnitude in magnitudes], width)
     negative = total.msb()
     return negative, select(negative, -total, total)
 
@@ -146,7 +144,9 @@ def fused_sum(accumulator: Accumulator, items: Sequence[Unpacked], names: Sequen
         trace.exponent("max_exponent", maximum, MAXIMUM)
         unit = maximum.offset(-fraction_bits)
         aligned = [align(item.term, maximum, fraction_bits, rounding) for item in items]
-        for name, magnitude in zip(names, aligned, strict=True):
+        for name, item, magnitude in zip(names, items, aligned, strict=True):
+            term = item.term
+            trace.number(f"term[{name}]", term.significand, term.exponent.offset(-term.fraction), PRODUCT)
             trace.number(f"aligned[{name}]", magnitude, unit, ALIGNED)
         carry = accumulator.carry_bits
         width = None if carry == "exact" else fraction_bits + 2 + carry

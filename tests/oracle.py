@@ -1,21 +1,25 @@
-"""Reference implementation of matrix multiply-accumulate arithmetic in exact rationals.
-
-Written from Xie et al. 2026, section 4 (Algorithms 1-11, Tables 2-7, section 4.2 on special values), and independent
-of the package under test. Clarity over speed: every quantity is a `Fraction`, every rounding is one call.
-"""
+"""Matrix multiply-accumulate arithmetic in exact rationals, written from Xie et al. 2026, section 4, alone."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
-from math import ceil, floor
+from math import ceil, floor, trunc
 from typing import Any, Literal, get_args, get_type_hints
 
 Table = Mapping[str, Any]
 Bits = Sequence[int]
 Scales = Bits | None
+TWO = Fraction(2)
+ROUND: dict[str, Callable[[Fraction], int]] = {
+    "nearest_even": round,
+    "nearest_away": lambda x: trunc(x + Fraction(1 if x > 0 else -1, 2)),
+    "toward_zero": trunc,
+    "up": ceil,
+    "down": floor,
+}
 
 
 @dataclass(frozen=True)
@@ -24,30 +28,21 @@ class Format:
 
     exponent_bits: int
     mantissa_bits: int
-    bias: int
+    emin: int
     specials: str  # ieee | all_ones (one NaN, no infinity) | fnuz (NaN in place of -0) | none
     padding: int = 0
     signed: bool = True
     subnormals: bool = True
 
     @property
-    def emin(self) -> int:
-        return 1 - self.bias if self.subnormals else -self.bias
-
-    @property
-    def body_bits(self) -> int:
-        return self.exponent_bits + self.mantissa_bits
-
-    @property
     def ones(self) -> int:
-        return (1 << self.body_bits) - 1
+        """Exponent and mantissa fields full of ones; one more is the sign bit."""
+        return (1 << (self.exponent_bits + self.mantissa_bits)) - 1
 
     @property
     def largest(self) -> int:
         """Exponent and mantissa fields of the largest finite number."""
-        if self.specials == "ieee":
-            return self.ones - (1 << self.mantissa_bits)
-        return self.ones - (self.specials == "all_ones")
+        return self.ones - {"ieee": 1 << self.mantissa_bits, "all_ones": 1}.get(self.specials, 0)
 
     @property
     def nan(self) -> int:
@@ -60,27 +55,27 @@ class Format:
 
 
 FORMATS: dict[str, Format] = {
-    "f64": Format(11, 52, 1023, "ieee"),
-    "f32": Format(8, 23, 127, "ieee"),
-    "tf32": Format(8, 10, 127, "ieee", padding=13),
-    "bf16": Format(8, 7, 127, "ieee"),
-    "f16": Format(5, 10, 15, "ieee"),
-    "e4m3": Format(4, 3, 7, "all_ones"),
-    "e5m2": Format(5, 2, 15, "ieee"),
-    "e4m3fnuz": Format(4, 3, 8, "fnuz"),
-    "e5m2fnuz": Format(5, 2, 16, "fnuz"),
-    "e3m2": Format(3, 2, 3, "none"),
-    "e2m3": Format(2, 3, 1, "none"),
-    "e2m1": Format(2, 1, 1, "none"),
-    "ue8m0": Format(8, 0, 127, "all_ones", signed=False, subnormals=False),
-    "ue4m3": Format(4, 3, 7, "all_ones", signed=False),
-    "e8m13": Format(8, 13, 127, "ieee", padding=10),
+    "f64": Format(11, 52, -1022, "ieee"),
+    "f32": Format(8, 23, -126, "ieee"),
+    "tf32": Format(8, 10, -126, "ieee", padding=13),
+    "bf16": Format(8, 7, -126, "ieee"),
+    "f16": Format(5, 10, -14, "ieee"),
+    "e4m3": Format(4, 3, -6, "all_ones"),
+    "e5m2": Format(5, 2, -14, "ieee"),
+    "e4m3fnuz": Format(4, 3, -7, "fnuz"),
+    "e5m2fnuz": Format(5, 2, -15, "fnuz"),
+    "e3m2": Format(3, 2, -2, "none"),
+    "e2m3": Format(2, 3, 0, "none"),
+    "e2m1": Format(2, 1, 0, "none"),
+    "ue8m0": Format(8, 0, -127, "all_ones", signed=False, subnormals=False),
+    "ue4m3": Format(4, 3, -6, "all_ones", signed=False),
+    "e8m13": Format(8, 13, -126, "ieee", padding=10),
 }
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """A number as the datapath sees it: (-1)^sign * significand * 2^exponent, not normalised."""
+    """A term as the datapath sees it: (-1)^sign * significand * 2^exponent, not normalised."""
 
     kind: str  # finite | inf | nan
     sign: bool
@@ -88,13 +83,8 @@ class Decoded:
     exponent: int
 
     @property
-    def is_zero(self) -> bool:
-        return self.kind == "finite" and not self.significand
-
-    @property
     def value(self) -> Fraction:
-        magnitude = self.significand * pow2(self.exponent)
-        return -magnitude if self.sign else magnitude
+        return (-1 if self.sign else 1) * self.significand * TWO**self.exponent
 
 
 NAN = Decoded("nan", False, Fraction(0), 0)
@@ -102,44 +92,27 @@ ZERO = Decoded("finite", False, Fraction(0), 0)
 ONE = Decoded("finite", False, Fraction(1), 0)
 
 
-def pow2(exponent: int) -> Fraction:
-    return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)
-
-
 def floor_log2(x: Fraction) -> int:
     """Largest e with 2^e <= x, for x > 0."""
     guess = x.numerator.bit_length() - x.denominator.bit_length()
-    return guess if pow2(guess) <= x else guess - 1
-
-
-def round_magnitude(magnitude: Fraction, sign: bool, mode: str) -> int:
-    """Round a magnitude to an integer; `sign` gives the direction that "up" and "down" take."""
-    if mode == "nearest_even":
-        return round(magnitude)
-    if mode == "nearest_away":
-        return floor(magnitude + Fraction(1, 2))
-    if mode not in ("toward_zero", "up", "down"):
-        raise ValueError(f"unknown rounding mode {mode!r}")
-    outward = mode == "up" and not sign or mode == "down" and sign
-    return ceil(magnitude) if outward else floor(magnitude)
+    return guess if TWO**guess <= x else guess - 1
 
 
 def decode(fmt: str, bits: int) -> Decoded:
     """The number that a bit pattern stands for; padding bits are ignored, as is the sign of an unsigned format."""
     f = FORMATS[fmt]
-    if not 0 <= bits < 1 << max(8 if not f.signed else 0, f.body_bits + f.signed + f.padding):
+    if not 0 <= bits < ((f.ones + 1) << (1 + f.padding) if f.signed else 256):
         raise ValueError(f"{bits:#x} is no {fmt} pattern")
     raw = bits >> f.padding
-    sign, body = f.signed and bool(raw >> f.body_bits), raw & f.ones
-    field, mantissa = body >> f.mantissa_bits, body & ((1 << f.mantissa_bits) - 1)
+    sign, body = f.signed and raw > f.ones, raw & f.ones
     if f.specials == "fnuz" and sign and body == 0 or f.specials == "all_ones" and body == f.ones:
         return NAN
-    if f.specials == "ieee" and body > f.largest:
-        return NAN if mantissa else Decoded("inf", sign, Fraction(0), 0)
-    fraction = Fraction(mantissa, 1 << f.mantissa_bits)
-    if f.subnormals and field == 0:
-        return Decoded("finite", sign, fraction, f.emin)
-    return Decoded("finite", sign, 1 + fraction, field - f.bias)
+    if body > f.largest:
+        return NAN if body > f.largest + 1 else Decoded("inf", sign, Fraction(1), 0)
+    field, mantissa = divmod(body, 1 << f.mantissa_bits)
+    hidden = field > 0 or not f.subnormals
+    significand = hidden + Fraction(mantissa, 1 << f.mantissa_bits)
+    return Decoded("finite", sign, significand, f.emin + field - (hidden and f.subnormals))
 
 
 def infinity(fmt: str, sign: bool, nan: int | None = None) -> int:
@@ -147,8 +120,7 @@ def infinity(fmt: str, sign: bool, nan: int | None = None) -> int:
     f = FORMATS[fmt]
     if f.specials in ("fnuz", "all_ones"):
         return f.nan if nan is None else nan
-    body = f.largest + (f.specials == "ieee")
-    return (sign << f.body_bits | body) << f.padding
+    return (sign * (f.ones + 1) + f.largest + (f.specials == "ieee")) << f.padding
 
 
 def encode(
@@ -156,25 +128,19 @@ def encode(
 ) -> int:
     """Round to the format. `nan` is the pattern given where an infinite result has no pattern of its own."""
     f = FORMATS[fmt]
-    if overflow not in ("infinity", "saturate", "ieee"):
-        raise ValueError(f"unknown overflow rule {overflow!r}")
-    if sign and magnitude and not f.signed:
-        raise ValueError(f"{fmt} has no negative numbers")
-    sign = sign and f.signed
+    if overflow not in ("infinity", "saturate", "ieee") or sign and magnitude and not f.signed:
+        raise ValueError(f"no encoding: {fmt}, negative {sign}, overflow {overflow!r}")
     exponent = max(floor_log2(magnitude), f.emin) if magnitude else f.emin
-    unit = pow2(exponent - f.mantissa_bits)
-    n = round_magnitude(magnitude / unit, sign, mode)
-    body = ((exponent - f.emin) << f.mantissa_bits) + n
-    if not f.subnormals:
-        body = max(body - 1, 0)
+    unit = TWO ** (exponent - f.mantissa_bits)
+    n = abs(ROUND[mode]((-magnitude if sign else magnitude) / unit))
+    body = max(((exponent - f.emin) << f.mantissa_bits) + n - (not f.subnormals), 0)
     if n * unit > decode(fmt, f.largest << f.padding).value:
         inward = mode == "toward_zero" or mode == "up" and sign or mode == "down" and not sign
         if overflow == "infinity" or overflow == "ieee" and not inward:
             return infinity(fmt, sign, nan)
         body = f.largest
-    if f.specials == "fnuz" and body == 0:
-        sign = False
-    return (sign << f.body_bits | body) << f.padding
+    negative = sign and f.signed and not (f.specials == "fnuz" and body == 0)
+    return (negative * (f.ones + 1) + body) << f.padding
 
 
 def multiply(x: Decoded, y: Decoded) -> Decoded:
@@ -182,9 +148,9 @@ def multiply(x: Decoded, y: Decoded) -> Decoded:
     sign = x.sign != y.sign
     if x.kind == "finite" and y.kind == "finite":
         return Decoded("finite", sign, x.significand * y.significand, x.exponent + y.exponent)
-    if "nan" in (x.kind, y.kind) or x.is_zero or y.is_zero:
+    if "nan" in (x.kind, y.kind) or not x.significand or not y.significand:
         return NAN
-    return Decoded("inf", sign, Fraction(0), 0)
+    return Decoded("inf", sign, Fraction(1), 0)
 
 
 def special_sum(terms: Sequence[Decoded]) -> Decoded | None:
@@ -192,7 +158,7 @@ def special_sum(terms: Sequence[Decoded]) -> Decoded | None:
     signs = {t.sign for t in terms if t.kind == "inf"}
     if any(t.kind == "nan" for t in terms) or len(signs) == 2:
         return NAN
-    return Decoded("inf", signs.pop(), Fraction(0), 0) if signs else None
+    return Decoded("inf", signs.pop(), Fraction(1), 0) if signs else None
 
 
 def negative_zero(terms: Sequence[Decoded], mode: str) -> bool:
@@ -200,35 +166,12 @@ def negative_zero(terms: Sequence[Decoded], mode: str) -> bool:
     return all(t.sign for t in terms) or mode == "down" and any(t.sign for t in terms)
 
 
-def ieee_sum(fmt: str, mode: str, terms: Sequence[Decoded]) -> int:
-    """The exact sum of the terms rounded once, by the IEEE 754 rules (Algorithm 3)."""
-    special = special_sum(terms)
-    if special is not None:
-        return FORMATS[fmt].nan if special.kind == "nan" else infinity(fmt, special.sign)
-    total = sum((t.value for t in terms), Fraction(0))
-    sign = total < 0 if total else negative_zero(terms, mode)
-    return encode(fmt, sign, abs(total), mode, "ieee")
-
-
-def ieee_add(fmt: str, mode: str, a: int, b: int) -> int:
-    return ieee_sum(fmt, mode, [decode(fmt, a), decode(fmt, b)])
-
-
-def ieee_mul(fmt: str, mode: str, a: int, b: int) -> int:
-    return ieee_sum(fmt, mode, [multiply(decode(fmt, a), decode(fmt, b))])
-
-
-def ieee_fma(fmt: str, mode: str, a: int, b: int, c: int) -> int:
-    return ieee_sum(fmt, mode, [multiply(decode(fmt, a), decode(fmt, b)), decode(fmt, c)])
-
-
 def cut(value: Fraction, top: int | None, bits: int | None, mode: str) -> Fraction:
     """Keep `bits` fraction bits of a term aligned at exponent `top` (RZ_F, RD_F of Algorithms 7-11)."""
     if top is None or bits is None:
         return value
-    unit = pow2(top - bits)
-    rounded = round_magnitude(abs(value) / unit, value < 0, mode) * unit
-    return -rounded if value < 0 else rounded
+    unit = TWO ** (top - bits)
+    return ROUND[mode](value / unit) * unit
 
 
 @dataclass(frozen=True)
@@ -253,7 +196,7 @@ class Model:
     grouping: Literal["none", "even_odd", "scale_blocks", "pairwise"] = "none"
     group: int = 1
     scale_format: str = "ue8m0"
-    scale_block: int | None = None
+    scale_block: int = 1
     partials: Literal["unnormalised", "normalised"] = "unnormalised"
     exponent_floor: int | None = None
     floor_applies_to: Literal["zero_terms", "maximum"] = "zero_terms"
@@ -295,37 +238,33 @@ class Model:
 
     def finish(self, total: Fraction, terms: Sequence[Decoded]) -> int:
         """Convert a finished sum to the output format (Table 2); Algorithm 1, line 5 for flushed results."""
-        d = self.formats["d"]
-        sign = total < 0 if total else self.zero_sign == "ieee" and negative_zero(terms, self.output_rounding)
-        bits = encode(d, sign, abs(total), self.output_rounding, self.overflow, self.nan)
+        d, mode = self.formats["d"], self.output_rounding
+        sign = total < 0 if total else self.zero_sign == "ieee" and negative_zero(terms, mode)
+        bits = encode(d, sign, abs(total), mode, self.overflow, self.nan)
         x = self.result(bits)
-        if self.flush_outputs and x.kind == "finite" and x.significand < 1:
-            return encode(d, sign, Fraction(0), "toward_zero")
-        return bits
+        tiny = self.flush_outputs and x.kind == "finite" and x.significand < 1
+        return encode(d, sign, Fraction(0), mode) if tiny else bits
 
     def product_term(self, x: Decoded, y: Decoded) -> Decoded:
         """One product as a term of the sum: exact, normalised or rounded; large ones may become infinite."""
         p = multiply(x, y)
-        if p.kind == "finite" and p.significand:
-            if self.product == "normalised":
-                shift = floor_log2(p.significand)
-                p = replace(p, significand=p.significand / pow2(shift), exponent=p.exponent + shift)
-            elif self.product.startswith("rounded_"):
-                fmt = self.product.removeprefix("rounded_")
-                p = decode(fmt, encode(fmt, p.sign, abs(p.value), self.product_rounding, "ieee"))
-            elif self.product != "unnormalised":
-                raise ValueError(f"unknown product {self.product!r}")
-        if self.product_overflow is not None and abs(p.value) >= pow2(self.product_overflow):
-            return Decoded("inf", p.sign, Fraction(0), 0)
+        nonzero = p.kind == "finite" and p.significand > 0
+        if nonzero and self.product == "normalised":
+            shift = floor_log2(p.significand)
+            p = replace(p, significand=p.significand / TWO**shift, exponent=p.exponent + shift)
+        elif nonzero and self.product != "unnormalised":
+            fmt = self.product.removeprefix("rounded_")
+            p = decode(fmt, encode(fmt, p.sign, abs(p.value), self.product_rounding, "ieee"))
+        if nonzero and self.product_overflow is not None and abs(p.value) >= TWO**self.product_overflow:
+            p = Decoded("inf", p.sign, Fraction(1), 0)
         return p
 
     def maximum(self, terms: Sequence[Decoded]) -> int | None:
         """The exponent that terms are aligned at; None where all are zero and no floor says otherwise."""
-        exponents = [t.exponent for t in terms if not t.is_zero]
-        floored = self.floor_applies_to == "maximum" or len(exponents) < len(terms)
-        if self.exponent_floor is not None and floored:
-            exponents.append(self.exponent_floor)
-        return max(exponents, default=None)
+        found = [t.exponent for t in terms if t.significand]
+        floored = self.floor_applies_to == "maximum" or len(found) < len(terms)
+        floors = [] if self.exponent_floor is None or not floored else [self.exponent_floor]
+        return max(found + floors, default=None)
 
     def fused_sum(self, terms: Sequence[Decoded]) -> Fraction:
         """Step 2 of Algorithm 7: align at the maximum exponent, keep F fraction bits, add; the sum may wrap."""
@@ -333,7 +272,7 @@ class Model:
         total = sum((cut(t.value, top, bits, self.align_rounding) for t in terms), Fraction(0))
         if self.carry_bits == "exact" or top is None or bits is None:
             return total
-        unit, half = pow2(top - bits), 1 << (bits + 1 + int(self.carry_bits))
+        unit, half = TWO ** (top - bits), 1 << (bits + 1 + int(self.carry_bits))
         return ((int(total / unit) + half) % (2 * half) - half) * unit
 
     def late_sum(self, terms: Sequence[Decoded], addend: Decoded) -> Fraction:
@@ -345,9 +284,8 @@ class Model:
         f, f2 = self.precision, None if self.late_fraction_bits == "exact" else int(self.late_fraction_bits)
         total = cut(sum(sums, Fraction(0)), final, f2, self.late_rounding)
         small = final is not None and f is not None and addend.exponent < final - f - 1
-        if small and self.late_small_addend == "cut":
-            return total
-        return total + cut(addend.value, final, f, self.late_rounding)
+        kept = ZERO if small and self.late_small_addend == "cut" else addend
+        return total + cut(kept.value, final, f, self.late_rounding)
 
     def add(self, terms: Sequence[Decoded]) -> int:
         """Terms to a result in the output format (Algorithm 7; section 4.2)."""
@@ -379,7 +317,7 @@ class Model:
         if self.block_order == "interleaved_pairs":
             return [[k for k in indices if k % 4 < 2], [k for k in indices if k % 4 >= 2]]
         if self.block_order == "contiguous":
-            size = min(self.block or self.length, self.length)
+            size = self.block or self.length
             return [indices[k : k + size] for k in range(0, self.length, size)]
         if isinstance(self.block_order, str) or sorted(chain.from_iterable(self.block_order)) != [*indices]:
             raise ValueError(f"unknown block_order {self.block_order!r}")
@@ -404,16 +342,18 @@ class Model:
             addend = self.result(bits)
         return self.ieee("nearest_even").add([addend, c]) if self.addend == "after" else bits
 
+    def tree(self, terms: Sequence[Decoded]) -> Decoded:
+        """Terms rounded one by one, then added pairwise, every sum rounded (Algorithm 2, lines 7-12)."""
+        half = (len(terms) + 1) // 2
+        parts = terms if len(terms) == 1 else [self.tree(terms[:half]), self.tree(terms[half:])]
+        return self.result(self.add(parts))
+
     def sequence(self, pairs: Sequence[tuple[Decoded, Decoded]], c: Decoded) -> int:
-        """Algorithm 4; for add_mul Algorithm 2: products rounded, summed pairwise in groups, then added to c."""
+        """Algorithm 4, a chain of fused multiply-adds, or Algorithm 2, sums of P products added to c in turn."""
         unit, bits = self.ieee(self.output_rounding), 0
         terms = [multiply(*pair) for pair in pairs]
         if self.operation == "add_mul":
-            leaves = [self.result(unit.add([t])) for t in terms]
-            groups = [leaves[k : k + self.group] for k in range(0, len(leaves), self.group)]
-            while max(map(len, groups)) > 1:
-                groups = [[self.result(unit.add(g[k : k + 2])) for k in range(0, len(g), 2)] for g in groups]
-            terms = [g[0] for g in groups]
+            terms = [unit.tree(terms[k : k + self.group]) for k in range(0, len(terms), self.group)]
         for term in terms:
             bits = unit.add([term, c])
             c = self.result(bits)
@@ -421,6 +361,24 @@ class Model:
 
 
 CHOICES = {name: get_args(hint) for name, hint in get_type_hints(Model).items() if "Literal" in str(hint)}
+
+
+def ieee_sum(fmt: str, mode: str, *terms: Decoded) -> int:
+    """The exact sum of the terms rounded once, by the IEEE 754 rules (Algorithm 3)."""
+    nan = None if FORMATS[fmt].specials == "none" else FORMATS[fmt].nan
+    return Model({"d": fmt}, 1, nan=nan).ieee(mode).add(terms)
+
+
+def ieee_add(fmt: str, mode: str, a: int, b: int) -> int:
+    return ieee_sum(fmt, mode, decode(fmt, a), decode(fmt, b))
+
+
+def ieee_mul(fmt: str, mode: str, a: int, b: int) -> int:
+    return ieee_sum(fmt, mode, multiply(decode(fmt, a), decode(fmt, b)))
+
+
+def ieee_fma(fmt: str, mode: str, a: int, b: int, c: int) -> int:
+    return ieee_sum(fmt, mode, multiply(decode(fmt, a), decode(fmt, b)), decode(fmt, c))
 
 
 def evaluate(
@@ -435,8 +393,7 @@ def evaluate(
     if m.operation in ("fma_chain", "add_mul"):
         return m.sequence(pairs, m.operand("c", c))
     scales = [ONE] * m.length
-    for given in (scale_a, scale_b):
-        if given is not None and m.scale_block is not None:
-            factors = [decode(m.scale_format, given[k // m.scale_block]) for k in range(m.length)]
-            scales = [multiply(x, y) for x, y in zip(scales, factors, strict=True)]
+    for given in (x for x in (scale_a, scale_b) if x is not None):
+        factors = [decode(m.scale_format, given[k // m.scale_block]) for k in range(m.length)]
+        scales = list(map(multiply, scales, factors))
     return m.dot(pairs, scales, m.operand("c", c))

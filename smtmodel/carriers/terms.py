@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from pysmt.environment import Environment, get_env
+from pysmt.environment import Environment
 from pysmt.fnode import FNode
 from pysmt.typing import BVType
 
@@ -16,7 +16,7 @@ SignedSum = Literal["twos_complement", "signs_apart"]
 
 
 class TermCarrier(Carrier):
-    """Lowers to pysmt terms in `environment`.
+    """Lowers to pysmt terms in `environment` (by default one of its own).
 
     `maximum` and `signed_sum` choose between lowerings of one meaning (tests prove them equal):
 
@@ -33,7 +33,7 @@ class TermCarrier(Carrier):
         signed_sum: SignedSum = "twos_complement",
         prefix: str = "",
     ) -> None:
-        self.manager = (environment or get_env()).formula_manager
+        self.manager = (environment or Environment()).formula_manager
         self.maximum = maximum
         self.signed_sum = signed_sum
         self.prefix = prefix

@@ -1,0 +1,129 @@
+"""The schema of hypothesis files, and the questions that they become."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, field_validator, model_validator
+
+from hypotheses.yamlfile import YamlFile, validate
+from smtmodel.dot import Model
+from smtmodel.errors import MmaprobeError, ParameterError
+from smtmodel.reference import parse_reference, with_parameters
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Window(_Strict):
+    """Exponents from `min` to `max`, both included."""
+
+    min: StrictInt
+    max: StrictInt
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Window:
+        if self.min > self.max:
+            raise ValueError(f"min {self.min} is above max {self.max}: no number is admitted")
+        return self
+
+
+class Inputs(_Strict):
+    """Which inputs count. Applies to every element of a and b and to c; a zero has no exponent to restrict.
+
+    `zero_terms`: products fixed to zero, by index; the index after the last product is the addend.
+    """
+
+    finite: StrictBool = False
+    nonnegative: StrictBool = False
+    nonzero: StrictBool = False
+    normal: StrictBool = False
+    exponents: Window | None = None
+    zero_terms: tuple[StrictInt, ...] = ()
+
+    @field_validator("zero_terms")
+    @classmethod
+    def _indices(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if any(index < 0 for index in value):
+            raise ValueError("indices of products start at 0")
+        return value
+
+
+class _HypothesisFile(_Strict):
+    id: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")
+    question: str
+    source: str
+    model: str
+    inputs: Inputs = Inputs()
+    hypotheses: dict[str, dict[str, Any]]
+    expect: Literal["different", "equal"]
+    observed: dict[str, str] = {}
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Question:
+    """Candidate models for one unit, the inputs that count, and what is expected and known of hardware."""
+
+    id: str
+    question: str
+    models: dict[str, Model]
+    inputs: Inputs = field(default_factory=Inputs)
+    expect: Literal["different", "equal"] | None = None
+    observed: dict[str, str] = field(default_factory=dict)
+    source: str = ""
+    note: str = ""
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        return list(combinations(self.models, 2))
+
+    @property
+    def length(self) -> int:
+        """Products of an input: those of the shortest model (longer ones take zeros)."""
+        return min(model.length for model in self.models.values())
+
+
+def build_question(file: YamlFile) -> Question:
+    """The question of a hypothesis file. Raises InputError with file, line and key."""
+    parsed = validate(file, _HypothesisFile)
+    if len(parsed.hypotheses) < 2:
+        raise file.error(("hypotheses",), "at least two hypotheses are needed")
+    models = {name: _model(file, parsed.model, name, values) for name, values in parsed.hypotheses.items()}
+    for first, second in combinations(models, 2):
+        if _same(models[first], models[second]):
+            raise file.error(("hypotheses", second), f"the same model as hypothesis {first!r}")
+    for device, name in parsed.observed.items():
+        if name not in models:
+            raise file.error(("observed", device), f"{name!r} is none of the hypotheses: {', '.join(models)}")
+    question = Question(
+        parsed.id, parsed.question, models, parsed.inputs, parsed.expect, parsed.observed, parsed.source, parsed.note
+    )
+    for position, index in enumerate(parsed.inputs.zero_terms):
+        if index > question.length:
+            raise file.error(("inputs", "zero_terms", position), f"there are {question.length} products and an addend")
+    return question
+
+
+def _same(first: Model, second: Model) -> bool:
+    def essence(model: Model) -> tuple[Any, ...]:
+        return model.a, model.b, model.c, model.accumulator
+
+    return essence(first) == essence(second)
+
+
+def _model(file: YamlFile, base: str, name: str, values: dict[str, Any]) -> Model:
+    """The model of one hypothesis: the file's, or its own `model`, with the parameters that it gives."""
+    path: tuple[str, ...] = ("hypotheses", name, "model") if "model" in values else ("model",)
+    try:
+        model = parse_reference(str(values.get("model", base)))
+        path = ("hypotheses", name)
+        return with_parameters(model, {key: value for key, value in values.items() if key != "model"})
+    except ParameterError as error:
+        raise file.error((*path, error.parameter), str(error).removeprefix(f"{error.parameter}: ")) from None
+    except MmaprobeError as error:
+        key = getattr(error, "name", None)
+        raise file.error((*path, key) if key in values else path, str(error)) from None

@@ -1,0 +1,108 @@
+"""YAML with line numbers: every error names file, line and key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from smtmodel.errors import InputError
+
+Key = tuple[str | int, ...]
+Model = TypeVar("Model", bound=BaseModel)
+
+
+@dataclass
+class YamlFile:
+    """A parsed file: plain data, and the line of every key and list item."""
+
+    name: str
+    data: Any
+    lines: dict[Key, int] = field(default_factory=dict)
+
+    def error(self, key: Iterable[str | int], message: str) -> InputError:
+        """An error at a key, or at the nearest of its parents that stands in the file."""
+        path = tuple(key)
+        line = next((self.lines[path[:n]] for n in range(len(path), -1, -1) if path[:n] in self.lines), 1)
+        return InputError(message, self.name, line, ".".join(str(part) for part in path) or None)
+
+
+def read_yaml(text: str, name: str) -> YamlFile:
+    """Parse one document. Raises InputError for broken YAML and for repeated keys."""
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise InputError(f"not YAML: {error.problem}", name, mark.line + 1 if mark else None) from None
+    except yaml.YAMLError as error:
+        raise InputError(f"not YAML: {error}", name) from None
+    if root is None:
+        raise InputError("the file is empty", name, 1)
+    file = YamlFile(name, None)
+    file.data = _construct(root, (), file)
+    return file
+
+
+def _construct(node: yaml.Node, path: Key, file: YamlFile) -> Any:
+    file.lines.setdefault(path, node.start_mark.line + 1)
+    if isinstance(node, yaml.MappingNode):
+        out: dict[Any, Any] = {}
+        for key_node, value_node in node.value:
+            key = str(key_node.value)
+            line = key_node.start_mark.line + 1
+            if key in out:
+                raise InputError(f"repeated key (first on line {file.lines[(*path, key)]})", file.name, line, key)
+            file.lines[(*path, key)] = line
+            out[key] = _construct(value_node, (*path, key), file)
+        return out
+    if isinstance(node, yaml.SequenceNode):
+        return [_construct(child, (*path, index), file) for index, child in enumerate(node.value)]
+    return yaml.SafeLoader("").construct_object(node)  # type: ignore[no-untyped-call]
+
+
+def validate(file: YamlFile, schema: type[Model]) -> Model:
+    """The file's data as a schema's model; the first error as an InputError."""
+    if not isinstance(file.data, dict):
+        raise InputError("the file must hold keys and values", file.name, 1)
+    try:
+        return schema.model_validate(file.data)
+    except ValidationError as problem:
+        first = problem.errors()[0]
+        path = tuple(part for part in first["loc"])
+        raise file.error(path, _message(first["type"], first["msg"], path, schema)) from None
+
+
+def _message(kind: str, message: str, path: Key, schema: type[BaseModel]) -> str:
+    if kind == "extra_forbidden":
+        known = _fields_at(schema, path[:-1])
+        near = get_close_matches(str(path[-1]), known, n=1, cutoff=0.5)
+        return "unknown key" + (f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}")
+    if kind == "missing":
+        return "this key is missing"
+    return message.removeprefix("Value error, ")
+
+
+def _fields_at(schema: type[BaseModel], path: Key) -> list[str]:
+    """The keys that a schema knows at a place, following fields whose type is a schema too."""
+    current: Any = schema
+    for part in path:
+        info = current.model_fields.get(str(part)) if isinstance(current, type) else None
+        if info is None or not isinstance(info.annotation, type) or not issubclass(info.annotation, BaseModel):
+            return []
+        current = info.annotation
+    return [info.alias or name for name, info in current.model_fields.items()]
+
+
+def read_file(path: Path) -> str:
+    """The text of a file. Raises InputError when there is none or it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError("no such file", str(path)) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read: {error}", str(path)) from None

@@ -1,0 +1,203 @@
+"""The main job: inputs that tell candidate models apart.
+
+The question is asked small first, with all but one, two, three products fixed to zero: a difference is found sooner
+and is easier to read. Only when no small input exists is the whole question asked; its "unsat" is the proof that the
+models agree on every input that counts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from queries.exercises import EXERCISES, exercises
+from queries.problem import Operands, Problem
+from queries.smtlib import Query
+from queries.solvers.contract import DEFAULT_MEMORY, Answer
+from queries.solvers.portfolio import AUTO, solve
+from queries.witness import Replay, Row, Witness, confirmed, shrink
+from smtmodel.algebra import Bit, Bits, all_of, constant
+from smtmodel.batch import Patterns, to_integers
+from smtmodel.carriers.terms import TermCarrier
+from smtmodel.dot import Evaluation
+from smtmodel.errors import IncompleteError
+
+Verdict = Literal["different", "equal", "unknown"]
+SMALL = (1, 2, 3)  # products left free when asking small
+SMALL_SHARE = 0.2  # of the time, at most, for one small question
+
+
+class SolverFault(IncompleteError):
+    """A solver's model that does not replay: never passed on as a witness."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to ask. `timeout` in seconds for each pair, `memory` in MiB for each solver process."""
+
+    solver: str = AUTO
+    timeout: float | None = 300.0
+    memory: int = DEFAULT_MEMORY
+    count: int = 1
+    smt2: Path | None = None
+    progress: Callable[[str], None] = lambda text: None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One query asked: how many products were free, and what the engines said."""
+
+    free: int
+    answers: tuple[Answer, ...]
+
+    @property
+    def answer(self) -> Answer:
+        return self.answers[0]
+
+
+@dataclass
+class Outcome:
+    """The verdict on one pair. `witnesses` differ in what they exercise; `complete`: no further kind exists."""
+
+    problem: Problem
+    verdict: Verdict
+    witnesses: list[Witness] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    complete: bool = True
+
+    @property
+    def seconds(self) -> float:
+        """Time of the deciding solvers."""
+        return sum(step.answer.seconds for step in self.steps)
+
+
+Signature = tuple[bool, ...]
+
+
+class Search:
+    """The search for witnesses of one problem."""
+
+    def __init__(self, problem: Problem, options: Options) -> None:
+        self.problem, self.options = problem, options
+        self.deadline = None if options.timeout is None else time.monotonic() + options.timeout
+        self.outcome = Outcome(problem, "unknown")
+        self.seen: list[Signature] = []
+
+    def run(self) -> Outcome:
+        """Ask until there are enough witnesses, or no more, or no time. Raises SolverFault."""
+        outcome, sizes = self.outcome, self._sizes()
+        start = 0
+        while len(outcome.witnesses) < self.options.count:
+            found = None
+            for position in range(start, len(sizes)):
+                found = self._ask(sizes[position])
+                if found is not None:
+                    start = position
+                    break
+            if found is None:
+                break
+            outcome.witnesses.append(found)
+        decided = not outcome.steps or outcome.steps[-1].answer.status != "unknown"
+        if outcome.witnesses:
+            outcome.verdict, outcome.complete = "different", decided
+        elif decided:
+            outcome.verdict = "equal"
+        return outcome
+
+    def _sizes(self) -> list[int]:
+        length = self.problem.length
+        return [*(free for free in SMALL if free < length), length]
+
+    def _remaining(self) -> float | None:
+        return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+
+    def _ask(self, free: int) -> Witness | None:
+        query, names = self._query(free)
+        whole = free == self.problem.length
+        if whole and self.options.smt2 is not None and not self.seen:
+            self.options.smt2.write_text(query.text, encoding="utf-8")
+        limit = self._remaining()
+        if limit is not None and not whole:
+            limit = min(limit, (self.options.timeout or 0) * SMALL_SHARE)
+        self.options.progress(f"{free} of {self.problem.length} products free, {len(query.text) // 1000} kB of SMT-LIB")
+        answers = solve(query, self.options.solver, limit, self.options.memory)
+        self.outcome.steps.append(Step(free, tuple(answers)))
+        answer = answers[0]
+        if answer.status != "sat":
+            return None
+        row = tuple(answer.values.get(name, 0) for name in names)
+        return self._replayed(row, answer)
+
+    def _replayed(self, row: Row, answer: Answer) -> Witness:
+        first = confirmed(self.problem, row)
+        if first is None:
+            raise SolverFault(f"{answer.engine} {answer.version} gave a model on which the two do not differ: {row}")
+        signature = _signature(first)
+        keep = (lambda result: self._same_kind(result, signature)) if self.seen else None
+        small = confirmed(self.problem, shrink(self.problem, row, keep))
+        assert small is not None
+        self.seen.append(_signature(small))
+        return small
+
+    def _same_kind(self, result: Replay, signature: Signature) -> Patterns:
+        flags = _flags(self.problem, result.evaluations)
+        same = all_of([flag if wanted else ~flag for flag, wanted in zip(flags, signature, strict=True)])
+        return to_integers(same, len(result.left))
+
+    def _query(self, free: int) -> tuple[Query, list[str]]:
+        """The query with so many products free, and the names of all inputs (fixed ones have no symbol)."""
+        query, operands = build_query(self.problem, free, self.seen)
+        return query, operands.names()
+
+
+def build_query(
+    problem: Problem, free: int | None = None, seen: Sequence[Signature] = (), carrier: TermCarrier | None = None
+) -> tuple[Query, Operands]:
+    """Is there an input on which the two models differ? All but the first `free` admissible products are zero;
+    `seen` lists kinds of witnesses that are not wanted again."""
+    carrier = carrier or TermCarrier()
+    operands = symbolic_operands(problem, carrier, free)
+    evaluations = problem.evaluate(operands)
+    conditions = [problem.admits(operands), problem.differ(evaluations[0].d, evaluations[1].d)]
+    if seen:
+        flags = _flags(problem, evaluations)
+        for signature in seen:
+            same = all_of([flag if wanted else ~flag for flag, wanted in zip(flags, signature, strict=True)])
+            conditions.append(~same)
+    assertions = tuple(condition.node for condition in conditions) + tuple(carrier.definitions)
+    symbols = tuple(bits.node for bits in operands.every if bits.value is None)
+    return Query(symbols, assertions), operands
+
+
+def symbolic_operands(problem: Problem, carrier: TermCarrier, free: int | None = None) -> Operands:
+    """Symbols a0, b0, ... and c; products beyond the first `free`, and those fixed to zero, are constants."""
+    length, fixed = problem.length, problem.inputs.zero_terms
+    usable = [k for k in range(length) if k not in fixed]
+    chosen = set(usable if free is None else usable[:free])
+
+    def side(name: str, width: int) -> Iterator[Bits]:
+        for k in range(length):
+            yield carrier.symbol(f"{name}{k}", width) if k in chosen else constant(carrier, 0, width)
+
+    left = problem.left
+    addend = constant(carrier, 0, left.c.width) if length in fixed else carrier.symbol("c", left.c.width)
+    return Operands(tuple(side("a", left.a.width)), tuple(side("b", left.b.width)), addend)
+
+
+def _flags(problem: Problem, evaluations: Sequence[Evaluation]) -> list[Bit]:
+    flags: list[Bit] = []
+    for model, evaluation in zip((problem.left, problem.right), evaluations, strict=True):
+        flags += exercises(model, evaluation).values()
+    return flags
+
+
+def _signature(witness: Witness) -> Signature:
+    return tuple(name in names for names in witness.exercises for name in EXERCISES)
+
+
+def distinguish(problem: Problem, options: Options | None = None) -> Outcome:
+    """Inputs on which two models differ, or the verdict that there are none. Raises SolverFault."""
+    return Search(problem, options or Options()).run()

@@ -1,0 +1,78 @@
+"""What an input exercises in a model: flags over the trace, symbolic and executable from one definition."""
+
+from __future__ import annotations
+
+from smtmodel.algebra import Bit, Bits, any_of, constant, select
+from smtmodel.decode import Exponent
+from smtmodel.dot import Evaluation, Model
+from smtmodel.trace import Signal
+
+#: name -> what it means, in the order in which they are printed
+EXERCISES = {
+    "truncated": "alignment cuts off set bits of a term",
+    "carry": "the sum reaches beyond the bits of a single term",
+    "cancellation": "the sum loses its leading bit",
+    "negative": "the sum is negative",
+    "subnormal": "the result is subnormal",
+    "special": "a NaN or an infinity decides",
+}
+
+
+def exercises(model: Model, evaluation: Evaluation) -> dict[str, Bit]:
+    """The flags of one evaluation, for the stages that the model has."""
+    trace, carrier = evaluation.trace, evaluation.d.carrier
+    found: dict[str, list[Bit]] = {name: [] for name in EXERCISES}
+    aligned: list[Bits] = []  # of the sum under way
+    for signal in trace:
+        last = signal.name.rpartition(".")[2]
+        if last.startswith("aligned["):
+            found["truncated"].append(_cut(trace[signal.name.replace("aligned[", "term[")], signal))
+            aligned.append(_bits(signal))
+        elif last == "magnitude" and isinstance(model.accumulator.fraction_bits, int) and not model.accumulator.exact_sum:
+            found["carry"].append(_reaches(_bits(signal), model.accumulator.fraction_bits + 1))
+            if aligned:
+                found["cancellation"].append(_cancels(_bits(signal), aligned, model.accumulator.fraction_bits))
+            aligned = []
+        elif last == "negative" and isinstance(signal.value, Bit):
+            found["negative"].append(signal.value)
+        elif last in ("nan", "infinite") and isinstance(signal.value, Bit):
+            found["special"].append(signal.value)
+    fields = evaluation.d.extract(model.d.field_width - 1, model.d.padding)
+    exponent = fields.extract(fields.width - 1, model.d.fraction)
+    found["subnormal"].append(~exponent.any() & fields.any())
+    return {name: any_of(flags) if flags else constant(carrier, 0, 1).any() for name, flags in found.items()}
+
+
+def _bits(signal: Signal) -> Bits:
+    assert isinstance(signal.value, Bits)
+    return signal.value
+
+
+def _cut(source: Signal, aligned: Signal) -> Bit:
+    """Whether the aligned magnitude lost set bits of the significand: the lowest set bit lies below the unit."""
+    significand = _bits(source)
+    assert source.scale is not None and aligned.scale is not None
+    distance = _difference(aligned.scale, source.scale)
+    kept = significand.lshr(distance).shl(distance)
+    return ~kept.eq(significand)
+
+
+def _difference(above: Exponent, below: Exponent) -> Bits:
+    """above - below if positive, else 0."""
+    low = min(above.low, below.low)
+    width = (max(above.high, below.high) - low).bit_length()
+    x, y = above.rebased(low, width), below.rebased(low, width)
+    return select(x.ult(y), constant(x.carrier, 0, width), x - y)
+
+
+def _reaches(magnitude: Bits, position: int) -> Bit:
+    """Whether a bit at or above `position` is set."""
+    if position >= magnitude.width:
+        return constant(magnitude.carrier, 0, 1).any()
+    return magnitude.extract(magnitude.width - 1, position).any()
+
+
+def _cancels(magnitude: Bits, aligned: list[Bits], position: int) -> Bit:
+    """Whether a term reached the unit of the maximum exponent and the sum does not."""
+    reached = any_of([_reaches(value, position) for value in aligned])
+    return reached & ~_reaches(magnitude, position)

@@ -1,0 +1,130 @@
+"""What it means that two models differ on an input: one definition for solvers and for replay."""
+
+from __future__ import annotations
+
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hypotheses.schema import Inputs, Window
+from smtmodel import ieee
+from smtmodel.algebra import Bit, Bits, all_of, constant, truth
+from smtmodel.decode import Unpacked, unpack
+from smtmodel.dot import Evaluation, Model, evaluate
+from smtmodel.errors import ParameterError
+from smtmodel.formats import Format
+from smtmodel.rounding import Target
+
+Compare = Literal["bits", "value"]
+
+
+@dataclass(frozen=True)
+class Operands:
+    """The inputs of one evaluation, over any carrier."""
+
+    a: tuple[Bits, ...]
+    b: tuple[Bits, ...]
+    c: Bits
+
+    @property
+    def every(self) -> list[Bits]:
+        return [*self.a, *self.b, self.c]
+
+    def names(self) -> list[str]:
+        """The names of the inputs, in the order of `every`."""
+        return [f"{side}{k}" for side, part in (("a", self.a), ("b", self.b)) for k in range(len(part))] + ["c"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Two models of the same input formats, the inputs that count, and how results are compared.
+
+    Raises ParameterError if the two cannot be compared.
+    """
+
+    left: Model
+    right: Model
+    inputs: Inputs = Inputs()
+    compare: Compare = "bits"
+
+    def __post_init__(self) -> None:
+        for side in ("a", "b", "c"):
+            formats = [getattr(model, side).name for model in (self.left, self.right)]
+            if formats[0] != formats[1]:
+                raise ParameterError(side, f"the models take different formats: {formats[0]} and {formats[1]}")
+        if self.compare == "bits" and self.left.d != self.right.d:
+            raise ParameterError(
+                "output", f"results are {self.left.d.name} and {self.right.d.name}: compare them with --compare value"
+            )
+
+    @property
+    def length(self) -> int:
+        return min(self.left.length, self.right.length)
+
+    def evaluate(self, operands: Operands) -> tuple[Evaluation, Evaluation]:
+        left, right = (evaluate(model, operands.a, operands.b, operands.c) for model in (self.left, self.right))
+        return left, right
+
+    def differ(self, left: Bits, right: Bits) -> Bit:
+        """Whether two results differ as the contract has it."""
+        if self.compare == "value":
+            return _differ_in_value(left, self.left.d, right, self.right.d)
+        different = ~left.eq(right)
+        if self.left.accumulator.nan is not None and self.right.accumulator.nan is not None:
+            return different
+        both_nan = unpack(left, self.left.d).is_nan & unpack(right, self.right.d).is_nan
+        return different & ~both_nan
+
+    def admits(self, operands: Operands) -> Bit:
+        """Whether an input counts."""
+        return admits(self.inputs, self.left, operands)
+
+
+def _differ_in_value(left: Bits, left_format: Format, right: Bits, right_format: Format) -> Bit:
+    wide = left_format if left_format.precision >= right_format.precision else right_format
+    target = Target(wide, "nearest_even")
+    x, y = (
+        pattern if fmt == wide else ieee.convert(pattern, fmt, target)
+        for pattern, fmt in ((left, left_format), (right, right_format))
+    )
+    first, second = unpack(x, wide), unpack(y, wide)
+    same = x.eq(y) | (first.is_zero & second.is_zero) | (first.is_nan & second.is_nan)
+    return ~same
+
+
+def admits(inputs: Inputs, model: Model, operands: Operands) -> Bit:
+    """Whether every operand meets the restrictions; products (and the addend) fixed to zero need only be +0."""
+    count = len(operands.a)
+    conditions = [truth(operands.c.carrier, True)]
+    for side, fmt in ((operands.a, model.a), (operands.b, model.b), ((operands.c,), model.c)):
+        for k, pattern in enumerate(side):
+            index = count if side == (operands.c,) else k
+            if index in inputs.zero_terms:
+                conditions.append(pattern.equals(0))
+            else:
+                conditions += _restrictions(inputs, unpack(pattern, fmt), fmt)
+    return all_of(conditions)
+
+
+def _restrictions(inputs: Inputs, value: Unpacked, fmt: Format) -> list[Bit]:
+    conditions = []
+    if inputs.finite:
+        conditions.append(~(value.is_nan | value.is_infinite))
+    if inputs.nonnegative:
+        conditions.append(~value.sign)
+    if inputs.nonzero:
+        conditions.append(~value.is_zero)
+    if inputs.normal or inputs.exponents:
+        conditions.append(value.term.significand.msb() | value.is_zero)
+    if inputs.exponents:
+        conditions.append(value.is_zero | _inside(value, inputs.exponents, fmt))
+    return conditions
+
+
+def _inside(value: Unpacked, window: Window, fmt: Format) -> Bit:
+    bits = value.term.exponent.bits
+    low, high = max(window.min, fmt.emin), min(window.max, fmt.emax)
+    if low > high:
+        return truth(bits.carrier, False)
+    edges = [constant(bits.carrier, edge + fmt.bias, bits.width) for edge in (low, high)]
+    return edges[0].ule(bits) & bits.ule(edges[1])

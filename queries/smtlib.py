@@ -1,0 +1,158 @@
+"""Queries as SMT-LIB 2.6 text: what crosses to a solver's process, what `--smt2` writes, and the store's key.
+
+The text is deterministic: terms are numbered in the order of a depth-first walk from the assertions, and the inputs
+keep their names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pysmt.operators as op
+from pysmt.fnode import FNode
+
+_OPERATORS = {
+    op.AND: "and",
+    op.OR: "or",
+    op.NOT: "not",
+    op.IMPLIES: "=>",
+    op.IFF: "=",
+    op.EQUALS: "=",
+    op.ITE: "ite",
+    op.BV_ADD: "bvadd",
+    op.BV_SUB: "bvsub",
+    op.BV_MUL: "bvmul",
+    op.BV_NEG: "bvneg",
+    op.BV_NOT: "bvnot",
+    op.BV_AND: "bvand",
+    op.BV_OR: "bvor",
+    op.BV_XOR: "bvxor",
+    op.BV_LSHL: "bvshl",
+    op.BV_LSHR: "bvlshr",
+    op.BV_ASHR: "bvashr",
+    op.BV_CONCAT: "concat",
+    op.BV_ULT: "bvult",
+    op.BV_ULE: "bvule",
+    op.BV_SLT: "bvslt",
+    op.BV_SLE: "bvsle",
+}
+_TRUTHS = frozenset(
+    {op.AND, op.OR, op.NOT, op.IMPLIES, op.IFF, op.EQUALS, op.BV_ULT, op.BV_ULE, op.BV_SLT, op.BV_SLE}
+)
+_DEPTH = 12  # a term nested deeper gets a name of its own, for parsers that recurse
+
+
+@dataclass(frozen=True)
+class Query:
+    """Is there an assignment to `inputs` (and what the assertions define) that meets every assertion?
+
+    `inputs` are bit-vector symbols, in the order in which they are declared and their values asked for. `logic` and
+    `epilogue` (raw SMT-LIB after the assertions) serve checks against the solvers' floating-point theory.
+    """
+
+    inputs: tuple[FNode, ...]
+    assertions: tuple[FNode, ...]
+    definitions: tuple[tuple[str, FNode], ...] = ()
+    epilogue: str = ""
+    logic: str = "QF_BV"
+
+    @cached_property
+    def text(self) -> str:
+        return _Printer(self).text()
+
+
+class _Printer:
+    def __init__(self, query: Query) -> None:
+        self.query = query
+        self.lines: list[str] = []
+        self.names: dict[FNode, tuple[str, int]] = {}  # text and nesting depth
+        self.uses: dict[FNode, int] = {}
+
+    def text(self) -> str:
+        query = self.query
+        roots = [*query.assertions, *(term for _, term in query.definitions)]
+        self._count(roots)
+        self._declare(roots)
+        asserted = [self._term(root) for root in query.assertions]
+        named = [(name, self._term(term), self._sort(term)) for name, term in query.definitions]
+        self.lines += [f"(define-fun {name} () {sort} {text})" for name, text, sort in named]
+        self.lines += [f"(assert {text})" for text in asserted]
+        wanted = " ".join(symbol.symbol_name() for symbol in query.inputs)
+        head = [f"(set-logic {query.logic})", "(set-option :produce-models true)"]
+        tail = [query.epilogue] if query.epilogue else []
+        tail += ["(check-sat)", f"(get-value ({wanted}))"] if wanted else ["(check-sat)"]
+        return "\n".join([*head, *self.lines, *tail, ""])
+
+    def _count(self, roots: Sequence[FNode]) -> None:
+        stack = list(roots)
+        while stack:
+            node = stack.pop()
+            self.uses[node] = self.uses.get(node, 0) + 1
+            if self.uses[node] == 1:
+                stack.extend(node.args())
+
+    def _declare(self, roots: Sequence[FNode]) -> None:
+        symbols = {node for node in self.uses if node.is_symbol()} - set(self.query.inputs)
+        ordered = [*self.query.inputs, *sorted(symbols, key=lambda symbol: symbol.symbol_name())]
+        for symbol in ordered:
+            self.lines.append(f"(declare-const {symbol.symbol_name()} {self._sort(symbol)})")
+
+    def _sort(self, node: FNode) -> str:
+        if _is_truth(node):
+            return "Bool"
+        return f"(_ BitVec {node.bv_width()})"
+
+    def _term(self, root: FNode) -> str:
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            if node in self.names:
+                stack.pop()
+                continue
+            missing = [child for child in node.args() if child not in self.names]
+            if missing:
+                stack.extend(reversed(missing))
+                continue
+            stack.pop()
+            text, depth = self._applied(node)
+            if node.args() and (self.uses[node] > 1 or depth >= _DEPTH):
+                name = f"t{len(self.names)}"
+                self.lines.append(f"(define-fun {name} () {self._sort(node)} {text})")
+                text, depth = name, 0
+            self.names[node] = (text, depth)
+        return self.names[root][0]
+
+    def _applied(self, node: FNode) -> tuple[str, int]:
+        if node.is_symbol():
+            return node.symbol_name(), 0
+        if node.is_bv_constant():
+            return f"#b{node.constant_value():0{node.bv_width()}b}", 0
+        if node.is_bool_constant():
+            return str(node.constant_value()).lower(), 0
+        arguments = [self.names[child] for child in node.args()]
+        depth = 1 + max(depth for _, depth in arguments)
+        joined = " ".join(text for text, _ in arguments)
+        kind = node.node_type()
+        if kind == op.BV_EXTRACT:
+            return f"((_ extract {node.bv_extract_end()} {node.bv_extract_start()}) {joined})", depth
+        if kind in (op.BV_ZEXT, op.BV_SEXT):
+            name = "zero_extend" if kind == op.BV_ZEXT else "sign_extend"
+            return f"((_ {name} {node.bv_extend_step()}) {joined})", depth
+        return f"({_OPERATORS[kind]} {joined})", depth
+
+
+def _is_truth(node: FNode) -> bool:
+    while node.node_type() == op.ITE:
+        node = node.arg(1)
+    return node.node_type() in _TRUTHS or node.is_bool_constant()
+
+
+_VALUE = re.compile(r"\(\s*([^\s()]+)\s+#([bx])([0-9a-fA-F]+)\s*\)")
+
+
+def parse_values(text: str) -> dict[str, int]:
+    """The values of a `get-value` answer, by name; binary and hexadecimal literals."""
+    return {name: int(digits, 2 if base == "b" else 16) for name, base, digits in _VALUE.findall(text)}

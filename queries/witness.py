@@ -1,0 +1,198 @@
+"""Witnesses: inputs on which two models differ, replayed, and made small before anybody sees them.
+
+Shrinking needs no solver: every change that makes an input easier to read is tried on the array carrier, all at once,
+and kept if the models still differ. An input is the smaller, in this order: the fewer nonzero terms it has, the fewer
+operands that are no powers of two, the fewer significand bits, the nearer its exponents to zero, the fewer signs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from queries.exercises import exercises
+from queries.problem import Operands, Problem
+from smtmodel.batch import Patterns, to_integers
+from smtmodel.carriers.arrays import ArrayCarrier
+from smtmodel.dot import Evaluation
+from smtmodel.formats import Format
+
+Row = tuple[int, ...]  # patterns in the order of Operands.every
+Keep = Callable[["Replay"], Patterns]
+
+_CARRIER = ArrayCarrier()
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Both models on a batch of inputs, by the array carrier."""
+
+    left: Patterns
+    right: Patterns
+    differs: Patterns  # 1 where the input counts and the results differ
+    evaluations: tuple[Evaluation, Evaluation]
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A replayed input on which two models differ. `exercises` holds for each model what the input exercises."""
+
+    a: Row
+    b: Row
+    c: int
+    left: int
+    right: int
+    exercises: tuple[tuple[str, ...], tuple[str, ...]] = field(default=((), ()))
+
+    @property
+    def row(self) -> Row:
+        return (*self.a, *self.b, self.c)
+
+
+def replay(problem: Problem, rows: list[Row]) -> Replay:
+    """Evaluate both models on every row."""
+    table = np.asarray(rows, dtype=np.uint64).reshape(len(rows), -1)
+    count = (table.shape[1] - 1) // 2
+    left, right = problem.left, problem.right
+    widths = [left.a.width] * count + [left.b.width] * count + [left.c.width]
+    lanes = [_CARRIER.lanes(np.ascontiguousarray(table[:, i]), width) for i, width in enumerate(widths)]
+    operands = Operands(tuple(lanes[:count]), tuple(lanes[count:-1]), lanes[-1])
+    with np.errstate(over="ignore"):
+        first, second = problem.evaluate(operands)
+        differs = problem.differ(first.d, second.d) & problem.admits(operands)
+        results = [to_integers(value, len(rows)) for value in (first.d, second.d, differs)]
+    assert left.c == right.c
+    return Replay(results[0], results[1], results[2], (first, second))
+
+
+def confirmed(problem: Problem, row: Row) -> Witness | None:
+    """The witness of a row, or None if the models agree on it (or it does not count)."""
+    result = replay(problem, [row])
+    if not result.differs[0]:
+        return None
+    count = (len(row) - 1) // 2
+    with np.errstate(over="ignore"):
+        flags = tuple(
+            tuple(name for name, flag in exercises(model, evaluation).items() if to_integers(flag, 1)[0])
+            for model, evaluation in zip((problem.left, problem.right), result.evaluations, strict=True)
+        )
+    left, right = int(result.left[0]), int(result.right[0])
+    return Witness(row[:count], row[count:-1], row[-1], left, right, (flags[0], flags[1]))
+
+
+def shrink(problem: Problem, row: Row, keep: Keep | None = None) -> Row:
+    """The smallest input reached by steps that each still tell the models apart (and `keep`, if given)."""
+    formats = _formats(problem, row)
+    seen = {row}
+    while True:
+        tried = list(dict.fromkeys(c for c in _smaller(row, formats) if c not in seen and _cost(c, formats) < _cost(row, formats)))
+        if not tried:
+            return row
+        seen.update(tried)
+        result = replay(problem, tried)
+        good = result.differs != 0
+        if keep is not None:
+            good &= keep(result) != 0
+        candidates = [tried[i] for i in np.flatnonzero(good)]
+        if not candidates:
+            return row
+        row = min(candidates, key=lambda candidate: _cost(candidate, formats))
+
+
+def _formats(problem: Problem, row: Row) -> list[Format]:
+    count = (len(row) - 1) // 2
+    return [problem.left.a] * count + [problem.left.b] * count + [problem.left.c]
+
+
+def _fields(pattern: int, fmt: Format) -> tuple[int, int, int]:
+    """(sign, exponent field, fraction field)."""
+    body = pattern >> fmt.padding
+    return pattern >> fmt.field_width, body >> fmt.fraction & ((1 << fmt.exponent) - 1), body & ((1 << fmt.fraction) - 1)
+
+
+def _pattern(sign: int, exponent: int, fraction: int, fmt: Format) -> int:
+    return (sign << fmt.field_width) | ((exponent << fmt.fraction | fraction) << fmt.padding)
+
+
+def _cost(row: Row, formats: list[Format]) -> tuple[int, ...]:
+    count = (len(row) - 1) // 2
+    terms = sum(1 for k in range(count) if row[k] or row[count + k]) + (row[-1] != 0)
+    ragged = bits = distance = signs = 0
+    for pattern, fmt in zip(row, formats, strict=True):
+        sign, exponent, fraction = _fields(pattern, fmt)
+        length = fmt.fraction - ((fraction & -fraction).bit_length() - 1) if fraction else 0
+        if not exponent and fraction:
+            length = fraction.bit_length() - (fraction & -fraction).bit_length()
+        ragged += length > 0
+        bits += length
+        distance += abs(exponent - fmt.bias) if pattern else 0
+        signs += sign
+    return terms, ragged, bits, distance, signs
+
+
+def _smaller(row: Row, formats: list[Format]) -> Iterator[Row]:
+    """Inputs that may be easier to read than this one."""
+    count = (len(row) - 1) // 2
+    for k in range(count):
+        yield _replaced(row, {k: 0, count + k: 0})
+    yield _replaced(row, {2 * count: 0})
+    for index, fmt in enumerate(formats):
+        for pattern in _simpler(row[index], fmt):
+            yield _replaced(row, {index: pattern})
+    for k in range(count):
+        yield from _balanced(row, k, count + k, formats)
+    yield from _rescaled(row, formats)
+
+
+def _replaced(row: Row, changes: dict[int, int]) -> Row:
+    return tuple(changes.get(index, pattern) for index, pattern in enumerate(row))
+
+
+def _simpler(pattern: int, fmt: Format) -> Iterator[int]:
+    """Shorter significands, exponents nearer to zero, a positive sign."""
+    if not pattern:
+        return
+    sign, exponent, fraction = _fields(pattern, fmt)
+    for kept in range(fmt.fraction):
+        yield _pattern(sign, exponent, fraction & ~((1 << (fmt.fraction - kept)) - 1), fmt)
+    for power in range(fmt.fraction):  # powers of two below the normal range
+        if not exponent:
+            yield _pattern(sign, 0, 1 << power, fmt)
+    for nearer in {fmt.bias, (exponent + fmt.bias) // 2, exponent + (1 if exponent < fmt.bias else -1)}:
+        yield _pattern(sign, nearer, fraction, fmt)
+        yield _pattern(sign, nearer, 0, fmt)
+    if sign:
+        yield _pattern(0, exponent, fraction, fmt)
+
+
+def _balanced(row: Row, left: int, right: int, formats: list[Format]) -> Iterator[Row]:
+    """The same product from other factors: exponent moved from one to the other, both signs changed."""
+    (s, e, f), (t, g, h) = _fields(row[left], formats[left]), _fields(row[right], formats[right])
+    if not (row[left] and row[right] and e and g):
+        return
+    for step in {formats[left].bias - e, g - formats[right].bias, 1, -1}:
+        x, y = e + step, g - step
+        if 0 < x < 1 << formats[left].exponent and 0 < y < 1 << formats[right].exponent:
+            yield _replaced(row, {left: _pattern(s, x, f, formats[left]), right: _pattern(t, y, h, formats[right])})
+    if s and t:
+        yield _replaced(row, {left: _pattern(0, e, f, formats[left]), right: _pattern(0, g, h, formats[right])})
+    if s != t and s:
+        yield _replaced(row, {left: _pattern(t, e, f, formats[left]), right: _pattern(s, g, h, formats[right])})
+
+
+def _rescaled(row: Row, formats: list[Format]) -> Iterator[Row]:
+    """Every term times one power of two."""
+    count = (len(row) - 1) // 2
+    for step in (-16, -8, -4, -2, -1, 1, 2, 4, 8, 16):
+        changed = []
+        for index in [*range(count), 2 * count]:
+            sign, exponent, fraction = _fields(row[index], formats[index])
+            if row[index] == 0:
+                continue
+            if not 0 < exponent or not 0 < exponent + step < 1 << formats[index].exponent:
+                break
+            changed.append((index, _pattern(sign, exponent + step, fraction, formats[index])))
+        else:
+            yield _replaced(row, dict(changed))

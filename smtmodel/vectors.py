@@ -1,0 +1,138 @@
+"""Test vectors: one JSON object a line, bit patterns in hexadecimal."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from smtmodel.dot import Model
+from smtmodel.errors import InputError, MmaprobeError
+from smtmodel.formats import Format
+from smtmodel.reference import normalised_name, parse_reference
+
+SCHEMA_VERSION = 1
+
+_KNOWN = frozenset(
+    "schema arch unit instruction model a b c d scale_a scale_b id predictions question exercises kind src alt gpu".split()
+)
+
+
+@dataclass(frozen=True)
+class Vector:
+    """An input, and what is known about its result. Patterns are integers; missing trailing products are zero."""
+
+    model: Model
+    a: tuple[int, ...]
+    b: tuple[int, ...]
+    c: int
+    d: int | None = None
+    id: str | int | None = None
+    line: int = 0
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The object of one line."""
+        model = self.model
+        out: dict[str, Any] = {"schema": SCHEMA_VERSION}
+        if self.id is not None:
+            out["id"] = self.id
+        out["model"] = model.reference
+        out["a"] = [to_hex(x, model.a) for x in self.a]
+        out["b"] = [to_hex(x, model.b) for x in self.b]
+        out["c"] = to_hex(self.c, model.c)
+        if self.d is not None:
+            out["d"] = to_hex(self.d, model.d)
+        return out | self.extra
+
+
+def to_hex(pattern: int, fmt: Format) -> str:
+    """A pattern in as many digits as its format has."""
+    return f"{pattern:0{fmt.digits}x}"
+
+
+def parse_pattern(text: Any, fmt: Format, key: str) -> int:
+    """The pattern of a hexadecimal string. Raises ValueError, naming the key."""
+    if not isinstance(text, str):
+        raise ValueError(f"{key}: {text!r} is not a string of hexadecimal digits")
+    try:
+        value = int(text, 16)
+    except ValueError:
+        raise ValueError(f"{key}: {text!r} is not hexadecimal") from None
+    if value < 0 or value >> fmt.width or text[:1] in "+-" or "_" in text:
+        raise ValueError(f"{key}: {text!r} is too wide: {fmt.name} has {fmt.width} bits")
+    return value
+
+
+def parse_row(row: Any, line: int = 0) -> Vector:
+    """The vector of one JSON object. Raises ValueError or MmaprobeError, naming the field."""
+    if not isinstance(row, dict):
+        raise ValueError("a JSON object is needed")
+    model = _model_of(row)
+    sides = []
+    for name, fmt in (("a", model.a), ("b", model.b)):
+        items = row.get(name)
+        if not isinstance(items, list) or not items:
+            raise ValueError(f"{name}: a list of at least one bit pattern is needed")
+        if len(items) > model.length:
+            raise ValueError(f"{name}: {len(items)} elements, but {model.reference} has {model.length} products")
+        sides.append(_patterns(items, fmt, name))
+    if len(sides[0]) != len(sides[1]):
+        raise ValueError(f"b: {len(sides[1])} elements, but a has {len(sides[0])}")
+    if "c" not in row:
+        raise ValueError("c: this field is missing")
+    c = parse_pattern(row["c"], model.c, "c")
+    d = None if row.get("d") is None else parse_pattern(row["d"], model.d, "d")
+    extra = {key: row[key] for key in ("predictions", "question", "exercises", "alt", "kind", "gpu") if key in row}
+    return Vector(model, sides[0], sides[1], c, d, row.get("id"), line, extra)
+
+
+def _patterns(items: list[Any], fmt: Format, name: str) -> tuple[int, ...]:
+    try:  # the fast way; whatever is wrong is found again, with its place, by the slow one
+        values = [int(item, 16) for item in items]
+        if max(values) >> fmt.width == 0 and min(values) >= 0 and max(map(len, items)) <= fmt.digits:
+            return tuple(values)
+    except (TypeError, ValueError):
+        pass
+    return tuple(parse_pattern(item, fmt, f"{name}[{k}]") for k, item in enumerate(items))
+
+
+def _model_of(row: dict[str, Any]) -> Model:
+    if "model" in row:
+        return parse_reference(str(row["model"]))
+    missing = [key for key in ("arch", "unit", "instruction") if key not in row]
+    if missing:
+        raise ValueError(f"{missing[0]}: this field is missing (or give `model`, a model reference)")
+    return parse_reference(normalised_name(row["arch"], row["unit"], row["instruction"]))
+
+
+def open_text(path: Path) -> IO[str]:
+    """A text file, or a gzip file of text. Raises InputError."""
+    try:
+        if path.suffix == ".gz":
+            return gzip.open(path, "rt", encoding="utf-8")
+        return path.open(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError("no such file", str(path)) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", str(path)) from None
+
+
+def read_vectors(lines: Iterable[str], name: str) -> Iterator[Vector]:
+    """The vectors of a file, one at a time. Raises InputError with file, line and field at the first bad row."""
+    number = 0
+    try:
+        for number, text in enumerate(lines, start=1):
+            if not text.strip():
+                continue
+            try:
+                yield parse_row(json.loads(text), number)
+            except json.JSONDecodeError as error:
+                raise InputError(f"not JSON: {error.msg} at column {error.colno}", name, number) from None
+            except (ValueError, MmaprobeError) as error:
+                raise InputError(str(error), name, number) from None
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read: {error}", name, number + 1) from None
