@@ -62,7 +62,7 @@ def _construct(node: yaml.Node, path: Key, file: YamlFile) -> Any:
         return out
     if isinstance(node, yaml.SequenceNode):
         return [_construct(child, (*path, index), file) for index, child in enumerate(node.value)]
-    return yaml.SafeLoader("").construct_object(node)  # type: ignore[no-untyped-call]
+    return yaml.SafeLoader("").construct_object(node)
 
 
 def validate(file: YamlFile, schema: type[Model]) -> Model:
@@ -89,9 +89,9 @@ def _message(kind: str, message: str, path: Key, schema: type[BaseModel]) -> str
 
 def _fields_at(schema: type[BaseModel], path: Key) -> list[str]:
     """The keys that a schema knows at a place, following fields whose type is a schema too."""
-    current: Any = schema
+    current: type[BaseModel] = schema
     for part in path:
-        info = current.model_fields.get(str(part)) if isinstance(current, type) else None
+        info = current.model_fields.get(str(part))
         if info is None or not isinstance(info.annotation, type) or not issubclass(info.annotation, BaseModel):
             return []
         current = info.annotation

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal
 
 from queries.exercises import EXERCISES, exercises
@@ -30,7 +29,7 @@ SMALL = (1, 2, 3)  # products left free when asking small
 SMALL_SHARE = 0.2  # of the time, at most, for one small question
 
 
-class SolverFault(IncompleteError):
+class SolverFaultError(IncompleteError):
     """A solver's model that does not replay: never passed on as a witness."""
 
 
@@ -42,7 +41,6 @@ class Options:
     timeout: float | None = 300.0
     memory: int = DEFAULT_MEMORY
     count: int = 1
-    smt2: Path | None = None
     progress: Callable[[str], None] = lambda text: None
 
 
@@ -87,7 +85,7 @@ class Search:
         self.seen: list[Signature] = []
 
     def run(self) -> Outcome:
-        """Ask until there are enough witnesses, or no more, or no time. Raises SolverFault."""
+        """Ask until there are enough witnesses, or no more, or no time. Raises SolverFaultError."""
         outcome, sizes = self.outcome, self._sizes()
         start = 0
         while len(outcome.witnesses) < self.options.count:
@@ -117,8 +115,6 @@ class Search:
     def _ask(self, free: int) -> Witness | None:
         query, names = self._query(free)
         whole = free == self.problem.length
-        if whole and self.options.smt2 is not None and not self.seen:
-            self.options.smt2.write_text(query.text, encoding="utf-8")
         limit = self._remaining()
         if limit is not None and not whole:
             limit = min(limit, (self.options.timeout or 0) * SMALL_SHARE)
@@ -134,7 +130,9 @@ class Search:
     def _replayed(self, row: Row, answer: Answer) -> Witness:
         first = confirmed(self.problem, row)
         if first is None:
-            raise SolverFault(f"{answer.engine} {answer.version} gave a model on which the two do not differ: {row}")
+            raise SolverFaultError(
+                f"{answer.engine} {answer.version} gave a model on which the two do not differ: {row}"
+            )
         signature = _signature(first)
         keep = (lambda result: self._same_kind(result, signature)) if self.seen else None
         small = confirmed(self.problem, shrink(self.problem, row, keep))
@@ -199,5 +197,5 @@ def _signature(witness: Witness) -> Signature:
 
 
 def distinguish(problem: Problem, options: Options | None = None) -> Outcome:
-    """Inputs on which two models differ, or the verdict that there are none. Raises SolverFault."""
+    """Inputs on which two models differ, or the verdict that there are none. Raises SolverFaultError."""
     return Search(problem, options or Options()).run()

@@ -28,7 +28,9 @@ def exercises(model: Model, evaluation: Evaluation) -> dict[str, Bit]:
         if last.startswith("aligned["):
             found["truncated"].append(_cut(trace[signal.name.replace("aligned[", "term[")], signal))
             aligned.append(_bits(signal))
-        elif last == "magnitude" and isinstance(model.accumulator.fraction_bits, int) and not model.accumulator.exact_sum:
+        elif (
+            last == "magnitude" and isinstance(model.accumulator.fraction_bits, int) and not model.accumulator.exact_sum
+        ):
             found["carry"].append(_reaches(_bits(signal), model.accumulator.fraction_bits + 1))
             if aligned:
                 found["cancellation"].append(_cancels(_bits(signal), aligned, model.accumulator.fraction_bits))
@@ -51,7 +53,8 @@ def _bits(signal: Signal) -> Bits:
 def _cut(source: Signal, aligned: Signal) -> Bit:
     """Whether the aligned magnitude lost set bits of the significand: the lowest set bit lies below the unit."""
     significand = _bits(source)
-    assert source.scale is not None and aligned.scale is not None
+    assert source.scale is not None
+    assert aligned.scale is not None
     distance = _difference(aligned.scale, source.scale)
     kept = significand.lshr(distance).shl(distance)
     return ~kept.eq(significand)

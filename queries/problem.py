@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from hypotheses.schema import Inputs, Window
@@ -44,7 +43,7 @@ class Problem:
 
     left: Model
     right: Model
-    inputs: Inputs = Inputs()
+    inputs: Inputs = field(default_factory=Inputs)
     compare: Compare = "bits"
 
     def __post_init__(self) -> None:

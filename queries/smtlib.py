@@ -39,9 +39,7 @@ _OPERATORS = {
     op.BV_SLT: "bvslt",
     op.BV_SLE: "bvsle",
 }
-_TRUTHS = frozenset(
-    {op.AND, op.OR, op.NOT, op.IMPLIES, op.IFF, op.EQUALS, op.BV_ULT, op.BV_ULE, op.BV_SLT, op.BV_SLE}
-)
+_TRUTHS = frozenset({op.AND, op.OR, op.NOT, op.IMPLIES, op.IFF, op.EQUALS, op.BV_ULT, op.BV_ULE, op.BV_SLT, op.BV_SLE})
 _DEPTH = 12  # a term nested deeper gets a name of its own, for parsers that recurse
 
 

@@ -87,7 +87,11 @@ def shrink(problem: Problem, row: Row, keep: Keep | None = None) -> Row:
     formats = _formats(problem, row)
     seen = {row}
     while True:
-        tried = list(dict.fromkeys(c for c in _smaller(row, formats) if c not in seen and _cost(c, formats) < _cost(row, formats)))
+        tried = list(
+            dict.fromkeys(
+                c for c in _smaller(row, formats) if c not in seen and _cost(c, formats) < _cost(row, formats)
+            )
+        )
         if not tried:
             return row
         seen.update(tried)
@@ -109,7 +113,11 @@ def _formats(problem: Problem, row: Row) -> list[Format]:
 def _fields(pattern: int, fmt: Format) -> tuple[int, int, int]:
     """(sign, exponent field, fraction field)."""
     body = pattern >> fmt.padding
-    return pattern >> fmt.field_width, body >> fmt.fraction & ((1 << fmt.exponent) - 1), body & ((1 << fmt.fraction) - 1)
+    return (
+        pattern >> fmt.field_width,
+        body >> fmt.fraction & ((1 << fmt.exponent) - 1),
+        body & ((1 << fmt.fraction) - 1),
+    )
 
 
 def _pattern(sign: int, exponent: int, fraction: int, fmt: Format) -> int:
@@ -191,7 +199,7 @@ def _rescaled(row: Row, formats: list[Format]) -> Iterator[Row]:
             sign, exponent, fraction = _fields(row[index], formats[index])
             if row[index] == 0:
                 continue
-            if not 0 < exponent or not 0 < exponent + step < 1 << formats[index].exponent:
+            if not exponent > 0 or not 0 < exponent + step < 1 << formats[index].exponent:
                 break
             changed.append((index, _pattern(sign, exponent + step, fraction, formats[index])))
         else:

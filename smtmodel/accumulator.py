@@ -178,7 +178,7 @@ def _check(name: str, value: Any) -> None:
     if isinstance(value, bool):
         fits = row.boolean
     elif isinstance(value, int):
-        fits = row.pattern and value >= 0 or (row.low is not None and row.low <= value <= (row.high or 0))
+        fits = (row.pattern and value >= 0) or (row.low is not None and row.low <= value <= (row.high or 0))
     else:
         fits = value in row.names or (value is None and row.none) or (isinstance(value, tuple) and row.order)
     if not fits:

@@ -317,7 +317,9 @@ class Bits:
             left, right = self.value, other.value
             if operation in ("slt", "sle"):
                 left, right = _signed(left, self.width), _signed(right, self.width)
-            truth = left == right if operation == "eq" else left < right if operation in ("ult", "slt") else left <= right
+            truth = (
+                left == right if operation == "eq" else left < right if operation in ("ult", "slt") else left <= right
+            )
             return Bit(self.carrier, value=truth)
         return Bit(self.carrier, self.carrier.compare(operation, self.node, other.node, self.width))
 

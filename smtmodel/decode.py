@@ -155,4 +155,3 @@ def larger_first(left: Term, right: Term) -> tuple[Term, Term, Bits]:
     big = Term(sign_a, select(swap, b, a), Exponent(first, low, high), fraction)
     small = Term(sign_b, select(swap, a, b), Exponent(second, low, high), fraction)
     return big, small, first - second
-

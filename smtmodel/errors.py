@@ -19,7 +19,13 @@ class UnknownNameError(MmaprobeError):
         self.kind, self.name = kind, name
         self.known = sorted(known)
         near = get_close_matches(name, self.known, n=1, cutoff=0.5)
-        tail = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(self.known)}" if len(self.known) < 20 else ""
+        tail = (
+            f"; did you mean {near[0]!r}?"
+            if near
+            else f"; known: {', '.join(self.known)}"
+            if len(self.known) < 20
+            else ""
+        )
         super().__init__(f"unknown {kind} {name!r}{tail}{hint}")
 
 

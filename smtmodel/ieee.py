@@ -97,9 +97,7 @@ def round_term(term: Term, target: Target) -> Bits:
     return round_and_pack(term.sign, term.significand, term.exponent.offset(-term.fraction), target)
 
 
-def fma(
-    x: Bits, y: Bits, z: Bits, fmt: Format, rounding: Rounding = "nearest_even", nan: int | None = None
-) -> Bits:
+def fma(x: Bits, y: Bits, z: Bits, fmt: Format, rounding: Rounding = "nearest_even", nan: int | None = None) -> Bits:
     """x * y + z with one rounding, all four in `fmt`."""
     left, right, addend = (unpack(pattern, fmt) for pattern in (x, y, z))
     product = multiply(left.term, right.term)
@@ -116,4 +114,3 @@ def convert(pattern: Bits, source: Format, target: Target) -> Bits:
     finite = round_term(value.term, target)
     positive, negative = infinities([(value.is_infinite, value.sign)])
     return with_specials(finite, value.is_nan, positive, negative, target.format, target.format.nan)
-

@@ -59,6 +59,7 @@ class _Unit:
     mn: str = "m16n8"
     f32_as: Literal["f32", "e8m13"] = "f32"
     mixed: bool = False  # the FP8 formats combine freely
+    emulated: bool = False  # chained steps of the f16 unit from zero, c added at the end
 
 
 _FP8 = ("e4m3", "e5m2")
@@ -87,6 +88,9 @@ _UNITS = (
         "hopper", "wgmma", _FP8, (32,), 32, 13, _BOTH, (-133, -133), "recorded hardware",
         mn="m64n8", f32_as="e8m13", mixed=True,
     ),
+    _Unit(
+        "hopper", "mma", _FP8, (32,), 16, 25, _BOTH, (-133, -22), "recorded hardware", mixed=True, emulated=True,
+    ),
 )  # fmt: skip
 
 
@@ -99,10 +103,25 @@ def _rows(unit: _Unit) -> Iterator[Instruction]:
                 c = f".{output}" if unit.unit == "mma" else ""  # wgmma accumulates in place
                 name = f"{unit.mn}k{length}.{output}.{a}.{b}{c}"
                 accumulator = _truncated(unit, length, output)
-                source = f"{XIE}; {FLOORS}" + (f"; {RECORDED}" if unit.evidence == "recorded hardware" else "")
                 yield Instruction(
-                    unit.arch, unit.unit, name, (m, n, length), a, b, output, accumulator, source, unit.evidence
+                    unit.arch,
+                    unit.unit,
+                    name,
+                    (m, n, length),
+                    a,
+                    b,
+                    output,
+                    accumulator,
+                    _source(unit),
+                    unit.evidence,
+                    unit.emulated,
                 )
+
+
+def _source(unit: _Unit) -> str:
+    if unit.emulated:
+        return EMULATED
+    return f"{XIE}; {FLOORS}" + (f"; {RECORDED}" if unit.evidence == "recorded hardware" else "")
 
 
 def _truncated(unit: _Unit, length: int, output: str) -> Accumulator:
@@ -116,6 +135,8 @@ def _truncated(unit: _Unit, length: int, output: str) -> Accumulator:
         output=result,
         output_rounding="toward_zero" if single else "nearest_even",
         nan=nvidia_nan(FORMATS[result]),
+        block_order="interleaved_pairs" if unit.emulated else "contiguous",
+        addend="after" if unit.emulated else "fused",
     )
 
 

@@ -79,5 +79,3 @@ def with_parameters(model: Model, changes: Mapping[str, Any]) -> Model:
         given["nan"] = f"{accumulator.nan:x}"
     reference = base + "@" + ",".join(f"{name}={value}" for name, value in given.items())
     return Model(reference, model.a, model.b, model.c, accumulator)
-
-

@@ -139,7 +139,8 @@ def fused_sum(accumulator: Accumulator, items: Sequence[Unpacked], names: Sequen
         result = _exact_sum(accumulator, items)
     else:
         fraction_bits, rounding = accumulator.fraction_bits, accumulator.align_rounding
-        assert fraction_bits != "exact" and rounding != "sticky"
+        assert fraction_bits != "exact"
+        assert rounding != "sticky"
         maximum = max_exponent(accumulator, items)
         trace.exponent("max_exponent", maximum, MAXIMUM)
         unit = maximum.offset(-fraction_bits)
@@ -196,4 +197,3 @@ def block_sum(
     trace.prefix = outer
     assert pattern is not None
     return pattern
-

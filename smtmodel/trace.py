@@ -40,9 +40,7 @@ class Trace:
         """An exponent: the number is `value.bits` + `value.low`."""
         self._add(Signal(self.prefix + name, value.bits, depends, offset=value.low))
 
-    def number(
-        self, name: str, value: Bits, unit: Exponent, depends: frozenset[str], is_signed: bool = False
-    ) -> None:
+    def number(self, name: str, value: Bits, unit: Exponent, depends: frozenset[str], is_signed: bool = False) -> None:
         """A fixed-point number of which the lowest bit is worth 2^unit."""
         self._add(Signal(self.prefix + name, value, depends, scale=unit, is_signed=is_signed))
 

@@ -16,10 +16,6 @@ from smtmodel.reference import normalised_name, parse_reference
 
 SCHEMA_VERSION = 1
 
-_KNOWN = frozenset(
-    "schema arch unit instruction model a b c d scale_a scale_b id predictions question exercises kind src alt gpu".split()
-)
-
 
 @dataclass(frozen=True)
 class Vector:

@@ -105,7 +105,7 @@ def decode(fmt: str, bits: int) -> Decoded:
         raise ValueError(f"{bits:#x} is no {fmt} pattern")
     raw = bits >> f.padding
     sign, body = f.signed and raw > f.ones, raw & f.ones
-    if f.specials == "fnuz" and sign and body == 0 or f.specials == "all_ones" and body == f.ones:
+    if (f.specials == "fnuz" and sign and body == 0) or (f.specials == "all_ones" and body == f.ones):
         return NAN
     if body > f.largest:
         return NAN if body > f.largest + 1 else Decoded("inf", sign, Fraction(1), 0)
@@ -128,15 +128,15 @@ def encode(
 ) -> int:
     """Round to the format. `nan` is the pattern given where an infinite result has no pattern of its own."""
     f = FORMATS[fmt]
-    if overflow not in ("infinity", "saturate", "ieee") or sign and magnitude and not f.signed:
+    if overflow not in ("infinity", "saturate", "ieee") or (sign and magnitude and not f.signed):
         raise ValueError(f"no encoding: {fmt}, negative {sign}, overflow {overflow!r}")
     exponent = max(floor_log2(magnitude), f.emin) if magnitude else f.emin
     unit = TWO ** (exponent - f.mantissa_bits)
     n = abs(ROUND[mode]((-magnitude if sign else magnitude) / unit))
     body = max(((exponent - f.emin) << f.mantissa_bits) + n - (not f.subnormals), 0)
     if n * unit > decode(fmt, f.largest << f.padding).value:
-        inward = mode == "toward_zero" or mode == "up" and sign or mode == "down" and not sign
-        if overflow == "infinity" or overflow == "ieee" and not inward:
+        inward = mode == "toward_zero" or (mode == "up" and sign) or (mode == "down" and not sign)
+        if overflow == "infinity" or (overflow == "ieee" and not inward):
             return infinity(fmt, sign, nan)
         body = f.largest
     negative = sign and f.signed and not (f.specials == "fnuz" and body == 0)
@@ -163,7 +163,7 @@ def special_sum(terms: Sequence[Decoded]) -> Decoded | None:
 
 def negative_zero(terms: Sequence[Decoded], mode: str) -> bool:
     """IEEE 754 section 6.3: the sign of a sum that is exactly zero."""
-    return all(t.sign for t in terms) or mode == "down" and any(t.sign for t in terms)
+    return all(t.sign for t in terms) or (mode == "down" and any(t.sign for t in terms))
 
 
 def cut(value: Fraction, top: int | None, bits: int | None, mode: str) -> Fraction:
@@ -213,7 +213,7 @@ class Model:
                 raise ValueError(f"unknown {name} {getattr(self, name)!r}")
         late, wraps = self.addend == "late", self.carry_bits != "exact"
         clash = late and (self.partials == "normalised" or self.grouping == "scale_blocks")
-        clash |= wraps and (late or self.precision is None) or self.grouping == "even_odd" and not late
+        clash |= (wraps and (late or self.precision is None)) or (self.grouping == "even_odd" and not late)
         if clash or (self.operation == "add_mul") != (self.grouping == "pairwise"):
             raise ValueError("parameters that do not go together")
 

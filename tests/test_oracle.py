@@ -60,9 +60,7 @@ def add_mul(length: int, group: int) -> Params:
 
 def late(length: int, block: int, **more: Any) -> Params:
     """TR-FDPA and GTR-FDPA: Table 7."""
-    return fdpa(
-        length, block, 24, None, addend="late", late_fraction_bits=31, late_rounding="down", **RNE, **more
-    )
+    return fdpa(length, block, 24, None, addend="late", late_fraction_bits=31, late_rounding="down", **RNE, **more)
 
 
 MX8 = {"scale_format": "ue8m0", "scale_block": 32}
@@ -428,9 +426,7 @@ def test_ieee_operations_agree_with_mpfr(fmt: str, mode: str, operation: str) ->
     count, ours, theirs = OPERATIONS[operation]
     precision, emin, emax = MPFR[fmt]
     real, word = NUMPY[fmt]
-    context = gmpy2.context(
-        precision=precision, emin=emin, emax=emax, subnormalize=True, round=MPFR_MODES[mode]
-    )
+    context = gmpy2.context(precision=precision, emin=emin, emax=emax, subnormalize=True, round=MPFR_MODES[mode])
     for patterns in operands(fmt, count, 400):
         numbers = [gmpy2.mpfr(float(x), 53) for x in np.array(patterns, word).view(real)]
         with context:
@@ -590,5 +586,5 @@ def test_missing_products_are_zero_and_nan_patterns() -> None:
     ids=str,
 )
 def test_bad_parameters(params: Params) -> None:
-    with pytest.raises(ValueError, match="unknown|together|encoding|elements"):
+    with pytest.raises(ValueError, match=r"unknown|together|encoding|elements"):
         run([1.0, 1.0], [1.0, 1.0], 0.0, **params)

@@ -41,5 +41,3 @@ def solve(query: Query, solver: str = AUTO, timeout: float | None = None, memory
     finally:
         for process in running:
             process.kill()
-
-

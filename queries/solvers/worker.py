@@ -29,7 +29,13 @@ def run_bitwuzla(text: str) -> str:
 def run_z3(text: str) -> str:
     import z3
 
-    return str(z3.Z3_eval_smtlib2_string(z3.main_ctx().ref(), text))
+    # asking for values where there are none is an error that would hide the answer
+    question, ask, values = text.partition("(get-value")
+    context = z3.main_ctx().ref()
+    answer = str(z3.Z3_eval_smtlib2_string(context, question))
+    if ask and answer.startswith("sat"):
+        answer += str(z3.Z3_eval_smtlib2_string(context, ask + values))
+    return answer
 
 
 def run_cvc5(text: str) -> str:

@@ -41,7 +41,9 @@ class Limbs:
         if operation == "mul":
             return self._multiply(left, right, width)
         if operation in ("add", "sub"):
-            return self._add(left, right if operation == "add" else self.invert(right, width), width, operation == "sub")
+            return self._add(
+                left, right if operation == "add" else self.invert(right, width), width, operation == "sub"
+            )
         act = {"and": self.xp.bitwise_and, "or": self.xp.bitwise_or, "xor": self.xp.bitwise_xor}[operation]
         return tuple(act(x, y) for x, y in zip(left, right, strict=True))
 

@@ -1,0 +1,158 @@
+"""Commands that put questions to solvers."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.options import JSON, print_json, progress, say, solver_options, write_vectors
+
+if TYPE_CHECKING:
+    from hypotheses.schema import Inputs, Question
+    from queries.answer import Answered, PairAnswer
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="ID... | MODEL MODEL")
+@click.option(
+    "-n",
+    "count",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Vectors for each pair, that differ in what they exercise.",
+)
+@click.option("-o", "--output", metavar="FILE", help="Write the vectors here as JSONL (default: standard output).")
+@click.option(
+    "--inputs",
+    "restrictions",
+    metavar="LIST",
+    default="",
+    help="For two models: finite, nonnegative, nonzero, normal (comma-separated).",
+)
+@click.option(
+    "--compare",
+    type=click.Choice(["bits", "value"]),
+    default="bits",
+    show_default=True,
+    help="value: zeros are equal, and result formats may differ.",
+)
+@click.option(
+    "--smt2", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the query as SMT-LIB 2.6."
+)
+@solver_options
+@JSON
+def distinguish(
+    names: tuple[str, ...], count: int, output: str | None, restrictions: str, compare: Any, smt2: Path | None,
+    solver: str, timeout: float, memory: int, as_json: bool,
+) -> None:  # fmt: skip
+    """Find vectors that tell hypotheses, or two models, apart.
+
+    ID is a question of the library (`mmaprobe list hypotheses`) or a hypothesis file; MODEL is a model reference.
+
+    \b
+    mmaprobe distinguish carry-bits-ampere
+    mmaprobe distinguish my-question.yaml -n 5 -o vectors.jsonl
+    mmaprobe distinguish volta/mma/m8n8k4.f32.f16.f16.f32 ampere/mma/m16n8k16.f32.f16.f16.f32
+    """
+    from cli.show import show_answer
+    from queries.answer import answer
+    from queries.distinguish import Options
+
+    questions = _questions(names, restrictions)
+    options = Options(solver, timeout, memory, count, progress)
+    done: list[Answered] = []
+    vectors = []
+    for question in questions:
+        answered = answer(question, options, compare, smt2)
+        progress("")
+        done.append(answered)
+        vectors.extend(answered.vectors)
+        show_answer(answered)
+        if output is not None:  # kept up to date, so that nothing found is lost
+            write_vectors(vectors, output)
+    if as_json:
+        print_json({"schema": 1, "questions": [_as_json(answered) for answered in done]})
+    elif output is None:
+        write_vectors(vectors, None)
+    codes = [answered.exit_code for answered in done]
+    if len(codes) > 1:
+        say(f"{codes.count(0)} of {len(codes)} questions answered as expected, {codes.count(3)} unknown")
+    sys.exit(3 if 3 in codes else max(codes))
+
+
+def _questions(names: tuple[str, ...], restrictions: str) -> list[Question]:
+    from hypotheses.library import library, question_named
+    from smtmodel.errors import ParameterError
+
+    if all(_is_reference(name) and name not in library() for name in names):
+        if len(names) != 2:
+            raise click.UsageError(f"two models are compared, {len(names)} given")
+        return [_pair(names, _inputs(restrictions))]
+    if restrictions:
+        raise ParameterError("--inputs", "the inputs of a question stand in its file")
+    return [question_named(name) for name in names]
+
+
+def _is_reference(name: str) -> bool:
+    return "/" in name.partition("@")[0] and not name.endswith((".yaml", ".yml")) and not Path(name).is_file()
+
+
+def _inputs(restrictions: str) -> Inputs:
+    from hypotheses.schema import Inputs
+    from smtmodel.errors import UnknownNameError
+
+    known = ("finite", "nonnegative", "nonzero", "normal")
+    chosen = [word.strip() for word in restrictions.split(",") if word.strip()]
+    for word in chosen:
+        if word not in known:
+            raise UnknownNameError("restriction of inputs", word, known)
+    return Inputs.model_validate(dict.fromkeys(chosen, True))
+
+
+def _pair(names: tuple[str, ...], inputs: Inputs) -> Question:
+    from hypotheses.schema import Question
+    from smtmodel.reference import parse_reference
+
+    models = dict(zip(("left", "right"), (parse_reference(name) for name in names), strict=True))
+    return Question(id="left-right", question="Do the two models differ?", models=models, inputs=inputs)
+
+
+def _as_json(answered: Answered) -> dict[str, Any]:
+    question = answered.question
+    return {
+        "id": question.id,
+        "question": question.question,
+        "verdict": answered.verdict,
+        "expect": question.expect,
+        "hypotheses": {name: model.reference for name, model in question.models.items()},
+        "observed": question.observed,
+        "pairs": [_pair_json(pair) for pair in answered.pairs],
+        "vectors": [vector.to_json() for vector in answered.vectors],
+    }
+
+
+def _pair_json(pair: PairAnswer) -> dict[str, Any]:
+    outcome = pair.outcome
+    steps = [
+        {
+            "free_products": step.free,
+            "answers": [
+                {"solver": a.engine, "version": a.version, "status": a.status, "seconds": a.seconds, "reason": a.reason}
+                for a in step.answers
+            ],
+        }
+        for step in outcome.steps
+    ]
+    return {
+        "left": pair.left,
+        "right": pair.right,
+        "verdict": outcome.verdict,
+        "reused_vector": pair.reused,
+        "complete": outcome.complete,
+        "seconds": round(outcome.seconds, 3),
+        "asked": steps,
+    }

@@ -1,0 +1,55 @@
+"""Commands that evaluate models and ask devices."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from cli.options import JSON, open_input, print_json, say, write_vectors
+
+SHOWN = 10  # mismatches printed for people
+
+
+@click.command()
+@click.argument("file", metavar="FILE")
+@click.option("--model", metavar="MODEL", help="Evaluate every row under this model instead of its own.")
+@click.option("-o", "--output", metavar="FILE", help="Write every row with the model's result under `predictions`.")
+@JSON
+def evaluate(file: str, model: str | None, output: str | None, as_json: bool) -> None:
+    """Compare the model of every row of a vector file with the row's observed result `d`.
+
+    FILE is JSONL, gzip-compressed or not; "-" reads standard input. Exit code 1 if any row disagrees.
+    """
+    from queries.evaluate import Report, evaluate_vectors
+    from smtmodel.errors import InputError
+    from smtmodel.reference import parse_reference
+    from smtmodel.vectors import read_vectors
+
+    lines, name = open_input(file)
+    report = Report(keep=output is not None)
+    failure: InputError | None = None
+    try:
+        report.take(evaluate_vectors(read_vectors(lines, name), parse_reference(model) if model else None))
+    except InputError as error:  # the rows before it count
+        failure = error
+    if output is not None:
+        write_vectors(report.predicted, output)
+    _show(report.document(), report, name)
+    if as_json:
+        print_json({**report.document(), "error": str(failure) if failure else None})
+    if failure is not None:
+        raise failure
+    sys.exit(1 if report.mismatches else 0)
+
+
+def _show(document: dict[str, Any], report: Any, name: str) -> None:
+    from cli.show import show_mismatch
+
+    for row in report.mismatches[:SHOWN]:
+        show_mismatch(row, name)
+    for counts in document["models"]:
+        rest = f"{counts['mismatches']} mismatches, {counts['unobserved']} without d"
+        say(f"  {counts['model']}: {counts['rows']} rows, {rest}")
+    say(f"{document['rows']} rows, {document['mismatches']} mismatches")

@@ -1,0 +1,160 @@
+"""Text for people, and the `list` command."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.options import JSON, print_json, say
+from smtmodel.display import bit_fields, number_text
+from smtmodel.vectors import Vector, to_hex
+
+if TYPE_CHECKING:
+    from hypotheses.schema import Question
+    from queries.answer import Answered, PairAnswer
+    from queries.evaluate import Row
+
+
+@click.command("list")
+@click.argument("kind", type=click.Choice(["models", "hypotheses", "parameters", "formats"]))
+@JSON
+def list_command(kind: str, as_json: bool) -> None:
+    """Show what there is, one line each."""
+    rows = {"models": _models, "hypotheses": _hypotheses, "parameters": _parameters, "formats": _formats}[kind]()
+    if as_json:
+        print_json(rows)
+        return
+    width = max(len(row["id"]) for row in rows)
+    for row in rows:
+        click.echo(f"{row['id']:<{width}}  {row['summary']}".rstrip())
+
+
+def _models() -> list[dict[str, Any]]:
+    from smtmodel.instructions import INSTRUCTIONS
+
+    rows = []
+    for row in INSTRUCTIONS.values():
+        acc = row.accumulator
+        steps = f"{acc.length // acc.block} x {acc.block}" if acc.block < acc.length else f"{acc.length}"
+        summary = f"K={steps}  F={acc.fraction_bits}  {acc.output} {acc.output_rounding}  [{row.evidence}]"
+        rows.append(
+            {
+                "id": row.reference,
+                "summary": summary + ("  emulated" if row.emulated else ""),
+                "shape": list(row.shape),
+                "formats": {"a": row.a, "b": row.b, "c": row.c, "d": acc.output},
+                "block": acc.block,
+                "fraction_bits": acc.fraction_bits,
+                "source": row.source,
+                "evidence": row.evidence,
+                "emulated": row.emulated,
+            }
+        )
+    return rows
+
+
+def _hypotheses() -> list[dict[str, Any]]:
+    from hypotheses.library import library
+
+    return [
+        {
+            "id": question.id,
+            "summary": question.question,
+            "hypotheses": {name: model.reference for name, model in question.models.items()},
+            "expect": question.expect,
+            "observed": question.observed,
+            "source": question.source,
+        }
+        for question in library().values()
+    ]
+
+
+def _parameters() -> list[dict[str, Any]]:
+    from smtmodel.accumulator import PARAMETERS
+
+    return [
+        {"id": name, "summary": f"{row.meaning}: {row.admits()}", "meaning": row.meaning, "values": row.admits()}
+        for name, row in PARAMETERS.items()
+    ]
+
+
+def _formats() -> list[dict[str, Any]]:
+    from smtmodel.formats import FORMATS
+
+    return [
+        {
+            "id": fmt.name,
+            "summary": f"{fmt.width} bits: exponent {fmt.exponent}, fraction {fmt.fraction}, bias {fmt.bias}",
+            "width": fmt.width,
+            "exponent": fmt.exponent,
+            "fraction": fmt.fraction,
+            "bias": fmt.bias,
+        }
+        for fmt in FORMATS.values()
+    ]
+
+
+def show_answer(answered: Answered) -> None:
+    """The question, who said what, and every vector with its predictions."""
+    question = answered.question
+    say(f"{question.id}: {question.question}")
+    if question.source:
+        say(f"  source: {question.source}")
+    width = max(len(name) for name in question.models)
+    for name, model in question.models.items():
+        say(f"  {name:<{width}}  {model.reference}")
+    for pair in answered.pairs:
+        say(f"  {pair.left} | {pair.right}: {_verdict(pair)}")
+    for vector in answered.vectors:
+        say()
+        show_vector(question, vector)
+    for device, name in question.observed.items():
+        say(f"  observed on {device}: {name}")
+    if question.note:
+        say(f"  note: {question.note}")
+    if question.expect and answered.verdict != "unknown":
+        say(f"  {'as expected' if answered.exit_code == 0 else f'EXPECTED {question.expect}'}")
+    say()
+
+
+def _verdict(pair: PairAnswer) -> str:
+    outcome = pair.outcome
+    if pair.reused:
+        return "different (by a vector above)"
+    asked = "; ".join(f"{step.free} free: {', '.join(map(str, step.answers))}" for step in outcome.steps)
+    if outcome.verdict == "different":
+        more = "" if outcome.complete else " (there may be more kinds)"
+        return f"different, {len(outcome.witnesses)} vector(s){more} [{asked}]"
+    if outcome.verdict == "equal":
+        return f"equal on every admitted input; not confirmed by a second solver [{asked}]"
+    return f"unknown; tried [{asked}]"
+
+
+def show_vector(question: Question, vector: Vector) -> None:
+    """The nonzero inputs as powers of two and as bits, then every prediction."""
+    model = vector.model
+    lines: list[tuple[str, int, Any]] = []
+    for k, (x, y) in enumerate(zip(vector.a, vector.b, strict=True)):
+        if x or y:
+            lines += [(f"a{k}", x, model.a), (f"b{k}", y, model.b)]
+    lines.append(("c", vector.c, model.c))
+    for name, pattern, fmt in lines:
+        say(f"  {name:>4} = {to_hex(pattern, fmt):<8}  {bit_fields(pattern, fmt):<34}  {number_text(pattern, fmt)}")
+    predictions: dict[str, str] = vector.extra.get("predictions", {})
+    width = max((len(name) for name in predictions), default=0)
+    for name, text in predictions.items():
+        fmt = question.models[name].d
+        devices = [device for device, seen in question.observed.items() if seen == name]
+        tail = f"   <- {', '.join(devices)}" if devices else ""
+        say(f"  {name:>{width}} gives {text}  {number_text(int(text, 16), fmt)}{tail}")
+    if vector.extra.get("exercises"):
+        say(f"  exercises: {', '.join(vector.extra['exercises'])}")
+
+
+def show_mismatch(row: Row, file: str) -> None:
+    """One line for a mismatch of `evaluate`."""
+    vector, fmt = row.vector, row.model.d
+    assert vector.d is not None
+    observed, predicted = (f"{to_hex(d, fmt)} ({number_text(d, fmt)})" for d in (vector.d, row.predicted))
+    say(f"  {file}:{vector.line}: {row.model.reference}: observed {observed}, the model gives {predicted}")

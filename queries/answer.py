@@ -1,0 +1,86 @@
+"""A question answered: every pair of its hypotheses, with replayed vectors that state what each predicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hypotheses.schema import Question
+from queries.distinguish import Options, Outcome, Verdict, build_query, distinguish
+from queries.problem import Compare, Problem
+from queries.witness import Witness, confirmed
+from smtmodel.batch import evaluate_batch
+from smtmodel.vectors import Vector, to_hex
+
+
+@dataclass
+class PairAnswer:
+    """The outcome for two hypotheses. `reused`: an earlier pair's vectors tell these two apart as well."""
+
+    left: str
+    right: str
+    outcome: Outcome
+    reused: bool = False
+
+
+@dataclass
+class Answered:
+    """A question and what came of it."""
+
+    question: Question
+    pairs: list[PairAnswer]
+    vectors: list[Vector]
+
+    @property
+    def verdict(self) -> Verdict:
+        """ "different" when every pair is told apart, "equal" when every pair agrees; "unknown" when one is unknown
+        or the pairs are divided and nothing was expected."""
+        verdicts = {pair.outcome.verdict for pair in self.pairs}
+        if "unknown" in verdicts:
+            return "unknown"
+        return "different" if verdicts == {"different"} else "equal"
+
+    @property
+    def exit_code(self) -> int:
+        """0 as expected (or told apart, where nothing is expected), 1 otherwise, 3 unknown."""
+        if self.verdict == "unknown":
+            return 3
+        verdicts = {pair.outcome.verdict for pair in self.pairs}
+        return 0 if verdicts == {self.question.expect or "different"} else 1
+
+
+def answer(question: Question, options: Options, compare: Compare = "bits", smt2: Path | None = None) -> Answered:
+    """Ask about every pair; a vector found for one pair is tried on the later ones first. Raises SolverFaultError."""
+    answered = Answered(question, [], [])
+    for left, right in question.pairs:
+        problem = Problem(question.models[left], question.models[right], question.inputs, compare)
+        if smt2 is not None:
+            path = smt2 if len(question.pairs) == 1 else smt2.with_stem(f"{smt2.stem}-{left}-{right}")
+            path.write_text(build_query(problem)[0].text, encoding="utf-8")
+        outcome = _reused(problem, answered) if options.count == 1 else None
+        pair = PairAnswer(left, right, outcome or distinguish(problem, options), reused=outcome is not None)
+        answered.pairs.append(pair)
+        if not pair.reused:
+            for witness in pair.outcome.witnesses:
+                answered.vectors.append(_vector(question, problem, witness, len(answered.vectors)))
+    return answered
+
+
+def _reused(problem: Problem, answered: Answered) -> Outcome | None:
+    for vector in answered.vectors:
+        witness = confirmed(problem, (*vector.a, *vector.b, vector.c))
+        if witness is not None:
+            return Outcome(problem, "different", [witness])
+    return None
+
+
+def _vector(question: Question, problem: Problem, witness: Witness, number: int) -> Vector:
+    """The witness as a vector with the prediction of every hypothesis; the results of the pair are replayed ones."""
+    predictions = {}
+    for name, model in question.models.items():
+        result = int(evaluate_batch(model, [witness.a], [witness.b], [witness.c])[0])
+        predictions[name] = to_hex(result, model.d)
+    kinds = sorted({kind for side in witness.exercises for kind in side})
+    extra: dict[str, Any] = {"question": question.id, "predictions": predictions, "exercises": kinds}
+    return Vector(problem.left, witness.a, witness.b, witness.c, id=f"{question.id}-{number}", extra=extra)

@@ -1,0 +1,128 @@
+"""The model of every vector of a file against the result that was observed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from smtmodel.algebra import constant
+from smtmodel.batch import evaluate_batch
+from smtmodel.carriers.arrays import ArrayCarrier
+from smtmodel.decode import unpack
+from smtmodel.dot import Model
+from smtmodel.formats import Format
+from smtmodel.vectors import Vector, to_hex
+
+BATCH = 20_000  # vectors read before they are evaluated together
+
+
+@dataclass(frozen=True)
+class Row:
+    """A vector and the model's result. `agrees` is None where nothing was observed."""
+
+    vector: Vector
+    model: Model
+    predicted: int
+    agrees: bool | None
+
+
+def evaluate_vectors(vectors: Iterable[Vector], model: Model | None = None) -> Iterator[Row]:
+    """Every vector under its own model, or under `model`, in order. An error of `vectors` comes through after the
+    rows before it."""
+    batch: list[Vector] = []
+    try:
+        for vector in vectors:
+            batch.append(vector)
+            if len(batch) == BATCH:
+                yield from _evaluate(batch, model)
+                batch = []
+    except Exception:
+        yield from _evaluate(batch, model)
+        raise
+    yield from _evaluate(batch, model)
+
+
+def _evaluate(batch: list[Vector], model: Model | None) -> Iterator[Row]:
+    groups: dict[Model, list[int]] = {}
+    for index, vector in enumerate(batch):
+        groups.setdefault(model or vector.model, []).append(index)
+    rows: list[Row | None] = [None] * len(batch)
+    for candidate, indices in groups.items():
+        chosen = [batch[index] for index in indices]
+        results = _results(candidate, chosen)
+        for index, vector, result in zip(indices, chosen, results, strict=True):
+            rows[index] = Row(vector, candidate, result, agrees(candidate, result, vector))
+    yield from (row for row in rows if row is not None)
+
+
+def _results(model: Model, vectors: list[Vector]) -> list[int]:
+    width = max(len(vector.a) for vector in vectors)
+    a, b = (np.zeros((len(vectors), width), dtype=np.uint64) for _ in range(2))
+    for index, vector in enumerate(vectors):
+        a[index, : len(vector.a)], b[index, : len(vector.b)] = vector.a, vector.b
+    c = np.array([vector.c for vector in vectors], dtype=np.uint64)
+    return [int(result) for result in evaluate_batch(model, a, b, c)]
+
+
+def agrees(model: Model, predicted: int, vector: Vector) -> bool | None:
+    """Whether the observed result is the predicted one; any NaN will do unless the model names its pattern."""
+    if vector.d is None:
+        return None
+    if predicted == vector.d:
+        return True
+    return model.accumulator.nan is None and _is_nan(predicted, model.d) and _is_nan(vector.d, model.d)
+
+
+def _is_nan(pattern: int, fmt: Format) -> bool:
+    return bool(unpack(constant(ArrayCarrier(), pattern, fmt.width), fmt).is_nan.value)
+
+
+@dataclass
+class Report:
+    """The rows of a file summed up by model. `keep`: remember every row with its prediction."""
+
+    keep: bool = False
+    counts: dict[str, list[int]] = field(default_factory=dict)  # rows, mismatches, without d
+    mismatches: list[Row] = field(default_factory=list)
+    predicted: list[Vector] = field(default_factory=list)
+
+    def take(self, rows: Iterable[Row]) -> None:
+        """Add rows one by one, so that an error of the source loses none before it."""
+        for row in rows:
+            counts = self.counts.setdefault(row.model.reference, [0, 0, 0])
+            counts[0] += 1
+            counts[2] += row.agrees is None
+            if row.agrees is False:
+                counts[1] += 1
+                self.mismatches.append(row)
+            if self.keep:
+                prediction = {row.model.reference: to_hex(row.predicted, row.model.d)}
+                known = row.vector.extra.get("predictions", {})
+                extra = {**row.vector.extra, "predictions": {**known, **prediction}}
+                self.predicted.append(replace(row.vector, extra=extra))
+
+    def document(self) -> dict[str, Any]:
+        """The report as JSON."""
+        models = [
+            {"model": name, "rows": rows, "mismatches": bad, "unobserved": without}
+            for name, (rows, bad, without) in self.counts.items()
+        ]
+        return {
+            "schema": 1,
+            "rows": sum(row["rows"] for row in models),
+            "mismatches": len(self.mismatches),
+            "models": models,
+            "first_mismatches": [
+                {
+                    "line": row.vector.line,
+                    "id": row.vector.id,
+                    "model": row.model.reference,
+                    "observed": to_hex(row.vector.d or 0, row.model.d),
+                    "predicted": to_hex(row.predicted, row.model.d),
+                }
+                for row in self.mismatches[:100]
+            ],
+        }

@@ -1,0 +1,72 @@
+"""Numbers and patterns for people: exact powers of two, and bits by field."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from smtmodel.algebra import constant
+from smtmodel.carriers.arrays import ArrayCarrier
+from smtmodel.decode import unpack
+from smtmodel.formats import Format
+
+_CARRIER = ArrayCarrier()  # constants fold before any carrier is asked
+MAX_POWERS = 3
+
+
+def exact_value(pattern: int, fmt: Format) -> Fraction | str:
+    """The number that a pattern stands for; "nan", "inf", "-inf" for what is not finite, "-0" for negative zero."""
+    value = unpack(constant(_CARRIER, pattern, fmt.width), fmt)
+    sign = "-" if value.sign.value else ""
+    if value.is_nan.value:
+        return "nan"
+    if value.is_infinite.value:
+        return sign + "inf"
+    if value.is_zero.value:
+        return "-0" if sign else Fraction(0)
+    term = value.term
+    assert term.significand.value is not None
+    assert term.exponent.bits.value is not None
+    exponent = term.exponent.bits.value + term.exponent.low - term.fraction
+    return (-1 if sign else 1) * term.significand.value * Fraction(2) ** exponent
+
+
+def powers(value: Fraction) -> str:
+    """An exact dyadic number as a sum of at most three signed powers of two, else as an odd number times one."""
+    if value == 0:
+        return "0"
+    exponent = -(value.denominator.bit_length() - 1)
+    number = value.numerator
+    low = (number & -number).bit_length() - 1
+    number, exponent = number >> low, exponent + low
+    digits = _signed_digits(abs(number))
+    if len(digits) <= MAX_POWERS:
+        terms = [(digit * (1 if number > 0 else -1), place + exponent) for digit, place in digits]
+        text = "".join(f" {'+' if digit > 0 else '-'} 2^{place}" for digit, place in terms)
+        return text[3:] if text.startswith(" +") else "-" + text[3:]
+    return f"{number}*2^{exponent}"
+
+
+def _signed_digits(number: int) -> list[tuple[int, int]]:
+    """The non-adjacent form, highest place first: as few powers of two as there can be."""
+    digits, place = [], 0
+    while number:
+        if number & 1:
+            digit = 2 - (number & 3)
+            digits.append((digit, place))
+            number -= digit
+        number, place = number >> 1, place + 1
+    return digits[::-1]
+
+
+def number_text(pattern: int, fmt: Format) -> str:
+    """The value of a pattern in powers of two."""
+    value = exact_value(pattern, fmt)
+    return value if isinstance(value, str) else powers(value)
+
+
+def bit_fields(pattern: int, fmt: Format) -> str:
+    """Sign, exponent and fraction of a pattern, separated by blanks."""
+    digits = f"{pattern >> fmt.padding:0{fmt.field_width - fmt.padding + fmt.signed}b}"[-fmt.width :]
+    cut = int(fmt.signed)
+    parts = [digits[:cut], digits[cut : cut + fmt.exponent], digits[cut + fmt.exponent :]]
+    return " ".join(part for part in parts if part)
