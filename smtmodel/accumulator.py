@@ -17,6 +17,7 @@ from smtmodel.rounding import OVERFLOWS, ROUNDINGS, Overflow, Rounding
 Exact = Literal["exact"]
 BlockOrder = tuple[tuple[int, ...], ...]
 
+SCALES = ("ue8m0", "ue4m3")
 OUTPUTS = ("f32", "f16", "e8m13", "f64")
 _ROUNDED = tuple(f"rounded_{fmt.name}" for fmt in FORMATS.values() if fmt.specials == "ieee")
 
@@ -51,14 +52,22 @@ class Parameter:
 PARAMETERS: dict[str, Parameter] = {
     "length": Parameter("K: products in the instruction", low=1, high=1024),
     "block": Parameter("L: products fused in one step; steps are chained", low=1, high=1024),
-    "operation": Parameter("the family's step", ("fused_dot", "exact_dot", "fma_chain")),
+    "operation": Parameter("the family's step", ("fused_dot", "exact_dot", "fma_chain", "add_mul")),
     "fraction_bits": Parameter("F: bits kept below the unit of the maximum exponent", ("exact",), 1, 64),
     "carry_bits": Parameter("the sum is kept in F + 1 + n bits and a sign, and wraps", ("exact",), 0, 16),
     "product": Parameter("the product's significand", ("unnormalised", "normalised", *_ROUNDED)),
     "product_rounding": Parameter("how a rounded product is rounded", ROUNDINGS),
+    "product_overflow": Parameter("a product of magnitude 2^n or more is infinite", low=-4096, high=4096, none=True),
     "align_rounding": Parameter("what happens to bits shifted out of one term", (*ROUNDINGS, "sticky")),
-    "addend": Parameter("where c enters", ("fused", "after")),
+    "addend": Parameter("where c enters", ("fused", "late", "after")),
+    "late_fraction_bits": Parameter("F2: bits kept of the products' sum when a late addend joins", low=1, high=64),
+    "late_rounding": Parameter("how sums and a late addend are cut when they are aligned", ROUNDINGS),
+    "late_small_addend": Parameter("an addend more than F + 1 places below the sum", ("keep", "cut")),
     "block_order": Parameter("which products each block takes", ("contiguous", "interleaved_pairs"), order=True),
+    "grouping": Parameter("how products are combined first", ("none", "even_odd", "scale_blocks", "pairwise")),
+    "group": Parameter("products of one group (scale_blocks, pairwise)", low=1, high=1024),
+    "scale_format": Parameter("format of the scale factors", SCALES, none=True),
+    "scale_block": Parameter("products that share one pair of scale factors", low=1, high=1024),
     "partials": Parameter("whether partial sums are rounded after every addition", ("unnormalised", "normalised")),
     "exponent_floor": Parameter("exponent that a zero term brings to the maximum", low=-4096, high=4096, none=True),
     "floor_applies_to": Parameter("the reading of the floor", ("zero_terms", "maximum")),
@@ -81,14 +90,22 @@ class Accumulator:
 
     length: int
     block: int
-    operation: Literal["fused_dot", "exact_dot", "fma_chain"] = "fused_dot"
+    operation: Literal["fused_dot", "exact_dot", "fma_chain", "add_mul"] = "fused_dot"
     fraction_bits: int | Exact = "exact"
     carry_bits: int | Exact = "exact"
     product: str = "unnormalised"
     product_rounding: Rounding = "nearest_even"
+    product_overflow: int | None = None
     align_rounding: Rounding | Literal["sticky"] = "toward_zero"
-    addend: Literal["fused", "after"] = "fused"
+    addend: Literal["fused", "late", "after"] = "fused"
+    late_fraction_bits: int = 31
+    late_rounding: Rounding = "down"
+    late_small_addend: Literal["keep", "cut"] = "keep"
     block_order: str | BlockOrder = "contiguous"
+    grouping: Literal["none", "even_odd", "scale_blocks", "pairwise"] = "none"
+    group: int = 1
+    scale_format: str | None = None
+    scale_block: int = 32
     partials: Literal["unnormalised", "normalised"] = "unnormalised"
     exponent_floor: int | None = None
     floor_applies_to: Literal["zero_terms", "maximum"] = "zero_terms"
@@ -105,14 +122,40 @@ class Accumulator:
             _check(name, getattr(self, name))
         if self.length % self.block:
             raise ParameterError("block", f"{self.block} does not divide the length {self.length}")
-        if self.carry_bits != "exact" and (self.exact_sum or self.partials == "normalised"):
-            raise ParameterError("carry_bits", "only a truncated sum of several terms wraps: carry_bits must be exact")
+        self._check_combinations()
         if isinstance(self.block_order, tuple):
             self._check_order(self.block_order)
         if self.block_order == "interleaved_pairs" and (self.length % 4 or self.block * 2 != self.length):
             raise ParameterError("block_order", "interleaved_pairs needs a length of two blocks and a multiple of 4")
         if self.nan is not None and self.nan >> self.output_format.width:
             raise ParameterError("nan", f"{self.nan:x} is wider than the {self.output_format.width} bits of the output")
+
+    def _check_combinations(self) -> None:
+        late, grouping = self.addend == "late", self.grouping
+        if self.carry_bits != "exact" and (self.exact_sum or late or self.partials == "normalised"):
+            raise ParameterError("carry_bits", "only a truncated sum of several terms wraps: carry_bits must be exact")
+        if late and (self.exact_sum or self.partials == "normalised" or grouping == "scale_blocks"):
+            raise ParameterError("addend", "late needs a truncated, unnormalised sum without scale blocks")
+        if grouping == "even_odd" and (not late or self.block % 2):
+            raise ParameterError("grouping", "even_odd needs a late addend and an even block")
+        if (self.operation == "add_mul") != (grouping == "pairwise"):
+            raise ParameterError("grouping", "the operation add_mul and the grouping pairwise need each other")
+        if grouping in ("scale_blocks", "pairwise") and self.block % self.group:
+            raise ParameterError("group", f"{self.group} does not divide the block {self.block}")
+        if grouping == "pairwise" and self.group & (self.group - 1):
+            raise ParameterError("group", "pairwise sums need a power of two")
+        if grouping == "scale_blocks" and self.scale_format is None:
+            raise ParameterError("scale_format", "scale_blocks needs one")
+        if self.scale_format is not None:
+            self._check_scales()
+
+    def _check_scales(self) -> None:
+        if self.length % self.scale_block:
+            raise ParameterError("scale_block", f"{self.scale_block} does not divide the length {self.length}")
+        if self.grouping == "scale_blocks" and self.scale_block % self.group:
+            raise ParameterError("group", f"{self.group} does not divide the scale block {self.scale_block}")
+        if self.operation == "add_mul" or self.exact_sum:
+            raise ParameterError("scale_format", "only truncated sums take scale factors")
 
     def _check_order(self, order: BlockOrder) -> None:
         if sorted(k for part in order for k in part) != list(range(self.length)):
@@ -139,12 +182,17 @@ class Accumulator:
         return FORMATS[self.product.removeprefix("rounded_")] if self.product.startswith("rounded_") else None
 
     @property
+    def scales(self) -> int:
+        """The number of scale factors on each side."""
+        return 0 if self.scale_format is None else self.length // self.scale_block
+
+    @property
     def blocks(self) -> BlockOrder:
         """The indices of the products that each step takes, in the order of the steps."""
         if self.block_order == "interleaved_pairs":
             return tuple(tuple(k for k in range(self.length) if (k % 4 < 2) == first) for first in (True, False))
         if isinstance(self.block_order, str):
-            step = 1 if self.operation == "fma_chain" else self.block
+            step = {"fma_chain": 1, "add_mul": self.group}.get(self.operation, self.block)
             return tuple(tuple(range(k, k + step)) for k in range(0, self.length, step))
         return self.block_order
 

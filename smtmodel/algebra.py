@@ -206,7 +206,9 @@ class Bits:
         for one in (self, other):
             if one.value == 0:
                 return one
-        return self._binary("mul", other)
+        if other.value == 1:
+            return self
+        return other if self.value == 1 else self._binary("mul", other)
 
     def __and__(self, other: Bits) -> Bits:
         for one, two in ((self, other), (other, self)):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from smtmodel.algebra import Bit, Bits
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.dot import Evaluation, Model, evaluate
+from smtmodel.formats import Format
 
 Patterns = NDArray[np.uint64]
 CHUNK = 4096  # vectors at a time: the lanes of a stage stay in the processor's cache
@@ -17,25 +18,39 @@ CHUNK = 4096  # vectors at a time: the lanes of a stage stay in the processor's 
 _CARRIER = ArrayCarrier()
 
 
-def evaluate_lanes(model: Model, a: Patterns, b: Patterns, c: Patterns) -> Evaluation:
-    """One evaluation with all signals: `a` and `b` have shape (vectors, products), `c` (vectors,)."""
-    lanes = _CARRIER.lanes
-    left = [lanes(a[:, k], model.a.width) for k in range(a.shape[1])]
-    right = [lanes(b[:, k], model.b.width) for k in range(b.shape[1])]
+def evaluate_lanes(
+    model: Model,
+    a: Patterns,
+    b: Patterns,
+    c: Patterns,
+    scale_a: Patterns | None = None,
+    scale_b: Patterns | None = None,
+) -> Evaluation:
+    """One evaluation with all signals: `a` and `b` have shape (vectors, products), `c` (vectors,), scale factors
+    (vectors, model.scales)."""
+
+    def columns(table: Patterns | None, fmt: Format | None) -> list[Bits]:
+        if table is None or fmt is None:
+            return []
+        return [_CARRIER.lanes(np.ascontiguousarray(table[:, k]), fmt.width) for k in range(table.shape[1])]
+
+    addend = _CARRIER.lanes(c, model.c.width)
+    scales = columns(scale_a, model.scale), columns(scale_b, model.scale)
     with np.errstate(over="ignore"):
-        return evaluate(model, left, right, lanes(c, model.c.width))
+        return evaluate(model, columns(a, model.a), columns(b, model.b), addend, *scales)
 
 
-def evaluate_batch(model: Model, a: Any, b: Any, c: Any) -> Patterns:
+def evaluate_batch(model: Model, a: Any, b: Any, c: Any, scale_a: Any = None, scale_b: Any = None) -> Patterns:
     """The result patterns, shape (vectors,), of inputs as in `evaluate_lanes`; any number of vectors."""
     a, b, c = (np.asarray(side, dtype=np.uint64) for side in (a, b, c))
+    scales = [None if side is None else np.asarray(side, dtype=np.uint64) for side in (scale_a, scale_b)]
     if a.ndim != 2 or a.shape != b.shape or a.shape[1] > model.length or c.shape != a.shape[:1]:
         raise ValueError(f"shapes {a.shape}, {b.shape}, {c.shape} do not fit {model.length} products")
     out = np.empty(len(c), dtype=np.uint64)
     for start in range(0, len(c), CHUNK):
         part = slice(start, start + CHUNK)
-        left, right = np.ascontiguousarray(a[part].T).T, np.ascontiguousarray(b[part].T).T
-        out[part] = to_integers(evaluate_lanes(model, left, right, c[part]).d, len(c[part]))
+        factors = [None if side is None else side[part] for side in scales]
+        out[part] = to_integers(evaluate_lanes(model, a[part], b[part], c[part], *factors).d, len(c[part]))
     return out
 
 

@@ -67,9 +67,6 @@ class Term:
         bits = select(significand.msb(), bits, constant(bits.carrier, 0, width))
         return Term(self.sign, significand, Exponent(bits, low, high), self.significand.width - 1)
 
-    def negated(self) -> Term:
-        return replace(self, sign=~self.sign)
-
 
 @dataclass(frozen=True)
 class Unpacked:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from smtmodel import ieee
 from smtmodel.accumulator import Accumulator
 from smtmodel.algebra import Bits, constant
-from smtmodel.decode import unpack
-from smtmodel.formats import Format
+from smtmodel.decode import Unpacked, unpack
+from smtmodel.formats import FORMATS, Format
 from smtmodel.rounding import Target
-from smtmodel.stages import DECODE, PRODUCT, RESULT, block_sum, form_product
+from smtmodel.stages import DECODE, PRODUCT, RESULT, block_sum, form_product, group_sum, scale_product
 from smtmodel.trace import Trace
 
 
@@ -33,6 +33,17 @@ class Model:
     def length(self) -> int:
         return self.accumulator.length
 
+    @property
+    def scale(self) -> Format | None:
+        """The format of the scale factors, if there are any."""
+        name = self.accumulator.scale_format
+        return None if name is None else FORMATS[name]
+
+    @property
+    def scales(self) -> int:
+        """The number of scale factors on each side."""
+        return self.accumulator.scales
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -42,38 +53,76 @@ class Evaluation:
     trace: Trace
 
 
-def evaluate(model: Model, a: Sequence[Bits], b: Sequence[Bits], c: Bits) -> Evaluation:
+def evaluate(
+    model: Model,
+    a: Sequence[Bits],
+    b: Sequence[Bits],
+    c: Bits,
+    scale_a: Sequence[Bits] = (),
+    scale_b: Sequence[Bits] = (),
+) -> Evaluation:
     """Evaluate over the carrier of the inputs: patterns of `a.width`, `b.width`, `c.width` bits.
 
-    Fewer products than the model's length stand for zero products at the end.
+    Fewer products than the model's length stand for zero products at the end. A model with scale factors needs
+    `model.scales` of them (`model.scale.width` bits) on each side.
     """
     accumulator, carrier, trace = model.accumulator, c.carrier, Trace()
-    flush = accumulator.flush_inputs
-    missing = model.length - len(a)
-    padded = [[*side, *[constant(carrier, 0, fmt.width)] * missing] for side, fmt in ((a, model.a), (b, model.b))]
-    products = []
-    for k, (x, y) in enumerate(zip(*padded, strict=True)):
-        left, right = unpack(x, model.a, flush), unpack(y, model.b, flush)
-        product = form_product(accumulator, left, right)
-        trace.term(f"product[{k}]", product.term, PRODUCT)
-        products.append(product)
+    if not len(scale_a) == len(scale_b) == model.scales:
+        raise ValueError(f"{model.reference} takes {model.scales} scale factors on each side")
+    products = _products(model, a, b, trace)
     output = accumulator.output_format
-    addend = unpack(c, model.c, flush)
+    addend = unpack(c, model.c, accumulator.flush_inputs)
     trace.term("addend", addend.term, DECODE)
     if accumulator.addend == "after":
         addend = unpack(constant(carrier, 0, output.width), output)
+    scales = _scales(model, scale_a, scale_b)
     result = None
     blocks = accumulator.blocks
     for step, indices in enumerate(blocks):
         trace.prefix = f"block{step}." if len(blocks) > 1 else ""
-        names = [*(str(k) for k in indices), "addend"]
-        result = block_sum(accumulator, [products[k] for k in indices], addend, names, trace)
+        terms, names = _block_terms(model, products, scales, indices)
+        result = block_sum(accumulator, terms, addend, [*names, "addend"], trace)
         addend = unpack(result, output)
     trace.prefix = ""
     assert result is not None
     if accumulator.addend == "after":
         target = Target(output, "nearest_even")
         widened = ieee.convert(c, model.c, target) if model.c != output else c
-        result = ieee.add(result, widened, output, nan=accumulator.nan_pattern)
+        result = ieee.add(result, widened, output, "nearest_even", accumulator.nan_pattern, accumulator.flush_outputs)
         trace.flag("after_addend", result, RESULT)
     return Evaluation(result, trace)
+
+
+def _products(model: Model, a: Sequence[Bits], b: Sequence[Bits], trace: Trace) -> list[Unpacked]:
+    flush, missing = model.accumulator.flush_inputs, model.length - len(a)
+    carrier = a[0].carrier
+    padded = [[*side, *[constant(carrier, 0, fmt.width)] * missing] for side, fmt in ((a, model.a), (b, model.b))]
+    products = []
+    for k, (x, y) in enumerate(zip(*padded, strict=True)):
+        product = form_product(model.accumulator, unpack(x, model.a, flush), unpack(y, model.b, flush))
+        trace.term(f"product[{k}]", product.term, PRODUCT)
+        products.append(product)
+    return products
+
+
+def _scales(model: Model, left: Sequence[Bits], right: Sequence[Bits]) -> list[tuple[Unpacked, Unpacked]]:
+    fmt = model.scale
+    return [] if fmt is None else [(unpack(x, fmt), unpack(y, fmt)) for x, y in zip(left, right, strict=True)]
+
+
+def _block_terms(
+    model: Model, products: Sequence[Unpacked], scales: Sequence[tuple[Unpacked, Unpacked]], indices: Sequence[int]
+) -> tuple[list[Unpacked], list[str]]:
+    """The terms of one step with their names: products, scaled products, or scaled groups of products."""
+    accumulator = model.accumulator
+    if not scales:
+        return [products[k] for k in indices], [str(k) for k in indices]
+    step = accumulator.group if accumulator.grouping == "scale_blocks" else 1
+    terms, names = [], []
+    for start in range(0, len(indices), step):
+        members = [products[k] for k in indices[start : start + step]]
+        first = indices[start]
+        term = group_sum(members) if step > 1 else members[0]
+        terms.append(scale_product(term, *scales[first // accumulator.scale_block]))
+        names.append(f"{first}-{indices[start + step - 1]}" if step > 1 else str(first))
+    return terms, names

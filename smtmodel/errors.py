@@ -29,6 +29,10 @@ class UnknownNameError(MmaprobeError):
         super().__init__(f"unknown {kind} {name!r}{tail}{hint}")
 
 
+class NotModelledError(MmaprobeError):
+    """An instruction that hardware has, or that users expect it to have, and that the table lacks on purpose."""
+
+
 class ParameterError(MmaprobeError):
     """A parameter with an impossible value, alone or together with others. `parameter` is its name."""
 

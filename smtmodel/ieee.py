@@ -42,13 +42,10 @@ def sum_two(left: Term, right: Term) -> tuple[Bit, Bits, Exponent]:
     return negative, magnitude, big.exponent.offset(-big.fraction - GUARD)
 
 
-def round_sum(left: Term, right: Term, target: Target, positive_zero: bool = False) -> Bits:
+def round_sum(left: Term, right: Term, target: Target) -> Bits:
     """The correctly rounded sum of two finite terms; the sign of a zero follows IEEE 754-2019, 6.3."""
     negative, magnitude, unit = sum_two(left, right)
-    if positive_zero:
-        sign = negative
-    else:
-        sign = choose(magnitude.any(), negative, zero_sign([left.sign, right.sign], target.rounding))
+    sign = choose(magnitude.any(), negative, zero_sign([left.sign, right.sign], target.rounding))
     return round_and_pack(sign, magnitude, unit, target)
 
 
@@ -67,10 +64,17 @@ def product_specials(left: Unpacked, right: Unpacked) -> tuple[Bit, Bit]:
     return left.is_nan | right.is_nan | invalid, left.is_infinite | right.is_infinite
 
 
-def add(x: Bits, y: Bits, fmt: Format, rounding: Rounding = "nearest_even", nan: int | None = None) -> Bits:
-    """x + y, all three in `fmt`. NaN results are `nan`, or the format's quiet NaN."""
+def add(
+    x: Bits,
+    y: Bits,
+    fmt: Format,
+    rounding: Rounding = "nearest_even",
+    nan: int | None = None,
+    flush: bool = False,
+) -> Bits:
+    """x + y, all three in `fmt`. NaN results are `nan`, or the format's quiet NaN; `flush`: no subnormal results."""
     left, right = unpack(x, fmt), unpack(y, fmt)
-    finite = round_sum(left.term, right.term, Target(fmt, rounding))
+    finite = round_sum(left.term, right.term, Target(fmt, rounding, flush=flush))
     infinite = [(left.is_infinite, left.sign), (right.is_infinite, right.sign)]
     positive, negative = infinities(infinite)
     is_nan = left.is_nan | right.is_nan

@@ -9,12 +9,12 @@ from typing import Any
 
 from smtmodel.accumulator import Accumulator, format_parameter
 from smtmodel.dot import Model
-from smtmodel.errors import ParameterError, UnknownNameError
+from smtmodel.errors import NotModelledError, ParameterError, UnknownNameError
 from smtmodel.formats import FORMATS, format_named
-from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.instructions import INSTRUCTIONS, not_modelled
 
 _IEEE = re.compile(r"ieee/fma/(\w+)")
-_COLUMNS = re.compile(r"(hopper/wgmma/m64n)(\d+)(k.*)")
+_COLUMNS = re.compile(r"((?:hopper/wgmma|blackwell/tcgen05mma(?:_block_scale)?)/m64n)(\d+)(k.*)")
 
 
 def normalised_name(arch: str, unit: str, instruction: str) -> str:
@@ -46,6 +46,8 @@ def _base_model(base: str) -> Model:
         base = f"{columns.group(1)}8{columns.group(3)}"
     row = INSTRUCTIONS.get(base)
     if row is None:
+        if reason := not_modelled(base):
+            raise NotModelledError(f"{base}: {reason}")
         raise UnknownNameError("model", base, INSTRUCTIONS, hint=" (`mmaprobe list models` shows all)")
     return Model(base, FORMATS[row.a], FORMATS[row.b], FORMATS[row.c], row.accumulator)
 

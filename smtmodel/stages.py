@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from smtmodel import ieee
 from smtmodel.accumulator import Accumulator
 from smtmodel.algebra import (
     Bit,
     Bits,
+    all_of,
     any_of,
     choose,
     constant,
@@ -21,6 +23,7 @@ from smtmodel.algebra import (
     select,
     shift_right_jam,
     sum_of,
+    truth,
 )
 from smtmodel.decode import Exponent, Term, Unpacked, fit, multiply, unpack
 from smtmodel.ieee import infinities, product_specials, round_term, sum_two, with_specials, zero_sign
@@ -28,10 +31,19 @@ from smtmodel.rounding import Rounding, Target, increments, round_and_pack
 from smtmodel.trace import Trace
 
 DECODE = frozenset({"flush_inputs"})
-PRODUCT = DECODE | {"product", "product_rounding"}
+PRODUCT = DECODE | {
+    "product",
+    "product_rounding",
+    "product_overflow",
+    "grouping",
+    "group",
+    "scale_format",
+    "scale_block",
+}
 MAXIMUM = PRODUCT | {"length", "block", "block_order", "exponent_floor", "floor_applies_to", "addend", "partials"}
 ALIGNED = MAXIMUM | {"operation", "fraction_bits", "align_rounding"}
-SUM = ALIGNED | {"carry_bits"}
+LATE = frozenset({"late_fraction_bits", "late_rounding", "late_small_addend"})
+SUM = ALIGNED | LATE | {"carry_bits"}
 RESULT = SUM | {"output", "output_rounding", "overflow", "flush_outputs", "zero_sign", "nan"}
 
 
@@ -43,10 +55,42 @@ def form_product(accumulator: Accumulator, left: Unpacked, right: Unpacked) -> U
     if accumulator.product == "normalised":
         return Unpacked(exact.normalised(), is_zero, is_infinite, is_nan)
     fmt = accumulator.product_format
-    if fmt is None:
-        return Unpacked(exact, is_zero, is_infinite, is_nan)
-    rounded = unpack(round_term(exact, Target(fmt, accumulator.product_rounding)), fmt)
-    return Unpacked(rounded.term, is_zero | rounded.is_zero, is_infinite | rounded.is_infinite, is_nan)
+    if fmt is not None:
+        rounded = unpack(round_term(exact, Target(fmt, accumulator.product_rounding)), fmt)
+        return Unpacked(rounded.term, is_zero | rounded.is_zero, is_infinite | rounded.is_infinite, is_nan)
+    limit = accumulator.product_overflow
+    if limit is not None:
+        is_infinite = is_infinite | (_reaches(exact, limit) & ~(is_zero | is_nan))
+    return Unpacked(exact, is_zero, is_infinite, is_nan)
+
+
+def _reaches(term: Term, power: int) -> Bit:
+    """Whether a nonzero magnitude is 2^power or more."""
+    exponent = term.normalised().exponent
+    if not exponent.low < power <= exponent.high:
+        return truth(term.sign.carrier, power <= exponent.low)
+    return constant(exponent.bits.carrier, power - exponent.low, exponent.bits.width).ule(exponent.bits)
+
+
+def scale_product(product: Unpacked, left: Unpacked, right: Unpacked) -> Unpacked:
+    """A product, or a group's sum, times its two scale factors: exponents added, significands multiplied
+    (Xie et al. 2026, Algorithms 8 and 9)."""
+    scale = multiply(left.term, right.term)
+    is_zero = product.is_zero | left.is_zero | right.is_zero
+    is_nan = product.is_nan | left.is_nan | right.is_nan | (product.is_infinite & (left.is_zero | right.is_zero))
+    return Unpacked(multiply(product.term, scale), is_zero, product.is_infinite, is_nan)
+
+
+def group_sum(products: Sequence[Unpacked]) -> Unpacked:
+    """The exact dot product of one group in fixed point, as a term of exponent zero (Algorithm 9, line 3)."""
+    magnitudes, low = place_all([product.term for product in products])
+    signs = [product.sign for product in products]
+    negative, magnitude = _total(signs, magnitudes, None)
+    sign = choose(magnitude.any(), negative, zero_sign(signs, "nearest_even"))
+    exponent = Exponent(constant(sign.carrier, 0, 1), 0, 0)
+    is_nan, positive, minus = specials(products)
+    term = Term(sign, magnitude, exponent, -low)
+    return Unpacked(term, ~magnitude.any(), positive ^ minus, is_nan | (positive & minus))
 
 
 @dataclass(frozen=True)
@@ -120,17 +164,22 @@ def _exact_sum(accumulator: Accumulator, items: Sequence[Unpacked]) -> Sum:
     if len(items) == 2:
         negative, magnitude, unit = sum_two(items[0].term, items[1].term)
         return _signed_sum(accumulator, items, (negative, magnitude), unit)
-    low = min(item.term.exponent.low - item.term.fraction for item in items)
-    placed = []
-    for item in items:
-        term = item.term
-        position = term.exponent.offset(-term.fraction)
-        width = term.significand.width + position.high - low
-        places = (width - 1).bit_length()
-        placed.append(term.significand.zext(width).shl(position.rebased(low, max(places, position.bits.width))))
+    placed, low = place_all([item.term for item in items])
     unit = Exponent(constant(items[0].sign.carrier, 0, 1), low, low)
     total = _total([item.sign for item in items], placed, None)
     return _signed_sum(accumulator, items, total, unit)
+
+
+def place_all(terms: Sequence[Term]) -> tuple[list[Bits], int]:
+    """The magnitudes in fixed point over the whole range of the exponents, and the exponent of their unit."""
+    low = min(term.exponent.low - term.fraction for term in terms)
+    placed = []
+    for term in terms:
+        position = term.exponent.offset(-term.fraction)
+        width = term.significand.width + position.high - low
+        places = max((width - 1).bit_length(), position.bits.width)
+        placed.append(term.significand.zext(width).shl(position.rebased(low, places)))
+    return placed, low
 
 
 def fused_sum(accumulator: Accumulator, items: Sequence[Unpacked], names: Sequence[str], trace: Trace) -> Sum:
@@ -158,6 +207,88 @@ def fused_sum(accumulator: Accumulator, items: Sequence[Unpacked], names: Sequen
     return result
 
 
+def _as_item(total: Sum, fraction_bits: int, items: Sequence[Unpacked]) -> Unpacked:
+    """A finished sum as a term of the next one. It counts as zero, for the alignment, if all its terms are zero."""
+    no = truth(total.sign.carrier, False)
+    term = Term(total.sign, total.magnitude, total.unit.offset(fraction_bits), fraction_bits)
+    return Unpacked(term, all_of([item.is_zero for item in items]), no, no)
+
+
+def _join(accumulator: Accumulator, items: Sequence[Unpacked], keep: Sequence[int], cut_last: bool = False) -> Sum:
+    """Align finished sums, and an addend, at their maximum, each with so many fraction bits kept, and add them.
+
+    `cut_last`: the last term vanishes if its exponent is more than its fraction bits + 1 below the maximum.
+    """
+    maximum = max_exponent(accumulator, items)
+    finest = max(keep)
+    aligned = []
+    for item, bits in zip(items, keep, strict=True):
+        aligned.append(align(item.term, maximum, bits, accumulator.late_rounding).pad(finest - bits))
+    if cut_last:
+        width = maximum.bits.width
+        distance = maximum.bits - items[-1].term.exponent.rebased(maximum.low, width)
+        limit = min(keep[-1] + 1, (1 << width) - 1)
+        far = constant(maximum.bits.carrier, limit, width).ult(distance)
+        aligned[-1] = select(far, constant(far.carrier, 0, aligned[-1].width), aligned[-1])
+    total = _total([item.sign for item in items], aligned, None)
+    return _signed_sum(accumulator, items, total, maximum.offset(-finest))
+
+
+def late_sum(
+    accumulator: Accumulator, products: Sequence[Unpacked], addend: Unpacked, names: Sequence[str], trace: Trace
+) -> Sum:
+    """The products' sum (of even and odd products apart, if grouped so), then the addend (Algorithms 10 and 11)."""
+    bits = accumulator.fraction_bits
+    assert bits != "exact"
+    if accumulator.grouping == "even_odd":
+        halves = []
+        outer = trace.prefix
+        for start, name in ((0, "even"), (1, "odd")):
+            trace.prefix = f"{outer}{name}."
+            part = products[start::2]
+            halves.append(_as_item(fused_sum(accumulator, part, names[start:-1:2], trace), bits, part))
+        trace.prefix = outer
+        joined = _join(accumulator, halves, [bits, bits])
+        total = _as_item(joined, bits, halves)
+    else:
+        outer = trace.prefix
+        trace.prefix = f"{outer}products."
+        total = _as_item(fused_sum(accumulator, products, names[:-1], trace), bits, products)
+        trace.prefix = outer
+    cut = accumulator.late_small_addend == "cut"
+    result = _join(accumulator, [total, addend], [accumulator.late_fraction_bits, bits], cut)
+    items = [*products, addend]
+    result = _signed_sum(accumulator, items, (result.sign, result.magnitude), result.unit)
+    trace.flag("sum.negative", result.sign, SUM)
+    trace.number("sum.magnitude", result.magnitude, result.unit, SUM)
+    return result
+
+
+def pairwise_sum(accumulator: Accumulator, products: Sequence[Unpacked], addend: Unpacked, trace: Trace) -> Bits:
+    """Products rounded one by one, added in pairs, and their sum added to the addend, every result rounded
+    (Xie et al. 2026, Algorithms 1 and 2)."""
+    fmt, rounding, nan = accumulator.output_format, accumulator.output_rounding, accumulator.nan_pattern
+    target = Target(fmt, rounding, flush=accumulator.flush_outputs)
+    layer = [pattern_of(product, target, nan) for product in products]
+    for level in range(len(layer).bit_length() - 1):
+        layer = [
+            ieee.add(x, y, fmt, rounding, nan, accumulator.flush_outputs)
+            for x, y in zip(layer[::2], layer[1::2], strict=True)
+        ]
+        for position, pattern in enumerate(layer):
+            trace.flag(f"pair{level}[{position}]", pattern, RESULT)
+    running = pattern_of(addend, target, nan)
+    result = ieee.add(running, layer[0], fmt, rounding, nan, accumulator.flush_outputs)
+    trace.flag("result", result, RESULT)
+    return result
+
+
+def pattern_of(value: Unpacked, target: Target, nan: int) -> Bits:
+    """A term rounded to a format, special values included."""
+    positive, negative = infinities([(value.is_infinite, value.sign)])
+    return with_specials(round_term(value.term, target), value.is_nan, positive, negative, target.format, nan)
+
+
 def specials(items: Sequence[Unpacked]) -> tuple[Bit, Bit, Bit]:
     """(any NaN, any +infinity, any -infinity) among the terms."""
     positive, negative = infinities([(item.is_infinite, item.sign) for item in items])
@@ -181,8 +312,12 @@ def finish(accumulator: Accumulator, total: Sum, items: Sequence[Unpacked], trac
 def block_sum(
     accumulator: Accumulator, products: Sequence[Unpacked], addend: Unpacked, names: Sequence[str], trace: Trace
 ) -> Bits:
-    """One step: the fused sum of a block's products and the addend, as a pattern of the output format."""
+    """One step: the sum of a block's products and the addend, as a pattern of the output format."""
     items = [*products, addend]
+    if accumulator.operation == "add_mul":
+        return pairwise_sum(accumulator, products, addend, trace)
+    if accumulator.addend == "late":
+        return finish(accumulator, late_sum(accumulator, products, addend, names, trace), items, trace)
     if accumulator.partials == "unnormalised":
         return finish(accumulator, fused_sum(accumulator, items, names, trace), items, trace)
     outer = trace.prefix
