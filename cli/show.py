@@ -135,10 +135,13 @@ def show_vector(question: Question, vector: Vector) -> None:
     """The nonzero inputs as powers of two and as bits, then every prediction."""
     model = vector.model
     lines: list[tuple[str, int, Any]] = []
-    for k, (x, y) in enumerate(zip(vector.a, vector.b, strict=True)):
+    parts = vector.operands
+    for k, (x, y) in enumerate(zip(parts.a, parts.b, strict=True)):
         if x or y:
             lines += [(f"a{k}", x, model.a), (f"b{k}", y, model.b)]
-    lines.append(("c", vector.c, model.c))
+    lines.append(("c", parts.c, model.c))
+    for k, (x, y) in enumerate(zip(parts.scale_a, parts.scale_b, strict=True)):
+        lines += [(f"scale_a{k}", x, model.scale), (f"scale_b{k}", y, model.scale)]
     for name, pattern, fmt in lines:
         say(f"  {name:>4} = {to_hex(pattern, fmt):<8}  {bit_fields(pattern, fmt):<34}  {number_text(pattern, fmt)}")
     predictions: dict[str, str] = vector.extra.get("predictions", {})

@@ -10,7 +10,7 @@ from hypotheses.schema import Question
 from queries.distinguish import Options, Outcome, Verdict, build_query, distinguish
 from queries.problem import Compare, Problem
 from queries.witness import Witness, confirmed
-from smtmodel.batch import evaluate_batch
+from smtmodel.batch import evaluate_row
 from smtmodel.vectors import Vector, to_hex
 
 
@@ -57,7 +57,7 @@ def answer(question: Question, options: Options, compare: Compare = "bits", smt2
         problem = Problem(question.models[left], question.models[right], question.inputs, compare)
         if smt2 is not None:
             path = smt2 if len(question.pairs) == 1 else smt2.with_stem(f"{smt2.stem}-{left}-{right}")
-            path.write_text(build_query(problem)[0].text, encoding="utf-8")
+            path.write_text(build_query(problem).text, encoding="utf-8")
         outcome = _reused(problem, answered) if options.count == 1 else None
         pair = PairAnswer(left, right, outcome or distinguish(problem, options), reused=outcome is not None)
         answered.pairs.append(pair)
@@ -69,7 +69,7 @@ def answer(question: Question, options: Options, compare: Compare = "bits", smt2
 
 def _reused(problem: Problem, answered: Answered) -> Outcome | None:
     for vector in answered.vectors:
-        witness = confirmed(problem, (*vector.a, *vector.b, vector.c))
+        witness = confirmed(problem, vector.operands.every)
         if witness is not None:
             return Outcome(problem, "different", [witness])
     return None
@@ -79,8 +79,8 @@ def _vector(question: Question, problem: Problem, witness: Witness, number: int)
     """The witness as a vector with the prediction of every hypothesis; the results of the pair are replayed ones."""
     predictions = {}
     for name, model in question.models.items():
-        result = int(evaluate_batch(model, [witness.a], [witness.b], [witness.c])[0])
+        result = evaluate_row(model, witness.operands)
         predictions[name] = to_hex(result, model.d)
     kinds = sorted({kind for side in witness.exercises for kind in side})
     extra: dict[str, Any] = {"question": question.id, "predictions": predictions, "exercises": kinds}
-    return Vector(problem.left, witness.a, witness.b, witness.c, id=f"{question.id}-{number}", extra=extra)
+    return Vector(problem.left, witness.operands, id=f"{question.id}-{number}", extra=extra)

@@ -8,12 +8,12 @@ models agree on every input that counts.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from queries.exercises import EXERCISES, exercises
-from queries.problem import Operands, Problem
+from queries.problem import Problem
 from queries.smtlib import Query
 from queries.solvers.contract import DEFAULT_MEMORY, Answer
 from queries.solvers.portfolio import AUTO, solve
@@ -23,6 +23,7 @@ from smtmodel.batch import Patterns, to_integers
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.dot import Evaluation
 from smtmodel.errors import IncompleteError
+from smtmodel.operands import Operands
 
 Verdict = Literal["different", "equal", "unknown"]
 SMALL = (1, 2, 3)  # products left free when asking small
@@ -113,7 +114,7 @@ class Search:
         return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
 
     def _ask(self, free: int) -> Witness | None:
-        query, names = self._query(free)
+        query = build_query(self.problem, free, self.seen)
         whole = free == self.problem.length
         limit = self._remaining()
         if limit is not None and not whole:
@@ -124,7 +125,7 @@ class Search:
         answer = answers[0]
         if answer.status != "sat":
             return None
-        row = tuple(answer.values.get(name, 0) for name in names)
+        row = tuple(answer.values.get(name, 0) for name in self.problem.layout.names)
         return self._replayed(row, answer)
 
     def _replayed(self, row: Row, answer: Answer) -> Witness:
@@ -145,15 +146,10 @@ class Search:
         same = all_of([flag if wanted else ~flag for flag, wanted in zip(flags, signature, strict=True)])
         return to_integers(same, len(result.left))
 
-    def _query(self, free: int) -> tuple[Query, list[str]]:
-        """The query with so many products free, and the names of all inputs (fixed ones have no symbol)."""
-        query, operands = build_query(self.problem, free, self.seen)
-        return query, operands.names()
-
 
 def build_query(
     problem: Problem, free: int | None = None, seen: Sequence[Signature] = (), carrier: TermCarrier | None = None
-) -> tuple[Query, Operands]:
+) -> Query:
     """Is there an input on which the two models differ? All but the first `free` admissible products are zero;
     `seen` lists kinds of witnesses that are not wanted again."""
     carrier = carrier or TermCarrier()
@@ -167,22 +163,20 @@ def build_query(
             conditions.append(~same)
     assertions = tuple(condition.node for condition in conditions) + tuple(carrier.definitions)
     symbols = tuple(bits.node for bits in operands.every if bits.value is None)
-    return Query(symbols, assertions), operands
+    return Query(symbols, assertions)
 
 
-def symbolic_operands(problem: Problem, carrier: TermCarrier, free: int | None = None) -> Operands:
-    """Symbols a0, b0, ... and c; products beyond the first `free`, and those fixed to zero, are constants."""
-    length, fixed = problem.length, problem.inputs.zero_terms
-    usable = [k for k in range(length) if k not in fixed]
-    chosen = set(usable if free is None else usable[:free])
+def symbolic_operands(problem: Problem, carrier: TermCarrier, free: int | None = None) -> Operands[Bits]:
+    """Symbols a0, b0, ..., c; products beyond the first `free`, and those fixed to zero, are constants."""
+    layout, fixed = problem.layout, problem.inputs.zero_terms
+    usable = [k for k in range(layout.length) if k not in fixed]
+    zero = set(range(layout.length)) - set(usable if free is None else usable[:free])
+    constants = {f"{side}{k}" for side in "ab" for k in zero} | ({"c"} if layout.length in fixed else set())
 
-    def side(name: str, width: int) -> Iterator[Bits]:
-        for k in range(length):
-            yield carrier.symbol(f"{name}{k}", width) if k in chosen else constant(carrier, 0, width)
+    def operand(name: str, width: int) -> Bits:
+        return constant(carrier, 0, width) if name in constants else carrier.symbol(name, width)
 
-    left = problem.left
-    addend = constant(carrier, 0, left.c.width) if length in fixed else carrier.symbol("c", left.c.width)
-    return Operands(tuple(side("a", left.a.width)), tuple(side("b", left.b.width)), addend)
+    return layout.split([operand(name, fmt.width) for name, fmt in zip(layout.names, layout.formats, strict=True)])
 
 
 def _flags(problem: Problem, evaluations: Sequence[Evaluation]) -> list[Bit]:

@@ -59,12 +59,17 @@ def _evaluate(batch: list[Vector], model: Model | None) -> Iterator[Row]:
 
 
 def _results(model: Model, vectors: list[Vector]) -> list[int]:
-    width = max(len(vector.a) for vector in vectors)
-    a, b = (np.zeros((len(vectors), width), dtype=np.uint64) for _ in range(2))
-    for index, vector in enumerate(vectors):
-        a[index, : len(vector.a)], b[index, : len(vector.b)] = vector.a, vector.b
-    c = np.array([vector.c for vector in vectors], dtype=np.uint64)
-    return [int(result) for result in evaluate_batch(model, a, b, c)]
+    rows = [vector.operands for vector in vectors]
+    width = max(len(row.a) for row in rows)
+    a, b = (np.zeros((len(rows), width), dtype=np.uint64) for _ in range(2))
+    for index, row in enumerate(rows):
+        a[index, : len(row.a)], b[index, : len(row.b)] = row.a, row.b
+    scales = [
+        np.array(side, dtype=np.uint64) for side in zip(*((row.scale_a, row.scale_b) for row in rows), strict=True)
+    ]
+    factors = scales if model.scales else []
+    c = np.array([row.c for row in rows], dtype=np.uint64)
+    return [int(result) for result in evaluate_batch(model, a, b, c, *factors)]
 
 
 def agrees(model: Model, predicted: int, vector: Vector) -> bool | None:

@@ -12,26 +12,10 @@ from smtmodel.decode import Unpacked, unpack
 from smtmodel.dot import Evaluation, Model, evaluate
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
+from smtmodel.operands import Layout, Operands, layout_of
 from smtmodel.rounding import Target
 
 Compare = Literal["bits", "value"]
-
-
-@dataclass(frozen=True)
-class Operands:
-    """The inputs of one evaluation, over any carrier."""
-
-    a: tuple[Bits, ...]
-    b: tuple[Bits, ...]
-    c: Bits
-
-    @property
-    def every(self) -> list[Bits]:
-        return [*self.a, *self.b, self.c]
-
-    def names(self) -> list[str]:
-        """The names of the inputs, in the order of `every`."""
-        return [f"{side}{k}" for side, part in (("a", self.a), ("b", self.b)) for k in range(len(part))] + ["c"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +35,9 @@ class Problem:
             formats = [getattr(model, side).name for model in (self.left, self.right)]
             if formats[0] != formats[1]:
                 raise ParameterError(side, f"the models take different formats: {formats[0]} and {formats[1]}")
+        scales = [(model.scale, model.scale and model.accumulator.scale_block) for model in (self.left, self.right)]
+        if scales[0] != scales[1]:
+            raise ParameterError("scale_format", "the models take different scale factors")
         if self.compare == "bits" and self.left.d != self.right.d:
             raise ParameterError(
                 "output", f"results are {self.left.d.name} and {self.right.d.name}: compare them with --compare value"
@@ -60,9 +47,14 @@ class Problem:
     def length(self) -> int:
         return min(self.left.length, self.right.length)
 
-    def evaluate(self, operands: Operands) -> tuple[Evaluation, Evaluation]:
-        left, right = (evaluate(model, operands.a, operands.b, operands.c) for model in (self.left, self.right))
-        return left, right
+    @property
+    def layout(self) -> Layout:
+        """The inputs that both models take; the longer one reads zeros beyond them."""
+        return layout_of(self.left, self.length)
+
+    def evaluate(self, operands: Operands[Bits]) -> tuple[Evaluation, Evaluation]:
+        """Both models on one input."""
+        return evaluate_on(self.left, operands), evaluate_on(self.right, operands)
 
     def differ(self, left: Bits, right: Bits) -> Bit:
         """Whether two results differ as the contract has it."""
@@ -74,9 +66,17 @@ class Problem:
         both_nan = unpack(left, self.left.d).is_nan & unpack(right, self.right.d).is_nan
         return different & ~both_nan
 
-    def admits(self, operands: Operands) -> Bit:
+    def admits(self, operands: Operands[Bits]) -> Bit:
         """Whether an input counts."""
         return admits(self.inputs, self.left, operands)
+
+
+def evaluate_on(model: Model, operands: Operands[Bits]) -> Evaluation:
+    """A model on an input of at most its length; scale factors beyond the input belong to zero products."""
+    missing = model.scales - len(operands.scale_a)
+    rest = [constant(operands.c.carrier, 0, model.scale.width)] * missing if model.scale else []
+    sides = [[*side, *rest] for side in (operands.scale_a, operands.scale_b)]
+    return evaluate(model, operands.a, operands.b, operands.c, *sides)
 
 
 def _differ_in_value(left: Bits, left_format: Format, right: Bits, right_format: Format) -> Bit:
@@ -91,7 +91,7 @@ def _differ_in_value(left: Bits, left_format: Format, right: Bits, right_format:
     return ~same
 
 
-def admits(inputs: Inputs, model: Model, operands: Operands) -> Bit:
+def admits(inputs: Inputs, model: Model, operands: Operands[Bits]) -> Bit:
     """Whether every operand meets the restrictions; products (and the addend) fixed to zero need only be +0."""
     count = len(operands.a)
     conditions = [truth(operands.c.carrier, True)]
@@ -102,6 +102,8 @@ def admits(inputs: Inputs, model: Model, operands: Operands) -> Bit:
                 conditions.append(pattern.equals(0))
             else:
                 conditions += _restrictions(inputs, unpack(pattern, fmt), fmt)
+    if inputs.finite and model.scale is not None:
+        conditions += [~unpack(scale, model.scale).is_nan for scale in (*operands.scale_a, *operands.scale_b)]
     return all_of(conditions)
 
 

@@ -7,17 +7,18 @@ operands that are no powers of two, the fewer significand bits, the nearer its e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from queries.exercises import exercises
-from queries.problem import Operands, Problem
+from queries.problem import Problem
 from smtmodel.batch import Patterns, to_integers
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.dot import Evaluation
 from smtmodel.formats import Format
+from smtmodel.operands import Layout, Operands
 
 Row = tuple[int, ...]  # patterns in the order of Operands.every
 Keep = Callable[["Replay"], Patterns]
@@ -39,31 +40,23 @@ class Replay:
 class Witness:
     """A replayed input on which two models differ. `exercises` holds for each model what the input exercises."""
 
-    a: Row
-    b: Row
-    c: int
+    operands: Operands[int]
     left: int
     right: int
     exercises: tuple[tuple[str, ...], tuple[str, ...]] = field(default=((), ()))
 
-    @property
-    def row(self) -> Row:
-        return (*self.a, *self.b, self.c)
-
 
 def replay(problem: Problem, rows: list[Row]) -> Replay:
     """Evaluate both models on every row."""
-    table = np.asarray(rows, dtype=np.uint64).reshape(len(rows), -1)
-    count = (table.shape[1] - 1) // 2
-    left, right = problem.left, problem.right
-    widths = [left.a.width] * count + [left.b.width] * count + [left.c.width]
-    lanes = [_CARRIER.lanes(np.ascontiguousarray(table[:, i]), width) for i, width in enumerate(widths)]
-    operands = Operands(tuple(lanes[:count]), tuple(lanes[count:-1]), lanes[-1])
+    table = np.asarray(rows, dtype=np.uint64)
+    layout = problem.layout
+    columns = [np.ascontiguousarray(table[:, i]) for i in range(table.shape[1])]
+    lanes = [_CARRIER.lanes(column, fmt.width) for column, fmt in zip(columns, layout.formats, strict=True)]
+    operands = layout.split(lanes)
     with np.errstate(over="ignore"):
         first, second = problem.evaluate(operands)
         differs = problem.differ(first.d, second.d) & problem.admits(operands)
         results = [to_integers(value, len(rows)) for value in (first.d, second.d, differs)]
-    assert left.c == right.c
     return Replay(results[0], results[1], results[2], (first, second))
 
 
@@ -72,26 +65,22 @@ def confirmed(problem: Problem, row: Row) -> Witness | None:
     result = replay(problem, [row])
     if not result.differs[0]:
         return None
-    count = (len(row) - 1) // 2
     with np.errstate(over="ignore"):
         flags = tuple(
             tuple(name for name, flag in exercises(model, evaluation).items() if to_integers(flag, 1)[0])
             for model, evaluation in zip((problem.left, problem.right), result.evaluations, strict=True)
         )
     left, right = int(result.left[0]), int(result.right[0])
-    return Witness(row[:count], row[count:-1], row[-1], left, right, (flags[0], flags[1]))
+    return Witness(problem.layout.split(row), left, right, (flags[0], flags[1]))
 
 
 def shrink(problem: Problem, row: Row, keep: Keep | None = None) -> Row:
     """The smallest input reached by steps that each still tell the models apart (and `keep`, if given)."""
-    formats = _formats(problem, row)
-    seen = {row}
+    layout, seen = problem.layout, {row}
     while True:
-        tried = list(
-            dict.fromkeys(
-                c for c in _smaller(row, formats) if c not in seen and _cost(c, formats) < _cost(row, formats)
-            )
-        )
+        cost = _cost(row, layout)
+        smaller = (other for other in _smaller(row, layout) if other not in seen and _cost(other, layout) < cost)
+        tried = list(dict.fromkeys(smaller))
         if not tried:
             return row
         seen.update(tried)
@@ -102,12 +91,7 @@ def shrink(problem: Problem, row: Row, keep: Keep | None = None) -> Row:
         candidates = [tried[i] for i in np.flatnonzero(good)]
         if not candidates:
             return row
-        row = min(candidates, key=lambda candidate: _cost(candidate, formats))
-
-
-def _formats(problem: Problem, row: Row) -> list[Format]:
-    count = (len(row) - 1) // 2
-    return [problem.left.a] * count + [problem.left.b] * count + [problem.left.c]
+        row = min(candidates, key=lambda candidate: _cost(candidate, layout))
 
 
 def _fields(pattern: int, fmt: Format) -> tuple[int, int, int]:
@@ -124,11 +108,11 @@ def _pattern(sign: int, exponent: int, fraction: int, fmt: Format) -> int:
     return (sign << fmt.field_width) | ((exponent << fmt.fraction | fraction) << fmt.padding)
 
 
-def _cost(row: Row, formats: list[Format]) -> tuple[int, ...]:
-    count = (len(row) - 1) // 2
-    terms = sum(1 for k in range(count) if row[k] or row[count + k]) + (row[-1] != 0)
+def _cost(row: Row, layout: Layout) -> tuple[int, ...]:
+    parts = layout.split(row)
+    terms = sum(1 for x, y in zip(parts.a, parts.b, strict=True) if x or y) + (parts.c != 0)
     ragged = bits = distance = signs = 0
-    for pattern, fmt in zip(row, formats, strict=True):
+    for pattern, fmt in zip(row, layout.formats, strict=True):
         sign, exponent, fraction = _fields(pattern, fmt)
         length = fmt.fraction - ((fraction & -fraction).bit_length() - 1) if fraction else 0
         if not exponent and fraction:
@@ -140,9 +124,9 @@ def _cost(row: Row, formats: list[Format]) -> tuple[int, ...]:
     return terms, ragged, bits, distance, signs
 
 
-def _smaller(row: Row, formats: list[Format]) -> Iterator[Row]:
+def _smaller(row: Row, layout: Layout) -> Iterator[Row]:
     """Inputs that may be easier to read than this one."""
-    count = (len(row) - 1) // 2
+    count, formats = layout.length, layout.formats
     for k in range(count):
         yield _replaced(row, {k: 0, count + k: 0})
     yield _replaced(row, {2 * count: 0})
@@ -151,7 +135,19 @@ def _smaller(row: Row, formats: list[Format]) -> Iterator[Row]:
             yield _replaced(row, {index: pattern})
     for k in range(count):
         yield from _balanced(row, k, count + k, formats)
-    yield from _rescaled(row, formats)
+        yield from _copied(row, k, layout)
+    yield from _rescaled(row, layout)
+
+
+def _copied(row: Row, k: int, layout: Layout) -> Iterator[Row]:
+    """One product, or one factor, put in the place of every other nonzero one."""
+    count = layout.length
+    used = [i for i in range(count) if row[i] and row[count + i] and i != k]
+    if not (row[k] and row[count + k]):
+        return
+    yield _replaced(row, dict.fromkeys(used, row[k]) | {count + i: row[count + k] for i in used})
+    for i in used:
+        yield _replaced(row, {i: row[k], count + i: row[count + k]})
 
 
 def _replaced(row: Row, changes: dict[int, int]) -> Row:
@@ -175,7 +171,7 @@ def _simpler(pattern: int, fmt: Format) -> Iterator[int]:
         yield _pattern(0, exponent, fraction, fmt)
 
 
-def _balanced(row: Row, left: int, right: int, formats: list[Format]) -> Iterator[Row]:
+def _balanced(row: Row, left: int, right: int, formats: Sequence[Format]) -> Iterator[Row]:
     """The same product from other factors: exponent moved from one to the other, both signs changed."""
     (s, e, f), (t, g, h) = _fields(row[left], formats[left]), _fields(row[right], formats[right])
     if not (row[left] and row[right] and e and g):
@@ -190,9 +186,9 @@ def _balanced(row: Row, left: int, right: int, formats: list[Format]) -> Iterato
         yield _replaced(row, {left: _pattern(t, e, f, formats[left]), right: _pattern(s, g, h, formats[right])})
 
 
-def _rescaled(row: Row, formats: list[Format]) -> Iterator[Row]:
+def _rescaled(row: Row, layout: Layout) -> Iterator[Row]:
     """Every term times one power of two."""
-    count = (len(row) - 1) // 2
+    count, formats = layout.length, layout.formats
     for step in (-16, -8, -4, -2, -1, 1, 2, 4, 8, 16):
         changed = []
         for index in [*range(count), 2 * count]:

@@ -11,6 +11,7 @@ from smtmodel.algebra import Bit, Bits
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.dot import Evaluation, Model, evaluate
 from smtmodel.formats import Format
+from smtmodel.operands import Operands
 
 Patterns = NDArray[np.uint64]
 CHUNK = 4096  # vectors at a time: the lanes of a stage stay in the processor's cache
@@ -58,3 +59,10 @@ def to_integers(value: Bits | Bit, count: int) -> Patterns:
     """The lanes of a narrow signal or a flag as uint64, shape (count,)."""
     node = value.node
     return np.broadcast_to(np.asarray(node, dtype=np.uint64), (count,))
+
+
+def evaluate_row(model: Model, operands: Operands[int]) -> int:
+    """The result pattern of one input; missing trailing products, and their scale factors, are zero."""
+    missing = model.scales - len(operands.scale_a)
+    scales = [[[*side, *[0] * missing]] if model.scales else None for side in (operands.scale_a, operands.scale_b)]
+    return int(evaluate_batch(model, [operands.a], [operands.b], [operands.c], *scales)[0])

@@ -12,6 +12,7 @@ from typing import IO, Any
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError
 from smtmodel.formats import Format
+from smtmodel.operands import Operands
 from smtmodel.reference import normalised_name, parse_reference
 
 SCHEMA_VERSION = 1
@@ -22,9 +23,7 @@ class Vector:
     """An input, and what is known about its result. Patterns are integers; missing trailing products are zero."""
 
     model: Model
-    a: tuple[int, ...]
-    b: tuple[int, ...]
-    c: int
+    operands: Operands[int]
     d: int | None = None
     id: str | int | None = None
     line: int = 0
@@ -37,9 +36,13 @@ class Vector:
         if self.id is not None:
             out["id"] = self.id
         out["model"] = model.reference
-        out["a"] = [to_hex(x, model.a) for x in self.a]
-        out["b"] = [to_hex(x, model.b) for x in self.b]
-        out["c"] = to_hex(self.c, model.c)
+        parts = self.operands
+        out["a"] = [to_hex(x, model.a) for x in parts.a]
+        out["b"] = [to_hex(x, model.b) for x in parts.b]
+        out["c"] = to_hex(parts.c, model.c)
+        if model.scale is not None:
+            out["scale_a"] = [to_hex(x, model.scale) for x in parts.scale_a]
+            out["scale_b"] = [to_hex(x, model.scale) for x in parts.scale_b]
         if self.d is not None:
             out["d"] = to_hex(self.d, model.d)
         return out | self.extra
@@ -83,7 +86,20 @@ def parse_row(row: Any, line: int = 0) -> Vector:
     c = parse_pattern(row["c"], model.c, "c")
     d = None if row.get("d") is None else parse_pattern(row["d"], model.d, "d")
     extra = {key: row[key] for key in ("predictions", "question", "exercises", "alt", "kind", "gpu") if key in row}
-    return Vector(model, sides[0], sides[1], c, d, row.get("id"), line, extra)
+    scales = [_scales(row, name, model) for name in ("scale_a", "scale_b")]
+    operands = Operands(sides[0], sides[1], c, scales[0], scales[1])
+    return Vector(model, operands, d, row.get("id"), line, extra)
+
+
+def _scales(row: dict[str, Any], name: str, model: Model) -> tuple[int, ...]:
+    items = row.get(name)
+    if model.scale is None:
+        if items:
+            raise ValueError(f"{name}: {model.reference} takes no scale factors")
+        return ()
+    if not isinstance(items, list) or len(items) != model.scales:
+        raise ValueError(f"{name}: {model.reference} needs {model.scales} scale factors")
+    return _patterns(items, model.scale, name)
 
 
 def _patterns(items: list[Any], fmt: Format, name: str) -> tuple[int, ...]:

@@ -1,0 +1,63 @@
+"""The inputs of one evaluation, and the order in which they stand in a flat row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from smtmodel.dot import Model
+from smtmodel.formats import Format
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Operands(Generic[Value]):
+    """Products' factors, addend, and scale factors (none for most models): vectors of any carrier, or patterns."""
+
+    a: tuple[Value, ...]
+    b: tuple[Value, ...]
+    c: Value
+    scale_a: tuple[Value, ...] = ()
+    scale_b: tuple[Value, ...] = ()
+
+    @property
+    def every(self) -> tuple[Value, ...]:
+        """All of them in the order of a row: a, b, c, scale_a, scale_b."""
+        return (*self.a, *self.b, self.c, *self.scale_a, *self.scale_b)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The shape of an input: how many products and scale factors, and the format of each position of a row."""
+
+    length: int
+    scales: int
+    formats: tuple[Format, ...]
+    names: tuple[str, ...]
+
+    def split(self, row: Sequence[Value]) -> Operands[Value]:
+        """The operands of a row."""
+        k, s = self.length, self.scales
+        first = 2 * k + 1
+        return Operands(
+            tuple(row[:k]),
+            tuple(row[k : 2 * k]),
+            row[2 * k],
+            tuple(row[first : first + s]),
+            tuple(row[first + s :]),
+        )
+
+
+def layout_of(model: Model, length: int | None = None) -> Layout:
+    """The layout of a model's inputs, or of inputs with fewer products (a multiple of its scale block)."""
+    length = model.length if length is None else length
+    scales = length // model.accumulator.scale_block if model.scale else 0
+    parts: list[tuple[str, int, Format]] = [("a", length, model.a), ("b", length, model.b)]
+    formats = [fmt for _, count, fmt in parts for _ in range(count)] + [model.c]
+    names = [f"{name}{k}" for name, count, _ in parts for k in range(count)] + ["c"]
+    if model.scale is not None:
+        formats += [model.scale] * (2 * scales)
+        names += [f"{name}{k}" for name in ("scale_a", "scale_b") for k in range(scales)]
+    return Layout(length, scales, tuple(formats), tuple(names))
