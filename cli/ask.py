@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 @click.option(
     "--compare",
     type=click.Choice(["bits", "value"]),
-    default="bits",
-    show_default=True,
     help="value: zeros are equal, and result formats may differ.",
 )
 @click.option(
@@ -139,7 +137,7 @@ def _pair_json(pair: PairAnswer) -> dict[str, Any]:
     outcome = pair.outcome
     steps = [
         {
-            "free_products": step.free,
+            "free_products": list(step.free),
             "answers": [
                 {"solver": a.engine, "version": a.version, "status": a.status, "seconds": a.seconds, "reason": a.reason}
                 for a in step.answers

@@ -122,7 +122,7 @@ def _verdict(pair: PairAnswer) -> str:
     outcome = pair.outcome
     if pair.reused:
         return "different (by a vector above)"
-    asked = "; ".join(f"{step.free} free: {', '.join(map(str, step.answers))}" for step in outcome.steps)
+    asked = "; ".join(f"{len(step.free)} free: {', '.join(map(str, step.answers))}" for step in outcome.steps)
     if outcome.verdict == "different":
         more = "" if outcome.complete else " (there may be more kinds)"
         return f"different, {len(outcome.witnesses)} vector(s){more} [{asked}]"

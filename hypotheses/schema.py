@@ -13,6 +13,8 @@ from smtmodel.dot import Model
 from smtmodel.errors import MmaprobeError, ParameterError
 from smtmodel.reference import parse_reference, with_parameters
 
+Compare = Literal["bits", "value"]
+
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -60,6 +62,7 @@ class _HypothesisFile(_Strict):
     inputs: Inputs = Inputs()
     hypotheses: dict[str, dict[str, Any]]
     expect: Literal["different", "equal"]
+    compare: Compare = "bits"
     observed: dict[str, str] = {}
     note: str = ""
 
@@ -73,6 +76,7 @@ class Question:
     models: dict[str, Model]
     inputs: Inputs = field(default_factory=Inputs)
     expect: Literal["different", "equal"] | None = None
+    compare: Compare = "bits"
     observed: dict[str, str] = field(default_factory=dict)
     source: str = ""
     note: str = ""
@@ -100,7 +104,15 @@ def build_question(file: YamlFile) -> Question:
         if name not in models:
             raise file.error(("observed", device), f"{name!r} is none of the hypotheses: {', '.join(models)}")
     question = Question(
-        parsed.id, parsed.question, models, parsed.inputs, parsed.expect, parsed.observed, parsed.source, parsed.note
+        parsed.id,
+        parsed.question,
+        models,
+        parsed.inputs,
+        parsed.expect,
+        parsed.compare,
+        parsed.observed,
+        parsed.source,
+        parsed.note,
     )
     for position, index in enumerate(parsed.inputs.zero_terms):
         if index > question.length:
@@ -109,8 +121,10 @@ def build_question(file: YamlFile) -> Question:
 
 
 def _same(first: Model, second: Model) -> bool:
+    """Whether two hypotheses say the same; two instructions of one arithmetic are a fair question."""
+
     def essence(model: Model) -> tuple[Any, ...]:
-        return model.a, model.b, model.c, model.accumulator
+        return model.reference.partition("@")[0], model.a, model.b, model.c, model.accumulator
 
     return essence(first) == essence(second)
 

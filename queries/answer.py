@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hypotheses.schema import Question
+from hypotheses.schema import Compare, Question
 from queries.distinguish import Options, Outcome, Verdict, build_query, distinguish
-from queries.problem import Compare, Problem
+from queries.problem import Problem
 from queries.witness import Witness, confirmed
 from smtmodel.batch import evaluate_row
 from smtmodel.vectors import Vector, to_hex
@@ -50,11 +50,14 @@ class Answered:
         return 0 if verdicts == {self.question.expect or "different"} else 1
 
 
-def answer(question: Question, options: Options, compare: Compare = "bits", smt2: Path | None = None) -> Answered:
-    """Ask about every pair; a vector found for one pair is tried on the later ones first. Raises SolverFaultError."""
+def answer(question: Question, options: Options, compare: Compare | None = None, smt2: Path | None = None) -> Answered:
+    """Ask about every pair; a vector found for one pair is tried on the later ones first.
+
+    `compare` overrules the question. Raises SolverFaultError.
+    """
     answered = Answered(question, [], [])
     for left, right in question.pairs:
-        problem = Problem(question.models[left], question.models[right], question.inputs, compare)
+        problem = Problem(question.models[left], question.models[right], question.inputs, compare or question.compare)
         if smt2 is not None:
             path = smt2 if len(question.pairs) == 1 else smt2.with_stem(f"{smt2.stem}-{left}-{right}")
             path.write_text(build_query(problem).text, encoding="utf-8")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Literal
 
 from queries.exercises import EXERCISES, exercises
@@ -26,8 +27,8 @@ from smtmodel.errors import IncompleteError
 from smtmodel.operands import Operands
 
 Verdict = Literal["different", "equal", "unknown"]
-SMALL = (1, 2, 3)  # products left free when asking small
-SMALL_SHARE = 0.2  # of the time, at most, for one small question
+SMALL = 3  # products left free, at most, when asking small
+SMALL_SHARE = 0.1  # of the time, at most, for one small question
 
 
 class SolverFaultError(IncompleteError):
@@ -47,9 +48,9 @@ class Options:
 
 @dataclass(frozen=True)
 class Step:
-    """One query asked: how many products were free, and what the engines said."""
+    """One query asked: which products were free, and what the engines said."""
 
-    free: int
+    free: tuple[int, ...]
     answers: tuple[Answer, ...]
 
     @property
@@ -87,7 +88,7 @@ class Search:
 
     def run(self) -> Outcome:
         """Ask until there are enough witnesses, or no more, or no time. Raises SolverFaultError."""
-        outcome, sizes = self.outcome, self._sizes()
+        outcome, sizes = self.outcome, free_sets(self.problem)
         start = 0
         while len(outcome.witnesses) < self.options.count:
             found = None
@@ -106,20 +107,18 @@ class Search:
             outcome.verdict = "equal"
         return outcome
 
-    def _sizes(self) -> list[int]:
-        length = self.problem.length
-        return [*(free for free in SMALL if free < length), length]
-
     def _remaining(self) -> float | None:
         return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
 
-    def _ask(self, free: int) -> Witness | None:
+    def _ask(self, free: tuple[int, ...]) -> Witness | None:
         query = build_query(self.problem, free, self.seen)
-        whole = free == self.problem.length
+        whole = free == free_sets(self.problem)[-1]
         limit = self._remaining()
         if limit is not None and not whole:
             limit = min(limit, (self.options.timeout or 0) * SMALL_SHARE)
-        self.options.progress(f"{free} of {self.problem.length} products free, {len(query.text) // 1000} kB of SMT-LIB")
+        self.options.progress(
+            f"{len(free)} of {self.problem.length} products free, {len(query.text) // 1000} kB of SMT-LIB"
+        )
         answers = solve(query, self.options.solver, limit, self.options.memory)
         self.outcome.steps.append(Step(free, tuple(answers)))
         answer = answers[0]
@@ -148,9 +147,12 @@ class Search:
 
 
 def build_query(
-    problem: Problem, free: int | None = None, seen: Sequence[Signature] = (), carrier: TermCarrier | None = None
+    problem: Problem,
+    free: Sequence[int] | None = None,
+    seen: Sequence[Signature] = (),
+    carrier: TermCarrier | None = None,
 ) -> Query:
-    """Is there an input on which the two models differ? All but the first `free` admissible products are zero;
+    """Is there an input on which the two models differ? All products but the `free` ones (None: all) are zero;
     `seen` lists kinds of witnesses that are not wanted again."""
     carrier = carrier or TermCarrier()
     operands = symbolic_operands(problem, carrier, free)
@@ -166,17 +168,29 @@ def build_query(
     return Query(symbols, assertions)
 
 
-def symbolic_operands(problem: Problem, carrier: TermCarrier, free: int | None = None) -> Operands[Bits]:
-    """Symbols a0, b0, ..., c; products beyond the first `free`, and those fixed to zero, are constants."""
+def symbolic_operands(problem: Problem, carrier: TermCarrier, free: Sequence[int] | None = None) -> Operands[Bits]:
+    """Symbols a0, b0, ..., c; products other than the `free` ones, and those fixed to zero, are constants."""
     layout, fixed = problem.layout, problem.inputs.zero_terms
-    usable = [k for k in range(layout.length) if k not in fixed]
-    zero = set(range(layout.length)) - set(usable if free is None else usable[:free])
+    chosen = set(range(layout.length) if free is None else free) - set(fixed)
+    zero = set(range(layout.length)) - chosen
     constants = {f"{side}{k}" for side in "ab" for k in zero} | ({"c"} if layout.length in fixed else set())
 
     def operand(name: str, width: int) -> Bits:
         return constant(carrier, 0, width) if name in constants else carrier.symbol(name, width)
 
     return layout.split([operand(name, fmt.width) for name, fmt in zip(layout.names, layout.formats, strict=True)])
+
+
+def free_sets(problem: Problem) -> list[tuple[int, ...]]:
+    """Which products to leave free, in the order of asking: one, two and three of the first step, then as many from
+    the steps in turn, at last all."""
+    steps = max((model.accumulator.blocks for model in (problem.left, problem.right)), key=len)
+    fixed = problem.inputs.zero_terms
+    turns = [k for turn in zip_longest(*steps) for k in turn]
+    orders = [[k for step in steps for k in step], turns]
+    usable = [[k for k in order if k is not None and k < problem.length and k not in fixed] for order in orders]
+    small = [tuple(order[:count]) for count in range(1, SMALL + 1) for order in usable if count < len(order)]
+    return [*dict.fromkeys(small), tuple(sorted(usable[0]))]
 
 
 def _flags(problem: Problem, evaluations: Sequence[Evaluation]) -> list[Bit]:

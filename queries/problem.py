@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 
-from hypotheses.schema import Inputs, Window
+from hypotheses.schema import Compare, Inputs, Window
 from smtmodel import ieee
 from smtmodel.algebra import Bit, Bits, all_of, constant, truth
 from smtmodel.decode import Unpacked, unpack
@@ -14,8 +13,6 @@ from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
 from smtmodel.operands import Layout, Operands, layout_of
 from smtmodel.rounding import Target
-
-Compare = Literal["bits", "value"]
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ def max_exponent(accumulator: Accumulator, items: Sequence[Unpacked]) -> Exponen
     Terms whose exponent must not count enter as the smallest exponent there is, which no sum can notice: if every
     term is zero the sum is zero at any scale.
     """
-    floor = accumulator.exponent_floor
+    floor = accumulator.exponent_floor if _floor_matters(accumulator, items) else None
     lows = [item.term.exponent.low for item in items] + ([] if floor is None else [floor])
     highs = [item.term.exponent.high for item in items] + ([] if floor is None else [floor])
     low, high = min(lows), max(highs)
@@ -119,6 +119,15 @@ def max_exponent(accumulator: Accumulator, items: Sequence[Unpacked]) -> Exponen
     if floor is not None and accumulator.floor_applies_to == "maximum":
         exponents.append(constant(carrier, floor - low, width))
     return Exponent(max_of(exponents), low, high)
+
+
+def _floor_matters(accumulator: Accumulator, items: Sequence[Unpacked]) -> bool:
+    """Whether the floor can cut off any bit: where its last kept place lies at or below the last place of every
+    term, raising the maximum to the floor changes no aligned value (only a sum that wraps could tell)."""
+    floor, bits = accumulator.exponent_floor, accumulator.fraction_bits
+    if floor is None or bits == "exact" or accumulator.carry_bits != "exact" or accumulator.addend == "late":
+        return floor is not None
+    return floor - bits > min(item.term.exponent.low - item.term.fraction for item in items)
 
 
 def align(term: Term, maximum: Exponent, fraction_bits: int, rounding: Rounding) -> Bits:

@@ -1,0 +1,342 @@
+"""Solvers behind one contract: text in, an answer out, and no process left behind, whatever happens."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hypotheses.schema import Inputs, Window
+from queries.distinguish import build_query
+from queries.problem import Problem
+from queries.smtlib import Query, parse_values
+from queries.solvers import portfolio
+from queries.solvers.contract import ENGINE_NAMES, SolverProcess
+from queries.solvers.portfolio import engines_of, solve
+from queries.witness import confirmed
+from smtmodel.errors import UnknownNameError
+from smtmodel.reference import parse_reference
+
+ROOT = Path(__file__).parent.parent
+EACH = pytest.mark.parametrize("engine", ENGINE_NAMES)
+HEAD = "(set-logic QF_BV)\n(set-option :produce-models true)\n"
+SQUARE = HEAD + (
+    "(declare-const x (_ BitVec 8))\n(declare-const y (_ BitVec 5))\n(declare-const free (_ BitVec 3))\n"
+    "(assert (= (bvmul x x) #x{square}))\n(assert (bvult x #x0a))\n(assert (= y ((_ extract 4 0) (bvadd x x))))\n"
+    "(check-sat)\n(get-value (x y free))\n"
+)
+SAT, UNSAT = SQUARE.format(square="31"), SQUARE.format(square="02")
+
+
+def factoring(number: int, width: int) -> str:
+    """Is the number a product of two factors above 1, each of half the width?"""
+    bound = f"(_ bv{1 << width // 2} {width})"
+    ranges = "".join(f"(assert (bvult {x} {bound}))\n(assert (bvult (_ bv1 {width}) {x}))\n" for x in "xy")
+    return (
+        f"{HEAD}(declare-const x (_ BitVec {width}))\n(declare-const y (_ BitVec {width}))\n{ranges}"
+        f"(assert (= (bvmul x y) (_ bv{number} {width})))\n(check-sat)\n(get-value (x y))\n"
+    )
+
+
+HARD = factoring(2654435761 * 3267000013, 64)  # the factors are primes
+LARGE = factoring(3**256, 1024)
+
+
+def gone(pid: int) -> bool:
+    """Whether no process of that number, and none of its group, is left."""
+    for probe in (os.kill, os.killpg):
+        try:
+            probe(pid, 0)
+        except ProcessLookupError:
+            continue
+        return False
+    return True
+
+
+def text_query(text: str) -> Query:
+    """A query with some SMT-LIB of its own."""
+    return Query((), (), epilogue=text)
+
+
+# --- one engine ---------------------------------------------------------------------------------------------------
+
+
+@EACH
+def test_sat_with_values(engine: str) -> None:
+    process = SolverProcess(engine, SAT)
+    answer = process.answer(60)
+    assert (answer.status, answer.engine, answer.reason) == ("sat", engine, "")
+    assert sorted(answer.values) == ["free", "x", "y"]
+    assert (answer.values["x"], answer.values["y"]) == (7, 14)
+    assert 0 <= answer.values["free"] < 8
+    assert answer.version[0].isdigit()
+    assert gone(process.process.pid)
+
+
+@EACH
+def test_unsat_has_no_values(engine: str) -> None:
+    process = SolverProcess(engine, UNSAT)
+    answer = process.answer(60)
+    assert (answer.status, answer.values, answer.reason) == ("unsat", {}, "")
+    assert gone(process.process.pid)
+
+
+@EACH
+def test_time_limit(engine: str) -> None:
+    process = SolverProcess(engine, HARD)
+    answer = process.answer(1)
+    assert (answer.status, answer.values) == ("unknown", {})
+    assert "time" in answer.reason
+    assert answer.seconds >= 1
+    assert gone(process.process.pid)
+
+
+@EACH
+def test_memory_limit(engine: str) -> None:
+    process = SolverProcess(engine, LARGE, memory=100)
+    answer = process.answer(120)
+    assert (answer.status, answer.values) == ("unknown", {})
+    assert "memory" in answer.reason
+    assert gone(process.process.pid)
+    assert SolverProcess(engine, SAT).answer(60).status == "sat"
+
+
+@EACH
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_killed_from_outside(engine: str, number: signal.Signals) -> None:
+    process = SolverProcess(engine, HARD)
+    os.kill(process.process.pid, number)
+    answer = process.answer(60)
+    assert (answer.status, answer.values) == ("unknown", {})
+    assert f"signal {number.value}" in answer.reason
+    assert gone(process.process.pid)
+
+
+@EACH
+@pytest.mark.parametrize(
+    "text",
+    ["(assert (", "hello", SAT.replace("bvmul", "bvmool"), SAT.replace("#x31", "#x031"), SAT[:-20], HEAD, "\x00"],
+    ids=["cut", "word", "operator", "width", "half a command", "no question", "NUL"],
+)
+def test_text_that_is_no_question(engine: str, text: str) -> None:
+    process = SolverProcess(engine, text)
+    answer = process.answer(60)
+    assert (answer.status, answer.values) == ("unknown", {})
+    assert "failed" in answer.reason
+    assert gone(process.process.pid)
+
+
+@EACH
+def test_killing_twice_and_after_the_end(engine: str) -> None:
+    process = SolverProcess(engine, HARD)
+    process.kill()
+    process.kill()
+    assert gone(process.process.pid)
+    finished = SolverProcess(engine, SAT)
+    answer = finished.answer(60)
+    finished.kill()
+    assert finished.answer(0) == answer
+
+
+def test_interrupt_while_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    process = SolverProcess("z3", HARD)
+
+    def interrupted(timeout: float | None = None) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(process.finished, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        process.answer(60)
+    assert gone(process.process.pid)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the Linux kernel")
+def test_a_solver_dies_with_its_parent() -> None:
+    program = (
+        "from queries.solvers.contract import SolverProcess\n"
+        "from tests.test_solvers import HARD\n"
+        "print(SolverProcess('bitwuzla', HARD).process.pid, flush=True)\n"
+        "import time; time.sleep(120)\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    assert eventually(lambda: "bitwuzla" in Path(f"/proc/{child}/maps").read_text(encoding="utf-8"))
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    assert eventually(lambda: not running(child))
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 30
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def running(pid: int) -> bool:
+    """Whether a process exists and is not merely waiting to be collected."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def test_unknown_engine() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'bitwuzla'"):
+        SolverProcess("bitwuzzla", SAT)
+
+
+def test_values_in_both_bases_and_over_lines() -> None:
+    assert parse_values("((a0 #b0101)\n (b_1 #xfF)( c #b1 ))") == {"a0": 5, "b_1": 255, "c": 1}
+
+
+def test_a_worker_imports_no_solver_before_it_is_asked() -> None:
+    program = "import json, sys, queries.solvers.worker; print(json.dumps(sorted(sys.modules)))"
+    out = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    loaded = {name.partition(".")[0] for name in json.loads(out)}
+    assert "queries" in loaded
+    assert not loaded & {"pysmt", "z3", "bitwuzla", "cvc5", "numpy", "pydantic", "yaml", "click", "smtmodel"}
+
+
+# --- the portfolio ------------------------------------------------------------------------------------------------
+
+
+class Recorded(SolverProcess):
+    """A process that is remembered, and may be given another text than the query's."""
+
+    started_ones: list[SolverProcess]
+    texts: dict[str, str]
+
+    def __init__(self, engine: str, text: str, *rest: int) -> None:
+        super().__init__(engine, self.texts.get(engine, text), *rest)
+        self.started_ones.append(self)
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> type[Recorded]:
+    monkeypatch.setattr(Recorded, "started_ones", [], raising=False)
+    monkeypatch.setattr(Recorded, "texts", {}, raising=False)
+    monkeypatch.setattr(portfolio, "SolverProcess", Recorded)
+    return Recorded
+
+
+@EACH
+@pytest.mark.parametrize(("text", "status"), [(SAT, "sat"), (UNSAT, "unsat")], ids=["sat", "unsat"])
+def test_the_first_answer_decides_and_the_others_end(
+    engine: str, text: str, status: str, recorded: type[Recorded]
+) -> None:
+    """One engine gets an easy question, the others one that keeps them busy: the call returns all the same."""
+    recorded.texts.update(dict.fromkeys(ENGINE_NAMES, HARD) | {engine: text})
+    answers = solve(text_query(""), timeout=120)
+    assert [(answer.engine, answer.status) for answer in answers] == [(engine, status)]
+    assert [process.engine for process in recorded.started_ones] == list(ENGINE_NAMES)
+    assert all(gone(process.process.pid) for process in recorded.started_ones)
+
+
+def test_an_engine_that_fails_does_not_decide(recorded: type[Recorded]) -> None:
+    recorded.texts.update(z3=UNSAT, bitwuzla="(nonsense", cvc5="(nonsense")
+    first, *others = solve(text_query(""), timeout=120)
+    assert (first.engine, first.status) == ("z3", "unsat")
+    assert all("failed" in answer.reason for answer in others)
+
+
+def test_time_runs_out_for_all(recorded: type[Recorded]) -> None:
+    recorded.texts.update(dict.fromkeys(ENGINE_NAMES, HARD))
+    answers = solve(text_query(""), timeout=1)
+    assert sorted(answer.engine for answer in answers) == sorted(ENGINE_NAMES)
+    assert all(answer.status == "unknown" and "time" in answer.reason for answer in answers)
+    assert all(gone(process.process.pid) for process in recorded.started_ones)
+
+
+def test_nobody_understands(recorded: type[Recorded]) -> None:
+    answers = solve(text_query("(nonsense)"), timeout=60)
+    assert sorted(answer.engine for answer in answers) == sorted(ENGINE_NAMES)
+    assert all(answer.status == "unknown" and "failed" in answer.reason for answer in answers)
+    assert all(gone(process.process.pid) for process in recorded.started_ones)
+
+
+def test_interrupt_ends_every_engine(recorded: type[Recorded], monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded.texts.update(dict.fromkeys(ENGINE_NAMES, HARD))
+
+    def interrupted(engine: str) -> tuple[str, ...]:
+        for process in recorded.started_ones:
+            monkeypatch.setattr(process.finished, "is_set", interrupt)
+        return ENGINE_NAMES
+
+    def interrupt() -> bool:
+        raise KeyboardInterrupt
+
+    original = Recorded.__init__
+
+    def started(self: Recorded, engine: str, text: str, *rest: int) -> None:
+        original(self, engine, text, *rest)
+        interrupted(engine)
+
+    monkeypatch.setattr(Recorded, "__init__", started)
+    with pytest.raises(KeyboardInterrupt):
+        solve(text_query(""), timeout=60)
+    assert len(recorded.started_ones) == len(ENGINE_NAMES)
+    assert all(gone(process.process.pid) for process in recorded.started_ones)
+
+
+def test_choices() -> None:
+    assert engines_of("auto") == ENGINE_NAMES
+    assert engines_of("cvc5") == ("cvc5",)
+    with pytest.raises(UnknownNameError, match="known: auto, bitwuzla, cvc5, z3"):
+        solve(text_query(""), "xyz")
+
+
+# --- queries as text ----------------------------------------------------------------------------------------------
+
+SMALL = "volta/mma/m8n8k4.f32.f16.f16.f32@product=normalised,length=1,fraction_bits=4,output=f16"
+
+
+def carry_problem(few: int, many: int) -> Problem:
+    """Two carry widths for one product and an addend: one bit is enough."""
+    models = (parse_reference(f"{SMALL},carry_bits={bits}") for bits in (few, many))
+    return Problem(*models, Inputs(finite=True, nonnegative=True, exponents=Window(min=-1, max=1)))
+
+
+@EACH
+@pytest.mark.parametrize(("few", "many", "status"), [(0, 1, "sat"), (1, 2, "unsat")])
+def test_every_engine_reads_the_text_and_agrees(engine: str, few: int, many: int, status: str) -> None:
+    problem = carry_problem(few, many)
+    query = build_query(problem)
+    assert query.text.startswith("(set-logic QF_BV)\n")
+    answer = SolverProcess(engine, query.text).answer(120)
+    assert answer.status == status
+    if status == "sat":
+        row = tuple(answer.values[name] for name in problem.layout.names)
+        assert confirmed(problem, row) is not None
+
+
+def test_two_builds_give_the_same_text() -> None:
+    assert build_query(carry_problem(0, 1)).text == build_query(carry_problem(0, 1)).text
+    assert build_query(carry_problem(0, 1)).text != build_query(carry_problem(1, 2)).text
+
+
+def test_the_text_does_not_depend_on_hash_seeds() -> None:
+    program = (
+        "from queries.distinguish import build_query\nfrom tests.test_solvers import carry_problem\n"
+        "print(build_query(carry_problem(0, 1)).text)\n"
+    )
+    texts = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]  # fmt: skip
+    assert texts[0] == texts[1] == build_query(carry_problem(0, 1)).text + "\n"
