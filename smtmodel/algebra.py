@@ -77,6 +77,10 @@ class Carrier(ABC):
     @abstractmethod
     def logic_not(self, value: Node) -> Node: ...
 
+    def uniform(self, value: Node) -> bool | None:
+        """The one truth that a truth node is known to have on every lane; None where that is not known."""
+        return None
+
     @abstractmethod
     def test_bit(self, value: Node, index: int, width: int) -> Node: ...
 
@@ -155,6 +159,11 @@ class Bit:
         if self.value is not None:
             return Bit(self.carrier, value=not self.value)
         return Bit(self.carrier, self.carrier.logic_not(self.node))
+
+    def settled(self) -> Bit:
+        """This truth as a constant where the carrier knows that it is one, so that what depends on it folds away."""
+        known = self.carrier.uniform(self.node) if self.value is None else None
+        return self if known is None else Bit(self.carrier, value=known)
 
     def bits(self, width: int = 1) -> Bits:
         """One or zero, as a vector."""

@@ -103,7 +103,7 @@ def unpack(pattern: Bits, fmt: Format, flush: bool = False) -> Unpacked:
     at_least_one = exponent | (~normal).bits(exponent.width)
     term = Term(sign, significand, Exponent(at_least_one, -fmt.bias, fmt.emax), fmt.fraction)
     is_zero = ~normal & ~low_bits.any()
-    return Unpacked(term, is_zero, is_infinite, is_nan)
+    return Unpacked(term, is_zero.settled(), is_infinite.settled(), is_nan.settled())
 
 
 def _specials(pattern: Bits, exponent: Bits, low_bits: Bits | None, fmt: Format) -> tuple[Bit, Bit]:

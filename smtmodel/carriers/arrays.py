@@ -125,6 +125,10 @@ class ArrayCarrier(Carrier):
     def logic_not(self, value: Any) -> Any:
         return self.xp.logical_not(value)
 
+    def uniform(self, value: Any) -> bool | None:
+        """False where no lane is true: most inputs hold no NaN, infinity or zero, and need no care for them."""
+        return None if self.xp.any(value) else False
+
     def test_bit(self, value: Lanes, index: int, width: int) -> Any:
         if width > LIMB:
             value, index = value[index // LIMB], index % LIMB

@@ -1,0 +1,180 @@
+"""Models compiled to machine code: the same definition traced through the algebra into C.
+
+Needs a C compiler (`cc`, or the one named by CC); without one, or for vectors beyond 128 bits, `compile_model` gives
+None and the array carrier does the work. Libraries are kept in the user's cache folder, named by their source, the
+compiler and the processor.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smtmodel.carriers.code import COLUMN, INNER, ROW, CodeCarrier, Name, TooWideError
+from smtmodel.dot import Model, evaluate
+
+FLAGS = ("-O3", "-march=native", "-shared", "-fPIC", "-w")
+STRIP = 512  # columns decoded at a time, so that their values stay in the processor's cache
+
+_PROGRAM = """#include <stdint.h>
+#define STRIP {strip}
+void tile(long rows, long columns, const {ta} *a, const {tb} *b, const {tc} *c, {td} *d) {{
+  /* a: rows x {k}; b: {k} x columns; c, d: rows x columns */
+  {slots}
+  for (long start = 0; start < columns; start += STRIP) {{
+    long count = columns - start < STRIP ? columns - start : STRIP;
+    for (long j = 0; j < count; j++) {{
+{column}
+    }}
+    for (long i = 0; i < rows; i++) {{
+{row}
+      const {tc} *cc = c + i * columns + start;
+      {td} *dd = d + i * columns + start;
+      for (long j = 0; j < count; j++) {{
+{inner}
+      }}
+    }}
+  }}
+}}
+"""
+
+
+def c_source(model: Model) -> str:
+    """The C of one chained step over a tile of outputs. Raises TooWideError."""
+    carrier = CodeCarrier()
+    k = model.length
+    a = [carrier.input(f"a{x}", model.a.width, ROW) for x in range(k)]
+    b = [carrier.input(f"b{x}", model.b.width, COLUMN) for x in range(k)]
+    result = evaluate(model, a, b, carrier.input("c0", model.c.width, INNER)).d.node
+    needed = _needed(carrier, result)
+    kept = [(name, text) for name, text in carrier.statements if name.text in needed]
+    inner_text = " ".join(text for name, text in kept if name.place == INNER) + " " + result.text
+    used = set(_words(inner_text))
+    column = [f"const {_kind(model.b.width)} b{x} = b[{x} * columns + start + j];" for x in range(k)]
+    row = [f"const {_kind(model.a.width)} a{x} = a[i * {k} + {x}];" for x in range(k)]
+    inner = [f"const {_kind(model.c.width)} c0 = cc[j];"]
+    slots = []
+    for x in range(k):  # a column operand that the inner loop reads itself
+        if f"b{x}" in used:
+            slots.append(f"{_kind(model.b.width)} sb{x}[STRIP];")
+            column.append(f"sb{x}[j] = b{x};")
+            inner.append(f"const {_kind(model.b.width)} b{x} = sb{x}[j];")
+    for name, text in kept:
+        line = f"const {name.kind} {name.text} = {text};"
+        if name.place == COLUMN:
+            column.append(line)
+            if name.text in used:
+                slots.append(f"{name.kind} s{name.text}[STRIP];")
+                column.append(f"s{name.text}[j] = {name.text};")
+                inner.append(f"const {name.kind} {name.text} = s{name.text}[j];")
+        else:
+            (row if name.place in (0, ROW) else inner).append(line)
+    inner.append(f"dd[j] = ({_kind(model.d.width)}){result.text};")
+    kinds = {f"t{side}": _kind(getattr(model, side).width) for side in "abcd"}
+    text = {name: "\n".join(" " * 8 + line for line in lines) for name, lines in
+            (("column", column), ("row", row), ("inner", inner))}  # fmt: skip
+    return _PROGRAM.format(strip=STRIP, k=k, slots="\n  ".join(slots), **kinds, **text)
+
+
+def _kind(width: int) -> str:
+    return "uint32_t" if width <= 32 else "uint64_t"
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in "".join(x if x.isalnum() else " " for x in text).split() if word[0] in "vb"]
+
+
+def _needed(carrier: CodeCarrier, result: Name) -> set[str]:
+    """The statements that the result depends on: the signals of the trace that nobody reads are dropped."""
+    needed = {result.text}
+    for name, text in reversed(carrier.statements):
+        if name.text in needed:
+            needed.update(_words(text))
+    return needed
+
+
+@cache
+def compiler() -> str | None:
+    """The C compiler found, if there is one."""
+    return shutil.which(os.environ.get("CC", "cc"))
+
+
+def _cache_folder() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "mmaprobe" / "compiled"
+
+
+@cache
+def _library(source: str) -> Any:
+    """The loaded library of a source, built if it is not in the cache; None where that fails."""
+    cc = compiler()
+    if cc is None:
+        return None
+    key = "\0".join((source, cc, " ".join(FLAGS), platform.processor(), platform.machine(), platform.node()))
+    path = _cache_folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.so"
+    try:
+        if not path.exists():
+            _build(cc, source, path)
+        return ctypes.CDLL(str(path))
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _build(cc: str, source: str, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        code = Path(folder) / "model.c"
+        code.write_text(source, encoding="utf-8")
+        built = Path(folder) / "model.so"
+        subprocess.run([cc, *FLAGS, "-o", str(built), str(code)], check=True, capture_output=True)
+        built.replace(path)  # at once, so that another process never loads half a file
+
+
+class CompiledModel:
+    """One chained step of a model over tiles of outputs."""
+
+    def __init__(self, model: Model, library: Any) -> None:
+        self.model = model
+        self._types = [np.dtype(np.uint32 if fmt.width <= 32 else np.uint64) for fmt in self._formats(model)]
+        self._function = library.tile
+        self._function.restype = None
+        self._function.argtypes = [ctypes.c_long, ctypes.c_long, *[ctypes.c_void_p] * 4]
+
+    @staticmethod
+    def _formats(model: Model) -> list[Any]:
+        return [model.a, model.b, model.c, model.d]
+
+    def tile(self, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[Any]:
+        """d for patterns a (rows x length), b (length x columns) and c (rows x columns), any integer type."""
+        left, right, addend = (
+            np.ascontiguousarray(side, dtype=kind) for side, kind in zip((a, b, c), self._types, strict=False)
+        )
+        out = np.empty(addend.shape, dtype=self._types[3])
+        if left.shape != (out.shape[0], self.model.length) or right.shape != (self.model.length, out.shape[1]):
+            raise ValueError(f"shapes {left.shape}, {right.shape}, {addend.shape} do not fit")
+        pointers = [array.ctypes.data for array in (left, right, addend, out)]
+        self._function(out.shape[0], out.shape[1], *pointers)
+        return out
+
+
+@cache
+def compile_model(model: Model) -> CompiledModel | None:
+    """The compiled model, or None where the array carrier must do (no compiler, too wide, scale factors)."""
+    if model.scale is not None or compiler() is None:
+        return None
+    try:
+        library = _library(c_source(model))
+    except TooWideError:
+        return None
+    return None if library is None else CompiledModel(model, library)

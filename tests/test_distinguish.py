@@ -1,0 +1,415 @@
+"""Witnesses and verdicts: every vector found is replayed by the oracle, and no doubt is passed on as an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hypotheses.library import library
+from hypotheses.schema import Inputs, Question, Window
+from queries import distinguish as search
+from queries.answer import answer
+from queries.distinguish import Options, SolverFaultError, distinguish
+from queries.exercises import EXERCISES
+from queries.problem import Compare, Problem
+from queries.smtlib import Query
+from queries.solvers.contract import Answer, Status
+from queries.witness import Row, Witness, confirmed, replay, shrink
+from smtmodel.dot import Model
+from smtmodel.errors import IncompleteError, ParameterError
+from smtmodel.operands import Operands
+from smtmodel.reference import parse_reference
+from tests import oracle
+
+ASK = Options("bitwuzla", timeout=60)
+VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
+SMALL = f"{VOLTA}@product=normalised,length=1,fraction_bits=4,output=f16"
+SMALL_PAIR = f"{VOLTA}@length=2,fraction_bits=4,output=f16"
+FINITE = Inputs(finite=True)
+PARAMETERS = {field.name for field in fields(oracle.Model)}
+
+
+def models(base: str, *changes: str) -> list[Model]:
+    join = "," if "@" in base else "@"
+    return [parse_reference(f"{base}{join}{change}" if change else base) for change in changes]
+
+
+def problem_of(base: str, left: str, right: str, inputs: Inputs = FINITE, compare: Compare = "bits") -> Problem:
+    return Problem(*models(base, left, right), inputs, compare)
+
+
+def result(model: Model, operands: Operands[int]) -> int:
+    """The result of a model by the oracle, which shares nothing with it but the names of parameters."""
+    accumulator = model.accumulator
+    given = {field.name: getattr(accumulator, field.name) for field in fields(accumulator)}
+    given = {name: value for name, value in given.items() if name in PARAMETERS and value is not None}
+    given["nan"] = accumulator.nan_pattern
+    formats = {"a": model.a.name, "b": model.b.name, "c": model.c.name, "d": accumulator.output}
+    if not model.scales:
+        return oracle.evaluate(formats, given, operands.a, operands.b, operands.c)
+    scales = [[*side, *[0] * (model.scales - len(side))] for side in (operands.scale_a, operands.scale_b)]
+    return oracle.evaluate(formats, given, operands.a, operands.b, operands.c, *scales)
+
+
+def differ(left: Model, right: Model, operands: Operands[int], compare: Compare) -> bool:
+    """Whether the oracle's two results differ as the contract has it."""
+    patterns = [result(model, operands) for model in (left, right)]
+    x, y = (oracle.decode(model.d.name, d) for model, d in zip((left, right), patterns, strict=True))
+    if compare == "value":
+        return (x.kind, x.kind == "inf" and x.sign, x.value) != (y.kind, y.kind == "inf" and y.sign, y.value)
+    named = left.accumulator.nan is not None and right.accumulator.nan is not None
+    return patterns[0] != patterns[1] and (named or not x.kind == y.kind == "nan")
+
+
+def admissible(inputs: Inputs, model: Model, operands: Operands[int]) -> bool:
+    """Whether an input meets its restrictions, by the oracle's decoding."""
+    terms = [*zip(operands.a, operands.b, strict=True), (operands.c,)]
+    for index, term in enumerate(terms):
+        names = [model.a.name, model.b.name] if len(term) == 2 else [model.c.name]
+        if index in inputs.zero_terms:
+            if any(term):
+                return False
+        elif not all(_allowed(inputs, name, pattern) for name, pattern in zip(names, term, strict=True)):
+            return False
+    return True
+
+
+def _allowed(inputs: Inputs, name: str, pattern: int) -> bool:
+    x, window = oracle.decode(name, pattern), inputs.exponents
+    if (inputs.finite and x.kind != "finite") or (inputs.nonnegative and x.sign) or (inputs.nonzero and not x.value):
+        return False
+    if (inputs.normal or window) and x.kind == "finite" and 0 < x.significand < 1:
+        return False
+    return window is None or x.value == 0 or (x.kind == "finite" and window.min <= x.exponent <= window.max)
+
+
+def check_witnesses(problem: Problem, witnesses: Iterable[Witness]) -> None:
+    """The oracle gives the results that each witness states, they differ, and the input counts."""
+    for witness in witnesses:
+        assert result(problem.left, witness.operands) == witness.left
+        assert result(problem.right, witness.operands) == witness.right
+        assert differ(problem.left, problem.right, witness.operands, problem.compare)
+        assert admissible(problem.inputs, problem.left, witness.operands)
+        assert all(set(names) <= set(EXERCISES) for names in witness.exercises)
+
+
+# --- the library --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", library())
+def test_library(name: str) -> None:
+    question = library()[name]
+    answered = answer(question, ASK)
+    assert answered.verdict == question.expect, [pair.outcome.steps for pair in answered.pairs]
+    assert answered.exit_code == 0
+    for pair in answered.pairs:
+        check_witnesses(pair.outcome.problem, pair.outcome.witnesses)
+    for vector in answered.vectors:
+        found = {name: int(text, 16) for name, text in vector.extra["predictions"].items()}
+        assert found == {name: result(model, vector.operands) for name, model in question.models.items()}
+        assert vector.extra["question"] == name
+        assert admissible(question.inputs, vector.model, vector.operands)
+    for left, right in question.pairs if question.expect == "different" else []:
+        pair_models = question.models[left], question.models[right]
+        assert any(differ(*pair_models, vector.operands, question.compare) for vector in answered.vectors)
+
+
+def test_what_was_observed_is_what_the_instruction_table_says() -> None:
+    found = 0
+    for question in library().values():
+        for name, model in question.models.items() if question.observed else []:
+            if model.accumulator == parse_reference(model.reference.partition("@")[0]).accumulator:
+                found += 1
+                assert name in question.observed.values(), f"{question.id}: {name} is the model that ships"
+    assert found > 0
+
+
+# --- small first --------------------------------------------------------------------------------------------------
+
+
+def test_a_difference_that_needs_every_product() -> None:
+    problem = problem_of(VOLTA, "product=normalised,carry_bits=2", "product=normalised,carry_bits=3",
+                         Inputs(finite=True, nonnegative=True))  # fmt: skip
+    outcome = distinguish(problem, ASK)
+    asked = [(len(step.free), step.answer.status) for step in outcome.steps]
+    assert asked == [(1, "unsat"), (2, "unsat"), (3, "unsat"), (4, "sat")]
+    check_witnesses(problem, outcome.witnesses)
+
+
+def test_a_difference_that_one_product_shows() -> None:
+    problem = problem_of(VOLTA, "fraction_bits=23", "fraction_bits=24")
+    outcome = distinguish(problem, ASK)
+    assert [len(step.free) for step in outcome.steps] == [1]
+    [witness] = outcome.witnesses
+    assert not any(witness.operands.a[1:] + witness.operands.b[1:])
+    check_witnesses(problem, outcome.witnesses)
+
+
+def test_models_of_different_lengths() -> None:
+    problem = Problem(*models("ampere/mma/m16n8k16.f32.f16.f16.f32", "", "length=2,fraction_bits=23"), FINITE)
+    outcome = distinguish(problem, ASK)
+    assert len(outcome.witnesses[0].operands.a) == 2
+    check_witnesses(problem, outcome.witnesses)
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        Inputs(),
+        Inputs(finite=True, nonzero=True),
+        Inputs(finite=True, normal=True),
+        Inputs(finite=True, nonnegative=True, zero_terms=(0,)),
+        Inputs(finite=True, zero_terms=(2,)),
+        Inputs(exponents=Window(min=1, max=9)),
+        Inputs(finite=True, nonzero=True, exponents=Window(min=-14, max=-3)),
+    ],
+    ids=lambda inputs: str(inputs.model_dump(exclude_defaults=True)),
+)
+def test_restrictions_of_inputs(inputs: Inputs) -> None:
+    problem = problem_of(f"{VOLTA}@length=2", "fraction_bits=12", "fraction_bits=14", inputs)
+    outcome = distinguish(problem, replace(ASK, count=2))
+    assert outcome.verdict == "different"
+    assert outcome.witnesses
+    check_witnesses(problem, outcome.witnesses)
+
+
+def test_no_number_is_admitted() -> None:
+    problem = problem_of(VOLTA, "fraction_bits=23", "fraction_bits=24", Inputs(exponents=Window(min=90, max=99)))
+    outcome = distinguish(problem, ASK)
+    assert (outcome.verdict, outcome.witnesses) == ("equal", [])
+
+
+# --- several witnesses --------------------------------------------------------------------------------------------
+
+
+def test_witnesses_differ_in_what_they_exercise() -> None:
+    problem = problem_of(VOLTA, "", "align_rounding=sticky")
+    outcome = distinguish(problem, replace(ASK, count=3))
+    assert (outcome.verdict, len(outcome.witnesses)) == ("different", 3)
+    assert len({witness.exercises for witness in outcome.witnesses}) == 3
+    check_witnesses(problem, outcome.witnesses)
+
+
+def test_no_further_kind() -> None:
+    inputs = Inputs(finite=True, nonnegative=True, exponents=Window(min=-1, max=1))
+    problem = problem_of(SMALL, "carry_bits=0", "carry_bits=1", inputs)
+    outcome = distinguish(problem, replace(ASK, count=50))
+    assert outcome.complete
+    assert 0 < len(outcome.witnesses) < 50
+    assert len({witness.exercises for witness in outcome.witnesses}) == len(outcome.witnesses)
+    check_witnesses(problem, outcome.witnesses)
+
+
+# --- equal --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        (VOLTA, VOLTA),
+        (f"{SMALL_PAIR}", f"{SMALL_PAIR},block_order=1-0"),
+        (f"{SMALL_PAIR},carry_bits=16", SMALL_PAIR),
+        ("ampere/mma/m16n8k8.f32.f16.f16.f32", "ada-lovelace/mma/m16n8k8.f32.f16.f16.f32"),
+        ("hopper/wgmma/m64n8k16.f32.f16.f16", "hopper/wgmma/m64n256k16.f32.f16.f16"),
+    ],
+)
+def test_one_arithmetic_under_two_references(left: str, right: str) -> None:
+    outcome = distinguish(Problem(parse_reference(left), parse_reference(right), FINITE), ASK)
+    assert (outcome.verdict, outcome.witnesses) == ("equal", [])
+    assert outcome.steps[-1].answer.status == "unsat"
+    assert len(outcome.steps[-1].free) == outcome.problem.length
+
+
+def test_three_hypotheses_of_which_two_agree() -> None:
+    """No verdict that meets the expectation may come with an exit code that says the opposite."""
+    changes = dict(zip("abc", models(SMALL, "carry_bits=0", "carry_bits=1", "carry_bits=2"), strict=True))
+    inputs = Inputs(finite=True, nonnegative=True, exponents=Window(min=-1, max=1))
+    expectations: tuple[Any, ...] = ("different", "equal", None)
+    for expect in expectations:
+        answered = answer(Question("x", "x?", changes, inputs, expect), ASK)
+        assert [pair.outcome.verdict for pair in answered.pairs] == ["different", "different", "equal"]
+        assert answered.exit_code != 0
+        assert answered.verdict != expect
+        assert answered.pairs[1].reused == differ(changes["a"], changes["c"], answered.vectors[0].operands, "bits")
+
+
+# --- unknown ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["bitwuzla", "auto"])
+def test_time_runs_out(solver: str) -> None:
+    problem = library()["carry-bits-ampere-enough"]
+    outcome = answer(problem, Options(solver, timeout=0.02)).pairs[0].outcome
+    assert (outcome.verdict, outcome.witnesses) == ("unknown", [])
+    assert outcome.steps
+    assert all(answer.status == "unknown" and "time" in answer.reason for s in outcome.steps for answer in s.answers)
+
+
+class Script:
+    """Answers given in turn in place of a solver's, the last one for ever after."""
+
+    def __init__(self, *statuses: Status, **values: int) -> None:
+        self.statuses, self.values, self.asked = list(statuses), values, 0
+
+    def __call__(self, query: Query, *rest: Any) -> list[Answer]:
+        status = self.statuses[min(self.asked, len(self.statuses) - 1)]
+        self.asked += 1
+        return [Answer(status, "liar", "1.0", 0.5, self.values if status == "sat" else {})]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "verdict"),
+    [
+        (["unsat", "unsat", "unsat", "unknown"], "unknown"),
+        (["unknown", "unknown", "unknown", "unsat"], "equal"),
+        (["unknown"], "unknown"),
+        (["unsat"], "equal"),
+    ],
+)
+def test_only_the_whole_question_proves(statuses: list[Status], verdict: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script(*statuses)
+    monkeypatch.setattr(search, "solve", script)
+    outcome = distinguish(problem_of(VOLTA, "fraction_bits=23", "fraction_bits=24"), ASK)
+    assert outcome.verdict == verdict
+    assert [len(step.free) for step in outcome.steps] == [1, 2, 3, 4]
+    assert outcome.seconds == 2.0
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"a0": 0x3C00, "b0": 0x3C00, "c": 0x3F800000},
+        {"a0": 0x7E00, "b0": 0x3C00},
+        {"a0": 0x3C00, "b0": 0x3C00, "c": 0x7F800000},
+    ],
+    ids=["zeros", "agreeing", "NaN", "infinity"],
+)
+def test_a_solver_that_lies_is_found_out(values: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "solve", Script("sat", **values))
+    with pytest.raises(SolverFaultError, match=r"liar 1\.0") as caught:
+        distinguish(problem_of(VOLTA, "fraction_bits=23", "fraction_bits=24"), ASK)
+    assert isinstance(caught.value, IncompleteError)
+    assert caught.value.exit_code == 3
+
+
+def test_a_truthful_script_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1 * 1 - (1 + 2^-23) / 2^24 keeps a bit more with 24 fraction bits than with 23."""
+    monkeypatch.setattr(search, "solve", Script("sat", a0=0x3C00, b0=0x3C00, c=0xB3800000))
+    problem = problem_of(VOLTA, "fraction_bits=23", "fraction_bits=24")
+    outcome = distinguish(problem, ASK)
+    assert outcome.verdict == "different"
+    check_witnesses(problem, outcome.witnesses)
+
+
+def test_hypotheses_of_different_lengths() -> None:
+    """A vector of a longer pair has products that the shortest model lacks."""
+    changes = models(VOLTA, "fraction_bits=23", "fraction_bits=24", "length=2,fraction_bits=25")
+    answered = answer(Question("x", "x?", dict(zip("abc", changes, strict=True)), FINITE), ASK)
+    assert (answered.verdict, answered.exit_code) == ("different", 0)
+    for pair in answered.pairs:
+        check_witnesses(pair.outcome.problem, pair.outcome.witnesses)
+
+
+# --- comparing results --------------------------------------------------------------------------------------------
+
+
+def test_zeros_are_equal_by_value_only() -> None:
+    changes = f"{VOLTA}@length=1,fraction_bits=4,output=f16", "zero_sign=positive", "zero_sign=ieee"
+    outcome = distinguish(problem_of(*changes), ASK)
+    assert [(witness.left, witness.right) for witness in outcome.witnesses] == [(0, 0x8000)]
+    check_witnesses(outcome.problem, outcome.witnesses)
+    assert distinguish(problem_of(*changes, compare="value"), ASK).verdict == "equal"
+
+
+def test_results_of_different_formats_are_compared_by_value() -> None:
+    changes = f"{VOLTA}@length=1", "", "output=f16"
+    with pytest.raises(ParameterError, match="f16 and bf16"):
+        Problem(parse_reference(VOLTA), parse_reference("ampere/mma/m16n8k8.f32.bf16.bf16.f32"))
+    with pytest.raises(ParameterError, match="compare value"):
+        problem_of(*changes)
+    outcome = distinguish(problem_of(*changes, compare="value"), ASK)
+    assert outcome.verdict == "different"
+    check_witnesses(outcome.problem, outcome.witnesses)
+
+
+def test_equal_values_of_different_formats() -> None:
+    """Products of two e4m3 numbers fit into f16 where they are neither too large nor too small."""
+    base = "ada-lovelace/mma/m16n8k32.f32.e4m3.e4m3.f32@length=1"
+    inputs = Inputs(finite=True, exponents=Window(min=-3, max=7), zero_terms=(1,))
+    assert distinguish(problem_of(base, "", "output=f16", inputs, "value"), ASK).verdict == "equal"
+    larger = Inputs(finite=True, exponents=Window(min=-3, max=8), zero_terms=(1,))
+    outcome = distinguish(problem_of(base, "", "output=f16", larger, "value"), ASK)
+    assert outcome.verdict == "different"
+    check_witnesses(outcome.problem, outcome.witnesses)
+
+
+@pytest.mark.parametrize(("change", "verdict"), [("nan=7fc00000", "different"), ("nan=none", "equal")])
+def test_nans_are_one_unless_both_models_name_theirs(change: str, verdict: str) -> None:
+    problem = problem_of(SMALL.replace(",output=f16", ""), "", change, Inputs())
+    outcome = distinguish(problem, ASK)
+    assert outcome.verdict == verdict
+    check_witnesses(problem, outcome.witnesses)
+
+
+# --- shrinking ----------------------------------------------------------------------------------------------------
+
+
+def cost(problem: Problem, row: Row) -> tuple[int, int, int]:
+    """Nonzero terms, operands that are no powers of two, and significand bits after the first, by the oracle."""
+    layout = problem.layout
+    operands = layout.split(row)
+    terms = sum(1 for pair in zip(operands.a, operands.b, strict=True) if any(pair)) + (operands.c != 0)
+    bits = []
+    for pattern, fmt in zip(row, layout.formats, strict=True):
+        number = oracle.decode(fmt.name, pattern).significand.numerator
+        bits.append((number // (number & -number)).bit_length() - 1 if number else 0)
+    return terms, sum(1 for count in bits if count), sum(bits)
+
+
+def differing_rows(problem: Problem, count: int) -> list[Row]:
+    """Random inputs of nearby exponents on which two models differ."""
+    rng = np.random.default_rng(3)
+    columns = []
+    for fmt in problem.layout.formats:
+        exponent = rng.integers(fmt.bias - 4, fmt.bias + 4, 4000, dtype=np.uint64)
+        rest = rng.integers(0, 1 << fmt.fraction, 4000, dtype=np.uint64)
+        sign = rng.integers(0, 2, 4000, dtype=np.uint64) << np.uint64(fmt.width - 1)
+        columns.append(sign | exponent << np.uint64(fmt.fraction) | rest)
+    rows = [tuple(int(x) for x in row) for row in np.stack(columns, axis=1)]
+    return [rows[k] for k in np.flatnonzero(replay(problem, rows).differs)][:count]
+
+
+SHRINKING = [
+    ("fraction_bits=23", "fraction_bits=24", FINITE),
+    ("", "align_rounding=sticky", Inputs(finite=True, nonzero=True)),
+    ("product=rounded_f16", "", Inputs(finite=True, normal=True)),
+    ("", "output_rounding=up", Inputs(finite=True, exponents=Window(min=-3, max=3))),
+]
+
+
+@pytest.mark.parametrize(("left", "right", "inputs"), SHRINKING, ids=[row[1] or row[0] for row in SHRINKING])
+def test_shrinking_keeps_the_difference_and_lowers_the_cost(left: str, right: str, inputs: Inputs) -> None:
+    problem = problem_of(VOLTA, left, right, inputs)
+    rows = differing_rows(problem, 5)
+    assert rows
+    for row in rows:
+        small = shrink(problem, row)
+        witness = confirmed(problem, small)
+        assert witness is not None
+        check_witnesses(problem, [witness])
+        assert cost(problem, small) < cost(problem, row)
+        assert shrink(problem, small) == small
+
+
+def test_shrinking_keeps_what_it_is_told_to_keep() -> None:
+    problem = problem_of(VOLTA, "fraction_bits=23", "fraction_bits=24")
+    for row in differing_rows(problem, 5):
+        sign = replay(problem, [row]).left >> np.uint64(31)
+        small = shrink(problem, row, lambda found, sign=sign: np.asarray(found.left >> np.uint64(31) == sign))  # type: ignore[misc]
+        assert replay(problem, [small]).left >> np.uint64(31) == sign
+        assert replay(problem, [small]).differs[0]
