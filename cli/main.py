@@ -11,6 +11,7 @@ import click
 from cli.ask import distinguish
 from cli.measure import evaluate
 from cli.show import list_command
+from cli.simulate import simulate
 from smtmodel.errors import MmaprobeError
 
 
@@ -47,7 +48,7 @@ def main() -> None:
     """
 
 
-for command in (distinguish, evaluate, list_command):
+for command in (distinguish, evaluate, simulate, list_command):
     main.add_command(command)
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from hypotheses.library import library
 from hypotheses.schema import Inputs, Question, Window
 from queries import distinguish as search
 from queries.answer import answer
-from queries.distinguish import Options, SolverFaultError, distinguish
+from queries.distinguish import Options, Outcome, SolverFaultError, distinguish
 from queries.exercises import EXERCISES
 from queries.problem import Compare, Problem
 from queries.smtlib import Query
@@ -97,6 +97,13 @@ def check_witnesses(problem: Problem, witnesses: Iterable[Witness]) -> None:
         assert all(set(names) <= set(EXERCISES) for names in witness.exercises)
 
 
+def asked(problem: Problem, count: int = 1) -> Outcome:
+    """The outcome, its witnesses checked."""
+    outcome = distinguish(problem, replace(ASK, count=count))
+    check_witnesses(problem, outcome.witnesses)
+    return outcome
+
+
 # --- the library --------------------------------------------------------------------------------------------------
 
 
@@ -134,26 +141,21 @@ def test_what_was_observed_is_what_the_instruction_table_says() -> None:
 def test_a_difference_that_needs_every_product() -> None:
     problem = problem_of(VOLTA, "product=normalised,carry_bits=2", "product=normalised,carry_bits=3",
                          Inputs(finite=True, nonnegative=True))  # fmt: skip
-    outcome = distinguish(problem, ASK)
-    asked = [(len(step.free), step.answer.status) for step in outcome.steps]
-    assert asked == [(1, "unsat"), (2, "unsat"), (3, "unsat"), (4, "sat")]
-    check_witnesses(problem, outcome.witnesses)
+    outcome = asked(problem)
+    steps = [(len(step.free), step.answer.status) for step in outcome.steps]
+    assert steps == [(1, "unsat"), (2, "unsat"), (3, "unsat"), (4, "sat")]
 
 
 def test_a_difference_that_one_product_shows() -> None:
-    problem = problem_of(VOLTA, "fraction_bits=23", "fraction_bits=24")
-    outcome = distinguish(problem, ASK)
+    outcome = asked(problem_of(VOLTA, "fraction_bits=23", "fraction_bits=24"))
     assert [len(step.free) for step in outcome.steps] == [1]
     [witness] = outcome.witnesses
     assert not any(witness.operands.a[1:] + witness.operands.b[1:])
-    check_witnesses(problem, outcome.witnesses)
 
 
 def test_models_of_different_lengths() -> None:
-    problem = Problem(*models("ampere/mma/m16n8k16.f32.f16.f16.f32", "", "length=2,fraction_bits=23"), FINITE)
-    outcome = distinguish(problem, ASK)
+    outcome = asked(Problem(*models("ampere/mma/m16n8k16.f32.f16.f16.f32", "", "length=2,fraction_bits=23"), FINITE))
     assert len(outcome.witnesses[0].operands.a) == 2
-    check_witnesses(problem, outcome.witnesses)
 
 
 @pytest.mark.parametrize(
@@ -170,16 +172,14 @@ def test_models_of_different_lengths() -> None:
     ids=lambda inputs: str(inputs.model_dump(exclude_defaults=True)),
 )
 def test_restrictions_of_inputs(inputs: Inputs) -> None:
-    problem = problem_of(f"{VOLTA}@length=2", "fraction_bits=12", "fraction_bits=14", inputs)
-    outcome = distinguish(problem, replace(ASK, count=2))
+    outcome = asked(problem_of(f"{VOLTA}@length=2", "fraction_bits=12", "fraction_bits=14", inputs), 2)
     assert outcome.verdict == "different"
     assert outcome.witnesses
-    check_witnesses(problem, outcome.witnesses)
 
 
 def test_no_number_is_admitted() -> None:
     problem = problem_of(VOLTA, "fraction_bits=23", "fraction_bits=24", Inputs(exponents=Window(min=90, max=99)))
-    outcome = distinguish(problem, ASK)
+    outcome = asked(problem)
     assert (outcome.verdict, outcome.witnesses) == ("equal", [])
 
 
@@ -187,21 +187,17 @@ def test_no_number_is_admitted() -> None:
 
 
 def test_witnesses_differ_in_what_they_exercise() -> None:
-    problem = problem_of(VOLTA, "", "align_rounding=sticky")
-    outcome = distinguish(problem, replace(ASK, count=3))
+    outcome = asked(problem_of(VOLTA, "", "align_rounding=sticky"), 3)
     assert (outcome.verdict, len(outcome.witnesses)) == ("different", 3)
     assert len({witness.exercises for witness in outcome.witnesses}) == 3
-    check_witnesses(problem, outcome.witnesses)
 
 
 def test_no_further_kind() -> None:
     inputs = Inputs(finite=True, nonnegative=True, exponents=Window(min=-1, max=1))
-    problem = problem_of(SMALL, "carry_bits=0", "carry_bits=1", inputs)
-    outcome = distinguish(problem, replace(ASK, count=50))
+    outcome = asked(problem_of(SMALL, "carry_bits=0", "carry_bits=1", inputs), 50)
     assert outcome.complete
     assert 0 < len(outcome.witnesses) < 50
     assert len({witness.exercises for witness in outcome.witnesses}) == len(outcome.witnesses)
-    check_witnesses(problem, outcome.witnesses)
 
 
 # --- equal --------------------------------------------------------------------------------------------------------
@@ -218,7 +214,7 @@ def test_no_further_kind() -> None:
     ],
 )
 def test_one_arithmetic_under_two_references(left: str, right: str) -> None:
-    outcome = distinguish(Problem(parse_reference(left), parse_reference(right), FINITE), ASK)
+    outcome = asked(Problem(parse_reference(left), parse_reference(right), FINITE))
     assert (outcome.verdict, outcome.witnesses) == ("equal", [])
     assert outcome.steps[-1].answer.status == "unsat"
     assert len(outcome.steps[-1].free) == outcome.problem.length
@@ -271,9 +267,8 @@ class Script:
     ],
 )
 def test_only_the_whole_question_proves(statuses: list[Status], verdict: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = Script(*statuses)
-    monkeypatch.setattr(search, "solve", script)
-    outcome = distinguish(problem_of(VOLTA, "fraction_bits=23", "fraction_bits=24"), ASK)
+    monkeypatch.setattr(search, "solve", Script(*statuses))
+    outcome = asked(problem_of(VOLTA, "fraction_bits=23", "fraction_bits=24"))
     assert outcome.verdict == verdict
     assert [len(step.free) for step in outcome.steps] == [1, 2, 3, 4]
     assert outcome.seconds == 2.0
@@ -281,29 +276,22 @@ def test_only_the_whole_question_proves(statuses: list[Status], verdict: str, mo
 
 @pytest.mark.parametrize(
     "values",
-    [
-        {},
-        {"a0": 0x3C00, "b0": 0x3C00, "c": 0x3F800000},
-        {"a0": 0x7E00, "b0": 0x3C00},
-        {"a0": 0x3C00, "b0": 0x3C00, "c": 0x7F800000},
-    ],
+    [{}, {"a0": 0x3C00, "b0": 0x3C00, "c": 0x3F800000}, {"a0": 0x7E00}, {"a0": 0x3C00, "b0": 0x3C00, "c": 0x7F800000}],
     ids=["zeros", "agreeing", "NaN", "infinity"],
 )
 def test_a_solver_that_lies_is_found_out(values: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "solve", Script("sat", **values))
     with pytest.raises(SolverFaultError, match=r"liar 1\.0") as caught:
-        distinguish(problem_of(VOLTA, "fraction_bits=23", "fraction_bits=24"), ASK)
+        asked(problem_of(VOLTA, "fraction_bits=23", "fraction_bits=24"))
     assert isinstance(caught.value, IncompleteError)
     assert caught.value.exit_code == 3
 
 
 def test_a_truthful_script_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """1 * 1 - (1 + 2^-23) / 2^24 keeps a bit more with 24 fraction bits than with 23."""
+    """1 * 1 - 2^-24 loses its second term where 23 fraction bits are kept, and not where 24 are."""
     monkeypatch.setattr(search, "solve", Script("sat", a0=0x3C00, b0=0x3C00, c=0xB3800000))
-    problem = problem_of(VOLTA, "fraction_bits=23", "fraction_bits=24")
-    outcome = distinguish(problem, ASK)
+    outcome = asked(problem_of(VOLTA, "fraction_bits=23", "fraction_bits=24"))
     assert outcome.verdict == "different"
-    check_witnesses(problem, outcome.witnesses)
 
 
 def test_hypotheses_of_different_lengths() -> None:
@@ -320,10 +308,9 @@ def test_hypotheses_of_different_lengths() -> None:
 
 def test_zeros_are_equal_by_value_only() -> None:
     changes = f"{VOLTA}@length=1,fraction_bits=4,output=f16", "zero_sign=positive", "zero_sign=ieee"
-    outcome = distinguish(problem_of(*changes), ASK)
+    outcome = asked(problem_of(*changes))
     assert [(witness.left, witness.right) for witness in outcome.witnesses] == [(0, 0x8000)]
-    check_witnesses(outcome.problem, outcome.witnesses)
-    assert distinguish(problem_of(*changes, compare="value"), ASK).verdict == "equal"
+    assert asked(problem_of(*changes, compare="value")).verdict == "equal"
 
 
 def test_results_of_different_formats_are_compared_by_value() -> None:
@@ -332,28 +319,24 @@ def test_results_of_different_formats_are_compared_by_value() -> None:
         Problem(parse_reference(VOLTA), parse_reference("ampere/mma/m16n8k8.f32.bf16.bf16.f32"))
     with pytest.raises(ParameterError, match="compare value"):
         problem_of(*changes)
-    outcome = distinguish(problem_of(*changes, compare="value"), ASK)
+    outcome = asked(problem_of(*changes, compare="value"))
     assert outcome.verdict == "different"
-    check_witnesses(outcome.problem, outcome.witnesses)
 
 
 def test_equal_values_of_different_formats() -> None:
     """Products of two e4m3 numbers fit into f16 where they are neither too large nor too small."""
     base = "ada-lovelace/mma/m16n8k32.f32.e4m3.e4m3.f32@length=1"
     inputs = Inputs(finite=True, exponents=Window(min=-3, max=7), zero_terms=(1,))
-    assert distinguish(problem_of(base, "", "output=f16", inputs, "value"), ASK).verdict == "equal"
+    assert asked(problem_of(base, "", "output=f16", inputs, "value")).verdict == "equal"
     larger = Inputs(finite=True, exponents=Window(min=-3, max=8), zero_terms=(1,))
-    outcome = distinguish(problem_of(base, "", "output=f16", larger, "value"), ASK)
+    outcome = asked(problem_of(base, "", "output=f16", larger, "value"))
     assert outcome.verdict == "different"
-    check_witnesses(outcome.problem, outcome.witnesses)
 
 
 @pytest.mark.parametrize(("change", "verdict"), [("nan=7fc00000", "different"), ("nan=none", "equal")])
 def test_nans_are_one_unless_both_models_name_theirs(change: str, verdict: str) -> None:
-    problem = problem_of(SMALL.replace(",output=f16", ""), "", change, Inputs())
-    outcome = distinguish(problem, ASK)
+    outcome = asked(problem_of(SMALL.replace(",output=f16", ""), "", change, Inputs()))
     assert outcome.verdict == verdict
-    check_witnesses(problem, outcome.witnesses)
 
 
 # --- shrinking ----------------------------------------------------------------------------------------------------

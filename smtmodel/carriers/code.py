@@ -165,7 +165,9 @@ class CodeCarrier(Carrier):
         while step:
             empty = self._emit(f"-(uint32_t)(({rest.text} >> {span - step}) == 0)", "uint32_t", rest)
             wide = self._mask(empty, kind)
-            moved = self._emit(f"{rest.text} ^ (({rest.text} ^ ({rest.text} << {step})) & {wide.text})", kind, rest, wide)
+            moved = self._emit(
+                f"{rest.text} ^ (({rest.text} ^ ({rest.text} << {step})) & {wide.text})", kind, rest, wide
+            )
             rest = moved
             count = self._emit(f"{count.text} + ({empty.text} & {step}u)", "uint32_t", count, empty)
             step //= 2

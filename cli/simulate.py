@@ -1,0 +1,122 @@
+"""The `simulate` command: matrices through a model."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.options import JSON, print_json, progress, say
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from smtmodel.dot import Model
+
+ROUNDINGS = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="A B [C]")
+@click.option("--model", "reference", required=True, metavar="MODEL", help="The model of one instruction.")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="D",
+    help="Where the result goes: .npy, or .npz when the inputs are.",
+)
+@click.option("--convert", type=click.Choice(ROUNDINGS), help="Round numbers to the model's input formats.")
+@click.option("--scale-a", type=click.Path(path_type=Path), metavar="FILE", help="Scale factors of A, as patterns.")
+@click.option("--scale-b", type=click.Path(path_type=Path), metavar="FILE", help="Scale factors of B, as patterns.")
+@click.option("--engine", type=click.Choice(["auto", "numpy", "compiled"]), default="auto", show_default=True)
+@click.option("--threads", type=click.IntRange(1), help="Processor cores to use (default: all).")
+@JSON
+def simulate(
+    files: tuple[str, ...], reference: str, output: Path, convert: Any, scale_a: Path | None, scale_b: Path | None,
+    engine: Any, threads: int | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Compute D = C + A * B bit for bit as the model's instruction does, in tiles of its K.
+
+    A, B and C are .npy files: floating-point numbers exact in the model's formats (or --convert), or bit patterns as
+    unsigned integers. With .npz files every name that A and B share is one product. alpha and beta are left to you.
+
+    \b
+    mmaprobe simulate a.npy b.npy -o d.npy --model hopper/mma/m16n8k16.f32.f16.f16.f32
+    """
+    from smtmodel.errors import InputError
+    from smtmodel.reference import parse_reference
+
+    if len(files) not in (2, 3):
+        raise click.UsageError("two or three matrix files are needed: A B [C]")
+    model = parse_reference(reference)
+    tables = [_load(Path(name)) for name in files]
+    scales = [None if path is None else _load(path) for path in (scale_a, scale_b)]
+    names = [name for name in tables[0] if all(name in table for table in tables)]
+    if not names:
+        raise InputError("no matrix of the same name in every file", files[0])
+    results, document = {}, []
+    for name in names:
+        start = time.perf_counter()
+        factors = {
+            key: None if table is None else table[name]
+            for key, table in zip(("scale_a", "scale_b"), scales, strict=True)
+        }
+        results[name] = _product(model, [table[name] for table in tables], convert, engine, threads, factors)
+        seconds = time.perf_counter() - start
+        progress("")
+        shape = "x".join(str(size) for size in results[name].shape)
+        say(f"{name or output.name}: {shape} in {seconds:.2f} s")
+        document.append({"name": name, "shape": list(results[name].shape), "seconds": round(seconds, 3)})
+    _save(output, results)
+    if as_json:
+        print_json({"schema": 1, "model": model.reference, "output": str(output), "products": document})
+
+
+def _product(
+    model: Model, matrices: list[NDArray[Any]], convert: Any, engine: Any, threads: int | None, factors: dict[str, Any]
+) -> NDArray[Any]:
+    from smtmodel.gemm import from_numbers, simulate, to_numbers
+
+    formats = (model.a, model.b, model.c)
+    sides = [from_numbers(matrix, fmt, convert) for matrix, fmt in zip(matrices, formats, strict=False)]
+
+    def report(done: int, total: int) -> None:
+        progress(f"{done} of {total} rows")
+
+    addend = sides[2] if len(sides) == 3 else None
+    out = simulate(sides[0], sides[1], addend, model, engine=engine, threads=threads, progress=report, **factors)
+    return to_numbers(out, model.d)
+
+
+def _load(path: Path) -> dict[str, NDArray[Any]]:
+    """The matrices of a file by name; "" for that of a .npy file. Raises InputError."""
+    import numpy as np
+
+    from smtmodel.errors import InputError
+
+    try:
+        loaded = np.load(path, allow_pickle=False)
+    except FileNotFoundError:
+        raise InputError("no such file", str(path)) from None
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(f"not a .npy or .npz file: {error}", str(path)) from None
+    return {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
+
+
+def _save(path: Path, results: dict[str, NDArray[Any]]) -> None:
+    import numpy as np
+
+    from smtmodel.errors import InputError
+
+    try:
+        with path.open("wb") as stream:
+            if "" in results:
+                np.save(stream, results[""])
+            else:
+                np.savez(stream, **results)  # type: ignore[arg-type]
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
