@@ -120,8 +120,9 @@ def markdown(rows: list[Row], engines: list[str], timeout: float, complete: bool
         f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, Python {platform.python_version()}, "
         f"mmaprobe {version('mmaprobe')}, {', '.join(f'{engine} {version_of(engine)}' for engine in engines)}; "
         f"at most {timeout:g} s for each pair and engine, one engine at a time.",
-        "Times are the solver's own seconds, summed over the questions asked for the pair. The last two columns are the "
-        "seconds that Valpey et al. 2025 (Table 4) report for z3 4.8.9 and cvc5 1.0.2, on other hardware and with "
+        "",
+        "Times are the solver's own seconds, summed over the questions asked for the pair. The last two columns are "
+        "the seconds that Valpey et al. 2025 (Table 4) report for z3 4.8.9 and cvc5 1.0.2, on other hardware and with "
         "another encoding.",
         "" if complete else "\n**Incomplete: the run has not ended.**\n",
         *summary(rows, engines),

@@ -61,10 +61,8 @@ def simulate(
     results, document = {}, []
     for name in names:
         start = time.perf_counter()
-        factors = {
-            key: None if table is None else table[name]
-            for key, table in zip(("scale_a", "scale_b"), scales, strict=True)
-        }
+        pairs = zip(("scale_a", "scale_b"), scales, strict=True)
+        factors = {key: None if table is None else table[name] for key, table in pairs}
         results[name] = _product(model, [table[name] for table in tables], convert, engine, threads, factors)
         seconds = time.perf_counter() - start
         progress("")

@@ -57,34 +57,39 @@ def c_source(model: Model) -> str:
     a = [carrier.input(f"a{x}", model.a.width, ROW) for x in range(k)]
     b = [carrier.input(f"b{x}", model.b.width, COLUMN) for x in range(k)]
     result = evaluate(model, a, b, carrier.input("c0", model.c.width, INNER)).d.node
-    needed = _needed(carrier, result)
-    kept = [(name, text) for name, text in carrier.statements if name.text in needed]
-    inner_text = " ".join(text for name, text in kept if name.place == INNER) + " " + result.text
-    used = set(_words(inner_text))
-    column = [f"const {_kind(model.b.width)} b{x} = b[{x} * columns + start + j];" for x in range(k)]
-    row = [f"const {_kind(model.a.width)} a{x} = a[i * {k} + {x}];" for x in range(k)]
-    inner = [f"const {_kind(model.c.width)} c0 = cc[j];"]
-    slots = []
-    for x in range(k):  # a column operand that the inner loop reads itself
-        if f"b{x}" in used:
-            slots.append(f"{_kind(model.b.width)} sb{x}[STRIP];")
-            column.append(f"sb{x}[j] = b{x};")
-            inner.append(f"const {_kind(model.b.width)} b{x} = sb{x}[j];")
-    for name, text in kept:
-        line = f"const {name.kind} {name.text} = {text};"
-        if name.place == COLUMN:
-            column.append(line)
-            if name.text in used:
-                slots.append(f"{name.kind} s{name.text}[STRIP];")
-                column.append(f"s{name.text}[j] = {name.text};")
-                inner.append(f"const {name.kind} {name.text} = s{name.text}[j];")
-        else:
-            (row if name.place in (0, ROW) else inner).append(line)
-    inner.append(f"dd[j] = ({_kind(model.d.width)}){result.text};")
+    loops = _Loops(model, _statements(carrier, result), result.text)
     kinds = {f"t{side}": _kind(getattr(model, side).width) for side in "abcd"}
-    text = {name: "\n".join(" " * 8 + line for line in lines) for name, lines in
-            (("column", column), ("row", row), ("inner", inner))}  # fmt: skip
-    return _PROGRAM.format(strip=STRIP, k=k, slots="\n  ".join(slots), **kinds, **text)
+    bodies = {name: "\n".join(" " * 8 + line for line in getattr(loops, name)) for name in ("column", "row", "inner")}
+    return _PROGRAM.format(strip=STRIP, k=k, slots="\n  ".join(loops.slots), **kinds, **bodies)
+
+
+class _Loops:
+    """The statements sorted into the loops; what the inner loop reads of the column loop waits in arrays (`slots`)."""
+
+    def __init__(self, model: Model, statements: list[tuple[Name, str]], result: str) -> None:
+        k, column = model.length, _kind(model.b.width)
+        inner_text = " ".join(text for name, text in statements if name.place == INNER)
+        self.used = set(_words(f"{inner_text} {result}"))
+        self.slots: list[str] = []
+        self.column: list[str] = []
+        self.row = [f"const {_kind(model.a.width)} a{x} = a[i * {k} + {x}];" for x in range(k)]
+        self.inner = [f"const {_kind(model.c.width)} c0 = cc[j];"]
+        for x in range(k):
+            self._in_column(f"b{x}", column, f"b[{x} * columns + start + j]")
+        for name, text in statements:
+            if name.place == COLUMN:
+                self._in_column(name.text, name.kind, text)
+            else:
+                loop = self.inner if name.place == INNER else self.row
+                loop.append(f"const {name.kind} {name.text} = {text};")
+        self.inner.append(f"dd[j] = ({_kind(model.d.width)}){result};")
+
+    def _in_column(self, name: str, kind: str, text: str) -> None:
+        self.column.append(f"const {kind} {name} = {text};")
+        if name in self.used:
+            self.slots.append(f"{kind} s{name}[STRIP];")
+            self.column.append(f"s{name}[j] = {name};")
+            self.inner.append(f"const {kind} {name} = s{name}[j];")
 
 
 def _kind(width: int) -> str:
@@ -95,13 +100,13 @@ def _words(text: str) -> list[str]:
     return [word for word in "".join(x if x.isalnum() else " " for x in text).split() if word[0] in "vb"]
 
 
-def _needed(carrier: CodeCarrier, result: Name) -> set[str]:
+def _statements(carrier: CodeCarrier, result: Name) -> list[tuple[Name, str]]:
     """The statements that the result depends on: the signals of the trace that nobody reads are dropped."""
     needed = {result.text}
     for name, text in reversed(carrier.statements):
         if name.text in needed:
             needed.update(_words(text))
-    return needed
+    return [(name, text) for name, text in carrier.statements if name.text in needed]
 
 
 @cache

@@ -173,14 +173,9 @@ def from_numbers(matrix: Matrix, fmt: Format, convert: Rounding | None = None) -
 
 def to_numbers(patterns: Matrix, fmt: Format) -> Matrix:
     """Floating-point numbers where NumPy has the type, else the patterns themselves."""
-    kinds: dict[str, Any] = {
-        "f16": np.float16,
-        "f32": np.float32,
-        "e8m13": np.float32,
-        "tf32": np.float32,
-        "f64": np.float64,
-    }
-    return patterns.view(kinds[fmt.name]) if fmt.name in kinds else patterns
+    name = "f32" if fmt.padding else fmt.name  # a shortened f32 travels as one
+    kind = next((kind for kind, source in _NUMBERS.items() if source.name == name), None)
+    return patterns if kind is None else patterns.view(kind)
 
 
 _NUMBERS = {

@@ -193,6 +193,7 @@ def place_all(terms: Sequence[Term]) -> tuple[list[Bits], int]:
 
 def fused_sum(accumulator: Accumulator, items: Sequence[Unpacked], names: Sequence[str], trace: Trace) -> Sum:
     """Align the terms at the maximum exponent and add them, without normalising on the way."""
+    trace.enter(names, items)
     if accumulator.exact_sum:
         result = _exact_sum(accumulator, items)
     else:
@@ -223,12 +224,21 @@ def _as_item(total: Sum, fraction_bits: int, items: Sequence[Unpacked]) -> Unpac
     return Unpacked(term, all_of([item.is_zero for item in items]), no, no)
 
 
-def _join(accumulator: Accumulator, items: Sequence[Unpacked], keep: Sequence[int], cut_last: bool = False) -> Sum:
+def _join(
+    accumulator: Accumulator,
+    items: Sequence[Unpacked],
+    keep: Sequence[int],
+    names: Sequence[str],
+    trace: Trace,
+    cut_last: bool = False,
+) -> Sum:
     """Align finished sums, and an addend, at their maximum, each with so many fraction bits kept, and add them.
 
     `cut_last`: the last term vanishes if its exponent is more than its fraction bits + 1 below the maximum.
     """
+    trace.enter(names, items)
     maximum = max_exponent(accumulator, items)
+    trace.exponent("max_exponent", maximum, SUM)
     finest = max(keep)
     aligned = []
     for item, bits in zip(items, keep, strict=True):
@@ -239,8 +249,11 @@ def _join(accumulator: Accumulator, items: Sequence[Unpacked], keep: Sequence[in
         limit = min(keep[-1] + 1, (1 << width) - 1)
         far = constant(maximum.bits.carrier, limit, width).ult(distance)
         aligned[-1] = select(far, constant(far.carrier, 0, aligned[-1].width), aligned[-1])
+    unit = maximum.offset(-finest)
+    for name, magnitude in zip(names, aligned, strict=True):
+        trace.number(f"placed[{name}]", magnitude, unit, SUM)
     total = _total([item.sign for item in items], aligned, None)
-    return _signed_sum(accumulator, items, total, maximum.offset(-finest))
+    return _signed_sum(accumulator, items, total, unit)
 
 
 def late_sum(
@@ -256,16 +269,20 @@ def late_sum(
             trace.prefix = f"{outer}{name}."
             part = products[start::2]
             halves.append(_as_item(fused_sum(accumulator, part, names[start:-1:2], trace), bits, part))
-        trace.prefix = outer
-        joined = _join(accumulator, halves, [bits, bits])
+        trace.prefix = f"{outer}join."
+        joined = _join(accumulator, halves, [bits, bits], ["even", "odd"], trace)
+        trace.flag("total.sign", joined.sign, SUM)
+        trace.number("total", joined.magnitude, joined.unit, SUM)
         total = _as_item(joined, bits, halves)
     else:
         outer = trace.prefix
         trace.prefix = f"{outer}products."
         total = _as_item(fused_sum(accumulator, products, names[:-1], trace), bits, products)
-        trace.prefix = outer
+    trace.prefix = f"{outer}late."
     cut = accumulator.late_small_addend == "cut"
-    result = _join(accumulator, [total, addend], [accumulator.late_fraction_bits, bits], cut)
+    keep = [accumulator.late_fraction_bits, bits]
+    result = _join(accumulator, [total, addend], keep, ["products", "addend"], trace, cut)
+    trace.prefix = outer
     items = [*products, addend]
     result = _signed_sum(accumulator, items, (result.sign, result.magnitude), result.unit)
     trace.flag("sum.negative", result.sign, SUM)
@@ -279,6 +296,8 @@ def pairwise_sum(accumulator: Accumulator, products: Sequence[Unpacked], addend:
     fmt, rounding, nan = accumulator.output_format, accumulator.output_rounding, accumulator.nan_pattern
     target = Target(fmt, rounding, flush=accumulator.flush_outputs)
     layer = [pattern_of(product, target, nan) for product in products]
+    for position, pattern in enumerate(layer):
+        trace.flag(f"multiplied[{position}]", pattern, RESULT)
     for level in range(len(layer).bit_length() - 1):
         layer = [
             ieee.add(x, y, fmt, rounding, nan, accumulator.flush_outputs)
@@ -287,6 +306,7 @@ def pairwise_sum(accumulator: Accumulator, products: Sequence[Unpacked], addend:
         for position, pattern in enumerate(layer):
             trace.flag(f"pair{level}[{position}]", pattern, RESULT)
     running = pattern_of(addend, target, nan)
+    trace.flag("running", running, RESULT)
     result = ieee.add(running, layer[0], fmt, rounding, nan, accumulator.flush_outputs)
     trace.flag("result", result, RESULT)
     return result

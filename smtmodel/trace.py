@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from smtmodel.algebra import Bit, Bits
-from smtmodel.decode import Exponent, Term
+from smtmodel.decode import Exponent, Term, Unpacked
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,14 @@ class Signal:
 
 @dataclass
 class Trace:
-    """The signals of one evaluation by name, in the order of the stages."""
+    """The signals of one evaluation by name, in the order of the stages.
+
+    `entered`: for each sum, by its prefix, how many signals came before it and the terms that it adds, by name.
+    """
 
     signals: dict[str, Signal] = field(default_factory=dict)
     prefix: str = ""
+    entered: dict[str, tuple[int, tuple[tuple[str, Unpacked], ...]]] = field(default_factory=dict)
 
     def flag(self, name: str, value: Bits | Bit, depends: frozenset[str]) -> None:
         """A flag, a pattern, or a plain count."""
@@ -48,6 +52,10 @@ class Trace:
         self.flag(f"{name}.sign", value.sign, depends)
         self.number(f"{name}.significand", value.significand, value.exponent.offset(-value.fraction), depends)
         self.exponent(f"{name}.exponent", value.exponent, depends)
+
+    def enter(self, names: Sequence[str], items: Sequence[Unpacked]) -> None:
+        """The terms of a sum, as they are before any alignment."""
+        self.entered[self.prefix] = (len(self.signals), tuple(zip(names, items, strict=True)))
 
     def _add(self, signal: Signal) -> None:
         self.signals[signal.name] = signal

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from hypotheses.library import library
-from hypotheses.schema import Inputs, Question, Window
+from hypotheses.schema import Compare, Inputs, Question, Window
 from queries import distinguish as search
 from queries.answer import answer
 from queries.distinguish import Options, Outcome, SolverFaultError, distinguish
 from queries.exercises import EXERCISES
-from queries.problem import Compare, Problem
+from queries.problem import Problem
 from queries.smtlib import Query
 from queries.solvers.contract import Answer, Status
 from queries.witness import Row, Witness, confirmed, replay, shrink
@@ -39,7 +39,8 @@ def models(base: str, *changes: str) -> list[Model]:
 
 
 def problem_of(base: str, left: str, right: str, inputs: Inputs = FINITE, compare: Compare = "bits") -> Problem:
-    return Problem(*models(base, left, right), inputs, compare)
+    first, second = models(base, left, right)
+    return Problem(first, second, inputs, compare)
 
 
 def result(model: Model, operands: Operands[int]) -> int:

@@ -305,8 +305,8 @@ SMALL = "volta/mma/m8n8k4.f32.f16.f16.f32@product=normalised,length=1,fraction_b
 
 def carry_problem(few: int, many: int) -> Problem:
     """Two carry widths for one product and an addend: one bit is enough."""
-    models = (parse_reference(f"{SMALL},carry_bits={bits}") for bits in (few, many))
-    return Problem(*models, Inputs(finite=True, nonnegative=True, exponents=Window(min=-1, max=1)))
+    left, right = (parse_reference(f"{SMALL},carry_bits={bits}") for bits in (few, many))
+    return Problem(left, right, Inputs(finite=True, nonnegative=True, exponents=Window(min=-1, max=1)))
 
 
 @EACH

@@ -165,14 +165,11 @@ class CodeCarrier(Carrier):
         while step:
             empty = self._emit(f"-(uint32_t)(({rest.text} >> {span - step}) == 0)", "uint32_t", rest)
             wide = self._mask(empty, kind)
-            moved = self._emit(
-                f"{rest.text} ^ (({rest.text} ^ ({rest.text} << {step})) & {wide.text})", kind, rest, wide
-            )
-            rest = moved
+            moved = f"{rest.text} ^ (({rest.text} ^ ({rest.text} << {step})) & {wide.text})"
+            rest = self._emit(moved, kind, rest, wide)
             count = self._emit(f"{count.text} + ({empty.text} & {step}u)", "uint32_t", count, empty)
             step //= 2
-        final = self._emit(f"({count.text} & ~{zero.text}) | ({width}u & {zero.text})", "uint32_t", count, zero)
-        return final
+        return self._emit(f"({count.text} & ~{zero.text}) | ({width}u & {zero.text})", "uint32_t", count, zero)
 
     def max_of(self, values: Sequence[Name], width: int) -> Name:
         largest = values[0]
