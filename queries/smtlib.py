@@ -145,6 +145,8 @@ class _Printer:
 def _is_truth(node: FNode) -> bool:
     while node.node_type() == op.ITE:
         node = node.arg(1)
+    if node.is_symbol():
+        return bool(node.symbol_type().is_bool_type())
     return node.node_type() in _TRUTHS or node.is_bool_constant()
 
 

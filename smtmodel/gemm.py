@@ -178,7 +178,7 @@ def to_numbers(patterns: Matrix, fmt: Format) -> Matrix:
     return patterns if kind is None else patterns.view(kind)
 
 
-_NUMBERS = {
+_NUMBERS: dict[np.dtype[Any], Format] = {
     np.dtype(np.float16): FORMATS["f16"],
     np.dtype(np.float32): FORMATS["f32"],
     np.dtype(np.float64): FORMATS["f64"],

@@ -85,7 +85,7 @@ def group_sum(products: Sequence[Unpacked]) -> Unpacked:
     """The exact dot product of one group in fixed point, as a term of exponent zero (Algorithm 9, line 3)."""
     magnitudes, low = place_all([product.term for product in products])
     signs = [product.sign for product in products]
-    negative, magnitude = _total(signs, magnitudes, None)
+    negative, magnitude = _magnitude(_total(signs, magnitudes, None))
     sign = choose(magnitude.any(), negative, zero_sign(signs, "nearest_even"))
     exponent = Exponent(constant(sign.carrier, 0, 1), 0, 0)
     is_nan, positive, minus = specials(products)
@@ -102,7 +102,9 @@ class Sum:
     unit: Exponent
 
 
-def max_exponent(accumulator: Accumulator, items: Sequence[Unpacked]) -> Exponent:
+def max_exponent(
+    accumulator: Accumulator, items: Sequence[Unpacked], names: Sequence[str] = (), trace: Trace | None = None
+) -> Exponent:
     """The largest exponent of the nonzero terms and, by the reading chosen, of the floor.
 
     Terms whose exponent must not count enter as the smallest exponent there is, which no sum can notice: if every
@@ -116,6 +118,9 @@ def max_exponent(accumulator: Accumulator, items: Sequence[Unpacked]) -> Exponen
     carrier = items[0].sign.carrier
     absent = constant(carrier, 0 if floor is None or accumulator.floor_applies_to == "maximum" else floor - low, width)
     exponents = [select(item.is_zero, absent, item.term.exponent.rebased(low, width)) for item in items]
+    if trace is not None:
+        for name, exponent in zip(names, exponents, strict=True):
+            trace.exponent(f"term[{name}].exponent", Exponent(exponent, low, high), MAXIMUM)
     if floor is not None and accumulator.floor_applies_to == "maximum":
         exponents.append(constant(carrier, floor - low, width))
     return Exponent(max_of(exponents), low, high)
@@ -151,11 +156,15 @@ def align(term: Term, maximum: Exponent, fraction_bits: int, rounding: Rounding)
     return kept + raised.bits(kept.width)
 
 
-def _total(signs: Sequence[Bit], magnitudes: Sequence[Bits], carry_width: int | None) -> tuple[Bit, Bits]:
-    """(negative, magnitude) of a sum: exact, or formed and wrapped in `carry_width` bits of two's complement."""
+def _total(signs: Sequence[Bit], magnitudes: Sequence[Bits], carry_width: int | None) -> Bits:
+    """A sum in two's complement: exact, or formed and wrapped in `carry_width` bits."""
     largest = sum((1 << magnitude.width) - 1 for magnitude in magnitudes)
     width = largest.bit_length() + 1 if carry_width is None else carry_width
-    total = sum_of(signs[0].carrier, signs, [fit(magnitude, width) for magnitude in magnitudes], width)
+    return sum_of(signs[0].carrier, signs, [fit(magnitude, width) for magnitude in magnitudes], width)
+
+
+def _magnitude(total: Bits) -> tuple[Bit, Bits]:
+    """(negative, magnitude) of a number in two's complement."""
     negative = total.msb()
     return negative, select(negative, -total, total)
 
@@ -168,7 +177,7 @@ def _signed_sum(accumulator: Accumulator, items: Sequence[Unpacked], total: tupl
     return Sum(choose(magnitude.any(), negative, of_zero), magnitude, unit)
 
 
-def _exact_sum(accumulator: Accumulator, items: Sequence[Unpacked]) -> Sum:
+def _exact_sum(accumulator: Accumulator, items: Sequence[Unpacked], trace: Trace) -> Sum:
     """The sum without any loss: two terms with a sticky bit, more in fixed point over the whole range."""
     if len(items) == 2:
         negative, magnitude, unit = sum_two(items[0].term, items[1].term)
@@ -176,7 +185,8 @@ def _exact_sum(accumulator: Accumulator, items: Sequence[Unpacked]) -> Sum:
     placed, low = place_all([item.term for item in items])
     unit = Exponent(constant(items[0].sign.carrier, 0, 1), low, low)
     total = _total([item.sign for item in items], placed, None)
-    return _signed_sum(accumulator, items, total, unit)
+    trace.number("sum", total, unit, SUM, is_signed=True)
+    return _signed_sum(accumulator, items, _magnitude(total), unit)
 
 
 def place_all(terms: Sequence[Term]) -> tuple[list[Bits], int]:
@@ -195,23 +205,25 @@ def fused_sum(accumulator: Accumulator, items: Sequence[Unpacked], names: Sequen
     """Align the terms at the maximum exponent and add them, without normalising on the way."""
     trace.enter(names, items)
     if accumulator.exact_sum:
-        result = _exact_sum(accumulator, items)
+        result = _exact_sum(accumulator, items, trace)
     else:
         fraction_bits, rounding = accumulator.fraction_bits, accumulator.align_rounding
         assert fraction_bits != "exact"
         assert rounding != "sticky"
-        maximum = max_exponent(accumulator, items)
+        maximum = max_exponent(accumulator, items, names, trace)
         trace.exponent("max_exponent", maximum, MAXIMUM)
         unit = maximum.offset(-fraction_bits)
         aligned = [align(item.term, maximum, fraction_bits, rounding) for item in items]
         for name, item, magnitude in zip(names, items, aligned, strict=True):
             term = item.term
+            trace.flag(f"term[{name}].sign", term.sign, PRODUCT)
             trace.number(f"term[{name}]", term.significand, term.exponent.offset(-term.fraction), PRODUCT)
             trace.number(f"aligned[{name}]", magnitude, unit, ALIGNED)
         carry = accumulator.carry_bits
         width = None if carry == "exact" else fraction_bits + 2 + carry
         total = _total([item.sign for item in items], aligned, width)
-        result = _signed_sum(accumulator, items, total, unit)
+        trace.number("sum", total, unit, SUM, is_signed=True)
+        result = _signed_sum(accumulator, items, _magnitude(total), unit)
     trace.flag("sum.negative", result.sign, SUM)
     trace.number("sum.magnitude", result.magnitude, result.unit, SUM)
     return result
@@ -253,7 +265,8 @@ def _join(
     for name, magnitude in zip(names, aligned, strict=True):
         trace.number(f"placed[{name}]", magnitude, unit, SUM)
     total = _total([item.sign for item in items], aligned, None)
-    return _signed_sum(accumulator, items, total, unit)
+    trace.number("sum", total, unit, SUM, is_signed=True)
+    return _signed_sum(accumulator, items, _magnitude(total), unit)
 
 
 def late_sum(
@@ -262,9 +275,9 @@ def late_sum(
     """The products' sum (of even and odd products apart, if grouped so), then the addend (Algorithms 10 and 11)."""
     bits = accumulator.fraction_bits
     assert bits != "exact"
+    outer = trace.prefix
     if accumulator.grouping == "even_odd":
         halves = []
-        outer = trace.prefix
         for start, name in ((0, "even"), (1, "odd")):
             trace.prefix = f"{outer}{name}."
             part = products[start::2]
@@ -275,7 +288,6 @@ def late_sum(
         trace.number("total", joined.magnitude, joined.unit, SUM)
         total = _as_item(joined, bits, halves)
     else:
-        outer = trace.prefix
         trace.prefix = f"{outer}products."
         total = _as_item(fused_sum(accumulator, products, names[:-1], trace), bits, products)
     trace.prefix = f"{outer}late."

@@ -155,7 +155,7 @@ def test_a_difference_that_one_product_shows() -> None:
 
 
 def test_models_of_different_lengths() -> None:
-    outcome = asked(Problem(*models("ampere/mma/m16n8k16.f32.f16.f16.f32", "", "length=2,fraction_bits=23"), FINITE))
+    outcome = asked(problem_of("ampere/mma/m16n8k16.f32.f16.f16.f32", "", "length=2,fraction_bits=23"))
     assert len(outcome.witnesses[0].operands.a) == 2
 
 

@@ -21,6 +21,7 @@ from queries.solvers import portfolio
 from queries.solvers.contract import ENGINE_NAMES, SolverProcess
 from queries.solvers.portfolio import engines_of, solve
 from queries.witness import confirmed
+from smtmodel.carriers.terms import TermCarrier
 from smtmodel.errors import UnknownNameError
 from smtmodel.reference import parse_reference
 
@@ -322,16 +323,23 @@ def test_every_engine_reads_the_text_and_agrees(engine: str, few: int, many: int
         assert confirmed(problem, row) is not None
 
 
+def relational_text() -> str:
+    """A query with symbols beside its inputs: the maxima of two steps."""
+    base = "volta/mma/m8n8k4.f32.f16.f16.f32@length=2,block=1,fraction_bits="
+    left, right = (parse_reference(f"{base}{bits}") for bits in (4, 5))
+    text = build_query(Problem(left, right), carrier=TermCarrier(maximum="relational")).text
+    assert text.count("declare-const") > 5
+    return text
+
+
 def test_two_builds_give_the_same_text() -> None:
     assert build_query(carry_problem(0, 1)).text == build_query(carry_problem(0, 1)).text
     assert build_query(carry_problem(0, 1)).text != build_query(carry_problem(1, 2)).text
+    assert relational_text() == relational_text()
 
 
 def test_the_text_does_not_depend_on_hash_seeds() -> None:
-    program = (
-        "from queries.distinguish import build_query\nfrom tests.test_solvers import carry_problem\n"
-        "print(build_query(carry_problem(0, 1)).text)\n"
-    )
+    program = "from tests.test_solvers import *\nprint(build_query(carry_problem(0, 1)).text + relational_text())\n"
     texts = [
         subprocess.run(
             [sys.executable, "-c", program],
@@ -339,4 +347,4 @@ def test_the_text_does_not_depend_on_hash_seeds() -> None:
         ).stdout
         for seed in ("1", "2")
     ]  # fmt: skip
-    assert texts[0] == texts[1] == build_query(carry_problem(0, 1)).text + "\n"
+    assert texts[0] == texts[1] == build_query(carry_problem(0, 1)).text + relational_text() + "\n"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from queries import evaluate as evaluating
-from queries.evaluate import Report, evaluate_vectors
+from queries.evaluate import Report, Row, evaluate_vectors
 from smtmodel.errors import InputError
 from smtmodel.formats import FORMATS
 from smtmodel.operands import Operands
@@ -203,7 +203,7 @@ def test_compressed_file_cut_off(tmp_path: Path) -> None:
     path = packed(tmp_path, 3000)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    got = []
+    got: list[Any] = []
     with pytest.raises(InputError, match="cannot be read") as caught:
         got.extend(vector.id for vector in read_path(path))
     assert caught.value.file == str(path)
@@ -288,7 +288,7 @@ def three(count: int) -> list[str]:
 
 @pytest.mark.parametrize("good", [0, 1, 7])
 def test_an_error_comes_after_the_rows_before_it(good: int) -> None:
-    rows = []
+    rows: list[Row] = []
     with pytest.raises(InputError, match=rf"rows\.jsonl:{good + 1}: "):
         rows.extend(evaluate_vectors(read_vectors([*three(good), "{", *three(2)], "rows.jsonl")))
     assert [row.vector.id for row in rows] == list(range(good))
@@ -297,7 +297,7 @@ def test_an_error_comes_after_the_rows_before_it(good: int) -> None:
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
 def test_batches_change_nothing(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluating, "BATCH", size)
-    rows = []
+    rows: list[Row] = []
     with pytest.raises(InputError):
         rows.extend(evaluate_vectors(read_vectors([*three(7), "["], "rows.jsonl")))
     assert [(row.vector.id, row.predicted, row.agrees) for row in rows] == [

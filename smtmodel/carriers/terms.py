@@ -33,11 +33,13 @@ class TermCarrier(Carrier):
         signed_sum: SignedSum = "twos_complement",
         prefix: str = "",
     ) -> None:
-        self.manager = (environment or Environment()).formula_manager
+        self.environment = environment or Environment()
+        self.manager = self.environment.formula_manager
         self.maximum = maximum
         self.signed_sum = signed_sum
         self.prefix = prefix
-        self.definitions: list[FNode] = []
+        self.addends: list[FNode] = []  # the signed terms of sums: where a proof may cut besides the signals
+        self.defined: dict[FNode, FNode] = {}  # a maximum's symbol -> what defines it
         manager = self.manager
         self._binary = {
             "add": manager.BVAdd,
@@ -55,6 +57,11 @@ class TermCarrier(Carrier):
             "slt": manager.BVSLT,
             "sle": manager.BVSLE,
         }
+
+    @property
+    def definitions(self) -> list[FNode]:
+        """The constraints that define the symbols of relational maxima."""
+        return list(self.defined.values())
 
     def symbol(self, name: str, width: int) -> Bits:
         """A free variable."""
@@ -152,11 +159,11 @@ class TermCarrier(Carrier):
         return layer[0]
 
     def _relational_max(self, values: Sequence[FNode], width: int) -> FNode:
-        name = f"{self.prefix}maximum{len(self.definitions)}"
+        name = f"{self.prefix}maximum{len(self.defined)}"
         largest = self.manager.Symbol(name, BVType(width))
         bounds = [self.manager.BVULE(value, largest) for value in values]
         reached = self.manager.Or([self.manager.Equals(value, largest) for value in values])
-        self.definitions.append(self.manager.And([*bounds, reached]))
+        self.defined[largest] = self.manager.And([*bounds, reached])
         return largest
 
     def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> FNode:
@@ -169,7 +176,8 @@ class TermCarrier(Carrier):
             return (sides[0] - sides[1]).node
         total = zero
         for sign, magnitude in zip(signs, magnitudes, strict=True):
-            wide = magnitude.zext(width)
             mask = sign.bits(1).sext(width)
-            total = total + ((wide ^ mask) + sign.bits(width))
+            addend = (magnitude.zext(width) ^ mask) + sign.bits(width)
+            self.addends.append(addend.node)
+            total = total + addend
         return total.node

@@ -1,0 +1,170 @@
+"""Rows of bits under one ruler of exponents, as text of a given width."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Literal
+
+from smtmodel.explanation import Picture, Row
+
+Paint = Callable[[str, str], str]
+
+LEAST_GAP = 6  # columns without a set bit that are worth folding
+TICK = 5
+BAR, GAP = "bar", "gap"
+Column = int | Literal["bar", "gap"]
+
+#: what a renderer may show of a cell, as the styles of `Terminal.paint`
+FILL, BIT, CARRY, CUT = "fill", "", "carry", "cut"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The columns of a picture: places from the highest down, bars left of the unit of the maximum exponent and right
+    of the lowest place kept, and gaps where nothing is set. A picture too wide for a line takes several panels."""
+
+    panels: tuple[tuple[Column, ...], ...]
+    maximum: int | None
+    unit: int | None
+
+    def labels(self, panel: int) -> str:
+        """The ruler's numbers, each with its last digit over its column."""
+        text = ""
+        for position, column in self._ticks(panel):
+            text = f"{text:<{position + 1 - len(str(column))}}{column}"
+        return text
+
+    def ruler(self, panel: int) -> str:
+        ticks = {position for position, _ in self._ticks(panel)}
+        text = ""
+        for column in self.panels[panel]:
+            if not isinstance(column, int):
+                text += "|" if column == BAR else " ~ "
+            elif len(text) in ticks:
+                text += "+"
+            else:
+                text += "c" if self._is_carry(column) else "-"
+        return text
+
+    def _ticks(self, panel: int) -> list[tuple[int, int]]:
+        """(position, place) of every column that is numbered."""
+        found: list[tuple[int, int]] = []
+        position, end, after_gap = 0, -1, False
+        for column in self.panels[panel]:
+            if isinstance(column, int):
+                fits = position + 1 - len(str(column)) > end
+                if fits and (column % TICK == 0 or after_gap or column == self.maximum):
+                    found.append((position, column))
+                    end = position + 1
+                after_gap = False
+            else:
+                after_gap = after_gap or column == GAP
+            position += 3 if column == GAP else 1
+        return found
+
+    def _is_carry(self, place: int) -> bool:
+        return self.maximum is not None and place > self.maximum
+
+    def bits(self, row: Row, panel: int, paint: Paint) -> str:
+        """The bits of a row; those cut off are painted, and `x` where they stand among bits that others keep."""
+        cells: list[tuple[str, str]] = []
+        for column in self.panels[panel]:
+            if not isinstance(column, int):
+                cells.append(("|" if column == BAR else " ~ ", FILL))
+            else:
+                cells.append(self._cell(row, column))
+        runs = ((style, "".join(text for text, _ in run)) for style, run in groupby(cells, key=lambda cell: cell[1]))
+        return "".join(paint(text, style) for style, text in runs).rstrip()
+
+    def _cell(self, row: Row, place: int) -> tuple[str, str]:
+        if row.bits and row.last <= place <= row.first:
+            return row.bits[row.first - place], CARRY if self._is_carry(place) else BIT
+        kept = self.unit is None or place >= self.unit
+        lost = row.cut and row.cut_first - len(row.cut) < place <= row.cut_first
+        if lost:
+            bit = row.cut[row.cut_first - place]
+            return ("x" if bit == "1" else ".") if kept else bit, CUT
+        if not kept:
+            return ("0" if row.cut and place > row.cut_first else " "), CUT
+        return ".", FILL
+
+    def marker(self, panel: int, spans: Iterable[tuple[int, int, str]]) -> str:
+        """A line of marks: (highest place, lowest place, character) of each span; a bar inside takes the character
+        of the column before it."""
+        text, before = "", " "
+        ranges = list(spans)
+        for column in self.panels[panel]:
+            if isinstance(column, int):
+                before = next((mark for high, low, mark in ranges if low <= column <= high), " ")
+                text += before
+            else:
+                text += before * (3 if column == GAP else 1)
+        return text.rstrip()
+
+
+def grid_of(picture: Picture, extra: Iterable[Row], width: int) -> Grid:
+    """The columns that a picture and further rows need, in lines of `width` characters."""
+    rows = [*picture.rows, picture.total, *(row for row in (picture.unwrapped, picture.complement) if row), *extra]
+    places = [place for row in rows if row.bits for place in (row.first, row.last)]
+    places += [place for row in rows if row.cut for place in (row.cut_first, row.cut_first - len(row.cut) + 1)]
+    places += [place for place in (picture.maximum, picture.unit) if place is not None]
+    if not places:
+        return Grid((), picture.maximum, picture.unit)
+    filled = _filled(rows)
+    for fold_all in (False, True):
+        columns = _columns(picture, max(places), min(places), filled, fold_all)
+        if _length(columns) <= width:
+            break
+    return Grid(tuple(_split(columns, width)), picture.maximum, picture.unit)
+
+
+def _filled(rows: Iterable[Row]) -> set[int]:
+    """The places where a row has a set bit, kept or cut."""
+    found = set()
+    for row in rows:
+        for bits, first in ((row.bits, row.first), (row.cut, row.cut_first)):
+            found.update(first - index for index, bit in enumerate(bits) if bit == "1")
+    return found
+
+
+def _columns(picture: Picture, top: int, bottom: int, filled: set[int], fold_all: bool) -> list[Column]:
+    maximum, unit = picture.maximum, picture.unit
+    ends = {place for place in (maximum, unit) if place is not None}
+    columns: list[Column] = []
+    dull: list[Column] = []
+
+    def settle() -> None:
+        columns.extend([GAP] if len(dull) > LEAST_GAP else dull)
+        dull.clear()
+
+    for place in range(top, bottom - 1, -1):
+        if place == maximum and place != top:
+            settle()
+            columns.append(BAR)
+        if unit is not None and place == unit - 1:
+            settle()
+            columns.append(BAR)
+        foldable = fold_all or unit is None or place < unit
+        if foldable and place not in filled and place not in ends:
+            dull.append(place)
+        else:
+            settle()
+            columns.append(place)
+    settle()
+    return columns
+
+
+def _length(columns: Iterable[Column]) -> int:
+    return sum(3 if column == GAP else 1 for column in columns)
+
+
+def _split(columns: list[Column], width: int) -> Iterable[tuple[Column, ...]]:
+    line: list[Column] = []
+    for column in columns:
+        if _length(line) + _length([column]) > width:
+            yield tuple(line)
+            line = []
+        line.append(column)
+    yield tuple(line)

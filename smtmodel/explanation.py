@@ -1,0 +1,177 @@
+"""One evaluation as a picture: numbers as rows of bits under one ruler of exponents, without any text.
+
+A *place* is an exponent of two: the bit at place p is worth 2^p. explaining.py takes the picture from the trace of an
+evaluation; a renderer decides what to fold and how to write it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from smtmodel.dot import Model
+from smtmodel.facts import Fact
+from smtmodel.formats import Format
+from smtmodel.operands import Operands
+
+CauseKind = Literal["nan", "inf*0", "infinite", "too_large"]
+Rule = Literal["nan", "inf*0", "opposite", "infinity"]
+PictureKind = Literal["sum", "even", "odd", "join", "products", "late", "partial", "product", "pair", "after"]
+Outcome = Literal["exact", "cut", "raised", "overflow", "flushed"]
+
+
+@dataclass(frozen=True)
+class Input:
+    """One pattern given. `flushed`: a subnormal that the unit reads as zero."""
+
+    name: str
+    pattern: int
+    format: Format
+    flushed: bool
+
+
+@dataclass(frozen=True)
+class Row:
+    """A signed number as bits. `bits` stand at the places `first`, `first` - 1, ...; `cut` are the bits that an
+    alignment took away, from the place `cut_first` down.
+
+    `exponent`: the one that takes part in the maximum. `signals`: what it shows of the trace. `marks`: "maximum",
+    "raised" (rounding added a unit), "dropped" (a late addend that vanishes), "sticky" (the lowest bit stands for all
+    below it), "flushed", "nan", "infinite".
+    """
+
+    name: str
+    negative: bool
+    bits: str
+    first: int
+    cut: str = ""
+    cut_first: int = 0
+    exponent: int | None = None
+    signals: tuple[str, ...] = ()
+    marks: frozenset[str] = frozenset()
+
+    @property
+    def last(self) -> int:
+        """The place of the lowest bit."""
+        return self.first - len(self.bits) + 1
+
+    @property
+    def value(self) -> Fraction:
+        """The number that the bits show, without those cut off."""
+        return self._signed(self.bits, self.first)
+
+    @property
+    def lost(self) -> Fraction:
+        return self._signed(self.cut, self.cut_first)
+
+    def _signed(self, bits: str, first: int) -> Fraction:
+        magnitude = int(bits or "0", 2) * Fraction(2) ** (first - len(bits) + 1)
+        return -magnitude if self.negative else magnitude
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """A sum in a format: the bits of it that stand at or above the place `lowest`, and what is below them."""
+
+    format: Format
+    mode: str
+    kept: Row
+    lowest: int
+    half: bool
+    sticky: bool
+    pattern: int
+    outcome: Outcome
+    signals: tuple[str, ...] = ()
+
+    @property
+    def subnormal(self) -> bool:
+        fields = (self.pattern & ~self.format.sign_bit) >> self.format.padding
+        return 0 < fields < 1 << self.format.fraction
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why a term is not finite, and the inputs at fault: none where an earlier result is, or where a product of
+    finite factors is too large."""
+
+    term: str
+    kind: CauseKind
+    inputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Special:
+    """The rule that decides in place of the sum, and its causes."""
+
+    rule: Rule
+    causes: tuple[Cause, ...]
+    pattern: int
+    signals: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One sum.
+
+    `name`: which terms it adds, where there are several sums. `unit`: the lowest place kept by the alignment (None:
+    an exact sum). `floor`: the exponent floor where it decides the maximum. `zeros`: zero terms, without rows.
+    `unwrapped`: the exact sum of one that wrapped. `complement`: two's complement of one that is negative or wrapped.
+    """
+
+    prefix: str
+    kind: PictureKind
+    rows: tuple[Row, ...]
+    zeros: tuple[str, ...]
+    total: Row
+    maximum: int | None = None
+    floor: int | None = None
+    unit: int | None = None
+    unwrapped: Row | None = None
+    complement: Row | None = None
+    rounded: Rounded | None = None
+    special: Special | None = None
+    name: str = ""
+
+    @property
+    def plain(self) -> bool:
+        """Whether nothing is lost: the result is the exact sum of the terms."""
+        lossless = not any(row.cut or row.marks & {"raised"} for row in (*self.rows, self.total))
+        return lossless and self.unwrapped is None and (self.rounded is None or self.rounded.outcome == "exact")
+
+
+@dataclass(frozen=True)
+class Group:
+    """A product, or products that are summed exactly, and the names of the scale factors, if there are any."""
+
+    name: str
+    members: tuple[int, ...]
+    total: Fraction
+    scales: tuple[str, str] | None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One block: the products of `indices` and the running sum. `passes`: all products are zero and the running sum
+    goes through unchanged."""
+
+    prefix: str
+    indices: tuple[int, ...]
+    pictures: tuple[Picture, ...]
+    result: int
+    groups: tuple[Group, ...] = ()
+    passes: bool = False
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One evaluation. `facts`: every signal by name, in the order of the stages."""
+
+    model: Model
+    operands: Operands[int]
+    inputs: dict[str, Input]
+    products: tuple[Row, ...]
+    steps: tuple[Step, ...]
+    after: Picture | None
+    result: int
+    facts: dict[str, Fact]
