@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.options import JSON, print_json, progress, say, solver_options, write_vectors
+from cli.options import JSON, parse_inputs, print_json, progress, say, solver_options, write_vectors
 
 if TYPE_CHECKING:
     from hypotheses.schema import Inputs, Question
@@ -89,7 +89,7 @@ def _questions(names: tuple[str, ...], restrictions: str) -> list[Question]:
     if all(_is_reference(name) and name not in library() for name in names):
         if len(names) != 2:
             raise click.UsageError(f"two models are compared, {len(names)} given")
-        return [_pair(names, _inputs(restrictions))]
+        return [_pair(names, parse_inputs(restrictions))]
     if restrictions:
         raise ParameterError("--inputs", "the inputs of a question stand in its file")
     return [question_named(name) for name in names]
@@ -97,18 +97,6 @@ def _questions(names: tuple[str, ...], restrictions: str) -> list[Question]:
 
 def _is_reference(name: str) -> bool:
     return "/" in name.partition("@")[0] and not name.endswith((".yaml", ".yml")) and not Path(name).is_file()
-
-
-def _inputs(restrictions: str) -> Inputs:
-    from hypotheses.schema import Inputs
-    from smtmodel.errors import UnknownNameError
-
-    known = ("finite", "nonnegative", "nonzero", "normal")
-    chosen = [word.strip() for word in restrictions.split(",") if word.strip()]
-    for word in chosen:
-        if word not in known:
-            raise UnknownNameError("restriction of inputs", word, known)
-    return Inputs.model_validate(dict.fromkeys(chosen, True))
 
 
 def _pair(names: tuple[str, ...], inputs: Inputs) -> Question:

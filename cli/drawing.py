@@ -2,52 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from fractions import Fraction
 
-import click
-
-from cli.grid import Grid, grid_of
+from cli.pictures import Canvas, PictureText, sign_of
 from smtmodel.display import bit_fields, exact_value, number_text, powers
 from smtmodel.dot import Model
 from smtmodel.explaining import fraction_row
-from smtmodel.explanation import Cause, Explanation, Group, Input, Picture, Rounded, Row, Special, Step
+from smtmodel.explanation import Explanation, Group, Input, Row, Step
 from smtmodel.formats import Format
 from smtmodel.vectors import to_hex
 
-WIDTH = 100
 LIST_UP_TO = 16  # nonzero products with a line of their own
-STYLES = {
-    "fill": {"dim": True},
-    "cut": {"fg": "red", "dim": True},
-    "carry": {"fg": "yellow", "bold": True},
-    "title": {"bold": True},
-    "differs": {"fg": "magenta", "bold": True},
-    "special": {"fg": "yellow"},
-}
-
-
-@dataclass
-class Canvas:
-    """Lines of text. `marked`: the signal at which two models part; the line that shows it gets a mark."""
-
-    width: int = WIDTH
-    colour: bool = False
-    marked: str | None = None
-    lines: list[str] = field(default_factory=list)
-
-    def paint(self, text: str, style: str) -> str:
-        return click.style(text, **STYLES[style]) if self.colour and style else text  # type: ignore[arg-type]
-
-    def say(self, text: str = "", style: str = "", signals: Iterable[str] = ()) -> None:
-        tail = "  " + self.paint("<-- differs", "differs") if self.shows(signals) else ""
-        self.lines.append(self.paint(text, style) + tail)
-
-    def shows(self, signals: Iterable[str]) -> bool:
-        """Whether one of the signals, or a part of it, is where the models part."""
-        marked = self.marked
-        return marked is not None and any(marked == name or marked.startswith(name + ".") for name in signals)
+LONGEST = 30  # characters of a significand
 
 
 def draw(explanation: Explanation, canvas: Canvas) -> None:
@@ -68,7 +35,7 @@ def draw(explanation: Explanation, canvas: Canvas) -> None:
     if explanation.after is not None:
         canvas.say()
         canvas.say("c is added once, by an IEEE addition to nearest", "title")
-        _Sum(explanation.after, canvas, {}).draw()
+        PictureText(explanation.after, canvas, {}).draw()
     canvas.say()
     canvas.say(f"d = {pattern_text(explanation.result, model.d)}", "title")
 
@@ -87,7 +54,7 @@ def _parameters(model: Model) -> str:
     if not acc.exact_sum:
         parts.append(f"F={acc.fraction_bits} {acc.align_rounding}")
     if acc.carry_bits != "exact":
-        parts.append(f"{acc.carry_bits} carry bits")
+        parts.append(f"{acc.carry_bits} carry bit{'s' * (acc.carry_bits != 1)}")
     if acc.exponent_floor is not None:
         parts.append(f"floor {acc.exponent_floor}")
     if acc.grouping != "none":
@@ -146,18 +113,14 @@ def _term(row: Row) -> tuple[str, str]:
     if row.marks:
         return ("nan" if "nan" in row.marks else "-inf" if row.negative else "inf"), ""
     assert row.exponent is not None
-    return powers(row.value), f"{row.exponent:>4}  {_sign(row)}{_binary(row, row.exponent)}"
+    return powers(row.value), f"{row.exponent:>4}  {sign_of(row)}{_binary(row, row.exponent)}"
 
 
 def _significand(explanation: Explanation, addend: Row | None) -> str:
     exponent = explanation.facts["addend.exponent"].real
     if addend is None or not addend.bits or exponent is None:
         return ""
-    return f"{int(exponent):>4}  {_sign(addend)}{_binary(addend, int(exponent))}"
-
-
-def _sign(row: Row) -> str:
-    return "-" if row.negative else "+"
+    return f"{int(exponent):>4}  {sign_of(addend)}{_binary(addend, int(exponent))}"
 
 
 def _binary(row: Row, point: int) -> str:
@@ -165,7 +128,8 @@ def _binary(row: Row, point: int) -> str:
     top, low = max(row.first, point), min(row.last, point)
     bits = "0" * (top - row.first) + row.bits + "0" * (row.last - low)
     whole = top - point + 1
-    return f"{bits[:whole]}.{bits[whole:]}" if bits[whole:] else bits
+    text = f"{bits[:whole]}.{bits[whole:]}" if bits[whole:] else bits
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
 
 
 def _draw_many(explanation: Explanation, rows: Sequence[Row], canvas: Canvas) -> None:
@@ -213,7 +177,8 @@ def _draw_passing(explanation: Explanation, index: int, passing: list[Step], can
         numbers = list(range(index - len(passing), index))
         canvas.say()
         name = "blocks" if len(numbers) > 1 else "block"
-        text = pattern_text(passing[-1].result, explanation.model.d)
+        fmt, result = explanation.model.d, passing[-1].result
+        text = f"{to_hex(result, fmt)}  {number_text(result, fmt)}"
         canvas.say(f"{name} {ranges(numbers)}: zero products; the sum passes unchanged: {text}", "fill")
         passing.clear()
 
@@ -230,8 +195,12 @@ def _draw_step(explanation: Explanation, index: int, canvas: Canvas) -> None:
     for group in step.groups:
         if len(group.members) > 1 and group.total:
             _draw_group(explanation, group, canvas)
+    exact = [int(picture.name) for picture in step.pictures if picture.kind == "product" and picture.plain]
+    if exact:
+        canvas.say(f"  product{'s' * (len(exact) > 1)} {ranges(exact)}: exact in {explanation.model.d.name}")
     for picture in step.pictures:
-        _Sum(picture, canvas, names).draw()
+        if not (picture.kind == "product" and picture.plain):
+            PictureText(picture, canvas, names).draw()
     if several:
         canvas.say(f"  d{index} = {pattern_text(step.result, explanation.model.d)}")
 
@@ -241,155 +210,3 @@ def _draw_group(explanation: Explanation, group: Group, canvas: Canvas) -> None:
     texts = [number_text(explanation.inputs[name].pattern, explanation.inputs[name].format) for name in group.scales]
     scaled = " ".join(f"* ({text})" if " " in text else f"* {text}" for text in texts)
     canvas.say(f"  group {group.name}: exact sum {powers(group.total)}, scaled {scaled}")
-
-
-class _Sum:
-    """One picture on a canvas. `names`: what terms are called here."""
-
-    def __init__(self, picture: Picture, canvas: Canvas, names: dict[str, str]) -> None:
-        self.picture, self.canvas, self.names = picture, canvas, names
-        rounded = picture.rounded
-        self.result = self._result(rounded) if rounded and rounded.outcome in ("cut", "raised") else None
-        self.rows = [*picture.rows]
-        self.label = max(len(self._name(row.name)) for row in (*picture.rows, picture.total)) + 2
-        self.label = max(self.label, 6)
-        places = [len(str(row.exponent)) for row in picture.rows if row.exponent is not None]
-        self.gutter = self.label + 3 + max(places, default=1) + 2
-
-    def _name(self, name: str) -> str:
-        return self.names.get(name, name)
-
-    @staticmethod
-    def _result(rounded: Rounded) -> Row | None:
-        value = exact_value(rounded.pattern, rounded.format)
-        return fraction_row(rounded.format.name, value) if isinstance(value, Fraction) else None
-
-    def draw(self) -> None:
-        picture = self.picture
-        if picture.special is not None:
-            self._say_special(picture.special)
-            return
-        if not picture.rows:
-            if picture.kind in ("sum", "late"):
-                self.canvas.say("  every term is zero", "fill")
-                self._say_rounded()
-            return
-        if picture.maximum is None and picture.plain and len(picture.rows) <= 2:
-            self._say_plain()
-            return
-        self._say_title()
-        self._draw_rows()
-        self._say_rounded()
-
-    # -- words
-
-    def _say_special(self, special: Special) -> None:
-        what = {
-            "nan": "a NaN decides",
-            "inf*0": "infinity times zero is a NaN",
-            "opposite": "infinities of both signs: NaN",
-            "infinity": "an infinity decides",
-        }[special.rule]
-        self.canvas.say(f"  {what}: {'; '.join(self._cause(c) for c in special.causes)}", "special", special.signals)
-
-    def _cause(self, cause: Cause) -> str:
-        name = self._name(cause.term)
-        if cause.inputs == (name,):
-            return name
-        return f"term {name}" + (f" ({', '.join(cause.inputs)})" if cause.inputs else "")
-
-    def _say_plain(self) -> None:
-        """A sum that loses nothing, in a line."""
-        picture = self.picture
-        terms = " + ".join(f"({powers(row.value)})" if row.negative else powers(row.value) for row in picture.rows)
-        names = " + ".join(self._name(row.name) for row in picture.rows)
-        total = "" if len(picture.rows) == 1 else f" = {powers(picture.total.value)}"
-        signals = [*picture.total.signals, *(picture.rounded.signals if picture.rounded else ())]
-        signals += [signal for row in picture.rows for signal in row.signals]
-        self.canvas.say(f"  {names}: {terms}{total}, exact", signals=signals)
-
-    def _say_title(self) -> None:
-        picture = self.picture
-        what = {
-            "even": "even products: ", "odd": "odd products: ", "join": "even and odd sums: ",
-            "products": "the products: ", "late": "late addend: ",
-        }.get(picture.kind, "")  # fmt: skip
-        if picture.maximum is None:
-            names = " + ".join(self._name(row.name) for row in picture.rows)
-            self.canvas.say(f"  {what}exact sum" + (f" of {names}" if len(picture.rows) < 5 else ""))
-            return
-        assert picture.unit is not None
-        winners = [self._name(row.name) for row in picture.rows if "maximum" in row.marks]
-        if picture.floor is not None:
-            source = "the exponent floor, above every term"
-        else:
-            source = ", ".join(winners[:6]) + (", ..." if len(winners) > 6 else "")
-        kept = f"{picture.maximum - picture.unit} bits kept below it, to 2^{picture.unit}"
-        signals = (f"{picture.prefix}max_exponent",)
-        self.canvas.say(f"  {what}maximum exponent {picture.maximum} ({source}); {kept}", signals=signals)
-
-    def _say_rounded(self) -> None:
-        rounded = self.picture.rounded
-        if rounded is None:
-            return
-        below = f"half {int(rounded.half)}, sticky {int(rounded.sticky)}"
-        lowest = rounded.kept.bits[-1:] or "0"
-        how = {
-            "exact": "exact",
-            "cut": f"{below}: {rounded.mode} cuts",
-            "raised": f"lowest bit {lowest}, {below}: {rounded.mode} raises by one unit",
-            "overflow": "beyond the largest finite number",
-            "flushed": "a subnormal result is flushed to zero",
-        }[rounded.outcome]
-        more = " (subnormal)" if rounded.subnormal else ""
-        text = number_text(rounded.pattern, rounded.format)
-        self.canvas.say(f"  {rounded.format.name}: {how}{more}: {text}", signals=rounded.signals)
-
-    # -- bits
-
-    def _draw_rows(self) -> None:
-        picture = self.picture
-        extra = [row for row in (self.result,) if row]
-        grid = grid_of(picture, extra, self.canvas.width - self.gutter)
-        for panel in range(len(grid.panels)):
-            self._line("", "", "exponent", grid.labels(panel), style="fill")
-            self._line("", "", "", grid.ruler(panel), style="fill")
-            for row in picture.rows:
-                self._row(row, grid, panel, notes=True)
-            if picture.zeros:
-                names = [self._name(name) for name in picture.zeros]
-                folded = f"{len(names)} zero term{'s' * (len(names) > 1)}"
-                self.canvas.say(f"{'':>{self.label}} {folded}" if len(names) > 3 else f"{'':>{self.label}} {folded}: {', '.join(names)}", "fill")
-            self._line("", "", "", "-" * len(grid.ruler(panel)), style="fill")
-            self._sums(grid, panel)
-
-    def _sums(self, grid: Grid, panel: int) -> None:
-        picture, rounded = self.picture, self.picture.rounded
-        if picture.unwrapped is not None:
-            self._row(picture.unwrapped, grid, panel, name="exact", note="does not fit: it wraps")
-        if picture.complement is not None:
-            self._row(picture.complement, grid, panel, name="2's c.", sign=" ")
-        self._row(picture.total, grid, panel, note="lowest bit: sticky" if "sticky" in picture.total.marks else "")
-        if rounded is None or self.result is None:
-            return
-        top = max(rounded.kept.first, rounded.lowest)
-        spans = [(rounded.lowest - 1, rounded.lowest - 1, "h"), (rounded.lowest - 2, picture.total.last, "s")]
-        self._line("kept", "", "", grid.marker(panel, [(top, rounded.lowest, "^"), *spans]))
-        self._row(self.result, grid, panel)
-
-    def _row(
-        self, row: Row, grid: Grid, panel: int, name: str = "", note: str = "", notes: bool = False, sign: str = ""
-    ) -> None:
-        if notes:
-            words = {"raised": "rounded up", "dropped": "too small: dropped"}
-            note = ", ".join(text for mark, text in words.items() if mark in row.marks)
-        exponent = "" if row.exponent is None else str(row.exponent)
-        bits = grid.bits(row, panel, self.canvas.paint)
-        self._line(name or self._name(row.name), sign or _sign(row), exponent, bits, note, row.signals)
-
-    def _line(
-        self, name: str, sign: str, exponent: str, bits: str, note: str = "", signals: Sequence[str] = (), style: str = ""
-    ) -> None:
-        head = f"{name:>{self.label}} {sign:1} {exponent:>{self.gutter - self.label - 5}}  "
-        head = f"{head:<{self.gutter}}"[: max(self.gutter, 0)] if len(head) >= self.gutter else f"{head:<{self.gutter}}"
-        self.canvas.say(f"{head}{bits}" + (f"  {note}" if note else ""), style, signals)

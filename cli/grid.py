@@ -12,9 +12,12 @@ from smtmodel.explanation import Picture, Row
 Paint = Callable[[str, str], str]
 
 LEAST_GAP = 6  # columns without a set bit that are worth folding
+LONG_GAP = 30  # the same among bits that are kept, where the line has room for them
 TICK = 5
-BAR, GAP = "bar", "gap"
+LEAD = 4  # characters before the first column, for its number
 Column = int | Literal["bar", "gap"]
+BAR: Literal["bar"] = "bar"
+GAP: Literal["gap"] = "gap"
 
 #: what a renderer may show of a cell, as the styles of `Terminal.paint`
 FILL, BIT, CARRY, CUT = "fill", "", "carry", "cut"
@@ -30,10 +33,10 @@ class Grid:
     unit: int | None
 
     def labels(self, panel: int) -> str:
-        """The ruler's numbers, each with its last digit over its column."""
+        """The ruler's numbers, each with its last digit over its column; LEAD characters longer on the left."""
         text = ""
         for position, column in self._ticks(panel):
-            text = f"{text:<{position + 1 - len(str(column))}}{column}"
+            text = f"{text:<{LEAD + position + 1 - len(str(column))}}{column}"
         return text
 
     def ruler(self, panel: int) -> str:
@@ -42,16 +45,16 @@ class Grid:
         for column in self.panels[panel]:
             if not isinstance(column, int):
                 text += "|" if column == BAR else " ~ "
-            elif len(text) in ticks:
-                text += "+"
+            elif self._is_carry(column):
+                text += "c"
             else:
-                text += "c" if self._is_carry(column) else "-"
+                text += "+" if len(text) in ticks else "-"
         return text
 
     def _ticks(self, panel: int) -> list[tuple[int, int]]:
         """(position, place) of every column that is numbered."""
         found: list[tuple[int, int]] = []
-        position, end, after_gap = 0, -1, False
+        position, end, after_gap = 0, -1 - LEAD, not (self.panels[panel] and self._is_carry(self.panels[panel][0]))
         for column in self.panels[panel]:
             if isinstance(column, int):
                 fits = position + 1 - len(str(column)) > end
@@ -64,8 +67,8 @@ class Grid:
             position += 3 if column == GAP else 1
         return found
 
-    def _is_carry(self, place: int) -> bool:
-        return self.maximum is not None and place > self.maximum
+    def _is_carry(self, place: Column) -> bool:
+        return isinstance(place, int) and self.maximum is not None and place > self.maximum
 
     def bits(self, row: Row, panel: int, paint: Paint) -> str:
         """The bits of a row; those cut off are painted, and `x` where they stand among bits that others keep."""
@@ -79,6 +82,8 @@ class Grid:
         return "".join(paint(text, style) for style, text in runs).rstrip()
 
     def _cell(self, row: Row, place: int) -> tuple[str, str]:
+        if not row.bits and not row.cut and place == (self.panels[-1][-1] if self.unit is None else self.unit):
+            return "0", BIT
         if row.bits and row.last <= place <= row.first:
             return row.bits[row.first - place], CARRY if self._is_carry(place) else BIT
         kept = self.unit is None or place >= self.unit
@@ -113,8 +118,8 @@ def grid_of(picture: Picture, extra: Iterable[Row], width: int) -> Grid:
     if not places:
         return Grid((), picture.maximum, picture.unit)
     filled = _filled(rows)
-    for fold_all in (False, True):
-        columns = _columns(picture, max(places), min(places), filled, fold_all)
+    for least in (LONG_GAP, LEAST_GAP):
+        columns = _columns(picture, max(places), min(places), filled, least)
         if _length(columns) <= width:
             break
     return Grid(tuple(_split(columns, width)), picture.maximum, picture.unit)
@@ -122,21 +127,21 @@ def grid_of(picture: Picture, extra: Iterable[Row], width: int) -> Grid:
 
 def _filled(rows: Iterable[Row]) -> set[int]:
     """The places where a row has a set bit, kept or cut."""
-    found = set()
+    found: set[int] = set()
     for row in rows:
         for bits, first in ((row.bits, row.first), (row.cut, row.cut_first)):
             found.update(first - index for index, bit in enumerate(bits) if bit == "1")
     return found
 
 
-def _columns(picture: Picture, top: int, bottom: int, filled: set[int], fold_all: bool) -> list[Column]:
+def _columns(picture: Picture, top: int, bottom: int, filled: set[int], least: int) -> list[Column]:
     maximum, unit = picture.maximum, picture.unit
     ends = {place for place in (maximum, unit) if place is not None}
     columns: list[Column] = []
     dull: list[Column] = []
 
-    def settle() -> None:
-        columns.extend([GAP] if len(dull) > LEAST_GAP else dull)
+    def settle(kept: bool = True) -> None:
+        columns.extend([GAP] if len(dull) > (least if kept else LEAST_GAP) else dull)
         dull.clear()
 
     for place in range(top, bottom - 1, -1):
@@ -146,13 +151,12 @@ def _columns(picture: Picture, top: int, bottom: int, filled: set[int], fold_all
         if unit is not None and place == unit - 1:
             settle()
             columns.append(BAR)
-        foldable = fold_all or unit is None or place < unit
-        if foldable and place not in filled and place not in ends:
+        if place not in filled and place not in ends:
             dull.append(place)
         else:
-            settle()
+            settle(unit is None or place >= unit)
             columns.append(place)
-    settle()
+    settle(unit is None)
     return columns
 
 

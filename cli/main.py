@@ -10,6 +10,7 @@ import click
 
 from cli.ask import distinguish
 from cli.measure import evaluate
+from cli.prove import prove
 from cli.show import list_command
 from cli.simulate import simulate
 from smtmodel.errors import MmaprobeError
@@ -48,7 +49,7 @@ def main() -> None:
     """
 
 
-for command in (distinguish, evaluate, simulate, list_command):
+for command in (distinguish, prove, evaluate, simulate, list_command):
     main.add_command(command)
 
 if __name__ == "__main__":

@@ -6,12 +6,15 @@ import json
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from smtmodel.errors import InputError
 from smtmodel.vectors import Vector
+
+if TYPE_CHECKING:
+    from hypotheses.schema import Inputs
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -36,6 +39,19 @@ def solver_options(command: Command) -> Command:
     ):  # fmt: skip
         command = option(command)
     return command
+
+
+def parse_inputs(restrictions: str) -> Inputs:
+    """The restrictions of inputs that a comma-separated list names. Raises UnknownNameError."""
+    from hypotheses.schema import Inputs
+    from smtmodel.errors import UnknownNameError
+
+    known = ("finite", "nonnegative", "nonzero", "normal")
+    chosen = [word.strip() for word in restrictions.split(",") if word.strip()]
+    for word in chosen:
+        if word not in known:
+            raise UnknownNameError("restriction of inputs", word, known)
+    return Inputs.model_validate(dict.fromkeys(chosen, True))
 
 
 def say(text: str = "") -> None:

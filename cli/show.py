@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from hypotheses.schema import Question
     from queries.answer import Answered, PairAnswer
     from queries.evaluate import Row
+    from smtmodel.dot import Model
+    from smtmodel.operands import Operands
 
 
 @click.command("list")
@@ -131,19 +133,22 @@ def _verdict(pair: PairAnswer) -> str:
     return f"unknown; tried [{asked}]"
 
 
-def show_vector(question: Question, vector: Vector) -> None:
-    """The nonzero inputs as powers of two and as bits, then every prediction."""
-    model = vector.model
+def show_operands(model: Model, operands: Operands[int]) -> None:
+    """The nonzero inputs as powers of two and as bits."""
     lines: list[tuple[str, int, Any]] = []
-    parts = vector.operands
-    for k, (x, y) in enumerate(zip(parts.a, parts.b, strict=True)):
+    for k, (x, y) in enumerate(zip(operands.a, operands.b, strict=True)):
         if x or y:
             lines += [(f"a{k}", x, model.a), (f"b{k}", y, model.b)]
-    lines.append(("c", parts.c, model.c))
-    for k, (x, y) in enumerate(zip(parts.scale_a, parts.scale_b, strict=True)):
+    lines.append(("c", operands.c, model.c))
+    for k, (x, y) in enumerate(zip(operands.scale_a, operands.scale_b, strict=True)):
         lines += [(f"scale_a{k}", x, model.scale), (f"scale_b{k}", y, model.scale)]
     for name, pattern, fmt in lines:
         say(f"  {name:>4} = {to_hex(pattern, fmt):<8}  {bit_fields(pattern, fmt):<34}  {number_text(pattern, fmt)}")
+
+
+def show_vector(question: Question, vector: Vector) -> None:
+    """The inputs, then every prediction and what hardware is known to agree with it."""
+    show_operands(vector.model, vector.operands)
     predictions: dict[str, str] = vector.extra.get("predictions", {})
     width = max((len(name) for name in predictions), default=0)
     for name, text in predictions.items():

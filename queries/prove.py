@@ -29,6 +29,7 @@ from smtmodel.trace import Signal
 Verdict = Literal["equal", "different", "unknown"]
 SAMPLES = 2048  # random inputs by which signals are matched
 LEMMA_SHARE = 0.25  # of the time that is left, at most, for one lemma
+MIN_PATIENCE, PATIENCE = 10.0, 30.0  # a confirmation may take so many seconds, or times the first engine's time
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,7 @@ class _Prover:
         self.admitted = problem.admits(self.inputs).node
         self.goal = problem.differ(self.left.d, self.right.d).node
         self.pending = {signal.name: signal.value.node for signal in self.right.trace}
+        self.defined = dict(self.carrier.defined)
 
     def run(self) -> Proof:
         if not self._differ_at_random():
@@ -129,6 +131,7 @@ class _Prover:
         substituter = MGSubstituter(self.carrier.environment)
         self.pending = {name: substituter.substitute(node, {right: left}) for name, node in self.pending.items()}
         self.goal = substituter.substitute(self.goal, {right: left})
+        self.defined = {symbol: substituter.substitute(term, {right: left}) for symbol, term in self.defined.items()}
 
     def _not_equal(self, left: FNode, right: FNode) -> FNode:
         manager = self.carrier.manager
@@ -151,7 +154,10 @@ class _Prover:
         if not self.confirm:
             return None
         engine = "z3" if first.engine != "z3" else "bitwuzla"
-        answer = solve(query, engine, self._remaining(LEMMA_SHARE), self.options.memory)[0]
+        patience = max(MIN_PATIENCE, PATIENCE * first.seconds)
+        limit = self._remaining(LEMMA_SHARE)
+        limit = patience if limit is None else min(limit, patience)
+        answer = solve(query, engine, limit, self.options.memory)[0]
         if answer.status == "sat":
             raise SolverFaultError(f"{first} and {answer} contradict each other")
         return answer if answer.status == "unsat" else None
@@ -175,10 +181,10 @@ class _Prover:
         while waiting:
             symbol = waiting.pop()
             seen.add(symbol)
-            if symbol in self.carrier.defined:
-                found[symbol] = substituter.substitute(self.carrier.defined[symbol], cuts)
+            if symbol in self.defined:
+                found[symbol] = substituter.substitute(self.defined[symbol], cuts)
                 waiting |= set(found[symbol].get_free_variables()) - seen
-        definitions = [found[symbol] for symbol in self.carrier.defined if symbol in found]
+        definitions = [found[symbol] for symbol in self.defined if symbol in found]
         inputs = () if cuts else tuple(bits.node for bits in self.inputs.every if bits.value is None)
         return Query(inputs, (*(() if cuts else (self.admitted,)), *definitions, changed))
 

@@ -244,7 +244,7 @@ class _Explainer:
             rows.append(replace(row, name=name, marks=row.marks | {"maximum"} if top_one else row.marks))
         place = finish if kind == "late" else prefix
         names = ("total.sign", "total") if kind == "join" else ("sum.negative", "sum.magnitude")
-        total = self._total(place + names[0], place + names[1])
+        total = self._total(place + names[0], place + names[1], f"{prefix}sum")
         if maximum is None or not rows:
             return self._sticky(Picture(prefix, kind, tuple(rows), tuple(zeros), total))
         exponents = [row.exponent for row in rows if row.exponent is not None]
@@ -253,12 +253,12 @@ class _Explainer:
         picture = Picture(prefix, kind, tuple(rows), tuple(zeros), total, maximum, floor, unit)
         return self._wrapping(picture)
 
-    def _total(self, sign: str, magnitude: str) -> Row:
+    def _total(self, sign: str, magnitude: str, signed: str) -> Row:
         number = self.facts[magnitude]
         assert number.scale is not None
         whole = not self.accumulator.exact_sum
         row = bits_row("sum", bool(self.facts[sign].value), number.value, number.scale, keep_zeros=whole)
-        return replace(row, signals=(sign, magnitude))
+        return replace(row, signals=(sign, magnitude, signed))
 
     def _sticky(self, picture: Picture) -> Picture:
         """Two exact terms far apart: the lowest bit of the sum stands for all below it (ieee.py)."""

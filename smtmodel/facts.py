@@ -25,20 +25,25 @@ _CARRIER = ArrayCarrier()  # constants fold before it is asked
 
 @dataclass(frozen=True)
 class Fact:
-    """A signal as numbers. `scale`: of a number, the exponent of its unit; of an exponent, its static offset."""
+    """A signal as numbers. `scale`: of a number, the exponent of its unit; of an exponent, its static offset.
+    `is_signed`: the integer is in two's complement."""
 
     name: str
     kind: Literal["flag", "exponent", "number", "pattern"]
     width: int
     value: int
     scale: int | None = None
+    is_signed: bool = False
 
     @property
     def real(self) -> Fraction | None:
         """The number that it stands for; None for a pattern."""
         if self.scale is None:
             return Fraction(self.value) if self.kind == "flag" else None
-        return Fraction(self.value + self.scale) if self.kind == "exponent" else self.value * Fraction(2) ** self.scale
+        if self.kind == "exponent":
+            return Fraction(self.value + self.scale)
+        wrap = self.is_signed and self.value >> (self.width - 1)
+        return (self.value - (1 << self.width if wrap else 0)) * Fraction(2) ** self.scale
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,8 @@ def _fact(signal: Signal) -> Fact:
     if isinstance(value, Bit):
         return Fact(name, "flag", 1, number)
     if signal.scale is not None:
-        return Fact(name, "number", value.width, number, integer(signal.scale.bits) + signal.scale.low)
+        scale = integer(signal.scale.bits) + signal.scale.low
+        return Fact(name, "number", value.width, number, scale, signal.is_signed)
     if name.endswith("exponent"):
         return Fact(name, "exponent", value.width, number, signal.offset)
     return Fact(name, "pattern", value.width, number)
@@ -103,11 +109,10 @@ def _fact(signal: Signal) -> Fact:
 def _term_facts(evaluation: Evaluation, prefix: str) -> list[Fact]:
     found = []
     for name, value in evaluation.trace.entered[prefix][1]:
-        item, exponent, base = item_of(name, value), value.term.exponent, f"{prefix}term[{name}]"
+        item, base = item_of(name, value), f"{prefix}term[{name}]"
         found += [
             Fact(f"{base}.sign", "flag", 1, item.negative),
             Fact(base, "number", value.term.significand.width, item.significand, item.unit),
-            Fact(f"{base}.exponent", "exponent", exponent.bits.width, integer(exponent.bits), exponent.low),
             Fact(f"{base}.is_zero", "flag", 1, item.is_zero),
             Fact(f"{base}.is_infinite", "flag", 1, item.is_infinite),
             Fact(f"{base}.is_nan", "flag", 1, item.is_nan),

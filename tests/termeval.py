@@ -19,7 +19,7 @@ Lanes = NDArray[Any]
 
 def objects(values: ArrayLike) -> Lanes:
     """An array of Python integers."""
-    return np.asarray(values).astype(object)
+    return values.astype(object) if isinstance(values, np.ndarray) else np.array(values, dtype=object)
 
 
 def _mask(width: int) -> int:

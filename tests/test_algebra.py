@@ -18,7 +18,7 @@ from smtmodel import algebra
 from smtmodel.algebra import Bit, Bits, Carrier, WidthError, constant, truth
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.carriers.terms import TermCarrier
-from tests.termeval import evaluate_term, objects
+from tests.termeval import evaluate_term
 
 Widths = tuple[int, ...]
 Row = tuple[int, ...]
@@ -158,8 +158,8 @@ def array_input(values: Sequence[int], width: int) -> Bits:
 
 def array_output(value: Bits | Bit, count: int) -> list[int]:
     limbs = value.node if isinstance(value.node, tuple) else (value.node,)
-    total = sum(objects(limb) << (64 * i) for i, limb in enumerate(limbs))
-    return [int(x) for x in np.broadcast_to(np.asarray(total), (count,))]
+    total = sum(np.asarray(limb).astype(object) << (64 * i) for i, limb in enumerate(limbs))
+    return [int(x) for x in np.broadcast_to(np.asarray(total, dtype=object), (count,))]
 
 
 def evaluate_arrays(case: Case, widths: Widths, rows: Sequence[Row], fixed: Sequence[bool]) -> list[int]:

@@ -40,6 +40,7 @@ class TermCarrier(Carrier):
         self.prefix = prefix
         self.addends: list[FNode] = []  # the signed terms of sums: where a proof may cut besides the signals
         self.defined: dict[FNode, FNode] = {}  # a maximum's symbol -> what defines it
+        self._maxima: dict[tuple[FNode, ...], FNode] = {}
         manager = self.manager
         self._binary = {
             "add": manager.BVAdd,
@@ -159,8 +160,11 @@ class TermCarrier(Carrier):
         return layer[0]
 
     def _relational_max(self, values: Sequence[FNode], width: int) -> FNode:
+        key = tuple(values)
+        if key in self._maxima:  # what is built alike is one term
+            return self._maxima[key]
         name = f"{self.prefix}maximum{len(self.defined)}"
-        largest = self.manager.Symbol(name, BVType(width))
+        largest = self._maxima[key] = self.manager.Symbol(name, BVType(width))
         bounds = [self.manager.BVULE(value, largest) for value in values]
         reached = self.manager.Or([self.manager.Equals(value, largest) for value in values])
         self.defined[largest] = self.manager.And([*bounds, reached])

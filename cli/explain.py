@@ -1,0 +1,258 @@
+"""The `explain` command: one evaluation, stage by stage."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.options import JSON, open_input, print_json
+from smtmodel.errors import InputError, MmaprobeError
+
+if TYPE_CHECKING:
+    from queries.neighbours import Parting
+    from smtmodel.dot import Model
+    from smtmodel.explanation import Explanation
+    from smtmodel.facts import Fact
+    from smtmodel.operands import Operands
+
+NARROWEST, WIDEST = 60, 160
+
+
+@click.command()
+@click.argument("model")
+@click.argument("vector")
+@click.option("--and", "other", metavar="MODEL2", help="Explain a second model too, and name where the two part.")
+@JSON
+def explain(model: str, vector: str, other: str | None, as_json: bool) -> None:
+    """Show one evaluation stage by stage, bit by bit.
+
+    VECTOR is a JSON object (a row of a vector file), FILE:LINE of a vector file, or FILE (its first row).
+
+    \b
+    mmaprobe explain volta/mma/m8n8k4.f32.f16.f16.f32 '{"a": ["3c00"], "b": ["3c00"], "c": "3f800000"}'
+    mmaprobe explain ampere/mma/m16n8k16.f32.f16.f16.f32 vectors.jsonl:3 --and MODEL2
+
+    Bits stand under a ruler of exponents. Left of the first bar (c) lie carry bits, right of the last one the bits
+    that alignment cuts off; a set bit cut off among bits that others keep is an x. Under a sum that is rounded, ^ are
+    the bits kept, h the half and s the sticky bits.
+    """
+    from queries.neighbours import first_difference
+    from smtmodel.explaining import explain as explained
+    from smtmodel.reference import parse_reference
+
+    models = [parse_reference(name) for name in (model, other) if name is not None]
+    row, place = _row(vector)
+    explanations = [explained(one, _operands(one, row, place)) for one in models]
+    difference = None
+    if len(explanations) == 2:
+        left, right = explanations
+        difference = first_difference(left.facts, left.model, right.facts, right.model)
+    observed = [_observed(one, row, place) for one in models]
+    if as_json:
+        documents = [_document(one, seen) for one, seen in zip(explanations, observed, strict=True)]
+        parted = None if difference is None else parting_json(difference)
+        print_json({"schema": 1, "evaluations": documents, "difference": parted})
+        return
+    _show(explanations, observed, difference)
+
+
+def _show(explanations: list[Explanation], observed: list[int | None], difference: Parting | None) -> None:
+    from cli.drawing import draw, pattern_text
+    from cli.pictures import Canvas
+
+    sides = [None, None] if difference is None else [difference.left, difference.right]
+    for explanation, seen, side in zip(explanations, observed, sides, strict=False):
+        canvas = Canvas(*terminal(sys.stdout), marked=side.name if side else None)
+        draw(explanation, canvas)
+        if seen is not None:
+            verdict = "as the model has it" if seen == explanation.result else "not what the model gives"
+            canvas.say(f"observed: {pattern_text(seen, explanation.model.d)}: {verdict}")
+        if len(explanations) == 2:
+            canvas.say("-" * canvas.width, "fill")
+        click.echo("\n".join(canvas.lines), color=True)
+    if len(explanations) == 2:
+        click.echo(f"first difference: {difference_text(difference)}")
+
+
+def terminal(stream: Any) -> tuple[int, bool]:
+    """(width, whether colours are welcome) of an output stream."""
+    if not stream.isatty():
+        return 100, False
+    width = max(NARROWEST, min(WIDEST, shutil.get_terminal_size((100, 24)).columns))
+    return width, "NO_COLOR" not in os.environ
+
+
+# -- input
+
+
+def _row(text: str) -> tuple[dict[str, Any], str]:
+    """The row that VECTOR names, and its place for messages. Raises InputError."""
+    if text.lstrip().startswith("{"):
+        return _parsed(text, "VECTOR", None), "VECTOR"
+    file, line = text, 1
+    if not Path(text).is_file() and text != "-":
+        head, colon, tail = text.rpartition(":")
+        if colon and tail.isdigit():
+            file, line = head, int(tail)
+    lines, name = open_input(file)
+    number = 0
+    try:
+        for number, content in enumerate(lines, start=1):
+            if number >= line and content.strip():
+                if number > line and file != text:
+                    raise InputError("this line is empty", name, line)
+                return _parsed(content, name, number), f"{name}:{number}"
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read: {error}", name, number + 1) from None
+    raise InputError(f"there is no line {line}: the file has {number}" if file != text else "no vectors", name)
+
+
+def _parsed(text: str, name: str, line: int | None) -> dict[str, Any]:
+    try:
+        row = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"not JSON: {error.msg} at column {error.colno}", name, line) from None
+    if not isinstance(row, dict):
+        raise InputError("a JSON object is needed", name, line)
+    return row
+
+
+def _operands(model: Model, row: dict[str, Any], place: str) -> Operands[int]:
+    """The operands of a row under a model, whose formats must be those of the row's own model if it names one;
+    products of zero beyond the model's length are left out."""
+    from smtmodel.vectors import parse_row
+
+    given = dict(row, model=model.reference, d=None)
+    try:
+        if "model" in row or "instruction" in row:
+            own = parse_row(dict(row, d=None)).model
+            for name in ("a", "b", "c", "scale"):
+                theirs, ours = (getattr(side, name) for side in (own, model))
+                if theirs != ours:
+                    words = [fmt.name if fmt else "none" for fmt in (theirs, ours)]
+                    raise ValueError(f"{name}: the vector's format is {words[0]}, that of {model.reference} {words[1]}")
+        for name in ("a", "b"):
+            given[name] = _shortened(row, name, model.length)
+        return parse_row(given).operands
+    except (ValueError, MmaprobeError) as error:
+        raise InputError(str(error), place) from None
+
+
+def _shortened(row: dict[str, Any], name: str, length: int) -> Any:
+    both = [row.get(side) for side in ("a", "b")]
+    if not all(isinstance(side, list) and len(side) > length for side in both):
+        return row.get(name)
+    beyond = zip(*(side[length:] for side in both), strict=False)  # type: ignore[index]
+    zero = all(any(isinstance(x, str) and x.strip("0") == "" for x in pair) for pair in beyond)
+    return row[name][:length] if zero else row[name]
+
+
+def _observed(model: Model, row: dict[str, Any], place: str) -> int | None:
+    from smtmodel.vectors import parse_pattern
+
+    if row.get("d") is None:
+        return None
+    try:
+        return parse_pattern(row["d"], model.d, "d")
+    except ValueError as error:
+        raise InputError(str(error), place) from None
+
+
+# -- text and JSON that `evaluate` uses as well
+
+
+def difference_text(difference: Parting | None) -> str:
+    """Where two evaluations part, in a line."""
+    if difference is None:
+        return "none: every signal that counts is the same"
+    sides = [difference.left, difference.right]
+    if None in sides:
+        side, name = ("second", difference.right) if difference.left is None else ("first", difference.left)
+        assert name is not None
+        return f"{difference.stage}: {name.name} = {value_text(name)}, only in the {side}"
+    texts = [value_text(fact) for fact in sides if fact is not None]
+    return f"{difference.stage}: {difference.signal}: {texts[0]} | {texts[1]}"
+
+
+def value_text(fact: Fact) -> str:
+    from smtmodel.display import powers
+
+    real = fact.real
+    if real is None:
+        return f"{fact.value:0{(fact.width + 3) // 4}x}"
+    return powers(real) if fact.kind == "number" else str(real)
+
+
+def parting_json(difference: Parting) -> dict[str, Any]:
+    sides = {"left": difference.left, "right": difference.right}
+    return {
+        "stage": difference.stage,
+        "signal": difference.signal,
+        **{name: None if fact is None else _fact_json(fact) for name, fact in sides.items()},
+    }
+
+
+def _fact_json(fact: Fact) -> dict[str, Any]:
+    out: dict[str, Any] = {
+        "name": fact.name,
+        "kind": fact.kind,
+        "width": fact.width,
+        "value": f"{fact.value:0{(fact.width + 3) // 4}x}",
+    }
+    if fact.kind == "number":
+        out |= {"scale": fact.scale, "signed": fact.is_signed}
+    elif fact.kind == "exponent":
+        out["offset"] = fact.scale
+    out["real"] = None if fact.real is None else value_text(fact)
+    return out
+
+
+def _document(explanation: Explanation, observed: int | None) -> dict[str, Any]:
+    from smtmodel.display import number_text
+    from smtmodel.vectors import to_hex
+
+    fmt = explanation.model.d
+    inputs = [
+        {
+            "name": name,
+            "format": given.format.name,
+            "value": to_hex(given.pattern, given.format),
+            "real": number_text(given.pattern, given.format),
+        }
+        for name, given in explanation.inputs.items()
+    ]
+    signals = [_fact_json(fact) for fact in explanation.facts.values()]
+    for signal in signals:
+        if signal["kind"] == "pattern":
+            signal["real"] = number_text(int(signal["value"], 16), fmt)
+    return {
+        "model": explanation.model.reference,
+        "inputs": inputs,
+        "signals": signals,
+        "special": _special(explanation),
+        "d": to_hex(explanation.result, fmt),
+        "real": number_text(explanation.result, fmt),
+        "observed": None if observed is None else to_hex(observed, fmt),
+    }
+
+
+def _special(explanation: Explanation) -> list[dict[str, Any]]:
+    """The rules for NaN and infinity that fired, step by step."""
+    pictures = [(index, part) for index, step in enumerate(explanation.steps) for part in step.pictures]
+    if explanation.after is not None:
+        pictures.append((len(explanation.steps), explanation.after))
+    return [
+        {
+            "step": index,
+            "rule": part.special.rule,
+            "causes": [{"term": c.term, "kind": c.kind, "inputs": list(c.inputs)} for c in part.special.causes],
+        }
+        for index, part in pictures
+        if part.special is not None
+    ]
