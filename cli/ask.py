@@ -126,6 +126,7 @@ def _pair_json(pair: PairAnswer) -> dict[str, Any]:
     steps = [
         {
             "free_products": list(step.free),
+            "nonnegative_only": step.one_sign,
             "answers": [
                 {"solver": a.engine, "version": a.version, "status": a.status, "seconds": a.seconds, "reason": a.reason}
                 for a in step.answers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -21,7 +22,8 @@ def draw(explanation: Explanation, canvas: Canvas) -> None:
     """The whole evaluation."""
     model = explanation.model
     canvas.say(model.reference, "title")
-    canvas.say(f"  {_parameters(model)}")
+    for line in textwrap.wrap(_parameters(model), canvas.width - 2, break_on_hyphens=False):
+        canvas.say(f"  {line}")
     canvas.say()
     _draw_products(explanation, canvas)
     shown: list[Step] = []  # steps that pass the sum on, to be folded
@@ -37,11 +39,14 @@ def draw(explanation: Explanation, canvas: Canvas) -> None:
         canvas.say("c is added once, by an IEEE addition to nearest", "title")
         PictureText(explanation.after, canvas, {}).draw()
     canvas.say()
-    canvas.say(f"d = {pattern_text(explanation.result, model.d)}", "title")
+    canvas.say(f"d = {pattern_text(explanation.result, model.d, canvas.width - 4)}", "title")
 
 
-def pattern_text(pattern: int, fmt: Format) -> str:
-    return f"{to_hex(pattern, fmt)}  {bit_fields(pattern, fmt)}  {number_text(pattern, fmt)}"
+def pattern_text(pattern: int, fmt: Format, width: int = 0) -> str:
+    """A pattern in hexadecimal, by field if that fits in `width`, and in powers of two."""
+    digits, value = to_hex(pattern, fmt), number_text(pattern, fmt)
+    text = f"{digits}  {bit_fields(pattern, fmt)}  {value}"
+    return text if len(text) <= width else f"{digits}  {value}"
 
 
 def _parameters(model: Model) -> str:
@@ -78,7 +83,9 @@ def _draw_products(explanation: Explanation, canvas: Canvas) -> None:
         _draw_table(explanation, rows, canvas)
     zeros = [int(row.name) for row in explanation.products if not (row.bits or row.marks)]
     if zeros:
-        canvas.say(f"  {len(zeros)} zero product{'s' * (len(zeros) > 1)}: {ranges(zeros)}", "fill")
+        text = f"{len(zeros)} zero product{'s' * (len(zeros) > 1)}: {ranges(zeros)}"
+        for line in textwrap.wrap(text, canvas.width - 4, subsequent_indent="  ", break_on_hyphens=False):
+            canvas.say(f"  {line}", "fill")
     if explanation.model.scale:
         texts = [f"{name} {_input(given)}" for name, given in inputs.items() if name.startswith("scale")]
         _pack([f"  {text}" for text in texts], canvas)
@@ -100,8 +107,9 @@ def _draw_table(explanation: Explanation, rows: Sequence[Row], canvas: Canvas) -
     lines.append(("c", _input(c), "", "", _significand(explanation, addend)))
     widths = [max(len(line[column]) for line in lines) for column in range(5)]
     if sum(widths) + 10 > canvas.width:  # the values of the products can be read off the pictures
-        lines = [(*line[:3], "", line[4]) for line in lines]
         widths[3] = 0
+    if sum(widths) + 10 > canvas.width:
+        widths[4] = 0
     for line, signals in zip(lines, [(), *(row.signals for row in rows), ("addend",)], strict=True):
         text = "  ".join(f"{part:<{width}}" for part, width in zip(line, widths, strict=True) if width)
         style = "fill" if not signals else ""
@@ -177,8 +185,7 @@ def _draw_passing(explanation: Explanation, index: int, passing: list[Step], can
         numbers = list(range(index - len(passing), index))
         canvas.say()
         name = "blocks" if len(numbers) > 1 else "block"
-        fmt, result = explanation.model.d, passing[-1].result
-        text = f"{to_hex(result, fmt)}  {number_text(result, fmt)}"
+        text = pattern_text(passing[-1].result, explanation.model.d)
         canvas.say(f"{name} {ranges(numbers)}: zero products; the sum passes unchanged: {text}", "fill")
         passing.clear()
 
@@ -202,7 +209,7 @@ def _draw_step(explanation: Explanation, index: int, canvas: Canvas) -> None:
         if not (picture.kind == "product" and picture.plain):
             PictureText(picture, canvas, names).draw()
     if several:
-        canvas.say(f"  d{index} = {pattern_text(step.result, explanation.model.d)}")
+        canvas.say(f"  d{index} = {pattern_text(step.result, explanation.model.d, canvas.width - 8)}")
 
 
 def _draw_group(explanation: Explanation, group: Group, canvas: Canvas) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sys
+from io import IOBase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +16,15 @@ from cli.options import JSON, open_input, print_json
 from smtmodel.errors import InputError, MmaprobeError
 
 if TYPE_CHECKING:
-    from queries.neighbours import Parting
+    from queries.evaluate import Row
+    from queries.neighbours import Neighbour, Parting
     from smtmodel.dot import Model
     from smtmodel.explanation import Explanation
     from smtmodel.facts import Fact
     from smtmodel.operands import Operands
 
 NARROWEST, WIDEST = 60, 160
+MOST_NEIGHBOURS = 6  # with where each parts; the others are named
 
 
 @click.command()
@@ -72,7 +75,7 @@ def _show(explanations: list[Explanation], observed: list[int | None], differenc
         draw(explanation, canvas)
         if seen is not None:
             verdict = "as the model has it" if seen == explanation.result else "not what the model gives"
-            canvas.say(f"observed: {pattern_text(seen, explanation.model.d)}: {verdict}")
+            canvas.say(f"observed: {pattern_text(seen, explanation.model.d)}, {verdict}")
         if len(explanations) == 2:
             canvas.say("-" * canvas.width, "fill")
         click.echo("\n".join(canvas.lines), color=True)
@@ -95,22 +98,22 @@ def _row(text: str) -> tuple[dict[str, Any], str]:
     """The row that VECTOR names, and its place for messages. Raises InputError."""
     if text.lstrip().startswith("{"):
         return _parsed(text, "VECTOR", None), "VECTOR"
-    file, line = text, 1
-    if not Path(text).is_file() and text != "-":
-        head, colon, tail = text.rpartition(":")
-        if colon and tail.isdigit():
-            file, line = head, int(tail)
+    file, line = text, None
+    head, _, tail = text.rpartition(":")
+    if head and tail.isdigit() and not Path(text).is_file():
+        file, line = head, int(tail)
     lines, name = open_input(file)
-    number = 0
+    number, content = 0, ""
     try:
         for number, content in enumerate(lines, start=1):
-            if number >= line and content.strip():
-                if number > line and file != text:
-                    raise InputError("this line is empty", name, line)
+            if number == line or (line is None and content.strip()):
                 return _parsed(content, name, number), f"{name}:{number}"
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise InputError(f"cannot be read: {error}", name, number + 1) from None
-    raise InputError(f"there is no line {line}: the file has {number}" if file != text else "no vectors", name)
+    finally:
+        if file != "-" and isinstance(lines, IOBase):
+            lines.close()
+    raise InputError("there is no vector in it" if line is None else f"there is no line {line} of {number}", name)
 
 
 def _parsed(text: str, name: str, line: int | None) -> dict[str, Any]:
@@ -164,18 +167,51 @@ def _observed(model: Model, row: dict[str, Any], place: str) -> int | None:
         raise InputError(str(error), place) from None
 
 
-# -- text and JSON that `evaluate` uses as well
+# -- for `evaluate`
 
 
-def difference_text(difference: Parting | None) -> str:
-    """Where two evaluations part, in a line."""
+def say_why(row: Row, near: list[Neighbour]) -> None:
+    """The model's evaluation of a mismatch, and which neighbours of the model give what was observed."""
+    from cli.drawing import draw
+    from cli.pictures import Canvas
+    from smtmodel.explaining import explain as explained
+
+    first = near[0].parting.left if near and near[0].parting else None
+    canvas = Canvas(*terminal(sys.stderr), marked=first.name if first else None)
+    draw(explained(row.model, row.vector.operands), canvas)
+    canvas.say()
+    if not near:
+        canvas.say("no change of one parameter gives the observed result", "special")
+    for one in near[:MOST_NEIGHBOURS]:
+        where = difference_text(one.parting, ("the model", "the neighbour"))
+        canvas.say(f"observed is what {one.change} gives; it parts at {where}", "special")
+    if len(near) > MOST_NEIGHBOURS:
+        canvas.say(f"and {len(near) - MOST_NEIGHBOURS} more: {', '.join(one.change for one in near[MOST_NEIGHBOURS:])}")
+    click.echo("\n".join(f"    {line}".rstrip() for line in canvas.lines) + "\n", err=True, color=True)
+
+
+def neighbour_json(near: Neighbour) -> dict[str, Any]:
+    return {
+        "parameter": near.parameter,
+        "value": near.text,
+        "model": near.model.reference,
+        "parts_at": None if near.parting is None else parting_json(near.parting),
+    }
+
+
+# -- text and JSON
+
+
+def difference_text(difference: Parting | None, words: tuple[str, str] = ("the first", "the second")) -> str:
+    """Where two evaluations part, in a line; `words` are for the two sides."""
     if difference is None:
         return "none: every signal that counts is the same"
     sides = [difference.left, difference.right]
     if None in sides:
-        side, name = ("second", difference.right) if difference.left is None else ("first", difference.left)
-        assert name is not None
-        return f"{difference.stage}: {name.name} = {value_text(name)}, only in the {side}"
+        here = words[0] if difference.right is None else words[1]
+        fact = difference.left or difference.right
+        assert fact is not None
+        return f"{difference.stage}: only {here} has {fact.name} ({value_text(fact)})"
     texts = [value_text(fact) for fact in sides if fact is not None]
     return f"{difference.stage}: {difference.signal}: {texts[0]} | {texts[1]}"
 

@@ -78,8 +78,10 @@ class Grid:
                 cells.append(("|" if column == BAR else " ~ ", FILL))
             else:
                 cells.append(self._cell(row, column))
+        while cells and not cells[-1][0].strip():
+            cells.pop()
         runs = ((style, "".join(text for text, _ in run)) for style, run in groupby(cells, key=lambda cell: cell[1]))
-        return "".join(paint(text, style) for style, text in runs).rstrip()
+        return "".join(paint(text, style) for style, text in runs)
 
     def _cell(self, row: Row, place: int) -> tuple[str, str]:
         if not row.bits and not row.cut and place == (self.panels[-1][-1] if self.unit is None else self.unit):

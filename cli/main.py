@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from cli.ask import distinguish
+from cli.explain import explain
 from cli.measure import evaluate
 from cli.prove import prove
 from cli.show import list_command
@@ -49,7 +50,7 @@ def main() -> None:
     """
 
 
-for command in (distinguish, prove, evaluate, simulate, list_command):
+for command in (distinguish, prove, evaluate, explain, simulate, list_command):
     main.add_command(command)
 
 if __name__ == "__main__":

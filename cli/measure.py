@@ -10,6 +10,7 @@ import click
 from cli.options import JSON, open_input, print_json, say, write_vectors
 
 SHOWN = 10  # mismatches printed for people
+EXPLAINED = 3  # of them, with the model's evaluation and the neighbours that give what was observed
 
 
 @click.command()
@@ -36,19 +37,31 @@ def evaluate(file: str, model: str | None, output: str | None, as_json: bool) ->
         failure = error
     if output is not None:
         write_vectors(report.predicted, output)
-    _show(report.document(), report, name)
+    document = report.document()
+    _show(document, report, name)
     if as_json:
-        print_json({**report.document(), "error": str(failure) if failure else None})
+        print_json({**document, "error": str(failure) if failure else None})
     if failure is not None:
         raise failure
     sys.exit(1 if report.mismatches else 0)
 
 
 def _show(document: dict[str, Any], report: Any, name: str) -> None:
+    from cli.explain import neighbour_json, say_why
     from cli.show import show_mismatch
+    from queries.evaluate import explained_by
 
-    for row in report.mismatches[:SHOWN]:
+    changes = []
+    for index, row in enumerate(report.mismatches[:SHOWN]):
         show_mismatch(row, name)
+        if index < EXPLAINED:
+            near = explained_by(row)
+            document["first_mismatches"][index]["neighbours"] = [neighbour_json(one) for one in near]
+            say_why(row, near)
+            changes.append({one.change: None for one in near})
+    if len(changes) > 1:
+        common = [change for change in changes[0] if all(change in other for other in changes)]
+        say(f"  one change that gives all {len(changes)} results drawn above: {', '.join(common) or 'none'}")
     for counts in document["models"]:
         rest = f"{counts['mismatches']} mismatches, {counts['unobserved']} without d"
         say(f"  {counts['model']}: {counts['rows']} rows, {rest}")

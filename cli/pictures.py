@@ -220,4 +220,7 @@ class PictureText:
         style: str = "",
     ) -> None:
         head = f"{name:>{self.label}} {sign:1} {exponent:>{self.places}}  "
-        self.canvas.say(f"{head}{bits}" + (f"  {note}" if note else ""), style, signals)
+        fits = len(head) + len(click.unstyle(bits)) + len(note) + 2 <= self.canvas.width
+        self.canvas.say(f"{head}{bits}" + (f"  {note}" if note and fits else ""), style, signals)
+        if note and not fits:
+            self.canvas.say(f"{'':{len(head)}}({note})", style)

@@ -124,7 +124,10 @@ def _verdict(pair: PairAnswer) -> str:
     outcome = pair.outcome
     if pair.reused:
         return "different (by a vector above)"
-    asked = "; ".join(f"{len(step.free)} free: {', '.join(map(str, step.answers))}" for step in outcome.steps)
+    asked = "; ".join(
+        f"{len(step.free)} free{' of one sign' if step.one_sign else ''}: {', '.join(map(str, step.answers))}"
+        for step in outcome.steps
+    )
     if outcome.verdict == "different":
         more = "" if outcome.complete else " (there may be more kinds)"
         return f"different, {len(outcome.witnesses)} vector(s){more} [{asked}]"

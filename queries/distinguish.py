@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Literal
 
@@ -48,9 +48,10 @@ class Options:
 
 @dataclass(frozen=True)
 class Step:
-    """One query asked: which products were free, and what the engines said."""
+    """One query asked: which products were free, whether only nonnegative inputs were, and what the engines said."""
 
     free: tuple[int, ...]
+    one_sign: bool
     answers: tuple[Answer, ...]
 
     @property
@@ -88,7 +89,7 @@ class Search:
 
     def run(self) -> Outcome:
         """Ask until there are enough witnesses, or no more, or no time. Raises SolverFaultError."""
-        outcome, sizes = self.outcome, free_sets(self.problem)
+        outcome, sizes = self.outcome, self._sizes()
         start = 0
         while len(outcome.witnesses) < self.options.count:
             found = None
@@ -110,9 +111,19 @@ class Search:
     def _remaining(self) -> float | None:
         return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
 
-    def _ask(self, free: tuple[int, ...]) -> Witness | None:
-        query = build_query(self.problem, free, self.seen)
-        whole = free == free_sets(self.problem)[-1]
+    def _sizes(self) -> list[tuple[tuple[int, ...], bool]]:
+        """What to ask, in order: small sets of products, all of them with one sign, all."""
+        *small, whole = free_sets(self.problem)
+        guided = [] if self.problem.inputs.nonnegative else [(whole, True)]
+        return [*((free, False) for free in small), *guided, (whole, False)]
+
+    def _ask(self, size: tuple[tuple[int, ...], bool]) -> Witness | None:
+        free, one_sign = size
+        problem = self.problem
+        if one_sign:
+            problem = replace(problem, inputs=problem.inputs.model_copy(update={"nonnegative": True}))
+        query = build_query(problem, free, self.seen)
+        whole = size == self._sizes()[-1]
         limit = self._remaining()
         if limit is not None and not whole:
             limit = min(limit, (self.options.timeout or 0) * SMALL_SHARE)
@@ -120,7 +131,7 @@ class Search:
             f"{len(free)} of {self.problem.length} products free, {len(query.text) // 1000} kB of SMT-LIB"
         )
         answers = solve(query, self.options.solver, limit, self.options.memory)
-        self.outcome.steps.append(Step(free, tuple(answers)))
+        self.outcome.steps.append(Step(free, one_sign, tuple(answers)))
         answer = answers[0]
         if answer.status != "sat":
             return None

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from queries.neighbours import Neighbour, reproducing
 from smtmodel.algebra import constant
 from smtmodel.batch import evaluate_batch
 from smtmodel.carriers.arrays import ArrayCarrier
@@ -79,6 +80,11 @@ def agrees(model: Model, predicted: int, vector: Vector) -> bool | None:
     if predicted == vector.d:
         return True
     return model.accumulator.nan is None and _is_nan(predicted, model.d) and _is_nan(vector.d, model.d)
+
+
+def explained_by(row: Row) -> list[Neighbour]:
+    """The neighbours of a row's model that give the result observed."""
+    return reproducing(row.model, row.vector.operands, lambda near, result: bool(agrees(near, result, row.vector)))
 
 
 def _is_nan(pattern: int, fmt: Format) -> bool:

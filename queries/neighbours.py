@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from smtmodel.accumulator import format_parameter
 from smtmodel.batch import evaluate_row
 from smtmodel.display import exact_value
 from smtmodel.dot import Model
@@ -34,9 +36,9 @@ STAGES = {
     "running": "decoding",
     "after_addend": "final addition",
 }
-ALIGNING = ("max_exponent", "aligned", "placed")
+PART = re.compile(r"(\]|addend)\.(sign|exponent|is_\w+)$")  # of a term, whose number is a signal too
 FLOORS = {"f16": (-20, -21, -22), "f32": (-131, -132, -133), "e8m13": (-131, -132, -133)}
-ADDEND_CARRIES = 6  # carry bits tried: enough for 64 terms
+MOST_CARRIES = 6  # enough for 64 terms
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,14 @@ class Neighbour:
     model: Model
     parting: Parting | None
 
+    @property
+    def text(self) -> str:
+        return format_parameter(self.value)
+
+    @property
+    def change(self) -> str:
+        return f"{self.parameter}={self.text}"
+
 
 def parting(left: Model, right: Model, operands: Operands[int]) -> Parting | None:
     """Where two models part on one input; None if no signal that counts differs."""
@@ -74,8 +84,9 @@ def parting(left: Model, right: Model, operands: Operands[int]) -> Parting | Non
 def first_difference(left: dict[str, Fact], one: Model, right: dict[str, Fact], other: Model) -> Parting | None:
     """The first signal that differs in value, in the order of the stages.
 
-    Terms of zero do not count, nor do their exponents; where a special value decides, no number on the way counts. An
-    alignment that only one side has (the other sums exactly) is no difference until a sum shows it.
+    Terms of zero do not count, nor do their exponents; where a special value decides, no number on the way counts. Of
+    the signals that only one side has, nonzero terms count: an alignment (where the other side sums exactly) is no
+    difference until a sum shows it.
     """
     same_nan = one.accumulator.nan is not None and other.accumulator.nan is not None
     sides = [_telling(facts, model, one.d == other.d, same_nan) for facts, model in ((left, one), (right, other))]
@@ -83,15 +94,26 @@ def first_difference(left: dict[str, Fact], one: Model, right: dict[str, Fact], 
         sides = [{name.removeprefix("block0."): told for name, told in side.items()} for side in sides]
     for name in _merged(list(sides[0]), list(sides[1])):
         here, there = (side.get(name) for side in sides)
-        if here is not None and there is not None and here[1] == there[1]:
-            continue
-        if (here is None or there is None) and _local(name) in ALIGNING:
+        if here is None or there is None:
+            if not (alone := here or there) or not _tells_alone(alone[0]):
+                continue
+        elif here[1] == there[1]:
             continue
         return Parting(STAGES[_local(name)], here and here[0], there and there[0])
-    return None
+    results = [next(reversed(side.values())) for side in sides]
+    same = results[0][1] == results[1][1]
+    return None if same else Parting("result", results[0][0], results[1][0])
 
 
 Told = tuple[Fact, Any]
+
+
+def _tells_alone(fact: Fact) -> bool:
+    """Whether a signal that only one side has is a difference: a nonzero term of a sum, but not the running sum of a
+    later block."""
+    prefix, found, name = fact.name.rpartition("term[")
+    running = name == "addend]" and prefix.startswith("block") and prefix != "block0."
+    return bool(found) and fact.kind == "number" and fact.value != 0 and not running
 
 
 def _local(name: str) -> str:
@@ -123,7 +145,7 @@ def _telling(facts: dict[str, Fact], model: Model, alike: bool, nan_counts: bool
         if any(name.startswith(prefix) for prefix in decided) and _local(name) not in ("special", "result"):
             continue
         owner, _, last = name.rpartition(".")
-        if owner in zero or f"{owner}.significand" in zero or name in zero & terms:
+        if (PART.search(name) and zero & {owner, f"{owner}.significand"}) or name in zero & terms:
             continue
         if last == "sum" or (last == "max_exponent" and name.removesuffix(last) not in live):
             continue  # a sum is told by its sign and magnitude
@@ -154,35 +176,40 @@ def _merged(left: list[str], right: list[str]) -> list[str]:
 
 
 def candidates(model: Model) -> Iterator[tuple[str, Any]]:
-    """(parameter, value) for every plausible change of one parameter; values that do not fit are among them."""
+    """(parameter, value) for every plausible change of one parameter, those that keep the stages as they are first;
+    values that do not fit the others are among them."""
     acc = model.accumulator
-    steps: dict[str, tuple[Any, ...]] = {
-        "output_rounding": ROUNDINGS,
+    steps: dict[str, tuple[Any, ...]] = {}
+    if not acc.exact_sum and acc.fraction_bits != "exact":
+        steps["fraction_bits"] = _near(acc.fraction_bits)
+        steps["align_rounding"] = (*ROUNDINGS, "sticky")
+        steps["carry_bits"] = ("exact", *range(1, MOST_CARRIES + 1))
+        floor = acc.exponent_floor
+        steps["exponent_floor"] = (None, *(FLOORS.get(acc.output, ()) if floor is None else _near(floor)))
+        if floor is not None:
+            steps["floor_applies_to"] = ("zero_terms", "maximum")
+    if acc.addend == "late":
+        steps["late_fraction_bits"] = _near(acc.late_fraction_bits)
+        steps["late_rounding"] = ROUNDINGS
+        steps["late_small_addend"] = ("keep", "cut")
+        steps["product_overflow"] = (None, 128)
+    steps |= {
         "product": ("unnormalised", "normalised", "rounded_f32"),
+        "output_rounding": ROUNDINGS,
         "overflow": OVERFLOWS,
         "zero_sign": ("positive", "ieee"),
         "flush_inputs": (False, True),
         "flush_outputs": (False, True),
+        "block": tuple(n for n in range(acc.length, 0, -1) if acc.length % n == 0),
+        "block_order": ("contiguous", "interleaved_pairs"),
         "addend": ("fused", "late", "after"),
         "partials": ("unnormalised", "normalised"),
-        "block": tuple(n for n in range(1, acc.length + 1) if acc.length % n == 0),
-        "block_order": ("contiguous", "interleaved_pairs"),
     }
-    if not acc.exact_sum and acc.fraction_bits != "exact":
-        steps["fraction_bits"] = tuple(acc.fraction_bits + n for n in (-1, 1, -2, 2))
-        steps["align_rounding"] = (*ROUNDINGS, "sticky")
-        steps["carry_bits"] = ("exact", *range(1, ADDEND_CARRIES + 1))
-        floor = acc.exponent_floor
-        near = FLOORS.get(acc.output, ()) if floor is None else tuple(floor + n for n in (-1, 1, -2, 2))
-        steps["exponent_floor"] = (None, *near)
-        if floor is not None:
-            steps["floor_applies_to"] = ("zero_terms", "maximum")
-    if acc.addend == "late":
-        steps["late_fraction_bits"] = tuple(acc.late_fraction_bits + n for n in (-1, 1, -2, 2))
-        steps["late_rounding"] = ROUNDINGS
-        steps["late_small_addend"] = ("keep", "cut")
-        steps["product_overflow"] = (None, 128)
     yield from ((name, value) for name, values in steps.items() for value in values if value != getattr(acc, name))
+
+
+def _near(value: int) -> tuple[int, ...]:
+    return tuple(value + step for step in (-1, 1, -2, 2))
 
 
 def neighbours(model: Model) -> Iterator[tuple[str, Any, Model]]:

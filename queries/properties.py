@@ -42,7 +42,7 @@ def reorderings(model: Model) -> list[Reordered]:
             for place, source in zip(step, moved, strict=True):
                 order[place] = source
             found.append(Reordered(model, model, order=tuple(order)))
-    return sorted(found, key=lambda problem: problem.order)
+    return sorted(found, key=lambda problem: problem.order, reverse=True)  # rotations differ soonest
 
 
 def _parts(step: Sequence[int], size: int) -> list[Sequence[int]]:

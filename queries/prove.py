@@ -29,6 +29,7 @@ from smtmodel.trace import Signal
 Verdict = Literal["equal", "different", "unknown"]
 SAMPLES = 2048  # random inputs by which signals are matched
 LEMMA_SHARE = 0.25  # of the time that is left, at most, for one lemma
+BRIEF = 3.0  # seconds for a lemma without cuts
 MIN_PATIENCE, PATIENCE = 10.0, 30.0  # a confirmation may take so many seconds, or times the first engine's time
 
 
@@ -140,10 +141,12 @@ class _Prover:
 
     def _decide(self, left: str, right: str, goal: FNode, share: float) -> Lemma | None:
         """Refute a goal with shared terms cut out, or else without cuts; None if that fails or takes too long."""
-        for cuts in (self._cuts(goal), {}):
+        limit = self._remaining(share)
+        brief = BRIEF if limit is None else min(BRIEF, limit)
+        for cuts, seconds in ((self._cuts(goal), limit), ({}, brief)):
             query = self._query(goal, cuts)
             self.options.progress(f"lemma {left} = {right}: {len(cuts)} cuts")
-            answers = solve(query, self.options.solver, self._remaining(share), self.options.memory)
+            answers = solve(query, self.options.solver, seconds, self.options.memory)
             self.proof.tried += answers
             if answers[0].status == "unsat":
                 return Lemma(left, right, len(cuts), query, answers[0], self._second(query, answers[0]))
@@ -232,10 +235,13 @@ def random_rows(problem: Problem, count: int, seed: int = 1) -> list[Row]:
         bits = rng.integers(0, 1 << fmt.width, count, dtype=np.uint64) if fmt.width < 64 else _wide(rng, count)
         centre = fmt.bias + rng.integers(-2, 3, count)
         near = rng.integers(0, 1 << fmt.fraction, count) | (np.clip(centre, 0, (1 << fmt.exponent) - 2) << fmt.fraction)
-        sign = rng.integers(0, 2, count).astype(np.uint64) << np.uint64(fmt.field_width) if fmt.signed else 0
+        sign = rng.integers(0, 1 + fmt.signed, count).astype(np.uint64) << np.uint64(fmt.field_width)
         tidy = (near.astype(np.uint64) << np.uint64(fmt.padding)) | sign
-        values = np.where(rng.random(count) < 0.5, bits, tidy)
-        columns.append(np.where(rng.random(count) < 0.15, np.uint64(0), values))
+        chance = rng.random(count)
+        values = np.where(chance < 0.5, bits, tidy)
+        values = np.where(chance > 0.85, np.uint64(0), values)
+        values = np.where(chance > 0.98, np.uint64(fmt.infinity) | sign, values)
+        columns.append(np.where(chance > 0.99, np.uint64(fmt.largest) | sign, values))
     return [tuple(int(value) for value in row) for row in np.stack(columns, axis=1)]
 
 

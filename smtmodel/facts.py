@@ -111,8 +111,8 @@ def _term_facts(evaluation: Evaluation, prefix: str) -> list[Fact]:
     for name, value in evaluation.trace.entered[prefix][1]:
         item, base = item_of(name, value), f"{prefix}term[{name}]"
         found += [
-            Fact(f"{base}.sign", "flag", 1, item.negative),
             Fact(base, "number", value.term.significand.width, item.significand, item.unit),
+            Fact(f"{base}.sign", "flag", 1, item.negative),
             Fact(f"{base}.is_zero", "flag", 1, item.is_zero),
             Fact(f"{base}.is_infinite", "flag", 1, item.is_infinite),
             Fact(f"{base}.is_nan", "flag", 1, item.is_nan),

@@ -24,7 +24,7 @@ def encode(fmt: Format, x: Floats) -> Patterns:
     steps = np.rint(np.ldexp(magnitude, fmt.fraction - exponent)).astype(np.int64)
     field = np.minimum(((exponent - fmt.emin) << fmt.fraction) + steps, fmt.largest_field).astype(np.uint64)
     sign = np.where(np.signbit(x), np.uint64(fmt.sign_bit), np.uint64(0))
-    return (field << np.uint64(fmt.padding)) | sign
+    return np.array((field << np.uint64(fmt.padding)) | sign, dtype=np.uint64)
 
 
 def decode(fmt: Format, patterns: Patterns) -> Floats:
@@ -34,7 +34,7 @@ def decode(fmt: Format, patterns: Patterns) -> Floats:
     fraction = (field & np.uint64((1 << fmt.fraction) - 1)).astype(np.float64)
     hidden = np.where(exponent > 0, 2.0**fmt.fraction, 0.0)
     value = np.ldexp(hidden + fraction, np.maximum(exponent, 1) - fmt.bias - fmt.fraction)
-    return np.where((patterns & np.uint64(fmt.sign_bit)) != 0, -value, value)
+    return np.array(np.where((patterns & np.uint64(fmt.sign_bit)) != 0, -value, value), dtype=np.float64)
 
 
 def raw(fmt: Format, shape: Shape, rng: np.random.Generator) -> Patterns:
@@ -84,7 +84,7 @@ def normal(model: Model, count: int, rng: np.random.Generator) -> Inputs:
 def _exact(model: Model, a: Patterns, b: Patterns) -> Floats:
     """The sum of the products, as far as binary64 holds it."""
     products = decode(model.a, a) * decode(model.b, b)
-    return np.asarray(products.sum(axis=1).clip(-MOST, MOST), dtype=np.float64)
+    return np.array(products.sum(axis=1).clip(-MOST, MOST), dtype=np.float64)
 
 
 def cancelling(model: Model, count: int, rng: np.random.Generator) -> Inputs:
@@ -141,6 +141,16 @@ KINDS: dict[str, Callable[[Model, int, np.random.Generator], Inputs]] = {
     "small": small,
     "sparse": sparse,
 }
+
+
+def scale_factors(model: Model, count: int, rng: np.random.Generator) -> tuple[Patterns, ...]:
+    """Scale factors of both sides, most of them moderate, some of any pattern; nothing for models without."""
+    if model.scale is None:
+        return ()
+    shape, bias = (count, model.scales), 127 if model.scale.name == "ue8m0" else 0x38
+    near = (bias + rng.integers(-12, 13, shape)).astype(np.uint64)
+    anything = rng.integers(0, 256, shape, dtype=np.uint64)
+    return tuple(np.where(rng.random((count, 1)) < 0.8, near, anything) for _ in range(2))
 
 
 def inputs(kind: str, model: Model, count: int, rng: np.random.Generator) -> Inputs:

@@ -86,9 +86,12 @@ def _apply(node: FNode, arguments: Sequence[Lanes]) -> Lanes:
         return _SIGNED[kind](*(_signed(value, width) for value in arguments))
     value = arguments[0]
     if kind == op.BV_CONCAT:
-        return value << node.arg(1).bv_width() | arguments[1]
+        joined: Lanes = value << node.arg(1).bv_width() | arguments[1]
+        return joined
     if kind == op.BV_EXTRACT:
-        return value >> node.bv_extract_start() & _mask(node.bv_extract_end() - node.bv_extract_start() + 1)
+        low, high = node.bv_extract_start(), node.bv_extract_end()
+        cut: Lanes = value >> low & _mask(high - low + 1)
+        return cut
     if kind == op.BV_ZEXT:
         return value
     if kind == op.BV_SEXT:

@@ -140,7 +140,7 @@ def row_values(base: int, widths: Widths, rng: random.Random) -> list[Row]:
     """Edges, numbers close to limb boundaries and to the base width, and random numbers of every length."""
 
     def value(width: int) -> int:
-        full = 2**width - 1
+        full = (1 << width) - 1
         edges = [0, 1, full, 1 << (width - 1), full >> 1, base - 1, base, base + 1, 63, 64, 65, 128]
         anything = rng.getrandbits(width)
         some = rng.choice([rng.choice(edges), anything, anything >> rng.randrange(width), rng.randrange(2 * base)])
@@ -295,7 +295,8 @@ def _sum_case(carrier: Carrier, count: int, total: int) -> Case:
 
     def plain(w: int, *operands: int) -> int:
         pairs = zip(operands[:count], operands[count:], strict=True)
-        return sum(-m if s else m for s, m in pairs) % 2**total
+        wrapped: int = sum(-m if s else m for s, m in pairs) % 2**total
+        return wrapped
 
     return Case("sum_of", lambda w: (1,) * count + (w,) * count, ours, plain)
 
@@ -356,21 +357,23 @@ def test_the_two_signed_sums_are_equal(total: int) -> None:
     assert solve(query, "bitwuzla", 60)[0].status == "unsat"
 
 
+MISFITS: list[Callable[[Bits, Bits], Any]] = [
+    lambda x, y: x + y,
+    lambda x, y: x.eq(y),
+    lambda x, y: algebra.select(x.any(), x, y),
+    lambda x, y: x.extract(8, 0),
+    lambda x, y: x.extract(2, 3),
+    lambda x, y: x.bit(8),
+    lambda x, y: y.zext(8),
+    lambda x, y: x.truncate(0),
+]
+
+
 def test_widths_are_checked() -> None:
     known = [constant(NOTHING, 5, width) for width in (8, 9)]
     for x, y in (known, [TERMS.symbol(f"u{width}", width) for width in (8, 9)]):
-        acts: list[Callable[[], Any]] = [
-            lambda x=x, y=y: x + y,
-            lambda x=x, y=y: x.eq(y),
-            lambda x=x, y=y: algebra.select(x.any(), x, y),
-            lambda x=x: x.extract(8, 0),
-            lambda x=x: x.extract(2, 3),
-            lambda x=x: x.bit(8),
-            lambda y=y: y.zext(8),
-            lambda x=x: x.truncate(0),
-        ]
-        for act in acts:
+        for act in MISFITS:
             with pytest.raises(WidthError):
-                act()
+                act(x, y)
     with pytest.raises(WidthError):
         constant(NOTHING, 0, 0)

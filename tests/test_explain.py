@@ -1,0 +1,466 @@
+"""The picture of an evaluation: every bit shown adds up, and where two evaluations part is named right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.drawing import draw, ranges
+from cli.grid import BAR, GAP, grid_of
+from cli.main import main
+from cli.pictures import Canvas
+from smtmodel.batch import evaluate_row
+from smtmodel.display import exact_value
+from smtmodel.dot import Model
+from smtmodel.explaining import explain
+from smtmodel.explanation import Explanation, Picture, Row, Special
+from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.operands import Operands
+from smtmodel.reference import parse_reference
+from smtmodel.vectors import parse_row
+from tests import inputs
+
+VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
+AMPERE = "ampere/mma/m16n8k16.f32.f16.f16.f32"
+HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
+CDNA2 = "cdna2/mfma/f32_32x32x8f16"
+CDNA3 = "cdna3/mfma/f32_32x32x8_f16"
+CDNA3_FP8 = "cdna3/mfma/f32_32x32x16_fp8_fp8"
+NVFP4 = "rtx-blackwell/mma_block_scale/m16n8k64.block16.f32.e2m1.e2m1.f32.ue4m3"
+TWO = Fraction(2)
+
+#: Equation 10 of Xie et al. 2026: c = 2^23 and the products -2^23, -0.5, -0.25, -0.125
+EQUATION_10 = {"a": ["f000", "b800", "b400", "b000"], "b": ["6400", "3c00", "3c00", "3c00"], "c": "4b000000"}
+
+AMPERE_DRAWING = f"""
+{AMPERE}
+  fused dot, 2 chained blocks of 8, F=24 toward_zero, floor -132, result f32 toward_zero
+
+  k  a              b          product  exponent, significand
+  0  f000 -2^13     6400 2^10  -2^23      23  -1
+  1  b800 -2^-1     3c00 2^0   -2^-1      -1  -1
+  2  b400 -2^-2     3c00 2^0   -2^-2      -2  -1
+  3  b000 -2^-3     3c00 2^0   -2^-3      -3  -1
+  c  4b000000 2^23                        23  +1
+  12 zero products: 4-15
+
+block 0: products 0-7 and c
+  maximum exponent 23 (terms 0, c); 24 bits kept below it, to 2^-1
+        2^     23 20   15   10    5    0
+  term   exp  c|+--+----+----+----+----+-|--  c: carry bits; right of |: cut off
+     0 -  23  .|1000000000000000000000000|
+     1 -  -1  .|........................1|
+     2 -  -2  .|.........................|1
+     3 -  -3  .|.........................|01
+     c +  23  .|1000000000000000000000000|
+       4 zero terms
+              ------------------------------
+ 2's c        1|1111111111111111111111111|
+   sum -      .|........................1|
+  f32 toward_zero: exact: -2^-1
+  d0 = bf000000  1 01111110 00000000000000000000000  -2^-1
+
+block 1: zero products; the sum passes unchanged: bf000000  -2^-1
+
+d = bf000000  1 01111110 00000000000000000000000  -2^-1
+"""
+
+
+def explained(model: str, **row: Any) -> Explanation:
+    vector = parse_row({"model": model, **row})
+    return explain(vector.model, vector.operands)
+
+
+def drawn(explanation: Explanation, marked: str | None = None) -> list[str]:
+    canvas = Canvas(marked=marked)
+    draw(explanation, canvas)
+    return canvas.lines
+
+
+def pictures(explanation: Explanation) -> Iterator[Picture]:
+    for step in explanation.steps:
+        yield from step.pictures
+    if explanation.after is not None:
+        yield explanation.after
+
+
+def only(explanation: Explanation) -> Picture:
+    [picture] = pictures(explanation)
+    return picture
+
+
+def named(picture: Picture) -> dict[str, Row]:
+    return {row.name: row for row in picture.rows}
+
+
+def special_of(explanation: Explanation) -> Special:
+    [special] = [picture.special for picture in pictures(explanation) if picture.special]
+    return special
+
+
+def run(*arguments: str, code: int = 0, stdin: str | None = None) -> Result:
+    result = CliRunner().invoke(main, list(arguments), input=stdin)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert result.exit_code == code, result.output
+    return result
+
+
+# -- pictures verified by hand
+
+
+@pytest.mark.parametrize(
+    ("model", "fraction_bits", "kept", "value"),
+    [
+        (VOLTA, 23, [], Fraction(0)),
+        (AMPERE, 24, ["1"], Fraction(-1, 2)),
+        (HOPPER, 25, ["1", "2"], Fraction(-3, 4)),
+    ],
+)
+def test_equation_10(model: str, fraction_bits: int, kept: list[str], value: Fraction) -> None:
+    explanation = explained(model, **EQUATION_10)
+    picture = explanation.steps[0].pictures[0]
+    rows = named(picture)
+    assert (picture.maximum, picture.unit, picture.floor) == (23, 23 - fraction_bits, None)
+    assert [name for name, row in rows.items() if "maximum" in row.marks] == ["0", "addend"]
+    assert rows["0"].bits == rows["addend"].bits == "1" + "0" * fraction_bits
+    for name, place in (("1", -1), ("2", -2), ("3", -3)):
+        row = rows[name]
+        assert (row.negative, row.exponent) == (True, place)
+        expected = "" if name in kept else "1"
+        assert (row.cut, row.cut_first if row.cut else place) == (expected, place)
+        assert (row.value, row.lost) == ((-(TWO**place), 0) if name in kept else (0, -(TWO**place)))
+    assert picture.total.value == value
+    assert exact_value(explanation.result, explanation.model.d) == value
+
+
+def test_the_drawing_of_equation_10_on_ampere() -> None:
+    assert drawn(explained(AMPERE, **EQUATION_10)) == AMPERE_DRAWING.strip("\n").split("\n")
+
+
+def test_two_less_2_to_the_minus_40_is_cut_to_two() -> None:
+    explanation = explained(VOLTA, a=["8010"], b=["0010"], c="40000000")
+    picture = only(explanation)
+    row = named(picture)["0"]
+    assert (row.value, row.lost, row.exponent) == (0, -(TWO**-40), -28)
+    assert (picture.total.value, picture.zeros) == (2, ("1", "2", "3"))
+    lines = drawn(explanation)
+    assert "     0 - -28  ........................| ~ 1" in lines
+    assert lines[-1] == "d = 40000000  0 10000000 00000000000000000000000  2^1"
+
+
+def test_a_sum_that_wraps() -> None:
+    """Four products of (2 - 2^-10)^2 and 4 - 2^-22 in one carry bit: the sum is kept modulo 16."""
+    explanation = explained(f"{VOLTA}@carry_bits=1", a=["3fff"] * 4, b=["3fff"] * 4, c="407fffff")
+    picture = only(explanation)
+    exact = 4 * (2 - TWO**-10) ** 2 + 4 - TWO**-22
+    assert picture.unwrapped is not None
+    assert picture.complement is not None
+    assert picture.unwrapped.value == exact
+    assert picture.total.value == exact - 16
+    assert (len(picture.complement.bits), picture.complement.first) == (26, 3)
+    assert " exact +      100|111111110000000000001111  (does not fit: it wraps)" not in drawn(explanation)
+    assert " exact +      100|111111110000000000001111  does not fit: it wraps" in drawn(explanation)
+    unwrapped = only(explained(VOLTA, a=["3fff"] * 4, b=["3fff"] * 4, c="407fffff"))
+    assert (unwrapped.unwrapped, unwrapped.total.value) == (None, exact)
+
+
+def test_a_late_addend() -> None:
+    """Equation 10 on CDNA3: the products' sum keeps 24 bits and enters the second sum with 31."""
+    explanation = explained(CDNA3, **EQUATION_10)
+    products, late = pictures(explanation)
+    assert (products.kind, products.unit, products.total.value) == ("products", -1, -(TWO**23) - TWO**-1)
+    rows = named(late)
+    assert (late.kind, late.maximum, late.unit) == ("late", 23, -8)
+    assert (rows["products"].last, rows["addend"].last) == (-8, -1)
+    assert (rows["products"].value, late.total.value) == (products.total.value, -(TWO**-1))
+
+
+def test_a_late_addend_cut_among_bits_that_the_products_keep() -> None:
+    """e4m3fnuz, bias 8: 1*1 - 1.5*2 = -2 (even), 0.5*0.5625 (odd); c = -1.375*2^-24 - 2^-47 is rounded down to
+    -2^-23, the last place of its 24 bits."""
+    a, b = ["40", "38", "44"], ["40", "39", "c8"]
+    explanation = explained(CDNA3_FP8, a=a, b=b, c="b3b00001")
+    even, odd, join, late = pictures(explanation)
+    assert (even.total.value, odd.total.value) == (-2, Fraction(9, 32))
+    assert join.total.value == -2 + Fraction(9, 32)
+    row = named(late)["addend"]
+    assert (row.value, row.lost) == (-(TWO**-23), -11534337 * TWO**-47)
+    assert "raised" in row.marks
+    assert any(line.startswith("         c - -24  ") and "1x.xx...|" in line for line in drawn(explanation))
+
+
+def test_a_late_addend_too_small_is_dropped() -> None:
+    """FP8 on CDNA3 drops an addend more than F + 1 places below the sum, though rounding down would raise it."""
+    row = {"a": ["40"], "b": ["40"], "c": "af000001"}
+    late = list(pictures(explained(CDNA3_FP8, **row)))[-1]
+    assert (named(late)["addend"].value, late.total.value) == (0, 1)
+    kept = list(pictures(explained(f"{CDNA3_FP8}@late_small_addend=keep", **row)))[-1]
+    assert (named(kept)["addend"].value, named(kept)["addend"].marks) == (-(TWO**-24), {"raised"})
+
+
+def test_a_scaled_group() -> None:
+    """16 products of 1.5 * 2 in the first group, scaled by 2 and 0.5; one of -0.5 in the second, scaled by 1.125."""
+    a, b = ["3"] * 16 + ["1"] + ["0"] * 47, ["4"] * 16 + ["a"] + ["0"] * 47
+    scales = {"scale_a": ["40", "39", "38", "38"], "scale_b": ["30", "38", "38", "38"]}
+    explanation = explained(NVFP4, a=a, b=b, c="00000000", **scales)
+    [step] = explanation.steps
+    assert [(group.name, group.total) for group in step.groups[:2]] == [("0-15", 48), ("16-31", Fraction(-1, 2))]
+    rows = named(step.pictures[0])
+    assert (rows["0-15"].value, rows["16-31"].value) == (48, Fraction(-9, 16))
+    assert step.pictures[0].zeros == ("32-47", "48-63", "addend")
+    assert "  group 0-15: exact sum 2^6 - 2^4, scaled * 2^1 * 2^-1" in drawn(explanation)
+
+
+def test_a_sum_rounded_up() -> None:
+    """An f16 result of 1 + 2^-11 + 2^-20 rounds to 1 + 2^-10."""
+    model = "ampere/mma/m16n8k8.f16.f16.f16.f16"
+    explanation = explained(model, a=["3c00", "1000", "0400"], b=["3c00", "3c00", "2400"], c="0000")
+    rounded = only(explanation).rounded
+    assert rounded is not None
+    assert (rounded.lowest, rounded.half, rounded.sticky, rounded.outcome) == (-10, True, True, "raised")
+    lines = drawn(explanation)
+    place = next(index for index, line in enumerate(lines) if line.endswith("^h" + "s" * 13))
+    assert lines[place - 1].endswith("1000000000010000000010000")
+    assert lines[place + 1].endswith("10000000001..............")
+
+
+@pytest.mark.parametrize(
+    ("changes", "row", "outcome"),
+    [
+        ("", {"a": ["7bff"] * 2, "b": ["7bff"] * 2, "c": "7f7fffff"}, "exact"),
+        ("@output=f16", {"a": ["7bff"], "b": ["7bff"], "c": "00000000"}, "overflow"),
+        ("@output=f16,overflow=saturate", {"a": ["7bff"], "b": ["7bff"], "c": "00000000"}, "overflow"),
+        ("@flush_outputs=true", {"a": ["0000"], "b": ["0000"], "c": "00000001"}, "flushed"),
+        ("", {"a": ["0000"], "b": ["0000"], "c": "00000001"}, "exact"),
+        ("@output=f16", {"a": ["0001"], "b": ["0001"], "c": "00000000"}, "cut"),
+    ],
+)
+def test_what_becomes_of_a_sum(changes: str, row: dict[str, Any], outcome: str) -> None:
+    rounded = only(explained(VOLTA + changes, **row)).rounded
+    assert rounded is not None
+    assert rounded.outcome == outcome
+    assert rounded.subnormal == (rounded.pattern == 1)
+
+
+def test_the_floor_decides_the_maximum() -> None:
+    picture = only(explained(f"{VOLTA}@exponent_floor=0", a=["0001"], b=["0001"], c="00000001"))
+    assert (picture.maximum, picture.floor) == (0, 0)
+    assert not any("maximum" in row.marks for row in picture.rows)
+    assert any("(the exponent floor, above every term)" in line for line in drawn(explained(
+        f"{VOLTA}@exponent_floor=0", a=["0001"], b=["0001"], c="00000001")))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("row", "rule", "terms", "given"),
+    [
+        ({"a": ["3c00", "7e00"], "b": ["3c00", "3c00"], "c": "7f800000"}, "nan", ["1"], ["a1"]),
+        ({"a": ["3c00"], "b": ["3c00"], "c": "7fc00000"}, "nan", ["addend"], ["c"]),
+        ({"a": ["7c00"], "b": ["8000"], "c": "7f800000"}, "inf*0", ["0"], ["a0", "b0"]),
+        ({"a": ["7c00"], "b": ["3c00"], "c": "ff800000"}, "opposite", ["0", "addend"], ["a0", "c"]),
+        ({"a": ["3c00", "3c00"], "b": ["3c00", "fc00"], "c": "00000000"}, "infinity", ["1"], ["b1"]),
+    ],
+)
+def test_special_values(row: dict[str, Any], rule: str, terms: list[str], given: list[str]) -> None:
+    explanation = explained(VOLTA, **row)
+    special = special_of(explanation)
+    assert special.rule == rule
+    assert [cause.term for cause in special.causes] == terms
+    assert [name for cause in special.causes for name in cause.inputs] == given
+    assert special.pattern == explanation.result
+
+
+def test_a_product_that_overflows_and_the_steps_after_it() -> None:
+    row = {"a": ["7f00"] + ["0"] * 8, "b": ["7f00"] + ["0"] * 8, "c": "00000000"}
+    explanation = explained("cdna3/mfma/f32_32x32x8_bf16", **{**row, "a": ["7f00"], "b": ["7f00"]})
+    assert [(cause.term, cause.kind) for cause in special_of(explanation).causes] == [("0", "too_large")]
+    chained = explained(AMPERE, a=["7c00"], b=["3c00"], c="00000000")
+    first, second = (step.pictures[0].special for step in chained.steps)
+    assert first is not None
+    assert second is not None
+    assert [cause.inputs for cause in (*first.causes, *second.causes)] == [("a0",), ()]
+
+
+def test_pairwise_sums_are_rounded_one_by_one() -> None:
+    """Equation 10 on CDNA2: 2^23 + ((-2^23 - 0.5) + (-0.25 - 0.125)), all rounded (Xie et al. 2026, section 5)."""
+    explanation = explained(CDNA2, **EQUATION_10)
+    first = {picture.name: picture for picture in explanation.steps[0].pictures if picture.kind == "pair"}
+    assert [exact_value(p.rounded.pattern, p.rounded.format) for p in first.values() if p.rounded] == [
+        -(TWO**23), Fraction(-3, 8), -(TWO**23), 0,
+    ]  # fmt: skip
+    assert list(first) == ["0-1", "2-3", "0-3", ""]
+    assert explanation.steps[1].passes
+
+
+# -- every bit shown adds up
+
+
+def sample() -> list[Model]:
+    """One model of every accumulator and set of formats, and some that no instruction has."""
+    every = sorted(map(parse_reference, INSTRUCTIONS), key=lambda model: repr(model.accumulator))
+    chosen = [next(group) for _, group in groupby(every, key=lambda model: repr(model.accumulator))]
+    changes = [
+        "carry_bits=0",
+        "partials=normalised",
+        "align_rounding=nearest_even",
+        "align_rounding=up",
+        "addend=after",
+    ]
+    changes += [
+        "fraction_bits=exact,partials=normalised",
+        "product=rounded_f16",
+        "product=normalised,align_rounding=down",
+    ]
+    return chosen + [parse_reference(f"{base}@{change}") for base in (VOLTA, AMPERE) for change in changes]
+
+
+def operands_of(model: Model, rng: np.random.Generator) -> Iterator[Operands[int]]:
+    for generate in (inputs.bits, inputs.normal):
+        a, b, c = (side.tolist() for side in generate(model, 1, rng)[:3])
+        low, high = (115, 140) if model.scale and model.scale.name == "ue8m0" else (0, 128)
+        scales = [tuple(rng.integers(low, high, model.scales).tolist()) for _ in range(2)]
+        yield Operands(tuple(a[0]), tuple(b[0]), c[0], *scales)
+
+
+def check(picture: Picture, model: Model) -> None:
+    exact = sum((row.value for row in picture.rows), Fraction(0))
+    if "sticky" in picture.total.marks:
+        assert abs(exact - picture.total.value) < TWO**picture.total.last
+    elif picture.unwrapped is not None:
+        assert model.accumulator.carry_bits != "exact"
+        assert picture.unwrapped.value == exact != picture.total.value
+    else:
+        assert picture.total.value == exact
+    if picture.complement is not None:
+        width, unit = len(picture.complement.bits), picture.complement.last
+        number = int(picture.complement.bits, 2) - (int(picture.complement.bits[0]) << width)
+        assert number * TWO**unit == picture.total.value
+    if picture.unit is not None:
+        assert all(row.last >= picture.unit for row in picture.rows if row.bits)
+    rounded = picture.rounded
+    if rounded is not None and rounded.outcome in ("exact", "cut", "raised"):
+        step = TWO**rounded.lowest if rounded.outcome == "raised" else 0
+        value = exact_value(rounded.pattern, rounded.format)
+        assert abs(rounded.kept.value) + step == (0 if isinstance(value, str) else abs(value))
+        if rounded.outcome == "exact":
+            assert rounded.kept.value == picture.total.value
+
+
+@pytest.mark.parametrize("model", sample(), ids=lambda model: model.reference)
+def test_every_bit_shown_adds_up(model: Model) -> None:
+    for operands in operands_of(model, np.random.default_rng(3)):
+        explanation = explain(model, operands)
+        assert explanation.result == evaluate_row(model, operands)
+        for picture in pictures(explanation):
+            if picture.special is None:
+                check(picture, model)
+        for group in (group for step in explanation.steps for group in step.groups):
+            scales = [explanation.inputs[name] for name in group.scales or ()]
+            factors = [exact_value(scale.pattern, scale.format) for scale in scales]
+            entered = f"term[{group.name}]"
+            value = explanation.facts[entered].real or Fraction(0)
+            if "nan" not in factors:
+                assert abs(value) == abs(group.total * factors[0] * factors[1])  # type: ignore[operator]
+        assert max(map(len, drawn(explanation))) <= 100
+
+
+def test_the_term_facts_are_those_of_the_products() -> None:
+    facts = explained(AMPERE, **EQUATION_10).facts
+    for k in range(4):
+        assert facts[f"block0.term[{k}]"].real == facts[f"product[{k}].significand"].real
+        assert facts[f"block0.term[{k}].sign"].value == facts[f"product[{k}].sign"].value
+    assert facts["block0.max_exponent"].real == 23
+    assert facts["block0.sum"].real == Fraction(-1, 2)
+
+
+def test_a_picture_too_wide_takes_panels_and_loses_no_column() -> None:
+    explanation = explained("ieee/fma/f64", a=["3ff123456789abcd"], b=["3ff123456789abcd"], c="3ca3333333333333")
+    picture = only(explanation)
+    grid = grid_of(picture, [], 40)
+    assert all(sum(3 if column == GAP else 1 for column in panel) <= 40 for panel in grid.panels)
+    places = [column for panel in grid.panels for column in panel if column not in (BAR, GAP)]
+    assert places == list(range(0, picture.total.last - 1, -1))
+
+
+# -- the command
+
+
+def test_explain_with_a_second_model() -> None:
+    lines = run("explain", AMPERE, json.dumps(EQUATION_10), "--and", HOPPER).stdout.splitlines()
+    assert lines[-1] == "first difference: alignment: block0.aligned[2]: 0 | 2^-2"
+    marked = [line for line in lines if "<-- differs" in line]
+    assert marked == [
+        "     2 -  -2  .|.........................|1  <-- differs",
+        "     2 -  -2  .|.........................1|  <-- differs",
+    ]
+
+
+def test_explain_as_json() -> None:
+    document = json.loads(run("explain", AMPERE, json.dumps(EQUATION_10), "--and", HOPPER, "--json").stdout)
+    first, second = document["evaluations"]
+    assert (first["d"], first["real"], second["d"]) == ("bf000000", "-2^-1", "bf400000")
+    signals = {signal["name"]: signal for signal in first["signals"]}
+    aligned = signals["block0.aligned[0]"]
+    assert (int(aligned["value"], 16), aligned["scale"], aligned["real"]) == (1 << 24, -1, "2^23")
+    assert signals["block0.max_exponent"]["real"] == "23"
+    assert signals["block1.result"]["real"] == "-2^-1"
+    assert document["difference"]["stage"] == "alignment"
+    alone = json.loads(run("explain", AMPERE, json.dumps(EQUATION_10), "--json").stdout)
+    assert (alone["difference"], len(alone["evaluations"])) == (None, 1)
+
+
+def test_rows_of_files(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    rows = [{"model": VOLTA, **EQUATION_10}, {"model": AMPERE, **EQUATION_10, "d": "bf000000"}]
+    path.write_text("\n" + "\n".join(json.dumps(row) for row in rows) + "\n", encoding="utf-8")
+    assert run("explain", VOLTA, str(path)).stdout.splitlines()[-1].startswith("d = 00000000")
+    lines = run("explain", AMPERE, f"{path}:3").stdout.splitlines()
+    assert lines[-1] == "observed: bf000000  -2^-1, as the model has it"
+    assert run("explain", VOLTA, "-", stdin=json.dumps(EQUATION_10)).stdout
+    for line in (0, 1, 9):
+        message = run("explain", VOLTA, f"{path}:{line}", code=2).stderr
+        assert str(path) in message
+
+
+@pytest.mark.parametrize(
+    ("model", "vector", "message"),
+    [
+        (VOLTA, "{", "VECTOR: not JSON"),
+        (VOLTA, "nosuch.jsonl", "nosuch.jsonl: no such file"),
+        (VOLTA, '{"a": ["xyz"], "b": ["0"], "c": "0"}', "VECTOR: a[0]: 'xyz' is not hexadecimal"),
+        (VOLTA, '{"a": ["1", "2", "3", "4", "5"], "b": ["1", "2", "3", "4", "5"], "c": "0"}', "a: 5 elements, but"),
+        (VOLTA, json.dumps({"model": "ieee/fma/f32", "a": ["0"], "b": ["0"], "c": "0"}), "the vector's format is f32"),
+        (VOLTA, json.dumps({**EQUATION_10, "d": "q"}), "VECTOR: d: 'q' is not hexadecimal"),
+        ("volta/mma/nothing", json.dumps(EQUATION_10), "unknown model"),
+    ],
+)
+def test_bad_input(model: str, vector: str, message: str) -> None:
+    result = run("explain", model, vector, code=2)
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert message in result.stderr
+
+
+def test_zero_products_beyond_a_models_length_are_left_out() -> None:
+    row = {"model": AMPERE, "a": ["3c00"] + ["0000"] * 15, "b": ["3c00"] * 16, "c": "00000000"}
+    assert run("explain", VOLTA, json.dumps(row)).stdout.endswith("  2^0\n")
+
+
+def test_colours_only_on_request() -> None:
+    explanation = explained(AMPERE, **EQUATION_10)
+    canvas = Canvas(colour=True, marked="block0.aligned[2]")
+    draw(explanation, canvas)
+    assert any("\x1b[" in line for line in canvas.lines)
+    assert "\x1b[" not in "".join(drawn(explanation))
+    assert "\x1b[" not in run("explain", AMPERE, json.dumps(EQUATION_10)).stdout
+
+
+def test_ranges() -> None:
+    assert ranges([0, 1, 2, 5, 7, 8]) == "0-2, 5, 7-8"

@@ -1,0 +1,269 @@
+"""The models of the instruction table against recorded hardware, published vectors and published probes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from smtmodel.batch import evaluate_batch
+from smtmodel.dot import Model
+from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.reference import normalised_name, parse_reference
+from tests.oracle import decode
+
+DATA = Path(__file__).parent / "data"
+RECORDED, GOLDEN = "recorded.jsonl.gz", "mma_sim_public.jsonl.gz"
+Row = dict[str, Any]
+
+
+@cache
+def rows(name: str) -> dict[str, list[Row]]:
+    """The rows of a data file by model reference."""
+    found: dict[str, list[Row]] = defaultdict(list)
+    with gzip.open(DATA / name, "rt", encoding="utf-8") as lines:
+        for row in map(json.loads, lines):
+            found[normalised_name(row["arch"], row["unit"], row["instruction"])].append(row)
+    return found
+
+
+def table(data: Sequence[Row], field: str) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """A column of lists of patterns, zeros where a list is short."""
+    width = max(len(row[field]) for row in data)
+    lists = [[int(x, 16) for x in row[field]] for row in data]
+    return np.array([row + [0] * (width - len(row)) for row in lists], dtype=np.uint64)
+
+
+def results(model: Model, data: Sequence[Row]) -> list[int]:
+    scales = [table(data, field) for field in ("scale_a", "scale_b") if model.scale is not None]
+    c = np.array([int(row["c"], 16) for row in data], dtype=np.uint64)
+    return [int(x) for x in evaluate_batch(model, table(data, "a"), table(data, "b"), c, *scales)]
+
+
+def same(model: Model, ours: int, theirs: int) -> bool:
+    """Bit for bit; any NaN will do where the model names no pattern."""
+    nan = [decode(model.d.name, pattern).kind == "nan" for pattern in (ours, theirs)]
+    return ours == theirs or (model.accumulator.nan is None and all(nan))
+
+
+def mismatches(model: Model, data: Sequence[Row]) -> list[Row]:
+    pairs = zip(results(model, data), data, strict=True)
+    return [{**row, "ours": f"{ours:x}"} for ours, row in pairs if not same(model, ours, int(row["d"], 16))]
+
+
+# --- recorded hardware and published vectors ----------------------------------------------------------------------
+
+VOLTA, AMPERE, HOPPER = (
+    "volta/mma/m8n8k4.f32.f16.f16.f32",
+    "ampere/mma/m16n8k16.f32.f16.f16.f32",
+    "hopper/mma/m16n8k16.f32.f16.f16.f32",
+)
+EMULATED = "hopper/mma/m16n8k32.f16.e4m3.e4m3.f16"
+
+
+def test_every_instruction_of_the_data_is_in_the_table() -> None:
+    assert set(rows(RECORDED)) | set(rows(GOLDEN)) <= set(INSTRUCTIONS)
+    assert (len(rows(RECORDED)), len(rows(GOLDEN))) == (18, 39)
+    assert sum(map(len, rows(RECORDED).values())) == 9000
+    assert sum(map(len, rows(GOLDEN).values())) == 2340
+    evidence = {name for name in rows(RECORDED) if INSTRUCTIONS[name].evidence == "recorded hardware"}
+    assert evidence == set(rows(RECORDED))
+
+
+@pytest.mark.parametrize("reference", sorted(rows(RECORDED)))
+def test_recorded_hardware(reference: str) -> None:
+    wrong = mismatches(parse_reference(reference), rows(RECORDED)[reference])
+    assert not wrong[:3]
+
+
+@pytest.mark.parametrize("reference", sorted(rows(GOLDEN)))
+def test_published_vectors(reference: str) -> None:
+    wrong = mismatches(parse_reference(reference), rows(GOLDEN)[reference])
+    assert not wrong[:3]
+
+
+def test_published_alternatives_are_other_readings_of_overflow() -> None:
+    """What the paper leaves open, saturation, is a value of the parameter."""
+    seen = 0
+    for reference, data in rows(GOLDEN).items():
+        other = [{**row, "d": row["alt"]["rz_saturate"]} for row in data if row.get("alt")]
+        if other:
+            assert not mismatches(parse_reference(f"{reference}@overflow=saturate"), other)
+            assert len(mismatches(parse_reference(reference), other)) == len(other)
+            seen += len(other)
+    assert seen == 23
+
+
+MUTATIONS = [
+    *((VOLTA, f"fraction_bits={bits}") for bits in (22, 24)),
+    *((AMPERE, f"fraction_bits={bits}") for bits in (23, 25)),
+    *((HOPPER, f"fraction_bits={bits}") for bits in (24, 26)),
+    *((unit, "output_rounding=nearest_even") for unit in (VOLTA, AMPERE, HOPPER)),
+    *((unit, "product=normalised") for unit in (VOLTA, AMPERE, HOPPER)),
+    (HOPPER, "block=8"),
+    (VOLTA, "carry_bits=1"),
+    (VOLTA, "partials=normalised"),
+    ("volta/mma/m8n8k4.f16.f16.f16.f16", "output_rounding=toward_zero"),
+    ("ampere/mma/m16n8k16.f16.f16.f16.f16", "output_rounding=toward_zero"),
+    ("hopper/wgmma/m64n8k32.f32.e4m3.e4m3", "fraction_bits=14"),
+    ("hopper/wgmma/m64n8k32.f32.e4m3.e4m3", "fraction_bits=12"),
+    (EMULATED, "block_order=contiguous"),
+    (EMULATED, "addend=fused"),
+    (EMULATED, "fraction_bits=13"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("reference", "change"), MUTATIONS)
+def test_recorded_hardware_refutes_other_parameters(reference: str, change: str) -> None:
+    assert mismatches(parse_reference(f"{reference}@{change}"), rows(RECORDED)[reference])
+
+
+# --- published probes ---------------------------------------------------------------------------------------------
+
+DEVICES = {
+    "V100": "volta",
+    "Volta": "volta",
+    "hardware": "volta",  # Valpey et al.: a Titan V among others; F = 23 fits, so Volta
+    "T4": "turing",
+    "Turing": "turing",
+    "A100": "ampere",
+    "Ampere": "ampere",
+    "Ada Lovelace": "ada-lovelace",
+    "Hopper": "hopper",
+    "Blackwell": "blackwell",
+    "RTX Blackwell": "rtx-blackwell",
+    "CDNA1": "cdna1",
+    "CDNA2": "cdna2",
+    "CDNA3": "cdna3",
+    # no architecture, but a format
+    "Volta..RTX Blackwell (f64)": "ieee",
+    "CDNA2..CDNA3 (f64)": "ieee",
+    "CDNA1..CDNA3 (f32)": "ieee",
+}
+LEFT_OUT = {
+    "valpey.t5_printed": "a misprint: the printed exponents cannot give the printed result",
+    "valpey.t5_corrected": "a result of two solver models, not of hardware",
+    "valpey.site.interm_0": "a misprint: the printed exponent contradicts the printed result; see its _corrected twin",
+    "valpey.site.interm_5": "unresolved: no known model reproduces the printed result",
+}
+RELATIONS = {
+    "greater than": lambda x, y: x > y,
+    "less than": lambda x, y: x < y,
+    "not greater than": lambda x, y: x <= y,
+    "not less than": lambda x, y: x >= y,
+}
+
+
+@cache
+def probes() -> dict[str, Row]:
+    document = json.loads((DATA / "published_probes.json").read_text(encoding="utf-8"))
+    return {probe["id"]: probe for probe in document["probes"]}
+
+
+def models_for(probe: Row, device: str) -> list[str]:
+    """Every instruction of the device's architecture that takes the probe's formats and as many products."""
+    arch, length = DEVICES[device], len(probe["a"])
+    inputs = str(probe["in_format"]).replace("xf32", "tf32")
+    if inputs in ("f32", "f64"):
+        chains = [f"ieee/fma/{inputs}@length={length}"]
+        return chains if arch == "ieee" else chains + _instructions(arch, inputs, probe, length)
+    return _instructions(arch, inputs, probe, length)
+
+
+def _instructions(arch: str, inputs: str, probe: Row, length: int) -> list[str]:
+    return [
+        reference
+        for reference, row in INSTRUCTIONS.items()
+        if row.arch == arch
+        and (row.a, row.b, row.c) == (inputs, inputs, probe["c_format"])
+        and not row.emulated
+        and row.accumulator.scale_format is None
+        and row.accumulator.length >= length
+        and (arch != "cdna2" or inputs != "bf16" or row.name.endswith("_1k") == probe["id"].endswith("_1k"))
+    ]
+
+
+def answer(model: Model, probe: Row) -> int:
+    data = {side: [x["hex"] for x in probe[side]] for side in "ab"}
+    return results(model, [{**data, "c": probe["c"]["hex"]}])[0]
+
+
+def number(model: Model, pattern: int) -> Any:
+    return decode(model.d.name, pattern).value
+
+
+def partner(probe: Row) -> Row:
+    """The other one of a pair of probes of monotonicity."""
+    swap = {"lo": "hi", "hi": "lo"}
+    head, _, tail = probe["id"].rpartition("_")
+    return probes()[f"{head}_{swap[tail]}"]
+
+
+def as_published(model: Model, probe: Row, seen: Row) -> bool:
+    ours = answer(model, probe)
+    if "relation" in seen:
+        relation = seen["relation"].partition(" result of")[0]
+        return bool(RELATIONS[relation](number(model, ours), number(model, answer(model, partner(probe)))))
+    return any(same(model, ours, int(one["hex"], 16)) for one in seen.get("one_of", [seen]))
+
+
+def observations() -> Iterator[tuple[str, str]]:
+    for name, probe in probes().items():
+        for device in probe["observed"]:
+            if name not in LEFT_OUT:
+                yield name, device
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_published_probes(device: str) -> None:
+    wrong = []
+    for name, where in observations():
+        if where == device:
+            probe = probes()[name]
+            references = models_for(probe, device)
+            assert references, name
+            for reference in references:
+                model = parse_reference(reference)
+                if not as_published(model, probe, probe["observed"][device]):
+                    wrong.append(f"{name} on {reference}: {answer(model, probe):x}")
+    assert not wrong
+
+
+def test_every_probe_was_asked() -> None:
+    count = Counter(DEVICES[device] for _, device in observations())
+    assert len(probes()) == 157
+    assert {name for name, _ in observations()} == set(probes()) - set(LEFT_OUT)
+    assert len(set(probes()) & set(LEFT_OUT)) == 4
+    assert sum(count.values()) == 207
+    assert {arch: count[arch] for arch in ("volta", "turing", "ampere", "hopper")} == {
+        "volta": 46,
+        "turing": 33,
+        "ampere": 100,
+        "hopper": 4,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "device", "change"),
+    [
+        ("valpey.site.order", "hardware", "fraction_bits=24"),
+        ("valpey.site.interm_4", "hardware", "product=normalised"),
+        ("valpey.site.carry3", "hardware", "carry_bits=2"),
+        ("fasi.align_extra_bits", "V100", "fraction_bits=24"),
+        ("fasi.align_extra_bits", "A100", "fraction_bits=23"),
+        ("mmasim.t8.Hopper.f16", "Hopper", "fraction_bits=24"),
+    ],
+)
+def test_probes_refute_other_parameters(name: str, device: str, change: str) -> None:
+    probe = probes()[name]
+    references = models_for(probe, device)
+    assert references
+    for reference in references:
+        assert not as_published(parse_reference(f"{reference}@{change}"), probe, probe["observed"][device])

@@ -1,0 +1,138 @@
+"""Where two evaluations part is named right, and so is the neighbour of a mutated model that gives what was seen."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from queries.evaluate import Report, evaluate_vectors, explained_by
+from queries.neighbours import Neighbour, neighbours, parting, reproducing
+from smtmodel.batch import evaluate_row
+from smtmodel.reference import parse_reference
+from smtmodel.vectors import parse_row
+from tests.test_explain import AMPERE, CDNA2, CDNA3, EQUATION_10, HOPPER, NVFP4, VOLTA, operands_of, run
+
+# -- where two evaluations part
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "row", "stage", "signal"),
+    [
+        (VOLTA, AMPERE, EQUATION_10, "alignment", "aligned[1]"),
+        (AMPERE, HOPPER, EQUATION_10, "alignment", "block0.aligned[2]"),
+        (AMPERE, f"{AMPERE}@product=normalised", {"a": ["3fff"], "b": ["3fff"], "c": "0"}, "products",
+         "product[0].exponent"),
+        (VOLTA, f"{VOLTA}@carry_bits=1", {"a": ["3fff"] * 4, "b": ["3fff"] * 4, "c": "407fffff"}, "sum",
+         "sum.magnitude"),
+        (VOLTA, f"{VOLTA}@exponent_floor=40", {"a": ["3c00"], "b": ["3c00"], "c": "0"}, "exponents", "max_exponent"),
+        (VOLTA, f"{VOLTA}@output_rounding=up", {"a": ["3c00"], "b": ["3c00"], "c": "3fffffff"}, "rounding",
+         "rounded"),
+        (VOLTA, f"{VOLTA}@nan=7fc00000", {"a": ["7e00"], "b": ["3c00"], "c": "0"}, "result", "result"),
+        (VOLTA, f"{VOLTA}@flush_inputs=true", {"a": ["0001"], "b": ["3c00"], "c": "0"}, "products",
+         "product[0].significand"),
+        (VOLTA, f"{VOLTA}@fraction_bits=exact", EQUATION_10, "sum", "sum.negative"),
+        (VOLTA, f"{VOLTA}@zero_sign=ieee", {"a": ["8000"] * 4, "b": ["3c00"] * 4, "c": "80000000"}, "sum",
+         "sum.negative"),
+    ],
+)  # fmt: skip
+def test_the_first_difference(left: str, right: str, row: dict[str, Any], stage: str, signal: str) -> None:
+    one, other = parse_reference(left), parse_reference(right)
+    operands = parse_row({"model": left, **row}).operands
+    found = parting(one, other, operands)
+    assert found is not None
+    assert (found.stage, found.signal) == (stage, signal)
+    back = parting(other, one, operands)
+    assert back is not None
+    assert back.stage == stage
+
+
+def test_models_that_agree_on_every_signal_that_counts() -> None:
+    row = {"a": ["7e00"], "b": ["3c00"], "c": "3f800000"}  # a NaN: no number on the way counts
+    operands = parse_row({"model": VOLTA, **row}).operands
+    assert parting(parse_reference(VOLTA), parse_reference(f"{VOLTA}@fraction_bits=3"), operands) is None
+    zero = parse_row({"model": VOLTA, "a": ["0"], "b": ["0"], "c": "00000000"}).operands
+    assert parting(parse_reference(VOLTA), parse_reference(f"{VOLTA}@exponent_floor=7"), zero) is None
+    assert parting(parse_reference(AMPERE), parse_reference(HOPPER), zero) is None
+
+
+def test_wherever_results_differ_a_signal_differs() -> None:
+    rng = np.random.default_rng(8)
+    for base in (VOLTA, CDNA3, CDNA2, "hopper/mma/m16n8k32.f32.e4m3.e4m3.f32"):
+        model = parse_reference(base)
+        for operands in operands_of(model, rng):
+            mine = evaluate_row(model, operands)
+            for _, _, near in neighbours(model):
+                differ = evaluate_row(near, operands) != mine
+                assert not differ or parting(model, near, operands), near.reference
+
+
+# -- neighbours
+
+
+def near_of(reference: str, wrong: str, row: dict[str, Any]) -> list[Neighbour]:
+    """The neighbours of a wrong model that give what the right one gives."""
+    model, operands = parse_reference(wrong), parse_row({"model": reference, **row}).operands
+    observed = evaluate_row(parse_reference(reference), operands)
+    assert evaluate_row(model, operands) != observed
+    return reproducing(model, operands, lambda near, result: result == observed)
+
+
+@pytest.mark.parametrize(
+    ("change", "right", "row", "stage"),
+    [
+        ("fraction_bits=22", "fraction_bits=23", {"a": ["3c00"], "b": ["0010"], "c": "bf800001"}, "alignment"),
+        ("output_rounding=up", "output_rounding=toward_zero",
+         {"a": ["3c00"], "b": ["3c00"], "c": "3fffffff"}, "rounding"),
+        ("carry_bits=1", "carry_bits=exact", {"a": ["3fff"] * 4, "b": ["3fff"] * 4, "c": "407fffff"}, "sum"),
+        ("flush_inputs=true", "flush_inputs=false", {"a": ["0001"], "b": ["3c00"], "c": "0"}, "products"),
+        ("exponent_floor=-124", "exponent_floor=-126", {"a": ["0"], "b": ["0"], "c": "00000001"}, "exponents"),
+    ],
+)  # fmt: skip
+def test_the_neighbour_that_gives_the_observed_result(change: str, right: str, row: dict[str, Any], stage: str) -> None:
+    found = near_of(f"{VOLTA}@{right}", f"{VOLTA}@{change}", row)
+    match = next(one for one in found if one.change == right)
+    assert match.parting is not None
+    assert match.parting.stage == stage
+
+
+def test_no_neighbour_is_the_model_itself_and_impossible_ones_are_left_out() -> None:
+    for reference in (VOLTA, NVFP4, CDNA2, "ieee/fma/f32"):
+        model = parse_reference(reference)
+        near = list(neighbours(model))
+        assert near
+        assert all(other.accumulator != model.accumulator for _, _, other in near)
+
+
+def test_recorded_results_against_a_mutated_model() -> None:
+    """Ampere has F = 24: of a model with 23, one change explains every recorded mismatch."""
+    data = Path(__file__).parent / "data" / "recorded.jsonl.gz"
+    with gzip.open(data, "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    rows = [row for row in rows if row["gpu"] == "A100" and row["instruction"] == "m16n8k16.f32.f16.f16.f32"][:30]
+    mutated = f"{AMPERE}@fraction_bits=23"
+    report = Report()
+    report.take(evaluate_vectors(parse_row({**row, "model": mutated}, n) for n, row in enumerate(rows, start=1)))
+    assert len(report.mismatches) > 5
+    for mismatch in report.mismatches[:5]:
+        changes = {one.change: one for one in explained_by(mismatch)}
+        parted = changes["fraction_bits=24"].parting
+        assert parted is not None
+        assert parted.stage == "alignment"
+    text = "".join(json.dumps({**row, "model": mutated}) + "\n" for row in rows)
+    result = run("evaluate", "-", "--json", code=1, stdin=text)
+    first = json.loads(result.stdout)["first_mismatches"]
+    assert ["neighbours" in row for row in first[:4]] == [True, True, True, False]
+    near = next(one for one in first[0]["neighbours"] if one["parameter"] == "fraction_bits")
+    assert (near["value"], near["model"], near["parts_at"]["stage"]) == (
+        "24",
+        f"{AMPERE}@fraction_bits=24",
+        "alignment",
+    )
+    assert "observed is what fraction_bits=24 gives; it parts at alignment: block0.aligned[" in result.stderr
+    assert "one change that gives all 3 results drawn above: fraction_bits=24" in result.stderr
+    assert result.stderr.count("maximum exponent") == 3

@@ -1,0 +1,141 @@
+"""Staged proofs: what is equal is proved, what is not gets a replayed vector, cuts never invent an equality."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import pytest
+from click.testing import CliRunner
+
+from cli.main import main
+from hypotheses.schema import Inputs
+from queries.distinguish import Options
+from queries.problem import Problem
+from queries.properties import Reordered, reorderings
+from queries.prove import Proof, prove, random_rows
+from queries.solvers.portfolio import solve
+from queries.witness import replay
+from smtmodel.reference import parse_reference
+
+FAST = Options("bitwuzla", 60.0)
+VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
+
+
+def orders(reference: str) -> list[Proof]:
+    return [prove(problem, FAST, confirm=False) for problem in reorderings(parse_reference(reference))]
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        VOLTA,
+        "turing/mma/m16n8k8.f16.f16.f16.f16",
+        "ampere/mma/m16n8k8.f32.tf32.tf32.f32",
+        "hopper/mma/m16n8k16.f32.f16.f16.f32",
+        "hopper/wgmma/m64n8k32.f32.e4m3.e4m3",
+        "cdna3/mfma/f32_32x32x4_xf32",
+    ],
+)
+def test_order_does_not_matter(reference: str) -> None:
+    proofs = orders(reference)
+    assert len(proofs) >= 2
+    assert {proof.verdict for proof in proofs} == {"equal"}
+    assert all(proof.lemmas for proof in proofs)
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "cdna3/mfma/f32_32x32x16_fp8_fp8",
+        "cdna1/mfma/f32_16x16x4f32",
+        "cdna2/mfma/f32_32x32x8f16",
+        f"{VOLTA}@partials=normalised",
+    ],
+)
+def test_order_matters(reference: str) -> None:
+    problems = reorderings(parse_reference(reference))
+    proof = next(p for p in (prove(x, FAST, confirm=False) for x in problems) if p.verdict == "different")
+    assert proof.witness is not None
+    assert proof.witness.left != proof.witness.right
+    assert replay(proof.problem, [proof.witness.operands.every]).differs[0]
+
+
+def test_every_order_is_generated() -> None:
+    """The exchanges and rotations of one step generate all permutations of it."""
+    model = parse_reference(VOLTA)
+    generators = [problem.order for problem in reorderings(model)]
+    reached, new = {tuple(range(4))}, [tuple(range(4))]
+    while new:
+        found = {tuple(order[k] for k in generator) for order in new for generator in generators} - reached
+        reached |= found
+        new = sorted(found)
+    assert len(reached) == 24
+
+
+def test_equal_across_shapes() -> None:
+    turing, ampere = "turing/mma/m16n8k8.f32.f16.f16.f32", "ampere/mma/m16n8k8.f32.f16.f16.f32"
+    proof = prove(Problem(parse_reference(turing), parse_reference(ampere)), FAST)
+    assert proof.verdict == "equal"
+
+
+@pytest.mark.parametrize(("bits", "products"), [(3, "normalised"), (4, "unnormalised")])
+def test_carry_bits_that_are_enough(bits: int, products: str) -> None:
+    left, right = (parse_reference(f"{VOLTA}@product={products}{more}") for more in (f",carry_bits={bits}", ""))
+    assert prove(Problem(left, right, Inputs(finite=True)), FAST, confirm=False).verdict == "equal"
+
+
+def test_neighbours_are_told_apart() -> None:
+    """No pair of neighbouring fraction bits is ever called equal."""
+    models = [parse_reference(f"{VOLTA}@fraction_bits={bits}") for bits in range(20, 26)]
+    for left, right in pairwise(models):
+        assert prove(Problem(left, right), FAST, confirm=False).verdict == "different"
+
+
+def test_lemma_queries_are_unsatisfiable_by_every_engine() -> None:
+    proof = prove(reorderings(parse_reference(VOLTA))[0], FAST, confirm=False)
+    for lemma in proof.lemmas:
+        for engine in ("bitwuzla", "z3"):
+            assert solve(lemma.query, engine, 60)[0].status == "unsat", lemma.left
+
+
+def test_confirmation_is_reported() -> None:
+    proof = prove(reorderings(parse_reference(VOLTA))[0], FAST)
+    assert len(proof.engines) == 1
+    assert "bitwuzla" in proof.engines[0]
+    assert len(proof.confirmations) == 1
+    assert "z3" in proof.confirmations[0]
+
+
+def test_no_time_gives_unknown_or_a_simulated_difference() -> None:
+    problem = reorderings(parse_reference(VOLTA))[0]
+    assert prove(problem, Options("bitwuzla", 0.0), confirm=False).verdict == "unknown"
+
+
+def test_random_rows_reach_special_values() -> None:
+    problem = Problem(parse_reference(VOLTA), parse_reference(VOLTA))
+    rows = random_rows(problem, 500)
+    results = replay(problem, rows).left
+    assert len(set(results.tolist())) > 100
+    assert 0x7FFFFFFF in results
+    assert {0x7F800000, 0xFF800000} & set(results.tolist())
+
+
+def test_reordered_problem_moves_products() -> None:
+    model = parse_reference(f"{VOLTA}@partials=normalised")
+    problem = Reordered(model, model, order=(0, 2, 1, 3))
+    rows = random_rows(problem, 2000)
+    assert replay(problem, rows).differs.any()
+
+
+def test_command() -> None:
+    run = CliRunner().invoke(main, ["prove", VOLTA, VOLTA + "@carry_bits=4", "--json", "--solver", "bitwuzla"])
+    assert run.exit_code == 0
+    document = json.loads(run.stdout)
+    assert document["verdict"] == "equal"
+    run = CliRunner().invoke(main, ["prove", VOLTA, VOLTA + "@fraction_bits=24", "--json"])
+    assert run.exit_code == 1
+    document = json.loads(run.stdout)
+    assert document["proofs"][0]["vector"]["a"]
+    for wrong in (["prove", VOLTA], ["prove", VOLTA, VOLTA, "--property", "order-independent"]):
+        assert CliRunner().invoke(main, wrong).exit_code == 2

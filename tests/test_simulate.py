@@ -1,0 +1,179 @@
+"""Matrices through a model: engines and tilings agree, conversions are exact, the command behaves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from numpy.typing import NDArray
+
+from cli.main import main
+from smtmodel import gemm
+from smtmodel.batch import evaluate_batch
+from smtmodel.compiled import compile_model, compiler
+from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
+from smtmodel.formats import FORMATS, Format
+from smtmodel.gemm import from_numbers, simulate, to_numbers
+from smtmodel.reference import parse_reference
+
+HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
+MODELS = (
+    HOPPER,
+    "volta/mma/m8n8k4.f16.f16.f16.f16",
+    "ampere/mma/m16n8k8.f32.tf32.tf32.f32",
+    "ada-lovelace/mma/m16n8k16.f32.e4m3.e5m2.f32",
+    "hopper/mma/m16n8k32.f16.e4m3.e4m3.f16",
+    "ampere/mma/m8n8k4.f64.f64.f64.f64",
+    "cdna1/mfma/f32_16x16x4f32",
+    "cdna2/mfma/f32_32x32x8f16",
+    "cdna3/mfma/f32_16x16x8_xf32",
+    "cdna3/mfma/f32_32x32x16_fp8_bf8",
+)
+needs_compiler = pytest.mark.skipif(compiler() is None, reason="no C compiler: set CC or install one")
+
+
+def patterns(fmt: Format, shape: tuple[int, int], rng: np.random.Generator) -> NDArray[Any]:
+    """Random bits in the upper half, plain numbers of one size in the lower."""
+    bits = rng.integers(0, 2**fmt.width - 1, shape, dtype=np.uint64, endpoint=True)
+    plain = from_numbers(rng.standard_normal(shape), fmt, "nearest_even").astype(np.uint64)
+    return np.where(np.arange(shape[0])[:, None] * 2 < shape[0], bits, plain)
+
+
+def operands(model: Model, rows: int, columns: int, k: int, seed: int = 0) -> list[NDArray[Any]]:
+    rng = np.random.default_rng(seed)
+    return [
+        patterns(model.a, (rows, k), rng),
+        patterns(model.b, (k, columns), rng),
+        patterns(model.c, (rows, columns), rng),
+    ]
+
+
+def by_hand(model: Model, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[Any]:
+    """The chain of tiles written out over the batch evaluation."""
+    i, j = (index.ravel() for index in np.indices(c.shape))
+    running = c[i, j]
+    for k in range(0, a.shape[1], model.length):
+        left, right = a[:, k : k + model.length], b[k : k + model.length]
+        running = evaluate_batch(model, left[i], right[:, j].T, running)
+    return running.reshape(c.shape)
+
+
+@needs_compiler
+@pytest.mark.parametrize("reference", MODELS)
+def test_compiled_and_numpy_agree_with_the_chain_by_hand(reference: str) -> None:
+    model = parse_reference(reference)
+    a, b, c = operands(model, 24, 20, 2 * model.length + 1)
+    expected = by_hand(model, a, b, c)
+    assert len(np.unique(expected)) > 20
+    for engine in ("numpy", "compiled"):
+        assert np.array_equal(simulate(a, b, c, model, engine=engine), expected), engine  # type: ignore[arg-type]
+
+
+@needs_compiler
+def test_a_wrong_model_is_noticed() -> None:
+    model = parse_reference(HOPPER)
+    a, b, c = operands(model, 24, 20, 32)
+    other = parse_reference(f"{HOPPER}@fraction_bits=24")
+    assert not np.array_equal(simulate(a, b, c, model), simulate(a, b, c, other, engine="compiled"))
+
+
+def test_tiling_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = parse_reference(HOPPER)
+    a, b, c = operands(model, 37, 29, 40)
+    expected = simulate(a, b, c, model, engine="numpy")
+    for rows, columns, threads in ((1, 5, 1), (16, 8, 2), (64, 64, 3)):
+        monkeypatch.setattr(gemm, "ROWS", rows)
+        monkeypatch.setattr(gemm, "COLUMNS", columns)
+        assert np.array_equal(simulate(a, b, c, model, engine="numpy", threads=threads), expected)
+
+
+def test_scale_factors() -> None:
+    model = parse_reference("rtx-blackwell/mma_block_scale/m16n8k64.block16.f32.e2m1.e2m1.f32.ue4m3")
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(0, 16, shape, dtype=np.uint8) for shape in ((5, 80), (80, 4)))
+    ones = [np.full(shape, 0x38, dtype=np.uint8) for shape in ((5, 5), (5, 4))]
+    plain = to_numbers(simulate(a, b, None, model, scale_a=ones[0], scale_b=ones[1]), model.d)
+    doubled = simulate(a, b, None, model, scale_a=ones[0] + 8, scale_b=ones[1])
+    values = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6])
+    assert np.array_equal(plain, values[a] @ values[b])
+    assert np.array_equal(to_numbers(doubled, model.d), 2 * plain)
+    with pytest.raises(ParameterError, match="scale factors"):
+        simulate(a, b, None, model)
+
+
+def test_progress_counts_rows() -> None:
+    model = parse_reference(HOPPER)
+    a, b, _ = operands(model, 300, 3, 16)
+    seen: list[tuple[int, int]] = []
+    simulate(a, b, None, model, engine="numpy", progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(128, 300), (256, 300), (300, 300)]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "c", "match"),
+    [((4, 8), (9, 4), None, "cannot be multiplied"), ((4, 8), (8, 4), (4, 5), "not that of the product")],
+)
+def test_shapes_that_do_not_fit(a: tuple[int, int], b: tuple[int, int], c: tuple[int, int] | None, match: str) -> None:
+    sides = [None if shape is None else np.zeros(shape, dtype=np.uint16) for shape in (a, b, c)]
+    with pytest.raises(ParameterError, match=match):
+        simulate(sides[0], sides[1], sides[2], parse_reference(HOPPER))  # type: ignore[arg-type]
+
+
+def test_patterns_too_wide() -> None:
+    model = parse_reference("hopper/wgmma/m64n8k32.f32.e4m3.e4m3")
+    wide = np.full((4, 32), 0x100, dtype=np.uint16)
+    with pytest.raises(ParameterError, match="wider than the 8 bits"):
+        simulate(wide, wide.T, None, model)
+
+
+def test_numbers_that_are_not_exact_need_a_rounding() -> None:
+    numbers = np.array([[1.0, 1 / 3, np.nan]], dtype=np.float32)
+    with pytest.raises(ParameterError, match="--convert"):
+        from_numbers(numbers, FORMATS["f16"])
+    rounded = from_numbers(numbers, FORMATS["f16"], "nearest_even")
+    assert np.array_equal(rounded[0, :2].view(np.float16), numbers.astype(np.float16)[0, :2])
+    assert np.array_equal(from_numbers(np.array([[0.5, -3.0]]), FORMATS["e4m3"]), [[0x30, 0xC4]])
+
+
+def test_command_with_npy_and_npz(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    sides = {name: rng.standard_normal((20, 20)).astype(np.float16) for name in "ab"}
+    for name, matrix in sides.items():
+        np.save(tmp_path / f"{name}.npy", matrix)
+        np.savez(tmp_path / f"{name}.npz", one=matrix, two=matrix * 2, **{f"only_{name}": matrix})
+    arguments = ["--model", HOPPER, "-o"]
+    files = [str(tmp_path / "a.npy"), str(tmp_path / "b.npy"), *arguments, str(tmp_path / "d.npy")]
+    assert CliRunner().invoke(main, ["simulate", *files]).exit_code == 0
+    d = np.load(tmp_path / "d.npy")
+    assert d.dtype == np.float32
+    assert np.allclose(d, sides["a"].astype(np.float64) @ sides["b"].astype(np.float64), atol=1e-4)
+    files = [str(tmp_path / "a.npz"), str(tmp_path / "b.npz"), *arguments, str(tmp_path / "d.npz"), "--json"]
+    result = CliRunner().invoke(main, ["simulate", *files])
+    assert result.exit_code == 0
+    many = np.load(tmp_path / "d.npz")
+    assert set(many) == {"one", "two"}
+    assert np.array_equal(many["one"], d)
+    assert np.array_equal(many["two"], 4 * d)
+
+
+def test_command_errors(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.ones((4, 4), dtype=np.float32) / 3)
+    (tmp_path / "text.npy").write_text("not a matrix", encoding="utf-8")
+    good = str(tmp_path / "a.npy")
+    for files in ([good, str(tmp_path / "none.npy")], [good, str(tmp_path / "text.npy")], [good, good], [good]):
+        result = CliRunner().invoke(main, ["simulate", *files, "--model", HOPPER, "-o", str(tmp_path / "d.npy")])
+        assert result.exit_code == 2
+        assert not (tmp_path / "d.npy").exists()
+
+
+def test_models_beyond_the_compiler_are_left_to_numpy() -> None:
+    model = parse_reference("cdna1/mfma/f32_32x32x4bf16")
+    assert compile_model(model) is None
+    a, b, c = operands(model, 3, 2, 4)
+    assert np.array_equal(simulate(a, b, c, model), by_hand(model, a, b, c))
+    with pytest.raises(ParameterError, match="engine"):
+        simulate(a, b, c, model, engine="compiled")
