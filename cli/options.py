@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
@@ -93,5 +93,9 @@ def open_input(name: str) -> tuple[Iterable[str], str]:
 
     if name == "-":
         return sys.stdin, "standard input"
-    stream: IO[str] = open_text(Path(name))
-    return stream, name
+    return _closing(open_text(Path(name))), name
+
+
+def _closing(stream: IO[str]) -> Iterator[str]:
+    with stream:
+        yield from stream

@@ -110,12 +110,13 @@ class PictureText:
     def _say_plain(self) -> None:
         """A sum that loses nothing, in a line."""
         picture = self.picture
-        terms = " + ".join(f"({powers(row.value)})" if row.negative else powers(row.value) for row in picture.rows)
-        names = " + ".join(self._name(row.name) for row in picture.rows)
-        total = "" if len(picture.rows) == 1 else f" = {powers(picture.total.value)}"
+        terms = [f"({powers(row.value)})" if row.negative else powers(row.value) for row in picture.rows]
+        names = [self._name(name) for name in (*(row.name for row in picture.rows), *picture.zeros)]
+        zeros = ["0"] * len(picture.zeros)
+        total = f" = {powers(picture.total.value)}" if len(names) > 1 else ""
         signals = [*picture.total.signals, *(picture.rounded.signals if picture.rounded else ())]
         signals += [signal for row in picture.rows for signal in row.signals]
-        self.canvas.say(f"  {names}: {terms}{total}, exact", signals=signals)
+        self.canvas.say(f"  {' + '.join(names)}: {' + '.join([*terms, *zeros])}{total}, exact", signals=signals)
 
     def _say_title(self) -> None:
         picture = self.picture

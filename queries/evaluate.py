@@ -14,6 +14,7 @@ from smtmodel.batch import evaluate_batch
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.decode import unpack
 from smtmodel.dot import Model
+from smtmodel.errors import InputError
 from smtmodel.formats import Format
 from smtmodel.vectors import Vector, to_hex
 
@@ -52,11 +53,24 @@ def _evaluate(batch: list[Vector], model: Model | None) -> Iterator[Row]:
         groups.setdefault(model or vector.model, []).append(index)
     rows: list[Row | None] = [None] * len(batch)
     for candidate, indices in groups.items():
+        _check_fit(candidate, [batch[index] for index in indices])
         chosen = [batch[index] for index in indices]
         results = _results(candidate, chosen)
         for index, vector, result in zip(indices, chosen, results, strict=True):
             rows[index] = Row(vector, candidate, result, agrees(candidate, result, vector))
     yield from (row for row in rows if row is not None)
+
+
+def _check_fit(model: Model, vectors: list[Vector]) -> None:
+    """Raises InputError for vectors that another model cannot take."""
+    for vector in vectors:
+        own = vector.model
+        if (own.a, own.b, own.c, own.scale) != (model.a, model.b, model.c, model.scale):
+            raise InputError(f"{model.reference} takes other formats than {own.reference}", line=vector.line)
+        if len(vector.operands.a) > model.length or len(vector.operands.scale_a) != model.scales:
+            raise InputError(f"{model.reference} takes {model.length} products", line=vector.line)
+        if vector.d is not None and vector.d >> model.d.width:
+            raise InputError(f"d: wider than the results of {model.reference}", line=vector.line)
 
 
 def _results(model: Model, vectors: list[Vector]) -> list[int]:

@@ -31,9 +31,10 @@ def exercises(model: Model, evaluation: Evaluation) -> dict[str, Bit]:
         elif (
             last == "magnitude" and isinstance(model.accumulator.fraction_bits, int) and not model.accumulator.exact_sum
         ):
-            found["carry"].append(_reaches(_bits(signal), model.accumulator.fraction_bits + 1))
+            places = _places(model, signal.name)
+            found["carry"].append(_reaches(_bits(signal), places + 1))
             if aligned:
-                found["cancellation"].append(_cancels(_bits(signal), aligned, model.accumulator.fraction_bits))
+                found["cancellation"].append(_cancels(_bits(signal), aligned, places))
             aligned = []
         elif last == "negative" and isinstance(signal.value, Bit):
             found["negative"].append(signal.value)
@@ -43,6 +44,15 @@ def exercises(model: Model, evaluation: Evaluation) -> dict[str, Bit]:
     exponent = fields.extract(fields.width - 1, model.d.fraction)
     found["subnormal"].append(~exponent.any() & fields.any())
     return {name: any_of(flags) if flags else constant(carrier, 0, 1).any() for name, flags in found.items()}
+
+
+def _places(model: Model, name: str) -> int:
+    """Fraction bits of a finished sum below the unit of its maximum exponent."""
+    accumulator = model.accumulator
+    assert accumulator.fraction_bits != "exact"
+    inner = any(part in name for part in ("products.", "even.", "odd.", "join."))
+    late = accumulator.addend == "late" and not inner
+    return max(accumulator.fraction_bits, accumulator.late_fraction_bits) if late else accumulator.fraction_bits
 
 
 def _bits(signal: Signal) -> Bits:

@@ -148,6 +148,16 @@ class Accumulator:
             raise ParameterError("scale_format", "scale_blocks needs one")
         if self.scale_format is not None:
             self._check_scales()
+        if self.operation in ("fma_chain", "add_mul"):
+            self._check_ieee_steps()
+
+    def _check_ieee_steps(self) -> None:
+        """The steps of these are IEEE operations on the exact products: what else could be set has no meaning."""
+        fixed = {"product": "unnormalised", "product_overflow": None, "addend": "fused", "partials": "unnormalised",
+                 "zero_sign": "ieee", "overflow": "ieee", "block_order": "contiguous"}  # fmt: skip
+        for name, value in fixed.items():
+            if getattr(self, name) != value:
+                raise ParameterError(name, f"with the operation {self.operation} it must be {format_parameter(value)}")
 
     def _check_scales(self) -> None:
         if self.length % self.scale_block:

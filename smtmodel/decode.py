@@ -56,15 +56,13 @@ class Term:
         return ~self.significand.any()
 
     def normalised(self) -> Term:
-        """The same number with its leading one at the top of the significand. Zero gets the smallest exponent, so
-        that it never wins an alignment."""
+        """The same number with its leading one at the top of the significand (unless it is zero)."""
         shift = self.significand.leading_zeros()
         high = self.exponent.high + self.integer - 1
         low = self.exponent.low + self.integer - self.significand.width
         width = (high - low).bit_length()
         bits = self.exponent.offset(self.integer - 1).rebased(low, width) - fit(shift, width)
         significand = self.significand.shl(shift)
-        bits = select(significand.msb(), bits, constant(bits.carrier, 0, width))
         return Term(self.sign, significand, Exponent(bits, low, high), self.significand.width - 1)
 
 
@@ -97,8 +95,8 @@ def unpack(pattern: Bits, fmt: Format, flush: bool = False) -> Unpacked:
     assert low_bits is not None
     normal = exponent.any()
     if flush:
-        kept = normal.bits(1).sext(fmt.fraction)
-        low_bits, sign = low_bits & kept, sign & normal
+        sign = sign & (normal | ~low_bits.any())
+        low_bits = low_bits & normal.bits(1).sext(fmt.fraction)
     significand = normal.bits(1).concat(low_bits)
     at_least_one = exponent | (~normal).bits(exponent.width)
     term = Term(sign, significand, Exponent(at_least_one, -fmt.bias, fmt.emax), fmt.fraction)
@@ -137,11 +135,13 @@ def multiply(left: Term, right: Term) -> Term:
 
 
 def larger_first(left: Term, right: Term) -> tuple[Term, Term, Bits]:
-    """Two terms on one exponent base, ordered by exponent, and the difference of their exponents."""
+    """Two terms on one exponent base, ordered by exponent, and the difference of their exponents. A zero counts as
+    the smallest exponent of both, so that it never wins."""
     low = min(left.exponent.low, right.exponent.low)
     high = max(left.exponent.high, right.exponent.high)
     width = (high - low).bit_length()
-    x, y = left.exponent.rebased(low, width), right.exponent.rebased(low, width)
+    none = constant(left.sign.carrier, 0, width)
+    x, y = (select(term.is_zero, none, term.exponent.rebased(low, width)) for term in (left, right))
     swap = x.ult(y)
     first, second = select(swap, y, x), select(swap, x, y)
     fraction = max(left.fraction, right.fraction)

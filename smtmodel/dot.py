@@ -86,9 +86,9 @@ def evaluate(
     trace.prefix = ""
     assert result is not None
     if accumulator.addend == "after":
-        target = Target(output, "nearest_even")
-        widened = ieee.convert(c, model.c, target) if model.c != output else c
-        result = ieee.add(result, widened, output, "nearest_even", accumulator.nan_pattern, accumulator.flush_outputs)
+        target = Target(output, "nearest_even", flush=accumulator.flush_outputs)
+        outer = unpack(c, model.c, accumulator.flush_inputs)
+        result = ieee.add_unpacked(unpack(result, output), outer, target, accumulator.nan_pattern)
         trace.flag("after_addend", result, RESULT)
     return Evaluation(result, trace)
 

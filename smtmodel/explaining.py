@@ -10,10 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-import numpy as np
-
-from smtmodel import ieee
-from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.display import exact_value
 from smtmodel.dot import Model
 from smtmodel.explanation import (
@@ -32,7 +28,6 @@ from smtmodel.explanation import (
 from smtmodel.facts import Fact, Item, evaluate_one, facts_of, integer, item_of, item_of_pattern
 from smtmodel.formats import Format
 from smtmodel.operands import Operands, layout_of
-from smtmodel.rounding import Target
 
 
 def bits_row(name: str, negative: bool, magnitude: int, unit: int, keep_zeros: bool = False) -> Row:
@@ -132,6 +127,7 @@ class _Explainer:
         incoming = (0, output) if added_last else (self.operands.c, self.model.c)
         steps: list[Step] = []
         for self.index, indices in enumerate(blocks):
+            self.incoming = incoming
             steps.append(self._step(f"block{self.index}." if len(blocks) > 1 else "", indices, incoming))
             incoming = (steps[-1].result, output)
         after = self._after(steps[-1].result) if added_last else None
@@ -337,16 +333,16 @@ class _Explainer:
                 pictures.append(self._added("pair", name, pair, signal))
                 above.append(item_of_pattern(name, self.facts[signal].value, self.model.d))
             layer, level = above, level + 1
-        running = item_of_pattern("addend", self.facts[f"{prefix}running"].value, self.model.d)
+        flush = self.accumulator.flush_inputs and self.index == 0
+        running = item_of_pattern("addend", *self.incoming, flush)
         pictures.append(self._added("pair", "", [running, layer[0]], f"{prefix}result"))
         return pictures
 
     def _after(self, result: int) -> Picture:
         """The sum of the products and c, by an IEEE addition to nearest."""
         model, output = self.model, self.model.d
-        c = ArrayCarrier().lanes(np.array([self.operands.c], dtype=np.uint64), model.c.width)
-        widened = c if model.c == output else ieee.convert(c, model.c, Target(output, "nearest_even"))
-        items = [item_of_pattern("sum", result, output), item_of_pattern("c", integer(widened), output)]
+        c = item_of_pattern("c", self.operands.c, model.c, self.accumulator.flush_inputs)
+        items = [item_of_pattern("sum", result, output), c]
         return self._added("after", "", items, "after_addend", "nearest_even")
 
     def _added(

@@ -136,7 +136,7 @@ class Picture:
     @property
     def plain(self) -> bool:
         """Whether nothing is lost: the result is the exact sum of the terms."""
-        lossless = not any(row.cut or row.marks & {"raised"} for row in (*self.rows, self.total))
+        lossless = not any(row.cut or row.marks & {"raised", "sticky"} for row in (*self.rows, self.total))
         return lossless and self.unwrapped is None and (self.rounded is None or self.rounded.outcome == "exact")
 
 

@@ -3,7 +3,8 @@
 Built from the blocks of the datapath (decode, exact product, round and pack). Two exact terms are summed in a width
 that keeps every bit that rounding can see:
 
-1. Both terms are normalised, so that a small significand never hides under a large exponent.
+1. Both terms are normalised, so that a small significand never hides under a large exponent, and padded to the
+   precision of the result.
 2. The term of smaller exponent is shifted right; what leaves the width is kept as one sticky bit. With two guard
    bits that bit can never reach the bits kept: a shift of two or more places cancels at most one leading bit.
 3. The signed sum goes to `round_and_pack` once.
@@ -16,7 +17,7 @@ from collections.abc import Sequence
 from smtmodel.algebra import Bit, Bits, all_of, any_of, choose, constant, select, shift_right_jam, sum_of
 from smtmodel.decode import Exponent, Term, Unpacked, larger_first, multiply, unpack
 from smtmodel.formats import Format
-from smtmodel.rounding import Rounding, Target, round_and_pack, signed
+from smtmodel.rounding import Rounding, Target, infinity_of, round_and_pack
 
 GUARD = 3
 
@@ -27,24 +28,25 @@ def zero_sign(signs: Sequence[Bit], rounding: Rounding) -> Bit:
     return any_of(signs) if rounding == "down" else negative
 
 
-def sum_two(left: Term, right: Term) -> tuple[Bit, Bits, Exponent]:
+def sum_two(left: Term, right: Term, precision: int) -> tuple[Bit, Bits, Exponent]:
     """(sign, magnitude, unit) of the sum of two terms, exact but for a sticky lowest bit.
 
-    Rounds correctly to any precision below that of the terms; the sign is that of the difference (not of a zero).
+    Rounds correctly to `precision` bits or fewer; the sign is that of the difference (not of a zero).
     """
     big, small, distance = larger_first(left.normalised(), right.normalised())
-    aligned = shift_right_jam(small.significand.pad(GUARD), distance)
-    padded = big.significand.pad(GUARD)
+    spare = GUARD + max(0, precision - big.significand.width)
+    aligned = shift_right_jam(small.significand.pad(spare), distance)
+    padded = big.significand.pad(spare)
     width = padded.width + 2
     total = sum_of(big.sign.carrier, [big.sign, small.sign], [padded, aligned], width)
     negative = total.msb()
     magnitude = select(negative, -total, total).truncate(width - 1)
-    return negative, magnitude, big.exponent.offset(-big.fraction - GUARD)
+    return negative, magnitude, big.exponent.offset(-big.fraction - spare)
 
 
 def round_sum(left: Term, right: Term, target: Target) -> Bits:
     """The correctly rounded sum of two finite terms; the sign of a zero follows IEEE 754-2019, 6.3."""
-    negative, magnitude, unit = sum_two(left, right)
+    negative, magnitude, unit = sum_two(left, right, target.format.precision)
     sign = choose(magnitude.any(), negative, zero_sign([left.sign, right.sign], target.rounding))
     return round_and_pack(sign, magnitude, unit, target)
 
@@ -53,7 +55,7 @@ def with_specials(finite: Bits, is_nan: Bit, positive: Bit, negative: Bit, fmt: 
     """The finite result, unless a NaN or an infinity among the inputs decides (infinities of both signs: NaN)."""
     carrier = finite.carrier
     invalid = is_nan | (positive & negative)
-    infinite = signed(fmt.infinity, negative, fmt)
+    infinite = infinity_of(fmt, negative)
     result = select(positive | negative, infinite, finite)
     return select(invalid, constant(carrier, nan, fmt.width), result)
 
@@ -73,12 +75,15 @@ def add(
     flush: bool = False,
 ) -> Bits:
     """x + y, all three in `fmt`. NaN results are `nan`, or the format's quiet NaN; `flush`: no subnormal results."""
-    left, right = unpack(x, fmt), unpack(y, fmt)
-    finite = round_sum(left.term, right.term, Target(fmt, rounding, flush=flush))
-    infinite = [(left.is_infinite, left.sign), (right.is_infinite, right.sign)]
-    positive, negative = infinities(infinite)
-    is_nan = left.is_nan | right.is_nan
-    return with_specials(finite, is_nan, positive, negative, fmt, fmt.nan if nan is None else nan)
+    target = Target(fmt, rounding, flush=flush)
+    return add_unpacked(unpack(x, fmt), unpack(y, fmt), target, fmt.nan if nan is None else nan)
+
+
+def add_unpacked(left: Unpacked, right: Unpacked, target: Target, nan: int) -> Bits:
+    """The sum of two numbers of any formats, rounded once."""
+    finite = round_sum(left.term, right.term, target)
+    positive, negative = infinities([(left.is_infinite, left.sign), (right.is_infinite, right.sign)])
+    return with_specials(finite, left.is_nan | right.is_nan, positive, negative, target.format, nan)
 
 
 def infinities(flags: Sequence[tuple[Bit, Bit]]) -> tuple[Bit, Bit]:

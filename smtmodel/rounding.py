@@ -60,8 +60,7 @@ def round_and_pack(sign: Bit, magnitude: Bits, unit: Exponent, target: Target) -
     width = max(fmt.exponent, field.width) + 1 + fmt.fraction
     packed = field.pad(fmt.fraction).zext(width) + kept.zext(width) + raised.bits(width)
     packed = select(magnitude.any(), packed, constant(sign.carrier, 0, width))
-    fields = _limit(packed, sign, target)
-    return _with_sign(fields, sign, fmt)
+    return _limit(packed, sign, target)
 
 
 def _normalise(magnitude: Bits, unit: Exponent, fmt: Format) -> tuple[Bits, Bits]:
@@ -94,25 +93,26 @@ def _normalise(magnitude: Bits, unit: Exponent, fmt: Format) -> tuple[Bits, Bits
 
 
 def _limit(packed: Bits, sign: Bit, target: Target) -> Bits:
-    """Overflow and flushing, on exponent and fraction fields."""
+    """The pattern of computed exponent and fraction fields, after overflow and flushing."""
     fmt, carrier = target.format, packed.carrier
     bits = fmt.exponent + fmt.fraction
     over = constant(carrier, fmt.largest_field, packed.width).ult(packed)
-    infinite = constant(carrier, fmt.infinity_field, bits)
-    largest = constant(carrier, fmt.largest_field, bits)
+    fields = packed.truncate(bits)
+    if target.flush:
+        fields = select(fields.extract(bits - 1, fmt.fraction).any(), fields, constant(carrier, 0, bits))
+    if fmt.specials == "negative_zero":  # -0 would be NaN
+        finite = _with_sign(fields, sign & fields.any(), fmt)
+    else:
+        finite = _with_sign(fields, sign, fmt)
+    infinite, largest = infinity_of(fmt, sign), signed(fmt.largest, sign, fmt)
     if target.overflow == "infinity":
         instead = infinite
     elif target.overflow == "saturate":
         instead = largest
     else:
         yes = truth(carrier, True)
-        away = increments(target.rounding, sign, yes, yes, yes)
-        instead = select(away, infinite, largest)
-    result = select(over, instead, packed.truncate(bits))
-    if target.flush:
-        normal = result.extract(bits - 1, fmt.fraction).any()
-        result = select(normal, result, constant(carrier, 0, bits))
-    return result
+        instead = select(increments(target.rounding, sign, yes, yes, yes), infinite, largest)
+    return select(over, instead, finite)
 
 
 def _with_sign(fields: Bits, sign: Bit, fmt: Format) -> Bits:
@@ -125,3 +125,10 @@ def _with_sign(fields: Bits, sign: Bit, fmt: Format) -> Bits:
 def signed(pattern: int, sign: Bit, fmt: Format) -> Bits:
     """A constant non-negative pattern (zero, infinity) with a computed sign."""
     return _with_sign(constant(sign.carrier, pattern >> fmt.padding, fmt.exponent + fmt.fraction), sign, fmt)
+
+
+def infinity_of(fmt: Format, sign: Bit) -> Bits:
+    """An infinite result: infinity, or NaN in formats without it, or the largest number where there is neither."""
+    if fmt.specials == "negative_zero":
+        return constant(sign.carrier, fmt.nan, fmt.width)
+    return signed(fmt.infinity, sign, fmt)

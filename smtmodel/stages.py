@@ -52,16 +52,17 @@ def form_product(accumulator: Accumulator, left: Unpacked, right: Unpacked) -> U
     exact = multiply(left.term, right.term)
     is_nan, is_infinite = product_specials(left, right)
     is_zero = left.is_zero | right.is_zero
+    formed, fmt = exact, accumulator.product_format
     if accumulator.product == "normalised":
-        return Unpacked(exact.normalised(), is_zero, is_infinite, is_nan)
-    fmt = accumulator.product_format
-    if fmt is not None:
+        formed = exact.normalised()
+    elif fmt is not None:
         rounded = unpack(round_term(exact, Target(fmt, accumulator.product_rounding)), fmt)
-        return Unpacked(rounded.term, is_zero | rounded.is_zero, is_infinite | rounded.is_infinite, is_nan)
+        formed, is_zero = rounded.term, is_zero | rounded.is_zero
+        is_infinite = is_infinite | rounded.is_infinite
     limit = accumulator.product_overflow
     if limit is not None:
-        is_infinite = is_infinite | (_reaches(exact, limit) & ~(is_zero | is_nan))
-    return Unpacked(exact, is_zero, is_infinite, is_nan)
+        is_infinite = is_infinite | (_reaches(formed, limit) & ~(is_zero | is_nan))
+    return Unpacked(formed, is_zero, is_infinite, is_nan)
 
 
 def _reaches(term: Term, power: int) -> Bit:
@@ -180,7 +181,7 @@ def _signed_sum(accumulator: Accumulator, items: Sequence[Unpacked], total: tupl
 def _exact_sum(accumulator: Accumulator, items: Sequence[Unpacked], trace: Trace) -> Sum:
     """The sum without any loss: two terms with a sticky bit, more in fixed point over the whole range."""
     if len(items) == 2:
-        negative, magnitude, unit = sum_two(items[0].term, items[1].term)
+        negative, magnitude, unit = sum_two(items[0].term, items[1].term, accumulator.output_format.precision)
         return _signed_sum(accumulator, items, (negative, magnitude), unit)
     placed, low = place_all([item.term for item in items])
     unit = Exponent(constant(items[0].sign.carrier, 0, 1), low, low)
@@ -317,9 +318,7 @@ def pairwise_sum(accumulator: Accumulator, products: Sequence[Unpacked], addend:
         ]
         for position, pattern in enumerate(layer):
             trace.flag(f"pair{level}[{position}]", pattern, RESULT)
-    running = pattern_of(addend, target, nan)
-    trace.flag("running", running, RESULT)
-    result = ieee.add(running, layer[0], fmt, rounding, nan, accumulator.flush_outputs)
+    result = ieee.add_unpacked(addend, unpack(layer[0], fmt), target, nan)
     trace.flag("result", result, RESULT)
     return result
 
@@ -371,5 +370,6 @@ def block_sum(
         pattern = finish(accumulator, total, pair, trace)
         running = unpack(pattern, accumulator.output_format)
     trace.prefix = outer
-    assert pattern is not None
-    return pattern
+    assert pattern is not None  # the specials of the whole block decide, whatever a partial sum overflowed to
+    is_nan, positive, negative = specials(items)
+    return with_specials(pattern, is_nan, positive, negative, accumulator.output_format, accumulator.nan_pattern)

@@ -25,7 +25,7 @@ SCALED = "rtx-blackwell/mma_block_scale/m16n8k64.block16.f32.e2m1.e2m1.f32.ue4m3
 SCALED_ROW: dict[str, Any] = {
     "model": SCALED, "a": ["2"] * 64, "b": ["2"] * 64, "c": "0", "scale_a": ["38"] * 4, "scale_b": ["38"] * 4,
 }  # fmt: skip
-REMOVED = object()
+REMOVED = "\0removed"
 
 
 def row_with(**changes: Any) -> str:
