@@ -96,7 +96,9 @@ def _questions(names: tuple[str, ...], restrictions: str) -> list[Question]:
 
 
 def _is_reference(name: str) -> bool:
-    return "/" in name.partition("@")[0] and not name.endswith((".yaml", ".yml")) and not Path(name).is_file()
+    from hypotheses.library import is_file
+
+    return "/" in name.partition("@")[0] and not name.endswith((".yaml", ".yml")) and not is_file(name)
 
 
 def _pair(names: tuple[str, ...], inputs: Inputs) -> Question:

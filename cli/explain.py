@@ -6,13 +6,13 @@ import json
 import os
 import shutil
 import sys
-from io import IOBase
-from pathlib import Path
+import zlib
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from cli.options import JSON, open_input, print_json
+from hypotheses.library import is_file
 from smtmodel.errors import InputError, MmaprobeError
 
 if TYPE_CHECKING:
@@ -100,19 +100,16 @@ def _row(text: str) -> tuple[dict[str, Any], str]:
         return _parsed(text, "VECTOR", None), "VECTOR"
     file, line = text, None
     head, _, tail = text.rpartition(":")
-    if head and tail.isdigit() and not Path(text).is_file():
+    if head and tail.isdigit() and not is_file(text):
         file, line = head, int(tail)
-    lines, name = open_input(file)
     number, content = 0, ""
-    try:
-        for number, content in enumerate(lines, start=1):
-            if number == line or (line is None and content.strip()):
-                return _parsed(content, name, number), f"{name}:{number}"
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {error}", name, number + 1) from None
-    finally:
-        if file != "-" and isinstance(lines, IOBase):
-            lines.close()
+    with open_input(file) as (lines, name):
+        try:
+            for number, content in enumerate(lines, start=1):
+                if number == line or (line is None and content.strip()):
+                    return _parsed(content, name, number), f"{name}:{number}"
+        except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+            raise InputError(f"cannot be read: {error}", name, number + 1) from None
     raise InputError("there is no vector in it" if line is None else f"there is no line {line} of {number}", name)
 
 

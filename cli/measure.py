@@ -28,13 +28,13 @@ def evaluate(file: str, model: str | None, output: str | None, as_json: bool) ->
     from smtmodel.reference import parse_reference
     from smtmodel.vectors import read_vectors
 
-    lines, name = open_input(file)
     report = Report(keep=output is not None)
     failure: InputError | None = None
-    try:
-        report.take(evaluate_vectors(read_vectors(lines, name), parse_reference(model) if model else None))
-    except InputError as error:  # the rows before it count
-        failure = error
+    with open_input(file) as (lines, name):
+        try:
+            report.take(evaluate_vectors(read_vectors(lines, name), parse_reference(model) if model else None))
+        except InputError as error:  # the rows before it count
+            failure = error
     if output is not None:
         write_vectors(report.predicted, output)
     document = report.document()

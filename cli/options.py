@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -87,15 +88,13 @@ def write_text(path: Path, text: str) -> None:
         raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
 
 
-def open_input(name: str) -> tuple[Iterable[str], str]:
+@contextmanager
+def open_input(name: str) -> Iterator[tuple[Iterable[str], str]]:
     """The lines of a vector file ("-": standard input) and its name for messages. Raises InputError."""
     from smtmodel.vectors import open_text
 
     if name == "-":
-        return sys.stdin, "standard input"
-    return _closing(open_text(Path(name))), name
-
-
-def _closing(stream: IO[str]) -> Iterator[str]:
-    with stream:
-        yield from stream
+        yield sys.stdin, "standard input"
+        return
+    with open_text(Path(name)) as stream:
+        yield stream, name

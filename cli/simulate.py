@@ -102,7 +102,10 @@ def _load(path: Path) -> dict[str, NDArray[Any]]:
         raise InputError("no such file", str(path)) from None
     except (OSError, ValueError, EOFError) as error:
         raise InputError(f"not a .npy or .npz file: {error}", str(path)) from None
-    return {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
+    if isinstance(loaded, np.ndarray):
+        return {"": loaded}
+    with loaded:
+        return dict(loaded)
 
 
 def _save(path: Path, results: dict[str, NDArray[Any]]) -> None:

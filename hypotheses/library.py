@@ -32,10 +32,18 @@ def library() -> dict[str, Question]:
     return questions
 
 
+def is_file(name: str) -> bool:
+    """Whether there is a file of that name; no name is too long to ask."""
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def question_named(name: str) -> Question:
     """A question by id, or from a file by its path. Raises UnknownNameError or InputError."""
     if name in library():
         return library()[name]
-    if name.endswith((".yaml", ".yml")) or "/" in name or Path(name).is_file():
+    if name.endswith((".yaml", ".yml")) or "/" in name or is_file(name):
         return build_question(read_yaml(read_file(Path(name)), name))
     raise UnknownNameError("hypothesis", name, library(), hint=" (`mmaprobe list hypotheses` shows all)")

@@ -100,6 +100,10 @@ def build_question(file: YamlFile) -> Question:
     for first, second in combinations(models, 2):
         if _same(models[first], models[second]):
             raise file.error(("hypotheses", second), f"the same model as hypothesis {first!r}")
+        try:
+            check_comparable(models[first], models[second], parsed.compare)
+        except ParameterError as error:
+            raise file.error(("hypotheses", second), f"beside hypothesis {first!r}: {error}") from None
     for device, name in parsed.observed.items():
         if name not in models:
             raise file.error(("observed", device), f"{name!r} is none of the hypotheses: {', '.join(models)}")
@@ -118,6 +122,21 @@ def build_question(file: YamlFile) -> Question:
         if index > question.length:
             raise file.error(("inputs", "zero_terms", position), f"there are {question.length} products and an addend")
     return question
+
+
+def check_comparable(left: Model, right: Model, compare: Compare) -> None:
+    """Raises ParameterError for models that take different inputs, or give results that cannot be compared."""
+    for side in ("a", "b", "c"):
+        formats = [getattr(model, side).name for model in (left, right)]
+        if formats[0] != formats[1]:
+            raise ParameterError(side, f"the models take different formats: {formats[0]} and {formats[1]}")
+    scales = [(model.scale, model.scale and model.accumulator.scale_block) for model in (left, right)]
+    if scales[0] != scales[1]:
+        raise ParameterError("scale_format", "the models take different scale factors")
+    if compare == "bits" and left.d != right.d:
+        raise ParameterError(
+            "output", f"results are {left.d.name} and {right.d.name}: compare them with --compare value"
+        )
 
 
 def _same(first: Model, second: Model) -> bool:

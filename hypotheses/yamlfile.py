@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -41,6 +41,8 @@ def read_yaml(text: str, name: str) -> YamlFile:
         raise InputError(f"not YAML: {error.problem}", name, mark.line + 1 if mark else None) from None
     except yaml.YAMLError as error:
         raise InputError(f"not YAML: {error}", name) from None
+    except RecursionError:
+        raise InputError("not YAML: nested too deep", name) from None
     if root is None:
         raise InputError("the file is empty", name, 1)
     file = YamlFile(name, None)
@@ -48,8 +50,12 @@ def read_yaml(text: str, name: str) -> YamlFile:
     return file
 
 
-def _construct(node: yaml.Node, path: Key, file: YamlFile) -> Any:
-    file.lines.setdefault(path, node.start_mark.line + 1)
+def _construct(node: yaml.Node, path: Key, file: YamlFile, above: tuple[yaml.Node, ...] = ()) -> Any:
+    line = node.start_mark.line + 1
+    file.lines.setdefault(path, line)
+    if any(node is other for other in above):
+        raise InputError("an alias that contains itself", file.name, line)
+    above = (*above, node)
     if isinstance(node, yaml.MappingNode):
         out: dict[Any, Any] = {}
         for key_node, value_node in node.value:
@@ -58,11 +64,15 @@ def _construct(node: yaml.Node, path: Key, file: YamlFile) -> Any:
             if key in out:
                 raise InputError(f"repeated key (first on line {file.lines[(*path, key)]})", file.name, line, key)
             file.lines[(*path, key)] = line
-            out[key] = _construct(value_node, (*path, key), file)
+            out[key] = _construct(value_node, (*path, key), file, above)
         return out
     if isinstance(node, yaml.SequenceNode):
-        return [_construct(child, (*path, index), file) for index, child in enumerate(node.value)]
-    return yaml.SafeLoader("").construct_object(node)
+        return [_construct(child, (*path, index), file, above) for index, child in enumerate(node.value)]
+    try:
+        return yaml.SafeLoader("").construct_object(node)
+    except (yaml.YAMLError, ValueError) as error:
+        reason = getattr(error, "problem", None) or str(error)
+        raise InputError(f"not a value: {reason}", file.name, line) from None
 
 
 def validate(file: YamlFile, schema: type[Model]) -> Model:
@@ -72,7 +82,9 @@ def validate(file: YamlFile, schema: type[Model]) -> Model:
     try:
         return schema.model_validate(file.data)
     except ValidationError as problem:
-        first = problem.errors()[0]
+        # an unknown key explains a missing one
+        errors = problem.errors()
+        first = next((error for error in errors if error["type"] == "extra_forbidden"), errors[0])
         path = tuple(part for part in first["loc"])
         raise file.error(path, _message(first["type"], first["msg"], path, schema)) from None
 
@@ -88,13 +100,15 @@ def _message(kind: str, message: str, path: Key, schema: type[BaseModel]) -> str
 
 
 def _fields_at(schema: type[BaseModel], path: Key) -> list[str]:
-    """The keys that a schema knows at a place, following fields whose type is a schema too."""
+    """The keys that a schema knows at a place, following fields whose type is a schema too (or may be none)."""
     current: type[BaseModel] = schema
     for part in path:
         info = current.model_fields.get(str(part))
-        if info is None or not isinstance(info.annotation, type) or not issubclass(info.annotation, BaseModel):
+        kinds = [] if info is None else [info.annotation, *get_args(info.annotation)]
+        inner = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
+        if not inner:
             return []
-        current = info.annotation
+        current = inner[0]
     return [info.alias or name for name, info in current.model_fields.items()]
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from hypotheses.schema import Compare, Question
 from queries.distinguish import Options, Outcome, Verdict, build_query, distinguish
 from queries.problem import Problem
 from queries.witness import Witness, confirmed
 from smtmodel.batch import evaluate_row
+from smtmodel.errors import InputError
 from smtmodel.vectors import Vector, to_hex
 
 
@@ -33,21 +34,19 @@ class Answered:
     vectors: list[Vector]
 
     @property
-    def verdict(self) -> Verdict:
-        """ "different" when every pair is told apart, "equal" when every pair agrees; "unknown" when one is unknown
-        or the pairs are divided and nothing was expected."""
+    def verdict(self) -> Verdict | Literal["divided"]:
+        """That of every pair if they agree; else "unknown" if one is unknown, or "divided"."""
         verdicts = {pair.outcome.verdict for pair in self.pairs}
-        if "unknown" in verdicts:
-            return "unknown"
-        return "different" if verdicts == {"different"} else "equal"
+        if len(verdicts) == 1:
+            return verdicts.pop()
+        return "unknown" if "unknown" in verdicts else "divided"
 
     @property
     def exit_code(self) -> int:
         """0 as expected (or told apart, where nothing is expected), 1 otherwise, 3 unknown."""
         if self.verdict == "unknown":
             return 3
-        verdicts = {pair.outcome.verdict for pair in self.pairs}
-        return 0 if verdicts == {self.question.expect or "different"} else 1
+        return 0 if self.verdict == (self.question.expect or "different") else 1
 
 
 def answer(question: Question, options: Options, compare: Compare | None = None, smt2: Path | None = None) -> Answered:
@@ -60,7 +59,7 @@ def answer(question: Question, options: Options, compare: Compare | None = None,
         problem = Problem(question.models[left], question.models[right], question.inputs, compare or question.compare)
         if smt2 is not None:
             path = smt2 if len(question.pairs) == 1 else smt2.with_stem(f"{smt2.stem}-{left}-{right}")
-            path.write_text(build_query(problem).text, encoding="utf-8")
+            _write(path, build_query(problem).text)
         outcome = _reused(problem, answered) if options.count == 1 else None
         pair = PairAnswer(left, right, outcome or distinguish(problem, options), reused=outcome is not None)
         answered.pairs.append(pair)
@@ -70,8 +69,17 @@ def answer(question: Question, options: Options, compare: Compare | None = None,
     return answered
 
 
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
+
+
 def _reused(problem: Problem, answered: Answered) -> Outcome | None:
     for vector in answered.vectors:
+        if len(vector.operands.a) != problem.length:
+            continue
         witness = confirmed(problem, vector.operands.every)
         if witness is not None:
             return Outcome(problem, "different", [witness])
@@ -82,6 +90,8 @@ def _vector(question: Question, problem: Problem, witness: Witness, number: int)
     """The witness as a vector with the prediction of every hypothesis; the results of the pair are replayed ones."""
     predictions = {}
     for name, model in question.models.items():
+        if model.length < len(witness.operands.a):
+            continue  # it has no place for these products
         result = evaluate_row(model, witness.operands)
         predictions[name] = to_hex(result, model.d)
     kinds = sorted({kind for side in witness.exercises for kind in side})

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hypotheses.schema import Compare, Inputs, Window
+from hypotheses.schema import Compare, Inputs, Window, check_comparable
 from smtmodel import ieee
 from smtmodel.algebra import Bit, Bits, all_of, constant, truth
 from smtmodel.decode import Unpacked, unpack
 from smtmodel.dot import Evaluation, Model, evaluate
-from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
 from smtmodel.operands import Layout, Operands, layout_of
 from smtmodel.rounding import Target
@@ -28,17 +27,7 @@ class Problem:
     compare: Compare = "bits"
 
     def __post_init__(self) -> None:
-        for side in ("a", "b", "c"):
-            formats = [getattr(model, side).name for model in (self.left, self.right)]
-            if formats[0] != formats[1]:
-                raise ParameterError(side, f"the models take different formats: {formats[0]} and {formats[1]}")
-        scales = [(model.scale, model.scale and model.accumulator.scale_block) for model in (self.left, self.right)]
-        if scales[0] != scales[1]:
-            raise ParameterError("scale_format", "the models take different scale factors")
-        if self.compare == "bits" and self.left.d != self.right.d:
-            raise ParameterError(
-                "output", f"results are {self.left.d.name} and {self.right.d.name}: compare them with --compare value"
-            )
+        check_comparable(self.left, self.right, self.compare)
 
     @property
     def length(self) -> int:

@@ -256,7 +256,10 @@ def parse_parameter(name: str, value: Any) -> Any:
         raise UnknownNameError("parameter", name, PARAMETERS)
     row = PARAMETERS[name]
     if isinstance(value, list) and row.order:
-        return tuple(tuple(part) if isinstance(part, list) else (part,) for part in value)
+        parts = [part if isinstance(part, list) else [part] for part in value]
+        if not all(type(k) is int for part in parts for k in part):
+            raise _impossible(name, str(value))
+        return tuple(tuple(part) for part in parts)
     if not isinstance(value, str) or value in row.names:
         return value
     if row.none and value == "none":

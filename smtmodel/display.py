@@ -66,7 +66,8 @@ def number_text(pattern: int, fmt: Format) -> str:
 
 def bit_fields(pattern: int, fmt: Format) -> str:
     """Sign, exponent and fraction of a pattern, separated by blanks."""
-    digits = f"{pattern >> fmt.padding:0{fmt.field_width - fmt.padding + fmt.signed}b}"[-fmt.width :]
+    width = fmt.field_width - fmt.padding + int(fmt.signed)
+    digits = f"{pattern >> fmt.padding & ((1 << width) - 1):0{width}b}"
     cut = int(fmt.signed)
     parts = [digits[:cut], digits[cut : cut + fmt.exponent], digits[cut + fmt.exponent :]]
     return " ".join(part for part in parts if part)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +18,8 @@ from smtmodel.operands import Operands
 from smtmodel.reference import normalised_name, parse_reference
 
 SCHEMA_VERSION = 1
+
+_HEX = re.compile(r"[0-9a-fA-F]+")
 
 
 @dataclass(frozen=True)
@@ -57,11 +61,10 @@ def parse_pattern(text: Any, fmt: Format, key: str) -> int:
     """The pattern of a hexadecimal string. Raises ValueError, naming the key."""
     if not isinstance(text, str):
         raise ValueError(f"{key}: {text!r} is not a string of hexadecimal digits")
-    try:
-        value = int(text, 16)
-    except ValueError:
-        raise ValueError(f"{key}: {text!r} is not hexadecimal") from None
-    if value < 0 or value >> fmt.width or text[:1] in "+-" or "_" in text:
+    if not _HEX.fullmatch(text):
+        raise ValueError(f"{key}: {text!r} is not hexadecimal")
+    value = int(text, 16)
+    if value >> fmt.width:
         raise ValueError(f"{key}: {text!r} is too wide: {fmt.name} has {fmt.width} bits")
     return value
 
@@ -85,6 +88,8 @@ def parse_row(row: Any, line: int = 0) -> Vector:
         raise ValueError("c: this field is missing")
     c = parse_pattern(row["c"], model.c, "c")
     d = None if row.get("d") is None else parse_pattern(row["d"], model.d, "d")
+    if not isinstance(row.get("predictions", {}), dict):
+        raise ValueError("predictions: an object of hypotheses and bit patterns is needed")
     extra = {key: row[key] for key in ("predictions", "question", "exercises", "alt", "kind", "gpu") if key in row}
     scales = [_scales(row, name, model) for name in ("scale_a", "scale_b")]
     operands = Operands(sides[0], sides[1], c, scales[0], scales[1])
@@ -104,17 +109,21 @@ def _scales(row: dict[str, Any], name: str, model: Model) -> tuple[int, ...]:
 
 def _patterns(items: list[Any], fmt: Format, name: str) -> tuple[int, ...]:
     try:  # the fast way; whatever is wrong is found again, with its place, by the slow one
-        values = [int(item, 16) for item in items]
-        if max(values) >> fmt.width == 0 and min(values) >= 0 and max(map(len, items)) <= fmt.digits:
-            return tuple(values)
+        if _HEX.fullmatch("".join(items)):
+            values = [int(item, 16) for item in items]
+            if max(values) >> fmt.width == 0:
+                return tuple(values)
     except (TypeError, ValueError):
         pass
     return tuple(parse_pattern(item, fmt, f"{name}[{k}]") for k, item in enumerate(items))
 
 
 def _model_of(row: dict[str, Any]) -> Model:
+    for key in ("model", "arch", "unit", "instruction"):
+        if key in row and not isinstance(row[key], str):
+            raise ValueError(f"{key}: {row[key]!r} is not a string")
     if "model" in row:
-        return parse_reference(str(row["model"]))
+        return parse_reference(row["model"])
     missing = [key for key in ("arch", "unit", "instruction") if key not in row]
     if missing:
         raise ValueError(f"{missing[0]}: this field is missing (or give `model`, a model reference)")
@@ -144,7 +153,9 @@ def read_vectors(lines: Iterable[str], name: str) -> Iterator[Vector]:
                 yield parse_row(json.loads(text), number)
             except json.JSONDecodeError as error:
                 raise InputError(f"not JSON: {error.msg} at column {error.colno}", name, number) from None
+            except RecursionError:
+                raise InputError("not JSON: nested too deep", name, number) from None
             except (ValueError, MmaprobeError) as error:
                 raise InputError(str(error), name, number) from None
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise InputError(f"cannot be read: {error}", name, number + 1) from None

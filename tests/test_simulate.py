@@ -154,10 +154,10 @@ def test_command_with_npy_and_npz(tmp_path: Path) -> None:
     files = [str(tmp_path / "a.npz"), str(tmp_path / "b.npz"), *arguments, str(tmp_path / "d.npz"), "--json"]
     result = CliRunner().invoke(main, ["simulate", *files])
     assert result.exit_code == 0
-    many = np.load(tmp_path / "d.npz")
-    assert set(many) == {"one", "two"}
-    assert np.array_equal(many["one"], d)
-    assert np.array_equal(many["two"], 4 * d)
+    with np.load(tmp_path / "d.npz") as many:
+        assert set(many) == {"one", "two"}
+        assert np.array_equal(many["one"], d)
+        assert np.array_equal(many["two"], 4 * d)
 
 
 def test_command_errors(tmp_path: Path) -> None:

@@ -94,9 +94,16 @@ class SolverProcess:
         if self.process.returncode != 0 or status not in ("sat", "unsat", "unknown"):
             return self._unknown(_failure(self.process.returncode, self._out, lines))
         facts = json.loads(lines[-1])
-        reason = "the solver gave up" if status == "unknown" else ""
+        reason = _given_up(rest) if status == "unknown" else ""
         values = parse_values(rest) if status == "sat" else {}
         return Answer(status, self.engine, facts["version"], facts["seconds"], values, reason)  # type: ignore[arg-type]
+
+
+def _given_up(text: str) -> str:
+    """Why a solver says that it does not know."""
+    if "mem" in text:
+        return "memory ran out"
+    return f"the solver gave up: {' '.join(text.split())}" if text.strip() else "the solver gave up"
 
 
 def _failure(code: int, out: str, errors: list[str]) -> str:

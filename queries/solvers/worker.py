@@ -33,7 +33,9 @@ def run_z3(text: str) -> str:
     question, ask, values = text.partition("(get-value")
     context = z3.main_ctx().ref()
     answer = str(z3.Z3_eval_smtlib2_string(context, question))
-    if ask and answer.startswith("sat"):
+    if answer.startswith("unknown"):
+        answer += str(z3.Z3_eval_smtlib2_string(context, "(get-info :reason-unknown)"))
+    elif ask and answer.startswith("sat"):
         answer += str(z3.Z3_eval_smtlib2_string(context, ask + values))
     return answer
 
