@@ -30,11 +30,14 @@ def decide(reference: str, timeout: float) -> tuple[str, float, list[Proof]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="references that contain this")
     parser.add_argument("--timeout", type=float, default=60.0)
     parser.add_argument("-o", "--output", type=Path)
     arguments = parser.parse_args()
     seen, lines = {}, ["| instruction | order of products | seconds |", "|---|---|---|"]
     for reference, row in INSTRUCTIONS.items():
+        if arguments.only not in reference:
+            continue
         seen.setdefault((row.a, row.b, row.c, row.accumulator), []).append(reference)
     for references in seen.values():
         verdict, seconds, _ = decide(references[0], arguments.timeout)

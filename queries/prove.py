@@ -218,13 +218,13 @@ def _sides(goal: FNode) -> set[FNode]:
 
 
 def _fingerprint(signal: Signal, count: int) -> bytes | None:
-    """The simulated values of a signal; None for one that is constant or too wide to compare."""
+    """The simulated values of a signal; None for a constant one."""
     value: Bits | Bit = signal.value
-    lanes = value.node if not isinstance(value.node, tuple) else None
-    if lanes is None or np.ndim(lanes) == 0:
+    limbs = value.node if isinstance(value.node, tuple) else (value.node,)
+    if all(np.ndim(limb) == 0 for limb in limbs):
         return None
     kind = b"t" if isinstance(value, Bit) else str(value.width).encode()
-    return kind + np.ascontiguousarray(np.broadcast_to(lanes, (count,))).tobytes()
+    return kind + b"".join(np.ascontiguousarray(np.broadcast_to(limb, (count,))).tobytes() for limb in limbs)
 
 
 def random_rows(problem: Problem, count: int, seed: int = 1) -> list[Row]:
