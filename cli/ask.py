@@ -65,7 +65,8 @@ def distinguish(
     done: list[Answered] = []
     vectors = []
     for question in questions:
-        answered = answer(question, options, compare, smt2)
+        target = smt2.with_stem(f"{smt2.stem}-{question.id}") if smt2 and len(questions) > 1 else smt2
+        answered = answer(question, options, compare, target)
         progress("")
         done.append(answered)
         vectors.extend(answered.vectors)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -28,6 +29,8 @@ def evaluate(file: str, model: str | None, output: str | None, as_json: bool) ->
     from smtmodel.reference import parse_reference
     from smtmodel.vectors import read_vectors
 
+    if output is not None and output != "-" and os.path.realpath(output) == os.path.realpath(file):
+        raise InputError("the output would overwrite the input", output)
     report = Report(keep=output is not None)
     failure: InputError | None = None
     with open_input(file) as (lines, name):

@@ -118,7 +118,10 @@ def build_question(file: YamlFile) -> Question:
         parsed.source,
         parsed.note,
     )
+    lengths = {model.length for model in models.values()}
     for position, index in enumerate(parsed.inputs.zero_terms):
+        if index >= question.length and len(lengths) > 1:
+            raise file.error(("inputs", "zero_terms", position), "ambiguous for models of different lengths")
         if index > question.length:
             raise file.error(("inputs", "zero_terms", position), f"there are {question.length} products and an addend")
     return question

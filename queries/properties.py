@@ -26,14 +26,14 @@ class Reordered(Problem):
 def reorderings(model: Model) -> list[Reordered]:
     """For each step an exchange of its first two products and a rotation of all: these two generate every order.
 
-    Products move inside one step, or inside one scale block; a chain of single products is reordered as a whole.
+    Products move inside one step, scale block or group; a chain of single products is reordered as a whole.
     """
     accumulator = model.accumulator
     steps: Sequence[Sequence[int]] = accumulator.blocks
     if all(len(step) == 1 for step in steps):
         steps = [[k for step in steps for k in step]]
     if model.scale is not None:
-        size = accumulator.scale_block
+        size = accumulator.group if accumulator.grouping == "scale_blocks" else accumulator.scale_block
         steps = [part for step in steps for part in _parts(step, size)]
     found = []
     for step in steps:

@@ -80,7 +80,7 @@ def evaluate(
     blocks = accumulator.blocks
     for step, indices in enumerate(blocks):
         trace.prefix = f"block{step}." if len(blocks) > 1 else ""
-        terms, names = _block_terms(model, products, scales, indices)
+        terms, names = _block_terms(model, products, scales, indices, trace)
         result = block_sum(accumulator, terms, addend, [*names, "addend"], trace)
         addend = unpack(result, output)
     trace.prefix = ""
@@ -111,7 +111,11 @@ def _scales(model: Model, left: Sequence[Bits], right: Sequence[Bits]) -> list[t
 
 
 def _block_terms(
-    model: Model, products: Sequence[Unpacked], scales: Sequence[tuple[Unpacked, Unpacked]], indices: Sequence[int]
+    model: Model,
+    products: Sequence[Unpacked],
+    scales: Sequence[tuple[Unpacked, Unpacked]],
+    indices: Sequence[int],
+    trace: Trace,
 ) -> tuple[list[Unpacked], list[str]]:
     """The terms of one step with their names: products, scaled products, or scaled groups of products."""
     accumulator = model.accumulator
@@ -122,7 +126,8 @@ def _block_terms(
     for start in range(0, len(indices), step):
         members = [products[k] for k in indices[start : start + step]]
         first = indices[start]
-        term = group_sum(members) if step > 1 else members[0]
+        name = f"{first}-{indices[start + step - 1]}" if step > 1 else str(first)
+        term = group_sum(members, name, trace) if step > 1 else members[0]
         terms.append(scale_product(term, *scales[first // accumulator.scale_block]))
-        names.append(f"{first}-{indices[start + step - 1]}" if step > 1 else str(first))
+        names.append(name)
     return terms, names

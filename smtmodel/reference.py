@@ -29,11 +29,12 @@ def parse_reference(text: str) -> Model:
     changes: dict[str, Any] = {}
     for part in tail.split(",") if tail else []:
         name, equals, value = part.partition("=")
+        name, value = name.strip(), value.strip()
         if not equals or not value:
             raise ParameterError(name or "@", "a parameter is written name=value")
         if name in changes:
             raise ParameterError(name, "given twice")
-        changes[name.strip()] = value.strip()
+        changes[name] = value
     return with_parameters(_base_model(base.lower()), changes)
 
 

@@ -82,13 +82,15 @@ def scale_product(product: Unpacked, left: Unpacked, right: Unpacked) -> Unpacke
     return Unpacked(multiply(product.term, scale), is_zero, product.is_infinite, is_nan)
 
 
-def group_sum(products: Sequence[Unpacked]) -> Unpacked:
+def group_sum(products: Sequence[Unpacked], name: str, trace: Trace) -> Unpacked:
     """The exact dot product of one group in fixed point, as a term of exponent zero (Algorithm 9, line 3)."""
     magnitudes, low = place_all([product.term for product in products])
     signs = [product.sign for product in products]
-    negative, magnitude = _magnitude(_total(signs, magnitudes, None))
+    total = _total(signs, magnitudes, None)
+    exponent = Exponent(constant(total.carrier, 0, 1), 0, 0)
+    trace.number(f"group[{name}]", total, exponent.offset(low), PRODUCT, is_signed=True)
+    negative, magnitude = _magnitude(total)
     sign = choose(magnitude.any(), negative, zero_sign(signs, "nearest_even"))
-    exponent = Exponent(constant(sign.carrier, 0, 1), 0, 0)
     is_nan, positive, minus = specials(products)
     term = Term(sign, magnitude, exponent, -low)
     return Unpacked(term, ~magnitude.any(), positive ^ minus, is_nan | (positive & minus))

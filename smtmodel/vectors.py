@@ -73,6 +73,10 @@ def parse_row(row: Any, line: int = 0) -> Vector:
     """The vector of one JSON object. Raises ValueError or MmaprobeError, naming the field."""
     if not isinstance(row, dict):
         raise ValueError("a JSON object is needed")
+    if row.get("schema", SCHEMA_VERSION) != SCHEMA_VERSION:
+        raise ValueError(f"schema: version {row['schema']!r} is not known; this is version {SCHEMA_VERSION}")
+    if not isinstance(row.get("id", ""), str | int | None):
+        raise ValueError("id: a string or a number is needed")
     model = _model_of(row)
     sides = []
     for name, fmt in (("a", model.a), ("b", model.b)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -46,7 +47,7 @@ class SolverProcess:
             raise UnknownNameError("solver", engine, (*ENGINES, "auto"))
         self.engine = engine
         self.started = time.monotonic()
-        command = [sys.executable, "-m", "queries.solvers.worker", engine, str(memory)]
+        command = [sys.executable, "-m", "queries.solvers.worker", engine, str(memory), str(os.getpid())]
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -108,7 +109,7 @@ def _given_up(text: str) -> str:
 
 def _failure(code: int, out: str, errors: list[str]) -> str:
     text = "\n".join([out, *errors])
-    if any(sign in text for sign in ("MemoryError", "bad_alloc", "out of memory", "Cannot allocate", "std::bad_alloc")):
+    if any(sign in text.lower() for sign in ("memoryerror", "bad_alloc", "out of memory", "cannot allocate")):
         return "memory ran out"
     if code < 0:
         return f"the solver was ended by signal {-code}"

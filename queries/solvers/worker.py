@@ -1,6 +1,6 @@
 """The program inside a solver's process: reads SMT-LIB on standard input, prints the solver's own answers.
 
-Run as `python -m queries.solvers.worker ENGINE MEMORY_MIB`. Imports one solver and nothing else of the project, so
+Run as `python -m queries.solvers.worker ENGINE MEMORY_MIB PARENT`. Imports one solver and nothing else of the project, so
 that it starts fast. Every engine reads the text through its own parser. Standard error ends with one JSON line: the
 solver's version and the seconds that it took (start-up of the process excluded).
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import resource
 import signal
 import sys
@@ -65,9 +66,11 @@ def version_of(engine: str) -> str:
 
 
 def main() -> None:
-    engine, memory = sys.argv[1], int(sys.argv[2])
+    engine, memory, parent = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     if sys.platform == "linux":  # die with the parent, even if it is killed
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it was killed before it could be watched
+            return
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     text = sys.stdin.read()
     if memory:
