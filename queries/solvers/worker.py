@@ -1,7 +1,7 @@
 """The program inside a solver's process: reads SMT-LIB on standard input, prints the solver's own answers.
 
-Run as `python -m queries.solvers.worker ENGINE MEMORY_MIB PARENT`. Imports one solver and nothing else of the project, so
-that it starts fast. Every engine reads the text through its own parser. Standard error ends with one JSON line: the
+Run as `python -m queries.solvers.worker ENGINE MEMORY_MIB PARENT`. Imports one solver and nothing else of the project,
+so that it starts fast. Every engine reads the text through its own parser. Standard error ends with one JSON line: the
 solver's version and the seconds that it took (start-up of the process excluded).
 """
 
