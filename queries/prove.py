@@ -9,6 +9,7 @@ asked again with fewer cuts; the last step is the result itself, which falls bac
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -140,10 +141,11 @@ class _Prover:
         return manager.Not(same)
 
     def _decide(self, left: str, right: str, goal: FNode, share: float) -> Lemma | None:
-        """Refute a goal with shared terms cut out, or else without cuts; None if that fails or takes too long."""
+        """Refute a goal with shared terms cut out, with fewer, or none; None if that fails or takes too long."""
         limit = self._remaining(share)
         brief = BRIEF if limit is None else min(BRIEF, limit)
-        for cuts, seconds in ((self._cuts(goal), limit), ({}, brief)):
+        fine, coarse = self._cuts(goal, []), self._cuts(goal, self.carrier.addends)
+        for cuts, seconds in ((coarse, limit), (fine, limit), ({}, brief)):
             query = self._query(goal, cuts)
             self.options.progress(f"lemma {left} = {right}: {len(cuts)} cuts")
             answers = solve(query, self.options.solver, seconds, self.options.memory)
@@ -165,10 +167,10 @@ class _Prover:
             raise SolverFaultError(f"{first} and {answer} contradict each other")
         return answer if answer.status == "unsat" else None
 
-    def _cuts(self, goal: FNode) -> dict[FNode, FNode]:
+    def _cuts(self, goal: FNode, addends: Sequence[FNode]) -> dict[FNode, FNode]:
         """Fresh variables for the terms that both sides of a goal share: signals, and the addends of sums."""
         roots = _sides(goal)
-        marked = [signal.value.node for signal in self.left.trace] + self.carrier.addends
+        marked = [*(signal.value.node for signal in self.left.trace), *addends]
         cuts = {}
         for node in marked:
             if not (node.is_constant() or node.is_symbol() or node in roots):
