@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test proofs lint bench clean
 
 demo: $(INSTALLED)
 	$(BIN)/mmaprobe distinguish carry-bits-ampere -o carry-bits-ampere.jsonl
@@ -13,6 +13,9 @@ demo: $(INSTALLED)
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2
 
+proofs: $(INSTALLED)
+	$(BIN)/python -m pytest -n 2 -m slow
+
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -20,6 +23,8 @@ lint: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/library.py -o benchmarks/library.md
+	$(BIN)/python benchmarks/simulate.py -o benchmarks/simulate.md
+	$(BIN)/python benchmarks/order.py -o benchmarks/order.md
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
