@@ -300,7 +300,7 @@ def test_multiplication_of_subnormal_f16_proved(leading: int) -> None:
 
 
 def test_multiplication_of_subnormal_f16() -> None:
-    """What only the slow tests prove: every subnormal by many normal numbers, in every mode, against the theory of binary64.
+    """What only the slow tests prove: every subnormal by many normal numbers, in every mode, against binary64.
 
     The product of two f16 numbers is exact in binary64, and so is its scaling into the subnormals of f16.
     """

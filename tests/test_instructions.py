@@ -1,0 +1,74 @@
+"""The instruction table, its errors, and the published divergence of Equation 10."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import pytest
+
+from queries.evaluate import evaluate_vectors
+from smtmodel.display import exact_value
+from smtmodel.errors import NotModelledError, UnknownNameError
+from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.reference import parse_reference
+from smtmodel.vectors import read_vectors
+
+
+def test_every_row_is_a_model_with_its_source() -> None:
+    assert len(INSTRUCTIONS) > 300
+    for reference, row in INSTRUCTIONS.items():
+        model = parse_reference(reference)
+        assert model.reference == reference
+        assert (model.a.name, model.b.name, model.length) == (row.a, row.b, row.shape[2])
+        assert row.source
+        assert row.evidence in ("recorded hardware", "published model", "inferred")
+
+
+def test_every_architecture_of_the_paper_is_there() -> None:
+    architectures = {row.arch for row in INSTRUCTIONS.values()}
+    nvidia = {"volta", "turing", "ampere", "ada-lovelace", "hopper", "blackwell", "rtx-blackwell"}
+    assert architectures == nvidia | {"cdna1", "cdna2", "cdna3"}
+
+
+def test_emulated_instructions_are_marked() -> None:
+    emulated = {row.reference for row in INSTRUCTIONS.values() if row.emulated}
+    assert "hopper/mma/m16n8k32.f16.e4m3.e4m3.f16" in emulated
+    assert all("e4m3" in name or "e5m2" in name for name in emulated)
+    assert not any("wgmma" in name for name in emulated)
+
+
+@pytest.mark.parametrize(
+    ("reference", "words"),
+    [
+        ("turing/mma/m8n8k16.s32.s8.s8.s32", "integer"),
+        ("ampere/mma_sp/m16n8k32.f32.f16.f16.f32", "sparse"),
+        ("ampere/mma/m8n8k4.f32.f16.f16.f32", "Volta alone"),
+        ("blackwell/wgmma/m64n8k16.f32.f16.f16", "no wgmma"),
+        ("cdna3/mfma/i32_16x16x32_i8", "integer"),
+    ],
+)
+def test_what_hardware_has_and_the_table_lacks(reference: str, words: str) -> None:
+    with pytest.raises(NotModelledError, match=words):
+        parse_reference(reference)
+
+
+def test_a_misspelt_name_is_another_error() -> None:
+    with pytest.raises(UnknownNameError, match=r"did you mean 'volta/mma/m8n8k4\.f32\.f16\.f16\.f32'"):
+        parse_reference("volta/mma/m8n8k4.f32.f16.f16.f23")
+
+
+def test_columns_of_wgmma_do_not_matter() -> None:
+    wide, narrow = (parse_reference(f"hopper/wgmma/m64n{n}k16.f32.f16.f16") for n in (256, 8))
+    assert wide == narrow
+    with pytest.raises(UnknownNameError):
+        parse_reference("hopper/wgmma/m64n12k16.f32.f16.f16")
+
+
+def test_equation_10() -> None:
+    """Table 8 of Xie et al. 2026: six different results of one input."""
+    source = files("hypotheses") / "vectors" / "equation-10.jsonl"
+    rows = list(evaluate_vectors(read_vectors(source.read_text(encoding="utf-8").splitlines(), "equation-10")))
+    assert len(rows) == 38
+    assert [row.agrees for row in rows] == [True] * 38
+    values = {float(value) for row in rows if not isinstance(value := exact_value(row.predicted, row.model.d), str)}
+    assert values == {0.0, -0.375, -0.5, -0.75, -0.875, -1.0}
