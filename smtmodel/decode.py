@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from smtmodel.algebra import Bit, Bits, choose, constant, select, truth
+from smtmodel.algebra import Bit, Bits, choose, constant, product, select, truth
 from smtmodel.formats import Format
 
 
@@ -120,16 +120,9 @@ def _specials(pattern: Bits, exponent: Bits, low_bits: Bits | None, fmt: Format)
     return no, no
 
 
-def zero_term(like: Term) -> Term:
-    """+0 with the width and exponent of another term."""
-    carrier = like.significand.carrier
-    return replace(like, sign=truth(carrier, False), significand=constant(carrier, 0, like.significand.width))
-
-
 def multiply(left: Term, right: Term) -> Term:
     """The exact, unnormalised product: significands multiplied, exponents added (Xie et al. 2026, Algorithm 7)."""
-    width = left.significand.width + right.significand.width
-    significand = left.significand.zext(width) * right.significand.zext(width)
+    significand = product(left.significand, right.significand)
     sign = left.sign ^ right.sign
     return Term(sign, significand, left.exponent + right.exponent, left.fraction + right.fraction)
 

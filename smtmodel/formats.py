@@ -61,10 +61,6 @@ class Format:
         return (1 if self.subnormals else 0) - self.bias
 
     @property
-    def has_infinity(self) -> bool:
-        return self.specials == "ieee"
-
-    @property
     def largest_field(self) -> int:
         """Exponent and fraction fields of the largest finite number, without padding."""
         everything = (1 << (self.exponent + self.fraction)) - 1
@@ -75,11 +71,7 @@ class Format:
     @property
     def infinity_field(self) -> int:
         """Fields of infinity; of what stands in for it (NaN, or the largest finite) where there is none."""
-        if self.specials == "ieee":
-            return self.largest_field + 1
-        if self.specials == "all_ones":
-            return self.largest_field + 1
-        return self.largest_field
+        return self.largest_field + (self.specials in ("ieee", "all_ones"))
 
     @property
     def emax(self) -> int:
