@@ -86,7 +86,7 @@ class _Prover:
         self.admitted = problem.admits(self.inputs).node
         self.goal = problem.differ(self.left.d, self.right.d).node
         self.pending = {signal.name: signal.value.node for signal in self.right.trace}
-        self.defined = dict(self.carrier.defined)
+        self.maxima = dict(self.carrier.maxima)
 
     def run(self) -> Proof:
         if not self._differ_at_random():
@@ -130,10 +130,20 @@ class _Prover:
                 self._merge(node, twin.value.node)
 
     def _merge(self, right: FNode, left: FNode) -> None:
-        substituter = MGSubstituter(self.carrier.environment)
-        self.pending = {name: substituter.substitute(node, {right: left}) for name, node in self.pending.items()}
-        self.goal = substituter.substitute(self.goal, {right: left})
-        self.defined = {symbol: substituter.substitute(term, {right: left}) for symbol, term in self.defined.items()}
+        """Put one term in the place of another; maxima that have become maxima of the same terms are one as well."""
+        substitute = MGSubstituter(self.carrier.environment).substitute
+        known: dict[frozenset[FNode], FNode] = {}
+        changes = {right: left}
+        while changes:
+            self.pending = {name: substitute(node, changes) for name, node in self.pending.items()}
+            self.goal = substitute(self.goal, changes)
+            self.maxima = {
+                symbol: frozenset(substitute(term, changes) for term in terms)
+                for symbol, terms in self.maxima.items()
+                if symbol not in changes
+            }
+            known.clear()
+            changes = {symbol: known[t] for symbol, t in self.maxima.items() if known.setdefault(t, symbol) != symbol}
 
     def _not_equal(self, left: FNode, right: FNode) -> FNode:
         manager = self.carrier.manager
@@ -186,10 +196,11 @@ class _Prover:
         while waiting:
             symbol = waiting.pop()
             seen.add(symbol)
-            if symbol in self.defined:
-                found[symbol] = substituter.substitute(self.defined[symbol], cuts)
+            if symbol in self.maxima:
+                terms = [substituter.substitute(term, cuts) for term in self.maxima[symbol]]
+                found[symbol] = self.carrier.define_maximum(symbol, terms)
                 waiting |= set(found[symbol].get_free_variables()) - seen
-        definitions = [found[symbol] for symbol in self.defined if symbol in found]
+        definitions = [found[symbol] for symbol in self.maxima if symbol in found]
         inputs = () if cuts else tuple(bits.node for bits in self.inputs.every if bits.value is None)
         return Query(inputs, (*(() if cuts else (self.admitted,)), *definitions, changed))
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from smtmodel.carriers.code import COLUMN, INNER, ROW, CodeCarrier, Name, TooWideError
 from smtmodel.dot import Model, evaluate
+from smtmodel.folders import cache_folder
 
 FLAGS = ("-O3", "-march=native", "-shared", "-fPIC", "-w")
 STRIP = 512  # columns decoded at a time, so that their values stay in the processor's cache
@@ -115,11 +116,6 @@ def compiler() -> str | None:
     return shutil.which(os.environ.get("CC", "cc"))
 
 
-def _cache_folder() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "mmaprobe" / "compiled"
-
-
 @cache
 def _library(source: str) -> Any:
     """The loaded library of a source, built if it is not in the cache; None where that fails."""
@@ -127,8 +123,8 @@ def _library(source: str) -> Any:
     if cc is None:
         return None
     key = "\0".join((source, cc, " ".join(FLAGS), platform.processor(), platform.machine(), platform.node()))
-    path = _cache_folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.so"
     try:
+        path = cache_folder() / "compiled" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.so"
         if not path.exists():
             _build(cc, source, path)
         return ctypes.CDLL(str(path))

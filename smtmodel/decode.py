@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from smtmodel.algebra import Bit, Bits, choose, constant, product, select, truth
+from smtmodel.algebra import Bit, Bits, constant, max_of, product, select, truth
 from smtmodel.formats import Format
 
 
@@ -127,21 +127,19 @@ def multiply(left: Term, right: Term) -> Term:
     return Term(sign, significand, left.exponent + right.exponent, left.fraction + right.fraction)
 
 
-def larger_first(left: Term, right: Term) -> tuple[Term, Term, Bits]:
-    """Two terms on one exponent base, ordered by exponent, and the difference of their exponents. A zero counts as
-    the smallest exponent of both, so that it never wins."""
+def at_maximum(left: Term, right: Term) -> tuple[Exponent, tuple[Bits, Bits], tuple[Bits, Bits]]:
+    """Two terms brought to their larger exponent: that exponent, the significands with one binary point, and how far
+    each lies below. A zero counts as the smallest exponent of both, so that it never wins.
+
+    Symmetric in the terms, unlike an ordering of them, so that the two orders of a sum share what they are made of.
+    """
     low = min(left.exponent.low, right.exponent.low)
     high = max(left.exponent.high, right.exponent.high)
     width = (high - low).bit_length()
     none = constant(left.sign.carrier, 0, width)
     x, y = (select(term.is_zero, none, term.exponent.rebased(low, width)) for term in (left, right))
-    swap = x.ult(y)
-    first, second = select(swap, y, x), select(swap, x, y)
+    largest = max_of([x, y])
     fraction = max(left.fraction, right.fraction)
     integer = max(left.integer, right.integer)
     a, b = (t.significand.pad(fraction - t.fraction).zext(fraction + integer) for t in (left, right))
-    sign_a = choose(swap, right.sign, left.sign)
-    sign_b = choose(swap, left.sign, right.sign)
-    big = Term(sign_a, select(swap, b, a), Exponent(first, low, high), fraction)
-    small = Term(sign_b, select(swap, a, b), Exponent(second, low, high), fraction)
-    return big, small, first - second
+    return Exponent(largest, low, high).offset(-fraction), (a, b), (largest - x, largest - y)

@@ -5,7 +5,7 @@ that keeps every bit that rounding can see:
 
 1. Both terms are normalised, so that a small significand never hides under a large exponent, and padded to the
    precision of the result.
-2. The term of smaller exponent is shifted right; what leaves the width is kept as one sticky bit. With two guard
+2. Both are shifted right to the larger exponent; what leaves the width is kept as one sticky bit. With two guard
    bits that bit can never reach the bits kept: a shift of two or more places cancels at most one leading bit.
 3. The signed sum goes to `round_and_pack` once.
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from smtmodel.algebra import Bit, Bits, all_of, any_of, choose, constant, select, shift_right_jam, sum_of
-from smtmodel.decode import Exponent, Term, Unpacked, larger_first, multiply, unpack
+from smtmodel.decode import Exponent, Term, Unpacked, at_maximum, multiply, unpack
 from smtmodel.formats import Format
 from smtmodel.rounding import Rounding, Target, infinity_of, round_and_pack
 
@@ -33,15 +33,14 @@ def sum_two(left: Term, right: Term, precision: int) -> tuple[Bit, Bits, Exponen
 
     Rounds correctly to `precision` bits or fewer; the sign is that of the difference (not of a zero).
     """
-    big, small, distance = larger_first(left.normalised(), right.normalised())
-    spare = GUARD + max(0, precision - big.significand.width)
-    aligned = shift_right_jam(small.significand.pad(spare), distance)
-    padded = big.significand.pad(spare)
-    width = padded.width + 2
-    total = sum_of(big.sign.carrier, [big.sign, small.sign], [padded, aligned], width)
+    unit, significands, distances = at_maximum(left.normalised(), right.normalised())
+    spare = GUARD + max(0, precision - significands[0].width)
+    aligned = [shift_right_jam(x.pad(spare), n) for x, n in zip(significands, distances, strict=True)]
+    width = aligned[0].width + 2
+    total = sum_of(left.sign.carrier, [left.sign, right.sign], aligned, width)
     negative = total.msb()
     magnitude = select(negative, -total, total).truncate(width - 1)
-    return negative, magnitude, big.exponent.offset(-big.fraction - spare)
+    return negative, magnitude, unit.offset(-spare)
 
 
 def round_sum(left: Term, right: Term, target: Target) -> Bits:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from pysmt.environment import Environment
@@ -39,8 +39,8 @@ class TermCarrier(Carrier):
         self.signed_sum = signed_sum
         self.prefix = prefix
         self.addends: list[FNode] = []  # the signed terms of sums: where a proof may cut besides the signals
-        self.defined: dict[FNode, FNode] = {}  # a maximum's symbol -> what defines it
-        self._maxima: dict[tuple[FNode, ...], FNode] = {}
+        self.maxima: dict[FNode, frozenset[FNode]] = {}  # the symbol of a relational maximum -> of what
+        self._known: dict[frozenset[FNode], FNode] = {}
         manager = self.manager
         self._binary = {
             "add": manager.BVAdd,
@@ -62,7 +62,14 @@ class TermCarrier(Carrier):
     @property
     def definitions(self) -> list[FNode]:
         """The constraints that define the symbols of relational maxima."""
-        return list(self.defined.values())
+        return [self.define_maximum(symbol, values) for symbol, values in self.maxima.items()]
+
+    def define_maximum(self, symbol: FNode, values: Iterable[FNode]) -> FNode:
+        """That a symbol is the largest of some terms, as unsigned numbers."""
+        terms = sorted(values, key=FNode.node_id)
+        bounds = [self.manager.BVULE(term, symbol) for term in terms]
+        reached = self.manager.Or([self.manager.Equals(term, symbol) for term in terms])
+        return self.manager.And([*bounds, reached])
 
     def symbol(self, name: str, width: int) -> Bits:
         """A free variable."""
@@ -160,15 +167,11 @@ class TermCarrier(Carrier):
         return layer[0]
 
     def _relational_max(self, values: Sequence[FNode], width: int) -> FNode:
-        key = tuple(values)
-        if key in self._maxima:  # what is built alike is one term
-            return self._maxima[key]
-        name = f"{self.prefix}maximum{len(self.defined)}"
-        largest = self._maxima[key] = self.manager.Symbol(name, BVType(width))
-        bounds = [self.manager.BVULE(value, largest) for value in values]
-        reached = self.manager.Or([self.manager.Equals(value, largest) for value in values])
-        self.defined[largest] = self.manager.And([*bounds, reached])
-        return largest
+        key = frozenset(values)
+        if key not in self._known:  # in whatever order, it is one term
+            symbol = self.manager.Symbol(f"{self.prefix}maximum{len(self.maxima)}", BVType(width))
+            self._known[key], self.maxima[symbol] = symbol, key
+        return self._known[key]
 
     def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> FNode:
         zero = Bits(self, width, value=0)
