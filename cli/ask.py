@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from cli.options import JSON, parse_inputs, print_json, progress, say, solver_op
 if TYPE_CHECKING:
     from hypotheses.schema import Inputs, Question
     from queries.answer import Answered, PairAnswer
+    from queries.distinguish import Options
 
 
 @click.command()
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
 @JSON
 def distinguish(
     names: tuple[str, ...], count: int, output: str | None, restrictions: str, compare: Any, smt2: Path | None,
-    solver: str, timeout: float, memory: int, as_json: bool,
+    options: Options, as_json: bool,
 ) -> None:  # fmt: skip
     """Find vectors that tell hypotheses, or two models, apart.
 
@@ -58,10 +60,9 @@ def distinguish(
     """
     from cli.show import show_answer
     from queries.answer import answer
-    from queries.distinguish import Options
 
     questions = _questions(names, restrictions)
-    options = Options(solver, timeout, memory, count, progress)
+    options = replace(options, count=count)
     done: list[Answered] = []
     vectors = []
     for question in questions:

@@ -12,6 +12,7 @@ from cli.ask import distinguish
 from cli.explain import explain
 from cli.measure import evaluate
 from cli.prove import prove
+from cli.run import device, run
 from cli.show import list_command
 from cli.simulate import simulate
 from smtmodel.errors import MmaprobeError
@@ -50,7 +51,7 @@ def main() -> None:
     """
 
 
-for command in (distinguish, prove, evaluate, explain, simulate, list_command):
+for command in (distinguish, prove, evaluate, run, device, explain, simulate, list_command):
     main.add_command(command)
 
 if __name__ == "__main__":

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,43 +18,88 @@ from smtmodel.vectors import Vector
 
 if TYPE_CHECKING:
     from hypotheses.schema import Inputs
-
-Command = TypeVar("Command", bound=Callable[..., Any])
+    from queries.store import Store
 
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 
 
-def solver_options(command: Command) -> Command:
-    """--solver, --timeout and --memory."""
+def solver_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--solver, --timeout, --memory, --store and --fresh; the command gets them as `options`."""
+
+    @functools.wraps(command)
+    def run(*rest: Any, solver: str, timeout: float, memory: int, store: Path | None, fresh: bool, **named: Any) -> Any:
+        from queries.distinguish import Options
+
+        with opened_store(store) as opened:
+            options = Options(solver, timeout, memory, progress=progress, store=opened, fresh=fresh)
+            return command(*rest, options=options, **named)
+
+    wrapped: Callable[..., Any] = run
     for option in (
+        click.option("--fresh", is_flag=True, help="Ask again what the store knows."),
+        click.option(
+            "--store", type=click.Path(path_type=Path), metavar="FILE",
+            help="Keep answers in this SQLite file (default: in the cache folder).",
+        ),
         click.option(
             "--memory", type=click.IntRange(64), default=8192, show_default=True,
             help="MiB that a solver's process may use.",
         ),
         click.option(
             "--timeout", type=click.FloatRange(min=0, min_open=True), default=300.0, show_default=True,
-            help="Seconds for each pair of models.",
+            help="Seconds for each question.",
         ),
         click.option(
             "--solver", type=click.Choice(["auto", "bitwuzla", "z3", "cvc5"]), default="auto", show_default=True,
             help="auto: all of them, the first answer counts.",
         ),
     ):  # fmt: skip
-        command = option(command)
-    return command
+        wrapped = option(wrapped)
+    return wrapped
+
+
+@contextmanager
+def opened_store(path: Path | None) -> Iterator[Store | None]:
+    """The store of answers. One named by the user must work; without the usual one there is a warning and no store.
+
+    Raises StoreError.
+    """
+    from queries.store import Store, StoreError
+
+    def warn(text: str) -> None:
+        say(f"warning: {text}")
+
+    try:
+        store = Store(path, warn=warn)
+    except StoreError as error:
+        if path is not None:
+            raise
+        warn(f"{error}; answers are not kept")
+        yield None
+        return
+    with store:
+        yield store
 
 
 def parse_inputs(restrictions: str) -> Inputs:
     """The restrictions of inputs that a comma-separated list names. Raises UnknownNameError."""
     from hypotheses.schema import Inputs
-    from smtmodel.errors import UnknownNameError
+    from smtmodel.errors import ParameterError, UnknownNameError
 
-    known = ("finite", "nonnegative", "nonzero", "normal")
-    chosen = [word.strip() for word in restrictions.split(",") if word.strip()]
-    for word in chosen:
-        if word not in known:
-            raise UnknownNameError("restriction of inputs", word, known)
-    return Inputs.model_validate(dict.fromkeys(chosen, True))
+    known = ("finite", "nonnegative", "nonzero", "normal", "products_below_two")
+    chosen: dict[str, Any] = {}
+    for word in (part.strip() for part in restrictions.split(",")):
+        window = re.fullmatch(r"exponents=(-?\d+)\.\.(-?\d+)", word)
+        if window:
+            low, high = map(int, window.groups())
+            if low > high:
+                raise ParameterError("--inputs", f"{word}: {low} is above {high}, no number is admitted")
+            chosen["exponents"] = {"min": low, "max": high}
+        elif word in known:
+            chosen[word] = True
+        elif word:
+            raise UnknownNameError("restriction of inputs", word, (*known, "exponents=LOW..HIGH"))
+    return Inputs.model_validate(chosen)
 
 
 def say(text: str = "") -> None:

@@ -10,14 +10,25 @@ import click
 from cli.options import JSON, parse_inputs, print_json, progress, say, solver_options
 
 if TYPE_CHECKING:
+    from queries.distinguish import Options
     from queries.problem import Problem
     from queries.prove import Proof
+
+VECTOR_KEYS = frozenset({"schema", "model", "arch", "unit", "instruction", "a", "b", "c", "scale_a", "scale_b"})
+PROPERTIES = (
+    "equal", "order-independent", "sign-symmetric", "monotonic", "monotonic-addend", "monotonic-product",
+    "zero-padding", "exact",
+)  # fmt: skip
 
 
 @click.command()
 @click.argument("models", nargs=-1, required=True, metavar="MODEL [MODEL]")
 @click.option(
-    "--property", "wanted", type=click.Choice(["equal", "order-independent"]), help="Default: equal for two models."
+    "--property",
+    "wanted",
+    type=click.Choice(PROPERTIES),
+    default="equal",
+    help="Of two models: equal. Of one: the others.",
 )
 @click.option(
     "--inputs",
@@ -29,9 +40,7 @@ if TYPE_CHECKING:
 @click.option(
     "--compare",
     type=click.Choice(["bits", "value"]),
-    default="bits",
-    show_default=True,
-    help="value: zeros are equal, and result formats may differ.",
+    help="value: zeros are equal, and result formats may differ (default: bits).",
 )
 @click.option(
     "--confirm/--no-confirm", default=True, show_default=True, help="Have a second solver confirm every lemma."
@@ -40,10 +49,10 @@ if TYPE_CHECKING:
 @solver_options
 @JSON
 def prove(
-    models: tuple[str, ...], wanted: str | None, restrictions: str, compare: Any, confirm: bool, explain: bool,
-    solver: str, timeout: float, memory: int, as_json: bool,
+    models: tuple[str, ...], wanted: str, restrictions: str, compare: Any, confirm: bool, explain: bool,
+    options: Options, as_json: bool,
 ) -> None:  # fmt: skip
-    """Prove two models equal on every input, or one model independent of the order of its products.
+    """Prove two models equal on every input, or a property of one.
 
     Named signals are proved equal stage by stage. A difference is reported with a replayed vector.
 
@@ -51,98 +60,165 @@ def prove(
     mmaprobe prove turing/mma/m16n8k8.f32.f16.f16.f32 ampere/mma/m16n8k8.f32.f16.f16.f32
     mmaprobe prove --property order-independent hopper/mma/m16n8k16.f32.f16.f16.f32
     """
-    from queries.distinguish import Options
-    from queries.prove import prove as prove_problem
+    from queries.store import result_key
 
     problems = _problems(models, wanted, restrictions, compare)
-    proofs: list[Proof] = []
-    for problem in problems:
-        left = timeout - sum(proof.seconds for proof in proofs)
-        proofs.append(prove_problem(problem, Options(solver, max(left, 0.0), memory, 1, progress), confirm))
-        progress("")
-        if proofs[-1].verdict == "different":
-            break
-    verdicts = {proof.verdict for proof in proofs}
-    verdict = "different" if "different" in verdicts else "unknown" if "unknown" in verdicts else "equal"
-    _show(proofs, verdict, wanted or "equal", explain)
+    key = result_key("prove", confirm=confirm, property=wanted, problems=[repr(problem) for problem in problems])
+    store = options.store
+    document = store.find_result(key) if store and not options.fresh else None
+    if document is None:
+        document = _document(wanted, _proofs(problems, options, confirm))
+        complete = document["confirmed_by"] or not confirm or document["verdict"] == "different"
+        if store and document["verdict"] != "unknown" and complete:
+            store.record_result(key, document)
+    else:
+        say("answered from the store (--fresh asks again)")
+    _show(document, explain)
     if as_json:
-        print_json(
-            {"schema": 1, "property": wanted or "equal", "verdict": verdict, "proofs": [_json(p) for p in proofs]}
-        )
-    sys.exit({"equal": 0, "different": 1, "unknown": 3}[verdict])
+        print_json(document)
+    sys.exit({"equal": 0, "different": 1, "unknown": 3}[document["verdict"]])
 
 
-def _problems(models: tuple[str, ...], wanted: str | None, restrictions: str, compare: Any) -> list[Problem]:
+def _proofs(problems: list[Problem], options: Options, confirm: bool) -> list[Proof]:
+    """One after another within the whole time; the first difference, or an interrupt, ends it."""
     from dataclasses import replace
 
+    from queries.monotone import prove_monotonic
+    from queries.properties import Monotonic
+    from queries.prove import prove as prove_equal
+
+    proofs: list[Proof] = []
+    for problem in problems:
+        left = None if options.timeout is None else options.timeout - sum(proof.seconds for proof in proofs)
+        rest = replace(options, timeout=left and max(left, 0.0))
+        if isinstance(problem, Monotonic):
+            proofs.append(prove_monotonic(problem, rest, confirm))
+        else:
+            proofs.append(prove_equal(problem, rest, confirm))
+        progress("")
+        if proofs[-1].verdict == "different" or proofs[-1].interrupted:
+            break
+    return proofs
+
+
+def _problems(models: tuple[str, ...], wanted: str, restrictions: str, compare: Any) -> list[Problem]:
     from queries.problem import Problem
-    from queries.properties import reorderings
+    from queries.properties import problems_of
     from smtmodel.reference import parse_reference
 
     parsed = [parse_reference(model) for model in models]
     inputs = parse_inputs(restrictions)
-    if wanted == "order-independent":
+    if wanted != "equal":
         if len(parsed) != 1:
-            raise click.UsageError("order-independent is a property of one model")
-        return [replace(problem, inputs=inputs, compare=compare) for problem in reorderings(parsed[0])]
+            raise click.UsageError(f"{wanted} is a property of one model")
+        return problems_of(wanted, parsed[0], inputs, compare)
     if len(parsed) != 2:
         raise click.UsageError("two models are compared (or give --property)")
-    return [Problem(parsed[0], parsed[1], inputs, compare)]
+    return [Problem(parsed[0], parsed[1], inputs, compare or "bits")]
 
 
-def _show(proofs: list[Proof], verdict: str, wanted: str, explain: bool) -> None:
-    from cli.show import show_operands
-    from smtmodel.display import number_text
-    from smtmodel.vectors import to_hex
-
+def _document(wanted: str, proofs: list[Proof]) -> dict[str, Any]:
+    verdicts = {proof.verdict for proof in proofs}
     lemmas = [lemma for proof in proofs for lemma in proof.lemmas]
-    seconds = sum(proof.seconds for proof in proofs)
-    if explain:
-        for lemma in lemmas:
-            second = f", confirmed by {lemma.confirmed}" if lemma.confirmed else ""
-            say(f"  lemma {lemma.left} = {lemma.right} ({lemma.cuts} cuts): {lemma.answer}{second}")
-    for proof in proofs:
-        if proof.witness is not None:
-            problem, witness = proof.problem, proof.witness
-            show_operands(problem.left, witness.operands)
-            for name, model, result in (("left", problem.left, witness.left), ("right", problem.right, witness.right)):
-                say(f"  {name:>5} gives {to_hex(result, model.d)}  {number_text(result, model.d)}")
-    if verdict == "equal":
-        engines = ", ".join(sorted({engine for proof in proofs for engine in proof.engines})) or "construction alone"
-        missing = any(lemma.confirmed is None for lemma in lemmas)
-        seconds_by = sorted({f"{c.engine} {c.version}" for lemma in lemmas if (c := lemma.confirmed)})
-        by = "nobody (for every lemma)" if missing or not lemmas else ", ".join(seconds_by)
-        say(f"{wanted}: proved in {seconds:.1f} s, {len(lemmas)} lemmas, by {engines}; confirmed by {by}")
-    elif verdict == "different":
-        say(f"{wanted}: no; the vector above was replayed under both sides")
-    else:
-        tried = [str(answer) for proof in proofs for answer in proof.tried if answer.status == "unknown"]
-        say(f"{wanted}: unknown after {seconds:.1f} s; tried {'; '.join(tried) or 'nothing in time'}")
+    confirmed = all(proof.confirmations for proof in proofs if proof.lemmas) and bool(lemmas)
+    return {
+        "schema": 1,
+        "property": wanted,
+        "verdict": "different" if "different" in verdicts else "unknown" if "unknown" in verdicts else "equal",
+        "interrupted": any(proof.interrupted for proof in proofs),
+        "seconds": round(sum(proof.seconds for proof in proofs), 3),
+        "engines": sorted({engine for proof in proofs for engine in proof.engines}),
+        "confirmed_by": sorted({e for proof in proofs for e in proof.confirmations}) if confirmed else [],
+        "proofs": [_proof_json(proof) for proof in proofs],
+    }
 
 
-def _json(proof: Proof) -> dict[str, Any]:
-    from smtmodel.vectors import Vector
-
-    problem, witness = proof.problem, proof.witness
+def _proof_json(proof: Proof) -> dict[str, Any]:
+    problem = proof.problem
     return {
         "left": problem.left.reference,
         "right": problem.right.reference,
-        "order": list(getattr(problem, "order", ())) or None,
+        "sides": list(problem.sides),
         "verdict": proof.verdict,
         "seconds": round(proof.seconds, 3),
         "engines": proof.engines,
         "confirmed_by": proof.confirmations,
         "lemmas": [
             {
-                "left": lemma.left,
-                "right": lemma.right,
+                "name": lemma.name,
                 "cuts": lemma.cuts,
-                "solver": lemma.answer.engine,
+                "using": lemma.using or None,
+                "answer": str(lemma.answer),
                 "seconds": lemma.answer.seconds,
-                "confirmed_by": lemma.confirmed.engine if lemma.confirmed else None,
+                "confirmed_by": str(lemma.confirmed) if lemma.confirmed else None,
             }
             for lemma in proof.lemmas
         ],
-        "vector": Vector(problem.left, witness.operands).to_json() if witness else None,
-        "results": [f"{witness.left:x}", f"{witness.right:x}"] if witness else None,
+        "unanswered": [str(answer) for answer in proof.tried if answer.status == "unknown"],
+        "vector": _witness_json(proof),
     }
+
+
+def _witness_json(proof: Proof) -> dict[str, Any] | None:
+    """The input on which the sides differ: one vector a side, and the replayed results."""
+    from queries.witness import moved_input
+    from smtmodel.vectors import Vector, to_hex
+
+    problem, witness = proof.problem, proof.witness
+    if witness is None:
+        return None
+    operands = witness.operands
+    results = [to_hex(witness.left, problem.left.d), to_hex(witness.right, problem.right.d)]
+    document: dict[str, Any] = {**Vector(problem.left, operands).to_json(), "results": results}
+    moved = moved_input(problem, operands)
+    if moved != operands:
+        document["other_side"] = Vector(problem.right, moved).to_json()
+    return document
+
+
+def _show(document: dict[str, Any], explain: bool) -> None:
+    wanted, verdict, seconds = document["property"], document["verdict"], document["seconds"]
+    proofs = document["proofs"]
+    lemmas = [lemma for proof in proofs for lemma in proof["lemmas"]]
+    for lemma in lemmas if explain or document["interrupted"] else ():
+        second = f", confirmed by {lemma['confirmed_by']}" if lemma["confirmed_by"] else ""
+        using = f", using {lemma['using']}" if lemma["using"] else ""
+        say(f"  lemma {lemma['name']} ({lemma['cuts']} cuts{using}): {lemma['answer']}{second}")
+    for proof in proofs:
+        if proof["vector"]:
+            _show_witness(proof)
+    if verdict == "equal":
+        engines = ", ".join(document["engines"]) or "construction alone"
+        by = ", ".join(document["confirmed_by"]) or _unconfirmed(lemmas)
+        say(f"{wanted}: proved in {seconds:.1f} s, {len(lemmas)} lemmas, by {engines}; confirmed by {by}")
+    elif verdict == "different":
+        say(f"{wanted}: no; the vector above was replayed under both sides")
+    else:
+        tried = "; ".join(text for proof in proofs for text in proof["unanswered"]) or "nothing in time"
+        stopped = "interrupted" if document["interrupted"] else "unknown"
+        say(f"{wanted}: {stopped} after {seconds:.1f} s, {len(lemmas)} lemmas proved; tried {tried}")
+
+
+def _unconfirmed(lemmas: list[dict[str, Any]]) -> str:
+    confirmed = sum(lemma["confirmed_by"] is not None for lemma in lemmas)
+    return f"a second solver for {confirmed} of {len(lemmas)} lemmas" if confirmed else "nobody"
+
+
+def _show_witness(proof: dict[str, Any]) -> None:
+    from cli.show import show_operands
+    from smtmodel.display import number_text
+    from smtmodel.reference import parse_reference
+    from smtmodel.vectors import parse_row
+
+    row = proof["vector"]
+    vectors = [row, row.get("other_side", row)]
+    width = max(map(len, proof["sides"]))
+    shown = None
+    for side, document, result in zip(("left", "right"), vectors, row["results"], strict=True):
+        model = parse_reference(proof[side])
+        vector = parse_row({key: value for key, value in document.items() if key in VECTOR_KEYS})
+        if vector.operands != shown:
+            show_operands(model, vector.operands)
+            shown = vector.operands
+        label = proof["sides"][side == "right"]
+        say(f"  {label:>{width}} gives {result}  {number_text(int(result, 16), model.d)}")

@@ -37,12 +37,14 @@ class Inputs(_Strict):
     """Which inputs count. Applies to every element of a and b and to c; a zero has no exponent to restrict.
 
     `zero_terms`: products fixed to zero, by index; the index after the last product is the addend.
+    `products_below_two`: the significands of a product multiply to less than 2, so that it is normalised as it is.
     """
 
     finite: StrictBool = False
     nonnegative: StrictBool = False
     nonzero: StrictBool = False
     normal: StrictBool = False
+    products_below_two: StrictBool = False
     exponents: Window | None = None
     zero_terms: tuple[StrictInt, ...] = ()
 

@@ -18,6 +18,7 @@ from queries.problem import Problem
 from queries.smtlib import Query
 from queries.solvers.contract import DEFAULT_MEMORY, Answer
 from queries.solvers.portfolio import AUTO, solve
+from queries.store import Store
 from queries.witness import Replay, Row, Witness, confirmed, shrink
 from smtmodel.algebra import Bit, Bits, all_of, constant
 from smtmodel.batch import Patterns, to_integers
@@ -37,13 +38,21 @@ class SolverFaultError(IncompleteError):
 
 @dataclass(frozen=True)
 class Options:
-    """How to ask. `timeout` in seconds for each pair, `memory` in MiB for each solver process."""
+    """How to ask. `timeout` in seconds for each pair, `memory` in MiB for each solver process; `store` keeps the
+    solvers' answers, which `fresh` asks for anew."""
 
     solver: str = AUTO
     timeout: float | None = 300.0
     memory: int = DEFAULT_MEMORY
     count: int = 1
     progress: Callable[[str], None] = lambda text: None
+    store: Store | None = None
+    fresh: bool = False
+
+    def ask(self, query: Query, seconds: float | None, name: str, solver: str | None = None) -> list[Answer]:
+        """The answers of the engines asked, as `portfolio.solve` gives them."""
+        self.progress(name)
+        return solve(query, solver or self.solver, seconds, self.memory, self.store, self.fresh, name)
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,7 @@ class Step:
     free: tuple[int, ...]
     one_sign: bool
     answers: tuple[Answer, ...]
+    query: Query
 
     @property
     def answer(self) -> Answer:
@@ -127,11 +137,9 @@ class Search:
         limit = self._remaining()
         if limit is not None and not whole:
             limit = min(limit, (self.options.timeout or 0) * SMALL_SHARE)
-        self.options.progress(
-            f"{len(free)} of {self.problem.length} products free, {len(query.text) // 1000} kB of SMT-LIB"
-        )
-        answers = solve(query, self.options.solver, limit, self.options.memory)
-        self.outcome.steps.append(Step(free, one_sign, tuple(answers)))
+        name = f"{len(free)} of {self.problem.length} products free, {len(query.text) // 1000} kB of SMT-LIB"
+        answers = self.options.ask(query, limit, name)
+        self.outcome.steps.append(Step(free, one_sign, tuple(answers), query))
         answer = answers[0]
         if answer.status != "sat":
             return None
@@ -199,7 +207,11 @@ def free_sets(problem: Problem) -> list[tuple[int, ...]]:
     fixed = problem.inputs.zero_terms
     turns = [k for turn in zip_longest(*steps) for k in turn]
     orders = [[k for step in steps for k in step], turns]
-    usable = [[k for k in order if k is not None and k < problem.length and k not in fixed] for order in orders]
+    first = [] if problem.focus is None else [problem.focus]
+    usable = [
+        list(dict.fromkeys([*first, *(k for k in order if k is not None and k < problem.length and k not in fixed)]))
+        for order in orders
+    ]
     small = [tuple(order[:count]) for count in range(1, SMALL + 1) for order in usable if count < len(order)]
     return [*dict.fromkeys(small), tuple(sorted(usable[0]))]
 

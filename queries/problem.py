@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from hypotheses.schema import Compare, Inputs, Window, check_comparable
 from smtmodel import ieee
 from smtmodel.algebra import Bit, Bits, all_of, constant, truth
-from smtmodel.decode import Unpacked, unpack
+from smtmodel.carriers.terms import SignedSum
+from smtmodel.decode import Unpacked, multiply, unpack
 from smtmodel.dot import Evaluation, Model, evaluate
 from smtmodel.formats import Format
 from smtmodel.operands import Layout, Operands, layout_of
@@ -38,9 +39,28 @@ class Problem:
         """The inputs that both models take; the longer one reads zeros beyond them."""
         return layout_of(self.left, self.length)
 
+    @property
+    def focus(self) -> int | None:
+        """The product that every small question must leave free."""
+        return None
+
+    @property
+    def signed_sum(self) -> SignedSum:
+        """The lowering of sums that suits a proof."""
+        return "twos_complement"
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """What the two results are, for people."""
+        return "left", "right"
+
     def evaluate(self, operands: Operands[Bits]) -> tuple[Evaluation, Evaluation]:
-        """Both models on one input."""
-        return evaluate_on(self.left, operands), evaluate_on(self.right, operands)
+        """Both sides on one input."""
+        return evaluate_on(self.left, operands), evaluate_on(self.right, self.moved(operands))
+
+    def moved(self, operands: Operands[Bits]) -> Operands[Bits]:
+        """What the right side is evaluated on: the input itself, unless it is a property that says otherwise."""
+        return operands
 
     def differ(self, left: Bits, right: Bits) -> Bit:
         """Whether two results differ as the contract has it."""
@@ -88,6 +108,9 @@ def admits(inputs: Inputs, model: Model, operands: Operands[Bits]) -> Bit:
                 conditions.append(pattern.equals(0))
             else:
                 conditions += _restrictions(inputs, unpack(pattern, fmt), fmt)
+    if inputs.products_below_two:
+        for x, y in zip(operands.a, operands.b, strict=True):
+            conditions.append(~multiply(unpack(x, model.a).term, unpack(y, model.b).term).significand.msb())
     if inputs.finite and model.scale is not None:
         conditions += [~unpack(scale, model.scale).is_nan for scale in (*operands.scale_a, *operands.scale_b)]
     return all_of(conditions)

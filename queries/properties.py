@@ -1,14 +1,21 @@
-"""Properties of one model, stated as the equality of two evaluations of it."""
+"""Properties of one model, each stated as problems about two evaluations of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
-from queries.problem import Problem, evaluate_on
-from smtmodel.algebra import Bits
+from hypotheses.schema import Compare, Inputs
+from queries.problem import Problem, admits, evaluate_on
+from queries.samples import RAISED
+from smtmodel.algebra import Bit, Bits
+from smtmodel.carriers.terms import SignedSum
+from smtmodel.decode import unpack
 from smtmodel.dot import Evaluation, Model
-from smtmodel.operands import Operands
+from smtmodel.errors import ParameterError
+from smtmodel.operands import Layout, Operands
+from smtmodel.ordering import negated, pattern_key, product_key
+from smtmodel.reference import with_parameters
 
 
 @dataclass(frozen=True)
@@ -17,10 +24,81 @@ class Reordered(Problem):
 
     order: tuple[int, ...] = ()
 
-    def evaluate(self, operands: Operands[Bits]) -> tuple[Evaluation, Evaluation]:
+    def moved(self, operands: Operands[Bits]) -> Operands[Bits]:
         a, b = (tuple(side[k] for k in self.order) for side in (operands.a, operands.b))
-        moved = Operands(a, b, operands.c, operands.scale_a, operands.scale_b)
-        return evaluate_on(self.left, operands), evaluate_on(self.right, moved)
+        return Operands(a, b, operands.c, operands.scale_a, operands.scale_b)
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        return "given order", f"order {'-'.join(map(str, self.order))}"
+
+
+@dataclass(frozen=True)
+class Negated(Problem):
+    """A model against itself with every a and c negated, and the result negated back."""
+
+    def evaluate(self, operands: Operands[Bits]) -> tuple[Evaluation, Evaluation]:
+        right = evaluate_on(self.right, self.moved(operands))
+        return evaluate_on(self.left, operands), replace(right, d=negated(right.d, self.right.d))
+
+    def moved(self, operands: Operands[Bits]) -> Operands[Bits]:
+        a = tuple(negated(x, self.left.a) for x in operands.a)
+        return replace(operands, a=a, c=negated(operands.c, self.left.c))
+
+    @property
+    def signed_sum(self) -> SignedSum:
+        return "signs_apart"
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        return "d(a, b, c)", "-d(-a, b, -c)"
+
+
+@dataclass(frozen=True)
+class Monotonic(Problem):
+    """A model against itself with one operand raised: the addend (`raised` is None), or one product. They "differ"
+    where the result falls; a NaN neither rises nor falls."""
+
+    raised: int | None = None
+
+    @property
+    def focus(self) -> int | None:
+        return self.raised
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        return "before", "raised"
+
+    @property
+    def layout(self) -> Layout:
+        base, model = super().layout, self.left
+        k = self.raised
+        added = ((model.c, f"c{RAISED}"),) if k is None else ((model.a, f"a{k}{RAISED}"), (model.b, f"b{k}{RAISED}"))
+        formats, names = zip(*added, strict=True)
+        return replace(base, formats=(*base.formats, *formats), names=(*base.names, *names))
+
+    def moved(self, operands: Operands[Bits]) -> Operands[Bits]:
+        k, changed = self.raised, operands.changed
+        if k is None:
+            return replace(operands, c=changed[0], changed=())
+        a, b = ((*side[:k], new, *side[k + 1 :]) for side, new in zip((operands.a, operands.b), changed, strict=True))
+        return replace(operands, a=a, b=b, changed=())
+
+    def differ(self, left: Bits, right: Bits) -> Bit:
+        fmt = self.left.d
+        defined = ~(unpack(left, fmt).is_nan | unpack(right, fmt).is_nan)
+        return defined & pattern_key(right, fmt).slt(pattern_key(left, fmt))
+
+    def admits(self, operands: Operands[Bits]) -> Bit:
+        moved, model, k = self.moved(operands), self.left, self.raised
+        both = admits(self.inputs, model, operands) & admits(self.inputs, model, moved)
+        if k is None:
+            nan = unpack(operands.c, model.c).is_nan | unpack(moved.c, model.c).is_nan
+            return both & ~nan & pattern_key(operands.c, model.c).sle(pattern_key(moved.c, model.c))
+        (before, one), (after, two) = (
+            product_key(unpack(side.a[k], model.a), unpack(side.b[k], model.b)) for side in (operands, moved)
+        )
+        return both & ~one & ~two & before.sle(after)
 
 
 def reorderings(model: Model) -> list[Reordered]:
@@ -50,3 +128,58 @@ def _parts(step: Sequence[int], size: int) -> list[Sequence[int]]:
     for k in step:
         groups.setdefault(k // size, []).append(k)
     return list(groups.values())
+
+
+def negations(model: Model) -> list[Negated]:
+    """Negating every a and c negates the result; +0 and -0 count as one."""
+    return [Negated(model, model, compare="value")]
+
+
+def raised_addend(model: Model) -> list[Monotonic]:
+    """The result does not fall when the addend rises."""
+    return [Monotonic(model, model)]
+
+
+def raised_products(model: Model) -> list[Monotonic]:
+    """The result does not fall when one product rises, whichever it is."""
+    return [Monotonic(model, model, raised=k) for k in range(model.length)]
+
+
+def paddings(model: Model) -> list[Problem]:
+    """Every shorter dot product that the model has equals the whole one with zeros in the products beyond."""
+    found = []
+    for length in range(1, model.length):
+        try:
+            shorter = with_parameters(model, {"length": length})
+        except ParameterError:
+            continue  # its blocks, groups or scales do not come out even
+        found.append(Problem(shorter, model))
+    return found
+
+
+def exactness(model: Model) -> list[Problem]:
+    """The result is the exact sum, rounded once as the model rounds its results."""
+    changes = {
+        "operation": "fused_dot", "block": model.length, "fraction_bits": "exact", "carry_bits": "exact",
+        "product": "unnormalised", "addend": "fused", "block_order": "contiguous", "partials": "unnormalised",
+    }  # fmt: skip
+    if model.accumulator.grouping != "scale_blocks":
+        changes["grouping"] = "none"
+    return [Problem(model, with_parameters(model, changes), compare="value")]
+
+
+PROPERTIES: dict[str, Callable[[Model], Sequence[Problem]]] = {
+    "order-independent": reorderings,
+    "sign-symmetric": negations,
+    "monotonic": lambda model: [*raised_addend(model), *raised_products(model)],
+    "monotonic-addend": raised_addend,
+    "monotonic-product": raised_products,
+    "zero-padding": paddings,
+    "exact": exactness,
+}
+
+
+def problems_of(wanted: str, model: Model, inputs: Inputs, compare: Compare | None = None) -> list[Problem]:
+    """The problems that must all come out equal for a property to hold on the admitted inputs."""
+    found = PROPERTIES[wanted](model)
+    return [replace(problem, inputs=inputs, compare=compare or problem.compare) for problem in found]

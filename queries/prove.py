@@ -9,7 +9,7 @@ asked again with fewer cuts; the last step is the result itself, which falls bac
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -17,32 +17,37 @@ import numpy as np
 from pysmt.fnode import FNode
 from pysmt.substituter import MGSubstituter
 
-from queries.distinguish import Options, SolverFaultError, build_query, distinguish, symbolic_operands
+from queries.confirm import confirm
+from queries.distinguish import Options, distinguish, symbolic_operands
 from queries.problem import Problem
+from queries.samples import sample_rows
 from queries.smtlib import Query
 from queries.solvers.contract import Answer
-from queries.solvers.portfolio import solve
-from queries.witness import Row, Witness, confirmed, replay, shrink
+from queries.witness import Witness, confirmed, replay, shrink
 from smtmodel.algebra import Bit, Bits
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.trace import Signal
 
 Verdict = Literal["equal", "different", "unknown"]
-SAMPLES = 2048  # random inputs by which signals are matched
+RESULT = "result"
+BOUNDS = "bounds of the aligned magnitudes"
+SAMPLES = 4096  # random inputs by which signals are matched
 LEMMA_SHARE = 0.25  # of the time that is left, at most, for one lemma
-BRIEF = 3.0  # seconds for a lemma without cuts
-MIN_PATIENCE, PATIENCE = 10.0, 30.0  # a confirmation may take so many seconds, or times the first engine's time
+BRIEF, BRIEF_SHARE = 3.0, 0.05  # seconds, or share of the time, for a lemma that is not worth more
 
 
 @dataclass(frozen=True)
 class Lemma:
-    """Two signals proved equal: `cuts` earlier ones stood as fresh variables. `confirmed` is another engine's word."""
+    """A fact proved, mostly that two signals are equal: `cuts` earlier terms stood as fresh variables, about which it
+    may use the facts `using`. `pair`: the two terms, as they were built, that are equal from here on. `confirmed` is
+    another engine's word."""
 
-    left: str
-    right: str
+    name: str
     cuts: int
     query: Query
     answer: Answer
+    pair: tuple[FNode, FNode] | None = None
+    using: str = ""
     confirmed: Answer | None = None
 
 
@@ -56,6 +61,7 @@ class Proof:
     witness: Witness | None = None
     tried: list[Answer] = field(default_factory=list)
     seconds: float = 0.0
+    interrupted: bool = False
 
     @property
     def engines(self) -> list[str]:
@@ -71,7 +77,10 @@ class Proof:
 
 
 def prove(problem: Problem, options: Options | None = None, confirm: bool = True) -> Proof:
-    """Prove two models equal on every admitted input, or find where they differ. Raises SolverFaultError."""
+    """Prove two models equal on every admitted input, or find where they differ.
+
+    An interrupt ends the work; what was proved until then is kept. Raises SolverFaultError.
+    """
     return _Prover(problem, options or Options(), confirm).run()
 
 
@@ -80,18 +89,25 @@ class _Prover:
         self.problem, self.options, self.confirm = problem, options, confirm
         self.proof = Proof(problem)
         self.start = time.monotonic()
-        self.carrier = TermCarrier(maximum="relational")
+        self.carrier = TermCarrier(maximum="relational", signed_sum=problem.signed_sum)
         self.inputs = symbolic_operands(problem, self.carrier)
         self.left, self.right = problem.evaluate(self.inputs)
         self.admitted = problem.admits(self.inputs).node
         self.goal = problem.differ(self.left.d, self.right.d).node
+        self.results = (self.left.d.node, self.right.d.node)
         self.pending = {signal.name: signal.value.node for signal in self.right.trace}
         self.maxima = dict(self.carrier.maxima)
+        self.largest: dict[FNode, FNode] | None = None
 
     def run(self) -> Proof:
-        if not self._differ_at_random():
-            self._lemmas()
-            self._conclude()
+        try:
+            if not self._differ_at_random():
+                self._lemmas()
+                self._conclude()
+                if self.confirm and self.proof.verdict == "equal":
+                    self.proof.lemmas = confirm(self.proof.lemmas, self.options, time.monotonic() - self.start)
+        except KeyboardInterrupt:
+            self.proof.interrupted = True
         self.proof.seconds = time.monotonic() - self.start
         return self.proof
 
@@ -101,7 +117,7 @@ class _Prover:
 
     def _differ_at_random(self) -> bool:
         """Whether simulation alone finds a difference."""
-        rows = random_rows(self.problem, SAMPLES)
+        rows = [tuple(map(int, row)) for row in sample_rows(self.problem.layout, SAMPLES)]
         self.samples = replay(self.problem, rows)
         found = np.flatnonzero(self.samples.differs)
         if len(found):
@@ -113,6 +129,8 @@ class _Prover:
         """Prove right signals equal to left ones of the same simulated values, in the order of the stages; each
         proved one is replaced by its twin, so that what is built on the two becomes one term."""
         left, right = (evaluation.trace for evaluation in self.samples.evaluations)
+        signed = {signal.name for signal in self.right.trace if signal.is_signed}
+        original = dict(self.pending)
         known: dict[bytes, Signal] = {}
         for signal in self.left.trace:
             if (key := _fingerprint(left[signal.name], SAMPLES)) is not None:
@@ -124,10 +142,20 @@ class _Prover:
             twin = None if key is None else known.get(key)
             if twin is None or node in ours or node.is_constant():
                 continue
-            lemma = self._decide(twin.name, name, self._not_equal(twin.value.node, node), LEMMA_SHARE)
-            if lemma is not None:
-                self.proof.lemmas.append(lemma)
-                self._merge(node, twin.value.node)
+            sides = (twin.value.node, node)
+            goal = self._not_equal(*sides, name in signed)
+            pair = self._same_width(twin.value.node, original[name], name in signed)
+            if self._decide(f"{twin.name} = {name}", goal, sides, LEMMA_SHARE, pair):
+                self._merge(node, self._resized(twin.value.node, node, name in signed))
+
+    def _resized(self, term: FNode, like: FNode, signed: bool) -> FNode:
+        """A term in the width of another that stands for the same number."""
+        if term.get_type() == like.get_type():
+            return term
+        manager, more = self.carrier.manager, like.bv_width() - term.bv_width()
+        if more < 0:
+            return manager.BVExtract(term, 0, like.bv_width() - 1)
+        return (manager.BVSExt if signed else manager.BVZExt)(term, more)
 
     def _merge(self, right: FNode, left: FNode) -> None:
         """Put one term in the place of another; maxima that have become maxima of the same terms are one as well."""
@@ -137,6 +165,7 @@ class _Prover:
         while changes:
             self.pending = {name: substitute(node, changes) for name, node in self.pending.items()}
             self.goal = substitute(self.goal, changes)
+            self.results = (self.results[0], substitute(self.results[1], changes))
             self.maxima = {
                 symbol: frozenset(substitute(term, changes) for term in terms)
                 for symbol, terms in self.maxima.items()
@@ -145,50 +174,88 @@ class _Prover:
             known.clear()
             changes = {symbol: known[t] for symbol, t in self.maxima.items() if known.setdefault(t, symbol) != symbol}
 
-    def _not_equal(self, left: FNode, right: FNode) -> FNode:
+    def _same_width(self, left: FNode, right: FNode, signed: bool) -> tuple[FNode, FNode]:
+        if left.get_type().is_bool_type():
+            return left, right
+        wider = left if left.bv_width() >= right.bv_width() else right
+        return self._resized(left, wider, signed), self._resized(right, wider, signed)
+
+    def _not_equal(self, left: FNode, right: FNode, signed: bool) -> FNode:
+        """That two signals are different numbers, whatever their widths."""
         manager = self.carrier.manager
+        left, right = self._same_width(left, right, signed)
         same = manager.Iff(left, right) if left.get_type().is_bool_type() else manager.Equals(left, right)
         return manager.Not(same)
 
-    def _decide(self, left: str, right: str, goal: FNode, share: float) -> Lemma | None:
-        """Refute a goal with shared terms cut out, with fewer, or none; None if that fails or takes too long."""
-        limit = self._remaining(share)
-        brief = BRIEF if limit is None else min(BRIEF, limit)
-        fine, coarse = self._cuts(goal, []), self._cuts(goal, self.carrier.addends)
-        for cuts, seconds in ((coarse, limit), (fine, limit), ({}, brief)):
-            query = self._query(goal, cuts)
-            self.options.progress(f"lemma {left} = {right}: {len(cuts)} cuts")
-            answers = solve(query, self.options.solver, seconds, self.options.memory)
+    def _decide(
+        self, name: str, goal: FNode, sides: tuple[FNode, FNode], share: float, pair: tuple[FNode, FNode] | None = None
+    ) -> bool:
+        """Whether a goal is refuted, with shared terms cut out, with fewer, with their bounds, or without cuts."""
+        signals = [signal.value.node for signal in self.left.trace]
+        fine = self._cuts(sides, signals)
+        for kind in ("coarse", "fine", "bounded", "whole"):
+            cuts = {"coarse": self._cuts(sides, [*signals, *self.carrier.addends]), "whole": {}}.get(kind, fine)
+            bounds = self._bounds(cuts) if kind == "bounded" else []
+            if kind == "bounded" and not bounds:
+                continue
+            limit = self._remaining(share)
+            if kind == "whole" and name != RESULT:
+                limit = self._brief()
+            query = self._query(goal, cuts, bounds)
+            answers = self.options.ask(query, limit, f"lemma {name}: {len(cuts)} cuts")
             self.proof.tried += answers
             if answers[0].status == "unsat":
-                return Lemma(left, right, len(cuts), query, answers[0], self._second(query, answers[0]))
-        return None
+                using = BOUNDS if bounds else ""
+                self.proof.lemmas.append(Lemma(name, len(cuts), query, answers[0], pair, using))
+                return True
+        return False
 
-    def _second(self, query: Query, first: Answer) -> Answer | None:
-        """Another engine's word on a query, within the time left."""
-        if not self.confirm:
-            return None
-        engine = "z3" if first.engine != "z3" else "bitwuzla"
-        patience = max(MIN_PATIENCE, PATIENCE * first.seconds)
-        limit = self._remaining(LEMMA_SHARE)
-        limit = patience if limit is None else min(limit, patience)
-        answer = solve(query, engine, limit, self.options.memory)[0]
-        if answer.status == "sat":
-            raise SolverFaultError(f"{first} and {answer} contradict each other")
-        return answer if answer.status == "unsat" else None
+    def _brief(self) -> float:
+        limit = self.options.timeout
+        return BRIEF if limit is None else min(BRIEF, limit * BRIEF_SHARE, self._remaining() or 0.0)
 
-    def _cuts(self, goal: FNode, addends: Sequence[FNode]) -> dict[FNode, FNode]:
-        """Fresh variables for the terms that both sides of a goal share: signals, and the addends of sums."""
-        roots = _sides(goal)
-        marked = [*(signal.value.node for signal in self.left.trace), *addends]
+    def _bounds(self, cuts: dict[FNode, FNode]) -> list[FNode]:
+        """Facts about cut magnitudes that a cut loses: none is larger than any that simulation saw. Proved all at
+        once, the first time that they are wanted; none if that fails."""
+        if self.largest is None:
+            self.largest = self._prove_bounds()
+        manager = self.carrier.manager
+        return [manager.BVULE(cuts[node], bound) for node, bound in self.largest.items() if node in cuts]
+
+    def _prove_bounds(self) -> dict[FNode, FNode]:
+        manager, seen = self.carrier.manager, self.samples.evaluations[0].trace
+        found: dict[FNode, FNode] = {}
+        for signal in self.left.trace:
+            value = signal.value
+            if isinstance(value, Bit) or signal.scale is None or signal.is_signed or value.node.is_constant():
+                continue
+            lanes = seen[signal.name].value.node
+            if isinstance(lanes, tuple) or np.ndim(lanes) == 0 or not (most := int(lanes.max())):
+                continue
+            if most < (1 << value.width) - 1 and "aligned[" in signal.name:
+                found[value.node] = manager.BV(most, value.width)
+        if not found:
+            return {}
+        goal = manager.Or([manager.BVULT(bound, node) for node, bound in found.items()])
+        query = self._query(goal, {}, [])
+        answers = self.options.ask(query, 2 * self._brief(), f"lemma {BOUNDS}")
+        self.proof.tried += answers
+        if answers[0].status != "unsat":
+            return {}
+        self.proof.lemmas.append(Lemma(BOUNDS, 0, query, answers[0]))
+        return found
+
+    def _cuts(self, sides: tuple[FNode, FNode], marked: Iterable[FNode]) -> dict[FNode, FNode]:
+        """Fresh variables for those of the marked terms that both sides are built on."""
+        shared = _subterms(sides[0]) & _subterms(sides[1])
         cuts = {}
         for node in marked:
-            if not (node.is_constant() or node.is_symbol() or node in roots):
+            if node in shared and node not in sides and not (node.is_constant() or node.is_symbol()):
                 cuts[node] = self.carrier.manager.Symbol(f"cut{node.node_id()}", node.get_type())
         return cuts
 
-    def _query(self, goal: FNode, cuts: dict[FNode, FNode]) -> Query:
-        """The goal with cut terms replaced, and with what defines the maxima that it still mentions."""
+    def _query(self, goal: FNode, cuts: dict[FNode, FNode], bounds: list[FNode]) -> Query:
+        """The goal with cut terms replaced, with bounds of these, and with what defines the maxima still mentioned."""
         substituter = MGSubstituter(self.carrier.environment)
         changed = substituter.substitute(goal, cuts)
         found: dict[FNode, FNode] = {}
@@ -202,15 +269,13 @@ class _Prover:
                 waiting |= set(found[symbol].get_free_variables()) - seen
         definitions = [found[symbol] for symbol in self.maxima if symbol in found]
         inputs = () if cuts else tuple(bits.node for bits in self.inputs.every if bits.value is None)
-        return Query(inputs, (*(() if cuts else (self.admitted,)), *definitions, changed))
+        return Query(inputs, (*(() if cuts else (self.admitted,)), *definitions, *bounds, changed))
 
     def _conclude(self) -> None:
         if self.goal.is_false():
             self.proof.verdict = "equal"
             return
-        lemma = self._decide("result", "result", self.goal, 0.5)
-        if lemma is not None:
-            self.proof.lemmas.append(lemma)
+        if self._decide(RESULT, self.goal, self.results, 0.5):
             self.proof.verdict = "equal"
             return
         outcome = distinguish(self.problem, replace(self.options, timeout=self._remaining(), count=1))
@@ -218,45 +283,34 @@ class _Prover:
         if outcome.verdict == "different":
             self.proof.verdict, self.proof.witness = "different", outcome.witnesses[0]
         elif outcome.verdict == "equal":
-            query, answer = build_query(self.problem), outcome.steps[-1].answer
+            last = outcome.steps[-1]
             self.proof.verdict = "equal"
-            self.proof.lemmas.append(Lemma("whole", "whole", 0, query, answer, self._second(query, answer)))
+            self.proof.lemmas.append(Lemma("the whole question", 0, last.query, last.answer))
 
 
-def _sides(goal: FNode) -> set[FNode]:
-    """The two terms whose inequality a lemma states."""
-    if goal.is_not() and (goal.arg(0).is_equals() or goal.arg(0).is_iff()):
-        return set(goal.arg(0).args())
-    return set()
+def _subterms(root: FNode) -> set[FNode]:
+    found, stack = {root}, [root]
+    while stack:
+        for child in stack.pop().args():
+            if child not in found:
+                found.add(child)
+                stack.append(child)
+    return found
 
 
 def _fingerprint(signal: Signal, count: int) -> bytes | None:
-    """The simulated values of a signal; None for a constant one."""
+    """The simulated values of a signal as numbers, whatever its width; None for a constant one."""
     value: Bits | Bit = signal.value
     limbs = value.node if isinstance(value.node, tuple) else (value.node,)
     if all(np.ndim(limb) == 0 for limb in limbs):
         return None
-    kind = b"t" if isinstance(value, Bit) else str(value.width).encode()
-    return kind + b"".join(np.ascontiguousarray(np.broadcast_to(limb, (count,))).tobytes() for limb in limbs)
-
-
-def random_rows(problem: Problem, count: int, seed: int = 1) -> list[Row]:
-    """Inputs for simulation: random bits, near and far exponents, few and many zeros; seeded."""
-    rng = np.random.default_rng(seed)
-    columns: list[np.ndarray] = []
-    for fmt in problem.layout.formats:
-        bits = rng.integers(0, 1 << fmt.width, count, dtype=np.uint64) if fmt.width < 64 else _wide(rng, count)
-        centre = fmt.bias + rng.integers(-2, 3, count)
-        near = rng.integers(0, 1 << fmt.fraction, count) | (np.clip(centre, 0, (1 << fmt.exponent) - 2) << fmt.fraction)
-        sign = rng.integers(0, 1 + fmt.signed, count).astype(np.uint64) << np.uint64(fmt.field_width)
-        tidy = (near.astype(np.uint64) << np.uint64(fmt.padding)) | sign
-        chance = rng.random(count)
-        values = np.where(chance < 0.5, bits, tidy)
-        values = np.where(chance > 0.85, np.uint64(0), values)
-        values = np.where(chance > 0.98, np.uint64(fmt.infinity) | sign, values)
-        columns.append(np.where(chance > 0.99, np.uint64(fmt.largest) | sign, values))
-    return [tuple(int(value) for value in row) for row in np.stack(columns, axis=1)]
-
-
-def _wide(rng: np.random.Generator, count: int) -> np.ndarray:
-    return rng.integers(0, 1 << 63, count, dtype=np.uint64) << np.uint64(1) | rng.integers(0, 2, count, dtype=np.uint64)
+    if isinstance(value, Bit):
+        kind = "truth"
+    elif len(limbs) > 1:
+        kind = f"{signal.is_signed} {value.width}"
+    else:
+        kind = f"{signal.is_signed}"
+        if signal.is_signed:  # the sign bit fills the lane
+            fill = np.uint64(64 - value.width)
+            limbs = ((limbs[0] << fill).astype(np.int64) >> fill.astype(np.int64),)
+    return kind.encode() + b"".join(np.ascontiguousarray(np.broadcast_to(limb, (count,))).tobytes() for limb in limbs)

@@ -74,6 +74,16 @@ def confirmed(problem: Problem, row: Row) -> Witness | None:
     return Witness(problem.layout.split(row), left, right, (flags[0], flags[1]))
 
 
+def moved_input(problem: Problem, operands: Operands[int]) -> Operands[int]:
+    """What the right side of a problem is evaluated on."""
+    layout = problem.layout
+    lanes = [
+        _CARRIER.lanes(np.array([x], np.uint64), f.width) for x, f in zip(operands.every, layout.formats, strict=True)
+    ]
+    moved = problem.moved(layout.split(lanes))
+    return layout.split([int(to_integers(bits, 1)[0]) for bits in moved.every])
+
+
 def shrink(problem: Problem, row: Row, keep: Keep | None = None) -> Row:
     """The smallest input reached by steps that each still tell the models apart (and `keep`, if given)."""
     layout, seen = problem.layout, {row}
@@ -189,9 +199,11 @@ def _balanced(row: Row, left: int, right: int, formats: Sequence[Format]) -> Ite
 def _rescaled(row: Row, layout: Layout) -> Iterator[Row]:
     """Every term times one power of two."""
     count, formats = layout.length, layout.formats
+    scaled = [*range(count), 2 * count]  # one factor of each product, and what takes its place
+    scaled += range(2 * count + 1 + 2 * layout.scales, len(row))[:1]
     for step in (-16, -8, -4, -2, -1, 1, 2, 4, 8, 16):
         changed = []
-        for index in [*range(count), 2 * count]:
+        for index in scaled:
             sign, exponent, fraction = _fields(row[index], formats[index])
             if row[index] == 0:
                 continue

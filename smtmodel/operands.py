@@ -14,18 +14,22 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Operands(Generic[Value]):
-    """Products' factors, addend, and scale factors (none for most models): vectors of any carrier, or patterns."""
+    """Products' factors, addend, and scale factors (none for most models): vectors of any carrier, or patterns.
+
+    `changed`: what takes the place of some of them in a second evaluation, for questions that need one.
+    """
 
     a: tuple[Value, ...]
     b: tuple[Value, ...]
     c: Value
     scale_a: tuple[Value, ...] = ()
     scale_b: tuple[Value, ...] = ()
+    changed: tuple[Value, ...] = ()
 
     @property
     def every(self) -> tuple[Value, ...]:
-        """All of them in the order of a row: a, b, c, scale_a, scale_b."""
-        return (*self.a, *self.b, self.c, *self.scale_a, *self.scale_b)
+        """All of them in the order of a row: a, b, c, scale_a, scale_b, changed."""
+        return (*self.a, *self.b, self.c, *self.scale_a, *self.scale_b, *self.changed)
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,8 @@ class Layout:
             tuple(row[k : 2 * k]),
             row[2 * k],
             tuple(row[first : first + s]),
-            tuple(row[first + s :]),
+            tuple(row[first + s : first + 2 * s]),
+            tuple(row[first + 2 * s :]),
         )
 
 

@@ -25,7 +25,7 @@ from smtmodel.algebra import (
     sum_of,
     truth,
 )
-from smtmodel.decode import Exponent, Term, Unpacked, fit, multiply, unpack
+from smtmodel.decode import Exponent, Term, Unpacked, multiply, unpack
 from smtmodel.ieee import infinities, product_specials, round_term, sum_two, with_specials, zero_sign
 from smtmodel.rounding import Rounding, Target, increments, round_and_pack
 from smtmodel.trace import Trace
@@ -163,7 +163,8 @@ def _total(signs: Sequence[Bit], magnitudes: Sequence[Bits], carry_width: int | 
     """A sum in two's complement: exact, or formed and wrapped in `carry_width` bits."""
     largest = sum((1 << magnitude.width) - 1 for magnitude in magnitudes)
     width = largest.bit_length() + 1 if carry_width is None else carry_width
-    return sum_of(signs[0].carrier, signs, [fit(magnitude, width) for magnitude in magnitudes], width)
+    kept = [magnitude if magnitude.width <= width else magnitude.truncate(width) for magnitude in magnitudes]
+    return sum_of(signs[0].carrier, signs, kept, width)
 
 
 def _magnitude(total: Bits) -> tuple[Bit, Bits]:

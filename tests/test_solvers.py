@@ -18,8 +18,9 @@ from queries.distinguish import build_query
 from queries.problem import Problem
 from queries.smtlib import Query, parse_values
 from queries.solvers import portfolio
-from queries.solvers.contract import ENGINE_NAMES, SolverProcess
+from queries.solvers.contract import DEFAULT_MEMORY, ENGINE_NAMES, SolverProcess
 from queries.solvers.portfolio import engines_of, solve
+from queries.store import Store
 from queries.witness import confirmed
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.errors import UnknownNameError
@@ -230,7 +231,15 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> type[Recorded]:
     monkeypatch.setattr(Recorded, "started_ones", [], raising=False)
     monkeypatch.setattr(Recorded, "texts", {}, raising=False)
     monkeypatch.setattr(portfolio, "SolverProcess", Recorded)
+    monkeypatch.setattr(portfolio, "HEAD_START", 0.0)
     return Recorded
+
+
+def test_an_easy_question_needs_one_engine(recorded: type[Recorded], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(portfolio, "HEAD_START", 60.0)
+    recorded.texts.update(dict.fromkeys(ENGINE_NAMES, SAT))
+    assert [answer.status for answer in solve(text_query(""), timeout=100)] == ["sat"]
+    assert [process.engine for process in recorded.started_ones] == [ENGINE_NAMES[0]]
 
 
 @EACH
@@ -290,6 +299,23 @@ def test_interrupt_ends_every_engine(recorded: type[Recorded], monkeypatch: pyte
         solve(text_query(""), timeout=60)
     assert len(recorded.started_ones) == len(ENGINE_NAMES)
     assert all(gone(process.process.pid) for process in recorded.started_ones)
+
+
+def test_all_that_answer_at_once_are_stored(
+    recorded: type[Recorded], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    recorded.texts.update(dict.fromkeys(ENGINE_NAMES, UNSAT))
+    original = Recorded.__init__
+
+    def begun(self: Recorded, engine: str, text: str, *rest: int) -> None:
+        original(self, engine, text, *rest)
+        assert self.finished.wait(60)
+
+    monkeypatch.setattr(Recorded, "__init__", begun)
+    query = text_query("")
+    with Store(tmp_path / "store.sqlite") as store:
+        assert len(solve(query, timeout=60, store=store)) == 1
+        assert all(store.find(query.text, engine, 60, DEFAULT_MEMORY) for engine in ENGINE_NAMES)
 
 
 def test_choices() -> None:

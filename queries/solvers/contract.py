@@ -25,7 +25,8 @@ DEFAULT_MEMORY = 8192  # MiB
 @dataclass(frozen=True)
 class Answer:
     """What a solver said. `values` are those of the query's inputs when it is "sat"; `reason` says why it is
-    "unknown"; `seconds` is the solver's own time, or the time waited for one that did not answer."""
+    "unknown"; `seconds` is the solver's own time, or the time waited for one that did not answer; `stored`: it was
+    said in an earlier run."""
 
     status: Status
     engine: str
@@ -33,9 +34,11 @@ class Answer:
     seconds: float
     values: dict[str, int] = field(default_factory=dict)
     reason: str = ""
+    stored: bool = False
 
     def __str__(self) -> str:
-        tail = f" ({self.reason})" if self.reason else ""
+        notes = "; ".join(note for note in (self.reason, "from the store" if self.stored else "") if note)
+        tail = f" ({notes})" if notes else ""
         return f"{self.engine} {self.version}: {self.status} in {self.seconds:.2f} s{tail}"
 
 

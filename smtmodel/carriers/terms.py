@@ -9,7 +9,7 @@ from pysmt.environment import Environment
 from pysmt.fnode import FNode
 from pysmt.typing import BVType
 
-from smtmodel.algebra import Bit, Bits, Carrier
+from smtmodel.algebra import Bit, Bits, Carrier, select
 
 Maximum = Literal["select", "relational"]
 SignedSum = Literal["twos_complement", "signs_apart"]
@@ -102,6 +102,21 @@ class TermCarrier(Carrier):
         return (self.manager.BVZExt if operation == "lshr" else self.manager.BVSExt)(kept, amount)
 
     def extract(self, value: FNode, high: int, low: int, width: int) -> FNode:
+        while value.is_bv_concat() or value.is_bv_extract():
+            # wiring: a change of one part leaves the terms of the others as they are
+            if value.is_bv_extract():
+                start = value.bv_extract_start()
+                value, low, high = value.arg(0), low + start, high + start
+                continue
+            split = value.arg(1).bv_width()
+            if low >= split:
+                value, low, high = value.arg(0), low - split, high - split
+            elif high < split:
+                value = value.arg(1)
+            else:
+                break
+        if high - low + 1 == value.bv_width():
+            return value
         return self.manager.BVExtract(value, low, high)
 
     def concat(self, high: FNode, low: FNode, high_width: int, low_width: int) -> FNode:
@@ -117,6 +132,8 @@ class TermCarrier(Carrier):
         return self._compare[operation](left, right)
 
     def select(self, condition: FNode, then: FNode, otherwise: FNode, width: int) -> FNode:
+        if condition.is_not():
+            return self.manager.Ite(condition.arg(0), otherwise, then)
         return self.manager.Ite(condition, then, otherwise)
 
     def logic(self, operation: str, left: FNode, right: FNode) -> FNode:
@@ -124,13 +141,20 @@ class TermCarrier(Carrier):
             return self.manager.And(left, right)
         if operation == "or":
             return self.manager.Or(left, right)
-        return self.manager.Not(self.manager.Iff(left, right))
+        flips = left.is_not() ^ right.is_not()
+        same = self.manager.Iff(*(side.arg(0) if side.is_not() else side for side in (left, right)))
+        return same if flips else self.manager.Not(same)
 
     def logic_not(self, value: FNode) -> FNode:
         return self.manager.Not(value)
 
     def test_bit(self, value: FNode, index: int, width: int) -> FNode:
-        return self.manager.Equals(self.extract(value, index, index, width), self.constant(1, 1))
+        bit = self.extract(value, index, index, width)
+        if bit.is_ite() and bit.arg(1).is_bv_constant() and bit.arg(2).is_bv_constant():
+            if bit.arg(1) == bit.arg(2):
+                return self.truth(bool(bit.arg(1).constant_value()))
+            return bit.arg(0) if bit.arg(1).constant_value() else self.logic_not(bit.arg(0))
+        return self.manager.Equals(bit, self.constant(1, 1))
 
     def leading_zeros(self, value: FNode, width: int, result_width: int) -> FNode:
         """Log-depth: the count of a half is that of its upper quarter, or of the lower if the upper is zero.
@@ -174,17 +198,24 @@ class TermCarrier(Carrier):
         return self._known[key]
 
     def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> FNode:
-        zero = Bits(self, width, value=0)
         if self.signed_sum == "signs_apart":
-            sides = [zero, zero]
-            for sign, magnitude in zip(signs, magnitudes, strict=True):
-                wide, mask = magnitude.zext(width), sign.bits(1).sext(width)
-                sides = [sides[0] + (wide & ~mask), sides[1] + (wide & mask)]
-            return (sides[0] - sides[1]).node
-        total = zero
+            return self._signs_apart(signs, magnitudes, width)
+        total = Bits(self, width, value=0)
         for sign, magnitude in zip(signs, magnitudes, strict=True):
             mask = sign.bits(1).sext(width)
             addend = (magnitude.zext(width) ^ mask) + sign.bits(width)
             self.addends.append(addend.node)
             total = total + addend
         return total.node
+
+    def _signs_apart(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> FNode:
+        largest = sum((1 << magnitude.width) - 1 for magnitude in magnitudes)
+        # where nothing wraps a bit less is enough, so that the difference is never the most negative number
+        room = min(width, max(largest.bit_length(), 1)) if largest.bit_length() < width else width
+        zero = Bits(self, room, value=0)
+        sides = [zero, zero]
+        for sign, magnitude in zip(signs, magnitudes, strict=True):
+            wide = magnitude.zext(room)
+            sides = [sides[0] + select(sign, zero, wide), sides[1] + select(sign, wide, zero)]
+        self.addends += [side.node for side in sides]
+        return (sides[0].zext(width) - sides[1].zext(width)).node

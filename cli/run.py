@@ -1,0 +1,210 @@
+"""Commands about devices: put vectors to one, serve a model as one."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.options import JSON, open_input, print_json, progress, say
+from smtmodel.errors import IncompleteError, InputError, MmaprobeError
+
+if TYPE_CHECKING:
+    from queries.standing import Standings
+    from runner.answers import AnswersFile
+    from smtmodel.vectors import Vector
+
+EVERY = 500  # answers between two lines of progress
+
+
+@click.command()
+@click.argument("model", metavar="MODEL")
+def device(model: str) -> None:
+    """Serve MODEL as a device: vectors on standard input, one a line, answers on standard output.
+
+    The first line is {"device": {...}}, then {"id": ..., "d": "hex"} for every vector, in order, at once. A vector
+    may name the model it was made for: MODEL is evaluated all the same, but formats must fit, and there may be no
+    more products than MODEL has. A bad line ends it with exit code 2, the end of input with 0.
+    """
+    from runner.serve import serve
+    from smtmodel.reference import parse_reference
+
+    serve(parse_reference(model))
+
+
+@click.command()
+@click.argument("file", metavar="FILE")
+@click.option(
+    "--device",
+    "device_name",
+    required=True,
+    metavar="D",
+    help="model:REFERENCE, command:CMDLINE, recorded:FILE or cuda:[UNIT/]INSTRUCTION.",
+)
+@click.option("-o", "--output", metavar="ANSWERS", help="Append the answers here (default: standard output).")
+@click.option(
+    "--device-timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="Seconds for one answer.",
+)
+@JSON
+def run(file: str, device_name: str, output: str | None, device_timeout: float, as_json: bool) -> None:
+    """Put every vector of FILE to a device; say which hypotheses its answers leave standing.
+
+    FILE is JSONL, gzip-compressed or not; "-" reads standard input. The answers are vectors with `d`, written as they
+    come. If ANSWERS holds the answers of an earlier run, cut short, of the same vectors and device, the run goes on.
+
+    \b
+    mmaprobe distinguish carry-bits-ampere -o vectors.jsonl
+    mmaprobe run vectors.jsonl --device command:./my-gpu -o answers.jsonl
+
+    Exit codes: 0 every vector was answered, 2 bad input, 3 the device failed or has no answer (the answers are kept).
+    """
+    from queries.standing import Standings
+
+    if output is not None and output != "-" and os.path.realpath(output) == os.path.realpath(file):
+        raise InputError("the answers would overwrite the vectors", output)
+    session = _Session(device_name, device_timeout, Standings())
+    failure: MmaprobeError | None = None
+    with open_input(file) as (lines, name):
+        try:
+            session.run(lines, name, output, as_json)
+        except MmaprobeError as error:  # the answers before it count
+            failure = error
+        except KeyboardInterrupt:
+            session.summary()
+            raise
+    progress("")
+    session.summary()
+    if as_json:
+        document = session.document() | {"file": name, "output": output, "error": str(failure) if failure else None}
+        print_json(document)
+    if failure is not None:
+        raise failure
+
+
+@dataclass
+class _Session:
+    """One run: what is asked, what came back."""
+
+    name: str
+    timeout: float
+    standings: Standings
+    answered: int = 0
+    earlier: int = 0
+    unanswered: list[Vector] = field(default_factory=list)
+    description: dict[str, Any] = field(default_factory=dict)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    keep: bool = False
+    source: dict[str, Any] = field(default_factory=dict)  # provenance of answers that go to no file
+
+    def run(self, lines: Iterable[str], name: str, output: str | None, as_json: bool) -> None:
+        """Ask everything. Raises MmaprobeError; whatever was answered before is written and counted."""
+        from runner.answers import AnswersFile, provenance
+        from smtmodel.vectors import read_vectors
+
+        vectors: Iterable[Vector] = read_vectors(lines, name)
+        if output is None or output == "-":
+            self.keep, self.source = as_json, provenance(self.name)
+            self._ask(vectors, name, None)
+        else:
+            with AnswersFile(Path(output), self.name) as target:
+                if target.earlier:
+                    vectors = self._remaining(vectors, target)
+                self._ask(vectors, name, target)
+        if self.unanswered:
+            count, first = len(self.unanswered), self.unanswered[0]
+            total = self.answered + count
+            raise IncompleteError(f"{self.name}: no answer to {count} of {total} vectors, first {name}:{first.line}")
+
+    def _remaining(self, vectors: Iterable[Vector], target: AnswersFile) -> list[Vector]:
+        """The vectors that an earlier run left; its answers are counted."""
+        everything, remaining, known = list(vectors), [], []
+        for vector in everything:
+            d = target.take(vector)
+            if d is None:
+                remaining.append(vector)
+            else:
+                known.append((vector, d))
+        if target.earlier:
+            raise InputError(f"{target.earlier} of its answers are to vectors that are not asked", str(target.path))
+        for vector, d in known:
+            self.standings.take(vector, d)
+        self.earlier = self.answered = len(known)
+        self.description = target.description or {}
+        say(f"{self.earlier} of {len(everything)} vectors were answered by an earlier run")
+        return remaining
+
+    def _ask(self, vectors: Iterable[Vector], name: str, target: AnswersFile | None) -> None:
+        from runner.devices import DeviceError, open_device
+
+        if vectors == []:
+            return
+        with open_device(self.name, self.timeout) as device:
+            self.description = device.description
+            try:
+                for vector, d in device.answers(_checked(vectors, name)):
+                    self.description = device.description
+                    if d is None:
+                        self.unanswered.append(vector)
+                    else:
+                        self._take(vector, d, target)
+            except DeviceError as error:
+                raise IncompleteError(f"{name}:{error.vector.line}: {error}") from None
+            except InputError as error:
+                if error.file is None and error.line is not None:  # a vector that does not fit the device
+                    raise InputError(str(error).removeprefix(f"{error.line}: "), name, error.line) from None
+                raise
+
+    def _take(self, vector: Vector, d: int, target: AnswersFile | None) -> None:
+        from runner.answers import answered_row
+
+        if target is not None:
+            target.append(vector, d, self.description)
+        else:
+            row = answered_row(vector, d, self.source, self.description)
+            if self.keep:
+                self.rows.append(row)
+            else:
+                click.echo(json.dumps(row))
+        self.answered += 1
+        self.standings.take(vector, d)
+        if self.answered % EVERY == 0:
+            progress(f"{self.answered} answers")
+
+    def summary(self) -> None:
+        """For people: how many answers, and what they mean."""
+        for line in self.standings.lines():
+            say(line)
+        say(f"{self.answered} vectors answered by {self.name}")
+
+    def document(self) -> dict[str, Any]:
+        """For programs."""
+        document = {
+            "schema": 1,
+            "device": {"name": self.name, "description": self.description},
+            "answered": self.answered,
+            "earlier": self.earlier,
+            "unanswered": [{"id": vector.id, "line": vector.line} for vector in self.unanswered],
+            **self.standings.document(),
+        }
+        return document | ({"vectors": self.rows} if self.keep else {})
+
+
+def _checked(vectors: Iterable[Vector], name: str) -> Iterator[Vector]:
+    """The vectors; bad predictions are found before a device is troubled with them."""
+    from queries.standing import predictions_of
+
+    for vector in vectors:
+        try:
+            predictions_of(vector)
+        except InputError as error:
+            raise InputError(str(error), name, vector.line) from None
+        yield vector

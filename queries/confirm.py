@@ -1,0 +1,45 @@
+"""Second words: another engine's answer on every lemma of a proof."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from queries.distinguish import Options, SolverFaultError
+from queries.solvers.contract import Answer
+
+if TYPE_CHECKING:
+    from queries.prove import Lemma
+
+SECONDS = ("z3", "bitwuzla", "cvc5")  # who is asked for a second word, the likeliest first
+SHARE, LEAST = 3.0, 6.0  # confirmation may take so many times as long as the proof, or so many seconds
+
+
+def confirm(lemmas: list[Lemma], options: Options, spent: float) -> list[Lemma]:
+    """The lemmas with a second engine's word on each, as far as the time goes; `spent` seconds went into the proof.
+
+    Every lemma is asked briefly first, so that one that a second engine cannot do costs the others nothing.
+    """
+    allowed = max(LEAST, SHARE * spent)
+    if options.timeout is not None:
+        allowed = min(allowed, options.timeout - spent)
+    deadline = time.monotonic() + allowed
+    done = list(lemmas)
+    for round_ in range(len(SECONDS)):
+        for index, lemma in enumerate(done):
+            left = deadline - time.monotonic()
+            if lemma.confirmed is not None or left <= 0:
+                continue
+            share = left / 4 if round_ == 0 else left
+            done[index] = replace(lemma, confirmed=_second(lemma, options, share, round_))
+    return done
+
+
+def _second(lemma: Lemma, options: Options, seconds: float, round_: int) -> Answer | None:
+    others = [engine for engine in SECONDS if engine != lemma.answer.engine]
+    engine = others[min(round_, len(others) - 1)]
+    answer = options.ask(lemma.query, seconds, f"{lemma.name}: {engine} is asked as well", engine)[0]
+    if answer.status == "sat":
+        raise SolverFaultError(f"{lemma.answer} and {answer} contradict each other")
+    return answer if answer.status == "unsat" else None

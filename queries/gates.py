@@ -1,0 +1,165 @@
+"""Gates with structural hashing, and the clauses that define them.
+
+A literal is a nonzero integer as in DIMACS; variable 1 is true. Four kinds of gate are enough for every operator: AND
+(of two or more), XOR (of two), MUX (selector, then, otherwise) and MAJ (majority of three, the carry of a full adder).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+Kind = Literal["and", "xor", "mux", "maj"]
+Clause = tuple[int, ...]
+Definition = tuple[Kind, Clause]
+
+TRUE, FALSE = 1, -1
+
+
+class Gates:
+    """A circuit: `definitions` maps the variable of a gate to its kind and inputs, which always come before it."""
+
+    def __init__(self) -> None:
+        self.count = TRUE
+        self.definitions: dict[int, Definition] = {}
+        self.table: dict[Definition, int] = {}
+
+    def fresh(self) -> int:
+        """A free variable."""
+        self.count += 1
+        return self.count
+
+    def gate(self, kind: Kind, inputs: Iterable[int]) -> int:
+        """The literal of a gate: a constant, an input, a gate that exists, or a new one."""
+        found = normal(kind, inputs)
+        if isinstance(found, int):
+            return found
+        sign, definition = found
+        literal = self.table.get(definition)
+        if literal is None:
+            literal = self.table[definition] = self.fresh()
+            self.definitions[literal] = definition
+        return sign * literal
+
+    def conjunction(self, inputs: Iterable[int]) -> int:
+        return self.gate("and", inputs)
+
+    def disjunction(self, inputs: Iterable[int]) -> int:
+        return -self.gate("and", [-literal for literal in inputs])
+
+    def xor(self, left: int, right: int) -> int:
+        return self.gate("xor", (left, right))
+
+    def mux(self, selector: int, then: int, otherwise: int) -> int:
+        return self.gate("mux", (selector, then, otherwise))
+
+    def add(self, left: Sequence[int], right: Sequence[int], carry: int = FALSE) -> tuple[list[int], list[int]]:
+        """(the bits of a ripple-carry sum, the carry into each bit), lowest first."""
+        return ripple(self.gate, left, right, carry)
+
+    def clauses(self) -> list[Clause]:
+        """The clauses of every gate, in the order of their variables."""
+        found: list[Clause] = [(TRUE,)]
+        for variable, definition in self.definitions.items():
+            found += defining_clauses(variable, *definition)
+        return found
+
+
+def ripple(
+    gate: Callable[[Kind, Clause], int], left: Sequence[int], right: Sequence[int], carry: int
+) -> tuple[list[int], list[int]]:
+    """A ripple-carry adder of the gates that `gate` makes; nothing is made for the carry out of the last bit."""
+    total, carries = [], [carry]
+    for a, b in zip(left, right, strict=True):
+        total.append(gate("xor", (gate("xor", (a, b)), carries[-1])))
+        if len(total) < len(left):
+            carries.append(gate("maj", (a, b, carries[-1])))
+    return total, carries
+
+
+def normal(kind: Kind, inputs: Iterable[int]) -> int | tuple[int, Definition]:
+    """The normal form of a gate: a literal that it equals, or its sign and definition."""
+    literals = tuple(inputs)
+    if kind == "and":
+        return _normal_and(literals)
+    if kind == "xor":
+        return _normal_xor(*literals)
+    return _normal_mux(*literals) if kind == "mux" else _normal_maj(literals)
+
+
+def _normal_and(inputs: Clause) -> int | tuple[int, Definition]:
+    kept = set(inputs)
+    kept.discard(TRUE)
+    if FALSE in kept or any(-literal in kept for literal in kept):
+        return FALSE
+    if len(kept) < 2:
+        return kept.pop() if kept else TRUE
+    return 1, ("and", tuple(sorted(kept, key=lambda literal: (abs(literal), literal))))
+
+
+def _normal_xor(left: int, right: int) -> int | tuple[int, Definition]:
+    sign = (1 if left > 0 else -1) * (1 if right > 0 else -1)
+    low, high = sorted((abs(left), abs(right)))
+    if low == high:
+        return FALSE * sign
+    if low == TRUE:
+        return -high * sign
+    return sign, ("xor", (low, high))
+
+
+def _negated(found: int | tuple[int, Definition]) -> int | tuple[int, Definition]:
+    return -found if isinstance(found, int) else (-found[0], found[1])
+
+
+def _normal_mux(selector: int, then: int, otherwise: int) -> int | tuple[int, Definition]:
+    if selector < 0:
+        selector, then, otherwise = -selector, otherwise, then
+    if selector == TRUE or then == otherwise:
+        return then
+    if then == -otherwise:
+        return _normal_xor(selector, otherwise)
+    if then in (TRUE, selector):
+        return _negated(_normal_and((-selector, -otherwise)))
+    if then in (FALSE, -selector):
+        return _normal_and((-selector, otherwise))
+    if otherwise in (FALSE, selector):
+        return _normal_and((selector, then))
+    if otherwise in (TRUE, -selector):
+        return _negated(_normal_and((selector, -then)))
+    if then < 0:
+        return -1, ("mux", (selector, -then, -otherwise))
+    return 1, ("mux", (selector, then, otherwise))
+
+
+def _normal_maj(inputs: Clause) -> int | tuple[int, Definition]:
+    a, b, c = sorted(inputs, key=abs)
+    if a == b or a == -c:
+        return b
+    if a == -b or b == c:
+        return c if a == -b else b
+    if b == -c:
+        return a
+    if a == FALSE:
+        return _normal_and((b, c))
+    if a == TRUE:
+        return _negated(_normal_and((-b, -c)))
+    if (a < 0) + (b < 0) + (c < 0) >= 2:
+        return -1, ("maj", (-a, -b, -c))
+    return 1, ("maj", (a, b, c))
+
+
+def defining_clauses(output: int, kind: Kind, inputs: Clause) -> list[Clause]:
+    """The clauses of output = kind(inputs). The output comes first and its positive clauses before its negative ones,
+    so that for a fresh output each is a definition in the sense of DRAT (RAT on its first literal)."""
+    if kind == "and":
+        return [(output, *(-literal for literal in inputs)), *((-output, literal) for literal in inputs)]
+    if kind == "xor":
+        a, b = inputs
+        return [(output, -a, b), (output, a, -b), (-output, a, b), (-output, -a, -b)]
+    a, b, c = inputs
+    if kind == "mux":
+        # the last two are implied, and let units pass where both branches agree
+        positive, negative = [(output, -a, -b), (output, a, -c)], [(-output, -a, b), (-output, a, c)]
+        return [*positive, (output, -b, -c), *negative, (-output, b, c)]
+    positive = [(output, -a, -b), (output, -a, -c), (output, -b, -c)]
+    return [*positive, (-output, a, b), (-output, a, c), (-output, b, c)]

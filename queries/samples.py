@@ -1,0 +1,152 @@
+"""Inputs for simulation: random ones, and ones shaped so that a datapath shows what it does.
+
+A random pattern rarely makes a unit align, carry or cancel; a shaped row does. It takes one exponent for the largest
+terms, puts the others below it by the distances at which units cut bits off, and chooses significands of few bits or
+of all. Seeded: the same arguments give the same rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smtmodel.formats import Format
+from smtmodel.operands import Layout
+
+Table = NDArray[np.uint64]
+Lanes = NDArray[np.int64]
+
+SHAPED = 0.6  # of the rows
+RAISED = "_raised"  # ends the name of an operand that takes another's place in a second evaluation
+FAR = 40  # places below the largest term that still matter to some unit
+
+
+def sample_rows(layout: Layout, count: int, seed: int = 1) -> Table:
+    """Patterns of shape (count, columns of the layout): the shaped rows first, then the random ones."""
+    rng = np.random.default_rng(seed)
+    shaped = int(count * SHAPED)
+    base = 2 * layout.length + 1 + 2 * layout.scales
+    plain = replace(layout, formats=layout.formats[:base], names=layout.names[:base])
+    table = np.concatenate([_Shaped(plain, shaped, rng).rows(), _random(plain, count - shaped, rng)])
+    raised = [_raised(layout, table, index, rng) for index in range(base, len(layout.names))]
+    return np.concatenate([table, *raised], axis=1)
+
+
+def _raised(layout: Layout, table: Table, index: int, rng: np.random.Generator) -> Table:
+    """For an operand's replacement: mostly its neighbour up or down, else any other row's."""
+    source, fmt = layout.names.index(layout.names[index].removesuffix(RAISED)), layout.formats[index]
+    pattern = table[:, source]
+    step = np.uint64(1 << fmt.padding)
+    chance = rng.random(len(pattern))
+    nearby = np.where(chance < 0.4, pattern + step, np.where(chance < 0.8, pattern - step, pattern))
+    nearby &= np.uint64((1 << fmt.width) - 1)
+    return np.where(chance < 0.9, nearby, rng.permutation(pattern))[:, None]
+
+
+def _random(layout: Layout, count: int, rng: np.random.Generator) -> Table:
+    """Independent patterns: random bits, or an exponent near one, some zeros, infinities and largest numbers."""
+    columns = []
+    for fmt in layout.formats:
+        bits = _bits(rng, count, fmt.width)
+        centre = fmt.bias + rng.integers(-2, 3, count)
+        tidy = _pattern(fmt, rng.integers(0, 1 + fmt.signed, count), centre, _bits(rng, count, max(fmt.fraction, 1)))
+        sign = bits & np.uint64(1 << fmt.field_width) if fmt.signed else np.uint64(0)
+        chance = rng.random(count)
+        values = np.where(chance < 0.5, bits, tidy)
+        values = np.where(chance > 0.85, np.uint64(0), values)
+        values = np.where(chance > 0.98, np.uint64(fmt.infinity) | sign, values)
+        columns.append(np.where(chance > 0.99, np.uint64(fmt.largest) | sign, values))
+    return np.stack(columns, axis=1)
+
+
+def _bits(rng: np.random.Generator, count: int, width: int) -> Table:
+    bits = rng.integers(0, 1 << 63, count, dtype=np.uint64) << np.uint64(1) ^ rng.integers(0, 2, count, dtype=np.uint64)
+    return bits >> np.uint64(64 - width)
+
+
+def _pattern(fmt: Format, sign: Lanes, exponent: Lanes, fraction: Table) -> Table:
+    """Patterns of normal numbers with a biased exponent (brought into range) and the low bits of a fraction."""
+    highest = (fmt.largest >> (fmt.padding + fmt.fraction)) & ((1 << fmt.exponent) - 1)
+    field = np.clip(exponent, 0, highest).astype(np.uint64)
+    kept = fraction & np.uint64((1 << fmt.fraction) - 1)
+    fields = np.minimum(field << np.uint64(fmt.fraction) | kept, np.uint64(fmt.largest >> fmt.padding))
+    top = sign.astype(np.uint64) << np.uint64(fmt.field_width) if fmt.signed else np.uint64(0)
+    return fields << np.uint64(fmt.padding) | top
+
+
+@dataclass
+class _Shaped:
+    layout: Layout
+    count: int
+    rng: np.random.Generator
+
+    def rows(self) -> Table:
+        layout, rng, count = self.layout, self.rng, self.count
+        products, formats = layout.length, layout.formats
+        a, b, c = formats[0], formats[products], formats[2 * products]
+        # the exponent of the largest terms, within what products and the addend can both have
+        low = max(a.emin + b.emin + 1, c.emin + 1, -150)
+        high = min(a.emax + b.emax, c.emax)
+        centre = rng.integers(-6, 7, count)
+        anywhere = rng.integers(low, high + 1, count)
+        largest = np.where(rng.random(count) < 0.6, np.clip(centre, low, high), anywhere)
+        signs = rng.integers(0, 4, count)  # all +, all -, mixed, mixed
+        dense = rng.choice([1.0, 1.0, 0.5, 0.2], count)  # of the products that are not zero
+        scatter = rng.integers(0, 4, count)  # 0: all at the largest; 1: near; 2: at one cutting distance; 3: anywhere
+        self.kind = np.where(rng.random(count) < 0.3, rng.integers(0, 5, count), -1)  # of every significand of a row
+        full = rng.random(count) < 0.05  # the largest sums: every term full, of one exponent and sign
+        signs, scatter, dense = np.where(full, signs % 2, signs), np.where(full, 0, scatter), np.where(full, 1.0, dense)
+        self.kind = np.where(full, 1, self.kind)
+        cut = rng.integers(0, FAR, count)
+        columns: list[Table] = [np.zeros(count, dtype=np.uint64)] * len(formats)
+        for k in range(products):
+            exponent = largest - self._distance(scatter, cut, first=k == 0)
+            sign = self._sign(signs)
+            zero = rng.random(count) > dense
+            part = np.clip(exponent // 2 + rng.integers(-3, 4, count), exponent - b.emax, exponent - b.emin)
+            part = np.clip(part, a.emin, a.emax)
+            x = _pattern(a, sign, part + a.bias, self._fraction(a))
+            y = _pattern(b, rng.integers(0, 2, count) * (signs > 2), exponent - part + b.bias, self._fraction(b))
+            columns[k] = np.where(zero, np.uint64(0), x)
+            columns[products + k] = np.where(zero, np.uint64(0), y)
+        exponent = largest - self._distance(scatter, cut) + (rng.random(count) < 0.2)
+        addend = _pattern(c, self._sign(signs), exponent + c.bias, self._fraction(c))
+        columns[2 * products] = np.where(rng.random(count) < 0.2, np.uint64(0), addend)
+        self._pairs(columns, products, a)
+        for index in range(2 * products + 1, len(formats)):
+            fmt = formats[index]
+            near = fmt.bias + rng.integers(-2, 3, count)
+            columns[index] = _pattern(fmt, np.zeros(count, dtype=np.int64), near, self._fraction(fmt))
+        return np.stack(columns, axis=1)
+
+    def _distance(self, scatter: Lanes, cut: Lanes, first: bool = False) -> Lanes:
+        rng, count = self.rng, self.count
+        near, wide = rng.integers(0, 4, count), rng.integers(0, FAR, count)
+        below = np.where(rng.random(count) < 0.3, 0, cut + rng.integers(-1, 2, count))
+        distance = np.choose(scatter, [np.zeros(count, dtype=np.int64), near, below, wide])
+        return np.where(rng.random(count) < 0.5, 0, distance) if first else distance
+
+    def _sign(self, signs: Lanes) -> Lanes:
+        return np.where(signs < 2, signs, self.rng.integers(0, 2, self.count))
+
+    def _fraction(self, fmt: Format) -> Table:
+        """Significands of one bit, of two, of all ones, or random."""
+        if not fmt.fraction:
+            return np.zeros(self.count, dtype=np.uint64)
+        ones = np.uint64((1 << fmt.fraction) - 1)
+        single = np.uint64(1) << self.rng.integers(0, fmt.fraction, self.count).astype(np.uint64)
+        kind = np.where(self.kind < 0, self.rng.integers(0, 5, self.count), self.kind)
+        zero = np.zeros(self.count, dtype=np.uint64)
+        choices = [zero, zero + ones, single, zero + np.uint64(1), _bits(self.rng, self.count, fmt.fraction)]
+        return np.choose(kind, choices)
+
+    def _pairs(self, columns: list[Table], products: int, fmt: Format) -> None:
+        """In some rows the second product cancels the first."""
+        if products < 2 or not fmt.signed or fmt.specials == "negative_zero":
+            return
+        chosen = self.rng.random(self.count) < 0.15
+        flipped = columns[0] ^ np.uint64(1 << fmt.field_width)
+        columns[1] = np.where(chosen, flipped, columns[1])
+        columns[products + 1] = np.where(chosen, columns[products], columns[products + 1])

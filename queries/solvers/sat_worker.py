@@ -1,0 +1,71 @@
+"""The program inside a SAT solver's process: reads formulas on standard input, answers each with a proof or a model.
+
+Run as `python -m queries.solvers.sat_worker SOLVER MEMORY_MIB PARENT`. One formula after another, each as a line with
+the number of its literals, terminating zeros included, and that many integers (4 bytes each, in the machine's order).
+An answer is a line "unsat N" with N bytes of DRAT after it, or a line "sat".
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import sys
+from array import array
+from typing import BinaryIO
+
+PR_SET_PDEATHSIG = 1
+
+
+def answer(solver: str, literals: array[int]) -> str | None:
+    """A proof that the clauses contradict each other; None if they do not."""
+    from pysat.solvers import Solver
+
+    clauses: list[list[int]] = [[]]
+    for literal in literals:
+        if literal:
+            clauses[-1].append(literal)
+        else:
+            clauses.append([])
+    with Solver(name=solver, with_proof=True) as engine:
+        for clause in clauses[:-1]:
+            if not clause:
+                return "0\n"
+            engine.add_clause(clause)
+        if engine.solve():
+            return None
+        lines = [line.strip() for line in engine.get_proof()]
+    if "0" not in lines[-1:]:
+        lines.append("0")
+    return "\n".join(lines) + "\n"
+
+
+def serve(solver: str, source: BinaryIO, sink: BinaryIO) -> None:
+    """Answer until the input ends."""
+    while head := source.readline():
+        literals = array("i")
+        literals.frombytes(source.read(int(head) * literals.itemsize))
+        proof = answer(solver, literals)
+        if proof is None:
+            sink.write(b"sat\n")
+        else:
+            data = proof.encode("ascii")
+            sink.write(b"unsat %d\n" % len(data) + data)
+        sink.flush()
+
+
+def main() -> None:
+    solver, memory, parent = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    if sys.platform == "linux":  # die with the parent, even if it is killed
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    if memory:
+        resource.setrlimit(resource.RLIMIT_AS, (memory << 20, memory << 20))
+    serve(solver, sys.stdin.buffer, sys.stdout.buffer)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""The answers of a device in a file that grows: nothing received is lost, and a run cut short can go on."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Hashable
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from smtmodel.errors import InputError, MmaprobeError
+from smtmodel.vectors import Vector, parse_row, to_hex
+
+
+def provenance(device: str) -> dict[str, Any]:
+    """Where answers come from: the device's name, our version, the time."""
+    try:
+        ours = version("mmaprobe")
+    except PackageNotFoundError:
+        ours = "unknown (not installed)"
+    return {"device": device, "mmaprobe": ours, "started": datetime.now(UTC).isoformat(timespec="seconds")}
+
+
+def answered_row(vector: Vector, d: int, source: dict[str, Any], description: dict[str, Any]) -> dict[str, Any]:
+    """The JSON object of an answered vector. An earlier observation stays in its provenance."""
+    origin = {**source, "description": description}
+    if vector.d is not None:
+        origin["earlier_d"] = to_hex(vector.d, vector.model.d)
+    return replace(vector, d=d).to_json() | {"provenance": origin}
+
+
+class AnswersFile:
+    """Appends answers to a file, each handed to the system before the next is waited for.
+
+    An existing file must come from the same device; its answers are taken out with `take`. Raises InputError for any
+    other file, which stays as it was.
+    """
+
+    def __init__(self, path: Path, device: str) -> None:
+        self.path = path
+        self.source = provenance(device)
+        self._known: dict[Hashable, deque[int]] = {}
+        self.description: dict[str, Any] | None = None  # what the device of the earlier answers said of itself
+        self._cut = 0  # where to go on writing, if the last line was cut short
+        self._newline = b""
+        if path.suffix == ".gz":
+            raise InputError("answers are written as they come, uncompressed: choose a name without .gz", str(path))
+        try:
+            content = path.read_bytes() if path.exists() else b""
+            self._load(content, device)
+            self._new = not path.exists()
+            self._stream = path.open("wb" if self._new else "r+b")
+            self._stream.truncate(self._cut)
+            self._stream.seek(self._cut)
+            self._stream.write(self._newline)
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
+
+    def _load(self, content: bytes, device: str) -> None:
+        lines = content.split(b"\n")
+        for number, text in enumerate(lines, start=1):
+            last = number == len(lines)
+            if text.strip():
+                try:
+                    self._remember(json.loads(text), device)
+                    self._newline = b"\n" if last else b""
+                except (ValueError, RecursionError, MmaprobeError) as error:
+                    if last and self._known and isinstance(error, json.JSONDecodeError):
+                        return  # cut short in the middle of this line
+                    message = f"not a file of answers to go on with, choose another: {error}"
+                    raise InputError(message, str(self.path), number) from None
+            self._cut += len(text) + (not last)
+
+    def _remember(self, row: Any, device: str) -> None:
+        vector = parse_row(row)
+        origin = row.get("provenance")
+        if not isinstance(origin, dict) or vector.d is None:
+            raise InputError("no `d` with its `provenance`")
+        if origin.get("device") != device:
+            raise InputError(f"answered by {origin.get('device')}, not by {device}")
+        self.description = origin.get("description")
+        self._known.setdefault(_key(vector), deque()).append(vector.d)
+
+    @property
+    def earlier(self) -> int:
+        """Answers of an earlier run that have not been taken out."""
+        return sum(map(len, self._known.values()))
+
+    def take(self, vector: Vector) -> int | None:
+        """The earlier answer to a vector, once for each time that it was given."""
+        found = self._known.get(_key(vector))
+        return found.popleft() if found else None
+
+    def append(self, vector: Vector, d: int, description: dict[str, Any]) -> None:
+        """Write an answer. Raises InputError if the device is another than in the earlier run."""
+        if self.description not in (None, description):
+            raise InputError(f"the earlier answers are of {self.description}, now it is {description}", str(self.path))
+        row = answered_row(vector, d, self.source, description)
+        try:
+            self._stream.write(json.dumps(row).encode() + b"\n")
+            self._stream.flush()
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror}", str(self.path)) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stream.close()
+        if self._new and not self.path.stat().st_size:
+            self.path.unlink()
+
+
+def _key(vector: Vector) -> Hashable:
+    return type(vector.id), vector.id, vector.model.reference, vector.operands

@@ -1,0 +1,159 @@
+"""A program that speaks the device protocol: vectors on its standard input, answers on its standard output."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from runner.process import POLL, LineProcess
+from runner.protocol import DEFAULT_TIMEOUT, Device, DeviceError, DeviceUnavailableError, Source
+from smtmodel.errors import InputError
+from smtmodel.vectors import Vector, parse_pattern
+
+WINDOW = 4096  # vectors sent ahead of their answers
+CLOSING = 1.0  # seconds to learn why a program ended its output
+
+
+@dataclass(frozen=True)
+class _Question:
+    vector: Vector
+    number: int
+    id: str | int
+
+
+class CommandDevice(Device):
+    """Asks a program. `timeout`: seconds for each answer, counted from the first question on.
+
+    Raises DeviceUnavailableError if the program cannot be started.
+    """
+
+    def __init__(self, command: str, timeout: float = DEFAULT_TIMEOUT) -> None:
+        self.name = f"command:{command}"
+        self.description: dict[str, Any] = {}
+        self.timeout = timeout
+        self._asked = 0
+        self._ids: set[str | int] = set()
+        self._spoken = False
+        self._broken = ""
+        try:
+            words = shlex.split(command)
+        except ValueError as error:
+            raise InputError(f"{self.name}: {error}") from None
+        if not words:
+            raise InputError("command: needs a command line after the colon")
+        try:
+            self._process = LineProcess(words)
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise DeviceUnavailableError(f"{self.name}: {words[0]!r} cannot be started: {reason}") from None
+
+    def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
+        source = Source(vectors)
+        waiting: deque[_Question] = deque()
+        try:
+            while True:
+                while len(waiting) < WINDOW and (vector := source.next()) is not None:
+                    waiting.append(self._ask(vector))
+                if not waiting:
+                    break
+                pattern = self._receive(waiting[0], len(waiting))
+                yield waiting.popleft().vector, pattern
+        finally:
+            if waiting and not self._broken:  # its answers would be taken for those to other questions
+                self._broken = "was abandoned with answers outstanding"
+                self._process.kill()
+        source.finish()
+
+    def _ask(self, vector: Vector) -> _Question:
+        self._asked += 1
+        name = vector.id
+        if name is None or name in self._ids:  # an id of its own shows an answer given twice, or left out
+            name = f"mmaprobe-{self._asked}"
+        self._ids.add(name)
+        row = replace(vector, id=name, d=None, extra={}).to_json()
+        self._process.send(json.dumps(row).encode() + b"\n")
+        return _Question(vector, self._asked, name)
+
+    def _receive(self, question: _Question, outstanding: int) -> int:
+        """The answer to the oldest open question."""
+        if self._broken:
+            raise DeviceError(self.name, self._broken, question.vector, question.number)
+        process, since = self._process, time.monotonic()
+        while True:
+            while process.lines:
+                line = process.lines.popleft()
+                if line.strip():
+                    document = self._parse(line, question)
+                    if not self._is_header(document):
+                        return self._pattern(document, line, question)
+            if process.ended:
+                process.wait(CLOSING)
+                raise self._failure(process.ending(), question)
+            left = since + self.timeout - time.monotonic()
+            if left <= 0:
+                hint = "; does it flush each answer?" if question.number == 1 else ""
+                message = f"no answer within {self.timeout:g} s ({outstanding} outstanding{hint})"
+                raise self._failure(message, question)
+            process.pump(min(left, POLL))
+
+    def _parse(self, line: bytes, question: _Question) -> dict[str, Any]:
+        try:
+            document = json.loads(line)
+        except (ValueError, RecursionError):
+            raise self._failure(f"garbage instead of an answer: {_shown(line)}", question) from None
+        if not isinstance(document, dict):
+            raise self._failure(f"an answer that is no JSON object: {_shown(line)}", question)
+        return document
+
+    def _is_header(self, document: dict[str, Any]) -> bool:
+        first, self._spoken = not self._spoken, True
+        if first and "d" not in document and isinstance(document.get("device"), dict):
+            self.description = document["device"]
+            return True
+        return False
+
+    def _pattern(self, document: dict[str, Any], line: bytes, question: _Question) -> int:
+        given, fmt = document.get("id"), question.vector.model.d
+        if "d" not in document:
+            raise self._failure(f"an answer without `d`: {_shown(line)}", question)
+        if type(given) is not type(question.id) or given != question.id:
+            found = json.dumps(given)[:200]
+            raise self._failure(f"the answer has the id {found}, expected {json.dumps(question.id)}", question)
+        if _too_long(document["d"], fmt.digits):
+            reference, found = question.vector.model.reference, document["d"]
+            expected = f"a result of {reference} ({fmt.name}) has {fmt.digits} hexadecimal digits"
+            raise self._failure(f"{expected}, found {len(found)}: {found[:80]!r}", question)
+        try:
+            return parse_pattern(document["d"], fmt, "d")
+        except ValueError as error:
+            raise self._failure(f"garbage instead of a result: {str(error)[:300]}", question) from None
+
+    def _failure(self, message: str, question: _Question) -> DeviceError:
+        """The error to raise; the program is killed, its last words are heard."""
+        self._process.pump(0)
+        words = self._process.last_words()
+        self._process.kill()
+        self._broken = f"has failed before ({message})"
+        return DeviceError(self.name, message, question.vector, question.number, words)
+
+    def close(self) -> None:
+        self._broken = self._broken or "is closed"
+        self._process.close()
+
+    def abort(self) -> None:
+        self._broken = self._broken or "is closed"
+        self._process.kill()
+
+
+def _too_long(text: Any, digits: int) -> bool:
+    return isinstance(text, str) and len(text) > digits and all(digit in "0123456789abcdefABCDEF" for digit in text)
+
+
+def _shown(line: bytes) -> str:
+    text = line.decode("utf-8", "backslashreplace").strip()
+    return repr(text if len(text) <= 200 else text[:200] + "...")

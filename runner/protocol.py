@@ -1,0 +1,121 @@
+"""What every device is: it answers vectors with result patterns. And the errors of devices."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Any, Self
+
+from smtmodel.dot import Model
+from smtmodel.errors import IncompleteError, InputError, MmaprobeError
+from smtmodel.vectors import Vector
+
+DEFAULT_TIMEOUT = 60.0  # seconds for one answer
+
+
+class DeviceError(IncompleteError):
+    """A device failed. `vector` is the one that it failed on, the `number`-th asked of it (0: not counted); whatever
+    it answered before has been handed over. `last_words`: the end of its standard error."""
+
+    def __init__(self, device: str, message: str, vector: Vector, number: int = 0, last_words: str = "") -> None:
+        self.device, self.vector, self.number, self.last_words = device, vector, number, last_words
+        which = f"vector {number}" if number else "the vector"
+        name = "" if vector.id is None else f" (id {vector.id!r})"
+        words = f"; its standard error ends:\n{last_words}" if last_words else ""
+        super().__init__(f"{device}: {message}, on {which}{name}{words}")
+
+
+class UnansweredError(DeviceError):
+    """A device that goes on, but has no answer to this vector."""
+
+
+class DeviceUnavailableError(MmaprobeError):
+    """A device that cannot be used here, and what it would need."""
+
+
+class Device(ABC):
+    """A unit that answers vectors. `name` is its name on the command line.
+
+    `description` (name, driver, ...) is what the device says of itself, complete once it has answered a vector.
+    A device is closed on leaving its `with` block.
+    """
+
+    name: str
+    description: dict[str, Any]
+
+    @abstractmethod
+    def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
+        """Every vector with its result pattern, in order; None where the device has no answer and goes on.
+
+        Vectors are read ahead of the answers: where the next question depends on the last answer, use `answer`. An
+        error of `vectors` comes through after the answers to those before it. Raises DeviceError.
+        """
+
+    def answer(self, vector: Vector) -> int:
+        """The result pattern of one vector. Raises DeviceError; UnansweredError leaves the device usable."""
+        [(_, pattern)] = self.answers([vector])
+        if pattern is None:
+            raise UnansweredError(self.name, "no answer is recorded", vector)
+        return pattern
+
+    def close(self) -> None:  # noqa: B027 (most devices hold nothing)
+        """Let go of whatever the device holds; may be called again."""
+
+    def abort(self) -> None:
+        """Like close, at once."""
+        self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+
+class Source:
+    """Reads an iterable ahead: its error is kept until everything before it has been dealt with."""
+
+    def __init__(self, vectors: Iterable[Vector]) -> None:
+        self._vectors: Iterator[Vector] | None = iter(vectors)
+        self._error: Exception | None = None
+
+    def next(self) -> Vector | None:
+        """The next vector; None at the end or after an error."""
+        if self._vectors is None:
+            return None
+        try:
+            return next(self._vectors)
+        except StopIteration:
+            self._vectors = None
+        except Exception as error:
+            self._vectors, self._error = None, error
+        return None
+
+    def finish(self) -> None:
+        """Raise the error that was kept, if any."""
+        if self._error is not None:
+            raise self._error
+
+
+def check_fit(model: Model, vector: Vector) -> None:
+    """Raises InputError for a vector made for other formats than a model's, or with more products."""
+    own = vector.model
+    if own.reference != model.reference:
+        if (own.a, own.b, own.c, own.scale) != (model.a, model.b, model.c, model.scale):
+            raise InputError(f"{model.reference} takes other formats than {own.reference}", line=vector.line or None)
+        if own.d.width != model.d.width:
+            raise InputError(
+                f"{model.reference} gives results of {model.d.width} bits, {own.reference} of {own.d.width}",
+                line=vector.line or None,
+            )
+    count, scales = len(vector.operands.a), len(vector.operands.scale_a)
+    if count > model.length:
+        raise InputError(f"{model.reference} takes {model.length} products, not {count}", line=vector.line or None)
+    if scales > model.scales:
+        raise InputError(f"{model.reference} takes {model.scales} scale factors", line=vector.line or None)

@@ -1,0 +1,60 @@
+"""A file of observed results as a device that answers the vectors it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from pathlib import Path
+
+from runner.protocol import Device
+from smtmodel.errors import InputError
+from smtmodel.vectors import Vector, open_text, read_vectors, to_hex
+
+
+class RecordedDevice(Device):
+    """Answers from a vector file: same instruction and formats, exactly the same operands.
+
+    `vectors` are those that it can answer. The parameters of a model reference do not count: they are hypotheses
+    about the instruction. Raises InputError, also for rows that contradict each other.
+    """
+
+    def __init__(self, file: str) -> None:
+        self.name = f"recorded:{file}"
+        self.vectors: list[Vector] = []
+        self._known: dict[Hashable, Vector] = {}
+        with open_text(Path(file)) as stream:
+            for vector in read_vectors(stream, file):
+                if vector.d is not None:
+                    self._take(vector, file)
+        if not self.vectors:
+            raise InputError("no row has an observed result `d`", file)
+        devices = sorted({str(vector.extra["gpu"]) for vector in self.vectors if vector.extra.get("gpu")})
+        self.description = {"name": " and ".join(devices) or "recorded results", "file": file}
+
+    def _take(self, vector: Vector, file: str) -> None:
+        earlier = self._known.setdefault(_key(vector), vector)
+        if earlier.d != vector.d:
+            seen = [f"{to_hex(row.d or 0, row.model.d)}{_where(row)}" for row in (earlier, vector)]
+            message = f"the device contradicts itself: line {earlier.line} has {seen[0]} for this input, here it is"
+            raise InputError(f"{message} {seen[1]}", file, vector.line, "d")
+        if earlier is vector:
+            self.vectors.append(vector)
+
+    def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
+        for vector in vectors:
+            known = self._known.get(_key(vector))
+            yield vector, None if known is None else known.d
+
+
+def _where(vector: Vector) -> str:
+    return f" ({vector.extra['gpu']})" if vector.extra.get("gpu") else ""
+
+
+def _key(vector: Vector) -> Hashable:
+    """Equal for the same input of the same instruction: zero products at the end do not count."""
+    model, parts = vector.model, vector.operands
+    length = len(parts.a)
+    while length and not parts.a[length - 1] and not parts.b[length - 1]:
+        length -= 1
+    formats = tuple(fmt.name if fmt else None for fmt in (model.a, model.b, model.c, model.d, model.scale))
+    instruction = model.reference.partition("@")[0]
+    return instruction, formats, parts.a[:length], parts.b[:length], parts.c, parts.scale_a, parts.scale_b

@@ -1,0 +1,90 @@
+"""A model served as a device: vectors on standard input, answers on standard output."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from runner.model_device import describe, evaluate_rows
+from runner.process import CHUNK, widen
+from runner.protocol import check_fit
+from smtmodel.dot import Model
+from smtmodel.errors import InputError, MmaprobeError
+from smtmodel.vectors import Vector, parse_row, to_hex
+
+NAME = "standard input"
+
+
+def serve(model: Model, source: int = 0, sink: int = 1) -> None:
+    """Answer the vectors of a file descriptor on another until the input ends, or nobody reads the answers.
+
+    Whatever is waiting is answered together; a single question is answered at once. A vector may name its model: that
+    model is not evaluated, but its formats must fit. Raises InputError at the first bad line, after the answers to
+    those before it.
+    """
+    widen(source)
+    try:
+        _write(sink, json.dumps({"device": describe(model)}).encode() + b"\n")
+        number = 1
+        for lines in _waiting(source):
+            _answer(model, lines, number, sink)
+            number += len(lines)
+    except BrokenPipeError:
+        return
+
+
+def _waiting(source: int) -> Iterator[list[bytes]]:
+    """All whole lines that are there, as soon as there is one; a last line may lack its end."""
+    rest: list[bytes] = []
+    while chunk := os.read(source, CHUNK):
+        first, *others = chunk.split(b"\n")
+        rest.append(first)
+        if others:
+            yield [b"".join(rest), *others[:-1]]
+            rest = [others[-1]]
+    if last := b"".join(rest):
+        yield [last]
+
+
+def _answer(model: Model, lines: Sequence[bytes], number: int, sink: int) -> None:
+    vectors: list[Vector] = []
+    failure: InputError | None = None
+    for line, text in enumerate(lines, start=number):
+        if not text.strip():
+            continue
+        try:
+            vectors.append(_vector(model, text, line))
+        except InputError as error:
+            failure = error
+            break
+    if vectors:
+        results = evaluate_rows(model, [vector.operands for vector in vectors])
+        rows = zip(vectors, results, strict=True)
+        answers = [json.dumps({"id": vector.id, "d": to_hex(d, model.d)}) + "\n" for vector, d in rows]
+        _write(sink, "".join(answers).encode())
+    if failure is not None:
+        raise failure
+
+
+def _vector(model: Model, text: bytes, line: int) -> Vector:
+    try:
+        row: Any = json.loads(text)
+        if isinstance(row, dict) and not {"model", "arch", "unit", "instruction"} & row.keys():
+            row = {**row, "model": model.reference}
+        vector = parse_row(row)
+        check_fit(model, vector)
+        return vector
+    except json.JSONDecodeError as error:
+        raise InputError(f"not JSON: {error.msg} at column {error.colno}", NAME, line) from None
+    except RecursionError:
+        raise InputError("not JSON: nested too deep", NAME, line) from None
+    except (ValueError, MmaprobeError) as error:
+        raise InputError(str(error), NAME, line) from None
+
+
+def _write(sink: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(sink, view) :]

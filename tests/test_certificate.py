@@ -1,0 +1,374 @@
+"""Certificates: proofs are found, composed, checked by two checkers, and rejected when anything is wrong with them."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import pytest
+from pysat.solvers import Solver
+from pysmt.environment import Environment
+from pysmt.fnode import FNode
+from pysmt.typing import BVType
+
+from hypotheses.schema import Inputs
+from queries import certificate
+from queries.bitblast import Cnf
+from queries.certificate import (
+    CertificateError,
+    OutOfTimeError,
+    Whole,
+    WholeLemma,
+    recheck,
+    refute,
+    whole_of_query,
+    write_certificate,
+)
+from queries.distinguish import build_query, symbolic_operands
+from queries.drat import checker
+from queries.drat.checker import Engine, check
+from queries.drat.sat import SatSolver
+from queries.problem import Problem
+from queries.properties import reorderings
+from queries.smtlib import Query
+from smtmodel.carriers.terms import TermCarrier
+from smtmodel.reference import parse_reference
+
+ENGINES: tuple[Engine, ...] = ("c", "python")
+VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
+
+needs_compiler = pytest.mark.skipif(checker.program() is None, reason="no C compiler")
+
+
+def faults(cnf: str, drat: str, rup_only: bool = False) -> str:
+    """The fault that both checkers find."""
+    found = {check(cnf, drat, 60.0, rup_only, engine).fault for engine in ENGINES}
+    assert len(found) == 1, found
+    return found.pop()
+
+
+def random_cnf(rng: random.Random, ratio: float = 5.0) -> Cnf:
+    count = rng.choice([3, 5, 8, 20, 40])
+    clauses = [
+        tuple(rng.choice((1, -1)) * x for x in rng.sample(range(1, count + 1), min(3, count)))
+        for _ in range(int(count * ratio) + 4)
+    ]
+    return Cnf(count, tuple(clauses))
+
+
+def mutated(rng: random.Random, proof: str) -> str:
+    """A proof with one literal flipped, one line left out, or two lines exchanged."""
+    lines = [line.split() for line in proof.splitlines()]
+    place = rng.randrange(len(lines))
+    literals = [k for k, word in enumerate(lines[place]) if word not in ("d", "0")]
+    kind = rng.randrange(3)
+    if kind == 0 and literals:
+        flipped = rng.choice(literals)
+        lines[place][flipped] = str(-int(lines[place][flipped]))
+    elif kind == 1:
+        del lines[place]
+    else:
+        other = rng.randrange(len(lines))
+        lines[place], lines[other] = lines[other], lines[place]
+    return "".join(" ".join(line) + "\n" for line in lines)
+
+
+@needs_compiler
+def test_checkers_agree_on_valid_and_mutated_proofs() -> None:
+    rng = random.Random(1)
+    seen = {True: 0, False: 0}
+    for solver in ("cadical195", "glucose4"):
+        for _ in range(8):
+            cnf = random_cnf(rng)
+            try:
+                proof = refute(cnf, 30.0, solver=solver)
+            except CertificateError:
+                continue
+            assert faults(cnf.text, proof) == faults(cnf.text, proof, rup_only=True) == ""
+            for _ in range(4):
+                seen[not faults(cnf.text, mutated(rng, proof))] += 1
+    assert min(seen.values()) >= 5
+
+
+@needs_compiler
+def test_checkers_accept_only_what_follows() -> None:
+    """Random short clauses as proofs of formulas that can be met: no proof may ever stand."""
+    rng = random.Random(2)
+    for _ in range(12):
+        cnf = random_cnf(rng, ratio=1.5)
+        with Solver(name="cadical195", bootstrap_with=[list(clause) for clause in cnf.clauses]) as engine:
+            if not engine.solve():
+                continue
+        lines = []
+        for _ in range(15):
+            clause = [rng.choice((1, -1)) * rng.randint(1, cnf.variables + 2) for _ in range(rng.randint(1, 3))]
+            lines.append(rng.choice(["", "", "d "]) + " ".join(map(str, (*clause, 0))))
+            kept = "\n".join(lines) + "\n"
+            if faults(cnf.text, kept + "0\n") == f"step {len(lines)}: the clause does not follow":
+                lines.pop()  # so that many steps are accepted
+        assert faults(cnf.text, "\n".join([*lines, "0", ""])) != ""
+
+
+@needs_compiler
+def test_rat_steps() -> None:
+    square = "p cnf 2 4\n1 2 0\n-1 2 0\n1 -2 0\n-1 -2 0\n"
+    defined = "3 -1 0\n3 -2 0\n-3 1 2 0\n"  # 3 is defined as 1 or 2
+    assert faults(square, defined + "3 0\n1 0\n0\n") == ""
+    assert faults("p cnf 2 1\n1 2 0\n", defined) == "the proof does not end in the empty clause"
+    assert faults("p cnf 2 1\n1 2 0\n", defined, rup_only=True) == "step 1: the clause does not follow"
+    assert faults(square, "3 0\n-3 0\n0\n") == "step 2: the clause does not follow"
+    assert faults("p cnf 3 2\n1 2 0\n-1 3 0\n", "1 3 0\n0\n") == "step 1: the clause does not follow"
+
+
+@needs_compiler
+def test_deleting_the_reason_of_a_unit_is_ignored() -> None:
+    formula = "p cnf 3 4\n1 0\n-1 2 0\n-2 3 0\n-2 -3 0\n"
+    assert faults(formula, "d 1 0\nd 2 -1 0\n0\n") == ""
+    loose = "p cnf 2 4\n1 2 0\n-1 2 0\n1 -2 0\n-1 -2 0\n"
+    assert faults(loose, "d 2 1 0\n2 0\n0\n") == "step 2: the clause does not follow"
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("formula", "proof", "fault"),
+    [
+        ("p cnf 1 2\n1 0\n-1 0\n", "", "the proof does not end in the empty clause"),
+        ("p cnf 1 2\n1 0\n-1 0\n", "c a comment\n0\n", ""),
+        ("p cnf 1 2\n1 0\n-1 0\n", "1 x 0\n0\n", "step 1: not a clause"),
+        ("p cnf 1 2\n1 0\n-1 0\n", "1 0\n1", "step 2: not a clause"),
+        ("p cnf 1 3\n1 0\n-1 0\n", "0\n", "the formula cannot be read"),
+        ("p cnf 1 1\n2 0\n", "0\n", "the formula cannot be read"),
+        ("", "0\n", "the formula cannot be read"),
+        ("p cnf 1 1\n0\n", "0\n", ""),
+    ],
+)
+def test_texts(formula: str, proof: str, fault: str) -> None:
+    assert faults(formula, proof) == fault
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_proof_belongs_to_its_formula(engine: Engine) -> None:
+    signs = list(product((1, -1), repeat=3))
+    cnf = Cnf(3, tuple(tuple(s * x for s, x in zip(row, (1, 2, 3), strict=True)) for row in signs))
+    proof = refute(cnf, 30.0)
+    assert check(cnf.text, proof, engine=engine).valid
+    weaker = Cnf(3, cnf.clauses[:-1])
+    assert not check(weaker.text, proof, engine=engine).valid
+    with pytest.raises(CertificateError, match="can be met"):
+        refute(weaker, 30.0)
+
+
+def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checker, "program", lambda: None)
+    found = check("p cnf 1 2\n1 0\n-1 0\n", "0\n")
+    assert found.valid
+    assert found.engine == "python"
+
+
+def pigeons(holes: int) -> Cnf:
+    names = {pair: k for k, pair in enumerate(product(range(holes + 1), range(holes)), 1)}
+    clauses = [tuple(names[pigeon, hole] for hole in range(holes)) for pigeon in range(holes + 1)]
+    for hole, first, second in product(range(holes), range(holes + 1), range(holes + 1)):
+        if first < second:
+            clauses.append((-names[first, hole], -names[second, hole]))
+    return Cnf(len(names), tuple(clauses))
+
+
+def test_time_runs_out_and_the_solver_can_be_used_again() -> None:
+    with SatSolver() as solver:
+        with pytest.raises(OutOfTimeError, match="time ran out") as caught:
+            solver.refute(pigeons(12).clauses, 0.5)
+        assert caught.value.exit_code == 3
+        assert solver.refute(pigeons(3).clauses, 30.0) is not None
+
+
+@dataclass(frozen=True)
+class NamedLemma:
+    name: str
+    query: Query
+
+
+def order_question(reference: str) -> tuple[list[FNode], FNode, list[WholeLemma]]:
+    """Order independence as the staged proof puts it: the sums first."""
+    problem = reorderings(parse_reference(reference))[0]
+    carrier = TermCarrier(maximum="relational")
+    operands = symbolic_operands(problem, carrier)
+    left, right = problem.evaluate(operands)
+    names = ["max_exponent", "sum", "special.nan", "special.infinite"]
+    cuts = [signal.value.node for signal in left.trace] + carrier.addends
+    lemmas = [(left.trace[name].value.node, right.trace[name].value.node, cuts) for name in names]
+    assertions = [problem.admits(operands).node, *carrier.definitions]
+    return assertions, problem.differ(left.d, right.d).node, lemmas
+
+
+@pytest.fixture(scope="module")
+def order() -> Whole:
+    assertions, goal, lemmas = order_question(f"{VOLTA}@length=3")
+    return Whole(assertions, goal, lemmas, 60.0)
+
+
+def test_a_staged_proof_becomes_one_proof(order: Whole) -> None:
+    assert not order.skipped
+    assert len(order.proof.lines) > 1000
+    assert check(order.cnf, order.drat).valid
+
+
+def sum_query(width: int) -> Query:
+    """Four terms in two orders."""
+    manager = Environment().formula_manager
+    w, x, y, z = symbols = [manager.Symbol(name, BVType(width)) for name in "wxyz"]
+    left = manager.BVAdd(manager.BVAdd(manager.BVAdd(w, x), y), z)
+    right = manager.BVAdd(manager.BVAdd(manager.BVAdd(z, y), w), x)
+    return Query(tuple(symbols), (manager.Not(manager.Equals(left, right)),))
+
+
+@pytest.mark.parametrize("width", [1, 2, 5, 40])
+def test_reordered_sums(width: int) -> None:
+    """At 40 bits no SAT solver answers this alone."""
+    whole = whole_of_query(sum_query(width), 60.0)
+    assert check(whole.cnf, whole.drat).valid
+
+
+def test_lemmas_that_do_not_hold_are_left_out() -> None:
+    *_, goal = sum_query(4).assertions
+    left, right = goal.arg(0).args()
+    whole = Whole([], goal, [(left, right.arg(0), ()), (left, right, ())], 60.0)
+    assert whole.skipped == [0]
+    assert check(whole.cnf, whole.drat).valid
+
+
+def test_maxima_of_the_same_terms_are_one() -> None:
+    carrier = TermCarrier(maximum="relational")
+    x, y, z = (carrier.symbol(name, 12) for name in "xyz")
+    both = x + y, y + x  # different terms that are the same gates
+    symbols = [carrier.max_of([side.node, z.node], 12) for side in both]
+    terms = {symbol: (side.node, z.node) for symbol, side in zip(symbols, both, strict=True)}
+    left, right = (carrier.manager.BVMul(symbol, symbol) for symbol in symbols)
+    goal = carrier.manager.Not(carrier.manager.Equals(left, right))
+    whole = Whole(carrier.definitions, goal, [], 60.0, maxima=terms)
+    assert len(whole.proof.lines) < 8000  # the products alone would take a hundred times that
+    assert check(whole.cnf, whole.drat).valid
+
+
+def test_a_fact_serves_a_lemma_with_cuts() -> None:
+    """With x * x cut, only the fact that its square is no 2 modulo 4 is left of it."""
+    manager = Environment().formula_manager
+    x = manager.Symbol("x", BVType(6))
+    square, two = manager.BVExtract(manager.BVMul(x, x), 0, 1), manager.BV(2, 2)
+    fact = manager.Not(manager.Equals(square, two))
+    left = manager.Ite(manager.Equals(square, two), x, manager.BVNeg(x))
+    goal = manager.Not(manager.Equals(left, manager.BVNeg(x)))
+    whole = Whole([], goal, [(fact, manager.Bool(True), ()), (left, manager.BVNeg(x), [square])], 60.0)
+    assert not whole.skipped
+    assert check(whole.cnf, whole.drat).valid
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_numbers_of_different_widths(signed: bool) -> None:
+    manager = Environment().formula_manager
+    x, y = (manager.Symbol(name, BVType(5)) for name in "xy")
+    extend = manager.BVSExt if signed else manager.BVZExt
+    narrow = manager.BVAdd(extend(x, 1), extend(y, 1))
+    wide = manager.BVAdd(extend(y, 4), extend(x, 4))
+    goal = manager.Not(manager.Equals(extend(narrow, 3), wide))
+    whole = Whole([], goal, [(narrow, wide, ())], 60.0)
+    assert not whole.skipped
+    assert check(whole.cnf, whole.drat).valid
+
+
+def test_a_goal_that_can_be_met_has_no_certificate() -> None:
+    *_, goal = sum_query(4).assertions
+    with pytest.raises(CertificateError, match="can be met"):
+        Whole([], goal.arg(0), [])
+
+
+def damaged(lines: list[str], rng: random.Random) -> Iterator[list[str]]:
+    yield lines[:-1]
+    yield lines[: len(lines) // 2]
+    yield [*lines[: len(lines) // 3], "0"]
+    for _ in range(5):
+        place = rng.randrange(len(lines))
+        words = lines[place].split()
+        if words[0] in ("d", "0"):
+            continue
+        yield [*lines[:place], " ".join(["-" + words[0].replace("-", ""), "0"]), *lines[place + 1 :]]
+
+
+@needs_compiler
+def test_damaged_proofs_are_rejected(order: Whole) -> None:
+    rejected = [not check(order.cnf, "\n".join(lines)).valid for lines in damaged(order.proof.lines, random.Random(3))]
+    assert all(rejected[:3])
+    assert sum(rejected) > 3
+    without_goal = Cnf(order.formula.variables, order.formula.clauses[:-1])
+    assert not check(without_goal.text, order.drat).valid
+
+
+def carry_query() -> Query:
+    models = [parse_reference(f"{VOLTA}@length=2,product=normalised,carry_bits={bits}") for bits in (2, 3)]
+    query = build_query(Problem(*models, inputs=Inputs(finite=True, nonnegative=True)))
+    return Query(query.inputs, (query.assertions[0], *query.assertions[2:], query.assertions[1]))
+
+
+def test_carry_bits_in_one_go(tmp_path: Path) -> None:
+    whole = whole_of_query(carry_query(), 60.0)
+    manifest = write_certificate(tmp_path, [], whole, "carry bits", 60.0)
+    assert [piece["name"] for piece in manifest["pieces"]] == ["whole"]
+    assert recheck(tmp_path)
+
+
+def test_files_of_a_certificate(order: Whole, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "lemma-07.drat").write_text("left over")
+    write_certificate(tmp_path, [NamedLemma("sum = sum", sum_query(6))], order, "order", 60.0)
+    names = {f"{stem}.{suffix}" for stem in ("whole", "lemma-01") for suffix in ("smt2", "cnf", "drat")}
+    assert {path.name for path in tmp_path.iterdir()} == names | {"manifest.json", "README.md"}
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert manifest["pieces"][1]["states"] == "sum = sum"
+    assert "| whole | the whole question |" in (tmp_path / "README.md").read_text()
+    assert certificate.main([str(tmp_path)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(names)
+    assert certificate.main([]) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("whole.drat", "the proof does not end in the empty clause"),
+        ("whole.cnf", "is not the formula of whole.smt2"),
+        ("whole.smt2", "changed since it was written"),
+    ],
+)
+def test_changed_files_are_noticed(name: str, fault: str, order: Whole, tmp_path: Path) -> None:
+    write_certificate(tmp_path, [], order, "order", 60.0)
+    path = tmp_path / name
+    text = path.read_text()
+    if name == "whole.drat":
+        path.write_text(text.removesuffix("0\n"))
+    elif name == "whole.cnf":
+        path.write_text(text + "1 0\n")
+    else:
+        path.write_text("; changed\n" + text)
+    if name != "whole.smt2":  # with a checksum that fits
+        manifest = json.loads((tmp_path / "manifest.json").read_text())
+        manifest["pieces"][0]["sha256"][name] = certificate._digest(path)
+        (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    said: list[str] = []
+    assert not recheck(tmp_path, report=said.append)
+    assert f"{name}: {fault}" in said
+
+
+def test_an_empty_folder_is_no_certificate(tmp_path: Path) -> None:
+    said: list[str] = []
+    assert not recheck(tmp_path, report=said.append)
+    assert said[0].startswith("manifest.json: cannot be read")
+
+
+def test_a_proof_that_does_not_stand_is_an_error(order: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(order, "drat", "0\n", raising=False)
+    with pytest.raises(CertificateError, match="does not stand") as caught:
+        write_certificate(tmp_path, [], order, "order", 60.0)
+    assert caught.value.exit_code == 3
+    assert not (tmp_path / "manifest.json").exists()
