@@ -144,6 +144,11 @@ def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
     assert [item.name for item in tmp_path.iterdir()] == ["empty"]
 
 
+@pytest.fixture
+def own_store() -> None:
+    """Here the usual place itself is tested."""
+
+
 def test_the_default_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert default_path() == tmp_path / "mmaprobe" / "store.sqlite"

@@ -87,9 +87,9 @@ def _run(
             fresh = [keep(process.answer(0)) for process in done]
             running = [process for process in running if process not in done]
             decided = [answer for answer in fresh if answer.status != "unknown"]
+            answers += [answer for answer in fresh if answer.status == "unknown"]
             if decided:
-                return [decided[0], *answers, *(answer for answer in fresh if answer is not decided[0])]
-            answers += fresh
+                return [decided[0], *answers]
             if late:
                 return [*answers, *(Answer("unknown", e, version_of(e), 0.0, reason=NOT_ASKED) for e in waiting)]
             if running and not done:

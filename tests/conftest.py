@@ -1,0 +1,14 @@
+"""What every test shares: no test reads or fills the user's own store of answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from queries import store
+
+
+@pytest.fixture(autouse=True)
+def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "default_path", lambda: tmp_path / "own-store.sqlite")
