@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -45,12 +46,18 @@ PROPERTIES = (
 @click.option(
     "--confirm/--no-confirm", default=True, show_default=True, help="Have a second solver confirm every lemma."
 )
+@click.option(
+    "--certificate",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write SMT-LIB, CNF and a checked DRAT proof into this folder.",
+)
 @click.option("--explain", is_flag=True, help="Print the chain of lemmas.")
 @solver_options
 @JSON
 def prove(
-    models: tuple[str, ...], wanted: str, restrictions: str, compare: Any, confirm: bool, explain: bool,
-    options: Options, as_json: bool,
+    models: tuple[str, ...], wanted: str, restrictions: str, compare: Any, confirm: bool,
+    certificate: Path | None, explain: bool,    options: Options, as_json: bool,
 ) -> None:  # fmt: skip
     """Prove two models equal on every input, or a property of one.
 
@@ -65,15 +72,18 @@ def prove(
     problems = _problems(models, wanted, restrictions, compare)
     key = result_key("prove", confirm=confirm, property=wanted, problems=[repr(problem) for problem in problems])
     store = options.store
-    document = store.find_result(key) if store and not options.fresh else None
+    document = store.find_result(key) if store and not options.fresh and certificate is None else None
     if document is None:
-        document = _document(wanted, _proofs(problems, options, confirm))
+        proofs = _proofs(problems, options, confirm)
+        document = _document(wanted, proofs)
         complete = document["confirmed_by"] or not confirm or document["verdict"] == "different"
         if store and document["verdict"] != "unknown" and complete:
             store.record_result(key, document)
     else:
         say("answered from the store (--fresh asks again)")
     _show(document, explain)
+    if certificate is not None and document["verdict"] == "equal":
+        document["certificates"] = _certify(proofs, certificate, options)
     if as_json:
         print_json(document)
     sys.exit({"equal": 0, "different": 1, "unknown": 3}[document["verdict"]])
@@ -99,6 +109,24 @@ def _proofs(problems: list[Problem], options: Options, confirm: bool) -> list[Pr
         if proofs[-1].verdict == "different" or proofs[-1].interrupted:
             break
     return proofs
+
+
+def _certify(proofs: list[Proof], directory: Path, options: Options) -> list[dict[str, Any]]:
+    """A certificate of each proof, in a folder of its own if there are several. Raises CertificateError."""
+    from queries.certify import certify
+
+    written = []
+    for number, proof in enumerate(proofs, 1):
+        folder = directory if len(proofs) == 1 else directory / f"proof-{number}"
+        manifest = certify(proof, folder, options)
+        progress("")
+        whole = manifest["pieces"][0]
+        say(
+            f"certificate: {folder}: {len(manifest['pieces'])} proofs verified by the checker ({whole['checker']}); "
+            f"the whole one has {whole['clauses']} clauses and {whole['proof_lines']} lines"
+        )
+        written.append({"folder": str(folder), **manifest})
+    return written
 
 
 def _problems(models: tuple[str, ...], wanted: str, restrictions: str, compare: Any) -> list[Problem]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
+from pysmt.environment import Environment
 from pysmt.fnode import FNode
 from pysmt.substituter import MGSubstituter
 
@@ -39,16 +40,32 @@ BRIEF, BRIEF_SHARE = 3.0, 0.05  # seconds, or share of the time, for a lemma tha
 @dataclass(frozen=True)
 class Lemma:
     """A fact proved, mostly that two signals are equal: `cuts` earlier terms stood as fresh variables, about which it
-    may use the facts `using`. `pair`: the two terms, as they were built, that are equal from here on. `confirmed` is
-    another engine's word."""
+    may use the facts `using`. `pair`: the two terms, as they were built, that are equal from here on; `fact`: a term
+    that holds from here on. `confirmed` is another engine's word."""
 
     name: str
     cuts: int
     query: Query
     answer: Answer
     pair: tuple[FNode, FNode] | None = None
+    fact: FNode | None = None
     using: str = ""
     confirmed: Answer | None = None
+
+
+@dataclass(frozen=True)
+class Basis:
+    """The question in the terms in which it was built, before anything was cut or merged: what a certificate is of.
+
+    `cuts`: the terms at which lemmas may be cut; `maxima`: the symbols that stand for the largest of some terms.
+    """
+
+    environment: Environment
+    inputs: tuple[FNode, ...]
+    assertions: tuple[FNode, ...]
+    goal: FNode
+    cuts: tuple[FNode, ...]
+    maxima: dict[FNode, frozenset[FNode]]
 
 
 @dataclass
@@ -62,6 +79,7 @@ class Proof:
     tried: list[Answer] = field(default_factory=list)
     seconds: float = 0.0
     interrupted: bool = False
+    basis: Basis | None = None
 
     @property
     def engines(self) -> list[str]:
@@ -98,6 +116,14 @@ class _Prover:
         self.pending = {signal.name: signal.value.node for signal in self.right.trace}
         self.maxima = dict(self.carrier.maxima)
         self.largest: dict[FNode, FNode] | None = None
+        self.proof.basis = self._basis()
+
+    def _basis(self) -> Basis:
+        marked = [*(signal.value.node for signal in self.left.trace), *self.carrier.addends]
+        cuts = tuple(node for node in dict.fromkeys(marked) if not (node.is_constant() or node.is_symbol()))
+        inputs = tuple(bits.node for bits in self.inputs.every if bits.value is None)
+        assertions = (self.admitted, *self.carrier.definitions)
+        return Basis(self.carrier.environment, inputs, assertions, self.goal, cuts, dict(self.maxima))
 
     def run(self) -> Proof:
         try:
@@ -206,7 +232,7 @@ class _Prover:
             self.proof.tried += answers
             if answers[0].status == "unsat":
                 using = BOUNDS if bounds else ""
-                self.proof.lemmas.append(Lemma(name, len(cuts), query, answers[0], pair, using))
+                self.proof.lemmas.append(Lemma(name, len(cuts), query, answers[0], pair, using=using))
                 return True
         return False
 
@@ -242,7 +268,8 @@ class _Prover:
         self.proof.tried += answers
         if answers[0].status != "unsat":
             return {}
-        self.proof.lemmas.append(Lemma(BOUNDS, 0, query, answers[0]))
+        fact = manager.And([manager.BVULE(node, bound) for node, bound in found.items()])
+        self.proof.lemmas.append(Lemma(BOUNDS, 0, query, answers[0], fact=fact))
         return found
 
     def _cuts(self, sides: tuple[FNode, FNode], marked: Iterable[FNode]) -> dict[FNode, FNode]:
