@@ -33,6 +33,7 @@ Verdict = Literal["equal", "different", "unknown"]
 RESULT = "result"
 BOUNDS = "bounds of the aligned magnitudes"
 SAMPLES = 4096  # random inputs by which signals are matched
+SEARCH_SHARE = 0.2  # of the time that is left, for a brief search after a lemma failed
 LEMMA_SHARE = 0.25  # of the time that is left, at most, for one lemma
 BRIEF, BRIEF_SHARE = 3.0, 0.05  # seconds, or share of the time, for a lemma that is not worth more
 
@@ -116,6 +117,7 @@ class _Prover:
         self.pending = {signal.name: signal.value.node for signal in self.right.trace}
         self.maxima = dict(self.carrier.maxima)
         self.largest: dict[FNode, FNode] | None = None
+        self.searched = False
         self.proof.basis = self._basis()
 
     def _basis(self) -> Basis:
@@ -129,7 +131,8 @@ class _Prover:
         try:
             if not self._differ_at_random():
                 self._lemmas()
-                self._conclude()
+                if self.proof.verdict != "different":
+                    self._conclude()
                 if self.confirm and self.proof.verdict == "equal":
                     self.proof.lemmas = confirm(self.proof.lemmas, self.options, time.monotonic() - self.start)
         except KeyboardInterrupt:
@@ -150,6 +153,17 @@ class _Prover:
             witness = confirmed(self.problem, shrink(self.problem, rows[int(found[0])]))
             self.proof.witness, self.proof.verdict = witness, "different"
         return len(found) > 0
+
+    def _differ_when_small(self) -> bool:
+        """Whether a brief search finds a difference; asked once, when a lemma has failed."""
+        if self.searched:
+            return False
+        self.searched = True
+        outcome = distinguish(self.problem, replace(self.options, timeout=self._remaining(SEARCH_SHARE)), small=True)
+        self.proof.tried += [answer for step in outcome.steps for answer in step.answers]
+        if outcome.witnesses:
+            self.proof.verdict, self.proof.witness = "different", outcome.witnesses[0]
+        return bool(outcome.witnesses)
 
     def _lemmas(self) -> None:
         """Prove right signals equal to left ones of the same simulated values, in the order of the stages; each
@@ -173,6 +187,8 @@ class _Prover:
             pair = self._same_width(twin.value.node, original[name], name in signed)
             if self._decide(f"{twin.name} = {name}", goal, sides, LEMMA_SHARE, pair):
                 self._merge(node, self._resized(twin.value.node, node, name in signed))
+            elif self._differ_when_small() or self._remaining() == 0:
+                return
 
     def _resized(self, term: FNode, like: FNode, signed: bool) -> FNode:
         """A term in the width of another that stands for the same number."""
@@ -225,6 +241,8 @@ class _Prover:
             if kind == "bounded" and not bounds:
                 continue
             limit = self._remaining(share)
+            if limit == 0:
+                return False
             if kind == "whole" and name != RESULT:
                 limit = self._brief()
             query = self._query(goal, cuts, bounds)
@@ -304,6 +322,8 @@ class _Prover:
             return
         if self._decide(RESULT, self.goal, self.results, 0.5):
             self.proof.verdict = "equal"
+            return
+        if self._differ_when_small():
             return
         outcome = distinguish(self.problem, replace(self.options, timeout=self._remaining(), count=1))
         self.proof.tried += [answer for step in outcome.steps for answer in step.answers]

@@ -101,10 +101,15 @@ class _Shaped:
         self.kind = np.where(full, 1, self.kind)
         cut = rng.integers(0, FAR, count)
         columns: list[Table] = [np.zeros(count, dtype=np.uint64)] * len(formats)
+        # a window of products, so that what one step of a chain does is not hidden by the others
+        wide = np.where(
+            rng.random(count) < 0.3, rng.choice([w for w in (1, 2, 4, 8, 16) if w <= products], count), products
+        )
+        start = rng.integers(0, products // np.minimum(wide, products), count) * wide
         for k in range(products):
             exponent = largest - self._distance(scatter, cut, first=k == 0)
             sign = self._sign(signs)
-            zero = rng.random(count) > dense
+            zero = (rng.random(count) > dense) | (k < start) | (k >= start + wide)
             part = np.clip(exponent // 2 + rng.integers(-3, 4, count), exponent - b.emax, exponent - b.emin)
             part = np.clip(part, a.emin, a.emax)
             x = _pattern(a, sign, part + a.bias, self._fraction(a))
@@ -115,6 +120,7 @@ class _Shaped:
         addend = _pattern(c, self._sign(signs), exponent + c.bias, self._fraction(c))
         columns[2 * products] = np.where(rng.random(count) < 0.2, np.uint64(0), addend)
         self._pairs(columns, products, a)
+        self._ties(columns, largest)
         for index in range(2 * products + 1, len(formats)):
             fmt = formats[index]
             near = fmt.bias + rng.integers(-2, 3, count)
@@ -150,3 +156,30 @@ class _Shaped:
         flipped = columns[0] ^ np.uint64(1 << fmt.field_width)
         columns[1] = np.where(chosen, flipped, columns[1])
         columns[products + 1] = np.where(chosen, columns[products], columns[products + 1])
+
+    def _ties(self, columns: list[Table], largest: Lanes) -> None:
+        """Some rows are a one, a half unit of a result's last place, and something far below that decides."""
+        rng, count, products, formats = self.rng, self.count, self.layout.length, self.layout.formats
+        chosen = rng.random(count) < 0.15
+        place = rng.integers(0, products, count)
+        half, far = rng.choice([11, 14, 24], count), rng.integers(10, FAR + 8, count)
+        zero = np.zeros(count, dtype=np.int64)
+        below = [zero, np.where(rng.random(count) < 0.8, half, 400), np.where(rng.random(count) < 0.5, far, 400)]
+        for k in range(products):
+            turn = (k - place) % products
+            distance = np.choose(np.minimum(turn, 3), [*below, zero + 400])
+            for side, pattern in zip((k, products + k), self._single(distance, largest, products), strict=True):
+                columns[side] = np.where(chosen, np.where(distance < 400, pattern, np.uint64(0)), columns[side])
+        c = formats[2 * products]
+        addend = _pattern(c, rng.integers(0, 2, count), largest - far + c.bias, np.zeros(count, dtype=np.uint64))
+        columns[2 * products] = np.where(chosen, np.where(below[2] == 400, addend, np.uint64(0)), columns[2 * products])
+
+    def _single(self, distance: Lanes, largest: Lanes, products: int) -> tuple[Table, Table]:
+        """Factors of one bit whose product lies so far below the largest terms."""
+        a, b = self.layout.formats[0], self.layout.formats[products]
+        exponent, zero = largest - distance, np.zeros(self.count, dtype=np.uint64)
+        part = np.clip(exponent // 2, np.maximum(exponent - b.emax, a.emin), np.minimum(exponent - b.emin, a.emax))
+        sign = np.where(distance > 0, self.rng.integers(0, 2, self.count), 0)
+        return _pattern(a, sign, part + a.bias, zero), _pattern(
+            b, zero.astype(np.int64), exponent - part + b.bias, zero
+        )

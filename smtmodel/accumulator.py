@@ -119,7 +119,7 @@ class Accumulator:
 
     def __post_init__(self) -> None:
         for name in PARAMETERS:
-            _check(name, getattr(self, name))
+            check_parameter(name, getattr(self, name))
         if self.length % self.block:
             raise ParameterError("block", f"{self.block} does not divide the length {self.length}")
         self._check_combinations()
@@ -231,7 +231,8 @@ def nvidia_nan(fmt: Format) -> int:
     return (1 << (fmt.width - 1)) - 1
 
 
-def _check(name: str, value: Any) -> None:
+def check_parameter(name: str, value: Any) -> None:
+    """Raises ParameterError for a value that the parameter never takes."""
     row = PARAMETERS[name]
     if isinstance(value, bool):
         fits = row.boolean

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from smtmodel.algebra import Bit, Bits
 from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.dot import Evaluation, Model, evaluate
+from smtmodel.dot import Evaluation, Memo, Model, evaluate
 from smtmodel.formats import Format
 from smtmodel.operands import Operands
 
@@ -29,16 +30,21 @@ def evaluate_lanes(
 ) -> Evaluation:
     """One evaluation with all signals: `a` and `b` have shape (vectors, products), `c` (vectors,), scale factors
     (vectors, model.scales)."""
+    with np.errstate(over="ignore"):
+        return evaluate(model, *_operands(model, a, b, c, scale_a, scale_b))
 
+
+def _operands(
+    model: Model, a: Patterns, b: Patterns, c: Patterns, scale_a: Patterns | None, scale_b: Patterns | None
+) -> tuple[list[Bits], list[Bits], Bits, list[Bits], list[Bits]]:
     def columns(table: Patterns | None, fmt: Format | None) -> list[Bits]:
         if table is None or fmt is None:
             return []
         return [_CARRIER.lanes(np.ascontiguousarray(table[:, k]), fmt.width) for k in range(table.shape[1])]
 
-    addend = _CARRIER.lanes(c, model.c.width)
-    scales = columns(scale_a, model.scale), columns(scale_b, model.scale)
-    with np.errstate(over="ignore"):
-        return evaluate(model, columns(a, model.a), columns(b, model.b), addend, *scales)
+    addend = _CARRIER.lanes(np.ascontiguousarray(c), model.c.width)
+    factors = columns(scale_a, model.scale), columns(scale_b, model.scale)
+    return columns(a, model.a), columns(b, model.b), addend, *factors
 
 
 def evaluate_batch(model: Model, a: Any, b: Any, c: Any, scale_a: Any = None, scale_b: Any = None) -> Patterns:
@@ -52,6 +58,22 @@ def evaluate_batch(model: Model, a: Any, b: Any, c: Any, scale_a: Any = None, sc
         part = slice(start, start + CHUNK)
         factors = [None if side is None else side[part] for side in scales]
         out[part] = to_integers(evaluate_lanes(model, a[part], b[part], c[part], *factors).d, len(c[part]))
+    return out
+
+
+def evaluate_models(models: Sequence[Model], table: Patterns) -> Patterns:
+    """The results of several models of one signature, shape (models, vectors), on flat rows of shape (vectors, columns
+    of their layout); what the models do alike is done once."""
+    k, s = models[0].length, models[0].scales
+    out = np.empty((len(models), len(table)), dtype=np.uint64)
+    for start in range(0, len(table), CHUNK):
+        part = table[start : start + CHUNK]
+        scales = (part[:, 2 * k + 1 : 2 * k + 1 + s], part[:, 2 * k + 1 + s :]) if s else (None, None)
+        operands = _operands(models[0], part[:, :k], part[:, k : 2 * k], part[:, 2 * k], *scales)
+        memo: Memo = {}
+        with np.errstate(over="ignore"):
+            for index, model in enumerate(models):
+                out[index, start : start + CHUNK] = to_integers(evaluate(model, *operands, memo=memo).d, len(part))
     return out
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from smtmodel import ieee
 from smtmodel.accumulator import Accumulator
@@ -13,6 +14,10 @@ from smtmodel.formats import FORMATS, Format
 from smtmodel.rounding import Target
 from smtmodel.stages import DECODE, PRODUCT, RESULT, block_sum, form_product, group_sum, scale_product
 from smtmodel.trace import Trace
+
+#: the parameters that single products depend on
+FORMING = ("flush_inputs", "product", "product_rounding", "product_overflow")
+Memo = dict[tuple[Any, ...], list[Unpacked]]
 
 
 @dataclass(frozen=True)
@@ -60,16 +65,21 @@ def evaluate(
     c: Bits,
     scale_a: Sequence[Bits] = (),
     scale_b: Sequence[Bits] = (),
+    *,
+    memo: Memo | None = None,
 ) -> Evaluation:
     """Evaluate over the carrier of the inputs: patterns of `a.width`, `b.width`, `c.width` bits.
 
     Fewer products than the model's length stand for zero products at the end. A model with scale factors needs
     `model.scales` of them (`model.scale.width` bits) on each side.
+
+    `memo`, for many models on the same inputs: products are formed once for all models that form them alike (those
+    taken from it are not in the trace again).
     """
     accumulator, carrier, trace = model.accumulator, c.carrier, Trace()
     if not len(scale_a) == len(scale_b) == model.scales:
         raise ValueError(f"{model.reference} takes {model.scales} scale factors on each side")
-    products = _products(model, a, b, trace)
+    products = _products(model, a, b, trace, {} if memo is None else memo)
     output = accumulator.output_format
     addend = unpack(c, model.c, accumulator.flush_inputs)
     trace.term("addend", addend.term, DECODE)
@@ -93,7 +103,14 @@ def evaluate(
     return Evaluation(result, trace)
 
 
-def _products(model: Model, a: Sequence[Bits], b: Sequence[Bits], trace: Trace) -> list[Unpacked]:
+def _products(model: Model, a: Sequence[Bits], b: Sequence[Bits], trace: Trace, memo: Memo) -> list[Unpacked]:
+    key = (model.a, model.b, model.length, *(getattr(model.accumulator, name) for name in FORMING))
+    if key not in memo:
+        memo[key] = _form_products(model, a, b, trace)
+    return memo[key]
+
+
+def _form_products(model: Model, a: Sequence[Bits], b: Sequence[Bits], trace: Trace) -> list[Unpacked]:
     flush, missing = model.accumulator.flush_inputs, model.length - len(a)
     carrier = a[0].carrier
     padded = [[*side, *[constant(carrier, 0, fmt.width)] * missing] for side, fmt in ((a, model.a), (b, model.b))]

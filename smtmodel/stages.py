@@ -113,7 +113,7 @@ def max_exponent(
     Terms whose exponent must not count enter as the smallest exponent there is, which no sum can notice: if every
     term is zero the sum is zero at any scale.
     """
-    floor = accumulator.exponent_floor if _floor_matters(accumulator, items) else None
+    floor = accumulator.exponent_floor if floor_matters(accumulator, items) else None
     lows = [item.term.exponent.low for item in items] + ([] if floor is None else [floor])
     highs = [item.term.exponent.high for item in items] + ([] if floor is None else [floor])
     low, high = min(lows), max(highs)
@@ -129,7 +129,7 @@ def max_exponent(
     return Exponent(max_of(exponents), low, high)
 
 
-def _floor_matters(accumulator: Accumulator, items: Sequence[Unpacked]) -> bool:
+def floor_matters(accumulator: Accumulator, items: Sequence[Unpacked]) -> bool:
     """Whether the floor can cut off any bit: where its last kept place lies at or below the last place of every
     term, raising the maximum to the floor changes no aligned value (only a sum that wraps could tell)."""
     floor, bits = accumulator.exponent_floor, accumulator.fraction_bits

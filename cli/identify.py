@@ -1,0 +1,326 @@
+"""Commands about families of candidates: tell them apart, find the one that a device implements."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.options import JSON, print_json, progress, say, solver_options, write_vectors
+from smtmodel.errors import InputError, MmaprobeError
+
+if TYPE_CHECKING:
+    from hypotheses.family import Family
+    from queries.classes import Equality
+    from queries.distinguish import Options
+    from queries.identify import Identification
+    from runner.answers import AnswersFile
+    from runner.protocol import Device
+    from smtmodel.dot import Model
+    from smtmodel.vectors import Vector
+
+MODEL = click.option("--model", metavar="MODEL", help="Take formats, length and scale factors from this instruction.")
+
+
+@click.command()
+@click.argument("family", metavar="FAMILY")
+@MODEL
+@click.option("-o", "--output", metavar="FILE", help="Write the vectors here as JSONL (default: standard output).")
+@click.option("--one", is_flag=True, help="A single vector with as many different outcomes as possible.")
+@solver_options
+@JSON
+def separate(family: str, model: str | None, output: str | None, one: bool, options: Options, as_json: bool) -> None:
+    """Find a small set of vectors that tells every two candidates of FAMILY apart.
+
+    FAMILY is an id (`mmaprobe list families`) or a file. Candidates that no vector tells apart are proved equal.
+
+    \b
+    mmaprobe separate nvidia-f16 --timeout 600 -o vectors.jsonl
+    mmaprobe separate nvidia-fp8 --one
+
+    Exit codes: 0 every pair is told apart or proved equal, 2 bad input, 3 some pairs stay open.
+    """
+    from queries.separate import separate as separate_family
+    from queries.separate import single
+    from smtmodel.operands import layout_of
+    from smtmodel.vectors import Vector, to_hex
+
+    chosen = _family(family, model)
+    candidates = chosen.candidates()
+    found = (single if one else separate_family)(candidates, options)
+    progress("")
+    base = chosen.base
+    layout = layout_of(candidates[0])
+    vectors = [
+        Vector(base, layout.split(row), id=f"{chosen.id}-{number}", extra={"outcomes": _outcomes(found, number, base)})
+        for number, row in enumerate(found.rows)
+    ]
+    say(
+        f"{chosen.id}: {found.candidates} candidates, {len(found.classes)} classes, {len(vectors)} vectors, "
+        f"{found.asked} classes asked of solvers, {len(found.unknown)} pairs open, {found.seconds:.1f} s"
+    )
+    for left, right in found.unknown:
+        say(f"  open: {left.reference} | {right.reference}")
+    if as_json:
+        classes = [
+            {"members": _members(members), "results": [to_hex(d, base.d) for d in results]}
+            for members, results in zip(found.classes, found.predictions, strict=True)
+        ]
+        print_json({
+            "schema": 1, "family": chosen.id, "candidates": found.candidates, "classes": classes,
+            "vectors": [vector.to_json() for vector in vectors],
+            "unknown": [[left.reference, right.reference] for left, right in found.unknown],
+            "seconds": round(found.seconds, 3),
+        })  # fmt: skip
+    if output is not None or not as_json:
+        write_vectors(vectors, output)
+    sys.exit(3 if found.unknown else 0)
+
+
+def _outcomes(found: Any, number: int, base: Model) -> dict[str, int]:
+    """How many classes give each result."""
+    from smtmodel.vectors import to_hex
+
+    counts: dict[str, int] = {}
+    for results in found.predictions:
+        text = to_hex(results[number], base.d)
+        counts[text] = counts.get(text, 0) + 1
+    return counts
+
+
+def _members(members: Sequence[Equality]) -> list[dict[str, Any]]:
+    return [{"model": m.model.reference, "why": m.why or None, "confirmed_by": m.confirmed} for m in members]
+
+
+@click.command()
+@click.argument("family", metavar="FAMILY")
+@click.option(
+    "--device", "device_name", required=True, metavar="D",
+    help="model:REFERENCE, command:CMDLINE, recorded:FILE or cuda:[UNIT/]INSTRUCTION.",
+)  # fmt: skip
+@MODEL
+@click.option("-o", "--output", metavar="ANSWERS", help="Append the answers here; a run cut short goes on from them.")
+@click.option(
+    "--device-timeout", type=click.FloatRange(min=0, min_open=True), default=60.0, show_default=True,
+    help="Seconds for one answer.",
+)  # fmt: skip
+@solver_options
+@JSON
+def identify(
+    family: str, device_name: str, model: str | None, output: str | None, device_timeout: float,
+    options: Options, as_json: bool,
+) -> None:  # fmt: skip
+    """Find out which candidate of FAMILY a device implements, by the questions that tell most.
+
+    \b
+    mmaprobe identify nvidia-f16 --device command:./my-gpu -o answers.jsonl
+    mmaprobe identify nvidia-fp8 --device model:hopper/wgmma/m64n8k32.f32.e4m3.e4m3
+
+    Exit codes: 0 one class of candidates is left, 1 no candidate fits, 2 bad input, 3 cut short or undecided.
+    """
+    from runner.devices import open_device
+
+    with open_device(device_name, device_timeout) as device:
+        recorded = list(getattr(device, "vectors", ()))
+        base = model or _reference_of(device_name, recorded)
+        chosen = _family(family, base)
+        recorded = [vector for vector in recorded if _same_signature(vector, chosen.base)]
+        session = _Session(device, output, device_name)
+        found, failure = session.identify(chosen, options, recorded)
+    progress("")
+    _show(chosen, found, session, failure)
+    if as_json:
+        print_json(_document(chosen, found, session, failure))
+    if failure is not None:
+        raise failure
+    sys.exit({"identified": 0, "no candidate": 1, "open": 3}[found.verdict])
+
+
+def _family(name: str, model: str | None) -> Family:
+    from hypotheses.family import family_named
+    from smtmodel.reference import parse_reference
+
+    found = family_named(name)
+    return found if model is None else found.retargeted(parse_reference(model))
+
+
+def _reference_of(device_name: str, recorded: Sequence[Vector]) -> str | None:
+    """The instruction that a device's name, or its recording, speaks of."""
+    kind, _, rest = device_name.partition(":")
+    if kind == "model":
+        return rest
+    references = {vector.model.reference for vector in recorded}
+    if len(references) > 1:
+        names = ", ".join(sorted(references)[:5])
+        raise InputError(f"{rest} holds several instructions ({names}, ...): choose one with --model")
+    return references.pop() if references else None
+
+
+def _same_signature(vector: Vector, base: Model) -> bool:
+    return vector.model.reference.partition("@")[0] == base.reference.partition("@")[0]
+
+
+@dataclass
+class _Session:
+    """The questions put to one device, and the answers of an earlier run."""
+
+    device: Device
+    output: str | None
+    name: str
+    answers: AnswersFile | None = None
+    structure: Any = None
+    structure_questions: int = 0
+
+    def identify(
+        self, family: Family, options: Options, recorded: Sequence[Vector]
+    ) -> tuple[Identification, MmaprobeError | None]:
+        """What was found, and the device's error if it ended the work. An interrupt counts as cut short."""
+        from contextlib import nullcontext
+
+        from queries.identify import Identifier
+        from runner.answers import AnswersFile
+
+        with AnswersFile(Path(self.output), self.name) if self.output else nullcontext() as self.answers:
+            if self.answers is not None and self.answers.earlier:
+                say(f"{self.answers.earlier} answers of an earlier run")
+            identifier: Identifier | None = None
+            candidates = family.candidates()
+            try:
+                if not recorded:
+                    self._reveal(family.base)
+                identifier = Identifier(candidates, self.ask, options, self.structure, recorded)
+                return identifier.run(), None
+            except MmaprobeError as error:
+                if identifier is None:
+                    raise
+                return identifier.result, error
+            except KeyboardInterrupt:
+                if identifier is None:
+                    raise
+                say("interrupted")
+                return identifier.result, None
+
+    def _reveal(self, base: Model) -> None:
+        """The summation order, as a first step."""
+        from queries.summation import reveal
+
+        def one(vector: Vector) -> int:
+            self.structure_questions += 1
+            [answer] = self.ask([vector])
+            assert answer is not None
+            return answer
+
+        progress("revealing the summation order")
+        self.structure = reveal(one, base)
+        progress("")
+        say("summation order:")
+        for line in self.structure.draw():
+            say(f"  {line}")
+
+    def ask(self, vectors: Sequence[Vector]) -> list[int | None]:
+        """Answers in order, from the earlier run where it has them; each is kept before the next is waited for."""
+        known = [None if self.answers is None else self.answers.take(vector) for vector in vectors]
+        missing = [vector for vector, d in zip(vectors, known, strict=True) if d is None]
+        fresh = []
+        for vector, d in self.device.answers(missing):
+            if d is not None and self.answers is not None:
+                self.answers.append(vector, d, self.device.description)
+            fresh.append(d)
+        rest = iter(fresh)
+        return [next(rest) if d is None else d for d in known]
+
+
+def _show(family: Family, found: Identification, session: _Session, failure: MmaprobeError | None) -> None:
+    from cli.show import show_operands
+    from smtmodel.display import number_text
+    from smtmodel.vectors import to_hex
+
+    say(
+        f"{found.candidates} candidates, {len(found.questions)} questions, {session.structure_questions} more for the "
+        f"summation order, {found.validated} vectors of validation, {found.seconds:.1f} s"
+    )
+    decided, undecided = found.values()
+    if found.verdict == "no candidate":
+        say("no candidate fits")
+        if found.killer is not None:
+            vector = found.killer.vector
+            show_operands(vector.model, vector.operands)
+            say(f"  the device gives {to_hex(found.killer.answer, vector.model.d)}  "
+                f"{number_text(found.killer.answer, vector.model.d)}")  # fmt: skip
+        for model, agreed in found.nearest:
+            say(f"  near: {model.reference} explains {agreed} of {len(found.questions)} answers")
+    elif found.survivors:
+        say("identified:" if found.verdict == "identified" else "not decided:")
+        for name, value in decided.items():
+            if name in family.values:
+                say(f"  {name} = {_text(value)}")
+        for name, values in undecided.items():
+            say(f"  {name}: {' or '.join(map(_text, values))}")
+        for why in sorted({member.why for members in found.classes for member in members if member.why}):
+            say(f"  equal: {why}")
+        for left, right in found.unknown:
+            say(f"  open: {left.reference} | {right.reference}")
+        if found.would_decide:
+            say(f"  {len(found.would_decide)} vectors beyond the recording would decide")
+    else:
+        say("cut short" if failure is None else f"cut short: {failure}")
+    for vector, first, second in found.contradictions:
+        say(f"  the device contradicts itself on {vector.id}: {first:x}, then {second:x}")
+
+
+def _text(value: Any) -> str:
+    from smtmodel.accumulator import format_parameter
+
+    return format_parameter(value)
+
+
+def _document(
+    family: Family, found: Identification, session: _Session, failure: MmaprobeError | None
+) -> dict[str, Any]:
+    from smtmodel.accumulator import format_parameter
+    from smtmodel.vectors import to_hex
+
+    decided, undecided = found.values()
+
+    def plain(value: Any) -> Any:
+        return format_parameter(value) if isinstance(value, tuple) else value
+
+    return {
+        "schema": 1,
+        "family": family.id,
+        "device": {"name": session.name, **session.device.description},
+        "verdict": found.verdict,
+        "error": str(failure) if failure else None,
+        "candidates": found.candidates,
+        "decided": {name: plain(value) for name, value in decided.items()},
+        "undecided": {name: [plain(value) for value in values] for name, values in undecided.items()},
+        "why_undecided": sorted({m.why for members in found.classes for m in members if m.why}),
+        "classes": [_members(members) for members in found.classes],
+        "open": [[left.reference, right.reference] for left, right in found.unknown],
+        "questions": len(found.questions),
+        "summation_order": {
+            "questions": session.structure_questions,
+            "tree": list(session.structure.draw()) if session.structure is not None else None,
+        },
+        "validated": found.validated,
+        "asked": [
+            {
+                **question.vector.to_json(),
+                "d": to_hex(question.answer, question.vector.model.d),
+                "left": question.left,
+                "ruled_out": {name: [plain(v) for v in values] for name, values in question.ruled_out.items()},
+            }
+            for question in found.questions
+        ],
+        "nearest": [{"model": model.reference, "explains": agreed} for model, agreed in found.nearest],
+        "contradictions": [
+            {"vector": vector.to_json(), "answers": [f"{first:x}", f"{second:x}"]}
+            for vector, first, second in found.contradictions
+        ],
+        "would_decide": [vector.to_json() for vector in found.would_decide],
+        "seconds": round(found.seconds, 3),
+    }

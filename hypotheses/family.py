@@ -1,0 +1,220 @@
+"""Families: sets of candidate models of one signature, as the product of parameter values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, model_validator
+
+from hypotheses.yamlfile import YamlFile, read_file, read_yaml, validate
+from smtmodel.accumulator import PARAMETERS, Accumulator, check_parameter, format_parameter, parse_parameter
+from smtmodel.dot import Model
+from smtmodel.errors import MmaprobeError, ParameterError, UnknownNameError
+from smtmodel.formats import FORMATS
+from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.reference import parse_reference
+
+#: the order in which parameters are chosen, and when one has an effect, given those chosen before
+_EXACT = "exact"
+
+
+def _fused(v: Mapping[str, Any]) -> bool:
+    return bool(v["operation"] == "fused_dot")
+
+
+def _cuts(v: Mapping[str, Any]) -> bool:
+    return _fused(v) and v["fraction_bits"] != _EXACT
+
+
+RELEVANT: dict[str, Callable[[Mapping[str, Any]], bool]] = {
+    "grouping": lambda v: _fused(v) or v["operation"] == "add_mul",
+    "group": lambda v: v["grouping"] in ("pairwise", "scale_blocks"),
+    "fraction_bits": _fused,
+    "align_rounding": _cuts,
+    "carry_bits": _cuts,
+    "exponent_floor": _cuts,
+    "floor_applies_to": lambda v: v["exponent_floor"] is not None,
+    "product": lambda v: v["operation"] in ("fused_dot", "exact_dot"),
+    "product_rounding": lambda v: str(v["product"]).startswith("rounded_"),
+    "product_overflow": lambda v: v["operation"] in ("fused_dot", "exact_dot"),
+    "addend": lambda v: v["operation"] in ("fused_dot", "exact_dot"),
+    "late_fraction_bits": lambda v: v["addend"] == "late",
+    "late_rounding": lambda v: v["addend"] == "late",
+    "late_small_addend": lambda v: v["addend"] == "late",
+    "block_order": lambda v: v["operation"] in ("fused_dot", "exact_dot") and v["block"] < v["length"],
+    "partials": lambda v: v["operation"] in ("fused_dot", "exact_dot"),
+}
+ORDER = ("length", "operation", "block", "grouping", "group", "fraction_bits", "exponent_floor", "product", "addend")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Formats(_Strict):
+    a: str
+    b: str
+    c: str
+    d: str
+
+
+class _FamilyFile(_Strict):
+    id: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")
+    about: str = ""
+    formats: _Formats
+    length: StrictInt
+    parameters: dict[str, Any]
+    exclude: list[dict[str, Any]] = Field(default=[], alias="except")
+
+    @model_validator(mode="after")
+    def _known(self) -> _FamilyFile:
+        for name, fmt in self.formats.model_dump().items():
+            if fmt not in FORMATS:
+                raise ValueError(f"formats.{name}: {UnknownNameError('format', fmt, FORMATS)}")
+        return self
+
+
+@dataclass(frozen=True)
+class Family:
+    """Candidates for one unit: `values` of every parameter, less the combinations that match an exclusion."""
+
+    id: str
+    base: Model
+    values: dict[str, tuple[Any, ...]]
+    excluded: tuple[dict[str, tuple[Any, ...]], ...] = ()
+    about: str = ""
+
+    def candidates(self) -> list[Model]:
+        """The models of the family, each once: a parameter without effect in one keeps its default there."""
+        found: dict[Accumulator, Model] = {}
+        rest = [name for name in PARAMETERS if name not in ORDER]
+        for values in self._combinations([*ORDER, *rest], {}):
+            try:
+                accumulator = Accumulator(**values)
+            except ParameterError:
+                continue  # impossible together
+            if accumulator not in found:
+                found[accumulator] = replace(self.base, reference=self._reference(accumulator), accumulator=accumulator)
+        return list(found.values())
+
+    def _combinations(self, names: list[str], chosen: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        if not names:
+            if not any(all(chosen[key] in ok for key, ok in rule.items()) for rule in self.excluded):
+                yield dict(chosen)
+            return
+        name, rest = names[0], names[1:]
+        matters = name not in RELEVANT or RELEVANT[name](chosen)
+        for value in self.values.get(name, (_default(name),)) if matters else (_default(name),):
+            yield from self._combinations(rest, {**chosen, name: value})
+
+    def _reference(self, accumulator: Accumulator) -> str:
+        """The base's reference with every parameter in which the candidate differs from it."""
+        base = self.base.accumulator
+        changes = [n for n in PARAMETERS if getattr(accumulator, n) != getattr(base, n)]
+        name = self.base.reference.partition("@")[0]
+        parts = [f"{n}={format_parameter(getattr(accumulator, n))}" for n in changes if n != "nan"]
+        return f"{name}@{','.join(parts)}" if parts else name
+
+    def retargeted(self, model: Model) -> Family:
+        """The same parameters for the signature (formats, length, scale factors) of another model.
+
+        Blocks that do not divide its length are dropped; one block of the whole length is always a candidate.
+        """
+        accumulator = model.accumulator
+        length, width = accumulator.length, accumulator.output_format.width
+        outputs = tuple(name for name in self.values["output"] if FORMATS[name].width == width)
+        blocks = {block for block in self.values["block"] if length % block == 0} | {length}
+        fixed = {name: (getattr(accumulator, name),) for name in ("length", "scale_format", "scale_block")}
+        changed = {**fixed, "block": tuple(sorted(blocks)), "output": outputs or (accumulator.output,)}
+        base = replace(model, reference=model.reference.partition("@")[0])
+        return replace(self, base=base, values={**self.values, **changed})
+
+
+def _default(name: str) -> Any:
+    defaults = {"operation": "fused_dot", "fraction_bits": _EXACT, "output_rounding": "toward_zero"}
+    return defaults.get(name, Accumulator.__dataclass_fields__[name].default)
+
+
+def build_family(file: YamlFile) -> Family:
+    """The family that a file describes. Raises InputError with file, line and key."""
+    parsed = validate(file, _FamilyFile)
+    base = _base(file, parsed)
+    values = {name: _values(file, ("parameters", name), name, given) for name, given in parsed.parameters.items()}
+    values.setdefault("block", (parsed.length,))
+    outputs = ("f32", "e8m13") if parsed.formats.d == "f32" else (parsed.formats.d,)
+    chosen = values.setdefault("output", (parsed.formats.d,))
+    if not set(chosen) <= set(outputs):
+        raise file.error(("parameters", "output"), f"formats.d is {parsed.formats.d}: it takes {', '.join(outputs)}")
+    values["length"] = (parsed.length,)
+    for name in ("scale_format", "scale_block"):
+        values.setdefault(name, (getattr(base.accumulator, name),))
+    excluded = tuple(
+        {name: _values(file, ("except", index, name), name, given) for name, given in rule.items()}
+        for index, rule in enumerate(parsed.exclude)
+    )
+    return Family(parsed.id, base, values, excluded, parsed.about)
+
+
+def _base(file: YamlFile, parsed: _FamilyFile) -> Model:
+    """An instruction of the table with the family's formats, which names its vectors."""
+    wanted = tuple(parsed.formats.model_dump().values())
+    best = None
+    for reference, row in INSTRUCTIONS.items():
+        output = "f32" if row.accumulator.output == "e8m13" else row.accumulator.output
+        scaled = "scale_format" in parsed.parameters
+        if (row.a, row.b, row.c, output) != wanted or (row.accumulator.scale_format is not None) != scaled:
+            continue
+        if best is None or row.accumulator.length == parsed.length:
+            best = reference
+            if row.accumulator.length == parsed.length:
+                break
+    if best is None:
+        raise file.error(("formats",), f"no instruction of the table takes {' '.join(wanted)}")
+    return parse_reference(best)
+
+
+def _values(file: YamlFile, path: tuple[str | int, ...], name: str, given: Any) -> tuple[Any, ...]:
+    if name not in PARAMETERS:
+        raise file.error(path, str(UnknownNameError("parameter", name, PARAMETERS)))
+    if isinstance(given, dict):
+        if set(given) != {"from", "to"} or not all(type(edge) is int for edge in given.values()):
+            raise file.error(path, "a range is written {from: LOW, to: HIGH}")
+        given = list(range(given["from"], given["to"] + 1))
+    if not isinstance(given, list):
+        given = [given]
+    if not given:
+        raise file.error(path, "no values")
+    found = []
+    for index, value in enumerate(given):
+        try:
+            parsed = parse_parameter(name, value)
+            check_parameter(name, parsed)
+        except MmaprobeError as error:
+            raise file.error((*path, index), str(error).removeprefix(f"{name}: ")) from None
+        found.append(parsed)
+    return tuple(dict.fromkeys(found))
+
+
+@cache
+def families() -> dict[str, Family]:
+    """Every shipped family by id."""
+    found = {}
+    for entry in sorted((files("hypotheses") / "families").iterdir(), key=lambda item: item.name):
+        if entry.name.endswith(".yaml"):
+            family = build_family(read_yaml(entry.read_text(encoding="utf-8"), str(entry)))
+            found[family.id] = family
+    return found
+
+
+def family_named(name: str) -> Family:
+    """A family by id, or from a file by its path. Raises UnknownNameError or InputError."""
+    if name in families():
+        return families()[name]
+    if name.endswith((".yaml", ".yml")) or "/" in name:
+        return build_family(read_yaml(read_file(Path(name)), name))
+    raise UnknownNameError("family", name, families(), hint=" (`mmaprobe list families` shows all)")

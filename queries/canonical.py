@@ -1,0 +1,47 @@
+"""Parameters that can make no difference, set to one value, so that models alike by construction are one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+from smtmodel.accumulator import Accumulator
+from smtmodel.algebra import constant
+from smtmodel.carriers.arrays import ArrayCarrier
+from smtmodel.decode import Unpacked, unpack
+from smtmodel.dot import Model
+from smtmodel.formats import Format
+from smtmodel.stages import floor_matters, form_product
+
+WHY = "alike by construction"
+
+
+def canonical(model: Model) -> Accumulator:
+    """The accumulator with what has no effect at its default: a floor below every term's last bit, a limit that no
+    product reaches, the overflow rule where rounding to nearest gives infinity anyway."""
+    accumulator, changes = model.accumulator, dict[str, object]()
+    items = _items(model.a, model.b, model.c, accumulator.product)
+    reach = items[0].term.exponent.high + items[0].term.integer
+    limit = accumulator.product_overflow
+    if limit is not None and limit >= reach and accumulator.scale_format is None:
+        changes["product_overflow"] = None
+    if accumulator.overflow == "ieee" and accumulator.output_rounding in ("nearest_even", "nearest_away"):
+        changes["overflow"] = "infinity" if accumulator.operation in ("fused_dot", "exact_dot") else "ieee"
+    if accumulator.exponent_floor is not None and accumulator.scale_format is None and _one_step(accumulator):
+        bits = accumulator.fraction_bits
+        if bits == "exact" or not floor_matters(accumulator, items):
+            changes |= {"exponent_floor": None, "floor_applies_to": "zero_terms"}
+    return replace(accumulator, **changes)  # type: ignore[arg-type]
+
+
+def _one_step(accumulator: Accumulator) -> bool:
+    """Whether every term of every step is a product or a number of the addend's format."""
+    return accumulator.addend != "late" and accumulator.output in ("f32", "e8m13")
+
+
+@cache
+def _items(a: Format, b: Format, c: Format, product: str) -> tuple[Unpacked, Unpacked]:
+    """A product and an addend of the formats, for the static ranges of their exponents."""
+    carrier = ArrayCarrier()
+    x, y, z = (unpack(constant(carrier, 0, fmt.width), fmt) for fmt in (a, b, c))
+    return form_product(Accumulator(length=1, block=1, product=product), x, y), z

@@ -1,0 +1,281 @@
+"""Which model does a device implement? The question that splits the candidates best, until one class is left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from queries.canonical import WHY
+from queries.classes import Equality, settle
+from queries.distinguish import Options
+from queries.outcomes import Outcomes, pool_rows, simulate, without_payload
+from queries.samples import Table, sample_rows
+from queries.separate import unique_models
+from queries.witness import Row
+from smtmodel.batch import evaluate_models
+from smtmodel.dot import Model
+from smtmodel.operands import Operands, layout_of
+from smtmodel.vectors import Vector
+
+Verdict = Literal["identified", "no candidate", "open"]
+Ask = Callable[[Sequence[Vector]], Sequence[int | None]]
+
+POOL = 4000  # vectors among which questions are chosen
+VALIDATION = 2000  # vectors by which a survivor is checked before it is named
+MOST = 200  # questions, at most
+EACH = 20.0  # seconds for proving one pair of survivors equal
+AGAIN = 3  # questions asked again at the end
+
+
+class Structure(Protocol):
+    """What is known of the summation order beforehand."""
+
+    def admits(self, accumulator: Any) -> bool: ...
+
+
+@dataclass
+class Question:
+    """A vector asked, the answer, and what it did: candidates left, and some that it ruled out."""
+
+    vector: Vector
+    answer: int
+    left: int
+    ruled_out: dict[str, list[Any]] = field(default_factory=dict)
+
+
+@dataclass
+class Identification:
+    """What was found. `classes`: those still possible (models proved equal, with why). `killer`: the vector that no
+    candidate explains, with the candidates that explained everything before it, and `nearest` parameters."""
+
+    verdict: Verdict
+    candidates: int
+    questions: list[Question] = field(default_factory=list)
+    classes: list[list[Equality]] = field(default_factory=list)
+    unknown: list[tuple[Model, Model]] = field(default_factory=list)
+    validated: int = 0
+    killer: Question | None = None
+    nearest: list[tuple[Model, int]] = field(default_factory=list)
+    would_decide: list[Vector] = field(default_factory=list)
+    contradictions: list[tuple[Vector, int, int]] = field(default_factory=list)
+    unanswered: int = 0
+    seconds: float = 0.0
+
+    @property
+    def survivors(self) -> list[Model]:
+        return [member.model for members in self.classes for member in members]
+
+    def values(self) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+        """(parameters with one value left, parameters with several)."""
+        decided: dict[str, Any] = {}
+        undecided: dict[str, list[Any]] = {}
+        accumulators = [model.accumulator for model in self.survivors]
+        for name in accumulators[0].__dataclass_fields__ if accumulators else ():
+            found = list(dict.fromkeys(getattr(accumulator, name) for accumulator in accumulators))
+            if name == "nan":
+                continue
+            if len(found) == 1:
+                decided[name] = found[0]
+            else:
+                undecided[name] = found
+        return decided, undecided
+
+
+class NoAnswerError(Exception):
+    """The device has no answer to a vector (a recording)."""
+
+
+class Identifier:
+    """One identification: `ask` answers vectors in order (None where there is no answer)."""
+
+    def __init__(
+        self,
+        candidates: Sequence[Model],
+        ask: Ask,
+        options: Options,
+        structure: Structure | None = None,
+        recorded: Sequence[Vector] = (),
+        seed: int = 1,
+    ) -> None:
+        self.start = time.monotonic()
+        admitted = [m for m in candidates if structure is None or structure.admits(m.accumulator)]
+        self.ask, self.options, self.seed = ask, options, seed
+        self.kinds = unique_models(admitted)
+        self.models = list(self.kinds)
+        self.result = Identification("open", len(candidates))
+        self.asked: set[int] = set()
+        self.recorded = list(recorded)
+
+    def run(self) -> Identification:
+        """Raises what `ask` raises; the result so far stays in `result`."""
+        if not self.models:
+            self.result.verdict = "no candidate"
+            return self.result
+        self.layout = layout_of(self.models[0])
+        table = self._recorded_table() if self.recorded else pool_rows(self.layout, POOL, self.seed)
+        results = simulate(self.models, table, progress=self.options.progress)
+        self.outcomes = Outcomes(self.models, table, results)
+        self.alive = list(range(len(self.models)))
+        try:
+            self._narrow()
+        finally:
+            self.result.seconds = time.monotonic() - self.start
+        return self.result
+
+    def _recorded_table(self) -> Table:
+        rows = [self._padded(vector.operands) for vector in self.recorded]
+        return np.array(list(dict.fromkeys(rows)), dtype=np.uint64)
+
+    def _padded(self, operands: Operands[int]) -> Row:
+        k, s = self.layout.length, self.layout.scales
+        sides = [(*side, *[0] * (k - len(side))) for side in (operands.a, operands.b)]
+        scales = [(*side, *[0] * (s - len(side))) for side in (operands.scale_a, operands.scale_b)]
+        return (*sides[0], *sides[1], operands.c, *scales[0], *scales[1])
+
+    def _narrow(self) -> None:
+        while True:
+            if not self._split():
+                return
+            if not self.recorded and not self._validate():
+                return
+            if self._settle():
+                return
+
+    def _split(self) -> bool:
+        """Ask from the pool until no vector of it tells two survivors apart; False if none survives or time is out."""
+        while len(self.result.questions) < MOST:
+            representatives = [members[0] for members in self.outcomes.classes(self.alive)]
+            if len(representatives) == 1:
+                return True
+            allowed = np.ones(len(self.outcomes.table), dtype=bool)
+            allowed[list(self.asked)] = False
+            column = self.outcomes.best_question(representatives, allowed)
+            if column is None:
+                return True
+            self.options.progress(f"question {len(self.result.questions) + 1}: {len(representatives)} classes left")
+            if not self._take(column):
+                return False
+        return False
+
+    def _take(self, column: int) -> bool:
+        self.asked.add(column)
+        vector = self._vector(self.outcomes.table[column])
+        answer = self._answer(vector)
+        if answer is None:
+            self.result.unanswered += 1
+            return True
+        fits = self.outcomes.results[self.alive, column] == np.uint64(answer)
+        before, self.alive = self.alive, [index for index, fit in zip(self.alive, fits, strict=True) if fit]
+        question = Question(vector, answer, len(self.alive), self._ruled_out(before, self.alive))
+        self.result.questions.append(question)
+        if not self.alive:
+            self._no_candidate(question, before)
+            return False
+        return True
+
+    def _vector(self, row: Any, name: str = "question") -> Vector:
+        number = len(self.result.questions) + 1
+        operands = self.layout.split([int(pattern) for pattern in row])
+        return Vector(self.models[0], operands, id=f"{name}-{number}")
+
+    def _answer(self, vector: Vector) -> int | None:
+        [answer] = self.ask([vector])
+        if answer is None:
+            return None
+        return int(without_payload(np.array([answer], dtype=np.uint64), vector.model.d)[0])
+
+    def _ruled_out(self, before: Sequence[int], after: Sequence[int]) -> dict[str, list[Any]]:
+        """The values of parameters that no survivor has any more."""
+        found: dict[str, list[Any]] = {}
+        for name in self.models[0].accumulator.__dataclass_fields__:
+            had, has = ({getattr(self.models[i].accumulator, name) for i in group} for group in (before, after))
+            if has and had - has:
+                found[name] = sorted(had - has, key=str)
+        return found
+
+    def _no_candidate(self, killer: Question, before: Sequence[int]) -> None:
+        """Say what nobody explains; ask once more first, since a device may contradict itself."""
+        again = self._answer(killer.vector)
+        if again is not None and again != killer.answer:
+            self.result.contradictions.append((killer.vector, killer.answer, again))
+        self.result.verdict, self.result.killer = "no candidate", killer
+        answers = [question.answer for question in self.result.questions]
+        rows = np.array([question.vector.operands.every for question in self.result.questions], dtype=np.uint64)
+        agree = (self._results(self.models, rows) == np.array(answers, dtype=np.uint64)).sum(axis=1)
+        best = np.argsort(-agree, kind="stable")[:5]
+        self.result.nearest = [(self.models[index], int(agree[index])) for index in best]
+
+    def _results(self, models: Sequence[Model], rows: Table) -> Any:
+        return without_payload(evaluate_models(models, rows), models[0].d)
+
+    def _validate(self) -> bool:
+        """Check a survivor on fresh vectors over the whole range; False if the device differs from every candidate."""
+        rows = sample_rows(self.layout, VALIDATION, self.seed + 1)
+        expected = self._results([self.models[self.alive[0]]], rows)[0]
+        vectors = [self._vector(row, f"validation-{i}") for i, row in enumerate(rows)]
+        self.options.progress(f"validating a survivor on {len(vectors)} vectors")
+        answers = self.ask(vectors)
+        self.result.validated = sum(answer is not None for answer in answers)
+        known = [i for i, answer in enumerate(answers) if answer is not None]
+        found = without_payload(np.array([answers[i] for i in known], dtype=np.uint64), self.models[0].d)
+        wrong = [i for i, answer in zip(known, found, strict=True) if answer != expected[i]]
+        if not wrong:
+            return True
+        row = rows[wrong[0]]
+        self.outcomes.extend(row[None, :], self.alive)
+        return self._take(len(self.outcomes.table) - 1)
+
+    def _settle(self) -> bool:
+        """Prove the survivors equal; False if a solver found a vector that tells two apart, which is then asked."""
+        self.options.progress(f"{len(self.alive)} survivors that no vector tells apart: proving them equal")
+        settled = settle([self.models[i] for i in self.alive], replace(self.options, timeout=EACH), confirm=True)
+        self.result.unknown = settled.unknown
+        for members in settled.classes:
+            members += [Equality(twin, WHY) for member in list(members) for twin in self.kinds[member.model]]
+        self.result.classes = settled.classes
+        if settled.witnesses and not self.recorded:
+            self.outcomes.extend(np.array(settled.witnesses, dtype=np.uint64), self.alive)
+            return False
+        self._repeat()
+        if self.recorded:
+            self._would_decide()
+        one = len(settled.classes) == 1 and not settled.unknown
+        self.result.verdict = "identified" if one and not self.result.contradictions else "open"
+        return True
+
+    def _repeat(self) -> None:
+        """Ask a few questions again."""
+        questions = self.result.questions
+        for question in questions[:: max(1, len(questions) // AGAIN)] if not self.recorded else ():
+            again = self._answer(question.vector)
+            if again is not None and again != question.answer:
+                self.result.contradictions.append((question.vector, question.answer, again))
+
+    def _would_decide(self) -> None:
+        """Vectors beyond the recording that tell the remaining classes apart."""
+        from queries.separate import smallest_set
+
+        models = [members[0].model for members in self.result.classes]
+        if len(models) < 2:
+            return
+        table = pool_rows(self.layout, POOL, self.seed)
+        outcomes = Outcomes(models, table, simulate(models, table))
+        self.result.would_decide = [
+            self._vector(table[i], "would-decide") for i in smallest_set(outcomes, range(len(models)))
+        ]
+
+
+def identify(
+    candidates: Sequence[Model],
+    ask: Ask,
+    options: Options,
+    structure: Structure | None = None,
+    recorded: Sequence[Vector] = (),
+    seed: int = 1,
+) -> Identification:
+    """Find the candidates that explain every answer, until they are one class of models proved equal."""
+    return Identifier(candidates, ask, options, structure, recorded, seed).run()

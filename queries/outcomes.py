@@ -1,0 +1,140 @@
+"""What every candidate of a family answers to a pool of vectors, simulated once and shared by all questions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queries.samples import Table, sample_rows
+from smtmodel.batch import evaluate_models
+from smtmodel.dot import Model
+from smtmodel.formats import Format
+from smtmodel.operands import Layout, layout_of
+
+Results = NDArray[np.uint64]
+PART = 64  # candidates that a process simulates at a time
+ALONE = 96  # candidates that are not worth a second process
+
+
+def pool_rows(layout: Layout, count: int, seed: int = 1) -> Table:
+    """Vectors to tell candidates apart with: shaped and random ones, and small cases of zero, overflow and cancelling
+    with either sign."""
+    return np.concatenate([_corners(layout), sample_rows(layout, count, seed)])
+
+
+def _corners(layout: Layout) -> Table:
+    """Zeros of both signs, sums that cancel, the largest and the smallest numbers, in the first products."""
+    products, formats = layout.length, layout.formats
+    a, b, c = formats[0], formats[products], formats[2 * products]
+    rows = []
+    for x in _telling(a):
+        for y in (_one(b), b.largest, 1 << b.padding):
+            for z in _telling(c):
+                row = [0] * len(formats)
+                row[0], row[products], row[2 * products] = x, y, z
+                for index in range(2 * products + 1, len(formats)):
+                    row[index] = _one(formats[index])
+                rows.append(row)
+                for alike in {products // 2, products} - {0, 1}:  # the same product again and again
+                    rows.append([*[x] * alike, *[0] * (products - alike), *[y] * products, *row[2 * products :]])
+    return np.array(rows, dtype=np.uint64)
+
+
+def _one(fmt: Format) -> int:
+    return fmt.bias << (fmt.fraction + fmt.padding)
+
+
+def _telling(fmt: Format) -> list[int]:
+    sign = 1 << fmt.field_width if fmt.signed else 0
+    positive = [0, _one(fmt), fmt.largest, 1 << fmt.padding, fmt.infinity]
+    return list(dict.fromkeys([*positive, *(value | sign for value in positive)]))
+
+
+def without_payload(results: Results, fmt: Format) -> Results:
+    """NaNs of every pattern as one."""
+    if fmt.specials != "ieee":
+        return results
+    fields = results & np.uint64((1 << fmt.field_width) - 1)
+    return np.where(fields > np.uint64(fmt.infinity), np.uint64(fmt.nan), results)
+
+
+def _simulate(models: Sequence[Model], table: Table) -> Results:
+    return without_payload(evaluate_models(models, table), models[0].d)
+
+
+def simulate(
+    models: Sequence[Model], table: Table, processes: int | None = None, progress: Callable[[str], None] | None = None
+) -> Results:
+    """The results of every model (rows) on every vector (columns); NaNs are one pattern."""
+    parts = [models[start : start + PART] for start in range(0, len(models), PART)]
+    processes = processes or min(os.cpu_count() or 1, len(parts))
+    if len(models) < ALONE or processes == 1:
+        return _gathered((_simulate(part, table) for part in parts), len(models), progress)
+    with ProcessPoolExecutor(processes, get_context("spawn")) as executor:
+        return _gathered(executor.map(_simulate, parts, [table] * len(parts)), len(models), progress)
+
+
+def _gathered(parts: Iterable[Results], count: int, progress: Callable[[str], None] | None) -> Results:
+    found: list[Results] = []
+    for part in parts:
+        found.append(part)
+        if progress is not None:
+            progress(f"simulated {min(len(found) * PART, count)} of {count} candidates")
+    return np.concatenate(found)
+
+
+@dataclass
+class Outcomes:
+    """A pool of vectors (`table`, a row each) and the results of every candidate on them (candidates x vectors)."""
+
+    candidates: list[Model]
+    table: Table
+    results: Results
+    layout: Layout = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.layout = layout_of(self.candidates[0])
+
+    def extend(self, rows: Table, members: Sequence[int] | None = None) -> None:
+        """More vectors for the pool; simulated for the members alone, if the others no longer matter."""
+        chosen = list(range(len(self.candidates)) if members is None else members)
+        more = np.zeros((len(self.candidates), len(rows)), dtype=np.uint64)
+        more[chosen] = simulate([self.candidates[index] for index in chosen], rows)
+        self.table = np.concatenate([self.table, rows])
+        self.results = np.concatenate([self.results, more], axis=1)
+
+    def classes(self, members: Sequence[int]) -> list[list[int]]:
+        """Candidates by their results on the whole pool, in the order of their first members."""
+        found: dict[bytes, list[int]] = {}
+        for index in members:
+            found.setdefault(self.results[index].tobytes(), []).append(index)
+        return list(found.values())
+
+    def best_question(self, representatives: Sequence[int], allowed: NDArray[np.bool_] | None = None) -> int | None:
+        """The vector that leaves the fewest classes standing on the average; None if none tells any two apart.
+
+        Among equals the one with the fewest nonzero operands, which is the easiest to read.
+        """
+        results = self.results[list(representatives)]
+        ordered = np.sort(results, axis=0)
+        starts = np.ones_like(ordered, dtype=bool)
+        starts[1:] = ordered[1:] != ordered[:-1]
+        left = np.empty(ordered.shape[1])
+        for column in range(ordered.shape[1]):
+            edges = np.flatnonzero(starts[:, column])
+            sizes = np.diff(np.append(edges, len(ordered)))
+            left[column] = float((sizes.astype(float) ** 2).sum())
+        worst = float(len(results)) ** 2
+        left = np.where(left < worst, left, np.inf)
+        if allowed is not None:
+            left = np.where(allowed, left, np.inf)
+        if not np.isfinite(left.min()):
+            return None
+        near = np.flatnonzero(left <= left.min() * 1.02)
+        return int(near[np.argmin((self.table[near] != 0).sum(axis=1))])
