@@ -9,7 +9,9 @@ from typing import Any
 import click
 
 from cli.ask import distinguish
+from cli.compare import compare
 from cli.explain import explain
+from cli.identify import identify, separate
 from cli.measure import evaluate
 from cli.prove import prove
 from cli.run import device, run
@@ -51,7 +53,9 @@ def main() -> None:
     """
 
 
-for command in (distinguish, prove, evaluate, run, device, explain, simulate, list_command):
+for command in (
+    distinguish, prove, separate, identify, evaluate, run, device, compare, explain, simulate, list_command,
+):  # fmt: skip
     main.add_command(command)
 
 if __name__ == "__main__":

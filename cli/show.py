@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.options import JSON, print_json, say
+from smtmodel.accumulator import format_parameter
 from smtmodel.display import bit_fields, number_text
 from smtmodel.vectors import Vector, to_hex
 
@@ -19,11 +20,13 @@ if TYPE_CHECKING:
 
 
 @click.command("list")
-@click.argument("kind", type=click.Choice(["models", "hypotheses", "parameters", "formats"]))
+@click.argument("kind", type=click.Choice(["models", "hypotheses", "families", "parameters", "formats"]))
 @JSON
 def list_command(kind: str, as_json: bool) -> None:
     """Show what there is, one line each."""
-    rows = {"models": _models, "hypotheses": _hypotheses, "parameters": _parameters, "formats": _formats}[kind]()
+    kinds = {"models": _models, "hypotheses": _hypotheses, "families": _families, "parameters": _parameters,
+             "formats": _formats}  # fmt: skip
+    rows = kinds[kind]()
     if as_json:
         print_json(rows)
         return
@@ -54,6 +57,20 @@ def _models() -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def _families() -> list[dict[str, Any]]:
+    from hypotheses.family import families
+
+    return [
+        {
+            "id": family.id,
+            "summary": family.about,
+            "model": family.base.reference,
+            "parameters": {name: list(map(format_parameter, values)) for name, values in family.values.items()},
+        }
+        for family in families().values()
+    ]
 
 
 def _hypotheses() -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from hypotheses.yamlfile import YamlFile, read_file, read_yaml, validate
 from smtmodel.accumulator import PARAMETERS, Accumulator, check_parameter, format_parameter, parse_parameter
@@ -49,7 +49,10 @@ RELEVANT: dict[str, Callable[[Mapping[str, Any]], bool]] = {
     "block_order": lambda v: v["operation"] in ("fused_dot", "exact_dot") and v["block"] < v["length"],
     "partials": lambda v: v["operation"] in ("fused_dot", "exact_dot"),
 }
-ORDER = ("length", "operation", "block", "grouping", "group", "fraction_bits", "exponent_floor", "product", "addend")
+ORDER = (
+    "length", "operation", "addend", "partials", "grouping", "group", "block", "fraction_bits", "align_rounding",
+    "carry_bits", "output", "product", "exponent_floor",
+)  # fmt: skip
 
 
 class _Strict(BaseModel):
@@ -70,13 +73,6 @@ class _FamilyFile(_Strict):
     length: StrictInt
     parameters: dict[str, Any]
     exclude: list[dict[str, Any]] = Field(default=[], alias="except")
-
-    @model_validator(mode="after")
-    def _known(self) -> _FamilyFile:
-        for name, fmt in self.formats.model_dump().items():
-            if fmt not in FORMATS:
-                raise ValueError(f"formats.{name}: {UnknownNameError('format', fmt, FORMATS)}")
-        return self
 
 
 @dataclass(frozen=True)
@@ -104,20 +100,28 @@ class Family:
 
     def _combinations(self, names: list[str], chosen: dict[str, Any]) -> Iterator[dict[str, Any]]:
         if not names:
-            if not any(all(chosen[key] in ok for key, ok in rule.items()) for rule in self.excluded):
-                yield dict(chosen)
+            yield dict(chosen)
             return
         name, rest = names[0], names[1:]
         matters = name not in RELEVANT or RELEVANT[name](chosen)
         for value in self.values.get(name, (_default(name),)) if matters else (_default(name),):
-            yield from self._combinations(rest, {**chosen, name: value})
+            more = {**chosen, name: value}
+            if not self._excludes(more, name):
+                yield from self._combinations(rest, more)
+
+    def _excludes(self, chosen: Mapping[str, Any], last: str) -> bool:
+        """Whether an exclusion that mentions the last parameter holds, all of its parameters being chosen."""
+        return any(
+            last in rule and all(key in chosen and chosen[key] in values for key, values in rule.items())
+            for rule in self.excluded
+        )
 
     def _reference(self, accumulator: Accumulator) -> str:
         """The base's reference with every parameter in which the candidate differs from it."""
         base = self.base.accumulator
         changes = [n for n in PARAMETERS if getattr(accumulator, n) != getattr(base, n)]
         name = self.base.reference.partition("@")[0]
-        parts = [f"{n}={format_parameter(getattr(accumulator, n))}" for n in changes if n != "nan"]
+        parts = [f"{n}={format_parameter(getattr(accumulator, n))}" for n in changes]
         return f"{name}@{','.join(parts)}" if parts else name
 
     def retargeted(self, model: Model) -> Family:
@@ -143,6 +147,9 @@ def _default(name: str) -> Any:
 def build_family(file: YamlFile) -> Family:
     """The family that a file describes. Raises InputError with file, line and key."""
     parsed = validate(file, _FamilyFile)
+    for side, fmt in parsed.formats.model_dump().items():
+        if fmt not in FORMATS:
+            raise file.error(("formats", side), str(UnknownNameError("format", fmt, FORMATS)))
     base = _base(file, parsed)
     values = {name: _values(file, ("parameters", name), name, given) for name, given in parsed.parameters.items()}
     values.setdefault("block", (parsed.length,))

@@ -27,7 +27,7 @@ Ask = Callable[[Sequence[Vector]], Sequence[int | None]]
 POOL = 4000  # vectors among which questions are chosen
 VALIDATION = 2000  # vectors by which a survivor is checked before it is named
 MOST = 200  # questions, at most
-EACH = 20.0  # seconds for proving one pair of survivors equal
+EACH = 60.0  # seconds for proving one pair of survivors equal
 AGAIN = 3  # questions asked again at the end
 
 
@@ -225,7 +225,11 @@ class Identifier:
         wrong = [i for i, answer in zip(known, found, strict=True) if answer != expected[i]]
         if not wrong:
             return True
-        row = rows[wrong[0]]
+        row, vector, first = rows[wrong[0]], vectors[wrong[0]], answers[wrong[0]]
+        again = self._answer(vector)
+        if again is not None and first is not None and again == expected[wrong[0]]:
+            self.result.contradictions.append((vector, first, again))
+            return True
         self.outcomes.extend(row[None, :], self.alive)
         return self._take(len(self.outcomes.table) - 1)
 

@@ -67,11 +67,15 @@ def _bits(rng: np.random.Generator, count: int, width: int) -> Table:
 
 
 def _pattern(fmt: Format, sign: Lanes, exponent: Lanes, fraction: Table) -> Table:
-    """Patterns of normal numbers with a biased exponent (brought into range) and the low bits of a fraction."""
+    """Patterns of numbers with a biased exponent (brought into range; subnormal from 0 on down) and the low bits of a
+    fraction."""
     highest = (fmt.largest >> (fmt.padding + fmt.fraction)) & ((1 << fmt.exponent) - 1)
-    field = np.clip(exponent, 0, highest).astype(np.uint64)
+    field = np.clip(exponent, 1 if fmt.subnormals else 0, highest).astype(np.uint64)
     kept = fraction & np.uint64((1 << fmt.fraction) - 1)
     fields = np.minimum(field << np.uint64(fmt.fraction) | kept, np.uint64(fmt.largest >> fmt.padding))
+    if fmt.subnormals:
+        places = np.clip(1 - exponent, 0, fmt.fraction + 1).astype(np.uint64)
+        fields = np.where(places > 0, (kept | np.uint64(1 << fmt.fraction)) >> places, fields)
     top = sign.astype(np.uint64) << np.uint64(fmt.field_width) if fmt.signed else np.uint64(0)
     return fields << np.uint64(fmt.padding) | top
 
@@ -121,6 +125,7 @@ class _Shaped:
         columns[2 * products] = np.where(rng.random(count) < 0.2, np.uint64(0), addend)
         self._pairs(columns, products, a)
         self._ties(columns, largest)
+        self._completions(columns, largest)
         for index in range(2 * products + 1, len(formats)):
             fmt = formats[index]
             near = fmt.bias + rng.integers(-2, 3, count)
@@ -163,6 +168,10 @@ class _Shaped:
         chosen = rng.random(count) < 0.15
         place = rng.integers(0, products, count)
         half, far = rng.choice([11, 14, 24], count), rng.integers(10, FAR + 8, count)
+        smallest = rng.random(count) < 0.3  # half of the smallest result is a tie by itself
+        largest = np.where(smallest, rng.choice([-25, -150], count), largest)
+        half = np.where(smallest, 400, half)
+        far = np.where(smallest & (rng.random(count) < 0.6), rng.integers(18, 26, count), far)
         zero = np.zeros(count, dtype=np.int64)
         below = [zero, np.where(rng.random(count) < 0.8, half, 400), np.where(rng.random(count) < 0.5, far, 400)]
         for k in range(products):
@@ -178,8 +187,34 @@ class _Shaped:
         """Factors of one bit whose product lies so far below the largest terms."""
         a, b = self.layout.formats[0], self.layout.formats[products]
         exponent, zero = largest - distance, np.zeros(self.count, dtype=np.uint64)
-        part = np.clip(exponent // 2, np.maximum(exponent - b.emax, a.emin), np.minimum(exponent - b.emin, a.emax))
+        least = np.maximum(exponent - b.emax, a.emin - a.fraction * a.subnormals)
+        most = np.minimum(exponent - b.emin + b.fraction * b.subnormals, a.emax)
+        part = np.clip(exponent // 2, least, most)
         sign = np.where(distance > 0, self.rng.integers(0, 2, self.count), 0)
         return _pattern(a, sign, part + a.bias, zero), _pattern(
             b, zero.astype(np.int64), exponent - part + b.bias, zero
         )
+
+    def _completions(self, columns: list[Table], largest: Lanes) -> None:
+        """Some rows are just below a power of two, often the smallest subnormal of a result, and two halves complete
+        it: who cuts the halves off stays below."""
+        rng, count, products, formats = self.rng, self.count, self.layout.length, self.layout.formats
+        a, b = formats[0], formats[products]
+        if products < 3 or not a.fraction:
+            return
+        low, high = a.emin + b.emin + 1, a.emax + b.emax
+        chosen, place = rng.random(count) < 0.1, rng.integers(0, products, count)
+        smallest = np.clip(rng.choice([-150, -25], count), low, high)
+        top = np.where(rng.random(count) < 0.6, smallest, largest)
+        ones = rng.integers(1, a.fraction + 1, count)
+        filled = (np.uint64(1) << ones.astype(np.uint64)) - np.uint64(1)
+        fraction = filled << (np.uint64(a.fraction) - ones.astype(np.uint64))
+        for k in range(products):
+            turn = (k - place) % products
+            distance = np.where(turn == 0, 0, np.where(turn < 3, ones + 1, 400))
+            x, y = self._single(distance, top, products)
+            x = np.where(turn == 0, x | (fraction << np.uint64(a.padding)), x)
+            x = x & np.uint64((1 << a.field_width) - 1)
+            for side, pattern in ((k, x), (products + k, y)):
+                columns[side] = np.where(chosen, np.where(distance < 400, pattern, np.uint64(0)), columns[side])
+        columns[2 * products] = np.where(chosen, np.uint64(0), columns[2 * products])

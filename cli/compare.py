@@ -1,0 +1,269 @@
+"""The `compare` command: vectors on which two devices differ, made small."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.compare_text import Report
+from cli.options import JSON, open_input, print_json, progress, write_vectors
+from smtmodel.errors import IncompleteError, InputError, MmaprobeError
+
+if TYPE_CHECKING:
+    from queries.compare import Comparison, Pair, Side
+    from queries.witness import Row
+    from runner.devices import Device
+    from runner.recorded import RecordedDevice
+    from smtmodel.dot import Model
+    from smtmodel.vectors import Vector
+
+ROUNDINGS = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
+FILE = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[DEVICE DEVICE]")
+@click.option(
+    "-n",
+    "count",
+    type=click.IntRange(1),
+    help="Differences of different kinds to look for (default: 3; with --gemm 1).",
+)
+@click.option(
+    "--samples",
+    type=click.IntRange(0),
+    default=4000,
+    show_default=True,
+    help="Sampled vectors to ask, after published ones, telling ones and special values.",
+)
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the samples.")
+@click.option("--vectors", metavar="FILE", help="Ask these vectors first.")
+@click.option(
+    "--model",
+    "reference",
+    metavar="MODEL",
+    help="Formats and length of the vectors, where no device tells; which instruction of a recording.",
+)
+@click.option(
+    "--compare",
+    type=click.Choice(["bits", "value"]),
+    default="bits",
+    show_default=True,
+    help="value: zeros are equal, and result formats may differ.",
+)
+@click.option("-o", "--output", metavar="FILE", help="Write the vectors here as JSONL (default: standard output).")
+@click.option(
+    "--device-timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="Seconds for one answer.",
+)
+@click.option("--gemm", nargs=4, type=FILE, metavar="A B D1 D2", help="Matrices, and two results of their product.")
+@click.option("--c", "addend", type=FILE, metavar="C", help="The addend of the matrix product (default: zeros).")
+@click.option("--convert", type=click.Choice(ROUNDINGS), help="Round A, B and C to the input formats.")
+@click.option("--scale-a", type=FILE, metavar="FILE", help="Scale factors of A, as patterns.")
+@click.option("--scale-b", type=FILE, metavar="FILE", help="Scale factors of B, as patterns.")
+@JSON
+def compare(
+    names: tuple[str, ...], count: int | None, samples: int, seed: int, vectors: str | None, reference: str | None,
+    compare: Any, output: str | None, device_timeout: float, gemm: tuple[Path, ...] | None, as_json: bool,
+    **matrices: Any,
+) -> None:  # fmt: skip
+    """Find vectors on which two devices differ, make them small, and say what may be behind it.
+
+    A DEVICE is model:REFERENCE, command:CMDLINE, recorded:FILE or cuda:[UNIT/]INSTRUCTION. Both are asked the same
+    vectors; a difference counts if both stand by their answers when asked again. It is made small by asking the
+    devices again (a recording cannot be), and explained: by one parameter of a device that is a model, and by the
+    questions of the library (`mmaprobe list hypotheses`).
+
+    With --gemm: from two result matrices that differ, down to one dot product of a few terms on which the devices
+    still differ. Both compute the row and the column of an element again, in tiles of K, each result the addend of
+    the next tile. Without devices --model says which result is the model's, and which neighbour of the model gives
+    the other. Files are .npy, as in `mmaprobe simulate`; D1 belongs to the first device.
+
+    \b
+    mmaprobe compare command:./my-gpu model:hopper/mma/m16n8k16.f32.f16.f16.f32 -o differences.jsonl
+    mmaprobe compare command:./one command:./other --model ampere/mma/m16n8k16.f32.bf16.bf16.f32
+    mmaprobe compare recorded:answers.jsonl model:volta/mma/m8n8k4.f32.f16.f16.f32
+    mmaprobe compare --gemm a.npy b.npy d1.npy d2.npy --model hopper/mma/m16n8k16.f32.f16.f16.f32
+
+    Exit codes: 0 the devices (with --gemm and no devices: the results) differ, 1 no difference was found (which
+    proves nothing), 2 bad input, 3 a device failed, or contradicts itself so that no difference can be told.
+    """
+    if len(names) != 2 and not (gemm and not names):
+        raise click.UsageError("two devices are compared (or none, with --gemm)")
+    if not gemm and any(value is not None for value in matrices.values()):
+        raise click.UsageError("--c, --convert, --scale-a and --scale-b go with --gemm")
+    if gemm and vectors is not None:
+        raise click.UsageError("--vectors and --gemm are two ways to ask")
+    from queries.compare import Comparison
+
+    comparison = Comparison(count or (1 if gemm else 3), progress)
+    run = _Run(comparison, Report(comparison), compare, reference)
+    failure: MmaprobeError | None = None
+    with ExitStack() as stack:
+        try:
+            run.open(names, device_timeout, stack)
+            if gemm:
+                run.gemm(gemm, matrices)
+            else:
+                run.ask(vectors, samples, seed)
+        except MmaprobeError as error:  # what was found before it counts
+            failure = error
+        except KeyboardInterrupt:
+            failure = IncompleteError("interrupted")
+    progress("")
+    run.finish(failure, output, as_json)
+
+
+@dataclass
+class _Run:
+    """One comparison: its two sides, what was asked of them and found."""
+
+    comparison: Comparison
+    report: Report
+    compare: Any
+    reference: str | None
+    sides: list[Side] = field(default_factory=list)
+    recordings: list[RecordedDevice] = field(default_factory=list)
+
+    def open(self, names: Sequence[str], timeout: float, stack: ExitStack) -> None:
+        """Open the devices, and find the formats of their vectors. Raises MmaprobeError."""
+        from runner.devices import open_device
+        from runner.recorded import RecordedDevice
+
+        devices = [stack.enter_context(open_device(name, timeout)) for name in names]
+        self.report.devices = devices
+        self.recordings = [device for device in devices if isinstance(device, RecordedDevice)]
+        lead = _lead(devices, self.reference)
+        for device in devices:
+            if isinstance(device, RecordedDevice):
+                lead_here = _recorded_model(device, lead)
+                lead = lead or lead_here
+                self.sides.append(_side(device, lead_here))
+            else:
+                if lead is None:
+                    others = [other for other in devices if isinstance(other, RecordedDevice)]
+                    lead = _recorded_model(others[0], None) if others else None
+                if lead is None:
+                    raise InputError("--model: no device tells the formats and the length of its vectors: give a model")
+                self.sides.append(_side(device, getattr(device, "model", lead)))
+        if len(devices) == 2 and devices[0].name == devices[1].name:
+            for side, which in zip(self.sides, ("first", "second"), strict=True):
+                side.name += f" ({which})"
+
+    def ask(self, vectors: str | None, samples: int, seed: int) -> None:
+        """Ask both devices until enough is found. Raises MmaprobeError."""
+        from queries.compare import Pair
+
+        pair = Pair(self.sides[0], self.sides[1], self.compare)
+        self.report.pair = pair
+        self.comparison.run(pair, self._rows(pair, vectors, samples, seed))
+
+    def _rows(self, pair: Pair, file: str | None, samples: int, seed: int) -> Iterator[Row]:
+        from queries.compare_rows import all_rows, fits, row_of
+
+        layout, model = pair.layout, pair.left.model
+        if file is not None:
+            yield from list(_given(file, pair))
+        if not self.recordings:
+            yield from all_rows(layout, model, samples, seed)
+            return
+        instructions = [side.model.reference.partition("@")[0] for side in pair.sides if side.closed]
+        for vector in self.recordings[0].vectors:
+            if vector.model.reference.partition("@")[0] == instructions[0] and fits(vector, model):
+                row = row_of(vector.operands, layout)
+                if row is not None:
+                    yield row
+
+    def gemm(self, files: Sequence[Path], rest: dict[str, Any]) -> None:
+        """From differing matrices to a dot product of a few terms. Raises MmaprobeError."""
+        from cli.compare_gemm import run_gemm
+        from smtmodel.reference import parse_reference
+
+        if self.recordings:
+            raise InputError(f"{self.recordings[0].name}: a recording cannot compute a dot product again")
+        if not self.sides and self.reference is None:
+            raise InputError("--model: without devices a model is needed")
+        model = parse_reference(self.reference) if not self.sides and self.reference else None
+        run_gemm(self.comparison, self.report, self.sides, model, self.compare, files, rest)
+
+    def finish(self, failure: MmaprobeError | None, output: str | None, as_json: bool) -> None:
+        """Say what was found, write it, and exit; raises the error that ended it early."""
+        differ = bool(self.comparison.differences) or self.report.told_apart
+        if self.report.pair is not None:
+            self.report.explain()
+            self.report.show()
+        found = self.report.vectors()
+        if output is not None and (found or failure is None):
+            write_vectors(found, output)
+        if as_json:
+            print_json(self.report.document() | {"error": str(failure) if failure else None})
+        elif output is None and found:
+            write_vectors(found, None)
+        if failure is not None:
+            raise failure
+        if not differ and self.comparison.contradictions:
+            names = sorted({one.side.name for one in self.comparison.contradictions})
+            raise IncompleteError(f"{' and '.join(names)}: contradicts itself; no difference can be told")
+        sys.exit(0 if differ else 1)
+
+
+def _lead(devices: Sequence[Device], reference: str | None) -> Model | None:
+    """The model that gives the vectors their formats: --model, or that of the first device that is one."""
+    from smtmodel.reference import parse_reference
+
+    if reference is not None:
+        return parse_reference(reference)
+    return next((model for device in devices if (model := getattr(device, "model", None)) is not None), None)
+
+
+def _recorded_model(device: RecordedDevice, lead: Model | None) -> Model:
+    """The instruction of a recording: the one asked for, or the only one with its formats. Raises InputError."""
+    from queries.compare_rows import takes_the_same
+
+    models: dict[str, Model] = {}
+    for vector in device.vectors:
+        base = vector.model.reference.partition("@")[0]
+        if base not in models and (lead is None or takes_the_same(vector.model, lead)):
+            models[base] = vector.model
+    if lead is not None and (own := lead.reference.partition("@")[0]) in models:
+        return models[own]
+    if not models:
+        raise InputError(f"{device.name}: no result for the formats of {lead.reference if lead else 'any model'}")
+    if len(models) > 1:
+        raise InputError(f"--model: {device.name} holds several instructions: {', '.join(sorted(models))}; choose one")
+    return next(iter(models.values()))
+
+
+def _side(device: Device, model: Model) -> Side:
+    from queries.compare import Side
+    from runner.model_device import ModelDevice
+    from runner.recorded import RecordedDevice
+
+    def ask(vectors: Sequence[Vector]) -> list[int | None]:
+        return [pattern for _, pattern in device.answers(vectors)]
+
+    software, closed = isinstance(device, ModelDevice), isinstance(device, RecordedDevice)
+    return Side(device.name, model, ask, software=software, steady=software or closed, closed=closed)
+
+
+def _given(file: str, pair: Pair) -> Iterator[Row]:
+    """The rows of a file of vectors, which must fit. Raises InputError."""
+    from queries.compare_rows import fits, row_of
+    from smtmodel.vectors import read_vectors
+
+    with open_input(file) as (lines, name):
+        for vector in read_vectors(lines, name):
+            row = row_of(vector.operands, pair.layout) if fits(vector, pair.left.model) else None
+            if row is None:
+                message = f"{vector.model.reference} takes other formats, or more products, than {pair.left.name}"
+                raise InputError(message, name, vector.line)
+            yield row

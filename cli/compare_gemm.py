@@ -1,0 +1,182 @@
+"""The part of `compare` that starts from two result matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cli.compare_text import Report, operands_json
+from cli.options import progress, say
+from cli.simulate import _load
+from smtmodel.display import number_text
+from smtmodel.errors import InputError, ParameterError
+from smtmodel.vectors import to_hex
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from queries.compare import Comparison, Pair, Side
+    from queries.compare_gemm import Differences, Element, Matrices, Reproduced, Trace
+    from smtmodel.dot import Model
+    from smtmodel.formats import Format
+
+
+def run_gemm(
+    comparison: Comparison, report: Report, sides: list[Side], model: Model | None, compare: Any,
+    files: Sequence[Path], rest: dict[str, Any],
+) -> None:  # fmt: skip
+    """From differing matrices to a dot product of a few terms. Raises MmaprobeError."""
+    from queries.compare import Pair, model_side
+    from queries.compare_gemm import differing_elements, reproduced
+
+    first, second = sides if model is None else (model_side(model), model_side(model))
+    pair = Pair(first, second, compare)
+    matrices = load_matrices(pair, files, rest)
+    matrices.check(first.model)
+    found = differing_elements(pair.problem, matrices)
+    report.gemm = {"elements": found.total, "differing": found.count}
+    say(f"{found.count} of {found.total} elements differ")
+    if not found.count:
+        return
+    report.gemm |= {key: _element(one, pair) for key, one in (("first", found.first), ("largest", found.largest))}
+    _show_elements(found, pair)
+    if sides:
+        _follow(comparison, report, pair, matrices, found)
+        return
+    assert model is not None
+    report.told_apart = True
+    told = reproduced(model, matrices, found.chosen, pair.problem, progress)
+    progress("")
+    _show_reproduced(told, pair)
+    report.gemm["model"] = _reproduced(told, model)
+    ends = told.models
+    if ends[0] is not None and ends[1] is not None and ends[0] != ends[1]:
+        _follow(comparison, report, Pair(model_side(ends[0]), model_side(ends[1]), compare), matrices, found)
+        return
+    assert found.first is not None
+    say("no one change of the model gives the other result: the dot product stands in the output of --json as it is")
+    report.gemm["dot_product"] = _dot(matrices, found.first, pair)
+
+
+def _follow(comparison: Comparison, report: Report, pair: Pair, matrices: Matrices, found: Differences) -> None:
+    """Compute the elements again by both sides, and follow up where they part."""
+    from queries.compare_gemm import reduce, traced
+
+    report.pair = pair
+    traces = traced(pair.left, pair.right, pair.problem, matrices, found.chosen)
+    report.gemm["computed_again"] = _again(pair, traces)
+    parted = [trace for trace in traces if trace.parted is not None]
+    if not parted:
+        say("  both give the same for these elements: it is not they that the matrices differ by")
+    source = reduce(comparison, pair.left, pair.right, pair.problem, traces) or (parted[0] if parted else None)
+    trace = source or traces[0]
+    report.gemm["dot_product"] = _dot(matrices, trace.element, pair)
+    if source is not None:
+        start, end = source.products
+        report.gemm |= {
+            "element": [source.element.row, source.element.column],
+            "tile": source.parted,
+            "products": [start, end],
+        }
+        where = f"[{source.element.row}, {source.element.column}]"
+        say(f"  element {where}: the results part in products {start} to {end - 1} of {len(source.operands.a)}")
+
+
+def _again(pair: Pair, traces: Sequence[Trace]) -> dict[str, Any]:
+    """In how many elements each side gives its matrix's result again."""
+    from queries.compare import differing
+    from queries.problem import Problem
+
+    found = {}
+    for index, (word, side) in enumerate(zip(("first", "second"), pair.sides, strict=True)):
+        last = [trace.results[index][-1] for trace in traces]
+        same = ~differing(Problem(side.model, side.model, compare=pair.problem.compare), last,
+                          [trace.element.d[index] for trace in traces])  # fmt: skip
+        found[word] = int(same.sum())
+        tail = "" if same.all() else ": its matrix was computed in another way"
+        say(f"  {side.name} gives D{index + 1} again in {found[word]} of {len(traces)} elements{tail}")
+    return {"elements": len(traces), **found}
+
+
+def load_matrices(pair: Pair, files: Sequence[Path], rest: dict[str, Any]) -> Matrices:
+    """The matrices as bit patterns. Raises InputError."""
+    from queries.compare_gemm import Matrices
+
+    model, convert = pair.left.model, rest["convert"]
+    a, b = (_patterns(path, fmt, convert) for path, fmt in zip(files[:2], (model.a, model.b), strict=True))
+    c = None if rest["addend"] is None else _patterns(rest["addend"], model.c, convert)
+    one, two = (_patterns(path, side.model.d, None) for path, side in zip(files[2:], pair.sides, strict=True))
+    scales = [
+        None if rest[key] is None else _patterns(rest[key], model.scale or model.a, None)
+        for key in ("scale_a", "scale_b")
+    ]
+    return Matrices(a, b, c, (one, two), *scales)
+
+
+def _patterns(path: Path, fmt: Format, convert: Any) -> NDArray[Any]:
+    from smtmodel.gemm import from_numbers
+
+    tables = _load(path)
+    if "" not in tables:
+        raise InputError("one matrix is needed, in a .npy file", str(path))
+    try:
+        patterns = from_numbers(tables[""], fmt, convert)
+    except ParameterError as error:
+        raise InputError(str(error), str(path)) from None
+    if patterns.ndim != 2 or (patterns.size and int(patterns.max()) >> fmt.width):
+        raise InputError(f"a matrix of {fmt.name} is needed ({fmt.width} bits), not {patterns.ndim} axes", str(path))
+    return patterns
+
+
+# -- text and JSON
+
+
+def _show_elements(found: Differences, pair: Pair) -> None:
+    for word, one in (("first", found.first), ("largest", found.largest)):
+        if one is not None:
+            texts = [
+                f"{to_hex(d, side.model.d)} ({number_text(d, side.model.d)})"
+                for d, side in zip(one.d, pair.sides, strict=True)
+            ]
+            ulps = "" if one.ulps is None else f", {one.ulps} ulp apart"
+            say(f"  {word}: [{one.row}, {one.column}]: {' | '.join(texts)}{ulps}")
+
+
+def _show_reproduced(told: Reproduced, pair: Pair) -> None:
+    for index in (0, 1):
+        text = f"  {pair.left.name} gives D{index + 1} in {told.agree[index]} of {told.elements} elements looked at"
+        if told.changes[index]:
+            text += f"; in all with one change: {', '.join(told.changes[index])}"
+        elif told.models[index] is None:
+            text += "; no one change gives it in all"
+            if told.reached[index] is not None:
+                text += f" (its running value after {told.reached[index]} products is the first element's)"
+        say(text)
+
+
+def _reproduced(told: Reproduced, model: Model) -> dict[str, Any]:
+    return {
+        "model": model.reference,
+        "elements": told.elements,
+        **{
+            f"D{index + 1}": {
+                "agree": told.agree[index],
+                "changes": list(told.changes[index]),
+                "reached_after": told.reached[index],
+            }
+            for index in (0, 1)
+        },
+    }
+
+
+def _element(one: Element | None, pair: Pair) -> dict[str, Any] | None:
+    if one is None:
+        return None
+    results = [to_hex(d, side.model.d) for d, side in zip(one.d, pair.sides, strict=True)]
+    return {"row": one.row, "column": one.column, "d": results, "ulps": one.ulps}
+
+
+def _dot(matrices: Matrices, element: Element, pair: Pair) -> dict[str, Any]:
+    operands = matrices.dot(element, pair.left.model)
+    return {"row": element.row, "column": element.column, **operands_json(operands, pair)}

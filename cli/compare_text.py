@@ -1,0 +1,256 @@
+"""What `compare` found, for people and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from cli.explain import difference_text, neighbour_json
+from cli.options import say
+from cli.show import show_operands
+from smtmodel.display import number_text
+from smtmodel.formats import Format
+from smtmodel.vectors import to_hex
+
+if TYPE_CHECKING:
+    from queries.compare import Comparison, Contradiction, Pair
+    from queries.compare_why import Change, Explanation, Support
+    from queries.neighbours import Neighbour
+    from runner.devices import Device
+    from smtmodel.operands import Operands
+    from smtmodel.vectors import Vector
+
+SHOWN = 5  # explanations of each sort, and contradictions
+LISTED = 100  # contradictions in JSON
+
+
+@dataclass
+class Report:
+    """A comparison and what explains it. `told_apart`: matrices that differ, where no device was asked."""
+
+    comparison: Comparison
+    devices: Sequence[Device] = ()
+    pair: Pair | None = None
+    told_apart: bool = False
+    gemm: dict[str, Any] = field(default_factory=dict)
+    changes: list[list[list[Neighbour]]] = field(default_factory=list)  # of each difference, of each side
+    common: list[list[Change]] = field(default_factory=lambda: [[], []])  # of each side, for all differences
+    found: list[Explanation] = field(default_factory=list)
+
+    def explain(self) -> None:
+        """Look for what may be behind the differences."""
+        from queries.compare_why import changes, common_changes, explanations
+
+        assert self.pair is not None
+        self.changes = [changes(difference) for difference in self.comparison.differences]
+        self.common = [common_changes(self.comparison, self.pair, self.changes, side) for side in (0, 1)]
+        self.found = explanations(self.comparison, self.pair)
+
+    def vectors(self) -> list[Vector]:
+        """The differences as vectors, with what each device gives."""
+        written = []
+        for index, difference in enumerate(self.comparison.differences):
+            vector = difference.instruction
+            if vector is None:
+                continue
+            results = zip(difference.pair.sides, (difference.left, difference.right), strict=True)
+            extra: dict[str, Any] = {"predictions": {side.name: to_hex(d, side.model.d) for side, d in results}}
+            extra["exercises"] = difference.exercises
+            if questions := self.questions(index):
+                extra["question"] = questions[0].question.id
+            written.append(replace(vector, id=f"difference-{index + 1}", extra=extra))
+        return written
+
+    def questions(self, index: int) -> list[Explanation]:
+        """Those that explain a difference, and everything else that was answered."""
+        return [one for one in self.found if one.complete and index in one.differences]
+
+    # -- text
+
+    def show(self) -> None:
+        """Everything in words."""
+        assert self.pair is not None
+        left, right = self.pair.sides
+        say(f"  first:  {left.name}")
+        say(f"  second: {right.name}")
+        for index in range(len(self.comparison.differences)):
+            self._show_difference(index)
+        self._show_common()
+        for one in self.comparison.contradictions[:SHOWN]:
+            self._show_contradiction(one)
+        if len(self.comparison.contradictions) > SHOWN:
+            say(f"  and {len(self.comparison.contradictions) - SHOWN} more contradictions")
+        self._show_counts()
+
+    def _show_difference(self, index: int) -> None:
+        difference = self.comparison.differences[index]
+        pair, parts = difference.pair, difference.operands
+        before, after = (_terms(one) for one in (pair.layout.split(difference.first), parts))
+        how = f"made small from {before} nonzero terms" if difference.first != difference.row else f"{after} terms"
+        how = "as recorded, which cannot be asked for less" if any(side.closed for side in pair.sides) else how
+        say()
+        say(f"difference {index + 1}: {how}")
+        show_operands(pair.left.model, parts)
+        for word, side, d in zip(("first", "second"), pair.sides, (difference.left, difference.right), strict=True):
+            say(f"  {word:>6} gives {_result(d, side.model.d)}")
+        if difference.exercises:
+            say(f"  exercises: {', '.join(difference.exercises)}")
+        if difference.instruction is None:
+            lengths = " and ".join(str(side.model.length) for side in pair.sides)
+            say(f"  takes tiles of {lengths} products; it is no input of one instruction")
+        for which in (0, 1):
+            self._show_changes(index, which)
+        if questions := self.questions(index):
+            say(f"  questions that tell these results apart: {', '.join(one.question.id for one in questions)}")
+
+    def _show_changes(self, index: int, side: int) -> None:
+        """The neighbours of one model: those that explain every difference with where they part, the others named."""
+        near = {one.change: one for one in self.changes[index][side]}
+        word, other = ("first", "second") if side == 0 else ("second", "first")
+        best = [one.change for one in self.common[side]][:SHOWN]
+        for change in best:
+            where = difference_text(near[change].parting, ("the model", "the neighbour"))
+            say(f"  {change} in the {word} model gives the {other}'s result; it parts at {where}")
+        rest = [change for change in near if change not in best]
+        if rest:
+            say(f"  {'also: ' if best else f'in the {word} model, here alone: '}{', '.join(rest)}")
+
+    def _show_common(self) -> None:
+        count = len(self.comparison.differences)
+        if not count:
+            return
+        say()
+        for word, side in (("first", 0), ("second", 1)):
+            if self.common[side] or any(near[side] for near in self.changes):
+                told = ", ".join(f"{one.change} ({one.right} of {one.asked} answers)" for one in self.common[side])
+                say(f"one change of the {word} model that gives every difference: {told or 'none'}")
+        complete = [one for one in self.found if one.complete]
+        if not complete:
+            say("no question of the library has hypotheses that predict every answer of both devices")
+        for one in complete[:SHOWN]:
+            say(f"{one.question.id} ({len(one.differences)} of {count}): {one.question.question}")
+            for word, supports in (("first", one.left), ("second", one.right)):
+                told = ", ".join(f"{s.hypothesis!r} ({s.right} of {s.asked} answers)" for s in supports)
+                say(f"  {word:>6} agrees with {told}")
+        for word, rest in (
+            ("more questions", complete[SHOWN:]),
+            ("questions that explain differences, but not every answer", [o for o in self.found if not o.complete]),
+        ):
+            if rest:
+                say(f"{word}: {', '.join(one.question.id for one in rest)}")
+
+    def _show_contradiction(self, one: Contradiction) -> None:
+        answers = ", ".join(_result(d, one.side.model.d) for d in one.answers if d is not None)
+        say(f"{one.side.name} contradicts itself: {answers} for one input")
+        show_operands(one.side.model, one.operands)
+
+    def _show_counts(self) -> None:
+        from queries.compare_why import software
+
+        comparison = self.comparison
+        assert self.pair is not None
+        if self.gemm:
+            return
+        what = f"{comparison.compared} vectors answered by both, {comparison.different} with different answers"
+        if comparison.differences or comparison.different:
+            say(what)
+            return
+        say(f"no difference in {comparison.compared} vectors answered by both; that is no proof")
+        if software(self.pair.sides):
+            say(f"for a proof: mmaprobe prove {' '.join(side.model.reference for side in self.pair.sides)}")
+
+    # -- JSON
+
+    def document(self) -> dict[str, Any]:
+        """Everything for programs."""
+        comparison = self.comparison
+        sides = self.pair.sides if self.pair else ()
+        descriptions = {device.name: device.description for device in self.devices}
+        unstable = bool(comparison.contradictions)
+        differ = bool(comparison.differences) or self.told_apart
+        return {
+            "schema": 1,
+            "verdict": "different" if differ else "unstable" if unstable else "no difference",
+            "compare": self.pair.problem.compare if self.pair else None,
+            "devices": [
+                {
+                    "name": side.name,
+                    "model": side.model.reference,
+                    "description": descriptions.get(side.name.removesuffix(" (first)").removesuffix(" (second)"), {}),
+                    "asked": side.asked,
+                }
+                for side in sides
+            ],
+            "compared": comparison.compared,
+            "different": comparison.different,
+            "differences": [self._difference(index) for index in range(len(comparison.differences))],
+            "common_changes": {
+                word: [{"change": one.change, "agree": one.right, "answers": one.asked} for one in side]
+                for word, side in zip(("first", "second"), self.common, strict=True)
+            },
+            "questions": [_explanation(one) for one in self.found],
+            "contradictions": [_contradiction(one) for one in comparison.contradictions[:LISTED]],
+            **({"gemm": self.gemm} if self.gemm else {}),
+        }
+
+    def _difference(self, index: int) -> dict[str, Any]:
+        difference = self.comparison.differences[index]
+        pair, vector = difference.pair, difference.instruction
+        sides = zip(("first", "second"), pair.sides, (difference.left, difference.right), strict=True)
+        return {
+            "vector": None if vector is None else vector.to_json(),
+            "operands": operands_json(difference.operands, pair),
+            "results": {word: to_hex(d, side.model.d) for word, side, d in sides},
+            "exercises": difference.exercises,
+            "terms": _terms(difference.operands),
+            "terms_found": _terms(pair.layout.split(difference.first)),
+            "neighbours": {
+                word: [neighbour_json(one) for one in near]
+                for word, near in zip(("first", "second"), self.changes[index], strict=True)
+            },
+            "questions": [one.question.id for one in self.questions(index)],
+        }
+
+
+def operands_json(operands: Operands[int], pair: Pair) -> dict[str, Any]:
+    """An input of any length as patterns."""
+    model = pair.left.model
+    found: dict[str, Any] = {
+        "a": [to_hex(x, model.a) for x in operands.a],
+        "b": [to_hex(x, model.b) for x in operands.b],
+        "c": to_hex(operands.c, model.c),
+    }
+    if model.scale is not None:
+        found["scale_a"] = [to_hex(x, model.scale) for x in operands.scale_a]
+        found["scale_b"] = [to_hex(x, model.scale) for x in operands.scale_b]
+    return found
+
+
+def _terms(operands: Operands[int]) -> int:
+    return sum(1 for x, y in zip(operands.a, operands.b, strict=True) if x or y) + (operands.c != 0)
+
+
+def _result(d: int, fmt: Format) -> str:
+    return f"{to_hex(d, fmt)}  {number_text(d, fmt)}"
+
+
+def _supports(sides: tuple[Support, ...]) -> list[dict[str, Any]]:
+    return [{"hypothesis": one.hypothesis, "agree": one.right, "answers": one.asked} for one in sides]
+
+
+def _explanation(one: Explanation) -> dict[str, Any]:
+    return {
+        "id": one.question.id,
+        "question": one.question.question,
+        "differences": list(one.differences),
+        "complete": one.complete,
+        "first": _supports(one.left),
+        "second": _supports(one.right),
+    }
+
+
+def _contradiction(one: Contradiction) -> dict[str, Any]:
+    vector = one.side.vector(one.operands)
+    answers = [None if d is None else to_hex(d, one.side.model.d) for d in one.answers]
+    return {"device": one.side.name, "vector": vector.to_json(), "answers": answers}

@@ -1,0 +1,270 @@
+"""The order in which a device adds up d = c + sum of a_k * b_k, revealed from its answers alone.
+
+A huge number at one leaf of the sum and its negative at another hide every small unit that meets them before they
+cancel: the units that come back count the leaves outside of the step where the two meet (the method of FPRev).
+Nothing is assumed of the device but its formats and its length.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from queries.summation_build import Builder, Inside
+from queries.summation_probe import Ask, Probe, Question, Span, UnrevealedError
+from queries.summation_structure import trees_of
+from queries.summation_tree import KINDS, Leaf, Node, compact, is_chain, is_pairwise, leaves_of, losses, order, pruned
+from smtmodel.accumulator import Accumulator, BlockOrder
+from smtmodel.dot import Model
+
+__all__ = ["Question", "Tree", "UnrevealedError", "reveal"]
+
+Products = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """What was revealed of a sum.
+
+    `width`: products that share a leaf (a scale block), or 1. `apart`: whether c joins the finished sum of the first
+    block's products; None if no answer shows it. `parts`: for the products of a fused step the groups that are summed
+    first, one group if there are none; steps that could not be looked into are missing. `span`: the exponents of the
+    masks and units: an exact step loses nothing within that many places.
+    """
+
+    length: int
+    root: Node | Leaf
+    span: Span
+    width: int = 1
+    apart: bool | None = None
+    apart_places: int = 0
+    parts: dict[Products, tuple[Products, ...]] = field(default_factory=dict)
+    questions: tuple[Question, ...] = ()
+
+    @cached_property
+    def _steps(self) -> list[tuple[Node | Leaf, ...]]:
+        """What each step of the chain adds to the running sum, the first step first; c is left out."""
+        found: list[tuple[Node | Leaf, ...]] = []
+        node = self._chain
+        while isinstance(node, Node):
+            running = _running(node)
+            found.append(tuple(child for child in node.children if child is not running and child != "c"))
+            node = running if running is not None else "c"
+        if isinstance(node, int):
+            found.append((node,))
+        single = all(len(step) == 1 and isinstance(step[0], int) for step in found[:-1])
+        if len(found) > 1 and single and len(found[-1]) == 2:  # the first two of a chain of single products
+            return [(child,) for child in found[-1]] + found[-2::-1]
+        return found[::-1]
+
+    @property
+    def _after(self) -> bool:
+        root = self.root
+        return isinstance(root, Node) and len(root.children) == 2 and "c" in root.children and len(leaves_of(root)) > 2
+
+    @property
+    def _chain(self) -> Node | Leaf:
+        """The tree without an addend that joins at the end."""
+        if not self._after or not isinstance(self.root, Node):
+            return self.root
+        return next(child for child in self.root.children if child != "c")
+
+    def blocks(self) -> BlockOrder:
+        """The products of each step of the chain, in the order of the steps; the order inside a step is not told."""
+        found = []
+        for step in self._steps:
+            leaves = sorted(order(leaf) for child in step for leaf in leaves_of(child))
+            found.append(tuple(k for first in leaves for k in range(first, first + self.width)))
+        return tuple(found)
+
+    @property
+    def _sums(self) -> list[Node | Leaf]:
+        """The one sum that each step adds to the running sum, where it does so."""
+        if self._after and len(self._steps) == 1:
+            return [self._chain]
+        return [step[0] for step in self._steps if len(step) == 1]
+
+    @property
+    def partials(self) -> Literal["unnormalised", "normalised"]:
+        """normalised: a block's products are added one after another."""
+        sums = self._sums
+        chained = len(sums) == len(self._steps) and all(is_chain(part) and len(leaves_of(part)) > 2 for part in sums)
+        return "normalised" if chained else "unnormalised"
+
+    @property
+    def grouping(self) -> Literal["none", "even_odd", "pairwise", "other"]:
+        """How the products of a block are combined first, as far as the answers show."""
+        sums = self._sums
+        if len(sums) == len(self._steps) and all(is_pairwise(part) for part in sums):
+            return "pairwise"
+        split = {products: parts for products, parts in self.parts.items() if len(parts) > 1}
+        if not split:
+            return "none"
+        halves = all(parts == _even_odd(products) for products, parts in split.items())
+        return "even_odd" if halves and len(split) == len(self.parts) else "other"
+
+    @property
+    def group(self) -> int:
+        """The products of one group of a pairwise sum, else 1."""
+        return len(self.blocks()[0]) if self.grouping == "pairwise" else 1
+
+    @property
+    def addend(self) -> Literal["fused", "late", "after"] | None:
+        """Where c enters: with the products of the first block, after their sum, or after all blocks (which is the
+        same as late where there is one block). None: fused or late."""
+        if self._after:
+            return "after"
+        node = self.root
+        while isinstance(node, Node) and "c" not in node.children:
+            node = next(child for child in node.children if "c" in leaves_of(child))
+        assert isinstance(node, Node)
+        others = [child for child in node.children if child != "c"]
+        if len(others) == 1 and isinstance(others[0], Node):
+            return "late"
+        if node.kind != "fused":
+            return "fused"
+        return None if self.apart is None else "late" if self.apart else "fused"
+
+    def admits(self, accumulator: Accumulator) -> bool:
+        """Whether an accumulator's structure can give the answers seen; its other parameters do not count."""
+        if accumulator.length != self.length:
+            return False
+        kept = frozenset(leaves_of(self.root))
+        shown = losses(self.root)
+        candidates = [pruned(tree, kept) for tree in trees_of(accumulator, self.span.bits, len(kept))]
+        if not any(tree is not None and losses(tree) == shown for tree in candidates):
+            return False
+        return self._admits_addend(accumulator) and self._admits_groups(accumulator)
+
+    def _admits_addend(self, accumulator: Accumulator) -> bool:
+        if self.apart is None or accumulator.addend == "after":
+            return True
+        late = accumulator.addend == "late"
+        visible = accumulator.late_fraction_bits >= self.apart_places
+        return late == self.apart or (late and not visible)
+
+    def _admits_groups(self, accumulator: Accumulator) -> bool:
+        for block in accumulator.blocks:
+            seen = self.parts.get(tuple(sorted(block)))
+            if seen is not None and accumulator.grouping != "scale_blocks":
+                expected = _even_odd(block) if accumulator.grouping == "even_odd" else (tuple(sorted(block)),)
+                if seen != expected:
+                    return False
+        return True
+
+    # -- for people and files
+
+    def draw(self) -> list[str]:
+        """The tree as lines of text, and what is known beside it."""
+        lines = _drawn(self, self.root)
+        blocks = self.blocks()
+        if len(blocks) > 1:
+            lines.append("blocks: " + " then ".join(compact(block) for block in blocks))
+        lines.append(f"addend: {self.addend or 'fused or late: no answer shows it'}")
+        if self.width > 1:
+            lines.append(f"{self.width} products share scale factors: the order among them is not told")
+        if any(kind in "\n".join(lines) for kind in (KINDS["exact"],)):
+            lines.append(f"without loss: within the {self.span.bits} places that the formats allow to see")
+        lines.append(f"{len(self.questions)} questions")
+        return lines
+
+    def to_json(self) -> dict[str, Any]:
+        """The tree as nested objects, and the questions with their answers."""
+        return {
+            "tree": _as_json(self.root),
+            "products_per_leaf": self.width,
+            "blocks": [list(block) for block in self.blocks()],
+            "grouping": self.grouping,
+            "group": self.group,
+            "partials": self.partials,
+            "addend": self.addend,
+            "places": self.span.bits,
+            "questions": [question.to_json() for question in self.questions],
+        }
+
+
+def reveal(ask: Ask, model: Model, thorough: bool = False) -> Tree:
+    """The summation tree of the device behind `ask`. `model` gives formats, length and scale factors only.
+
+    `thorough` asks every pair of leaves. Raises UnrevealedError, with what was asked, if the answers fit no tree or
+    the formats' range is too narrow; scale blocks stand for their products where only that helps.
+    """
+    probe = Probe(ask, model)
+    if model.scale is not None and model.scales > 1 and probe.widest() < probe.needed:
+        probe = Probe(ask, model, model.accumulator.scale_block)
+    probe.calibrate()
+    root = Builder(probe, thorough).tree()
+    inside = Inside(probe, root)
+    if probe.width == 1:
+        inside.look()
+    return Tree(
+        length=model.length,
+        root=root,
+        span=probe.span,
+        width=probe.width,
+        apart=inside.apart,
+        apart_places=inside.places,
+        parts=inside.parts,
+        questions=tuple(probe.questions),
+    )
+
+
+def _even_odd(products: Products) -> tuple[Products, ...]:
+    """The groups of even and of odd places in a block."""
+    return tuple(sorted(tuple(sorted(products[start::2])) for start in (0, 1)))
+
+
+def _running(node: Node) -> Node | Leaf | None:
+    """The child that holds the sum so far: the one with c, else the only one that is a sum."""
+    for child in node.children:
+        if "c" in leaves_of(child):
+            return child
+    sums = [child for child in node.children if isinstance(child, Node)]
+    return sums[0] if len(sums) == 1 else None
+
+
+def _label(tree: Tree, leaves: list[int]) -> str:
+    return compact(k for leaf in leaves for k in range(leaf, leaf + tree.width))
+
+
+def _short(tree: Tree, branch: Node | Leaf) -> str | None:
+    """One line for a leaf, for single terms added one after another, and for a pairwise sum of neighbours."""
+    leaves = list(leaves_of(branch))
+    numbers = [leaf for leaf in leaves if leaf != "c"]
+    if not isinstance(branch, Node):
+        return _label(tree, numbers) if numbers else "c"
+    if len(leaves) < 3 or numbers != sorted(numbers):
+        return None
+    text = _label(tree, numbers)
+    if is_chain(branch) and "c" not in leaves[1:]:
+        return f"{'c, ' if leaves[0] == 'c' else ''}{text} (added one after another)"
+    return f"{text} (added in pairs)" if len(numbers) == len(leaves) and is_pairwise(branch) else None
+
+
+def _drawn(tree: Tree, branch: Node | Leaf) -> list[str]:
+    short = _short(tree, branch)
+    if short is not None or not isinstance(branch, Node):
+        return [short or ""]
+    products = tuple(sorted(child for child in branch.children if isinstance(child, int)))
+    rows = [["c"]] if "c" in branch.children else []
+    rows += [_drawn(tree, child) for child in branch.children if isinstance(child, Node)]
+    parts = tree.parts.get(products, (products,)) if products else ()
+    if branch.kind == "binary":
+        rows += [[_label(tree, [k])] for k in products]
+    else:
+        rows += [[_label(tree, list(part)) + (" (summed first)" if len(parts) > 1 else "")] for part in parts]
+    if tree.apart and "c" in branch.children:
+        rows[0] = ["c (joins the finished sum)"]
+    lines = [KINDS[branch.kind]]
+    for number, row in enumerate(rows):
+        last = number == len(rows) - 1
+        lines.append(("└─ " if last else "├─ ") + row[0])
+        lines += [("   " if last else "│  ") + line for line in row[1:]]
+    return lines
+
+
+def _as_json(branch: Node | Leaf) -> Any:
+    if not isinstance(branch, Node):
+        return branch
+    return {"kind": branch.kind, "children": [_as_json(child) for child in branch.children]}

@@ -1,0 +1,244 @@
+"""Questions about the order of a sum: numbers far apart at chosen leaves, and how many small ones survive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from queries.summation_tree import Leaf, Pair, order, pair_of
+from smtmodel.display import exact_value, number_text
+from smtmodel.dot import Model
+from smtmodel.errors import IncompleteError
+from smtmodel.formats import Format
+from smtmodel.operands import Operands
+from smtmodel.vectors import Vector, to_hex
+
+Ask = Callable[[Vector], int]
+Power = tuple[int, int]  # (sign, exponent) of a power of two
+
+WIDEST = 64  # fraction bits: what any accumulator cuts lies above
+VARIANTS = ((1, 1), (-1, 1), (1, -1), (-1, -1))  # signs of the mask at its first leaf, and of the units
+
+
+@dataclass(frozen=True)
+class Question:
+    """A vector that was asked, and the answer; `mask` are the leaves that held the huge numbers."""
+
+    text: str
+    vector: Vector
+    d: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The vector with its answer."""
+        out = self.vector.to_json() | {"d": to_hex(self.d, self.vector.model.d)}
+        return out | {"question": self.text, "value": number_text(self.d, self.vector.model.d)}
+
+
+class UnrevealedError(IncompleteError):
+    """The order of a sum cannot be told from the answers; `questions` holds what was seen."""
+
+    def __init__(self, reason: str, questions: tuple[Question, ...] = ()) -> None:
+        self.reason, self.questions = reason, questions
+        super().__init__(f"the order of the sum cannot be revealed: {reason}")
+
+
+@dataclass(frozen=True)
+class Span:
+    """Exponents of the mask and of the unit."""
+
+    mask: int
+    unit: int
+
+    @property
+    def bits(self) -> int:
+        return self.mask - self.unit
+
+
+def exponents(fmt: Format, normal: bool) -> tuple[int, int]:
+    """The smallest and the largest exponent of a power of two; `normal`: without subnormals."""
+    low = fmt.emin if normal or not fmt.subnormals else fmt.emin - fmt.fraction
+    return low, fmt.emax
+
+
+def power_pattern(fmt: Format, sign: int, exponent: int) -> int:
+    """The pattern of a signed power of two within `exponents`."""
+    normal = exponent >= fmt.emin
+    field = (exponent + fmt.bias) << fmt.fraction if normal else 1 << (exponent - fmt.emin + fmt.fraction)
+    return field << fmt.padding | (fmt.sign_bit if sign < 0 else 0)
+
+
+def shares(total: int, ranges: list[tuple[int, int]]) -> list[int]:
+    """Exponents of factors, as even as their ranges allow, that add up to a total."""
+    found = []
+    for position, (low, high) in enumerate(ranges):
+        rest = ranges[position + 1 :]
+        least = max(low, total - sum(top for _, top in rest))
+        most = min(high, total - sum(bottom for bottom, _ in rest))
+        share = min(max(total // (len(rest) + 1), least), most)
+        found.append(share)
+        total -= share
+    return found
+
+
+class Probe:
+    """Asks one device. `width` products share a leaf, the first of them standing for all: 1, or a scale block."""
+
+    def __init__(self, ask: Ask, model: Model, width: int = 1) -> None:
+        self.ask, self.model, self.width = ask, model, width
+        self.products = list(range(0, model.length, width))
+        self.leaves: list[Leaf] = ["c", *self.products]
+        self.questions: list[Question] = []
+        self.span = Span(0, 0)
+        self.normal = True
+        self._lost: dict[Pair, int] = {}
+        self._variant = VARIANTS[0]
+
+    # -- the range of the formats
+
+    @property
+    def _factors(self) -> list[Format]:
+        scaled = [self.model.scale] * 2 if self.model.scale is not None and self.width > 1 else []
+        return [self.model.a, self.model.b, *scaled]
+
+    @property
+    def needed(self) -> int:
+        """Places between mask and unit without which rounding to the result's format hides nothing."""
+        return self.model.d.precision + len(self.leaves).bit_length() + 3
+
+    def _range(self, normal: bool) -> tuple[int, int]:
+        factors = [exponents(fmt, normal) for fmt in self._factors]
+        others = [exponents(fmt, normal) for fmt in (self.model.c, self.model.d)]
+        lows = [sum(low for low, _ in factors), *(low for low, _ in others)]
+        return max(lows), min(sum(high for _, high in factors), *(high for _, high in others))
+
+    def spans(self) -> Iterator[tuple[Span, bool]]:
+        """Masks and units to try, the widest first, and whether they do without subnormals."""
+        wanted = max(WIDEST, self.model.d.precision) + len(self.leaves).bit_length() + 4
+        given = {normal: self._range(normal) for normal in (True, False)}
+        for normal in (True, False) if given[True][1] - given[True][0] >= wanted else (False, True):
+            low, high = given[normal]
+            bits = min(high - low, wanted)
+            mask = min(high, max(low + bits, bits // 2))
+            for unit in range(mask - bits, mask - self.needed + 1, 4):
+                yield Span(mask, unit), normal
+
+    def widest(self) -> int:
+        """The places between the largest and the smallest power of two."""
+        return max(high - low for low, high in (self._range(True), self._range(False)))
+
+    # -- questions
+
+    def value(self, terms: Mapping[Leaf, Power], text: str) -> Fraction | None:
+        """The device's sum of powers of two at some leaves, zeros elsewhere; None if the answer is not finite."""
+        vector = self._vector(terms, text)
+        d = self.ask(vector)
+        self.questions.append(Question(text, vector, d))
+        found = exact_value(d, self.model.d)
+        if found == "-0":
+            return Fraction(0)
+        return None if isinstance(found, str) else found
+
+    def _vector(self, terms: Mapping[Leaf, Power], text: str) -> Vector:
+        model, one = self.model, [power_pattern(self.model.scale, 1, 0)] if self.model.scale else []
+        a, b = [0] * model.length, [0] * model.length
+        scale_a, scale_b = one * model.scales, one * model.scales
+        ranges = [exponents(fmt, self.normal) for fmt in self._factors]
+        for leaf, (sign, exponent) in terms.items():
+            if leaf == "c":
+                continue
+            parts = shares(exponent, ranges)
+            a[leaf], b[leaf] = power_pattern(model.a, sign, parts[0]), power_pattern(model.b, 1, parts[1])
+            if len(parts) > 2:
+                assert model.scale is not None
+                block = leaf // model.accumulator.scale_block
+                scale_a[block], scale_b[block] = (power_pattern(model.scale, 1, share) for share in parts[2:])
+        c = power_pattern(model.c, *terms["c"]) if "c" in terms else 0
+        operands = Operands(tuple(a), tuple(b), c, tuple(scale_a), tuple(scale_b))
+        return Vector(model, operands, id=len(self.questions) + 1, extra={"question": text})
+
+    def fail(self, reason: str) -> UnrevealedError:
+        return UnrevealedError(reason, tuple(self.questions))
+
+    def calibrate(self) -> None:
+        """Choose mask and unit: units must be counted exactly, and a mask must come back. Raises UnrevealedError."""
+        if self.widest() < self.needed:
+            raise self.fail(self._narrow())
+        seen = ""
+        for span, normal in self.spans():
+            self.span, self.normal = span, normal
+            seen = self._flaw()
+            if not seen:
+                return
+        raise self.fail(f"units are not counted as they should be: {seen}")
+
+    def _narrow(self) -> str:
+        names = " x ".join(fmt.name for fmt in self._factors)
+        text = f"the formats' range is too narrow (needs 2^{self.needed} between the largest and the smallest number, "
+        text += f"but {names} with c in {self.model.c.name} and results in {self.model.d.name} has 2^{self.widest()}"
+        if self.model.scale is not None and self.width == 1:
+            text += f"; scale factors are shared by {self.model.accumulator.scale_block} products"
+        return text + ")"
+
+    def _flaw(self) -> str:
+        mask, unit = self.span.mask, self.span.unit
+        checks: list[tuple[str, dict[Leaf, Power], Fraction]] = []
+        singles: list[Leaf] = [self.products[0], self.products[-1], "c"]
+        checks += [(f"2^{unit} at {leaf} alone", {leaf: (1, unit)}, Fraction(1)) for leaf in dict.fromkeys(singles)]
+        everywhere: dict[Leaf, Power] = dict.fromkeys(self.leaves, (1, unit))
+        checks.append((f"2^{unit} everywhere", everywhere, Fraction(len(self.leaves))))
+        ends: list[Leaf] = [self.products[0], "c"]
+        checks += [(f"2^{mask} at {leaf} alone", {leaf: (1, mask)}, Fraction(2) ** (mask - unit)) for leaf in ends]
+        for text, terms, expected in checks:
+            value = self.value(terms, text)
+            if value is None or value != expected * Fraction(2) ** unit:
+                answer = number_text(self.questions[-1].d, self.model.d)
+                return f"{text} gave {answer}"
+        return ""
+
+    @property
+    def asked(self) -> dict[Pair, int]:
+        """What the masks asked so far took away."""
+        return self._lost
+
+    def lost(self, one: Leaf, other: Leaf) -> int:
+        """How many leaves, both included, a mask on two of them takes out of the sum. Raises UnrevealedError."""
+        pair = pair_of(one, other)
+        if pair not in self._lost:
+            self._lost[pair] = self.measure(pair, 0)
+        return self._lost[pair]
+
+    def measure(self, pair: Pair, raised: int) -> int:
+        """The same, asked again, with units 2^raised times as large."""
+        unit = self.span.unit + raised
+        seen = []
+        for signs in dict.fromkeys((self._variant, *VARIANTS)):
+            # directed rounding leaves an ulp of the mask behind if the units have the wrong sign: try the others
+            terms: dict[Leaf, Power] = dict.fromkeys(self.leaves, (signs[1], unit))
+            terms[pair[0]], terms[pair[1]] = (signs[0], self.span.mask), (-signs[0], self.span.mask)
+            text = f"2^{self.span.mask} at {pair[0]}, its negative at {pair[1]}, units of 2^{unit} elsewhere"
+            value = self.value(terms, text)
+            count = None if value is None else value / (signs[1] * Fraction(2) ** unit)
+            if count is not None and count.denominator == 1 and 0 <= count <= len(self.leaves) - 2:
+                self._variant = signs
+                return len(self.leaves) - int(count)
+            seen.append(number_text(self.questions[-1].d, self.model.d))
+        raise self.fail(f"{text}: no number of units came back, but {', '.join(seen)}")
+
+    @property
+    def signs(self) -> Power:
+        """The signs of mask and units that worked last."""
+        return self._variant
+
+    def survivors(self, pair: Pair, others: list[Leaf], unit: int, text: str) -> Fraction | None:
+        """What is left of units at some leaves under a mask, as a multiple of the unit; zeros elsewhere."""
+        sign, small = self._variant
+        terms: dict[Leaf, Power] = dict.fromkeys(others, (small, unit))
+        terms[pair[0]], terms[pair[1]] = (sign, self.span.mask), (-sign, self.span.mask)
+        value = self.value(terms, text)
+        return None if value is None else value / (small * Fraction(2) ** unit)
+
+
+def sorted_leaves(leaves: list[Leaf]) -> list[Leaf]:
+    return sorted(leaves, key=order)

@@ -1,0 +1,374 @@
+"""`mmaprobe compare`: two devices told apart, by small vectors that say why; matrices down to a few terms."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from queries.compare import REPEATS, Comparison, Pair, Side, model_side
+from queries.compare_gemm import Matrices, differing_elements, traced
+from queries.compare_rows import all_rows, row_of
+from queries.problem import Problem
+from smtmodel.batch import evaluate_row
+from smtmodel.errors import IncompleteError
+from smtmodel.gemm import simulate, to_numbers
+from smtmodel.operands import Operands, layout_of
+from smtmodel.reference import parse_reference
+from smtmodel.vectors import Vector, open_text, read_vectors
+from tests.test_cli import json_lines, run
+from tests.test_devices import DATA, ECHO, VOLTA, program, write
+
+COARSE = f"{VOLTA}@fraction_bits=24"
+HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
+AMPERE = "ampere/mma/m16n8k16.f32.f16.f16.f32"
+TURING = "turing/mma/m16n8k8.f32.f16.f16.f32"
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Two instructions of the recordings, which take the same formats."""
+    path = tmp_path_factory.mktemp("recorded") / "two.jsonl"
+    with open_text(DATA / "recorded.jsonl.gz") as stream:
+        rows = [line for line in stream if '"m16n8k16.f32.f16.f16.f32"' in line and '"Ada' not in line]
+    path.write_text("".join(rows), encoding="utf-8")
+    return f"recorded:{path}"
+
+
+def served(reference: str) -> str:
+    return "command:" + shlex.join([sys.executable, "-m", "cli.main", "device", reference])
+
+
+def compared(*arguments: str, code: int) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(run("compare", *arguments, "--json", code=code).stdout)
+    return document
+
+
+def questions(document: dict[str, Any]) -> dict[str, tuple[set[str], set[str]]]:
+    """The questions that explain everything: the hypotheses that agree with all answers of each device."""
+    found = {}
+    for one in document["questions"]:
+        if one["complete"]:
+            sides = [{h["hypothesis"] for h in one[s] if h["agree"] == h["answers"]} for s in ("first", "second")]
+            found[one["id"]] = (sides[0], sides[1])
+    return found
+
+
+def best(document: dict[str, Any], side: str) -> list[str]:
+    """The changes that give every difference, and every other answer."""
+    return [one["change"] for one in document["common_changes"][side] if one["agree"] == one["answers"]]
+
+
+def replayed(document: dict[str, Any], first: str, second: str) -> None:
+    """Every difference, computed again here."""
+    for one in document["differences"]:
+        parts = one["operands"]
+        operands = Operands(*(tuple(int(x, 16) for x in parts[side]) for side in "ab"), int(parts["c"], 16))
+        told = [f"{evaluate_row(parse_reference(reference), operands):08x}" for reference in (first, second)]
+        assert told == [one["results"]["first"], one["results"]["second"]]
+        assert told[0] != told[1]
+
+
+# --- devices ------------------------------------------------------------------------------------------------------
+
+
+def test_two_models_one_parameter_apart(tmp_path: Path) -> None:
+    path = tmp_path / "found.jsonl"
+    document = compared(f"model:{VOLTA}", f"model:{COARSE}", "-o", str(path), code=0)
+    assert document["verdict"] == "different"
+    assert len(document["differences"]) == 3
+    replayed(document, VOLTA, COARSE)
+    assert all(one["terms"] <= 2 for one in document["differences"])
+    assert len({json.dumps(one["exercises"]) for one in document["differences"]}) > 1
+    assert (best(document, "first"), best(document, "second")) == (["fraction_bits=24"], ["fraction_bits=23"])
+    assert questions(document)["alignment-bits"] == ({"f23"}, {"f24"})
+    near = document["differences"][0]["neighbours"]["first"][0]
+    assert (near["parameter"], near["value"], near["parts_at"]["stage"]) == ("fraction_bits", "24", "alignment")
+    rows = json_lines(path.read_text(encoding="utf-8"))
+    assert [row["predictions"].keys() for row in rows] == [{f"model:{VOLTA}", f"model:{COARSE}"}] * 3
+    assert all(row["question"] in questions(document) for row in rows)
+    answers = run("run", str(path), "--device", f"model:{COARSE}", code=0)
+    assert f"'model:{COARSE}' stands" in answers.stderr
+    assert f"'model:{VOLTA}' ruled out" in answers.stderr
+
+
+def test_text_and_vectors_on_standard_output() -> None:
+    result = run("compare", f"model:{VOLTA}", f"model:{COARSE}", "-n", "1", code=0)
+    [row] = json_lines(result.stdout)
+    assert row["a"][0] != "0000"
+    assert "fraction_bits=24 in the first model gives the second's result; it parts at alignment" in result.stderr
+    assert "one change of the first model that gives every difference: fraction_bits=24 (" in result.stderr
+    assert "alignment-bits (1 of 1): How many bits" in result.stderr
+
+
+def test_a_program_against_a_model() -> None:
+    document = compared(served(COARSE), f"model:{VOLTA}", "-n", "1", code=0)
+    replayed(document, COARSE, VOLTA)
+    assert best(document, "second") == ["fraction_bits=24"]
+    assert document["common_changes"]["first"] == []
+    assert document["devices"][0]["description"]["model"] == COARSE
+    assert document["devices"][0]["asked"] < 3000
+
+
+def test_programs_need_a_model_and_agree() -> None:
+    names = [served(VOLTA), served(f"{VOLTA}@product=normalised")]
+    assert "--model: no device tells the formats" in run("compare", *names, code=2).stderr
+    document = compared(*names, "--model", VOLTA, "-n", "1", code=0)
+    assert questions(document)["products-normalised"] == ({"unnormalised"}, {"normalised"})
+    same = run("compare", names[0], names[0], "--model", VOLTA, "--samples", "0", code=1)
+    assert "vectors answered by both; that is no proof" in same.stderr
+    assert "mmaprobe prove" not in same.stderr
+    assert same.stdout == ""
+
+
+def test_equal_models_are_no_proof() -> None:
+    result = run("compare", f"model:{AMPERE}", f"model:{AMPERE}", "--samples", "100", code=1)
+    assert "no difference in " in result.stderr
+    assert f"mmaprobe prove {AMPERE} {AMPERE}" in result.stderr
+
+
+def test_a_recording_against_the_right_and_a_wrong_model(recorded: str) -> None:
+    right = compared(recorded, f"model:{AMPERE}", code=1)
+    assert (right["compared"], right["verdict"]) == (500, "no difference")
+    wrong = compared(f"model:{AMPERE}@fraction_bits=23", recorded, "-n", "2", code=0)
+    assert best(wrong, "first") == ["fraction_bits=24"]
+    with open_text(DATA / "recorded.jsonl.gz") as stream:
+        known = {v.operands.a for v in read_vectors(stream, "recorded") if v.model.reference == AMPERE}
+    for one in wrong["differences"]:
+        assert tuple(int(x, 16) for x in one["operands"]["a"][:8]) in known
+
+
+def test_a_recording_of_several_instructions_needs_one(recorded: str) -> None:
+    other = f"model:{AMPERE}".replace("ampere", "blackwell")
+    assert "holds several instructions: " in run("compare", recorded, other, code=2).stderr
+    assert compared(recorded, other, "--model", HOPPER, code=1)["compared"] == 500
+    assert "no result for the formats" in run("compare", recorded, "model:cdna1/mfma/f32_16x16x4f32", code=2).stderr
+
+
+NOISE = f"""sys.path.insert(0, {str(Path(__file__).parent.parent)!r})
+random.seed(3)
+for row in rows(): say(row, d=f'{{int(row["c"], 16) ^ random.getrandbits(1):08x}}')
+"""
+
+
+def test_noise_is_no_difference(tmp_path: Path) -> None:
+    noisy, quiet = program(tmp_path, NOISE), program(tmp_path, ECHO, "quiet.py")
+    result = run("compare", noisy, quiet, "--model", VOLTA, "--samples", "0", "--json", code=3)
+    document = json.loads(result.stdout)
+    assert (document["verdict"], document["differences"]) == ("unstable", [])
+    assert document["different"] > 100
+    assert {one["device"] for one in document["contradictions"]} == {noisy}
+    assert f"{noisy} contradicts itself" in result.stderr
+
+
+def test_a_rare_glitch_does_not_hide_a_difference(tmp_path: Path) -> None:
+    glitch = "for n, row in enumerate(rows()): say(row, d='7f000000' if n == 5 else f'{int(row[\"c\"], 16) ^ 2:08x}')\n"
+    names = [program(tmp_path, glitch), program(tmp_path, ECHO, "quiet.py")]
+    document = compared(*names, "--model", VOLTA, "-n", "1", "--samples", "0", code=0)
+    [one] = document["differences"]
+    assert int(one["results"]["first"], 16) ^ int(one["results"]["second"], 16) == 2
+    assert one["terms"] == 0
+
+
+@pytest.mark.parametrize("after", [10, 500])
+def test_a_device_that_fails_keeps_what_was_found(tmp_path: Path, after: int) -> None:
+    dies = f"for n, row in enumerate(rows()):\n    if n == {after}: sys.exit('out of order')\n    say(row)\n"
+    path = tmp_path / "found.jsonl"
+    result = run("compare", program(tmp_path, dies), f"model:{VOLTA}", "-n", "50", "-o", str(path), "--json", code=3)
+    document = json.loads(result.stdout)
+    assert "out of order" in document["error"]
+    assert bool(document["differences"]) == (after > 128)
+    assert path.exists() == (after > 128)
+
+
+def test_nan_and_zero_are_compared_as_elsewhere() -> None:
+    names = f"model:{VOLTA}", f"model:{VOLTA}@zero_sign=ieee"
+    document = compared(*names, "-n", "1", code=0)
+    assert {one["results"]["second"] for one in document["differences"]} == {"80000000"}
+    assert compared(*names, "--compare", "value", "--samples", "0", code=1)["compare"] == "value"
+    quiet = f"model:{VOLTA}@nan=7fc00000"
+    assert compared(names[0], quiet, "-n", "1", code=0)["differences"][0]["results"]["second"] == "7fc00000"
+    assert compared(names[0], f"model:{VOLTA}@nan=none", "--samples", "0", code=1)["differences"] == []
+
+
+def test_lengths_and_formats(tmp_path: Path) -> None:
+    document = compared(f"model:{VOLTA}", f"model:{TURING}", "-n", "1", code=0)
+    assert questions(document)["f16-volta-turing"] == ({"volta"}, {"turing"})
+    for bad in ("model:ampere/mma/m16n8k8.f32.tf32.tf32.f32", f"model:{VOLTA}@output=f16"):
+        run("compare", f"model:{VOLTA}", bad, code=2)
+    for words in ([VOLTA], ["model:a/b/c", "model:" + VOLTA], ["model:" + VOLTA], []):
+        run("compare", *words, code=2)
+
+
+def test_vectors_of_a_file_come_first(tmp_path: Path) -> None:
+    vector = Vector(parse_reference(VOLTA), Operands((0x3C00,), (0x8001,), 0x3F800000))
+    path = write(tmp_path / "mine.jsonl", vector)
+    document = compared(f"model:{VOLTA}", f"model:{COARSE}", "--vectors", path, "-n", "1", code=0)
+    assert document["differences"][0]["operands"]["b"][0] == "8001"
+    odd = write(tmp_path / "odd.jsonl", Vector(parse_reference("ieee/fma/f32"), Operands((0,), (0,), 0)))
+    assert f"{odd}:1: " in run("compare", f"model:{VOLTA}", f"model:{COARSE}", "--vectors", odd, code=2).stderr
+
+
+def test_scale_factors() -> None:
+    reference = "rtx-blackwell/mma_block_scale/m16n8k64.block16.f32.e2m1.e2m1.f32.ue4m3"
+    document = compared(f"model:{reference}", f"model:{reference}@fraction_bits=34", "-n", "1", code=0)
+    assert questions(document)["nvfp4-fraction-bits"][1] == {"f34"}
+    assert len(document["differences"][0]["vector"]["scale_a"]) == 4
+
+
+def counted(reference: str, most: int) -> tuple[Side, list[int]]:
+    """A device that is asked again, how often it was called, and fails after that many calls."""
+    model, calls = parse_reference(reference), [0]
+    inner = model_side(model)
+
+    def ask(vectors: Sequence[Vector]) -> Sequence[int | None]:
+        calls[0] += 1
+        if calls[0] > most:
+            raise IncompleteError("worn out")
+        return inner.ask(vectors)
+
+    return Side("counted", model, ask), calls
+
+
+def test_a_slow_device_is_asked_in_few_batches() -> None:
+    side, calls = counted(COARSE, 1000)
+    pair = Pair(model_side(parse_reference(VOLTA)), side)
+    comparison = Comparison(6)
+    comparison.run(pair, all_rows(pair.layout, side.model, 500))
+    assert comparison.done
+    assert len({one.kind for one in comparison.differences}) == 6
+    assert calls[0] < 250
+
+
+def test_a_device_that_fails_while_a_difference_is_made_small() -> None:
+    side, _ = counted(COARSE, 2 + REPEATS)  # the batch, and every question asked again
+    pair, comparison = Pair(side, model_side(parse_reference(VOLTA))), Comparison(1)
+    with pytest.raises(IncompleteError, match="worn out"):
+        comparison.run(pair, all_rows(pair.layout, side.model, 500))
+    [one] = comparison.differences
+    assert one.row == one.first
+
+
+def test_rows_of_shorter_and_longer_inputs() -> None:
+    layout = layout_of(parse_reference(VOLTA))
+    assert row_of(Operands((1,), (2,), 3), layout) == (1, 0, 0, 0, 2, 0, 0, 0, 3)
+    assert row_of(Operands((1,) * 5, (0,) * 5, 3), layout) is None
+    assert row_of(Operands((1, 0, 0, 0, 0), (0,) * 5, 3), layout) is not None
+
+
+# --- matrices -----------------------------------------------------------------------------------------------------
+
+K = 200
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, str]:
+    """A, B, C, and D as three models have it."""
+    rng = np.random.default_rng(5)
+    sides: dict[str, NDArray[Any]] = {
+        "a": rng.standard_normal((6, K)).astype(np.float16),
+        "b": rng.standard_normal((K, 5)).astype(np.float16),
+        "c": rng.standard_normal((6, 5)).astype(np.float32),
+    }
+    patterns = [sides[name].view(f"u{sides[name].dtype.itemsize}") for name in "abc"]
+    for name, reference in (("hopper", HOPPER), ("coarse", f"{HOPPER}@fraction_bits=23"), ("turing", TURING)):
+        model = parse_reference(reference)
+        sides[name] = to_numbers(simulate(*patterns, model), model.d)
+    for name, matrix in sides.items():
+        np.save(tmp_path / f"{name}.npy", matrix)
+    return {name: str(tmp_path / f"{name}.npy") for name in sides}
+
+
+def gemm(files: dict[str, str], one: str, two: str) -> list[str]:
+    return ["--gemm", files["a"], files["b"], files[one], files[two], "--c", files["c"]]
+
+
+def test_matrices_of_two_devices(files: dict[str, str]) -> None:
+    coarse = f"{HOPPER}@fraction_bits=23"
+    document = compared(*gemm(files, "hopper", "coarse"), f"model:{HOPPER}", served(coarse), code=0)
+    told, [one] = document["gemm"], document["differences"]
+    d = [np.load(files[name]) for name in ("hopper", "coarse")]
+    assert (told["differing"], told["elements"]) == (int((d[0] != d[1]).sum()), 30)
+    ulps = np.abs(d[0].view(np.int32).astype(np.int64) - d[1].view(np.int32))[np.sign(d[0]) == np.sign(d[1])]
+    assert told["largest"]["ulps"] == ulps.max()
+    assert told["computed_again"]["first"] == told["computed_again"]["second"] == told["computed_again"]["elements"]
+    assert told["products"] == [told["tile"] * 16, min(told["tile"] * 16 + 16, K)]
+    assert len(told["dot_product"]["a"]) == K
+    assert one["terms"] <= 3 < one["terms_found"]
+    replayed(document, HOPPER, coarse)
+    assert best(document, "first") == ["fraction_bits=23"]
+    assert questions(document)["alignment-bits"][1] == {"f23"}
+
+
+def test_matrices_and_one_model(files: dict[str, str]) -> None:
+    document = compared(*gemm(files, "coarse", "hopper"), "--model", HOPPER, code=0)
+    told = document["gemm"]["model"]
+    assert (told["D1"]["agree"], told["D2"]["agree"]) == (0, told["elements"])
+    assert told["D1"]["changes"] == ["fraction_bits=23"]
+    replayed(document, f"{HOPPER}@fraction_bits=23", HOPPER)
+    assert document["differences"][0]["terms"] <= 3
+
+
+def test_matrices_that_no_neighbour_explains(files: dict[str, str]) -> None:
+    a, b, c = (np.load(files[name]) for name in "abc")
+    np.save(files["a"], a[:, :20])
+    np.save(files["b"], b[:20])
+    model = parse_reference(HOPPER)
+    d = simulate(a[:, :20].view(np.uint16), b[:20].view(np.uint16), c.view(np.uint32), model)
+    np.save(files["hopper"], d)
+    d[2, 3] += 1 << 20
+    np.save(files["coarse"], d)
+    result = run("compare", *gemm(files, "hopper", "coarse"), "--model", HOPPER, "--json", code=0)
+    told = json.loads(result.stdout)["gemm"]
+    assert "no one change of the model gives the other result" in result.stderr
+    assert (told["differing"], told["dot_product"]["row"], told["dot_product"]["column"]) == (1, 2, 3)
+    result = run("compare", *gemm(files, "hopper", "coarse"), f"model:{HOPPER}", f"model:{HOPPER}", code=1)
+    assert "gives D2 again in 0 of 1 elements: its matrix was computed in another way" in result.stderr
+    run("compare", *gemm(files, "hopper", "hopper"), "--model", HOPPER, code=1)
+
+
+def test_matrices_of_instructions_of_two_lengths(files: dict[str, str]) -> None:
+    document = compared(*gemm(files, "hopper", "turing"), f"model:{HOPPER}", f"model:{TURING}", code=0)
+    again = document["gemm"]["computed_again"]
+    assert again["first"] == again["second"] == again["elements"]
+    [one] = document["differences"]
+    assert one["terms"] <= 4
+    matrices = [np.array([[int(x, 16) for x in one["operands"][side]]], dtype=np.uint16) for side in "ab"]
+    c = np.array([[int(one["operands"]["c"], 16)]], dtype=np.uint32)
+    for word, reference in (("first", HOPPER), ("second", TURING)):
+        d = simulate(matrices[0], matrices[1].T, c, parse_reference(reference))
+        assert f"{d[0, 0]:08x}" == one["results"][word]
+
+
+def test_traces_end_where_the_matrices_do() -> None:
+    """Tiles that one side chains more of than the other, and a last tile cut short: as `simulate` has it."""
+    rng = np.random.default_rng(1)
+    a, b = (rng.integers(0, 2**16, shape, dtype=np.uint16) for shape in ((4, 45), (45, 4)))
+    models = [parse_reference(reference) for reference in (VOLTA, TURING, HOPPER)]
+    for left, right in ((0, 2), (1, 0)):
+        pair = models[left], models[right]
+        d = [simulate(a, b, None, model) for model in pair]
+        problem = Problem(*pair)
+        matrices = Matrices(a, b, None, (d[0], d[1]))
+        found = differing_elements(problem, matrices)
+        assert found.count == int((d[0] != d[1]).sum())
+        for trace in traced(model_side(pair[0]), model_side(pair[1]), problem, matrices, found.chosen):
+            assert (trace.results[0][-1], trace.results[1][-1]) == trace.element.d
+
+
+def test_matrices_that_do_not_fit(files: dict[str, str], recorded: str) -> None:
+    both = [f"model:{HOPPER}", f"model:{TURING}"]
+    words = gemm(files, "hopper", "turing")
+    assert "cannot be multiplied" in run("compare", *both, *[*words[:2], words[1], *words[3:]], code=2).stderr
+    assert "not that of the product" in run("compare", *both, *words[:4], files["b"], *words[5:], code=2).stderr
+    assert "a recording cannot compute" in run("compare", recorded, both[0], *words, code=2).stderr
+    assert "--model: without devices a model is needed" in run("compare", *words, code=2).stderr
+    run("compare", *both, "--c", files["c"], code=2)
+    run("compare", *both, *words, "--vectors", "x", code=2)

@@ -1,0 +1,245 @@
+"""Families, separating sets and identification, on families small enough to check by hand."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from cli.main import main
+from hypotheses.family import Family, build_family, families, family_named
+from hypotheses.yamlfile import read_yaml
+from queries.canonical import canonical
+from queries.distinguish import Options
+from queries.identify import identify
+from queries.outcomes import Outcomes, pool_rows, simulate
+from queries.separate import separate, smallest_set
+from smtmodel.batch import evaluate_row
+from smtmodel.errors import InputError, UnknownNameError
+from smtmodel.operands import layout_of
+from smtmodel.reference import parse_reference
+from smtmodel.vectors import Vector
+
+SMALL = """\
+id: small
+formats: {a: f16, b: f16, c: f32, d: f32}
+length: 4
+parameters:
+  block: [2, 4]
+  fraction_bits: {from: 22, to: 24}
+  output_rounding: [toward_zero, nearest_even]
+  exponent_floor: [none, -132]
+  zero_sign: [positive, ieee]
+except:
+  - {block: 2, fraction_bits: 24}
+"""
+ASK = Options("bitwuzla", 60.0)
+
+
+def small(text: str = SMALL) -> Family:
+    return build_family(read_yaml(text, "small.yaml"))
+
+
+def answers_of(reference: str) -> Any:
+    model = parse_reference(reference)
+    return lambda vectors: [evaluate_row(model, vector.operands) for vector in vectors]
+
+
+def test_candidates_are_the_product_less_the_exclusions() -> None:
+    candidates = small().candidates()
+    assert len(candidates) == (2 * 3 - 1) * 2 * 2 * 2
+    assert len({model.accumulator for model in candidates}) == len(candidates)
+    assert not any(m.accumulator.block == 2 and m.accumulator.fraction_bits == 24 for m in candidates)
+    for model in candidates[::7]:
+        assert parse_reference(model.reference).accumulator == model.accumulator
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("block: [2, 4]", "blok: [2, 4]", 5, "did you mean 'block'"),
+        ("block: [2, 4]", "block: [two]", 5, "whole number"),
+        ("{from: 22, to: 24}", "{from: 22}", 6, "range is written"),
+        ("a: f16", "a: f17", 2, "unknown format"),
+        ("id: small", "id: small\nidd: x", 2, "unknown key"),
+        ("length: 4", "length: four", 3, "valid integer"),
+        ("a: f16, b: f16", "a: f16, b: e2m1", 2, "no instruction"),
+    ],
+)
+def test_errors_name_file_line_and_key(old: str, new: str, line: int, words: str) -> None:
+    with pytest.raises(InputError, match=words) as caught:
+        small(SMALL.replace(old, new))
+    assert f"small.yaml:{line}" in str(caught.value)
+
+
+def test_shipped_families() -> None:
+    wanted = {"nvidia-f16", "nvidia-bf16", "nvidia-tf32", "nvidia-fp8", "nvidia-block-scaled", "amd-mfma", "any"}
+    assert wanted <= set(families())
+    with pytest.raises(UnknownNameError, match="nvidia-f16"):
+        family_named("nvidia-f15")
+
+
+@pytest.mark.parametrize(
+    ("name", "reference"),
+    [
+        ("nvidia-f16", "volta/mma/m8n8k4.f32.f16.f16.f32"),
+        ("nvidia-fp8", "hopper/wgmma/m64n8k32.f32.e4m3.e5m2"),
+        ("nvidia-block-scaled", "blackwell/tcgen05mma_block_scale/m64n8k64.block16.f32.e2m1.e2m1.ue4m3"),
+        ("amd-mfma", "cdna3/mfma/f32_32x32x8_f16"),
+    ],
+)
+def test_a_family_contains_the_table(name: str, reference: str) -> None:
+    model = parse_reference(reference)
+    kinds = {canonical(candidate) for candidate in family_named(name).retargeted(model).candidates()}
+    changes = {"nan": "none"} if model.accumulator.nan is not None else {}
+    assert canonical(parse_reference(reference + "".join(f"@{k}={v}" for k, v in changes.items()))) in kinds
+
+
+def test_a_needless_floor_is_no_difference_and_a_needed_one_is() -> None:
+    base = "ampere/mma/m16n8k16.f32.bf16.bf16.f32"
+    f16 = "ampere/mma/m16n8k16.f32.f16.f16.f32"
+    assert canonical(parse_reference(f"{f16}@exponent_floor=-132")) == canonical(
+        parse_reference(f"{f16}@exponent_floor=none")
+    )
+    for floor in (-131, -132):
+        assert canonical(parse_reference(f"{base}@exponent_floor={floor}")).exponent_floor == floor
+
+
+def test_separate_tells_apart_or_proves_equal() -> None:
+    family = small()
+    candidates = family.candidates()
+    found = separate(candidates, ASK)
+    assert not found.unknown
+    assert sum(map(len, found.classes)) == len(candidates)
+    assert len({tuple(results) for results in found.predictions}) == len(found.classes) == 20
+    assert len(found.rows) <= 8
+    layout = layout_of(candidates[0])
+    for members, results in zip(found.classes, found.predictions, strict=True):
+        for member in members:
+            again = [evaluate_row(member.model, layout.split(row)) for row in found.rows]
+            assert again == results
+        assert {member.model.accumulator.exponent_floor for member in members} == {None, -132}
+
+
+def test_smallest_set_is_greedy() -> None:
+    candidates = small().candidates()[:4]
+    outcomes = Outcomes(candidates, np.zeros((3, 9), np.uint64), np.array([[1, 1, 5], [1, 2, 6], [2, 1, 7], [2, 2, 8]]))
+    assert smallest_set(outcomes, range(4)) == [2]
+    outcomes.results = outcomes.results[:, :2]
+    assert sorted(smallest_set(outcomes, range(4))) == [0, 1]
+
+
+def test_simulation_is_that_of_single_vectors() -> None:
+    candidates = small().candidates()[::9]
+    layout = layout_of(candidates[0])
+    table = pool_rows(layout, 60)[::25]
+    results = simulate(candidates, table)
+    for model, row in zip(candidates, results, strict=True):
+        alone = [evaluate_row(model, layout.split([int(x) for x in columns])) for columns in table]
+        finite = [x for x in alone if x & 0x7FFFFFFF <= 0x7F800000]
+        assert [int(x) for x, y in zip(row, alone, strict=True) if y & 0x7FFFFFFF <= 0x7F800000] == finite
+
+
+@pytest.mark.parametrize("index", [0, 7, 21, 33])
+def test_identify_names_the_candidate(index: int) -> None:
+    candidates = small().candidates()
+    true = candidates[index]
+    found = identify(candidates, answers_of(true.reference), ASK)
+    assert found.verdict == "identified"
+    assert true.accumulator in [model.accumulator for model in found.survivors]
+    decided, undecided = found.values()
+    assert set(undecided) == {"exponent_floor"}
+    assert decided["fraction_bits"] == true.accumulator.fraction_bits
+    assert len(found.questions) <= 8
+    assert found.validated == 2000
+
+
+def test_a_device_outside_the_family_is_not_forced_into_it() -> None:
+    outside = "ampere/mma/m16n8k8.f32.f16.f16.f32@length=4,fraction_bits=27,exponent_floor=none"
+    found = identify(small().candidates(), answers_of(outside), ASK)
+    assert found.verdict == "no candidate"
+    assert found.killer is not None
+    assert found.nearest
+
+
+@pytest.mark.parametrize("always", [True, False])
+def test_validation_sees_a_rare_departure(always: bool) -> None:
+    """A device that departs from a candidate on one vector, always or once."""
+    true = parse_reference(small().candidates()[0].reference)
+
+    departed: list[Any] = []
+
+    def answer(vectors: list[Vector]) -> list[int]:
+        results = [evaluate_row(true, vector.operands) for vector in vectors]
+        if len(vectors) > 1:
+            departed.append(vectors[1500].operands)
+        seen = departed[:1] if always or len(vectors) > 1 else []
+        return [x ^ 1 if vector.operands in seen else x for vector, x in zip(vectors, results, strict=True)]
+
+    found = identify(small().candidates(), answer, ASK)
+    assert found.verdict == ("no candidate" if always else "open")
+    assert bool(found.contradictions) is not always
+
+
+def test_a_recording_is_not_decided_beyond_what_it_holds() -> None:
+    candidates = small().candidates()
+    true = candidates[5]
+    layout = layout_of(true)
+    rows = pool_rows(layout, 40)[-6:]
+    vectors = [Vector(true, layout.split([int(x) for x in row])) for row in rows]
+    found = identify(candidates, answers_of(true.reference), ASK, recorded=vectors)
+    assert true.accumulator in [model.accumulator for model in found.survivors]
+    assert found.verdict == "open"
+    assert found.would_decide
+
+
+def test_commands(tmp_path: Path) -> None:
+    path = tmp_path / "small.yaml"
+    path.write_text(SMALL)
+    answers = tmp_path / "answers.jsonl"
+    device = "volta/mma/m8n8k4.f32.f16.f16.f32"
+    command = ["identify", str(path), "--device", f"model:{device}", "-o", str(answers), "--json", "--solver=bitwuzla"]
+    run = CliRunner().invoke(main, command)
+    assert run.exit_code == 0, run.stderr
+    document = json.loads(run.stdout)
+    assert (document["decided"]["fraction_bits"], document["decided"]["block"]) == (23, 4)
+    assert document["undecided"] == {"exponent_floor": [None, -132]}
+    again = CliRunner().invoke(main, command)
+    assert "answers of an earlier run" in again.stderr
+    assert json.loads(again.stdout)["decided"] == document["decided"]
+    outside = CliRunner().invoke(main, ["identify", str(path), "--device", f"model:{device}@fraction_bits=26"])
+    assert outside.exit_code == 1
+    assert "no candidate fits" in outside.stderr
+    vectors = CliRunner().invoke(main, ["separate", str(path), "--solver=bitwuzla"])
+    assert vectors.exit_code == 0
+    assert len(vectors.stdout.splitlines()) <= 8
+    one = CliRunner().invoke(main, ["separate", str(path), "--one", "--json"])
+    assert len(json.loads(one.stdout)["vectors"]) == 1
+
+
+def test_a_program_that_dies_keeps_its_answers(tmp_path: Path) -> None:
+    path, answers = tmp_path / "small.yaml", tmp_path / "answers.jsonl"
+    path.write_text(SMALL)
+    program = tmp_path / "device.py"
+    program.write_text(
+        "import json, sys\n"
+        "from smtmodel.reference import parse_reference\n"
+        "from smtmodel.batch import evaluate_row\n"
+        "from smtmodel.vectors import parse_row\n"
+        "model = parse_reference('volta/mma/m8n8k4.f32.f16.f16.f32')\n"
+        "for n, line in enumerate(sys.stdin):\n"
+        "    if n == 12: sys.exit('gone')\n"
+        "    row = json.loads(line)\n"
+        "    d = f'{evaluate_row(model, parse_row(row).operands):08x}'\n"
+        "    print(json.dumps({'id': row['id'], 'd': d}), flush=True)\n"
+    )
+    command = ["identify", str(path), "--device", f"command:{sys.executable} {program}", "-o", str(answers)]
+    run = CliRunner().invoke(main, command)
+    assert run.exit_code == 3
+    assert "gone" in run.stderr
+    assert len(answers.read_text().splitlines()) == 12
