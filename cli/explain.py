@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.options import JSON, open_input, print_json
-from hypotheses.library import is_file
 from smtmodel.errors import InputError, MmaprobeError
 
 if TYPE_CHECKING:
@@ -96,6 +95,8 @@ def terminal(stream: Any) -> tuple[int, bool]:
 
 def _row(text: str) -> tuple[dict[str, Any], str]:
     """The row that VECTOR names, and its place for messages. Raises InputError."""
+    from hypotheses.library import is_file
+
     if text.lstrip().startswith("{"):
         return _parsed(text, "VECTOR", None), "VECTOR"
     file, line = text, None

@@ -206,7 +206,7 @@ class _Session:
 
     def _reveal(self, base: Model) -> None:
         """The summation order, as a first step."""
-        from queries.summation import reveal
+        from queries.summation import UnrevealedError, reveal
 
         def one(vector: Vector) -> int:
             self.structure_questions += 1
@@ -215,8 +215,13 @@ class _Session:
             return answer
 
         progress("revealing the summation order")
-        self.structure = reveal(one, base)
-        progress("")
+        try:
+            self.structure = reveal(one, base)
+        except UnrevealedError as error:
+            say(f"summation order: {error}")
+            return
+        finally:
+            progress("")
         say("summation order:")
         for line in self.structure.draw():
             say(f"  {line}")

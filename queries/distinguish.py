@@ -30,6 +30,7 @@ from smtmodel.operands import Operands
 Verdict = Literal["different", "equal", "unknown"]
 SMALL = 3  # products left free, at most, when asking small
 SMALL_SHARE = 0.1  # of the time, at most, for one small question
+SEARCH_SHARE = 0.4  # the same where nothing but small questions are asked
 
 
 class SolverFaultError(IncompleteError):
@@ -138,7 +139,7 @@ class Search:
         whole = not self.small and size == self._sizes()[-1]
         limit = self._remaining()
         if limit is not None and not whole:
-            limit = min(limit, (self.options.timeout or 0) * SMALL_SHARE)
+            limit = min(limit, (self.options.timeout or 0) * (SMALL_SHARE if not self.small else SEARCH_SHARE))
         name = f"{len(free)} of {self.problem.length} products free, {len(query.text) // 1000} kB of SMT-LIB"
         answers = self.options.ask(query, limit, name)
         self.outcome.steps.append(Step(free, one_sign, tuple(answers), query))
@@ -214,7 +215,8 @@ def free_sets(problem: Problem) -> list[tuple[int, ...]]:
         list(dict.fromkeys([*first, *(k for k in order if k is not None and k < problem.length and k not in fixed)]))
         for order in orders
     ]
-    small = [tuple(order[:count]) for count in range(1, SMALL + 1) for order in usable if count < len(order)]
+    least = 0 if problem.focus is None and problem.length not in fixed else 1  # 0: only the addend is free
+    small = [tuple(order[:count]) for count in range(least, SMALL + 1) for order in usable if count < len(order)]
     return [*dict.fromkeys(small), tuple(sorted(usable[0]))]
 
 

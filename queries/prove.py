@@ -35,7 +35,7 @@ BOUNDS = "bounds of the aligned magnitudes"
 SAMPLES = 4096  # random inputs by which signals are matched
 SEARCH_SHARE = 0.2  # of the time that is left, for a brief search after a lemma failed
 LEMMA_SHARE = 0.25  # of the time that is left, at most, for one lemma
-BRIEF, BRIEF_SHARE = 3.0, 0.05  # seconds, or share of the time, for a lemma that is not worth more
+BRIEF, BRIEF_SHARE = 6.0, 0.1  # seconds, or share of the time, for a lemma that is not worth more
 
 
 @dataclass(frozen=True)

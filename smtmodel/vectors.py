@@ -94,7 +94,11 @@ def parse_row(row: Any, line: int = 0) -> Vector:
     d = None if row.get("d") is None else parse_pattern(row["d"], model.d, "d")
     if not isinstance(row.get("predictions", {}), dict):
         raise ValueError("predictions: an object of hypotheses and bit patterns is needed")
-    extra = {key: row[key] for key in ("predictions", "question", "exercises", "alt", "kind", "gpu") if key in row}
+    extra = {
+        key: row[key]
+        for key in ("predictions", "question", "exercises", "alt", "kind", "gpu", "provenance")
+        if key in row
+    }
     scales = [_scales(row, name, model) for name in ("scale_a", "scale_b")]
     operands = Operands(sides[0], sides[1], c, scales[0], scales[1])
     return Vector(model, operands, d, row.get("id"), line, extra)

@@ -60,9 +60,12 @@ ENGINES: dict[str, Callable[[str], str]] = {"bitwuzla": run_bitwuzla, "z3": run_
 
 def version_of(engine: str) -> str:
     """The version of an engine, from its installed distribution (so that nothing is imported)."""
-    from importlib.metadata import version
+    from importlib.metadata import PackageNotFoundError, version
 
-    return version({"z3": "z3-solver"}.get(engine, engine))
+    try:
+        return version({"z3": "z3-solver"}.get(engine, engine))
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def main() -> None:

@@ -82,6 +82,8 @@ class TermCarrier(Carrier):
         return self.manager.Bool(value)
 
     def binary(self, operation: str, left: FNode, right: FNode, width: int) -> FNode:
+        if operation == "mul" and right.node_id() < left.node_id():
+            left, right = right, left  # the two orders of a product are one term
         return self._binary[operation](left, right)
 
     def invert(self, value: FNode, width: int) -> FNode:

@@ -1,0 +1,281 @@
+"""One change to the datapath at a time, each told apart from the original with a vector or proved equivalent to it.
+
+Both sides run in one process over one carrier: the original, and a shadow of the datapath's modules in which one piece
+of text is replaced. The mutants are data, benchmarks/mutants/*.yaml.
+
+`python benchmarks/mutants.py [--only TEXT] [--timeout 60] [-o benchmarks/mutants.md]`
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import yaml
+
+import smtmodel
+from queries.distinguish import Options, SolverFaultError
+from queries.problem import Problem, evaluate_on
+from queries.prove import Proof, prove
+from queries.witness import Witness
+from smtmodel.algebra import Bits, WidthError
+from smtmodel.dot import Evaluation, Model
+from smtmodel.operands import Operands
+from smtmodel.reference import parse_reference
+
+FOLDER = Path(__file__).with_suffix("")
+DATAPATH = ("decode", "rounding", "ieee", "stages", "dot")  # in the order in which they import each other
+VOLTA, HOPPER = "volta/mma/m8n8k4.{0}.f16.f16.{0}", "hopper/mma/m16n8k16.{0}.f16.f16.{0}"
+FP8 = "hopper/wgmma/m64n8k32.{0}.e4m3.e4m3"
+NVFP4 = "blackwell/tcgen05mma_block_scale/m64n8k64.block16.f32.e2m1.e2m1.ue4m3"
+MODELS = {
+    "volta32": VOLTA.format("f32"),
+    "volta32-two": VOLTA.format("f32") + "@length=2",
+    "volta32-normalised": VOLTA.format("f32") + "@product=normalised",
+    "volta32-nearest": VOLTA.format("f32") + "@align_rounding=nearest_even",
+    "volta32-partials": VOLTA.format("f32") + "@partials=normalised",
+    "volta32-carry3": VOLTA.format("f32") + "@carry_bits=3",
+    "volta32-carry5": VOLTA.format("f32") + "@carry_bits=5",
+    "volta16": VOLTA.format("f16"),
+    "volta16-one": VOLTA.format("f16") + "@length=1",
+    "volta16-two": VOLTA.format("f16") + "@length=2",
+    "volta16-edge": VOLTA.format("f16") + "@length=1,exponent_floor=-27",
+    "volta16-high": VOLTA.format("f16") + "@length=2,exponent_floor=-10",
+    "volta16-over": VOLTA.format("f16") + "@length=1,exponent_floor=-24",
+    "volta16-partials": VOLTA.format("f16") + "@partials=normalised",
+    "ampere16": "ampere/mma/m16n8k16.f16.f16.f16.f16@length=4,block=2",
+    "ampere-bf16": "ampere/mma/m16n8k8.f32.bf16.bf16.f32@length=2",
+    "hopper32": HOPPER.format("f32") + "@length=6",
+    "hopper16": HOPPER.format("f16") + "@length=4",
+    "fp8": FP8.format("f32") + "@length=4",
+    "fp8-two": FP8.format("f32") + "@length=2",
+    "fp8-f16": FP8.format("f16") + "@length=4",
+    "fp8-inside": FP8.format("f16") + "@length=1,exponent_floor=-11",
+    "fp8-nearest": FP8.format("f32") + "@length=4,align_rounding=nearest_even",
+    "mxfp8": "blackwell/tcgen05mma_block_scale/m64n8k32.block32.f32.e5m2.e5m2.ue8m0@length=4,scale_block=2",
+    "nvfp4": NVFP4 + "@length=8,scale_block=4,group=4",
+    "nvfp4-narrow": NVFP4 + "@length=8,scale_block=4,group=4,fraction_bits=12",
+    "nvfp4-tiny": NVFP4 + "@length=2,scale_block=2,group=2,fraction_bits=4",
+    "cdna1": "cdna1/mfma/f32_32x32x4f16",
+    "cdna1-short": "cdna1/mfma/f32_32x32x4f16@length=1",
+    "cdna2": "cdna2/mfma/f32_32x32x4f16@length=2,group=2",
+    "cdna2-one": "cdna2/mfma/f32_32x32x4f16@length=1,group=1",
+    "cdna2-four": "cdna2/mfma/f32_32x32x4f16",
+    "cdna2-bf16": "cdna2/mfma/f32_32x32x2bf16",
+    "cdna3": "cdna3/mfma/f32_32x32x8_f16@length=4",
+    "cdna3-bf16": "cdna3/mfma/f32_32x32x4_2b_bf16@length=2",
+    "cdna3-fp8": "cdna3/mfma/f32_16x16x32_fp8_fp8@length=4",
+    "fma16": "ieee/fma/f16@length=2",
+    "fma16-one": "ieee/fma/f16",
+    "fma32": "ieee/fma/f32",
+    "emulated": "hopper/mma/m16n8k32.f16.e4m3.e4m3.f16@length=4,block=2",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """`old`, found once in a file of the datapath, becomes `new`. `equivalent` says why nothing changes, `open` why
+    that is not proved (yet)."""
+
+    file: str
+    id: str
+    note: str
+    old: str
+    new: str
+    models: tuple[str, ...]
+    equivalent: str = ""
+    open: str = ""
+
+    def source(self) -> str:
+        """The mutated file. Raises ValueError unless the old text is found exactly once."""
+        text = (Path(smtmodel.__path__[0]) / f"{self.file}.py").read_text(encoding="utf-8")
+        if (count := text.count(self.old)) != 1:
+            raise ValueError(f"{self.id}: {self.old!r} is found {count} times in {self.file}.py")
+        return text.replace(self.old, self.new)
+
+
+@dataclass(frozen=True)
+class Mutated(Problem):
+    """A model against itself by a shadow of the datapath."""
+
+    shadow: Any = None
+
+    def evaluate(self, operands: Operands[Bits]) -> tuple[Evaluation, Evaluation]:
+        changed: Evaluation = self.shadow.evaluate(
+            self.right, operands.a, operands.b, operands.c, operands.scale_a, operands.scale_b
+        )
+        return evaluate_on(self.left, operands), changed
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        return "original", "mutant"
+
+
+@dataclass
+class Outcome:
+    """What came of one mutant: the last model asked, its proof, and those proved equal before it."""
+
+    mutant: Mutant
+    verdict: str
+    model: str = ""
+    proof: Proof | None = None
+    equal: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    trouble: str = ""
+
+    @property
+    def expected(self) -> bool:
+        wanted = ["equal" if self.mutant.equivalent else "different"] + ["unknown"] * bool(self.mutant.open)
+        return self.verdict in wanted
+
+    @property
+    def said(self) -> str:
+        """Who decided: simulation, an engine, or the terms themselves, where both sides became one."""
+        proof = self.proof
+        if proof is None:
+            return self.trouble
+        if self.verdict == "equal":
+            return ", ".join(dict.fromkeys(engine.split()[0] for engine in proof.engines)) or "one term"
+        if self.verdict == "different" and not proof.tried:
+            return "simulation"
+        return next((answer.engine for answer in reversed(proof.tried) if answer.status == "sat"), "nobody")
+
+
+@contextmanager
+def shadowed(mutant: Mutant) -> Iterator[ModuleType]:
+    """The module `dot` of a copy of the datapath in which the mutant's file is changed."""
+    package = f"shadow_{mutant.file}_{mutant.id.replace('-', '_')}"
+    root = Path(smtmodel.__path__[0])
+    modules = {package: ModuleType(package)}
+    modules[package].__path__ = []
+    try:
+        for name in DATAPATH:
+            text = mutant.source() if name == mutant.file else (root / f"{name}.py").read_text(encoding="utf-8")
+            text = text.replace("from smtmodel import ieee", f"from {package} import ieee")
+            for other in DATAPATH:
+                text = text.replace(f"from smtmodel.{other} import", f"from {package}.{other} import")
+            module = modules[f"{package}.{name}"] = ModuleType(f"{package}.{name}")
+            sys.modules.update(modules)
+            exec(compile(text, f"{package}/{name}.py", "exec"), module.__dict__)
+            setattr(modules[package], name, module)
+        yield modules[f"{package}.dot"]
+    finally:
+        for name in modules:
+            sys.modules.pop(name, None)
+
+
+def read_mutants() -> list[Mutant]:
+    """Every mutant, in the order of the datapath."""
+    found = []
+    for name in DATAPATH:
+        rows = yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+        found += [Mutant(name, **{**row, "models": tuple(row["models"])}) for row in rows]
+    repeated = [name for name, count in Counter(mutant.id for mutant in found).items() if count > 1]
+    if repeated:
+        raise ValueError(f"repeated: {', '.join(repeated)}")
+    for mutant in found:
+        mutant.source()
+    return found
+
+
+def ask(mutant: Mutant, timeout: float) -> Outcome:
+    """The mutant on its models in turn, until one tells it apart."""
+    outcome, start = Outcome(mutant, "unknown"), time.monotonic()
+    with shadowed(mutant) as shadow:
+        for name in mutant.models:
+            model = parse_reference(MODELS[name])
+            try:
+                proof = prove(Mutated(model, model, shadow=shadow), Options("bitwuzla", timeout), confirm=False)
+            except (WidthError, SolverFaultError) as error:
+                outcome.verdict, outcome.trouble, outcome.model = "error", f"{type(error).__name__}: {error}", name
+                break
+            outcome.proof, outcome.model, outcome.verdict = proof, name, proof.verdict
+            if proof.verdict != "equal":
+                break
+            outcome.equal.append(name)
+    outcome.seconds = time.monotonic() - start
+    return outcome
+
+
+def vector(model: Model, witness: Witness) -> str:
+    """The nonzero terms of a witness and its two results."""
+    operands = witness.operands
+
+    def digits(pattern: int, width: int) -> str:
+        return f"{pattern:0{width}x}"
+
+    terms = []
+    for x, y in zip(operands.a, operands.b, strict=True):
+        if x or y:
+            terms.append(f"{digits(x, model.a.digits)}·{digits(y, model.b.digits)}")
+    if operands.c:
+        terms.append(digits(operands.c, model.c.digits))
+    results = [digits(result, model.d.digits) for result in (witness.left, witness.right)]
+    factors = [" ".join(f"{x:02x}" for x in side) for side in (operands.scale_a, operands.scale_b) if side]
+    scaled = f" scaled {' by '.join(factors)}" if factors else ""
+    return f"{' + '.join(terms) or 'zeros'}{scaled}: {results[0]}, {results[1]}"
+
+
+def row(outcome: Outcome) -> str:
+    mutant, proof = outcome.mutant, outcome.proof
+    where, what = outcome.model, mutant.equivalent or outcome.trouble
+    if outcome.verdict == "equal":
+        where = ", ".join(outcome.equal)
+    elif outcome.verdict == "unknown":
+        what = "; ".join(filter(None, (mutant.equivalent, mutant.open)))
+    elif proof is not None and proof.witness is not None:
+        what = vector(parse_reference(MODELS[outcome.model]), proof.witness)
+        what += f" (equal on {', '.join(outcome.equal)})" if outcome.equal else ""
+    cells = (mutant.file, mutant.id, mutant.note, where, outcome.verdict, f"{outcome.seconds:.1f}", outcome.said, what)
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """How many came out how, and who said so."""
+    verdicts = Counter(outcome.verdict for outcome in outcomes)
+    different = [outcome for outcome in outcomes if outcome.verdict == "different"]
+    simulated = sum(outcome.said == "simulation" for outcome in different)
+    lines = [f"{len(outcomes)} mutants: " + ", ".join(f"{count} {name}" for name, count in sorted(verdicts.items()))]
+    lines.append(f"Of the different ones simulation alone found {simulated}, a solver {len(different) - simulated}.")
+    by_term = sum(outcome.said == "one term" for outcome in outcomes if outcome.verdict == "equal")
+    lines.append(f"Of the equal ones {by_term} became one term with the original, the others needed a solver.")
+    surprises = [outcome.mutant.id for outcome in outcomes if not outcome.expected]
+    lines.append(f"Not as noted: {', '.join(surprises) or 'none'}.")
+    return "\n\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="mutants whose file or id contains this")
+    parser.add_argument("--timeout", type=float, default=60.0, help="seconds for each model")
+    parser.add_argument("-o", "--output", type=Path)
+    arguments = parser.parse_args()
+    head = ("file", "mutant", "what it changes", "model", "verdict", "seconds", "by", "vector, or why equivalent")
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    outcomes = []
+    for mutant in read_mutants():
+        if arguments.only not in f"{mutant.file}/{mutant.id}":
+            continue
+        outcomes.append(ask(mutant, arguments.timeout))
+        lines.append(row(outcomes[-1]))
+        print(lines[-1], "" if outcomes[-1].expected else "NOT AS NOTED", file=sys.stderr, flush=True)
+    models = "\n".join(f"- {name}: `{reference}`" for name, reference in MODELS.items())
+    text = f"# {(__doc__ or '').splitlines()[0]}\n\n{summary(outcomes)}\n\n" + "\n".join(lines)
+    text += f"\n\nA vector is its nonzero terms and the results, original first. The models:\n\n{models}\n"
+    if arguments.output:
+        arguments.output.write_text(text, encoding="utf-8")
+    else:
+        print(text)
+    sys.exit(0 if all(outcome.expected for outcome in outcomes) else 1)
+
+
+if __name__ == "__main__":
+    main()
