@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from queries.prove import Lemma
 
 SECONDS = ("z3", "bitwuzla", "cvc5")  # who is asked for a second word, the likeliest first
-SHARE, LEAST = 3.0, 6.0  # confirmation may take so many times as long as the proof, or so many seconds
+SHARE, LEAST = 1.5, 4.0  # confirmation may take so many times as long as the proof, or so many seconds
 
 
 def confirm(lemmas: list[Lemma], options: Options, spent: float) -> list[Lemma]:
