@@ -23,7 +23,7 @@ CDNA3 = "cdna3/mfma/f32_32x32x8_f16"
 CDNA1 = "cdna1/mfma/f32_32x32x4f16"
 TERMS = ((5, VOLTA), (9, AMPERE8), (17, HOPPER), (33, FP8))
 LONG = f"{HOPPER}@length=32,block=32"
-# (terms, model, carry bits that are enough): exact products of e4m3 stay at or below 225/64, so that 33 terms need one bit
+# (terms, model, carry bits that are enough): products of e4m3 stay at or below 225/64, so that 33 terms need one bit
 # less than 33 of f16
 NORMALISED = ((5, VOLTA, 3), (9, AMPERE8, 4), (17, HOPPER, 5), (33, LONG, 6), (33, FP8, 6))
 UNNORMALISED = ((5, VOLTA, 4), (9, AMPERE8, 5), (17, HOPPER, 6), (33, LONG, 7), (33, FP8, 6))

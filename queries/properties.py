@@ -57,7 +57,8 @@ class Negated(Problem):
 @dataclass(frozen=True)
 class Monotonic(Problem):
     """A model against itself with one operand raised: the addend (`raised` is None), or one product. They "differ"
-    where the result falls; a NaN neither rises nor falls."""
+    where the result falls; a NaN neither rises nor falls. A product rises if its value does: another pair of factors
+    with the same product is no rise, though units may align it elsewhere."""
 
     raised: int | None = None
 
@@ -98,7 +99,7 @@ class Monotonic(Problem):
         (before, one), (after, two) = (
             product_key(unpack(side.a[k], model.a), unpack(side.b[k], model.b)) for side in (operands, moved)
         )
-        return both & ~one & ~two & before.sle(after)
+        return both & ~one & ~two & before.slt(after)
 
 
 def reorderings(model: Model) -> list[Reordered]:

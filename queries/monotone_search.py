@@ -1,0 +1,161 @@
+"""Falls found by evaluation alone, on rows shaped for them.
+
+A sum that is cut off below its largest exponent falls where the raised operand moves that exponent while it hardly
+rises, and the other terms lie where the coarser cut takes something away. Such rows are built: neighbours in value
+whose exponents differ, and all other terms at the cutting distance. No solver is needed, and nothing is claimed if
+no row falls.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queries.properties import Monotonic
+from queries.samples import sample_rows
+from queries.witness import Row, Witness, confirmed, replay, shrink
+from smtmodel.formats import Format
+
+Table = NDArray[np.uint64]
+Lanes = NDArray[np.int64]
+Reals = NDArray[np.float64]
+
+ROWS = 4096  # of each kind
+PAIRS = 1 << 19  # products from which neighbours in value are taken
+SUBNORMAL = 0.4  # of the left factors
+EQUAL = 0.2  # of the rows
+SEEDS = 2
+
+
+def find_fall(problem: Monotonic) -> Witness | None:
+    """A replayed and shrunk fall, or None."""
+    for seed in range(1, SEEDS + 1):
+        rng = np.random.default_rng(seed)
+        tables = [sample_rows(problem.layout, ROWS, seed)]
+        if problem.left.scale is None and problem.left.accumulator.fraction_bits != "exact":
+            tables.append(_shaped(problem, rng))
+        for table in tables:
+            rows = [tuple(map(int, row)) for row in table]
+            found = np.flatnonzero(replay(problem, rows).differs)
+            if len(found):
+                return confirmed(problem, _smallest(problem, [rows[int(i)] for i in found[:3]]))
+    return None
+
+
+def _smallest(problem: Monotonic, rows: list[Row]) -> Row:
+    """What the row with the fewest nonzero patterns shrinks to."""
+    return shrink(problem, min(rows, key=lambda row: sum(pattern != 0 for pattern in row)))
+
+
+def _shaped(problem: Monotonic, rng: np.random.Generator) -> Table:
+    """Rows in which the raised operand moves the largest exponent and the other terms are at the cutting distance."""
+    model, k, count = problem.left, problem.raised, problem.length
+    columns = [np.zeros(ROWS, dtype=np.uint64) for _ in problem.layout.formats]
+    if k is None:
+        (before, after), highest, sign = _neighbours(model.c, rng)
+        columns[2 * count], columns[2 * count + 1] = before, after
+    else:
+        factors, highest, sign = _close_products(problem, rng)
+        columns[k], columns[count + k], columns[2 * count + 1], columns[2 * count + 2] = factors
+    bits = model.accumulator.fraction_bits
+    assert bits != "exact"
+    # the last places above and below the coarser cut; one distance for a whole row, or another for each term
+    distance = bits + rng.integers(-3, 4, ROWS)
+    scattered = rng.random(ROWS) < 0.3
+    signs = np.where(rng.random(ROWS) < 0.7, sign, 1 - sign)
+    for other in range(count):
+        if other == k:
+            continue
+        exponent = highest - np.where(scattered, bits + rng.integers(-3, 4, ROWS), distance)
+        left = np.clip(exponent // 2, model.a.emin, model.a.emax)
+        left = np.clip(left, exponent - model.b.emax, exponent - model.b.emin)
+        columns[other] = _pattern(model.a, signs, left, rng)
+        columns[count + other] = _pattern(model.b, np.zeros(ROWS, dtype=np.int64), exponent - left, rng)
+    if k is not None:
+        columns[2 * count] = _pattern(model.c, signs, highest - distance, rng)
+    return np.stack(columns, axis=1)
+
+
+def _pattern(fmt: Format, sign: Lanes, exponent: Lanes, rng: np.random.Generator) -> Table:
+    """Powers of two, subnormal ones where they must be, some of them with all bits of the significand set."""
+    fields = (np.clip(exponent, fmt.emin, fmt.emax) + fmt.bias) << fmt.fraction
+    fields += np.where(rng.random(len(exponent)) < 0.3, (1 << fmt.fraction) - 1, 0)
+    depth = np.clip(fmt.fraction - (fmt.emin - exponent), 0, max(fmt.fraction - 1, 0))
+    fields = np.where(exponent < fmt.emin, np.int64(1) << depth, fields) if fmt.subnormals else fields
+    fields = np.minimum(fields, fmt.largest_field)
+    return _signed(fmt, sign, fields.astype(np.uint64))
+
+
+def _signed(fmt: Format, sign: Lanes, fields: Table) -> Table:
+    top = sign.astype(np.uint64) << np.uint64(fmt.field_width) if fmt.signed else np.uint64(0)
+    return fields << np.uint64(fmt.padding) | top
+
+
+def _neighbours(fmt: Format, rng: np.random.Generator) -> tuple[tuple[Table, Table], Lanes, Lanes]:
+    """A power of two and the number below it, rising; the larger exponent, and the sign."""
+    lowest, highest = fmt.emin + 1, fmt.emax
+    near = rng.integers(-8, 9, ROWS)
+    exponent = np.where(rng.random(ROWS) < 0.5, near, rng.integers(lowest, highest + 1, ROWS))
+    exponent = np.clip(exponent, lowest, highest)
+    power = ((exponent + fmt.bias) << fmt.fraction).astype(np.uint64)
+    sign = rng.integers(0, 2, ROWS)
+    small, large = _signed(fmt, sign, power - np.uint64(1)), _signed(fmt, sign, power)
+    return (np.where(sign == 0, small, large), np.where(sign == 0, large, small)), exponent, sign
+
+
+def _close_products(problem: Monotonic, rng: np.random.Generator) -> tuple[list[Table], Lanes, Lanes]:
+    """Pairs of products, neighbours in value among many, whose exponents (as sums of those of the factors) differ."""
+    a, b = problem.left.a, problem.left.b
+    value = int(rng.integers(-4, 3))  # all products are between 2^value and 2^(value + 2)
+    left = _factors(a, rng, PAIRS, 0.0 if problem.inputs.normal else SUBNORMAL)
+    significand, exponent = _decoded(a, left)
+    magnitude = np.floor(np.log2(np.maximum(significand, 2.0**-60))).astype(np.int64) + exponent
+    right_exponent = np.clip(value - magnitude + rng.integers(0, 2, PAIRS), b.emin, b.emax)
+    fraction = rng.integers(0, 1 << b.fraction, PAIRS) if b.fraction else np.zeros(PAIRS, dtype=np.int64)
+    right = np.minimum(((right_exponent + b.bias) << b.fraction) + fraction, b.largest_field)
+    other, other_exponent = _decoded(b, right)
+    products = significand * other * np.exp2((exponent + other_exponent).astype(np.float64))
+    nominal = exponent + other_exponent
+    order = np.argsort(products, kind="stable")
+    small, large = order[:-1], order[1:]
+    good = (nominal[small] != nominal[large]) & (products[small] > 0)
+    small, large = small[good], large[good]
+    rises = products[small] < products[large]
+    if not rises.any():
+        zero = np.zeros(ROWS, dtype=np.int64)
+        return [zero.astype(np.uint64)] * 4, zero, zero
+    gap = (products[large] - products[small]) * np.exp2(-np.maximum(nominal[small], nominal[large]).astype(np.float64))
+    tight = np.flatnonzero(rises)[np.argsort(gap[rises], kind="stable")[: ROWS * 8]]
+    chosen = rng.choice(tight, ROWS)
+    if not rises.all():  # some of one value, for a property that counts these
+        chosen = np.where(rng.random(ROWS) < EQUAL, rng.choice(np.flatnonzero(~rises), ROWS), chosen)
+    sign = rng.integers(0, 2, ROWS)
+    before = np.where(sign == 0, small[chosen], large[chosen])
+    after = np.where(sign == 0, large[chosen], small[chosen])
+    none = np.zeros(ROWS, dtype=np.int64)
+    factors = [
+        _signed(a, sign, left[before].astype(np.uint64)), _signed(b, none, right[before].astype(np.uint64)),
+        _signed(a, sign, left[after].astype(np.uint64)), _signed(b, none, right[after].astype(np.uint64)),
+    ]  # fmt: skip
+    # where the larger exponent comes with the smaller magnitude, the other terms gain instead
+    turned = (nominal[before] > nominal[after]) ^ (sign == 1)
+    return factors, np.maximum(nominal[before], nominal[after]), np.where(turned, 1 - sign, sign)
+
+
+def _factors(fmt: Format, rng: np.random.Generator, count: int, subnormal: float) -> Lanes:
+    """Random magnitudes with an exponent near zero; subnormal ones as well."""
+    exponent = np.clip(rng.integers(-1, 2, count), fmt.emin, fmt.emax)
+    fraction = rng.integers(0, 1 << fmt.fraction, count) if fmt.fraction else np.zeros(count, dtype=np.int64)
+    fields: Lanes = np.minimum(((exponent + fmt.bias) << fmt.fraction) + fraction, fmt.largest_field)
+    if not fmt.subnormals or not fmt.fraction:
+        return fields
+    return np.where(rng.random(count) < subnormal, np.maximum(fraction, 1), fields)
+
+
+def _decoded(fmt: Format, fields: Lanes) -> tuple[Reals, Lanes]:
+    """(significand, exponent) as the unit sees them: subnormals have no hidden bit."""
+    exponent = fields >> fmt.fraction
+    fraction = (fields & ((1 << fmt.fraction) - 1)).astype(np.float64) / (1 << fmt.fraction)
+    normal = (exponent > 0) | (not fmt.subnormals)
+    significand = np.where(normal, 1.0 + fraction, fraction)
+    return significand, np.where(normal, exponent, 1) - fmt.bias

@@ -1,0 +1,246 @@
+"""Truncated sums are monotonic in a term that rises by more than the others lose.
+
+When the raised term moves the maximum exponent by d places, every other term loses less than one of the coarser units
+(2^d finer ones); the raised one must make up for all of them. That it does is a lemma of its own; where it does not
+(many terms, subnormal factors, other ways of cutting) that lemma fails and nothing is claimed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from queries.monotone_lemmas import ADMITTED
+from queries.monotone_many import LABELS, Added, Many
+from queries.monotone_steps import Case, Side, apart, at_most, implies, within
+from smtmodel.algebra import Bit, Bits, all_of, select
+from smtmodel.decode import Term
+from smtmodel.dot import Evaluation
+
+
+@dataclass(frozen=True, eq=False)
+class Distance:
+    """How far the units of the two sums are apart, and whether the second one is the higher."""
+
+    case: Case
+    places: int
+    up: bool
+
+
+class Truncated(Many):
+    """The fused sum of terms cut off below the unit of their maximum exponent."""
+
+    def side(self, evaluation: Evaluation) -> tuple[Side, Added]:
+        trace, magnitudes, exponents, own = evaluation.trace, [], [], []
+        maximum = trace[f"{self.prefix}max_exponent"]
+        assert isinstance(maximum.value, Bits)
+        for name, item in trace.entered[self.prefix][1]:
+            magnitude = trace[f"{self.prefix}aligned[{name}]"].value
+            exponent = trace[f"{self.prefix}term[{name}].exponent"].value
+            assert isinstance(magnitude, Bits)
+            assert isinstance(exponent, Bits)
+            magnitudes.append(magnitude)
+            exponents.append(exponent)
+            own.append(item.term.exponent.rebased(maximum.offset, exponent.width))
+        return self.added(evaluation, magnitudes, exponents, own, maximum.value)
+
+    def ranges(self) -> list[str]:
+        return self.in_ranges
+
+    def cases(self) -> list[tuple[Case, str]]:
+        self.maxima = [self.ledger.maximum(parts.maximum) for parts in self.parts]
+        self.order = [self.entering] if self.patterns else self.product_order(strictly=True)
+        self.far = 3 + (len(self.before.items) - 1).bit_length()
+        self._terms()
+        raised = [self._fact(what, side, self.raised) for what in ("exponent", "size") for side in (0, 1)]
+        distances = [(0, True), *((n, up) for n in range(1, self.far + 1) for up in (True, False))]
+        self.found = [Distance(self._case(*distance), *distance) for distance in distances]
+        rise = self._rise(raised)
+        fact = self._sums(rise, [self._loss(k, [self._fact("exponent", 0, k)]) for k in self.shared])
+        self.in_ranges = [self._range(side) for side in (0, 1)]
+        return [(distance.case, fact) for distance in self.found]
+
+    def _terms(self) -> list[str]:
+        """What cut terms lose: which exponent counts, its range, the size of a raised significand."""
+        claims: dict[str, Bit] = {}
+        for side, k in ((0, self.raised), (1, self.raised), *((0, k) for k in self.shared)):
+            parts, term, unit = self.parts[side], self.sides[side].items[k].term, self.sides[side].unit
+            exponent, zero = parts.exponents[k], ~term.significand.any()
+            counted = select(zero, self.constant(0, exponent.width), parts.own[k])
+            claims[self._fact("exponent", side, k)] = exponent.eq(counted)
+            reach = implies(self.finite, at_most(exponent, unit.high - unit.low))
+            claims[self._fact("range", side, k)] = reach
+            if k == self.raised:
+                normal = zero | term.significand.lshr(term.fraction).any()
+                claims[self._fact("size", side, k)] = normal & at_most(term.significand, self._largest(term))
+        return self.ledger.establish_each(self.say("what terms are like"), claims, [ADMITTED])
+
+    def _fact(self, what: str, side: int, k: int) -> str:
+        return self.say(f"{what} of term {k}{' ' + LABELS[side] if k == self.raised else ''}")
+
+    def _largest(self, term: Term) -> int:
+        """The largest significand of a product is not quite 4 (that of other terms fills its width)."""
+        model, most = self.ledger.problem.left, (1 << term.significand.width) - 1
+        if self.patterns or term.fraction != model.a.fraction + model.b.fraction:
+            return most
+        return ((2 << model.a.fraction) - 1) * ((2 << model.b.fraction) - 1)
+
+    def _case(self, places: int, up: bool) -> Case:
+        lower, higher = self.parts if up else self.parts[::-1]
+        small, large = (side.magnitude for side in (self.sides if up else self.sides[::-1]))
+        far = places == self.far
+        condition = apart(lower.maximum, higher.maximum, places, far)
+        name = f"units {places}{' or more' if far else ''} apart, {'up' if up else 'down'}" if places else "equal units"
+        if far:  # the raised term, now or before, is all that matters
+            half = 1 << (self.fraction_bits - 1)
+            edges = (self.constant(half << places, small.width + places), self.constant(half, large.width))
+            relation = small.zext(small.width + places).ule(edges[0]) & edges[1].ule(large)
+            return Case(name, condition, relation if up else None, None if up else relation)
+        width = small.width + places
+        fine, coarse = small.zext(width), large.zext(width).shl(places)
+        relations = (fine.ule(coarse), coarse.ule(fine))
+        return Case(name, condition, *(relations if up else relations[::-1]))
+
+    @property
+    def fraction_bits(self) -> int:
+        bits = self.ledger.problem.left.accumulator.fraction_bits
+        assert bits != "exact"
+        return bits
+
+    def _wide(self, value: Bits) -> Bits:
+        return value.sext(self.before.total.width + self.far + 3)
+
+    def _gain(self, before: Bits, after: Bits, found: Distance) -> Bits:
+        """after - before in the finer of the two units."""
+        x, y = self._wide(before), self._wide(after)
+        return y.shl(found.places) - x if found.up else y - x.shl(found.places)
+
+    def _at_least(self, gain: Bits, least: int) -> Bit:
+        return self.constant(least, gain.width).sle(gain)
+
+    def _parts(self, side: int, k: int, exponent: Bits) -> list[Bits | Bit]:
+        item = self.sides[side].items[k]
+        return [item.sign, item.term.significand, exponent, self.parts[side].exponents[k]]
+
+    def _within_maxima(self, k: int) -> Bit:
+        before, after = (parts.exponents[k].ule(parts.maximum) for parts in self.parts)
+        return before & after
+
+    def _loss(self, k: int, facts: list[str]) -> str:
+        """Another term loses (or gains) less than one of the coarser units; if they are far apart, it is small."""
+        before, after = self.parts
+        x, y = before.addends[k], after.addends[k]
+        claims = []
+        for found in self.found:
+            if found.places == self.far:
+                claim = within(y if found.up else x, 1 << max(self.fraction_bits + 2 - found.places, 0))
+            else:
+                claim = self._at_least(self._gain(x, y, found), -self._others(1, found))
+            claims.append(implies(found.case.condition & self._within_maxima(k), claim))
+        cuts: list[Bits | Bit] = [*self._parts(0, k, before.own[k]), before.maximum, after.maximum]
+        return self.ledger.establish(self.say(f"what term {k} loses"), all_of(claims), cuts, facts)
+
+    def _others(self, count: int, found: Distance) -> int:
+        """What so many other terms may lose, in the finer units."""
+        return count * ((1 << found.places) - 1)
+
+    def _rise(self, facts: list[str]) -> str:
+        """The raised term makes up for what all others may lose."""
+        k, (before, after), others = self.raised, self.parts, len(self.shared)
+        cuts: list[Bits | Bit] = [*before.exponents, *after.exponents, before.maximum, after.maximum]
+        top = all_of([implies(found.case.condition, self._top(found)) for found in self.found if found.places])
+        largest = self.ledger.establish(self.say("the raised term decides the maximum"), top, cuts, self.maxima)
+        claims = []
+        for found in self.found:
+            x, y = before.addends[k], after.addends[k]
+            if found.places == self.far:
+                claim = self.constant(1 << self.fraction_bits, x.width).sle(y if found.up else -x)
+            else:
+                claim = self._at_least(self._gain(x, y, found), self._others(others, found))
+            claims.append(implies(self.finite & found.case.condition & self._within_maxima(k), claim))
+        cuts = [self.finite, before.maximum, after.maximum, *self.patterns]
+        if not self.patterns:
+            for side, term in enumerate(self.raised_terms()):
+                cuts += self._parts(side, k, term.exponent.bits)
+        used = [*facts, *self.order, largest]
+        return self.ledger.establish(self.say("the rise of the raised term"), all_of(claims), cuts, used)
+
+    def _top(self, found: Distance) -> Bit:
+        higher = self.parts[1] if found.up else self.parts[0]
+        return higher.exponents[self.raised].eq(higher.maximum)
+
+    def _sums(self, rise: str, losses: list[str]) -> str:
+        """What the whole sum gains is what its terms gain, hence not negative."""
+        facts = dict(zip([self.raised, *self.shared], [rise, *losses], strict=True))
+        reached, last = self._reached(), len(self.before.items) - 1
+        used = [*facts.values(), reached, *(self._split(k) for k in range(1, last + 1))]
+        used += [self._gain_bound(k) for k in range(last + 1)]
+        claims, cuts = [], list[Bits | Bit]()
+        for found in self.near:
+            gains = [self._gain(x, y, found) for x, y in zip(self.parts[0].addends, self.parts[1].addends, strict=True)]
+            sums = [self._gain(x, y, found) for x, y in zip(self.parts[0].sums, self.parts[1].sums, strict=True)]
+            claims.append(implies(self.finite & found.case.condition, self._at_least(sums[-1], 0)))
+            cuts += [*gains, *sums]
+        cuts += [self.finite, *(part for parts in self.parts for part in (parts.maximum, *parts.exponents))]
+        gained = self.ledger.establish(self.say("the sum does not fall, units near"), all_of(claims), cuts, used)
+        return self._whole_sums(gained, facts, reached)
+
+    def _split(self, k: int) -> str:
+        """What a partial sum gains is what the one before it and the next term gain."""
+        cuts, used, claims = list[Bits | Bit](), [], []
+        for side, parts in enumerate(self.parts):
+            values = (parts.sums[k], parts.sums[k - 1], parts.addends[k])
+            total, first, second = (self._wide(value) for value in values)
+            bounds = [self.sum_bound(side, k - 1), self.bound(side, k)]
+            name = self.say(f"sum up to term {k} {LABELS[side]} in more bits")
+            used.append(self.ledger.establish(name, total.eq(first + second), values[1:], bounds))
+            cuts += [total, first, second]
+        before, after = self.parts
+        for found in self.near:
+            gains = [self._gain(x[j], y[j], found) for x, y, j in (
+                (before.sums, after.sums, k), (before.sums, after.sums, k - 1), (before.addends, after.addends, k),
+            )]  # fmt: skip
+            claims.append(gains[0].eq(gains[1] + gains[2]))
+        return self.ledger.establish(self.say(f"gains add up, term {k}"), all_of(claims), cuts, used)
+
+    def _gain_bound(self, k: int) -> str:
+        """What a term gains is far from wrapping."""
+        before, after = self.parts[0].addends[k], self.parts[1].addends[k]
+        most = 1 << self.parts[0].magnitudes[k].width
+        claims = [within(self._gain(before, after, found), most << (found.places + 1)) for found in self.near]
+        used = [self.bound(side, k) for side in (0, 1)]
+        return self.ledger.establish(self.say(f"bound of the gain of term {k}"), all_of(claims), [before, after], used)
+
+    @property
+    def near(self) -> list[Distance]:
+        return [found for found in self.found if found.places < self.far]
+
+    def _reached(self) -> str:
+        """No exponent is above the maximum."""
+        claim = all_of([self._within_maxima(k) for k in range(len(self.before.items))])
+        cuts: list[Bits | Bit] = [
+            *self.parts[0].exponents,
+            *self.parts[1].exponents,
+            *(parts.maximum for parts in self.parts),
+        ]
+        return self.ledger.establish(self.say("no exponent is above the maximum"), claim, cuts, self.maxima)
+
+    def _whole_sums(self, sums: str, facts: dict[int, str], reached: str) -> str:
+        before, after = self.parts
+        last = len(self.before.items) - 1
+        used = [sums, *(self.sum_bound(side, last) for side in (0, 1))]
+        cuts: list[Bits | Bit] = [self.finite, before.maximum, after.maximum, before.sums[-1], after.sums[-1]]
+        near = all_of([self.holds(found.case) for found in self.near])
+        names = [self.ledger.establish(self.say("sums, units near"), near, cuts, used)]
+        used = [*facts.values(), reached, *(self.bound(side, k) for side in (0, 1) for k in range(last + 1))]
+        cuts = [*cuts[:3], *before.addends, *after.addends, *before.exponents, *after.exponents]
+        distant = all_of([self.holds(found.case) for found in self.found if found.places == self.far])
+        names.append(self.ledger.establish(self.say("sums, units far apart"), distant, cuts, used))
+        cases = all_of([self.holds(found.case) for found in self.found])
+        cuts = [*cuts[:3], before.sums[-1], after.sums[-1]]
+        return self.ledger.establish(self.say("sums, all cases"), cases, cuts, names)
+
+    def _range(self, side: int) -> str:
+        exponents, claim = self.parts[side].exponents, implies(self.finite, self.in_range(self.sides[side]))
+        facts = [self.maxima[side], *(self._fact("range", side, k) for k in range(len(exponents)))]
+        cuts: list[Bits | Bit] = [*exponents, self.finite]
+        return self.ledger.establish(self.say(f"range of the maximum {LABELS[side]}"), claim, cuts, facts)

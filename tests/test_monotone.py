@@ -1,0 +1,176 @@
+"""Monotonicity: falls are replayed, proofs rest on lemmas over the model's own terms, and nothing false is proved."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+import pytest
+
+from hypotheses.schema import Inputs
+from queries.distinguish import Options
+from queries.monotone import prove_by_lemmas, prove_monotonic
+from queries.monotone_lemmas import ADMITTED, Ledger, UnprovedError
+from queries.monotone_search import find_fall
+from queries.monotone_sums import TwoTerms
+from queries.properties import Monotonic
+from queries.prove import RESULT, Proof
+from queries.witness import confirmed, moved_input
+from smtmodel.algebra import Bit, Bits, truth
+from smtmodel.decode import unpack
+from smtmodel.operands import Operands
+from smtmodel.ordering import pattern_key, product_key
+from smtmodel.reference import parse_reference
+
+FAST = Options("bitwuzla", 60.0)
+VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
+AMPERE = "ampere/mma/m16n8k8.f32.f16.f16.f32"
+HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
+SMALL = "hopper/wgmma/m64n8k32.f32.e4m3.e4m3@length=2,block=2,fraction_bits=8"  # cut as Volta is, and quick
+NORMAL = Inputs(finite=True, normal=True)
+EVERY = Inputs()
+
+
+@dataclass(frozen=True)
+class Rising(Monotonic):
+    """The property for products that really rise: another product of the same value does not count."""
+
+    def admits(self, operands: Operands[Bits]) -> Bit:
+        assert self.raised is not None
+        model, k = self.left, self.raised
+        sides = (operands, self.moved(operands))
+        before, after = (product_key(unpack(x.a[k], model.a), unpack(x.b[k], model.b))[0] for x in sides)
+        return super().admits(operands) & before.slt(after)
+
+
+def addend(reference: str, inputs: Inputs = EVERY) -> Monotonic:
+    model = parse_reference(reference)
+    return Monotonic(model, model, inputs)
+
+
+def product(reference: str, inputs: Inputs = EVERY, raised: int = 0) -> Rising:
+    model = parse_reference(reference)
+    return Rising(model, model, inputs, raised=raised)
+
+
+def ledger(problem: Monotonic, options: Options = FAST) -> Ledger:
+    return Ledger(problem, options, Proof(problem), time.monotonic() + 60)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        addend(VOLTA),
+        addend(VOLTA, NORMAL),
+        addend(AMPERE, NORMAL),
+        product(VOLTA),
+        product(VOLTA, raised=2),
+        product(f"{HOPPER}@fraction_bits=23", NORMAL),
+        product(f"{HOPPER}@fraction_bits=23", NORMAL, raised=15),
+    ],
+    ids=lambda problem: f"{problem.left.reference} {problem.raised} {problem.inputs.normal}",
+)
+def test_a_fall_is_found_without_a_solver(problem: Monotonic) -> None:
+    witness = find_fall(problem)
+    assert witness is not None
+    assert confirmed(problem, witness.operands.every) == witness
+    moved = moved_input(problem, witness.operands)
+    assert moved != witness.operands
+
+
+def test_a_power_of_two_as_addend_cuts_more_than_the_number_below_it() -> None:
+    """As Fasi et al. 2021 have it: c from 1 - 2^-24 to 1, and four products of 2^-24."""
+    problem = addend(VOLTA, NORMAL)
+    row = (*[0x0C00] * 8, 0x3F7FFFFF, 0x3F800000)
+    witness = confirmed(problem, row)
+    assert witness is not None
+    assert (witness.left, witness.right) == (0x3F800001, 0x3F800000)
+
+
+def test_the_same_product_of_other_factors_can_lower_the_result() -> None:
+    """A product of normal numbers that only changes its factors: 1.5 * 1.5 and 1.125 * 2."""
+    model = parse_reference(VOLTA)
+    rest = [0x0C00] * 3, [0x1000] * 3
+    row = (0x3E00, *rest[0], 0x3E00, *rest[1], 0x34000000, 0x3C80, 0x4000)
+    witness = confirmed(Monotonic(model, model, NORMAL, raised=0), row)
+    assert witness is not None
+    assert (witness.left, witness.right) == (0x40100002, 0x40100000)
+    assert confirmed(product(VOLTA, NORMAL), row) is None
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [product("ieee/fma/f16@length=2"), product(SMALL, NORMAL)],
+    ids=lambda problem: f"{problem.left.reference} {problem.raised}",
+)
+def test_monotonic_by_lemmas(problem: Monotonic) -> None:
+    proof = prove_monotonic(problem, FAST, confirm=False)
+    assert proof.verdict == "equal"
+    assert proof.lemmas[-1].name == RESULT
+    assert {lemma.answer.status for lemma in proof.lemmas} == {"unsat"}
+    assert proof.witness is None
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        addend(SMALL, NORMAL),
+        addend(f"{SMALL},align_rounding=nearest_even", NORMAL),
+        product(SMALL),
+        product(f"{SMALL},align_rounding=nearest_even", NORMAL),
+        product(f"{SMALL},fraction_bits=6".replace("fraction_bits=8,", ""), NORMAL),
+        product(VOLTA),
+        product(f"{HOPPER}@fraction_bits=23", NORMAL),
+        Monotonic(parse_reference(VOLTA), parse_reference(VOLTA), NORMAL, raised=0),
+    ],
+    ids=lambda problem: f"{problem.left.reference} {problem.raised} {type(problem).__name__}",
+)
+def test_what_is_false_is_not_proved(problem: Monotonic) -> None:
+    book = ledger(problem)
+    with pytest.raises(UnprovedError):
+        prove_by_lemmas(book)
+    assert book.proof.tried[-1].status == "sat"
+
+
+def test_a_false_claim_does_not_enter_the_ledger() -> None:
+    book = ledger(addend("ieee/fma/f16"))
+    results = book.left.d, book.right.d
+    with pytest.raises(UnprovedError):
+        book.establish("nonsense", truth(book.carrier, False))
+    with pytest.raises(UnprovedError):  # with the results cut, what is admitted says nothing about them
+        book.establish(RESULT, ~book.problem.differ(*results), results, [ADMITTED])
+    keys = [pattern_key(result, book.problem.left.d) for result in results]
+    with pytest.raises(UnprovedError):
+        book.establish("strictly", keys[0].slt(keys[1]), (), [ADMITTED])
+    assert set(book.facts) == {ADMITTED}
+    assert not book.proof.lemmas
+
+
+def test_a_broken_lemma_is_red(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the bits that rounding needs, magnitudes in order are not rounded in order."""
+    monkeypatch.setattr(TwoTerms, "_above", lambda self, small, large, places: small.lshr(places).ule(large))
+    book = ledger(addend("ieee/fma/f16"))
+    with pytest.raises(UnprovedError, match="rounding keeps the order"):
+        prove_by_lemmas(book)
+    assert book.proof.tried[-1].status == "sat"
+
+
+def test_an_interrupt_keeps_what_is_proved() -> None:
+    asked: list[str] = []
+
+    def stop(text: str) -> None:
+        asked.append(text)
+        if len(asked) > 3:
+            raise KeyboardInterrupt
+
+    proof = prove_monotonic(addend("ieee/fma/f16"), replace(FAST, progress=stop), confirm=False)
+    assert proof.interrupted
+    assert proof.verdict == "unknown"
+    assert len(proof.lemmas) == 3
+
+
+def test_without_an_argument_the_whole_question_is_asked() -> None:
+    problem = addend("cdna2/mfma/f32_32x32x4f16", Inputs(zero_terms=(0, 1, 2, 3)))
+    proof = prove_monotonic(problem, FAST, confirm=False)
+    assert proof.verdict == "equal"
+    assert [lemma.name for lemma in proof.lemmas] == ["the whole question"]
