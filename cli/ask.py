@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     help="Vectors for each pair, that differ in what they exercise.",
 )
 @click.option("-o", "--output", metavar="FILE", help="Write the vectors here as JSONL (default: standard output).")
+@click.option("--model", "target", metavar="MODEL", help="Ask the questions about this model instead of their own.")
 @click.option(
     "--inputs",
     "restrictions",
@@ -46,8 +47,8 @@ if TYPE_CHECKING:
 @solver_options
 @JSON
 def distinguish(
-    names: tuple[str, ...], count: int, output: str | None, restrictions: str, compare: Any, smt2: Path | None,
-    options: Options, as_json: bool,
+    names: tuple[str, ...], count: int, output: str | None, target: str | None, restrictions: str, compare: Any,
+    smt2: Path | None, options: Options, as_json: bool,
 ) -> None:  # fmt: skip
     """Find vectors that tell hypotheses, or two models, apart.
 
@@ -55,22 +56,26 @@ def distinguish(
 
     \b
     mmaprobe distinguish carry-bits-ampere
+    mmaprobe distinguish fasi-carry-bits --model hopper/wgmma/m64n8k16.f32.f16.f16
     mmaprobe distinguish my-question.yaml -n 5 -o vectors.jsonl
     mmaprobe distinguish volta/mma/m8n8k4.f32.f16.f16.f32 ampere/mma/m16n8k16.f32.f16.f16.f32
     """
     from cli.show import show_answer
     from queries.answer import answer
 
-    questions = _questions(names, restrictions)
+    questions = _questions(names, restrictions, target)
     options = replace(options, count=count)
     done: list[Answered] = []
     vectors = []
     for question in questions:
-        target = smt2.with_stem(f"{smt2.stem}-{question.id}") if smt2 and len(questions) > 1 else smt2
-        answered = answer(question, options, compare, target)
+        part = question.id.replace("/", "-")
+        path = smt2.with_stem(f"{smt2.stem}-{part}") if smt2 and len(questions) > 1 else smt2
+        answered = answer(question, options, compare, path)
         progress("")
         done.append(answered)
         vectors.extend(answered.vectors)
+        for name, reason in question.dropped.items():
+            say(f"  dropped {name}: {reason}")
         show_answer(answered)
         if output is not None:  # kept up to date, so that nothing found is lost
             write_vectors(vectors, output)
@@ -84,17 +89,19 @@ def distinguish(
     sys.exit(3 if 3 in codes else max(codes))
 
 
-def _questions(names: tuple[str, ...], restrictions: str) -> list[Question]:
+def _questions(names: tuple[str, ...], restrictions: str, target: str | None) -> list[Question]:
     from hypotheses.library import library, question_named
     from smtmodel.errors import ParameterError
 
     if all(_is_reference(name) and name not in library() for name in names):
         if len(names) != 2:
             raise click.UsageError(f"two models are compared, {len(names)} given")
+        if target is not None:
+            raise click.UsageError("--model changes the model of a question, not of a comparison of two models")
         return [_pair(names, parse_inputs(restrictions))]
     if restrictions:
         raise ParameterError("--inputs", "the inputs of a question stand in its file")
-    return [question_named(name) for name in names]
+    return [question_named(name, target) for name in names]
 
 
 def _is_reference(name: str) -> bool:
@@ -119,6 +126,7 @@ def _as_json(answered: Answered) -> dict[str, Any]:
         "verdict": answered.verdict,
         "expect": question.expect,
         "hypotheses": {name: model.reference for name, model in question.models.items()},
+        "dropped": question.dropped,
         "observed": question.observed,
         "pairs": [_pair_json(pair) for pair in answered.pairs],
         "vectors": [vector.to_json() for vector in answered.vectors],

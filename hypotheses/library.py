@@ -7,8 +7,8 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from hypotheses.schema import Question, build_question
-from hypotheses.yamlfile import read_file, read_yaml
+from hypotheses.schema import Question, build_question, retarget
+from hypotheses.yamlfile import YamlFile, read_file, read_yaml
 from smtmodel.errors import UnknownNameError
 
 
@@ -23,13 +23,20 @@ def _yaml_files(folder: Traversable) -> list[Traversable]:
 
 
 @cache
+def _shipped() -> dict[str, tuple[YamlFile, Question]]:
+    """Every shipped file with its question, by id, in the order of the files."""
+    found = {}
+    for entry in _yaml_files(files("hypotheses") / "pairs"):
+        file = read_yaml(entry.read_text(encoding="utf-8"), str(entry))
+        question = build_question(file)
+        found[question.id] = file, question
+    return found
+
+
+@cache
 def library() -> dict[str, Question]:
     """Every shipped question by id, in the order of the files."""
-    questions = {}
-    for entry in _yaml_files(files("hypotheses") / "pairs"):
-        question = build_question(read_yaml(entry.read_text(encoding="utf-8"), str(entry)))
-        questions[question.id] = question
-    return questions
+    return {name: question for name, (_, question) in _shipped().items()}
 
 
 def is_file(name: str) -> bool:
@@ -40,10 +47,19 @@ def is_file(name: str) -> bool:
         return False
 
 
-def question_named(name: str) -> Question:
-    """A question by id, or from a file by its path. Raises UnknownNameError or InputError."""
-    if name in library():
-        return library()[name]
+def question_named(name: str, model: str | None = None) -> Question:
+    """A question by id, or from a file by its path, about its own model or about another one.
+
+    `ID@MODEL` is the question ID re-targeted to MODEL, as re-targeted questions are named in vectors. Raises
+    UnknownNameError, InputError, or what `retarget` does.
+    """
+    plain, at, target = name.partition("@")
+    if at and model is None and plain in _shipped():
+        return retarget(_shipped()[plain][0], target)
+    if name in _shipped():
+        file, question = _shipped()[name]
+        return question if model is None else retarget(file, model)
     if name.endswith((".yaml", ".yml")) or "/" in name or is_file(name):
-        return build_question(read_yaml(read_file(Path(name)), name))
+        file = read_yaml(read_file(Path(name)), name)
+        return build_question(file) if model is None else retarget(file, model)
     raise UnknownNameError("hypothesis", name, library(), hint=" (`mmaprobe list hypotheses` shows all)")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, field_validator, model_validator
 
+from hypotheses.retarget import RetargetError, essence, hypothesis_model
 from hypotheses.yamlfile import YamlFile, validate
 from smtmodel.dot import Model
 from smtmodel.errors import MmaprobeError, ParameterError
-from smtmodel.reference import parse_reference, with_parameters
+from smtmodel.reference import parse_reference
 
 Compare = Literal["bits", "value"]
 
@@ -64,6 +65,7 @@ class _HypothesisFile(_Strict):
     inputs: Inputs = Inputs()
     hypotheses: dict[str, dict[str, Any]]
     expect: Literal["different", "equal"]
+    expect_any: Literal["different", "equal"] | None = None
     compare: Compare = "bits"
     observed: dict[str, str] = {}
     note: str = ""
@@ -71,7 +73,10 @@ class _HypothesisFile(_Strict):
 
 @dataclass(frozen=True)
 class Question:
-    """Candidate models for one unit, the inputs that count, and what is expected and known of hardware."""
+    """Candidate models for one unit, the inputs that count, and what is expected and known of hardware.
+
+    `dropped`: hypotheses of the file that make no sense for the model it was re-targeted to, each with the reason.
+    """
 
     id: str
     question: str
@@ -82,6 +87,7 @@ class Question:
     observed: dict[str, str] = field(default_factory=dict)
     source: str = ""
     note: str = ""
+    dropped: dict[str, str] = field(default_factory=dict)
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -109,7 +115,13 @@ def build_question(file: YamlFile) -> Question:
     for device, name in parsed.observed.items():
         if name not in models:
             raise file.error(("observed", device), f"{name!r} is none of the hypotheses: {', '.join(models)}")
-    question = Question(
+    question = _question(parsed, models)
+    _check_zero_terms(file, question)
+    return question
+
+
+def _question(parsed: _HypothesisFile, models: dict[str, Model]) -> Question:
+    return Question(
         parsed.id,
         parsed.question,
         models,
@@ -120,13 +132,82 @@ def build_question(file: YamlFile) -> Question:
         parsed.source,
         parsed.note,
     )
-    lengths = {model.length for model in models.values()}
-    for position, index in enumerate(parsed.inputs.zero_terms):
+
+
+def _check_zero_terms(file: YamlFile, question: Question) -> None:
+    lengths = {model.length for model in question.models.values()}
+    for position, index in enumerate(question.inputs.zero_terms):
         if index >= question.length and len(lengths) > 1:
             raise file.error(("inputs", "zero_terms", position), "ambiguous for models of different lengths")
         if index > question.length:
             raise file.error(("inputs", "zero_terms", position), f"there are {question.length} products and an addend")
-    return question
+
+
+def retarget(file: YamlFile, reference: str) -> Question:
+    """The question of a hypothesis file asked about another model.
+
+    Hypotheses that are impossible for that model, or say the same as one before them, are dropped. What is known of
+    hardware is dropped too, and what is expected unless the file expects it of any model. Raises InputError for a
+    faulty file, the errors of a model reference, and RetargetError where fewer than two hypotheses are left.
+    """
+    own, parsed, base = build_question(file), validate(file, _HypothesisFile), parse_reference(reference)
+    models: dict[str, Model] = {}
+    dropped: dict[str, str] = {}
+    for name, values in parsed.hypotheses.items():
+        found = _retargeted(base, values, models, parsed.compare)
+        if isinstance(found, str):
+            dropped[name] = found
+        else:
+            models[name] = found
+    if len(models) < 2:
+        left = f"only {next(iter(models))!r} is left" if models else "no hypothesis is left"
+        reasons = "; ".join(f"{name!r}: {reason}" for name, reason in dropped.items())
+        raise RetargetError(f"{own.id} makes no sense for {base.reference}: {left} ({reasons})")
+    question = replace(
+        own,
+        id=f"{own.id}@{base.reference}",
+        models=models,
+        expect=parsed.expect_any,
+        observed={},
+        note="",
+        dropped=dropped,
+    )
+    return replace(question, inputs=_moved_inputs(own, question, base))
+
+
+def _retargeted(base: Model, values: dict[str, Any], earlier: dict[str, Model], compare: Compare) -> Model | str:
+    """The model of a hypothesis, or why there is none."""
+    if "model" in values:
+        return "it names an instruction of its own"
+    try:
+        model = hypothesis_model(base, values)
+        for name, other in earlier.items():
+            if _same(other, model):
+                return f"the same as {name!r} for this model"
+            check_comparable(other, model, compare)
+    except MmaprobeError as error:
+        return str(error)
+    return model
+
+
+def _moved_inputs(own: Question, question: Question, base: Model) -> Inputs:
+    """The restrictions of inputs; the index after the last product stays the addend's."""
+    inputs, length = own.inputs, question.length
+    terms = tuple(length if index == own.length else index for index in inputs.zero_terms)
+    beyond = [str(index) for index in inputs.zero_terms if index != own.length and index >= length]
+    if beyond:
+        raise RetargetError(
+            f"{own.id} makes no sense for {base.reference}: "
+            f"zero_terms names the product {beyond[0]}, and there are {length} products"
+        )
+    window = inputs.exponents
+    for fmt in (base.a, base.b, base.c):
+        if window is not None and (window.max < fmt.emin or window.min > fmt.emax):
+            raise RetargetError(
+                f"{own.id} makes no sense for {base.reference}: "
+                f"no {fmt.name} has an exponent from {window.min} to {window.max}"
+            )
+    return inputs.model_copy(update={"zero_terms": terms})
 
 
 def check_comparable(left: Model, right: Model, compare: Compare) -> None:
@@ -147,10 +228,10 @@ def check_comparable(left: Model, right: Model, compare: Compare) -> None:
 def _same(first: Model, second: Model) -> bool:
     """Whether two hypotheses say the same; two instructions of one arithmetic are a fair question."""
 
-    def essence(model: Model) -> tuple[Any, ...]:
-        return model.reference.partition("@")[0], model.a, model.b, model.c, model.accumulator
+    def parts(model: Model) -> tuple[Any, ...]:
+        return model.reference.partition("@")[0], model.a, model.b, model.c, essence(model.accumulator)
 
-    return essence(first) == essence(second)
+    return parts(first) == parts(second)
 
 
 def _model(file: YamlFile, base: str, name: str, values: dict[str, Any]) -> Model:
@@ -159,7 +240,7 @@ def _model(file: YamlFile, base: str, name: str, values: dict[str, Any]) -> Mode
     try:
         model = parse_reference(str(values.get("model", base)))
         path = ("hypotheses", name)
-        return with_parameters(model, {key: value for key, value in values.items() if key != "model"})
+        return hypothesis_model(model, {key: value for key, value in values.items() if key != "model"})
     except ParameterError as error:
         raise file.error((*path, error.parameter), str(error).removeprefix(f"{error.parameter}: ")) from None
     except MmaprobeError as error:

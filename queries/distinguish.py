@@ -215,8 +215,7 @@ def free_sets(problem: Problem) -> list[tuple[int, ...]]:
         list(dict.fromkeys([*first, *(k for k in order if k is not None and k < problem.length and k not in fixed)]))
         for order in orders
     ]
-    least = 0 if problem.focus is None and problem.length not in fixed else 1  # 0: only the addend is free
-    small = [tuple(order[:count]) for count in range(least, SMALL + 1) for order in usable if count < len(order)]
+    small = [tuple(order[:count]) for count in range(1, SMALL + 1) for order in usable if count < len(order)]
     return [*dict.fromkeys(small), tuple(sorted(usable[0]))]
 
 

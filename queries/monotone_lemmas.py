@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pysmt.fnode import FNode
-from pysmt.substituter import MGSubstituter
 
+from queries.cutting import Cutter
 from queries.distinguish import Options, symbolic_operands
 from queries.problem import Problem
 from queries.prove import Lemma, Proof
@@ -31,17 +30,6 @@ SHARE = 0.4  # of the time that is left, at most, for one lemma
 
 class UnprovedError(Exception):
     """A lemma that no engine proved: the argument does not apply, or time ran out."""
-
-
-class _Cutter(MGSubstituter):  # type: ignore[misc]
-    """Substitution that does not look below what it replaces: a cut takes a whole chain of steps away."""
-
-    def _push_with_children_to_stack(self, formula: FNode, **kwargs: Any) -> None:
-        replaced = kwargs["substitutions"].get(formula)
-        if replaced is None:
-            super()._push_with_children_to_stack(formula, **kwargs)
-        else:
-            self.memoization[formula] = replaced
 
 
 class Ledger:
@@ -104,6 +92,6 @@ class Ledger:
             if not node.is_constant() and node not in chosen:
                 width = "" if isinstance(cut, Bit) else cut.width
                 chosen[node] = manager.Symbol(f"cut{place}w{width}", node.get_type())
-        substitute = _Cutter(self.carrier.environment).substitute
+        substitute = Cutter(self.carrier.environment).substitute
         changed = tuple(substitute(part, chosen) for part in parts)
         return Query((), changed), len(chosen)

@@ -16,9 +16,9 @@ from typing import Literal
 import numpy as np
 from pysmt.environment import Environment
 from pysmt.fnode import FNode
-from pysmt.substituter import MGSubstituter
 
 from queries.confirm import confirm
+from queries.cutting import Cutter
 from queries.distinguish import Options, distinguish, symbolic_operands
 from queries.problem import Problem
 from queries.samples import sample_rows
@@ -201,7 +201,7 @@ class _Prover:
 
     def _merge(self, right: FNode, left: FNode) -> None:
         """Put one term in the place of another; maxima that have become maxima of the same terms are one as well."""
-        substitute = MGSubstituter(self.carrier.environment).substitute
+        substitute = Cutter(self.carrier.environment).substitute
         known: dict[frozenset[FNode], FNode] = {}
         changes = {right: left}
         while changes:
@@ -301,7 +301,7 @@ class _Prover:
 
     def _query(self, goal: FNode, cuts: dict[FNode, FNode], bounds: list[FNode]) -> Query:
         """The goal with cut terms replaced, with bounds of these, and with what defines the maxima still mentioned."""
-        substituter = MGSubstituter(self.carrier.environment)
+        substituter = Cutter(self.carrier.environment)
         changed = substituter.substitute(goal, cuts)
         found: dict[FNode, FNode] = {}
         waiting, seen = set(changed.get_free_variables()), set()

@@ -1,0 +1,353 @@
+"""The questions of the papers: values relative to a model, questions moved to other models, published probes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from cli.main import main
+from hypotheses.library import library, question_named
+from hypotheses.retarget import SYMBOLS, RetargetError, enough_carry_bits, essence, hypothesis_model
+from hypotheses.schema import Question, build_question, retarget
+from hypotheses.yamlfile import YamlFile, read_yaml
+from queries.answer import answer
+from queries.distinguish import Options
+from queries.evaluate import agrees
+from smtmodel.batch import evaluate_row
+from smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
+from smtmodel.reference import parse_reference
+from smtmodel.vectors import Vector, open_text, read_vectors, to_hex
+from tests.test_hypotheses import text_with
+
+VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
+TURING = "turing/mma/m16n8k8.f32.f16.f16.f32"
+AMPERE = "ampere/mma/m16n8k16.f32.f16.f16.f32"
+BF16 = "ampere/mma/m16n8k16.f32.bf16.bf16.f32"
+TF32 = "ampere/mma/m16n8k8.f32.tf32.tf32.f32"
+F64 = "ampere/mma/m8n8k4.f64.f64.f64.f64"
+WGMMA = "hopper/wgmma/m64n8k16.f32.f16.f16"
+FP8 = "hopper/wgmma/m64n8k32.f32.e4m3.e4m3"
+CDNA1 = "cdna1/mfma/f32_32x32x8f16"
+CDNA3 = "cdna3/mfma/f32_32x32x8_f16"
+NVFP4 = "blackwell/tcgen05mma_block_scale/m64n8k64.block16.f32.e2m1.e2m1.ue4m3"
+TARGETS = (VOLTA, TURING, AMPERE, WGMMA, TF32, BF16, FP8, CDNA3)
+PAPERS = [name for name in library() if name.startswith(("fasi-", "xie-"))]
+
+
+def file_with(**changes: str) -> YamlFile:
+    return read_yaml(text_with(**changes), "mine.yaml")
+
+
+def parameters(question: Question, name: str) -> dict[str, Any]:
+    return {key: getattr(model.accumulator, name) for key, model in question.models.items()}
+
+
+# --- values relative to the model ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reference", "name", "text", "value"),
+    [
+        (VOLTA, "fraction_bits", "F", 23),
+        (VOLTA, "fraction_bits", "F+1", 24),
+        (WGMMA, "fraction_bits", "F-1", 24),
+        (VOLTA, "fraction_bits", "F*2", 46),
+        (FP8, "fraction_bits", "D", 13),
+        (FP8, "fraction_bits", "D+2", 15),
+        (AMPERE, "block", "L/2", 4),
+        (AMPERE, "block", "L*2", 16),
+        (AMPERE, "block", "K", 16),
+        (AMPERE, "length", "K/2", 8),
+        (VOLTA, "exponent_floor", "floor+1", -130),
+        (CDNA3, "late_fraction_bits", "F2-3", 28),
+        (VOLTA, "carry_bits", "enough", 4),
+        (VOLTA, "carry_bits", "enough-1", 3),
+        (AMPERE, "carry_bits", "enough", 5),
+        (FP8, "carry_bits", "enough", 6),
+        (VOLTA, "fraction_bits", "exact", "exact"),
+        (VOLTA, "fraction_bits", "24", 24),
+        (VOLTA, "exponent_floor", "none", None),
+        (BF16, "product", "rounded_input", "rounded_bf16"),
+        (AMPERE, "block_order", "ascending", "contiguous"),
+        (AMPERE, "block_order", "descending", (tuple(range(15, 7, -1)), tuple(range(7, -1, -1)))),
+        (AMPERE, "block_order", "strided", (tuple(range(0, 16, 2)), tuple(range(1, 16, 2)))),
+    ],
+)
+def test_relative_values(reference: str, name: str, text: str, value: Any) -> None:
+    model = hypothesis_model(parse_reference(reference), {name: text})
+    assert getattr(model.accumulator, name) == value
+    assert parse_reference(model.reference) == model
+
+
+@pytest.mark.parametrize(
+    ("reference", "enough"),
+    [(VOLTA, 4), (f"{VOLTA}@product=normalised", 3), (f"{AMPERE}@product=normalised", 4), (AMPERE, 5), (WGMMA, 6)],
+)
+def test_enough_carry_bits(reference: str, enough: int) -> None:
+    assert enough_carry_bits(parse_reference(reference)) == enough
+
+
+def test_enough_sees_the_other_parameters() -> None:
+    base = parse_reference(VOLTA)
+    values = {"product": "normalised", "carry_bits": "enough"}
+    assert hypothesis_model(base, values).accumulator.carry_bits == 3
+    assert hypothesis_model(base, {"carry_bits": "enough", "block": 1}).accumulator.carry_bits == 2
+
+
+def test_enough_counts_groups_and_scales() -> None:
+    """Four groups of sixteen products of at most 36, scaled by less than 4 each, and an addend below 2."""
+    assert 4 * 576 * 1.875**2 + 2 < 1 << (enough_carry_bits(parse_reference(NVFP4)) + 1) <= 2 * 4 * 576 * 1.875**2
+
+
+@pytest.mark.parametrize(
+    ("parameter", "words"),
+    [
+        ("fraction_bits: G+1", "unknown symbol 'G'"),
+        ("carry_bits: enogh-1", "did you mean 'enough'"),
+        ("fraction_bits: F +1", "without blanks"),
+        ("fraction_bits: F+1+1", "at most one"),
+        ("fraction_bits: 1+F", "at most one"),
+        ("fraction_bits: F/2", "23 is not a multiple of 2"),
+        ("fraction_bits: F/0", "not a multiple of 0"),
+        ("fraction_bits: F-30", "F-30: -7 is impossible"),
+        ("late_fraction_bits: F2", "no late addend"),
+        ("product: rounded_inputs", "did you mean"),
+        ("block_order: descendin", ""),
+        ("output: D", "unknown value"),
+    ],
+)
+def test_faults_of_relative_values(parameter: str, words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        build_question(file_with(three=f"  three:\n    {parameter}"))
+    error = caught.value
+    assert (error.file, error.line, error.key) == ("mine.yaml", 9, f"hypotheses.three.{parameter.partition(':')[0]}")
+    assert words in str(error)
+
+
+def test_symbols_that_a_model_lacks() -> None:
+    for reference, value in ((CDNA1, "F"), (F64, "F+1")):
+        with pytest.raises(ParameterError, match="keep every bit"):
+            hypothesis_model(parse_reference(reference), {"fraction_bits": value})
+    with pytest.raises(ParameterError, match="no exponent_floor"):
+        hypothesis_model(parse_reference(CDNA3), {"exponent_floor": "floor"})
+
+
+def test_essence() -> None:
+    same = [
+        (CDNA1, f"{CDNA1}@operation=fused_dot"),
+        (VOLTA, f"{VOLTA}@late_rounding=up,product_rounding=down"),
+        (VOLTA, f"{VOLTA}@block_order=3-2-1-0"),
+        (f"{VOLTA}@align_rounding=sticky", f"{VOLTA}@fraction_bits=exact"),
+    ]
+    for one, other in same:
+        assert essence(parse_reference(one).accumulator) == essence(parse_reference(other).accumulator)
+    for change in ("fraction_bits=24", "output_rounding=down", "partials=normalised", "addend=after"):
+        first, second = (parse_reference(text).accumulator for text in (VOLTA, f"{VOLTA}@{change}"))
+        assert essence(first) != essence(second)
+
+
+# --- questions moved to another model -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reference", "bits"), [(VOLTA, [4, 3, 2]), (TURING, [5, 4, 3]), (WGMMA, [6, 5, 4]), (TF32, [4, 3, 2])]
+)
+def test_what_was_adjusted_by_hand_is_computed(reference: str, bits: list[int]) -> None:
+    question = question_named("fasi-carry-bits", reference)
+    assert list(parameters(question, "carry_bits").values()) == bits
+
+
+def test_what_stays_and_what_is_dropped() -> None:
+    file = file_with(observed="observed: {V100: two}", note="note: text")
+    moved = retarget(file, TF32)
+    assert (moved.expect, moved.observed, moved.note, moved.dropped) == (None, {}, "", {})
+    assert moved.id == f"mine@{TF32}"
+    assert moved.inputs == build_question(file).inputs
+    assert {model.a.name for model in moved.models.values()} == {"tf32"}
+    expected = retarget(file_with(note="expect_any: different"), TF32)
+    assert expected.expect == "different"
+
+
+def test_parameters_of_the_new_model_hold() -> None:
+    moved = question_named("fasi-alignment-bits", f"{VOLTA}@carry_bits=3")
+    assert set(parameters(moved, "carry_bits").values()) == {3}
+
+
+def test_hypotheses_that_make_no_sense_are_dropped() -> None:
+    moved = question_named("xie-block", VOLTA)
+    assert list(moved.models) == ["as_modelled", "half"]
+    assert "does not divide" in moved.dropped["double"]
+    moved = question_named("xie-summation-tree", VOLTA)
+    assert moved.dropped == {"one_step": "the same as 'as_modelled' for this model"}
+
+
+@pytest.mark.parametrize(
+    ("name", "reference", "words"),
+    [
+        ("fasi-sum-precision", VOLTA, "the same as 'wider'"),
+        ("xie-late-precision", VOLTA, "no late addend"),
+        ("xie-asymmetry", AMPERE, "the same as 'late_down'"),
+        ("fasi-carry-bits", CDNA3, "carry_bits must be exact"),
+        ("fasi-exact-products", FP8, "rounding to e4m3 is not modelled"),
+        ("xie-summation-precision", CDNA1, "keep every bit"),
+        ("f16-ampere-cdna3", VOLTA, "names an instruction of its own"),
+        ("accumulation-order", f"{VOLTA}@length=2", "does not divide the length 2"),
+    ],
+)
+def test_questions_that_make_no_sense(name: str, reference: str, words: str) -> None:
+    with pytest.raises(RetargetError, match="makes no sense for") as caught:
+        question_named(name, reference)
+    assert caught.value.exit_code == 2
+    assert name in str(caught.value)
+    assert words in str(caught.value)
+
+
+def test_restrictions_move_with_the_model() -> None:
+    assert question_named("fasi-subnormal-inputs", AMPERE).inputs.zero_terms == (16,)
+    beyond = file_with(inputs="inputs: {zero_terms: [3]}")
+    with pytest.raises(RetargetError, match="zero_terms names the product 3"):
+        retarget(beyond, f"{VOLTA}@length=2")
+    window = file_with(inputs="inputs: {exponents: {min: -40, max: -30}}")
+    assert retarget(file_with(inputs="inputs: {exponents: {min: -40, max: 0}}"), VOLTA).inputs.exponents is not None
+    with pytest.raises(RetargetError, match="no f16 has an exponent"):
+        retarget(window, VOLTA)
+
+
+def test_named_with_its_model() -> None:
+    assert question_named(f"fasi-order@{TURING}") == question_named("fasi-order", TURING)
+    with pytest.raises(UnknownNameError, match="did you mean"):
+        question_named("fasi-order", VOLTA.replace("volta", "vlta"))
+
+
+@pytest.mark.parametrize("reference", TARGETS)
+def test_every_question_moves_or_says_why_not(reference: str) -> None:
+    moved = 0
+    for name in PAPERS:
+        try:
+            question = question_named(name, reference)
+        except RetargetError:
+            continue
+        moved += 1
+        assert len(question.models) > 1
+        for model in question.models.values():
+            assert parse_reference(model.reference) == model
+    assert moved >= len(PAPERS) - 9
+
+
+# --- answers ------------------------------------------------------------------------------------------------------
+
+SAMPLE = [
+    ("fasi-alignment-bits", FP8),
+    ("fasi-normalisation-addition", TURING),
+    ("fasi-subnormals-from-normal", BF16),
+    ("fasi-exact-products", TF32),
+    ("fasi-addend-place", WGMMA),
+    ("fasi-carry-bits-enough", TF32),
+    ("xie-summation-precision", BF16),
+    ("xie-tie-rule", AMPERE),
+]
+
+
+@pytest.mark.parametrize(("name", "reference"), SAMPLE)
+def test_moved_questions_are_answered(name: str, reference: str) -> None:
+    question = question_named(name, reference)
+    answered = answer(question, Options(timeout=120))
+    assert answered.exit_code == 0
+    assert answered.verdict == (question.expect or "different")
+
+
+def test_command_line() -> None:
+    run = CliRunner().invoke
+    result = run(main, ["distinguish", "xie-block", "--model", VOLTA, "--json", "--timeout", "60"])
+    assert result.exit_code == 0
+    (document,) = json.loads(result.stdout)["questions"]
+    assert document["id"] == f"xie-block@{VOLTA}"
+    assert list(document["dropped"]) == ["double"]
+    assert "dropped double: " in result.stderr
+    assert document["vectors"][0]["question"] == document["id"]
+    failed = run(main, ["distinguish", "xie-late-precision", "--model", VOLTA])
+    assert failed.exit_code == 2
+    assert "makes no sense" in failed.stderr
+    assert run(main, ["distinguish", VOLTA, TURING, "--model", AMPERE]).exit_code == 2
+    assert run(main, ["distinguish", "xie-block", "--model", "nowhere"]).exit_code == 2
+
+
+# --- published probes ---------------------------------------------------------------------------------------------
+
+PROBES = ("fasi-2021.jsonl", "xie-2026.jsonl")
+
+
+def rows(name: str) -> Iterator[Vector]:
+    path = Path(str(files("hypotheses"))) / "vectors" / name
+    with open_text(path) as stream:
+        yield from read_vectors(stream, name)
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_probes_hold_what_the_models_predict(name: str) -> None:
+    identifiers = set()
+    for vector in rows(name):
+        identifiers.add(vector.id)
+        question = question_named(vector.extra["question"])
+        expected = {
+            key: to_hex(evaluate_row(model, vector.operands), model.d)
+            for key, model in question.models.items()
+            if model.length >= len(vector.operands.a)
+        }
+        assert vector.extra["predictions"] == expected, vector.id
+        assert vector.model.reference in {model.reference.partition("@")[0] for model in question.models.values()}
+    assert len(identifiers) == {"fasi-2021.jsonl": 159, "xie-2026.jsonl": 54}[name]
+
+
+def test_every_observation_agrees_with_the_table() -> None:
+    observed = 0
+    for vector in rows("fasi-2021.jsonl"):
+        observed += vector.d is not None
+        assert agrees(vector.model, evaluate_row(vector.model, vector.operands), vector) is not False, vector.id
+    assert observed == 147
+
+
+@pytest.mark.parametrize(
+    ("question", "device", "left"),
+    [
+        ("fasi-alignment-bits", "V100", {"none"}),
+        ("fasi-alignment-bits", "T4", {"one", "two", "three"}),
+        ("fasi-roundings", "V100", {"cut"}),
+        ("fasi-exact-products", "A100", {"exact"}),
+        ("fasi-rounding-of-sums", "V100", {"toward_zero"}),
+        ("fasi-normalisation-addition", "V100", {"final"}),
+        ("fasi-normalisation-subtraction", "V100", {"final", "each"}),
+        ("fasi-carry-bits", "V100", {"enough", "one_less"}),
+        ("fasi-carry-bits", "T4", {"enough", "one_less", "two_less"}),
+        ("fasi-double-precision", "A100", {"chain"}),
+    ],
+)
+def test_hypotheses_that_the_probes_leave(question: str, device: str, left: set[str]) -> None:
+    standing: set[str] | None = None
+    for vector in rows("fasi-2021.jsonl"):
+        asked = str(vector.extra["question"]).partition("@")[0]
+        if asked == question and vector.d is not None and str(vector.id).endswith(f".{device}"):
+            fits = {name for name, text in vector.extra["predictions"].items() if int(text, 16) == vector.d}
+            standing = fits if standing is None else standing & fits
+    assert standing == left
+
+
+def test_what_probes_of_one_unit_say_of_another() -> None:
+    """Table 4 of Xie et al.: the term kept on Hopper's f16 unit is lost with one fraction bit less, as on Ampere."""
+    kept = next(vector for vector in rows("xie-2026.jsonl") if vector.id == "precision-hopper-f16-kept")
+    assert evaluate_row(parse_reference(WGMMA), kept.operands) != 0
+    assert evaluate_row(parse_reference(f"{WGMMA}@fraction_bits=24"), kept.operands) == 0
+    assert evaluate_row(parse_reference(AMPERE), kept.operands) == 0
+
+
+def test_every_symbol_is_in_the_page() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "questions.md").read_text(encoding="utf-8")
+    assert all(f"`{symbol}`" in page for symbol in SYMBOLS)
+    assert all(f"`{name}`" in page for name in PAPERS)
+    assert isinstance(RetargetError("x"), MmaprobeError)
