@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hypotheses.library import library
+from hypotheses.library import library, question_named
 from hypotheses.schema import Compare, Question, check_comparable
 from queries.evaluate import agrees
 from queries.problem import Problem
@@ -44,13 +44,23 @@ class Prediction:
         return not problem.differ(*sides).value
 
 
+def _question(name: object) -> Question | None:
+    """A shipped question, as it is or re-targeted (ID@MODEL); None for any other."""
+    if str(name).partition("@")[0] not in library():
+        return None
+    try:
+        return question_named(str(name))
+    except MmaprobeError:
+        return None
+
+
 def predictions_of(vector: Vector) -> list[Prediction]:
     """The predictions that a vector carries. Raises InputError, naming the field.
 
     The model of a hypothesis is that of the library's question, or the one that its name refers to, or else the
     vector's own with the output format that the prediction's digits tell.
     """
-    question = library().get(str(vector.extra.get("question"))) if vector.extra.get("predictions") else None
+    question = _question(vector.extra.get("question")) if vector.extra.get("predictions") else None
     found = []
     for name, text in vector.extra.get("predictions", {}).items():
         key = f"predictions: {name}"

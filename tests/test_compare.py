@@ -85,7 +85,8 @@ def test_two_models_one_parameter_apart(tmp_path: Path) -> None:
     assert document["verdict"] == "different"
     assert len(document["differences"]) == 3
     replayed(document, VOLTA, COARSE)
-    assert all(one["terms"] <= 2 for one in document["differences"])
+    terms = [one["terms"] for one in document["differences"]]
+    assert (min(terms), max(terms) <= 3) == (2, True), terms  # some kinds of difference need a third term
     assert len({json.dumps(one["exercises"]) for one in document["differences"]}) > 1
     assert (best(document, "first"), best(document, "second")) == (["fraction_bits=24"], ["fraction_bits=23"])
     assert questions(document)["alignment-bits"] == ({"f23"}, {"f24"})
