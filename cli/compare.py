@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.compare_text import Report
-from cli.options import JSON, open_input, print_json, progress, write_vectors
+from cli.options import DEVICE_TIMEOUT, JSON, open_input, print_json, progress, write_vectors
 from smtmodel.errors import IncompleteError, InputError, MmaprobeError
 
 if TYPE_CHECKING:
@@ -58,13 +58,7 @@ FILE = click.Path(path_type=Path)
     help="value: zeros are equal, and result formats may differ.",
 )
 @click.option("-o", "--output", metavar="FILE", help="Write the vectors here as JSONL (default: standard output).")
-@click.option(
-    "--device-timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    default=60.0,
-    show_default=True,
-    help="Seconds for one answer.",
-)
+@DEVICE_TIMEOUT
 @click.option("--gemm", nargs=4, type=FILE, metavar="A B D1 D2", help="Matrices, and two results of their product.")
 @click.option("--c", "addend", type=FILE, metavar="C", help="The addend of the matrix product (default: zeros).")
 @click.option("--convert", type=click.Choice(ROUNDINGS), help="Round A, B and C to the input formats.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.options import JSON, print_json, progress, say, solver_options, write_vectors
+from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, say, solver_options, write_vectors
 from smtmodel.errors import InputError, MmaprobeError
 
 if TYPE_CHECKING:
@@ -98,16 +98,10 @@ def _members(members: Sequence[Equality]) -> list[dict[str, Any]]:
 
 @click.command()
 @click.argument("family", metavar="FAMILY")
-@click.option(
-    "--device", "device_name", required=True, metavar="D",
-    help="model:REFERENCE, command:CMDLINE, recorded:FILE or cuda:[UNIT/]INSTRUCTION.",
-)  # fmt: skip
+@DEVICE
 @MODEL
 @click.option("-o", "--output", metavar="ANSWERS", help="Append the answers here; a run cut short goes on from them.")
-@click.option(
-    "--device-timeout", type=click.FloatRange(min=0, min_open=True), default=60.0, show_default=True,
-    help="Seconds for one answer.",
-)  # fmt: skip
+@DEVICE_TIMEOUT
 @solver_options
 @JSON
 def identify(

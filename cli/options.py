@@ -21,6 +21,14 @@ if TYPE_CHECKING:
     from queries.store import Store
 
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
+DEVICE = click.option(
+    "--device", "device_name", required=True, metavar="D",
+    help="model:REFERENCE, command:CMDLINE, recorded:FILE or cuda:[UNIT/]INSTRUCTION.",
+)  # fmt: skip
+DEVICE_TIMEOUT = click.option(
+    "--device-timeout", type=click.FloatRange(min=0, min_open=True), default=60.0, show_default=True,
+    help="Seconds for one answer.",
+)  # fmt: skip
 
 
 def solver_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.options import JSON, open_input, print_json, progress, say
+from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, open_input, print_json, progress, say
 from smtmodel.errors import IncompleteError, InputError, MmaprobeError
 
 if TYPE_CHECKING:
@@ -39,21 +39,9 @@ def device(model: str) -> None:
 
 @click.command()
 @click.argument("file", metavar="FILE")
-@click.option(
-    "--device",
-    "device_name",
-    required=True,
-    metavar="D",
-    help="model:REFERENCE, command:CMDLINE, recorded:FILE or cuda:[UNIT/]INSTRUCTION.",
-)
+@DEVICE
 @click.option("-o", "--output", metavar="ANSWERS", help="Append the answers here (default: standard output).")
-@click.option(
-    "--device-timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    default=60.0,
-    show_default=True,
-    help="Seconds for one answer.",
-)
+@DEVICE_TIMEOUT
 @JSON
 def run(file: str, device_name: str, output: str | None, device_timeout: float, as_json: bool) -> None:
     """Put every vector of FILE to a device; say which hypotheses its answers leave standing.

@@ -10,7 +10,7 @@ from queries.canonical import WHY
 from queries.distinguish import Options, symbolic_operands
 from queries.problem import Problem, evaluate_on
 from queries.prove import prove
-from queries.witness import Row
+from queries.witness import Row, replay
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.dot import Model
 
@@ -61,8 +61,6 @@ def settle(models: Sequence[Model], options: Options, confirm: bool = False) -> 
 
 
 def problem_differs(problem: Problem, row: Row) -> bool:
-    from queries.witness import replay
-
     return bool(replay(problem, [row]).differs[0])
 
 

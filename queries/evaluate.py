@@ -6,11 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from queries.neighbours import Neighbour, reproducing
 from smtmodel.algebra import constant
-from smtmodel.batch import evaluate_batch
+from smtmodel.batch import evaluate_rows
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.decode import unpack
 from smtmodel.dot import Model
@@ -55,7 +53,7 @@ def _evaluate(batch: list[Vector], model: Model | None) -> Iterator[Row]:
     for candidate, indices in groups.items():
         _check_fit(candidate, [batch[index] for index in indices])
         chosen = [batch[index] for index in indices]
-        results = _results(candidate, chosen)
+        results = evaluate_rows(candidate, [vector.operands for vector in chosen])
         for index, vector, result in zip(indices, chosen, results, strict=True):
             rows[index] = Row(vector, candidate, result, agrees(candidate, result, vector))
     yield from (row for row in rows if row is not None)
@@ -71,20 +69,6 @@ def _check_fit(model: Model, vectors: list[Vector]) -> None:
             raise InputError(f"{model.reference} takes {model.length} products", line=vector.line)
         if vector.d is not None and vector.d >> model.d.width:
             raise InputError(f"d: wider than the results of {model.reference}", line=vector.line)
-
-
-def _results(model: Model, vectors: list[Vector]) -> list[int]:
-    rows = [vector.operands for vector in vectors]
-    width = max(len(row.a) for row in rows)
-    a, b = (np.zeros((len(rows), width), dtype=np.uint64) for _ in range(2))
-    for index, row in enumerate(rows):
-        a[index, : len(row.a)], b[index, : len(row.b)] = row.a, row.b
-    scales = [
-        np.array(side, dtype=np.uint64) for side in zip(*((row.scale_a, row.scale_b) for row in rows), strict=True)
-    ]
-    factors = scales if model.scales else []
-    c = np.array([row.c for row in rows], dtype=np.uint64)
-    return [int(result) for result in evaluate_batch(model, a, b, c, *factors)]
 
 
 def agrees(model: Model, predicted: int, vector: Vector) -> bool | None:

@@ -12,9 +12,9 @@ import numpy as np
 from queries.canonical import WHY
 from queries.classes import Equality, settle
 from queries.distinguish import Options
-from queries.outcomes import Outcomes, pool_rows, simulate, without_payload
+from queries.outcomes import Outcomes, pool_rows, without_payload
 from queries.samples import Table, sample_rows
-from queries.separate import unique_models
+from queries.separate import smallest_set, unique_models
 from queries.witness import Row
 from smtmodel.batch import evaluate_models
 from smtmodel.dot import Model
@@ -85,10 +85,6 @@ class Identification:
         return decided, undecided
 
 
-class NoAnswerError(Exception):
-    """The device has no answer to a vector (a recording)."""
-
-
 class Identifier:
     """One identification: `ask` answers vectors in order (None where there is no answer)."""
 
@@ -117,8 +113,7 @@ class Identifier:
             return self.result
         self.layout = layout_of(self.models[0])
         table = self._recorded_table() if self.recorded else pool_rows(self.layout, POOL, self.seed)
-        results = simulate(self.models, table, progress=self.options.progress)
-        self.outcomes = Outcomes(self.models, table, results)
+        self.outcomes = Outcomes.of(self.models, table, self.options.progress)
         self.alive = list(range(len(self.models)))
         try:
             self._narrow()
@@ -173,7 +168,7 @@ class Identifier:
         question = Question(vector, answer, len(self.alive), self._ruled_out(before, self.alive))
         self.result.questions.append(question)
         if not self.alive:
-            self._no_candidate(question, before)
+            self._no_candidate(question)
             return False
         return True
 
@@ -197,7 +192,7 @@ class Identifier:
                 found[name] = sorted(had - has, key=str)
         return found
 
-    def _no_candidate(self, killer: Question, before: Sequence[int]) -> None:
+    def _no_candidate(self, killer: Question) -> None:
         """Say what nobody explains; ask once more first, since a device may contradict itself."""
         again = self._answer(killer.vector)
         if again is not None and again != killer.answer:
@@ -261,13 +256,11 @@ class Identifier:
 
     def _would_decide(self) -> None:
         """Vectors beyond the recording that tell the remaining classes apart."""
-        from queries.separate import smallest_set
-
         models = [members[0].model for members in self.result.classes]
         if len(models) < 2:
             return
         table = pool_rows(self.layout, POOL, self.seed)
-        outcomes = Outcomes(models, table, simulate(models, table))
+        outcomes = Outcomes.of(models, table)
         self.result.would_decide = [
             self._vector(table[i], "would-decide") for i in smallest_set(outcomes, range(len(models)))
         ]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing import get_context
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,6 +102,11 @@ class Outcomes:
     def __post_init__(self) -> None:
         self.layout = layout_of(self.candidates[0])
 
+    @classmethod
+    def of(cls, models: list[Model], table: Table, progress: Callable[[str], None] | None = None) -> Outcomes:
+        """The candidates simulated on a pool."""
+        return cls(models, table, simulate(models, table, progress=progress))
+
     def extend(self, rows: Table, members: Sequence[int] | None = None) -> None:
         """More vectors for the pool; simulated for the members alone, if the others no longer matter."""
         chosen = list(range(len(self.candidates)) if members is None else members)
@@ -138,3 +144,9 @@ class Outcomes:
             return None
         near = np.flatnonzero(left <= left.min() * 1.02)
         return int(near[np.argmin((self.table[near] != 0).sum(axis=1))])
+
+
+def distinct(columns: NDArray[Any]) -> NDArray[np.int64]:
+    """For every column, how many different values stand in it."""
+    ordered = np.sort(columns, axis=0)
+    return np.asarray(1 + (ordered[1:] != ordered[:-1]).sum(axis=0))

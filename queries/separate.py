@@ -11,7 +11,7 @@ import numpy as np
 from queries.canonical import WHY, canonical
 from queries.classes import Equality, settle
 from queries.distinguish import Options
-from queries.outcomes import Outcomes, pool_rows, simulate
+from queries.outcomes import Outcomes, distinct, pool_rows
 from queries.witness import Row
 from smtmodel.dot import Model
 from smtmodel.operands import layout_of
@@ -47,7 +47,7 @@ def separate(candidates: Sequence[Model], options: Options, seed: int = 1) -> Se
     kinds = unique_models(candidates)
     models = list(kinds)
     table = pool_rows(layout_of(models[0]), POOL, seed)
-    outcomes = Outcomes(models, table, simulate(models, table, progress=options.progress))
+    outcomes = Outcomes.of(models, table, options.progress)
     together = outcomes.classes(range(len(models)))
     classes: list[list[Equality]] = []
     found = Separation(len(candidates), classes, [], [])
@@ -86,7 +86,7 @@ def smallest_set(outcomes: Outcomes, representatives: Sequence[int]) -> list[int
     chosen: list[int] = []
     parts = 1
     while parts < len(representatives):
-        counts = _parts(part, codes)
+        counts = distinct(part[:, None] * (codes.max() + 1) + codes)  # the parts that each vector would leave
         best = int(counts.argmax())
         if counts[best] <= parts:
             break
@@ -96,22 +96,14 @@ def smallest_set(outcomes: Outcomes, representatives: Sequence[int]) -> list[int
     return chosen
 
 
-def _parts(part: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """For every vector, into how many parts it would split the parts that there are."""
-    keys = part[:, None] * (codes.max() + 1) + codes
-    ordered = np.sort(keys, axis=0)
-    return np.asarray(1 + (ordered[1:] != ordered[:-1]).sum(axis=0))
-
-
 def single(candidates: Sequence[Model], options: Options, seed: int = 1) -> Separation:
     """The one vector of a pool with the most different outcomes; classes are candidates of one outcome."""
     start = time.monotonic()
     kinds = unique_models(candidates)
     models = list(kinds)
     table = pool_rows(layout_of(models[0]), POOL, seed)
-    outcomes = Outcomes(models, table, simulate(models, table, progress=options.progress))
-    ordered = np.sort(outcomes.results, axis=0)
-    counts = 1 + (ordered[1:] != ordered[:-1]).sum(axis=0)
+    outcomes = Outcomes.of(models, table, options.progress)
+    counts = distinct(outcomes.results)
     best = np.flatnonzero(counts == counts.max())
     column = int(best[np.argmin((table[best] != 0).sum(axis=1))])
     groups: dict[int, list[Equality]] = {}

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-
-import numpy as np
+from collections.abc import Iterable, Iterator
 
 from runner.protocol import Device, Source, check_fit
-from smtmodel.batch import evaluate_batch
+from smtmodel.batch import evaluate_rows
 from smtmodel.dot import Model
-from smtmodel.operands import Operands
 from smtmodel.reference import parse_reference
 from smtmodel.vectors import Vector
 
@@ -45,16 +42,3 @@ class ModelDevice(Device):
 def describe(model: Model) -> dict[str, str]:
     """What a model says of itself as a device."""
     return {"name": f"software model {model.reference}", "model": model.reference}
-
-
-def evaluate_rows(model: Model, rows: Sequence[Operands[int]]) -> list[int]:
-    """The result patterns of inputs of any lengths; missing trailing products, and their scale factors, are zero."""
-    length = max(len(row.a) for row in rows)
-
-    def table(sides: Iterable[tuple[int, ...]], width: int) -> np.ndarray[tuple[int, int], np.dtype[np.uint64]]:
-        return np.array([side + (0,) * (width - len(side)) for side in sides], dtype=np.uint64)
-
-    a, b = table((row.a for row in rows), length), table((row.b for row in rows), length)
-    c = np.array([row.c for row in rows], dtype=np.uint64)
-    scales = [table(sides, model.scales) for sides in zip(*((r.scale_a, r.scale_b) for r in rows), strict=True)]
-    return [int(pattern) for pattern in evaluate_batch(model, a, b, c, *(scales if model.scales else []))]

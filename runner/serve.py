@@ -7,9 +7,10 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from runner.model_device import describe, evaluate_rows
+from runner.model_device import describe
 from runner.process import CHUNK, widen
 from runner.protocol import check_fit
+from smtmodel.batch import evaluate_rows
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError
 from smtmodel.vectors import Vector, parse_row, to_hex

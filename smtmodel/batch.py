@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -83,8 +83,19 @@ def to_integers(value: Bits | Bit, count: int) -> Patterns:
     return np.broadcast_to(np.asarray(node, dtype=np.uint64), (count,))
 
 
+def evaluate_rows(model: Model, rows: Sequence[Operands[int]]) -> list[int]:
+    """The result patterns of inputs of any lengths; missing trailing products, and their scale factors, are zero."""
+    length = max(len(row.a) for row in rows)
+
+    def table(sides: Iterable[tuple[int, ...]], width: int) -> Patterns:
+        return np.array([side + (0,) * (width - len(side)) for side in sides], dtype=np.uint64)
+
+    a, b = table((row.a for row in rows), length), table((row.b for row in rows), length)
+    c = np.array([row.c for row in rows], dtype=np.uint64)
+    scales = [table(sides, model.scales) for sides in zip(*((r.scale_a, r.scale_b) for r in rows), strict=True)]
+    return [int(pattern) for pattern in evaluate_batch(model, a, b, c, *(scales if model.scales else []))]
+
+
 def evaluate_row(model: Model, operands: Operands[int]) -> int:
     """The result pattern of one input; missing trailing products, and their scale factors, are zero."""
-    missing = model.scales - len(operands.scale_a)
-    scales = [[[*side, *[0] * missing]] if model.scales else None for side in (operands.scale_a, operands.scale_b)]
-    return int(evaluate_batch(model, [operands.a], [operands.b], [operands.c], *scales)[0])
+    return evaluate_rows(model, [operands])[0]
