@@ -16,23 +16,25 @@ from typing import Literal
 import numpy as np
 from pysmt.environment import Environment
 from pysmt.fnode import FNode
+from pysmt.formula import FormulaManager
 
 from queries.confirm import confirm
 from queries.cutting import Cutter
 from queries.distinguish import Options, distinguish, symbolic_operands
+from queries.matching import Matcher
 from queries.problem import Problem
 from queries.samples import sample_rows
 from queries.smtlib import Query
 from queries.solvers.contract import Answer
 from queries.witness import Witness, confirmed, replay, shrink
-from smtmodel.algebra import Bit, Bits
+from smtmodel.algebra import Bit
 from smtmodel.carriers.terms import TermCarrier
-from smtmodel.trace import Signal
 
 Verdict = Literal["equal", "different", "unknown"]
 RESULT = "result"
 BOUNDS = "bounds of the aligned magnitudes"
 SAMPLES = 4096  # random inputs by which signals are matched
+ENOUGH = 256  # of them that count; with fewer, those that do not count are looked at as well
 SEARCH_SHARE = 0.2  # of the time that is left, for a brief search after a lemma failed
 LEMMA_SHARE = 0.25  # of the time that is left, at most, for one lemma
 BRIEF, BRIEF_SHARE = 6.0, 0.1  # seconds, or share of the time, for a lemma that is not worth more
@@ -148,6 +150,8 @@ class _Prover:
         """Whether simulation alone finds a difference."""
         rows = [tuple(map(int, row)) for row in sample_rows(self.problem.layout, SAMPLES)]
         self.samples = replay(self.problem, rows)
+        counts = self.samples.admitted != 0
+        self.counting = counts if np.count_nonzero(counts) >= ENOUGH else np.full(len(rows), True)
         found = np.flatnonzero(self.samples.differs)
         if len(found):
             witness = confirmed(self.problem, shrink(self.problem, rows[int(found[0])]))
@@ -169,35 +173,22 @@ class _Prover:
         """Prove right signals equal to left ones of the same simulated values, in the order of the stages; each
         proved one is replaced by its twin, so that what is built on the two becomes one term."""
         left, right = (evaluation.trace for evaluation in self.samples.evaluations)
-        signed = {signal.name for signal in self.right.trace if signal.is_signed}
+        matcher = Matcher(((signal, left[signal.name]) for signal in self.left.trace), self.counting)
         original = dict(self.pending)
-        known: dict[bytes, Signal] = {}
-        for signal in self.left.trace:
-            if (key := _fingerprint(left[signal.name], SAMPLES)) is not None:
-                known.setdefault(key, signal)
+        manager = self.carrier.manager
         ours = {signal.value.node for signal in self.left.trace}
         for name in list(self.pending):
-            node = self.pending[name]
-            key = _fingerprint(right[name], SAMPLES)
-            twin = None if key is None else known.get(key)
+            node, signed = self.pending[name], right[name].is_signed
+            twin = matcher.twin(right[name])
             if twin is None or node in ours or node.is_constant():
                 continue
-            sides = (twin.value.node, node)
-            goal = self._not_equal(*sides, name in signed)
-            pair = self._same_width(twin.value.node, original[name], name in signed)
-            if self._decide(f"{twin.name} = {name}", goal, sides, LEMMA_SHARE, pair):
-                self._merge(node, self._resized(twin.value.node, node, name in signed))
+            sides = (twin.signal.value.node, node)
+            goal = _differ(manager, *twin.goal(manager, node, signed))
+            pair = twin.goal(manager, original[name], signed)
+            if self._decide(f"{twin} = {name}", goal, sides, LEMMA_SHARE, pair):
+                self._merge(node, twin.replacement(manager, node, signed))
             elif self._differ_when_small() or self._remaining() == 0:
                 return
-
-    def _resized(self, term: FNode, like: FNode, signed: bool) -> FNode:
-        """A term in the width of another that stands for the same number."""
-        if term.get_type() == like.get_type():
-            return term
-        manager, more = self.carrier.manager, like.bv_width() - term.bv_width()
-        if more < 0:
-            return manager.BVExtract(term, 0, like.bv_width() - 1)
-        return (manager.BVSExt if signed else manager.BVZExt)(term, more)
 
     def _merge(self, right: FNode, left: FNode) -> None:
         """Put one term in the place of another; maxima that have become maxima of the same terms are one as well."""
@@ -215,19 +206,6 @@ class _Prover:
             }
             known.clear()
             changes = {symbol: known[t] for symbol, t in self.maxima.items() if known.setdefault(t, symbol) != symbol}
-
-    def _same_width(self, left: FNode, right: FNode, signed: bool) -> tuple[FNode, FNode]:
-        if left.get_type().is_bool_type():
-            return left, right
-        wider = left if left.bv_width() >= right.bv_width() else right
-        return self._resized(left, wider, signed), self._resized(right, wider, signed)
-
-    def _not_equal(self, left: FNode, right: FNode, signed: bool) -> FNode:
-        """That two signals are different numbers, whatever their widths."""
-        manager = self.carrier.manager
-        left, right = self._same_width(left, right, signed)
-        same = manager.Iff(left, right) if left.get_type().is_bool_type() else manager.Equals(left, right)
-        return manager.Not(same)
 
     def _decide(
         self, name: str, goal: FNode, sides: tuple[FNode, FNode], share: float, pair: tuple[FNode, FNode] | None = None
@@ -274,7 +252,7 @@ class _Prover:
             if isinstance(value, Bit) or signal.scale is None or signal.is_signed or value.node.is_constant():
                 continue
             lanes = seen[signal.name].value.node
-            if isinstance(lanes, tuple) or np.ndim(lanes) == 0 or not (most := int(lanes.max())):
+            if isinstance(lanes, tuple) or np.ndim(lanes) == 0 or not (most := int(lanes[self.counting].max())):
                 continue
             if most < (1 << value.width) - 1 and "aligned[" in signal.name:
                 found[value.node] = manager.BV(most, value.width)
@@ -313,8 +291,13 @@ class _Prover:
                 found[symbol] = self.carrier.define_maximum(symbol, terms)
                 waiting |= set(found[symbol].get_free_variables()) - seen
         definitions = [found[symbol] for symbol in self.maxima if symbol in found]
-        inputs = () if cuts else tuple(bits.node for bits in self.inputs.every if bits.value is None)
-        return Query(inputs, (*(() if cuts else (self.admitted,)), *definitions, *bounds, changed))
+        if not cuts:
+            inputs = tuple(bits.node for bits in self.inputs.every if bits.value is None)
+            return Query(inputs, (self.admitted, *definitions, *bounds, changed))
+        # of the restrictions, those that say something about what is left
+        admitted = [substituter.substitute(part, cuts) for part in _conjuncts(self.admitted)]
+        telling = [part for part in admitted if seen & set(part.get_free_variables())]
+        return Query((), (*telling, *definitions, *bounds, changed))
 
     def _conclude(self) -> None:
         if self.goal.is_false():
@@ -345,19 +328,10 @@ def _subterms(root: FNode) -> set[FNode]:
     return found
 
 
-def _fingerprint(signal: Signal, count: int) -> bytes | None:
-    """The simulated values of a signal as numbers, whatever its width; None for a constant one."""
-    value: Bits | Bit = signal.value
-    limbs = value.node if isinstance(value.node, tuple) else (value.node,)
-    if all(np.ndim(limb) == 0 for limb in limbs):
-        return None
-    if isinstance(value, Bit):
-        kind = "truth"
-    elif len(limbs) > 1:
-        kind = f"{signal.is_signed} {value.width}"
-    else:
-        kind = f"{signal.is_signed}"
-        if signal.is_signed:  # the sign bit fills the lane
-            fill = np.uint64(64 - value.width)
-            limbs = ((limbs[0] << fill).astype(np.int64) >> fill.astype(np.int64),)
-    return kind.encode() + b"".join(np.ascontiguousarray(np.broadcast_to(limb, (count,))).tobytes() for limb in limbs)
+def _differ(manager: FormulaManager, left: FNode, right: FNode) -> FNode:
+    same = manager.Iff(left, right) if left.get_type().is_bool_type() else manager.Equals(left, right)
+    return manager.Not(same)
+
+
+def _conjuncts(term: FNode) -> list[FNode]:
+    return [part for argument in term.args() for part in _conjuncts(argument)] if term.is_and() else [term]

@@ -20,6 +20,7 @@ Lanes = NDArray[np.int64]
 
 SHAPED = 0.6  # of the rows
 RAISED = "_raised"  # ends the name of an operand that takes another's place in a second evaluation
+SEARCHED = 12  # fraction bits up to which all significands are tried
 FAR = 40  # places below the largest term that still matter to some unit
 
 
@@ -80,6 +81,17 @@ def _pattern(fmt: Format, sign: Lanes, exponent: Lanes, fraction: Table) -> Tabl
     return fields << np.uint64(fmt.padding) | top
 
 
+def _largest_below_two(left: int, right: int) -> tuple[np.uint64, np.uint64]:
+    """The fractions, of so many bits, of two significands in [1, 2) whose product is the largest below 2: what fills
+    a normalised product up."""
+    if left > SEARCHED:
+        return np.uint64((1 << left) - 1), np.uint64(0)
+    x = np.arange(1 << left, 2 << left, dtype=np.uint64)
+    y = np.minimum((np.uint64(2 << (left + right)) - np.uint64(1)) // x, np.uint64((2 << right) - 1))
+    best = int(np.argmax(x * y))
+    return x[best] - np.uint64(1 << left), y[best] - np.uint64(1 << right)
+
+
 @dataclass
 class _Shaped:
     layout: Layout
@@ -103,6 +115,8 @@ class _Shaped:
         full = rng.random(count) < 0.05  # the largest sums: every term full, of one exponent and sign
         signs, scatter, dense = np.where(full, signs % 2, signs), np.where(full, 0, scatter), np.where(full, 1.0, dense)
         self.kind = np.where(full, 1, self.kind)
+        brim = full & (rng.random(count) < 0.5)
+        fill = _largest_below_two(a.fraction, b.fraction)
         cut = rng.integers(0, FAR, count)
         columns: list[Table] = [np.zeros(count, dtype=np.uint64)] * len(formats)
         # a window of products, so that what one step of a chain does is not hidden by the others
@@ -116,8 +130,9 @@ class _Shaped:
             zero = (rng.random(count) > dense) | (k < start) | (k >= start + wide)
             part = np.clip(exponent // 2 + rng.integers(-3, 4, count), exponent - b.emax, exponent - b.emin)
             part = np.clip(part, a.emin, a.emax)
-            x = _pattern(a, sign, part + a.bias, self._fraction(a))
-            y = _pattern(b, rng.integers(0, 2, count) * (signs > 2), exponent - part + b.bias, self._fraction(b))
+            left, right = np.where(brim, fill[0], self._fraction(a)), np.where(brim, fill[1], self._fraction(b))
+            x = _pattern(a, sign, part + a.bias, left)
+            y = _pattern(b, rng.integers(0, 2, count) * (signs > 2), exponent - part + b.bias, right)
             columns[k] = np.where(zero, np.uint64(0), x)
             columns[products + k] = np.where(zero, np.uint64(0), y)
         exponent = largest - self._distance(scatter, cut) + (rng.random(count) < 0.2)

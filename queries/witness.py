@@ -32,7 +32,8 @@ class Replay:
 
     left: Patterns
     right: Patterns
-    differs: Patterns  # 1 where the input counts and the results differ
+    admitted: Patterns  # 1 where the input counts
+    differs: Patterns  # 1 where it counts and the results differ
     evaluations: tuple[Evaluation, Evaluation]
 
 
@@ -55,9 +56,10 @@ def replay(problem: Problem, rows: list[Row]) -> Replay:
     operands = layout.split(lanes)
     with np.errstate(over="ignore"):
         first, second = problem.evaluate(operands)
-        differs = problem.differ(first.d, second.d) & problem.admits(operands)
-        results = [to_integers(value, len(rows)) for value in (first.d, second.d, differs)]
-    return Replay(results[0], results[1], results[2], (first, second))
+        admitted = problem.admits(operands)
+        differs = problem.differ(first.d, second.d) & admitted
+        results = [to_integers(value, len(rows)) for value in (first.d, second.d, admitted, differs)]
+    return Replay(results[0], results[1], results[2], results[3], (first, second))
 
 
 def confirmed(problem: Problem, row: Row) -> Witness | None:

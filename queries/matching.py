@@ -1,0 +1,140 @@
+"""Which signals of two evaluations agree in simulation: equal as numbers, or the same number at another static scale.
+
+A signal is an integer; as a number it is that integer times a power of two that its place in the datapath fixes
+(Signal.scale, Signal.offset). Two signals may be the same number in integers that differ by a fixed number of places,
+as an unnormalised and a normalised significand do wherever nothing has to be normalised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from pysmt.fnode import FNode
+from pysmt.formula import FormulaManager
+
+from smtmodel.algebra import Bit, Bits
+from smtmodel.trace import Signal
+
+Lanes = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Twin:
+    """The `signal` that another is matched with: the other's integer is this one's, shifted left by `places` (right
+    if negative, past bits that are zero) or raised by `offset`."""
+
+    signal: Signal
+    places: int = 0
+    offset: int = 0
+
+    def goal(self, manager: FormulaManager, other: FNode, signed: bool) -> tuple[FNode, FNode]:
+        """The two terms, of one type, that are to be equal: this signal brought to the other's scale, and the other."""
+        own = self.signal.value.node
+        if own.get_type().is_bool_type():
+            return own, other
+        width = max(own.bv_width() + max(self.places, 0), other.bv_width() + max(-self.places, 0))
+        width += self.offset != 0
+        raised = own if self.places <= 0 else manager.BVConcat(own, manager.BV(0, self.places))
+        moved = other if self.places >= 0 else manager.BVConcat(other, manager.BV(0, -self.places))
+        left, right = _widened(manager, raised, width, signed), _widened(manager, moved, width, signed)
+        if self.offset:
+            left = manager.BVAdd(left, manager.BV(self.offset % (1 << width), width))
+        return left, right
+
+    def replacement(self, manager: FormulaManager, other: FNode, signed: bool) -> FNode:
+        """What may stand in the place of the other once the goal is proved: built on this signal, as wide as that."""
+        own = self.signal.value.node
+        if own.get_type().is_bool_type():
+            return own
+        width = other.bv_width()
+        if self.places > 0:
+            own = manager.BVConcat(own, manager.BV(0, self.places))
+        elif self.places < 0:
+            own = manager.BVExtract(own, -self.places, own.bv_width() - 1)
+        kept = manager.BVExtract(own, 0, width - 1) if own.bv_width() > width else own
+        kept = _widened(manager, kept, width, signed)
+        return manager.BVAdd(kept, manager.BV(self.offset % (1 << width), width)) if self.offset else kept
+
+    def __str__(self) -> str:
+        if self.places:
+            return f"{self.signal.name} {'<<' if self.places > 0 else '>>'} {abs(self.places)}"
+        return f"{self.signal.name} {self.offset:+}" if self.offset else self.signal.name
+
+
+def _widened(manager: FormulaManager, term: FNode, width: int, signed: bool) -> FNode:
+    more = width - term.bv_width()
+    return (manager.BVSExt if signed else manager.BVZExt)(term, more) if more else term
+
+
+class Matcher:
+    """The signals of one evaluation, found again by what they were worth on the samples that count (`admitted`).
+
+    Signals come as pairs: as a term, and as simulated.
+    """
+
+    def __init__(self, signals: Iterable[tuple[Signal, Signal]], admitted: Lanes) -> None:
+        self.admitted = admitted
+        self.known: dict[bytes, Twin] = {}
+        self.scaled: dict[bytes, tuple[Signal, int]] = {}
+        for term, simulated in signals:
+            lanes = _lanes(simulated, admitted)
+            if lanes is None:
+                continue
+            self.known.setdefault(_key(simulated, lanes), Twin(term))
+            for key, amount in _others(simulated, lanes):
+                self.scaled.setdefault(key, (term, amount))
+
+    def twin(self, simulated: Signal) -> Twin | None:
+        """The first signal of the same values; else one whose values differ by a static scale or offset."""
+        lanes = _lanes(simulated, self.admitted)
+        if lanes is None:
+            return None
+        same = self.known.get(_key(simulated, lanes))
+        if same is not None:
+            return same
+        for key, amount in _others(simulated, lanes):
+            if key in self.scaled:
+                signal, own = self.scaled[key]
+                if simulated.scale is None:
+                    return Twin(signal, offset=own - amount)
+                return Twin(signal, places=amount - own)
+        return None
+
+
+def _lanes(signal: Signal, admitted: Lanes) -> tuple[NDArray[np.uint64] | NDArray[np.int64], ...] | None:
+    """The simulated values that count, limb by limb, as numbers whatever the signal's width; None for a constant."""
+    value: Bits | Bit = signal.value
+    limbs = value.node if isinstance(value.node, tuple) else (value.node,)
+    if all(np.ndim(limb) == 0 for limb in limbs):
+        return None
+    if isinstance(value, Bits) and len(limbs) == 1 and signal.is_signed:  # the sign bit fills the lane
+        fill = np.uint64(64 - value.width)
+        limbs = ((limbs[0] << fill).astype(np.int64) >> fill.astype(np.int64),)
+    return tuple(np.broadcast_to(limb, admitted.shape)[admitted] for limb in limbs)
+
+
+def _key(signal: Signal, lanes: tuple[NDArray[np.uint64] | NDArray[np.int64], ...]) -> bytes:
+    kind = "truth" if isinstance(signal.value, Bit) else f"{signal.is_signed}"
+    if isinstance(signal.value, Bits) and len(lanes) > 1:
+        kind += f" {signal.value.width}"
+    return kind.encode() + b"".join(np.ascontiguousarray(limb).tobytes() for limb in lanes)
+
+
+def _others(signal: Signal, lanes: tuple[NDArray[np.uint64] | NDArray[np.int64], ...]) -> list[tuple[bytes, int]]:
+    """What a signal has in common with one of another static scale (its integers without the zeros at their end that
+    all of them have) or offset (its exponents, as numbers), and the places or the offset that sets it apart."""
+    if isinstance(signal.value, Bit) or len(lanes) > 1:
+        return []
+    values = lanes[0].astype(np.int64)
+    if signal.scale is not None:
+        used = int(np.bitwise_or.reduce(values)) if len(values) else 0
+        if not used:
+            return []
+        places = (used & -used).bit_length() - 1
+        return [(f"scaled {signal.is_signed}".encode() + (values >> places).tobytes(), places)]
+    if signal.name.endswith("exponent"):
+        return [(b"offset" + (values + signal.offset).tobytes(), signal.offset)]
+    return []
