@@ -19,21 +19,24 @@ SHARE, LEAST = 1.5, 4.0  # confirmation may take so many times as long as the pr
 def confirm(lemmas: list[Lemma], options: Options, spent: float) -> list[Lemma]:
     """The lemmas with a second engine's word on each, as far as the time goes; `spent` seconds went into the proof.
 
-    Every lemma is asked briefly first, so that one that a second engine cannot do costs the others nothing.
+    Every lemma is asked briefly first, so that one that a second engine cannot do costs the others nothing; lemmas of
+    one text are asked once.
     """
     allowed = max(LEAST, SHARE * spent)
     if options.timeout is not None:
         allowed = min(allowed, options.timeout - spent)
     deadline = time.monotonic() + allowed
-    done = list(lemmas)
+    texts = {lemma.query.text: lemma for lemma in lemmas}
+    said: dict[str, Answer] = {}
     for round_ in range(len(SECONDS)):
-        for index, lemma in enumerate(done):
+        for text, lemma in texts.items():
             left = deadline - time.monotonic()
-            if lemma.confirmed is not None or left <= 0:
+            if text in said or left <= 0:
                 continue
-            share = left / 4 if round_ == 0 else left
-            done[index] = replace(lemma, confirmed=_second(lemma, options, share, round_))
-    return done
+            answer = _second(lemma, options, left / 4 if round_ == 0 else left, round_)
+            if answer is not None:
+                said[text] = answer
+    return [replace(lemma, confirmed=said.get(lemma.query.text)) for lemma in lemmas]
 
 
 def _second(lemma: Lemma, options: Options, seconds: float, round_: int) -> Answer | None:

@@ -1,15 +1,29 @@
-"""Substitution in terms, for cutting and merging."""
+"""Substitution in terms, for cutting, merging and renaming."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pysmt.environment import Environment
 from pysmt.fnode import FNode
 from pysmt.substituter import MGSubstituter
 
 
 class Cutter(MGSubstituter):  # type: ignore[misc]
-    """Substitution that does not look below what it replaces: a cut takes a whole cone away."""
+    """Substitution that does not look below what it replaces: a cut takes a whole cone away.
+
+    A cutter is for one set of changes: what is built alike in the terms that it is given is walked once.
+    """
+
+    def __init__(self, environment: Environment, changes: Mapping[FNode, FNode]) -> None:
+        super().__init__(environment)
+        self.invalidate_memoization = False
+        self.changes = changes
+
+    def __call__(self, term: FNode) -> FNode:
+        """The term with the changes made."""
+        return self.substitute(term, self.changes) if self.changes else term
 
     def _push_with_children_to_stack(self, formula: FNode, **kwargs: Any) -> None:
         replaced = kwargs["substitutions"].get(formula)
@@ -17,3 +31,27 @@ class Cutter(MGSubstituter):  # type: ignore[misc]
             super()._push_with_children_to_stack(formula, **kwargs)
         else:
             self.memoization[formula] = replaced
+
+
+def conjuncts(term: FNode) -> list[FNode]:
+    """The parts of a conjunction, nested ones taken apart."""
+    return [part for argument in term.args() for part in conjuncts(argument)] if term.is_and() else [term]
+
+
+def renamed(environment: Environment, parts: Sequence[FNode]) -> tuple[FNode, ...]:
+    """Terms with their symbols named by the order in which they occur: what has one form becomes one text."""
+    manager = environment.formula_manager
+    names: dict[FNode, FNode] = {}
+    seen: set[FNode] = set()
+    stack = list(reversed(parts))
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.is_symbol():
+            kind = node.get_type()
+            width = "" if kind.is_bool_type() else kind.width
+            names[node] = manager.Symbol(f"v{len(names):03}w{width}", kind)
+        stack.extend(reversed(node.args()))
+    return tuple(map(Cutter(environment, names), parts))

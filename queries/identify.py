@@ -25,6 +25,8 @@ Verdict = Literal["identified", "no candidate", "open"]
 Ask = Callable[[Sequence[Vector]], Sequence[int | None]]
 
 POOL = 4000  # vectors among which questions are chosen
+FIRST = 400  # of them that every candidate is simulated on; those that are left after the answers, on FEWER times more
+FEWER = 4
 VALIDATION = 2000  # vectors by which a survivor is checked before it is named
 MOST = 200  # questions, at most
 EACH = 60.0  # seconds for proving one pair of survivors equal
@@ -101,7 +103,7 @@ class Identifier:
         admitted = [m for m in candidates if structure is None or structure.admits(m.accumulator)]
         self.ask, self.options, self.seed = ask, options, seed
         self.kinds = unique_models(admitted)
-        self.models = list(self.kinds)
+        self.models = list(self.kinds)  # that are left; `alive` are those that fit the answers since they were listed
         self.result = Identification("open", len(candidates))
         self.asked: set[int] = set()
         self.recorded = list(recorded)
@@ -112,7 +114,11 @@ class Identifier:
             self.result.verdict = "no candidate"
             return self.result
         self.layout = layout_of(self.models[0])
-        table = self._recorded_table() if self.recorded else pool_rows(self.layout, POOL, self.seed)
+        if self.recorded:
+            table, self.pool = self._recorded_table(), None
+        else:
+            pool = np.random.default_rng(self.seed).permutation(pool_rows(self.layout, POOL, self.seed))
+            table, self.pool = pool[:FIRST], pool[FIRST:]
         self.outcomes = Outcomes.of(self.models, table, self.options.progress)
         self.alive = list(range(len(self.models)))
         try:
@@ -141,20 +147,33 @@ class Identifier:
                 return
 
     def _split(self) -> bool:
-        """Ask from the pool until no vector of it tells two survivors apart; False if none survives or time is out."""
+        """Ask from the pool until no vector of it tells two survivors apart; False if none survives or too much was
+        asked."""
         while len(self.result.questions) < MOST:
             representatives = [members[0] for members in self.outcomes.classes(self.alive)]
-            if len(representatives) == 1:
-                return True
             allowed = np.ones(len(self.outcomes.table), dtype=bool)
             allowed[list(self.asked)] = False
-            column = self.outcomes.best_question(representatives, allowed)
+            column = self.outcomes.best_question(representatives, allowed) if len(representatives) > 1 else None
             if column is None:
+                if len(self.alive) > 1 and self._more():
+                    continue
                 return True
             self.options.progress(f"question {len(self.result.questions) + 1}: {len(representatives)} classes left")
             if not self._take(column):
                 return False
         return False
+
+    def _more(self) -> bool:
+        """Simulate what is left of the candidates on more of the pool; False if there is no more."""
+        if self.pool is None or not len(self.pool):
+            return False
+        self.outcomes = self.outcomes.narrowed(self.alive)
+        self.models = self.outcomes.candidates
+        self.alive = list(range(len(self.models)))
+        count = FEWER * len(self.outcomes.table)
+        rows, self.pool = self.pool[:count], self.pool[count:]
+        self.outcomes.extend(rows)
+        return True
 
     def _take(self, column: int) -> bool:
         self.asked.add(column)
@@ -200,9 +219,10 @@ class Identifier:
         self.result.verdict, self.result.killer = "no candidate", killer
         answers = [question.answer for question in self.result.questions]
         rows = np.array([question.vector.operands.every for question in self.result.questions], dtype=np.uint64)
-        agree = (self._results(self.models, rows) == np.array(answers, dtype=np.uint64)).sum(axis=1)
+        every = list(self.kinds)
+        agree = (self._results(every, rows) == np.array(answers, dtype=np.uint64)).sum(axis=1)
         best = np.argsort(-agree, kind="stable")[:5]
-        self.result.nearest = [(self.models[index], int(agree[index])) for index in best]
+        self.result.nearest = [(every[index], int(agree[index])) for index in best]
 
     def _results(self, models: Sequence[Model], rows: Table) -> Any:
         return without_payload(evaluate_models(models, rows), models[0].d)

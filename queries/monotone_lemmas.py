@@ -50,7 +50,9 @@ class Ledger:
         name = f"{DEFINITION} {symbol.node}"
         terms = self.carrier.maxima.get(symbol.node)
         true = self.carrier.manager.TRUE()
-        self.facts[name] = true if terms is None else self.carrier.define_maximum(symbol.node, terms)
+        self.facts[name] = (
+            true if terms is None else self.carrier.define_maximum(symbol.node, sorted(terms, key=FNode.node_id))
+        )
         return name
 
     def establish(self, name: str, claim: Bit, cuts: Sequence[Bits | Bit] = (), using: Sequence[str] = ()) -> str:
@@ -92,6 +94,5 @@ class Ledger:
             if not node.is_constant() and node not in chosen:
                 width = "" if isinstance(cut, Bit) else cut.width
                 chosen[node] = manager.Symbol(f"cut{place}w{width}", node.get_type())
-        substitute = Cutter(self.carrier.environment).substitute
-        changed = tuple(substitute(part, chosen) for part in parts)
+        changed = tuple(map(Cutter(self.carrier.environment, chosen), parts))
         return Query((), changed), len(chosen)

@@ -107,6 +107,10 @@ class Outcomes:
         """The candidates simulated on a pool."""
         return cls(models, table, simulate(models, table, progress=progress))
 
+    def narrowed(self, members: Sequence[int]) -> Outcomes:
+        """The same vectors for some of the candidates."""
+        return Outcomes([self.candidates[index] for index in members], self.table, self.results[list(members)])
+
     def extend(self, rows: Table, members: Sequence[int] | None = None) -> None:
         """More vectors for the pool; simulated for the members alone, if the others no longer matter."""
         chosen = list(range(len(self.candidates)) if members is None else members)

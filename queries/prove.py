@@ -19,7 +19,7 @@ from pysmt.fnode import FNode
 from pysmt.formula import FormulaManager
 
 from queries.confirm import confirm
-from queries.cutting import Cutter
+from queries.cutting import Cutter, conjuncts, renamed
 from queries.distinguish import Options, distinguish, symbolic_operands
 from queries.matching import Matcher
 from queries.problem import Problem
@@ -120,6 +120,7 @@ class _Prover:
         self.maxima = dict(self.carrier.maxima)
         self.largest: dict[FNode, FNode] | None = None
         self.searched = False
+        self.asked: dict[str, list[Answer]] = {}
         self.proof.basis = self._basis()
 
     def _basis(self) -> Basis:
@@ -192,17 +193,15 @@ class _Prover:
 
     def _merge(self, right: FNode, left: FNode) -> None:
         """Put one term in the place of another; maxima that have become maxima of the same terms are one as well."""
-        substitute = Cutter(self.carrier.environment).substitute
         known: dict[frozenset[FNode], FNode] = {}
         changes = {right: left}
         while changes:
-            self.pending = {name: substitute(node, changes) for name, node in self.pending.items()}
-            self.goal = substitute(self.goal, changes)
-            self.results = (self.results[0], substitute(self.results[1], changes))
+            changed = Cutter(self.carrier.environment, changes)
+            self.pending = {name: changed(node) for name, node in self.pending.items()}
+            self.goal = changed(self.goal)
+            self.results = (self.results[0], changed(self.results[1]))
             self.maxima = {
-                symbol: frozenset(substitute(term, changes) for term in terms)
-                for symbol, terms in self.maxima.items()
-                if symbol not in changes
+                symbol: frozenset(map(changed, terms)) for symbol, terms in self.maxima.items() if symbol not in changes
             }
             known.clear()
             changes = {symbol: known[t] for symbol, t in self.maxima.items() if known.setdefault(t, symbol) != symbol}
@@ -224,13 +223,21 @@ class _Prover:
             if kind == "whole" and name != RESULT:
                 limit = self._brief()
             query = self._query(goal, cuts, bounds)
-            answers = self.options.ask(query, limit, f"lemma {name}: {len(cuts)} cuts")
-            self.proof.tried += answers
+            answers = self._ask(query, limit, f"lemma {name}: {len(cuts)} cuts")
             if answers[0].status == "unsat":
                 using = BOUNDS if bounds else ""
                 self.proof.lemmas.append(Lemma(name, len(cuts), query, answers[0], pair, using=using))
                 return True
         return False
+
+    def _ask(self, query: Query, limit: float | None, name: str) -> list[Answer]:
+        if query.text not in self.asked:
+            answers = self.options.ask(query, limit, name)
+            self.proof.tried += answers
+            if answers[0].status == "unknown":
+                return answers
+            self.asked[query.text] = answers
+        return self.asked[query.text]
 
     def _brief(self) -> float:
         limit = self.options.timeout
@@ -260,8 +267,7 @@ class _Prover:
             return {}
         goal = manager.Or([manager.BVULT(bound, node) for node, bound in found.items()])
         query = self._query(goal, {}, [])
-        answers = self.options.ask(query, 2 * self._brief(), f"lemma {BOUNDS}")
-        self.proof.tried += answers
+        answers = self._ask(query, 2 * self._brief(), f"lemma {BOUNDS}")
         if answers[0].status != "unsat":
             return {}
         fact = manager.And([manager.BVULE(node, bound) for node, bound in found.items()])
@@ -278,26 +284,32 @@ class _Prover:
         return cuts
 
     def _query(self, goal: FNode, cuts: dict[FNode, FNode], bounds: list[FNode]) -> Query:
-        """The goal with cut terms replaced, with bounds of these, and with what defines the maxima still mentioned."""
-        substituter = Cutter(self.carrier.environment)
-        changed = substituter.substitute(goal, cuts)
+        """The goal with cut terms replaced, with bounds of these, with what defines the maxima still mentioned, and
+        with the restrictions of the inputs that say something about what is left.
+
+        What speaks of the goal's variables comes first, and variables are named by the order in which they occur: the
+        same lemma about another product is the same text.
+        """
+        cut = Cutter(self.carrier.environment, cuts)
+        goal = cut(goal)
+        near = goal.get_free_variables()
+
+        def far(term: FNode) -> tuple[bool, int]:
+            return near.isdisjoint(term.get_free_variables()), term.node_id()
+
         found: dict[FNode, FNode] = {}
-        waiting, seen = set(changed.get_free_variables()), set()
+        waiting, seen = set(near), set()
         while waiting:
             symbol = waiting.pop()
             seen.add(symbol)
             if symbol in self.maxima:
-                terms = [substituter.substitute(term, cuts) for term in self.maxima[symbol]]
+                terms = sorted(map(cut, self.maxima[symbol]), key=far)
                 found[symbol] = self.carrier.define_maximum(symbol, terms)
                 waiting |= set(found[symbol].get_free_variables()) - seen
         definitions = [found[symbol] for symbol in self.maxima if symbol in found]
-        if not cuts:
-            inputs = tuple(bits.node for bits in self.inputs.every if bits.value is None)
-            return Query(inputs, (self.admitted, *definitions, *bounds, changed))
-        # of the restrictions, those that say something about what is left
-        admitted = [substituter.substitute(part, cuts) for part in _conjuncts(self.admitted)]
-        telling = [part for part in admitted if seen & set(part.get_free_variables())]
-        return Query((), (*telling, *definitions, *bounds, changed))
+        admitted = [part for part in map(cut, conjuncts(self.admitted)) if seen & set(part.get_free_variables())]
+        parts = [goal, *sorted([*definitions, *bounds, *admitted], key=far)]
+        return Query((), renamed(self.carrier.environment, parts))
 
     def _conclude(self) -> None:
         if self.goal.is_false():
@@ -331,7 +343,3 @@ def _subterms(root: FNode) -> set[FNode]:
 def _differ(manager: FormulaManager, left: FNode, right: FNode) -> FNode:
     same = manager.Iff(left, right) if left.get_type().is_bool_type() else manager.Equals(left, right)
     return manager.Not(same)
-
-
-def _conjuncts(term: FNode) -> list[FNode]:
-    return [part for argument in term.args() for part in _conjuncts(argument)] if term.is_and() else [term]

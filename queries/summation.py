@@ -13,8 +13,20 @@ from typing import Any, Literal
 
 from queries.summation_build import Builder, Inside
 from queries.summation_probe import Ask, Probe, Question, Span, UnrevealedError
-from queries.summation_structure import trees_of
-from queries.summation_tree import KINDS, Leaf, Node, compact, is_chain, is_pairwise, leaves_of, losses, order, pruned
+from queries.summation_structure import structure_of, trees_of
+from queries.summation_tree import (
+    KINDS,
+    Leaf,
+    Node,
+    Pair,
+    compact,
+    is_chain,
+    is_pairwise,
+    leaves_of,
+    losses,
+    order,
+    pruned,
+)  # fmt: skip
 from smtmodel.accumulator import Accumulator, BlockOrder
 from smtmodel.dot import Model
 
@@ -130,12 +142,21 @@ class Tree:
         """Whether an accumulator's structure can give the answers seen; its other parameters do not count."""
         if accumulator.length != self.length:
             return False
-        kept = frozenset(leaves_of(self.root))
-        shown = losses(self.root)
-        candidates = [pruned(tree, kept) for tree in trees_of(accumulator, self.span.bits, len(kept))]
-        if not any(tree is not None and losses(tree) == shown for tree in candidates):
-            return False
-        return self._admits_addend(accumulator) and self._admits_groups(accumulator)
+        structure = structure_of(accumulator)
+        if structure not in self._shapes:
+            kept, shown = self._shown
+            candidates = [pruned(tree, kept) for tree in trees_of(accumulator, self.span.bits, len(kept))]
+            self._shapes[structure] = any(tree is not None and losses(tree) == shown for tree in candidates)
+        return self._shapes[structure] and self._admits_addend(accumulator) and self._admits_groups(accumulator)
+
+    @cached_property
+    def _shapes(self) -> dict[object, bool]:
+        """Whether the tree of a structure fits, once it has been asked."""
+        return {}
+
+    @cached_property
+    def _shown(self) -> tuple[frozenset[Leaf], dict[Pair, int]]:
+        return frozenset(leaves_of(self.root)), losses(self.root)
 
     def _admits_addend(self, accumulator: Accumulator) -> bool:
         if self.apart is None or accumulator.addend == "after":

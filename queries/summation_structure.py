@@ -7,6 +7,14 @@ from collections.abc import Iterator, Sequence
 from queries.summation_tree import Kind, Leaf, Node, joined
 from smtmodel.accumulator import Accumulator
 
+#: what a tree depends on, of all that an accumulator is
+STRUCTURE = ("length", "operation", "block", "block_order", "grouping", "group", "partials", "addend", "fraction_bits")
+
+
+def structure_of(accumulator: Accumulator) -> tuple[object, ...]:
+    """Accumulators of one structure have the same trees."""
+    return (*(getattr(accumulator, name) for name in STRUCTURE), accumulator.exact_sum)
+
 
 def trees_of(accumulator: Accumulator, bits: int, leaves: int) -> Iterator[Node | Leaf]:
     """The trees whose answers an accumulator may give when mask and unit are `bits` places apart.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from pysmt.environment import Environment
@@ -62,11 +62,10 @@ class TermCarrier(Carrier):
     @property
     def definitions(self) -> list[FNode]:
         """The constraints that define the symbols of relational maxima."""
-        return [self.define_maximum(symbol, values) for symbol, values in self.maxima.items()]
+        return [self.define_maximum(symbol, sorted(v, key=FNode.node_id)) for symbol, v in self.maxima.items()]
 
-    def define_maximum(self, symbol: FNode, values: Iterable[FNode]) -> FNode:
+    def define_maximum(self, symbol: FNode, terms: Sequence[FNode]) -> FNode:
         """That a symbol is the largest of some terms, as unsigned numbers."""
-        terms = sorted(values, key=FNode.node_id)
         bounds = [self.manager.BVULE(term, symbol) for term in terms]
         reached = self.manager.Or([self.manager.Equals(term, symbol) for term in terms])
         return self.manager.And([*bounds, reached])
