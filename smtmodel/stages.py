@@ -181,13 +181,15 @@ def _signed_sum(accumulator: Accumulator, items: Sequence[Unpacked], total: tupl
     return Sum(choose(magnitude.any(), negative, of_zero), magnitude, unit)
 
 
-def _exact_sum(accumulator: Accumulator, items: Sequence[Unpacked], trace: Trace) -> Sum:
+def _exact_sum(accumulator: Accumulator, items: Sequence[Unpacked], names: Sequence[str], trace: Trace) -> Sum:
     """The sum without any loss: two terms with a sticky bit, more in fixed point over the whole range."""
     if len(items) == 2:
         negative, magnitude, unit = sum_two(items[0].term, items[1].term, accumulator.output_format.precision)
         return _signed_sum(accumulator, items, (negative, magnitude), unit)
     placed, low = place_all([item.term for item in items])
     unit = Exponent(constant(items[0].sign.carrier, 0, 1), low, low)
+    for name, magnitude in zip(names, placed, strict=True):
+        trace.number(f"placed[{name}]", magnitude, unit, ALIGNED)
     total = _total([item.sign for item in items], placed, None)
     trace.number("sum", total, unit, SUM, is_signed=True)
     return _signed_sum(accumulator, items, _magnitude(total), unit)
@@ -209,7 +211,7 @@ def fused_sum(accumulator: Accumulator, items: Sequence[Unpacked], names: Sequen
     """Align the terms at the maximum exponent and add them, without normalising on the way."""
     trace.enter(names, items)
     if accumulator.exact_sum:
-        result = _exact_sum(accumulator, items, trace)
+        result = _exact_sum(accumulator, items, names, trace)
     else:
         fraction_bits, rounding = accumulator.fraction_bits, accumulator.align_rounding
         assert fraction_bits != "exact"

@@ -1,0 +1,37 @@
+"""A device that is no model of mmaprobe's: the exact rationals of tests/oracle.py behind the device protocol.
+
+`python -m benchmarks.exact_device REFERENCE` answers vectors on standard input. Formats and parameters are read from
+the reference; nothing of smtmodel computes.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+from smtmodel.reference import parse_reference
+from tests import oracle
+
+
+def main() -> None:
+    model = parse_reference(sys.argv[1])
+    accumulator = model.accumulator
+    parameters: dict[str, Any] = {field.name: getattr(accumulator, field.name) for field in fields(accumulator)}
+    output = parameters.pop("output")
+    forms = {"a": model.a.name, "b": model.b.name, "c": model.c.name, "d": output}
+
+    def patterns(texts: Sequence[str]) -> list[int]:
+        return [int(text, 16) for text in texts]
+
+    for line in sys.stdin:
+        row = json.loads(line)
+        scales = [patterns(row[side]) if row.get(side) else None for side in ("scale_a", "scale_b")]
+        d = oracle.evaluate(forms, parameters, patterns(row["a"]), patterns(row["b"]), int(row["c"], 16), *scales)
+        print(json.dumps({"id": row.get("id"), "d": f"{d:x}".zfill(model.d.digits)}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
