@@ -15,23 +15,39 @@ from smtmodel.stages import floor_matters, form_product
 
 WHY = "alike by construction"
 
+_SUMS = ("fused_dot", "exact_dot")
+_ANY = Accumulator(length=1, block=1)
+
 
 def canonical(model: Model) -> Accumulator:
     """The accumulator with what has no effect at its default: a floor below every term's last bit, a limit that no
-    product reaches, the overflow rule where rounding to nearest gives infinity anyway."""
+    product reaches, the overflow rule where rounding to nearest gives infinity anyway, products rounded to a format
+    that holds them all, normalised products in an exact sum."""
     accumulator, changes = model.accumulator, dict[str, object]()
+    fmt = accumulator.product_format
+    if fmt is not None and _holds_products(fmt, model.a, model.b):
+        accumulator = replace(accumulator, product="normalised", product_rounding=_ANY.product_rounding)
+    if accumulator.product == "normalised" and accumulator.exact_sum and accumulator.operation in _SUMS:
+        accumulator = replace(accumulator, product="unnormalised")
     items = _items(model.a, model.b, model.c, accumulator.product)
     reach = items[0].term.exponent.high + items[0].term.integer
     limit = accumulator.product_overflow
     if limit is not None and limit >= reach and accumulator.scale_format is None:
         changes["product_overflow"] = None
     if accumulator.overflow == "ieee" and accumulator.output_rounding in ("nearest_even", "nearest_away"):
-        changes["overflow"] = "infinity" if accumulator.operation in ("fused_dot", "exact_dot") else "ieee"
+        changes["overflow"] = "infinity" if accumulator.operation in _SUMS else "ieee"
     if accumulator.exponent_floor is not None and accumulator.scale_format is None and _one_step(accumulator):
         bits = accumulator.fraction_bits
         if bits == "exact" or not floor_matters(accumulator, items):
             changes |= {"exponent_floor": None, "floor_applies_to": "zero_terms"}
     return replace(accumulator, **changes)  # type: ignore[arg-type]
+
+
+def _holds_products(fmt: Format, a: Format, b: Format) -> bool:
+    """Whether every finite product is a normal number of a format, or zero."""
+    term = _items(a, b, fmt, "normalised")[0].term
+    fits = fmt.emin <= term.exponent.low and term.exponent.high + term.integer - 1 <= fmt.emax
+    return fits and term.significand.width <= fmt.precision
 
 
 def _one_step(accumulator: Accumulator) -> bool:

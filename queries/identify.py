@@ -250,19 +250,23 @@ class Identifier:
 
     def _settle(self) -> bool:
         """Prove the survivors equal; False if a solver found a vector that tells two apart, which is then asked."""
-        self.options.progress(f"{len(self.alive)} survivors that no vector tells apart: proving them equal")
-        settled = settle([self.models[i] for i in self.alive], replace(self.options, timeout=EACH), confirm=True)
-        self.result.unknown = settled.unknown
-        for members in settled.classes:
-            members += [Equality(twin, WHY) for member in list(members) for twin in self.kinds[member.model]]
-        self.result.classes = settled.classes
-        if settled.witnesses and not self.recorded:
-            self.outcomes.extend(np.array(settled.witnesses, dtype=np.uint64), self.alive)
+        self.options.progress(f"{len(self.alive)} survivors that no answer tells apart: proving them equal")
+        groups = self._would_decide() if self.recorded else [[self.models[i] for i in self.alive]]
+        witnesses: list[Row] = []
+        for group in groups:
+            settled = settle(group, replace(self.options, timeout=EACH), confirm=True)
+            self.result.unknown += settled.unknown
+            self.result.classes += settled.classes
+            witnesses += settled.witnesses
+        if witnesses and not self.recorded:
+            self.result.classes, self.result.unknown = [], []
+            self.outcomes.extend(np.array(witnesses, dtype=np.uint64), self.alive)
             return False
+        self.result.would_decide += [self._vector(row, "would-decide") for row in witnesses]
+        for members in self.result.classes:
+            members += [Equality(twin, WHY) for member in list(members) for twin in self.kinds[member.model]]
         self._repeat()
-        if self.recorded:
-            self._would_decide()
-        one = len(settled.classes) == 1 and not settled.unknown
+        one = len(self.result.classes) == 1 and not self.result.unknown
         self.result.verdict = "identified" if one and not self.result.contradictions else "open"
         return True
 
@@ -274,16 +278,14 @@ class Identifier:
             if again is not None and again != question.answer:
                 self.result.contradictions.append((question.vector, question.answer, again))
 
-    def _would_decide(self) -> None:
-        """Vectors beyond the recording that tell the remaining classes apart."""
-        models = [members[0].model for members in self.result.classes]
-        if len(models) < 2:
-            return
-        table = pool_rows(self.layout, POOL, self.seed)
-        outcomes = Outcomes.of(models, table)
-        self.result.would_decide = [
-            self._vector(table[i], "would-decide") for i in smallest_set(outcomes, range(len(models)))
-        ]
+    def _would_decide(self) -> list[list[Model]]:
+        """The survivors of a recording, as vectors beyond it tell them apart, which are kept."""
+        models = [self.models[i] for i in self.alive]
+        outcomes = Outcomes.of(models, pool_rows(self.layout, POOL, self.seed), self.options.progress)
+        groups = outcomes.classes(range(len(models)))
+        chosen = smallest_set(outcomes, [members[0] for members in groups])
+        self.result.would_decide = [self._vector(outcomes.table[i], "would-decide") for i in chosen]
+        return [[models[i] for i in members] for members in groups]
 
 
 def identify(

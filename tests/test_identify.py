@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from queries.distinguish import Options
 from queries.identify import identify
 from queries.outcomes import Outcomes, pool_rows, simulate
 from queries.separate import separate, smallest_set
-from smtmodel.batch import evaluate_row
+from smtmodel.batch import evaluate_models, evaluate_row
+from smtmodel.dot import Model
 from smtmodel.errors import InputError, UnknownNameError
 from smtmodel.operands import layout_of
 from smtmodel.reference import parse_reference
@@ -243,3 +245,23 @@ def test_a_program_that_dies_keeps_its_answers(tmp_path: Path) -> None:
     assert run.exit_code == 3
     assert "gone" in run.stderr
     assert len(answers.read_text().splitlines()) == 12
+
+
+@pytest.mark.parametrize("name", ["any", "nvidia-fp8", "amd-mfma"])
+def test_what_has_no_effect_by_construction_has_none(name: str) -> None:
+    """Candidates of every kind of change that canonical() makes, against the canonical model, zeros and infinities
+    included."""
+    changed: dict[frozenset[str], list[Model]] = {}
+    for candidate in family_named(name).candidates():
+        plain = canonical(candidate)
+        names = frozenset(
+            f.name for f in fields(plain) if getattr(plain, f.name) != getattr(candidate.accumulator, f.name)
+        )
+        changed.setdefault(names, []).append(candidate)
+    assert len(changed) > 1
+    for names, candidates in changed.items():
+        for candidate in candidates[:: max(1, len(candidates) // 2)] if names else ():
+            rows = pool_rows(layout_of(candidate), 300, seed=3)
+            pair = [candidate, replace(candidate, accumulator=canonical(candidate))]
+            first, second = evaluate_models(pair, rows)
+            assert (first == second).all(), (candidate.reference, sorted(names))
