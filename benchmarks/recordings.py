@@ -101,8 +101,8 @@ def main() -> None:
     groups: dict[str, list[Vector]] = {}
     for vector in RecordedDevice(str(RECORDED)).vectors:
         groups.setdefault(vector.model.reference, []).append(vector)
-    found = Identifier(models, lambda asked: list(evaluate_rows(model, [v.operands for v in asked])), BUDGET).run()
-               "would decide")  # fmt: skip
+    columns = ("instruction", "recorded", "family", "candidates", "asked", "left", "classes", "true model",
+               "open pairs", "would decide")  # fmt: skip
     head = "| " + " | ".join(columns) + " |"
     table, random = [head, "|" + "---|" * 10], []
     for reference, vectors in groups.items():
