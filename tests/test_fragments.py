@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import random
 import subprocess
-from itertools import product
 from pathlib import Path
 from typing import Any
 
