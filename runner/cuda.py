@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from runner.disassembly import arithmetic
 from runner.kernel_source import THREADS, source
 from runner.kernels import CAPABILITIES, Operand, architecture, kernel_of, runnable, target
 from runner.launch import GpuMemoryError, Launcher
-from runner.nvrtc import compiler_for
+from runner.nvrtc import Compiled, compiler_for
 from runner.protocol import CLOCK, DEFAULT_TIMEOUT, DeviceUnavailableError
 from smtmodel.batch import Patterns
 from smtmodel.errors import InputError, NotModelledError, UnknownNameError
@@ -45,7 +46,10 @@ def open_cuda(text: str, timeout: float = DEFAULT_TIMEOUT, launcher: Launcher | 
     """
     name, position = parse_name(text)
     if launcher is None:
-        launcher = _launcher(text)
+        try:
+            launcher = launcher_here()
+        except DeviceUnavailableError as error:
+            raise DeviceUnavailableError(f"cuda:{text}: {error}") from None
     row = find_instruction(name, launcher.capability, launcher.gpu)
     return CudaDevice(f"cuda:{text}", row, position, launcher, timeout)
 
@@ -94,8 +98,8 @@ def _named(reference: str, wanted: str) -> bool:
     return reference == wanted or reference.endswith(f"/{wanted}")
 
 
-def _launcher(text: str) -> Launcher:
-    """The launch layer on CuPy. Raises DeviceUnavailableError, saying what is missing."""
+def launcher_here() -> Launcher:
+    """This machine's GPU, by way of CuPy. Raises DeviceUnavailableError, saying what is missing."""
     needs = (
         "pip install 'mmaprobe[cuda12]' or 'mmaprobe[cuda13]', after the CUDA version that nvidia-smi shows; "
         "an NVIDIA GPU and its driver are needed as well"
@@ -103,13 +107,20 @@ def _launcher(text: str) -> Launcher:
     try:
         from runner.cupy_launch import CupyLauncher
     except ModuleNotFoundError as error:
-        raise DeviceUnavailableError(f"cuda:{text}: the Python package {error.name!r} is missing: {needs}") from None
+        raise DeviceUnavailableError(f"the Python package {error.name!r} is missing: {needs}") from None
     except ImportError as error:
-        raise DeviceUnavailableError(f"cuda:{text}: CuPy cannot be loaded: {error}; {needs}") from None
-    try:
-        return CupyLauncher()
-    except DeviceUnavailableError as error:
-        raise DeviceUnavailableError(f"cuda:{text}: {error}") from None
+        raise DeviceUnavailableError(f"CuPy cannot be loaded: {error}; {needs}") from None
+    return CupyLauncher()
+
+
+@cache
+def _compiled(row: Instruction, capability: tuple[int, int], cuda: int) -> tuple[Compiled, dict[str, int] | None]:
+    """An instruction's kernel for a GPU and a driver of some version of CUDA, and what it executes, if that can be
+    told. Raises CompilerError."""
+    kernel = kernel_of(row)
+    compiled = compiler_for(capability, cuda).compile(source([kernel]), target(capability))
+    executed = arithmetic(compiled.cubin)
+    return compiled, None if executed is None else dict(executed[kernel.name])
 
 
 class CudaDevice(BatchDevice):
@@ -126,11 +137,8 @@ class CudaDevice(BatchDevice):
         if position.row >= rows or position.column >= columns:
             raise InputError(f"{name}: {row.name} has rows 0 to {rows - 1} and columns 0 to {columns - 1}")
         self._launcher, self._size = launcher, LARGEST
-        compiled = compiler_for(launcher.capability, launcher.cuda[0]).compile(
-            source([self.kernel]), target(launcher.capability)
-        )
+        compiled, executed = _compiled(row, launcher.capability, launcher.cuda[0])
         launcher.load(compiled.cubin, self.kernel.name)
-        executed = arithmetic(compiled.cubin)
         self.description: dict[str, Any] = {
             "name": launcher.gpu,
             "instruction": row.reference,
@@ -139,7 +147,7 @@ class CudaDevice(BatchDevice):
             "nvrtc": ".".join(map(str, compiled.version)),
             "target": target(launcher.capability),
             "ptx": self.kernel.ptx,
-            "machine_instructions": None if executed is None else dict(executed[self.kernel.name]),
+            "machine_instructions": executed,
             "emulated": row.emulated,
             **asdict(position),
             CLOCK: launcher.clock(),

@@ -18,6 +18,7 @@ from runner.cuda import CudaDevice, Position, open_cuda, parse_name
 from runner.devices import DeviceUnavailableError, open_device
 from runner.launch import GpuMemoryError
 from runner.protocol import DeviceError
+from runner.serve import serve
 from smtmodel.batch import evaluate_batch
 from smtmodel.errors import InputError, MmaprobeError, NotModelledError, UnknownNameError
 from smtmodel.operands import Operands
@@ -184,7 +185,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakeGpu]:
 
     def install(reference: str = F16, **options: Any) -> FakeGpu:
         made = FakeGpu(reference, **options)
-        monkeypatch.setattr(cuda, "_launcher", lambda _: made)
+        monkeypatch.setattr(cuda, "launcher_here", lambda: made)
         return made
 
     return install
@@ -213,6 +214,27 @@ def test_run_goes_on_after_an_interrupt(
     assert [row["id"] for row in rows] == list(range(40))
     assert rows[30]["provenance"]["description"]["machine_instructions"] == {"HMMA.16816.F32": 1}
     assert CliRunner().invoke(main, ["evaluate", str(tmp_path / "out.jsonl")]).exit_code == 0
+
+
+def test_serving_it(tmp_path: Path) -> None:
+    opened, _ = device()
+    asked = vectors(F16, 20)
+    write(tmp_path / "asked", asked)
+    with (tmp_path / "asked").open("rb") as source, (tmp_path / "said").open("wb") as sink:
+        serve(opened, source.fileno(), sink.fileno())
+    header, *rows = map(json.loads, (tmp_path / "said").read_text().splitlines())
+    assert header["device"]["ptx"] == "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+    assert [(row["id"], int(row["d"], 16)) for row in rows] == [(each.id, opened.answer(each)) for each in asked]
+
+
+def test_identify_takes_the_instruction_from_the_device(gpu: Callable[..., FakeGpu]) -> None:
+    gpu("hopper/mma/m16n8k4.f32.tf32.tf32.f32")
+    result = CliRunner().invoke(
+        main, ["identify", "nvidia-tf32", "--device", "cuda:m16n8k4.f32.tf32.tf32.f32", "--json"]
+    )
+    found = json.loads(result.stdout)
+    assert (result.exit_code, found["verdict"], found["decided"]["fraction_bits"]) == (0, "identified", 25)
+    assert found["device"]["machine_instructions"] == {"HMMA.1684.F32.TF32": 1}
 
 
 def test_run_says_what_the_gpu_lacks(tmp_path: Path, gpu: Callable[..., FakeGpu]) -> None:
