@@ -58,7 +58,8 @@ def test_everything_on_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str
             assert judged["mismatches"] == 0
         row = json.loads((folder / f"{name}.jsonl").read_text().splitlines()[0])
         assert row["provenance"]["description"] == {"model": TF32, "name": f"software model {TF32}"}
-    recorded = command("identify", "nvidia-tf32", "--device", f"recorded:{folder / 'identify-answers.jsonl'}")
+    device = f"recorded:{folder / 'identify-answers.jsonl'}"
+    recorded = command("identify", "nvidia-tf32", "--device", device, "--model", TF32)
     assert recorded["decided"] == found["identify"]["decided"]
     assert len((folder / "random.jsonl").read_text().splitlines()) == 100
     assert "| 0 of 500 not as the model |" in (tmp_path / "summary.md").read_text()
