@@ -61,17 +61,21 @@ class Job:
 
 
 def command(*arguments: str) -> Result:
-    """One command of mmaprobe with --json; its document, with `exit_code`. Raises IncompleteError without one."""
+    """One command of mmaprobe with --json; its document, with `exit_code`. Raises IncompleteError without one, and
+    KeyboardInterrupt if the command says that it was interrupted."""
     out, said, code = io.StringIO(), io.StringIO(), 0
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(said):
         try:
             main([*arguments, "--json"], standalone_mode=False)
         except SystemExit as end:
             code = int(end.code or 0)
+    lines = said.getvalue().splitlines()
+    if "interrupted" in lines:
+        raise KeyboardInterrupt
     try:
         document: Result = json.loads(out.getvalue())
     except ValueError:
-        last = (said.getvalue().split("\n") or [""])[-2:][0]
+        last = lines[-1] if lines else ""
         raise IncompleteError(f"mmaprobe {arguments[0]} ended with exit code {code}: {last}") from None
     if document.get("error"):
         raise IncompleteError(f"mmaprobe {arguments[0]}: {document['error']}")
@@ -266,9 +270,9 @@ def _own(name: str) -> set[str]:
     return {model.reference.partition("@")[0] for model in question_named(name).models.values()}
 
 
-def prepare(job: Job, progress: Callable[[str], None]) -> list[str]:
-    """Vectors for every question, found by solvers; needs no device. The names of those that stay unanswered."""
-    unknown, folder = [], job.folder / "questions"
+def prepare(job: Job, progress: Callable[[str], None]) -> None:
+    """Vectors for every question, found by solvers; needs no device. What fails is tried again the next time."""
+    folder = job.folder / "questions"
     folder.mkdir(parents=True, exist_ok=True)
     for name in question_names(job.row):
         target = folder / f"{Path(name).stem}.jsonl"
@@ -277,12 +281,13 @@ def prepare(job: Job, progress: Callable[[str], None]) -> list[str]:
         progress(f"{job.row.reference}: vectors for {Path(name).stem}")
         other = [] if job.row.reference in _own(name) else ["--model", job.row.reference]
         partial = target.with_suffix(".part")
-        found = command("distinguish", name, *other, "-n", "2", "-o", str(partial), "--store", str(job.store),
-                        "--timeout", str(job.patience))  # fmt: skip
-        if any(question["verdict"] == "unknown" for question in found["questions"]) and not partial.stat().st_size:
-            unknown.append(Path(name).stem)
-        partial.rename(target)
-    return unknown
+        try:
+            command("distinguish", name, *other, "-n", "2", "-o", str(partial), "--store", str(job.store),
+                    "--timeout", str(job.patience))  # fmt: skip
+        except IncompleteError as error:
+            progress(f"{job.row.reference}: no vectors for {Path(name).stem}: {error}")
+        else:
+            partial.rename(target)
 
 
 def questions(job: Job) -> Result:

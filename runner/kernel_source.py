@@ -216,8 +216,8 @@ def _wgmma(kernel: Kernel) -> list[str]:
         assert isinstance(operand.place, Tile)
         tiles.append(f'"l"(descriptor(t{operand.matrix}, {operand.place.leading}, {operand.place.stride}))')
     majors = ", 0, 0" if kernel.a.fmt.width == 16 else ""  # both K-major; other widths cannot be anything else
-    add = "{.reg .pred add; setp.eq.u32 add, 0, 0;"
-    text = f"{add} {kernel.ptx} {group}, %{count}, %{count + 1}, add, 1, 1{majors};}}"
+    add = "{.reg .pred p; setp.eq.u32 p, 0, 0;"
+    text = f"{add} {kernel.ptx} {group}, %{count}, %{count + 1}, p, 1, 1{majors};}}"
     return [
         'asm volatile("fence.proxy.async.shared::cta;" ::: "memory");',
         "__syncthreads();",

@@ -107,6 +107,15 @@ def test_it_goes_on_where_it_was(
     assert rows[0].extra["provenance"]["description"]["machine_instructions"] == {"HMMA.1684.F32.TF32": 1}
 
 
+def test_an_interrupted_identification_is_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = FakeGpu(TF32, fails=(30, KeyboardInterrupt()))
+    monkeypatch.setattr(cuda, "launcher_here", lambda: gpu)
+    assert evidence.main([*ONE, "-o", str(tmp_path), "--steps", "identify"]) == 3
+    folder = tmp_path / TF32.replace("/", "-")
+    assert not (folder / "identify.json").exists()
+    assert len((folder / "identify-answers.jsonl").read_text().splitlines()) == 29
+
+
 class Crooked(FakeGpu):
     """Its last row is wrong."""
 

@@ -180,6 +180,12 @@ def table_of(shape: str, width: int, matrix: str) -> Table:
     return m16n8_c if matrix == "c" and shape.startswith("m16") else TABLES[shape, width, matrix]
 
 
+def low_bit(element: str, width: int) -> int:
+    """Where an element begins in its place ("Packing formats"): .e2m1 is padded by two bits on either side of a byte,
+    .e2m3 and .e3m2 by two bits above."""
+    return 2 if element == "e2m1" and width == 8 else 0
+
+
 def elements(registers: Sequence[int], width: int, count: int) -> list[int]:
     """The elements of a thread, low to high; a register has 32 bits, or 64 for .f64."""
     per = max(32, width) // width
