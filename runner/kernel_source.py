@@ -87,9 +87,9 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}(
 
 _DESCRIPTOR = """
 /* A matrix in shared memory without swizzle, for wgmma: start, leading and stride offsets in units of 16 bytes. */
-DEVICE u64 descriptor(const u8 *tile, u64 leading, u64 stride)
+DEVICE u64 descriptor(u32 address, u64 leading, u64 stride)
 {
-  return ((u32)__cvta_generic_to_shared(tile) & 0x3ffff) >> 4 | leading >> 4 << 16 | stride >> 4 << 32;
+  return (address & 0x3ffff) >> 4 | leading >> 4 << 16 | stride >> 4 << 32;
 }
 """
 
@@ -106,16 +106,15 @@ _MATRICES = {
 def source(kernels: Iterable[Kernel]) -> str:
     """One translation unit with these kernels."""
     kernels = list(kernels)
-    texts = [placing(kernels)]
-    if any(isinstance(kernel.a.place, Tile) for kernel in kernels):
-        texts.append(_DESCRIPTOR)
-    return "".join([*texts, *(_kernel(kernel) for kernel in kernels)])
+    return "".join([placing(kernels), *(_kernel(kernel) for kernel in kernels)])
 
 
 def placing(kernels: Iterable[Kernel]) -> str:
     """The plain C among it: the functions that place operands and take results out."""
     functions = {}
     for kernel in kernels:
+        if isinstance(kernel.a.place, Tile):
+            functions["descriptor"] = _DESCRIPTOR
         for operand in kernel.operands:
             functions[f"load {operand.name}"] = _load(operand)
         functions[f"store {kernel.c.name}"] = _store(kernel.c)
@@ -213,8 +212,9 @@ def _wgmma(kernel: Kernel) -> list[str]:
     count = len(outputs)
     tiles = []
     for operand in (kernel.a, kernel.b):
-        assert isinstance(operand.place, Tile)
-        tiles.append(f'"l"(descriptor(t{operand.matrix}, {operand.place.leading}, {operand.place.stride}))')
+        place, start = operand.place, f"(u32)__cvta_generic_to_shared(t{operand.matrix})"
+        assert isinstance(place, Tile)
+        tiles.append(f'"l"(descriptor({start}, {place.leading}, {place.stride}))')
     majors = ", 0, 0" if kernel.a.fmt.width == 16 else ""  # both K-major; other widths cannot be anything else
     add = "{.reg .pred p; setp.eq.u32 p, 0, 0;"
     text = f"{add} {kernel.ptx} {group}, %{count}, %{count + 1}, p, 1, 1{majors};}}"

@@ -62,8 +62,10 @@ def loaded(library: Any, kernel: Kernel, operand: Operand, at: Place, patterns: 
         tile = integers(8, [0xFF] * part.size)
         for thread in range(kernel.threads):
             load(tile, ctypes.c_uint32(thread), ctypes.byref(at), given)
-        descriptor = part.leading >> 4 << 16 | part.stride >> 4 << 32
-        found = warp.shared(bytes(tile), descriptor, part.majors, part.k, part.width)
+        library.descriptor.restype = ctypes.c_uint64
+        offsets = ctypes.c_uint64(part.leading), ctypes.c_uint64(part.stride)
+        descriptor = library.descriptor(ctypes.c_uint32(512), *offsets)
+        found = warp.shared(bytes(512) + bytes(tile), descriptor, part.majors, part.k, part.width)
         return found if operand.matrix == "a" else {(k, major): element for (major, k), element in found.items()}
     threads = []
     for lane in range(kernel.threads):
