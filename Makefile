@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 
-.PHONY: demo test proofs lint bench clean
+.PHONY: demo test proofs lint bench evidence clean
 
 demo: $(INSTALLED)
 	$(BIN)/mmaprobe distinguish carry-bits-ampere -o carry-bits-ampere.jsonl
@@ -25,6 +25,10 @@ bench: $(INSTALLED)
 	$(BIN)/python benchmarks/library.py -o benchmarks/library.md
 	$(BIN)/python benchmarks/simulate.py -o benchmarks/simulate.md
 	$(BIN)/python benchmarks/order.py -o benchmarks/order.md
+
+# on a machine with an NVIDIA GPU, after: .venv/bin/python -m pip install -e '.[cuda12]' (or cuda13); see docs/hardware.md
+evidence: $(INSTALLED)
+	$(BIN)/python -m benchmarks.evidence
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -120,7 +120,7 @@ def identify(
 
     with open_device(device_name, device_timeout) as device:
         recorded = list(getattr(device, "vectors", ()))
-        base = model or _reference_of(device_name, recorded)
+        base = model or _reference_of(device, device_name, recorded)
         chosen = _family(family, base)
         recorded = [vector for vector in recorded if _same_signature(vector, chosen.base)]
         session = _Session(device, output, device_name)
@@ -142,11 +142,13 @@ def _family(name: str, model: str | None) -> Family:
     return found if model is None else found.retargeted(parse_reference(model))
 
 
-def _reference_of(device_name: str, recorded: Sequence[Vector]) -> str | None:
-    """The instruction that a device's name, or its recording, speaks of."""
-    kind, _, rest = device_name.partition(":")
-    if kind == "model":
-        return rest
+def _reference_of(device: Device, name: str, recorded: Sequence[Vector]) -> str | None:
+    """The instruction that a device has, or that its recording speaks of."""
+    from runner.batches import BatchDevice
+
+    _, _, rest = name.partition(":")
+    if isinstance(device, BatchDevice):
+        return device.model.reference
     references = {vector.model.reference for vector in recorded}
     if len(references) > 1:
         names = ", ".join(sorted(references)[:5])

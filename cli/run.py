@@ -24,17 +24,22 @@ EVERY = 500  # answers between two lines of progress
 
 @click.command()
 @click.argument("model", metavar="MODEL")
-def device(model: str) -> None:
+@DEVICE_TIMEOUT
+def device(model: str, device_timeout: float) -> None:
     """Serve MODEL as a device: vectors on standard input, one a line, answers on standard output.
+
+    MODEL is a model reference, or cuda:[UNIT/]INSTRUCTION for the GPU of this machine, which another machine then
+    asks with --device "command:ssh gpu-host mmaprobe device cuda:...".
 
     The first line is {"device": {...}}, then {"id": ..., "d": "hex"} for every vector, in order, at once. A vector
     may name the model it was made for: MODEL is evaluated all the same, but formats must fit, and there may be no
     more products than MODEL has. A bad line ends it with exit code 2, the end of input with 0.
     """
+    from runner.devices import open_servable
     from runner.serve import serve
-    from smtmodel.reference import parse_reference
 
-    serve(parse_reference(model))
+    with open_servable(model, device_timeout) as opened:
+        serve(opened)
 
 
 @click.command()

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hypotheses.library import library, question_named
-from hypotheses.schema import Compare, Question, check_comparable
 from queries.evaluate import agrees
-from queries.problem import Problem
 from smtmodel.algebra import constant
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.dot import Model
@@ -17,6 +14,9 @@ from smtmodel.errors import InputError, MmaprobeError, ParameterError
 from smtmodel.formats import FORMATS
 from smtmodel.reference import parse_reference, with_parameters
 from smtmodel.vectors import Vector, parse_pattern, to_hex
+
+if TYPE_CHECKING:  # the rest of an installation without dependencies, on the machine of a device, goes without these
+    from hypotheses.schema import Compare, Question
 
 SHOWN = 3  # answers that no hypothesis predicted, printed for people
 LISTED = 100  # of them and of disagreements in JSON
@@ -39,6 +39,8 @@ class Prediction:
         """Whether a device's result is the one predicted: bit for bit as `agrees` has it, or by value."""
         if self.compare == "bits":
             return agrees(self.model, self.pattern, replace(vector, d=d)) is True
+        from queries.problem import Problem
+
         carrier, problem = ArrayCarrier(), Problem(self.model, vector.model, compare="value")
         sides = constant(carrier, self.pattern, self.model.d.width), constant(carrier, d, vector.model.d.width)
         return not problem.differ(*sides).value
@@ -46,6 +48,8 @@ class Prediction:
 
 def _question(name: object) -> Question | None:
     """A shipped question, as it is or re-targeted (ID@MODEL); None for any other."""
+    from hypotheses.library import library, question_named
+
     if str(name).partition("@")[0] not in library():
         return None
     try:
@@ -60,9 +64,18 @@ def predictions_of(vector: Vector) -> list[Prediction]:
     The model of a hypothesis is that of the library's question, or the one that its name refers to, or else the
     vector's own with the output format that the prediction's digits tell.
     """
-    question = _question(vector.extra.get("question")) if vector.extra.get("predictions") else None
+    if not vector.extra.get("predictions"):
+        return []
+    try:
+        from hypotheses.schema import check_comparable
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"predictions: judging them needs the Python package {error.name!r} (pip install mmaprobe); a machine that "
+            'has it can ask the device of this one: --device "command:ssh HOST mmaprobe device ..."'
+        ) from None
+    question = _question(vector.extra.get("question"))
     found = []
-    for name, text in vector.extra.get("predictions", {}).items():
+    for name, text in vector.extra["predictions"].items():
         key = f"predictions: {name}"
         model = _model_of(name, vector, question) or _like(vector.model, text)
         compare: Compare = "bits" if question is None else question.compare

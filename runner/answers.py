@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from runner.protocol import CLOCK
 from smtmodel.errors import InputError, MmaprobeError
 from smtmodel.vectors import Vector, parse_row, to_hex
 
@@ -97,7 +98,7 @@ class AnswersFile:
 
     def append(self, vector: Vector, d: int, description: dict[str, Any]) -> None:
         """Write an answer. Raises InputError if the device is another than in the earlier run."""
-        if self.description not in (None, description):
+        if self.description is not None and _lasting(self.description) != _lasting(description):
             raise InputError(f"the earlier answers are of {self.description}, now it is {description}", str(self.path))
         row = answered_row(vector, d, self.source, description)
         try:
@@ -115,6 +116,11 @@ class AnswersFile:
         self._stream.close()
         if self._new and not self.path.stat().st_size:
             self.path.unlink()
+
+
+def _lasting(description: dict[str, Any]) -> dict[str, Any]:
+    """A device's description without what may change while it stays the same device."""
+    return {name: value for name, value in description.items() if name != CLOCK}
 
 
 def _key(vector: Vector) -> Hashable:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 
+from runner.batches import BatchDevice
 from runner.command import CommandDevice
 from runner.model_device import ModelDevice
 from runner.protocol import DEFAULT_TIMEOUT, Device, DeviceError, DeviceUnavailableError, UnansweredError
@@ -12,9 +12,9 @@ from runner.recorded import RecordedDevice
 from smtmodel.errors import InputError, UnknownNameError
 
 __all__ = ["DEFAULT_TIMEOUT", "FORMS", "Device", "DeviceError", "DeviceUnavailableError", "UnansweredError",
-           "open_device"]  # fmt: skip
+           "open_device", "open_servable"]  # fmt: skip
 
-FORMS = "model:REFERENCE, command:CMDLINE, recorded:FILE or cuda:[UNIT/]INSTRUCTION"
+FORMS = "model:REFERENCE, command:CMDLINE, recorded:FILE or cuda:[UNIT/]INSTRUCTION[?row=R,...]"
 
 
 def open_device(text: str, timeout: float = DEFAULT_TIMEOUT) -> Device:
@@ -36,21 +36,13 @@ def open_device(text: str, timeout: float = DEFAULT_TIMEOUT) -> Device:
     return kinds[kind]()
 
 
-def _open_cuda(text: str, timeout: float) -> Device:
-    """`runner.cuda.open_cuda(text, timeout)`, imported only here: it needs CuPy and a GPU."""
-    wanted = f"cuda:{text}"
-    try:
-        module = importlib.import_module("runner.cuda")
-    except ModuleNotFoundError as error:
-        if error.name == "runner.cuda":
-            message = "this version of mmaprobe has no CUDA kernels; command:CMDLINE runs a program of your own"
-        else:
-            message = (
-                f"the Python package {error.name!r} is missing: pip install 'mmaprobe[cuda12]' brings CuPy; "
-                "an NVIDIA GPU and its driver are needed as well"
-            )
-        raise DeviceUnavailableError(f"{wanted}: {message}") from None
-    except ImportError as error:
-        raise DeviceUnavailableError(f"{wanted}: CuPy cannot be loaded: {error}") from None
-    device: Device = module.open_cuda(text, timeout)
-    return device
+def open_servable(text: str, timeout: float = DEFAULT_TIMEOUT) -> BatchDevice:
+    """The device to serve to other programs: a model by its reference, or the GPU of this machine. Raises as above."""
+    kind, _, rest = text.partition(":")
+    return _open_cuda(rest, timeout) if kind == "cuda" else ModelDevice(text)
+
+
+def _open_cuda(text: str, timeout: float) -> BatchDevice:
+    from runner.cuda import open_cuda
+
+    return open_cuda(text, timeout)

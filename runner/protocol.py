@@ -12,6 +12,7 @@ from smtmodel.errors import IncompleteError, InputError, MmaprobeError
 from smtmodel.vectors import Vector
 
 DEFAULT_TIMEOUT = 60.0  # seconds for one answer
+CLOCK = "sm_clock_mhz"  # the part of a device's description that changes from moment to moment
 
 
 class DeviceError(IncompleteError):

@@ -1,4 +1,4 @@
-"""A model served as a device: vectors on standard input, answers on standard output."""
+"""A device served to a program: vectors on standard input, answers on standard output."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from runner.model_device import describe
+from runner.batches import BatchDevice
 from runner.process import CHUNK, widen
 from runner.protocol import check_fit
-from smtmodel.batch import evaluate_rows
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError
 from smtmodel.vectors import Vector, parse_row, to_hex
@@ -18,19 +17,19 @@ from smtmodel.vectors import Vector, parse_row, to_hex
 NAME = "standard input"
 
 
-def serve(model: Model, source: int = 0, sink: int = 1) -> None:
+def serve(device: BatchDevice, source: int = 0, sink: int = 1) -> None:
     """Answer the vectors of a file descriptor on another until the input ends, or nobody reads the answers.
 
     Whatever is waiting is answered together; a single question is answered at once. A vector may name its model: that
-    model is not evaluated, but its formats must fit. Raises InputError at the first bad line, after the answers to
-    those before it.
+    model is not evaluated, but its formats must fit. Raises InputError at the first bad line, or DeviceError, after the
+    answers to those before it.
     """
     widen(source)
     try:
-        _write(sink, json.dumps({"device": describe(model)}).encode() + b"\n")
+        _write(sink, json.dumps({"device": device.description}).encode() + b"\n")
         number = 1
         for lines in _waiting(source):
-            _answer(model, lines, number, sink)
+            _answer(device, lines, number, sink)
             number += len(lines)
     except BrokenPipeError:
         return
@@ -49,21 +48,20 @@ def _waiting(source: int) -> Iterator[list[bytes]]:
         yield [last]
 
 
-def _answer(model: Model, lines: Sequence[bytes], number: int, sink: int) -> None:
+def _answer(device: BatchDevice, lines: Sequence[bytes], number: int, sink: int) -> None:
     vectors: list[Vector] = []
     failure: InputError | None = None
     for line, text in enumerate(lines, start=number):
         if not text.strip():
             continue
         try:
-            vectors.append(_vector(model, text, line))
+            vectors.append(_vector(device.model, text, line))
         except InputError as error:
             failure = error
             break
     if vectors:
-        results = evaluate_rows(model, [vector.operands for vector in vectors])
-        rows = zip(vectors, results, strict=True)
-        answers = [json.dumps({"id": vector.id, "d": to_hex(d, model.d)}) + "\n" for vector, d in rows]
+        results, fmt = device.answers(vectors), device.model.d
+        answers = [json.dumps({"id": vector.id, "d": to_hex(d or 0, fmt)}) + "\n" for vector, d in results]
         _write(sink, "".join(answers).encode())
     if failure is not None:
         raise failure

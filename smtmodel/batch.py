@@ -83,8 +83,9 @@ def to_integers(value: Bits | Bit, count: int) -> Patterns:
     return np.broadcast_to(np.asarray(node, dtype=np.uint64), (count,))
 
 
-def evaluate_rows(model: Model, rows: Sequence[Operands[int]]) -> list[int]:
-    """The result patterns of inputs of any lengths; missing trailing products, and their scale factors, are zero."""
+def tables(model: Model, rows: Sequence[Operands[int]]) -> tuple[Patterns, ...]:
+    """The inputs of `evaluate_batch` from operands of any lengths; missing trailing products, and their scale factors,
+    are zero."""
     length = max(len(row.a) for row in rows)
 
     def table(sides: Iterable[tuple[int, ...]], width: int) -> Patterns:
@@ -92,10 +93,16 @@ def evaluate_rows(model: Model, rows: Sequence[Operands[int]]) -> list[int]:
 
     a, b = table((row.a for row in rows), length), table((row.b for row in rows), length)
     c = np.array([row.c for row in rows], dtype=np.uint64)
-    scales = [table(sides, model.scales) for sides in zip(*((r.scale_a, r.scale_b) for r in rows), strict=True)]
-    return [int(pattern) for pattern in evaluate_batch(model, a, b, c, *(scales if model.scales else []))]
+    if not model.scales:
+        return a, b, c
+    return a, b, c, *(table(sides, model.scales) for sides in zip(*((r.scale_a, r.scale_b) for r in rows), strict=True))
+
+
+def evaluate_rows(model: Model, rows: Sequence[Operands[int]]) -> list[int]:
+    """The result patterns of inputs of any lengths, as in `tables`."""
+    return [int(pattern) for pattern in evaluate_batch(model, *tables(model, rows))]
 
 
 def evaluate_row(model: Model, operands: Operands[int]) -> int:
-    """The result pattern of one input; missing trailing products, and their scale factors, are zero."""
+    """The result pattern of one input, as in `tables`."""
     return evaluate_rows(model, [operands])[0]

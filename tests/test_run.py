@@ -20,6 +20,7 @@ from queries.evaluate import evaluate_vectors
 from queries.standing import Standings, predictions_of
 from runner import serve as serving
 from runner.devices import open_device
+from runner.model_device import ModelDevice
 from smtmodel.errors import InputError
 from smtmodel.operands import Operands
 from smtmodel.reference import parse_reference
@@ -349,7 +350,7 @@ def test_a_bad_line_ends_a_served_model(tmp_path: Path, bad: str, words: str) ->
     asked, said = tmp_path / "asked", tmp_path / "said"
     asked.write_text(f"{QUESTION}\n\n{bad}\n{QUESTION}\n", encoding="utf-8")
     with asked.open("rb") as source, said.open("wb") as sink, pytest.raises(InputError, match=words) as caught:
-        serving.serve(parse_reference(VOLTA), source.fileno(), sink.fileno())
+        serving.serve(ModelDevice(VOLTA), source.fileno(), sink.fileno())
     assert (caught.value.file, caught.value.line) == ("standard input", 3)
     assert [row.get("d") for row in content(said)] == [None, "00000003"]
 

@@ -1,0 +1,316 @@
+"""The parts of `make evidence`: what is asked of one instruction, and what is kept of the answers."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cli.main import main
+from hypotheses.library import library, question_named
+from queries.evaluate import agrees
+from runner.answers import answered_row, provenance
+from runner.batches import BatchDevice
+from runner.devices import Device, open_device
+from smtmodel.batch import Patterns, evaluate_batch, evaluate_rows
+from smtmodel.dot import Model
+from smtmodel.errors import IncompleteError, MmaprobeError
+from smtmodel.instructions import INSTRUCTIONS, Instruction
+from smtmodel.operands import Operands, layout_of
+from smtmodel.reference import parse_reference
+from smtmodel.vectors import Vector, to_hex
+
+Result = dict[str, Any]
+FINDINGS = Path(__file__).parent / "findings"
+CHUNK = 1 << 16  # random vectors asked and judged together
+KEPT = 100  # answers kept of the random vectors, and as many of those that the model does not explain
+CHECKED = 4096  # vectors asked in every position
+FAMILIES = {"f16": "nvidia-f16", "bf16": "nvidia-bf16", "tf32": "nvidia-tf32", "f64": "any", "e2m1": "nvidia-fp8",
+            "e4m3": "nvidia-fp8", "e5m2": "nvidia-fp8", "e3m2": "nvidia-fp8", "e2m3": "nvidia-fp8"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Job:
+    """One instruction: the folder of its answers, its device's name as a template, how many random vectors to ask,
+    seconds for an answer (`timeout`) and for a solver (`patience`)."""
+
+    row: Instruction
+    folder: Path
+    template: str
+    count: int
+    timeout: float
+    patience: float
+    store: Path
+
+    @property
+    def model(self) -> Model:
+        return parse_reference(self.row.reference)
+
+    def device(self, position: str = "") -> str:
+        """The device's name; `position`: "" or what cuda: devices take after the instruction."""
+        row = self.row
+        return self.template.format(
+            arch=row.arch, unit=row.unit, instruction=row.name, reference=row.reference, position=position
+        )
+
+
+def command(*arguments: str) -> Result:
+    """One command of mmaprobe with --json; its document, with `exit_code`. Raises IncompleteError without one, and
+    KeyboardInterrupt if the command says that it was interrupted."""
+    out, said, code = io.StringIO(), io.StringIO(), 0
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(said):
+        try:
+            main([*arguments, "--json"], standalone_mode=False)
+        except SystemExit as end:
+            code = int(end.code or 0)
+    lines = said.getvalue().splitlines()
+    if "interrupted" in lines:
+        raise KeyboardInterrupt
+    try:
+        document: Result = json.loads(out.getvalue())
+    except ValueError:
+        last = lines[-1] if lines else ""
+        raise IncompleteError(f"mmaprobe {arguments[0]} ended with exit code {code}: {last}") from None
+    if document.get("error"):
+        raise IncompleteError(f"mmaprobe {arguments[0]}: {document['error']}")
+    return document | {"exit_code": code}
+
+
+def answers(device: Device, model: Model, operands: Sequence[Patterns]) -> Patterns:
+    """The results of many inputs (as in `evaluate_batch`) on any device."""
+    if isinstance(device, BatchDevice):
+        return device.patterns(*operands)
+    a, b, c, *scales = (side.tolist() for side in operands)
+    rows = (Operands(tuple(x), tuple(y), z, *map(tuple, rest)) for x, y, z, *rest in zip(a, b, c, *scales, strict=True))
+    found = [d for _, d in device.answers(Vector(model, row) for row in rows)]
+    return np.array(found, dtype=np.uint64)
+
+
+# --- the same answers whatever the row, column and neighbours --------------------------------------------------------
+
+
+def position(job: Job) -> Result:
+    """Whether answers depend on where a vector stands and on what surrounds it."""
+    if "{position}" not in job.template:
+        return {"skipped": "the device has no positions"}
+    m, n, _ = job.row.shape
+    rng = np.random.default_rng(5)
+    operands, first, asked = random_bits(job.model, CHECKED, rng), None, []
+    for row, column, neighbours, seed in (
+        (0, 0, "zero", 0), (0, 0, "random", 1), (m - 1, n - 1, "zero", 0), (m - 1, n - 1, "random", 2),
+        (m // 2, 1, "random", 3), (1, n - 2, "random", 4), (m // 2 - 1, n // 2, "random", 5),
+    ):  # fmt: skip
+        place = f"?row={row},column={column},neighbours={neighbours},seed={seed}"
+        with open_device(job.device(place), job.timeout) as device:
+            found = answers(device, job.model, operands)
+        first = found if first is None else first
+        asked.append({"position": place, "differ": int(np.count_nonzero(found != first))})
+    return {"vectors": CHECKED, "independent": not any(each["differ"] for each in asked), "positions": asked}
+
+
+# --- random bits against the model -----------------------------------------------------------------------------------
+
+
+def random_bits(model: Model, count: int, rng: np.random.Generator) -> list[Patterns]:
+    """Inputs as in `evaluate_batch`: any bits, in half of the rows with exponents below the top (so, mostly finite)."""
+    layout = layout_of(model)
+    tame = rng.random(count) < 0.5
+    columns = []
+    for fmt in layout.formats:
+        bits = rng.integers(0, 1 << 63, count, dtype=np.uint64) << np.uint64(1) | rng.integers(0, 2, count).astype("u8")
+        bits &= np.uint64((1 << (fmt.field_width + fmt.signed)) - 1)
+        below = bits & ~np.uint64(1 << (fmt.field_width - 1))
+        columns.append(np.where(tame & (fmt.specials == "ieee"), below, bits))
+    parts = layout.split(columns)
+    sides = [np.stack(side, axis=1) for side in (parts.a, parts.b, parts.scale_a, parts.scale_b) if side]
+    return [*sides[:2], parts.c, *sides[2:]]
+
+
+def random(job: Job) -> Result:
+    """Random vectors against the model, a chunk at a time; chunks of an earlier run count."""
+    path, model = job.folder / "random-chunks.jsonl", job.model
+    done = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    chunks = [min(CHUNK, job.count - start) for start in range(0, job.count, CHUNK)]
+    if [entry["vectors"] for entry in done] != chunks[: len(done)]:
+        done = []  # of another --count
+    with open_device(job.device(), job.timeout) as device, path.open("a" if done else "w") as stream:
+        for number in range(len(done), len(chunks)):
+            done.append(_chunk(device, model, chunks[number], number, sum(entry["mismatches"] for entry in done)))
+            stream.write(json.dumps(done[-1]) + "\n")
+            stream.flush()
+    rows = [row for entry in done for row in entry["rows"]]
+    (job.folder / "random.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path.unlink()
+    return {name: sum(entry[name] for entry in done) for name in ("vectors", "mismatches", "finite")}
+
+
+def _chunk(device: Device, model: Model, count: int, number: int, before: int) -> Result:
+    operands = random_bits(model, count, np.random.default_rng((1, number)))
+    found, expected = answers(device, model, operands), evaluate_batch(model, *operands)
+    wrong = [index for index in np.flatnonzero(found != expected) if not _agrees(model, expected[index], found[index])]
+    chosen = [*(range(min(KEPT, count)) if number == 0 else ()), *map(int, wrong[: max(0, KEPT - before)])]
+    fmt = model.d
+    field = (found & np.uint64((1 << fmt.field_width) - 1)) >> np.uint64(fmt.padding)
+    return {
+        "vectors": count,
+        "mismatches": len(wrong),
+        "finite": int(np.count_nonzero(field <= np.uint64(fmt.largest_field))),
+        "rows": [
+            _kept(device, model, operands, int(index), found, number)
+            for index in dict.fromkeys(chosen)
+            if index < count
+        ],
+    }
+
+
+def _agrees(model: Model, predicted: Any, observed: Any) -> bool:
+    return agrees(model, int(predicted), Vector(model, Operands((), (), 0), d=int(observed))) is True
+
+
+def _kept(
+    device: Device, model: Model, operands: Sequence[Patterns], index: int, found: Patterns, chunk: int
+) -> Result:
+    a, b, c, *scales = (side[index].tolist() for side in operands)
+    vector = Vector(model, Operands(tuple(a), tuple(b), c, *map(tuple, scales)), id=f"random-{chunk}-{index}")
+    return answered_row(vector, int(found[index]), provenance(device.name), device.description)
+
+
+# --- special values --------------------------------------------------------------------------------------------------
+
+
+def special_vectors(model: Model) -> Iterator[Vector]:
+    """NaNs of several kinds, infinities, zeros of both signs, and sums beyond the range; others are zero products."""
+    one = {
+        side: getattr(model, side).bias << (getattr(model, side).fraction + getattr(model, side).padding)
+        for side in "abc"
+    }
+    a, b, c = model.a, model.b, model.c
+    minus = {side: one[side] | getattr(model, side).sign_bit for side in "abc"}
+    cases: dict[str, tuple[tuple[int, ...], tuple[int, ...], int]] = {
+        "all zeros": ((0,), (0,), 0),
+        "negative zero addend": ((0,), (0,), c.sign_bit),
+        "all negative zeros": ((a.sign_bit,) * model.length, (0,) * model.length, c.sign_bit),
+        "1 - 1": ((one["a"],), (one["b"],), minus["c"]),
+        "1 * 1 - 1 * 1": ((one["a"], minus["a"]), (one["b"], one["b"]), 0),
+        "1 * 1 - 1 * 1 - 0": ((one["a"], minus["a"]), (one["b"], one["b"]), c.sign_bit),
+        "largest products": ((a.largest,) * model.length, (b.largest,) * model.length, 0),
+        "largest negative products": ((a.largest | a.sign_bit,) * model.length, (b.largest,) * model.length, 0),
+        "largest addend, largest product": ((a.largest,), (b.largest,), c.largest),
+        "NaN addend": ((0,), (0,), c.nan),
+        "negative NaN addend": ((0,), (0,), c.nan | c.sign_bit),
+        "signalling NaN addend with payload": ((0,), (0,), c.infinity | 5),
+        "infinite addend": ((0,), (0,), c.infinity),
+        "infinite addend, product below": ((minus["a"],), (one["b"],), c.infinity),
+    }  # fmt: skip
+    if a.specials in ("ieee", "all_ones"):
+        cases["NaN factor"] = ((a.nan,), (one["b"],), 0)
+        cases["negative NaN factor"] = ((a.nan | a.sign_bit,), (one["b"],), 0)
+    if a.specials == "ieee":
+        cases["signalling NaN factor"] = ((a.infinity | 1 << a.padding,), (one["b"],), 0)
+        cases["infinity times zero"] = ((a.infinity,), (0,), 0)
+        cases["infinity minus infinity"] = ((a.infinity,), (one["b"],), c.infinity | c.sign_bit)
+        cases["infinite product"] = ((a.infinity | a.sign_bit,), (one["b"],), one["c"])
+    scales: tuple[tuple[int, ...], ...] = ()
+    if model.scale is not None:
+        scales = ((model.scale.bias << model.scale.fraction,) * model.scales,) * 2
+    for name, (left, right, addend) in cases.items():
+        yield Vector(model, Operands(left, right, addend, *scales), id=name)
+
+
+def specials(job: Job) -> Result:
+    """What becomes of special values, beside what the model says."""
+    model, rows = job.model, []
+    vectors = list(special_vectors(model))
+    expected = evaluate_rows(model, [vector.operands for vector in vectors])
+    with open_device(job.device(), job.timeout) as device:
+        results = [d for _, d in device.answers(vectors)]
+    seen = {}
+    for vector, d, predicted in zip(vectors, results, expected, strict=True):
+        assert d is not None
+        extra = {"predictions": {model.reference: to_hex(predicted, model.d)}}
+        rows.append(answered_row(replace(vector, extra=extra), d, provenance(device.name), device.description))
+        seen[str(vector.id)] = {"device": to_hex(d, model.d), "model": to_hex(predicted, model.d)}
+    (job.folder / "specials.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return {"results": seen, "mismatches": [name for name, one in seen.items() if one["device"] != one["model"]]}
+
+
+# --- questions of the library, and which candidate it is -------------------------------------------------------------
+
+
+def representative(row: Instruction) -> bool:
+    """Whether an instruction stands for those of its unit and result with the same inputs: the library is asked of
+    the longest, and of equal formats of A and B."""
+    alike = [
+        other.shape[2]
+        for other in INSTRUCTIONS.values()
+        if (other.arch, other.unit, other.a, other.b, other.c) == (row.arch, row.unit, row.a, row.b, row.c)
+    ]
+    return row.a == row.b and row.shape[2] == max(alike)
+
+
+def question_names(row: Instruction) -> list[str]:
+    """The questions that make sense for an instruction: those that are open, and those of the library."""
+    names = []
+    for name in [*map(str, sorted(FINDINGS.glob("*.yaml"))), *(library() if representative(row) else ())]:
+        with contextlib.suppress(MmaprobeError):
+            if row.reference not in _own(name):
+                question_named(name, row.reference)  # raises if it makes no sense
+            names.append(name)
+    return names
+
+
+def _own(name: str) -> set[str]:
+    """The instructions that a question is about by itself."""
+    return {model.reference.partition("@")[0] for model in question_named(name).models.values()}
+
+
+def prepare(job: Job, progress: Callable[[str], None]) -> None:
+    """Vectors for every question, found by solvers; needs no device. What fails is tried again the next time."""
+    folder = job.folder / "questions"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in question_names(job.row):
+        target = folder / f"{Path(name).stem}.jsonl"
+        if target.exists():
+            continue
+        progress(f"{job.row.reference}: vectors for {Path(name).stem}")
+        other = [] if job.row.reference in _own(name) else ["--model", job.row.reference]
+        partial = target.with_suffix(".part")
+        try:
+            command("distinguish", name, *other, "-n", "2", "-o", str(partial), "--store", str(job.store),
+                    "--timeout", str(job.patience))  # fmt: skip
+        except IncompleteError as error:
+            progress(f"{job.row.reference}: no vectors for {Path(name).stem}: {error}")
+        else:
+            partial.rename(target)
+
+
+def questions(job: Job) -> Result:
+    """The vectors of every question put to the device: which hypotheses are left standing."""
+    lines = [path.read_text() for path in sorted((job.folder / "questions").glob("*.jsonl"))]
+    asked = job.folder / "questions.jsonl"
+    asked.write_text("".join(lines))
+    found = command("run", str(asked), "--device", job.device(), "-o", str(job.folder / "questions-answers.jsonl"))
+    standing = {one["id"].partition("@")[0]: one["standing"] for one in found["questions"]}
+    unpredicted = {one["id"].partition("@")[0]: one["unpredicted"] for one in found["questions"] if one["unpredicted"]}
+    return {"answers": found["answered"], "standing": standing, "unpredicted": unpredicted}
+
+
+def identify(job: Job) -> Result:
+    """Which candidate of the family of its formats the device implements."""
+    row = job.row
+    family = "nvidia-block-scaled" if row.shape[2] == 64 else FAMILIES[row.a]
+    found = command("identify", family, "--device", job.device(), "--model", row.reference, "--store", str(job.store),
+                    "--timeout", str(job.patience), "-o", str(job.folder / "identify-answers.jsonl"))  # fmt: skip
+    names = ("family", "verdict", "candidates", "decided", "undecided", "validated", "seconds", "device")
+    return {name: found[name] for name in names} | {"questions": found["questions"]}
+
+
+STEPS: dict[str, Callable[[Job], Result]] = {
+    "position": position, "specials": specials, "random": random, "questions": questions, "identify": identify,
+}  # fmt: skip

@@ -1,0 +1,49 @@
+"""Devices that answer many vectors together."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+
+from runner.protocol import Device, DeviceError, Source, check_fit
+from smtmodel.batch import Patterns, tables
+from smtmodel.dot import Model
+from smtmodel.errors import IncompleteError
+from smtmodel.vectors import Vector
+
+
+class BatchDevice(Device):
+    """Answers vectors in batches of `batch`. `model` is the model of its instruction: vectors for others must fit it
+    (InputError)."""
+
+    model: Model
+    batch: int
+
+    @abstractmethod
+    def patterns(
+        self, a: Patterns, b: Patterns, c: Patterns, scale_a: Patterns | None = None, scale_b: Patterns | None = None
+    ) -> Patterns:
+        """The result patterns, shape (vectors,): `a` and `b` have shape (vectors, products), `c` (vectors,), scale
+        factors (vectors, model.scales); missing trailing products are zero. Raises IncompleteError if it fails."""
+
+    def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
+        source, asked = Source(self._fitting(vectors)), 0
+        while batch := self._batch(source):
+            try:
+                found = self.patterns(*tables(self.model, [vector.operands for vector in batch]))
+            except IncompleteError as error:
+                raise DeviceError(self.name, str(error), batch[0], asked + 1) from None
+            asked += len(batch)
+            yield from zip(batch, found.tolist(), strict=True)
+        source.finish()
+
+    def _fitting(self, vectors: Iterable[Vector]) -> Iterator[Vector]:
+        for vector in vectors:
+            check_fit(self.model, vector)
+            yield vector
+
+    def _batch(self, source: Source) -> list[Vector]:
+        batch: list[Vector] = []
+        while len(batch) < self.batch and (vector := source.next()) is not None:
+            batch.append(vector)
+        return batch

@@ -1,0 +1,191 @@
+"""The matrix unit of an NVIDIA GPU as a device: kernels made from the instruction table, run through CuPy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runner.batches import BatchDevice
+from runner.disassembly import arithmetic
+from runner.kernel_source import THREADS, source
+from runner.kernels import CAPABILITIES, Operand, architecture, kernel_of, runnable, target
+from runner.launch import GpuMemoryError, Launcher
+from runner.nvrtc import Compiled, compiler_for
+from runner.protocol import CLOCK, DEFAULT_TIMEOUT, DeviceUnavailableError
+from smtmodel.batch import Patterns
+from smtmodel.errors import InputError, NotModelledError, UnknownNameError
+from smtmodel.instructions import INSTRUCTIONS, Instruction, not_modelled
+from smtmodel.reference import parse_reference
+
+LARGEST = 1 << 21  # vectors of one launch
+SMALLEST = 1 << 8  # a launch of fewer must fit
+_OPTION = re.compile(r"(row|column|seed)=(\d+)|(neighbours)=(zero|random)")
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a vector stands in its matrices: `row` of A and C, `column` of B and C; what surrounds it: zeros, or hashed
+    bits that depend on `seed` and on the vector's number in its launch."""
+
+    row: int = 0
+    column: int = 0
+    neighbours: str = "zero"
+    seed: int = 0
+
+
+def open_cuda(text: str, timeout: float = DEFAULT_TIMEOUT, launcher: Launcher | None = None) -> CudaDevice:
+    """The device `[UNIT/]INSTRUCTION[?row=R,column=C,neighbours=random,seed=S]` of this machine's GPU.
+
+    Raises InputError, UnknownNameError, NotModelledError, DeviceUnavailableError, CompilerError or LaunchError.
+    """
+    name, position = parse_name(text)
+    if launcher is None:
+        try:
+            launcher = launcher_here()
+        except DeviceUnavailableError as error:
+            raise DeviceUnavailableError(f"cuda:{text}: {error}") from None
+    row = find_instruction(name, launcher.capability, launcher.gpu)
+    return CudaDevice(f"cuda:{text}", row, position, launcher, timeout)
+
+
+def parse_name(text: str) -> tuple[str, Position]:
+    """The instruction and the position that a name stands for. Raises InputError."""
+    name, question, tail = text.strip().partition("?")
+    given: dict[str, Any] = {}
+    for part in tail.split(",") if question else []:
+        found = _OPTION.fullmatch(part.strip())
+        if found is None:
+            known = "row=R, column=C, neighbours=zero or random, seed=S"
+            raise InputError(f"cuda:{text}: {part.strip()!r} is none of {known}")
+        key = found[1] or found[3]
+        if key in given:
+            raise InputError(f"cuda:{text}: {key} is given twice")
+        given[key] = int(found[2]) if found[1] else found[4]
+    if given.get("seed", 0) >> 32:
+        raise InputError(f"cuda:{text}: seed has more than 32 bits")
+    return name, Position(**given)
+
+
+def find_instruction(name: str, capability: tuple[int, int], gpu: str) -> Instruction:
+    """The instruction of a GPU that `[ARCH/][UNIT/]INSTRUCTION` names. Raises UnknownNameError, NotModelledError, or
+    InputError for an instruction of other GPUs."""
+    arch = architecture(capability)
+    this = f"this GPU ({gpu}, compute capability {capability[0]}.{capability[1]})"
+    if arch is None:
+        known = ", ".join(sorted({f"{major}.{minor}" for found in CAPABILITIES.values() for major, minor in found}))
+        raise DeviceUnavailableError(f"{this} is of no architecture in the table of instructions, which are of {known}")
+    own = {row.reference: row for row in INSTRUCTIONS.values() if row.arch == arch}
+    wanted = name.strip().lower()
+    matching = [row for reference, row in own.items() if _named(reference, wanted)]
+    if len(matching) == 1:
+        return matching[0]
+    others = sorted({row.arch for row in INSTRUCTIONS.values() if _named(row.reference, wanted)} & {*CAPABILITIES})
+    if others:
+        raise InputError(f"{name} is an instruction of {', '.join(others)}; {this} is {arch}")
+    if reason := not_modelled(f"{arch}/{wanted}" if wanted.count("/") == 1 else f"{arch}/mma/{wanted}"):
+        raise NotModelledError(f"{arch}: {name}: {reason}")
+    runs = [reference.partition("/")[2] for reference, row in own.items() if runnable(row)]
+    raise UnknownNameError(f"instruction of {this}", wanted, runs, hint=" (`mmaprobe list models` shows all)")
+
+
+def _named(reference: str, wanted: str) -> bool:
+    return reference == wanted or reference.endswith(f"/{wanted}")
+
+
+def launcher_here() -> Launcher:
+    """This machine's GPU, by way of CuPy. Raises DeviceUnavailableError, saying what is missing."""
+    needs = (
+        "pip install 'mmaprobe[cuda12]' or 'mmaprobe[cuda13]', after the CUDA version that nvidia-smi shows; "
+        "an NVIDIA GPU and its driver are needed as well"
+    )
+    try:
+        from runner.cupy_launch import CupyLauncher
+    except ModuleNotFoundError as error:
+        raise DeviceUnavailableError(f"the Python package {error.name!r} is missing: {needs}") from None
+    except ImportError as error:
+        raise DeviceUnavailableError(f"CuPy cannot be loaded: {error}; {needs}") from None
+    return CupyLauncher()
+
+
+@cache
+def _compiled(row: Instruction, capability: tuple[int, int], cuda: int) -> tuple[Compiled, dict[str, int] | None]:
+    """An instruction's kernel for a GPU and a driver of some version of CUDA, and what it executes, if that can be
+    told. Raises CompilerError."""
+    kernel = kernel_of(row)
+    compiled = compiler_for(capability, cuda).compile(source([kernel]), target(capability))
+    executed = arithmetic(compiled.cubin)
+    return compiled, None if executed is None else dict(executed[kernel.name])
+
+
+class CudaDevice(BatchDevice):
+    """One instruction of a GPU. `timeout`: seconds for one launch."""
+
+    batch = 1 << 16
+
+    def __init__(
+        self, name: str, row: Instruction, position: Position, launcher: Launcher, timeout: float = DEFAULT_TIMEOUT
+    ) -> None:
+        self.name, self.position, self.timeout = name, position, timeout
+        self.kernel, self.model = kernel_of(row), parse_reference(row.reference)
+        rows, columns, _ = row.shape
+        if position.row >= rows or position.column >= columns:
+            raise InputError(f"{name}: {row.name} has rows 0 to {rows - 1} and columns 0 to {columns - 1}")
+        self._launcher, self._size = launcher, LARGEST
+        compiled, executed = _compiled(row, launcher.capability, launcher.cuda[0])
+        launcher.load(compiled.cubin, self.kernel.name)
+        self.description: dict[str, Any] = {
+            "name": launcher.gpu,
+            "instruction": row.reference,
+            "compute_capability": ".".join(map(str, launcher.capability)),
+            **launcher.versions,
+            "nvrtc": ".".join(map(str, compiled.version)),
+            "target": target(launcher.capability),
+            "ptx": self.kernel.ptx,
+            "machine_instructions": executed,
+            "emulated": row.emulated,
+            **asdict(position),
+            CLOCK: launcher.clock(),
+        }
+
+    def patterns(
+        self, a: Patterns, b: Patterns, c: Patterns, scale_a: Patterns | None = None, scale_b: Patterns | None = None
+    ) -> Patterns:
+        given = dict(zip(("a", "b", "c", "scale_a", "scale_b"), (a, b, c, scale_a, scale_b), strict=True))
+        inputs = [_column(operand, given[operand.matrix]) for operand in self.kernel.operands]
+        inputs += [np.empty((len(c), 0), np.uint8)] * (5 - len(inputs))
+        out = np.empty(len(c), inputs[2].dtype)
+        start = 0
+        while start < len(out):
+            part = slice(start, start + self._size)
+            try:
+                self._launch([each[part] for each in inputs], out[part])
+            except GpuMemoryError as error:
+                self._size = len(out[part]) // 2
+                if self._size < SMALLEST:
+                    raise GpuMemoryError(f"{error}; other programs may hold it (nvidia-smi shows them)") from None
+            else:
+                start += self._size
+        self.description[CLOCK] = self._launcher.clock()
+        return out.astype(np.uint64)
+
+    def _launch(self, inputs: Sequence[NDArray[Any]], out: NDArray[Any]) -> None:
+        each, at = THREADS // self.kernel.threads, self.position
+        numbers = (len(out), at.row, at.column, int(at.neighbours == "random"), at.seed)
+        self._launcher.launch(-(-len(out) // each), THREADS, inputs, out, numbers, self.timeout)
+
+
+def _column(operand: Operand, given: Patterns | None) -> NDArray[Any]:
+    """Patterns as the kernel reads them: shape (vectors, operand.count), missing ones zero."""
+    assert given is not None
+    table = given.reshape(len(given), -1)
+    if table.shape[1] > operand.count:
+        raise InputError(f"{table.shape[1]} patterns of {operand.matrix} for an instruction that takes {operand.count}")
+    out = np.zeros((len(table), operand.count), f"u{operand.storage // 8}")
+    out[:, : table.shape[1]] = table
+    return out

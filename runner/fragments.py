@@ -1,0 +1,125 @@
+"""Where the elements of a matrix lie in the registers of a warp, or of a warpgroup.
+
+Source: PTX ISA, "Matrix Fragments" of `mma`, "Register Fragments and Shared Memory Matrix Layouts" of `wgmma`. A place
+is a pair of expressions in `lane` (the thread's number in its warp; in its warpgroup for `wgmma`) and `i` (the number
+of the element in the thread, counted from the low bits of its first register on). They are the kernel's own text, in
+the operators that C and Python share: generated kernels contain them, and `Fragment.place` evaluates them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """A matrix in registers: `elements` of each thread, `width` bits of register for each, `row` and `column` of the
+    `i`-th element in thread `lane` of `threads`. `holder`: those whose copy counts where several hold an element."""
+
+    elements: int
+    width: int
+    row: str
+    column: str
+    threads: int = 32
+    holder: str = "1"
+
+    @property
+    def word(self) -> int:
+        """Bits of a register."""
+        return max(32, self.width)
+
+    @property
+    def per_register(self) -> int:
+        """Elements in a register."""
+        return self.word // self.width
+
+    @property
+    def registers(self) -> int:
+        """Registers of each thread."""
+        return -(-self.elements // self.per_register)
+
+    def place(self, lane: int, i: int) -> tuple[int, int]:
+        """Row and column of an element."""
+        names = {"lane": lane, "i": i}
+        return eval(self.row, {}, names), eval(self.column, {}, names)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A multiplicand of `wgmma` in shared memory, K-major and without swizzle: `majors` rows of A (or columns of B) of
+    `k` elements of `width` bits. Core matrices of 8 majors times 16 bytes are contiguous."""
+
+    majors: int
+    k: int
+    width: int
+
+    leading = 128  # bytes from a core matrix to the next along K
+
+    @property
+    def stride(self) -> int:
+        """Bytes from the core matrices of eight majors to those of the next eight."""
+        return self.leading * (self.k * self.width // 128)
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.majors * self.k * self.width // 8
+
+    @property
+    def offset(self) -> str:
+        """Where element (`major`, `k`) begins, in bytes."""
+        at = f"k * {self.width // 8}"
+        return f"(major >> 3) * {self.stride} + ({at} >> 4) * {self.leading} + (major & 7) * 16 + ({at} & 15)"
+
+
+def multiplicand_a(m: int, k: int, width: int) -> Fragment:
+    """A of `mma` of M x K elements: quads of threads share a row; M of 8 or 16."""
+    elements = m * k // 32
+    if (m, k, width) == (8, 4, 16):  # four threads of the low, four of the high half of the warp: a quad pair
+        return Fragment(4, 16, "(lane & 3) + 4 * (lane >> 4)", "i")
+    each = _each(width)
+    half = m // 8  # registers one below the other
+    row = f"(lane >> 2) + 8 * ((i >> {each}) & {half - 1})"
+    column = f"((lane & 3) << {each}) + (i & {(1 << each) - 1}) + {4 << each} * (i >> {each + half - 1})"
+    return Fragment(elements, width, row, column)
+
+
+def multiplicand_b(k: int, n: int, width: int) -> Fragment:
+    """B of `mma` of K x 8 elements: quads of threads share a column."""
+    if (k, n, width) == (4, 8, 16):
+        return Fragment(4, 16, "i", "(lane & 3) + 4 * (lane >> 4)")
+    each = _each(width)
+    row = f"((lane & 3) << {each}) + (i & {(1 << each) - 1}) + {4 << each} * (i >> {each})"
+    return Fragment(k * n // 32, width, row, "lane >> 2")
+
+
+def accumulator(m: int, n: int, width: int, threads: int = 32) -> Fragment:
+    """C and D of `mma`, and of `wgmma` (each of whose four warps has 16 rows), of M x 8 elements."""
+    row, column = "(lane >> 2) + 8 * (i >> 1)", "2 * (lane & 3) + (i & 1)"
+    if threads == 128:
+        row = "16 * (lane >> 5) + ((lane & 31) >> 2) + 8 * (i >> 1)"
+    return Fragment(m * n // threads, width, row, column, threads)
+
+
+def quad_pair_accumulator(width: int) -> Fragment:
+    """C and D of Volta's m8n8k4. Its four quad pairs compute four products: all get the same, the first counts."""
+    holder = "((lane >> 2) & 3) == 0"
+    if width == 16:
+        return Fragment(8, 16, "(lane & 3) + 4 * (lane >> 4)", "i", holder=holder)
+    row = "(lane & 1) + (i & 2) + 4 * (lane >> 4)"
+    return Fragment(8, 32, row, "(i & 4) + (lane & 2) + (i & 1)", holder=holder)
+
+
+def scales_a(count: int) -> Fragment:
+    """Scale factors of the rows of A, `count` of each. Whichever thread pair a selector names, it has them all."""
+    return Fragment(count, 8, "(lane >> 2) + 8 * (lane & 1)", "i")
+
+
+def scales_b(count: int) -> Fragment:
+    """Scale factors of the columns of B: every thread of a quad has those of its column."""
+    return Fragment(count, 8, "i", "lane >> 2")
+
+
+def _each(width: int) -> int:
+    """log2 of the elements in a register."""
+    return (max(32, width) // width).bit_length() - 1

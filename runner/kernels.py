@@ -1,0 +1,165 @@
+"""The kernel of each matrix instruction: its operands, where they lie, and the PTX instruction.
+
+Everything follows from the row of the instruction table; runner/kernel_source.py makes CUDA C of it. Sources: PTX ISA,
+`mma`, `wgmma.mma_async`, "Block Scaling for mma.sync", "Packing formats".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runner import fragments
+from runner.fragments import Fragment, Tile
+from smtmodel.errors import InputError
+from smtmodel.formats import FORMATS, Format
+from smtmodel.instructions import INSTRUCTIONS, Instruction
+
+#: compute capabilities of each architecture
+CAPABILITIES = {
+    "volta": ((7, 0), (7, 2)),
+    "turing": ((7, 5),),
+    "ampere": ((8, 0), (8, 6), (8, 7)),
+    "ada-lovelace": ((8, 9),),
+    "hopper": ((9, 0),),
+    "blackwell": ((10, 0), (10, 3)),
+    "rtx-blackwell": ((12, 0), (12, 1)),
+}
+
+
+def target(capability: tuple[int, int]) -> str:
+    """The compiler's target: architecture-specific from Hopper on, where some matrix instructions need it."""
+    major, minor = capability
+    return f"sm_{major}{minor}" + ("a" if major >= 9 else "")
+
+
+def architecture(capability: tuple[int, int]) -> str | None:
+    """The architecture of a compute capability, as the instruction table names it."""
+    return next((arch for arch, found in CAPABILITIES.items() if capability in found), None)
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One matrix of a kernel: its format, where it lies, and how many patterns a vector has of it."""
+
+    matrix: str
+    fmt: Format
+    place: Fragment | Tile
+    count: int
+
+    @property
+    def name(self) -> str:
+        """A name for its functions: equal for equal operands alone."""
+        place = self.place
+        where = f"{place.elements}x{place.threads}" if isinstance(place, Fragment) else f"shared{place.majors}"
+        return f"{self.matrix}_{self.fmt.name}_{place.width}_{self.count}_{where}"
+
+    @property
+    def storage(self) -> int:
+        """Bits of the unsigned integer that holds a pattern in an array."""
+        return next(width for width in (8, 16, 32, 64) if width >= self.fmt.width)
+
+    @property
+    def shift(self) -> int:
+        """Where a pattern begins in its element: e2m1 lies in the middle of a byte, the others at the bottom."""
+        return 2 if (self.fmt.width, self.place.width) == (4, 8) else 0
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The kernel of one instruction: its operands in the order of the PTX instruction, and that instruction."""
+
+    row: Instruction
+    a: Operand
+    b: Operand
+    c: Operand
+    scales: tuple[Operand, ...]
+    ptx: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.row.unit}_{self.row.name}".replace(".", "_")
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        return (self.a, self.b, self.c, *self.scales)
+
+    @property
+    def threads(self) -> int:
+        """Threads that one vector takes: a warp or a warpgroup."""
+        return 128 if self.row.unit == "wgmma" else 32
+
+
+def runnable(row: Instruction) -> bool:
+    """Whether there is a kernel for an instruction."""
+    return row.arch in CAPABILITIES and row.unit in _MAKERS
+
+
+def kernel_of(row: Instruction) -> Kernel:
+    """The kernel of an instruction. Raises InputError if there is none."""
+    if row.arch not in CAPABILITIES:
+        raise InputError(f"{row.reference}: CUDA runs NVIDIA's instructions alone")
+    if row.unit not in _MAKERS:
+        raise InputError(
+            f"{row.reference}: there is no kernel for {row.unit} yet (its operands lie in tensor memory); "
+            "command:CMDLINE runs a program of your own"
+        )
+    return _MAKERS[row.unit](row)
+
+
+def kernels_of(arch: str) -> list[Kernel]:
+    """Every kernel of an architecture."""
+    return [kernel_of(row) for row in INSTRUCTIONS.values() if row.arch == arch and runnable(row)]
+
+
+def _mma(row: Instruction) -> Kernel:
+    m, n, k = row.shape
+    a, b, c = (FORMATS[name] for name in (row.a, row.b, row.c))
+    width = 4 if k == 64 else max(8, a.width)  # formats of 4 and 6 bits take a byte where formats may be mixed
+    if (m, n, k, row.a) == (8, 8, 4, "f16"):
+        result = fragments.quad_pair_accumulator(c.width)
+    else:
+        result = fragments.accumulator(m, n, c.width)
+    operands = (
+        Operand("a", a, fragments.multiplicand_a(m, k, width), k),
+        Operand("b", b, fragments.multiplicand_b(k, n, width), k),
+        Operand("c", c, result, 1),
+    )
+    return Kernel(row, *operands, _scales(row), _mma_name(row))
+
+
+def _scales(row: Instruction) -> tuple[Operand, ...]:
+    name, count = row.accumulator.scale_format, row.accumulator.scales
+    if name is None:
+        return ()
+    places = {"scale_a": fragments.scales_a(count), "scale_b": fragments.scales_b(count)}
+    return tuple(Operand(matrix, FORMATS[name], fragment, count) for matrix, fragment in places.items())
+
+
+def _mma_name(row: Instruction) -> str:
+    """The PTX instruction with its qualifiers."""
+    m, n, k = row.shape
+    scale = row.accumulator.scale_format
+    parts = ["mma.sync.aligned"]
+    if scale is not None:
+        count = row.accumulator.scales
+        parts += [f"kind::{'mxf8f6f4' if k == 32 else 'mxf4' if count == 2 else 'mxf4nvf4'}", "block_scale"]
+        parts.append(f"scale_vec::{count}X")
+    elif row.arch == "rtx-blackwell" and k == 32:
+        parts.append("kind::f8f6f4")
+    parts += [f"m{m}n{n}k{k}", "row.col", row.c, row.a, row.b, row.c, *([scale] if scale else [])]
+    return ".".join(parts)
+
+
+def _wgmma(row: Instruction) -> Kernel:
+    m, n, k = row.shape
+    a, b, c = (FORMATS[name] for name in (row.a, row.b, row.c))
+    operands = (
+        Operand("a", a, Tile(m, k, a.width), k),
+        Operand("b", b, Tile(n, k, b.width), k),
+        Operand("c", c, fragments.accumulator(m, n, c.width, threads=128), 1),
+    )
+    name = f"wgmma.mma_async.sync.aligned.m{m}n{n}k{k}.{row.c}.{row.a}.{row.b}"
+    return Kernel(row, *operands, (), name)
+
+
+_MAKERS = {"mma": _mma, "mma_block_scale": _mma, "wgmma": _wgmma}

@@ -1,0 +1,113 @@
+"""Every kernel compiled for every compute capability by NVRTC, no GPU needed; what the machine code executes."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+
+from runner.disassembly import arithmetic
+from runner.kernel_source import source
+from runner.kernels import CAPABILITIES, Kernel, architecture, kernel_of, kernels_of, target
+from runner.nvrtc import CompilerError, compiler_for, library
+from smtmodel.errors import InputError
+from smtmodel.instructions import INSTRUCTIONS
+
+#: one capability of each architecture; the others differ in nothing that a kernel uses and get one kernel each
+FIRST = {arch: capabilities[0] for arch, capabilities in CAPABILITIES.items()}
+KERNELS = [(arch, kernel) for arch in CAPABILITIES for kernel in kernels_of(arch)]
+
+
+def intended(kernel: Kernel) -> str:
+    """The machine instruction that the row of the table stands for, as a pattern."""
+    row = kernel.row
+    m, n, k = row.shape
+    a, b, c = row.a.upper(), row.b.upper(), row.c.upper()
+    if row.a == "f64":
+        return r"DMMA\.8x8x4" if row.arch == "blackwell" else rf"DMMA\.({m}{n}{k}|{m}x{n}x{k})"
+    if row.unit == "wgmma":
+        kind = f"HGMMA.{m}x{n}x{k}.{c}" if row.a in ("f16", "bf16", "tf32") else f"QGMMA.{m}x{n}x{k}.{c}.{a}.{b}"
+    elif row.a in ("f16", "bf16", "tf32"):
+        kind = f"HMMA.{m}{n}{k}.{c}"
+    elif row.accumulator.scale_format is None:
+        return rf"QMMA\.{m}{n}{k}\.{c}\.{a}\.{b}"
+    else:
+        scale = {"ue8m0": "E8", "ue4m3": "UE4M3.4X"}[row.accumulator.scale_format]
+        return re.escape(f"{'OMMA' if k == 64 else 'QMMA'}.SF.{m}{n}{k}.{c}.{a}.{b}.{scale}")
+    return re.escape(kind + (f".{a}" if row.a in ("bf16", "tf32") else ""))
+
+
+def check(kernel: Kernel, ptx: str, executed: Counter[str] | None) -> None:
+    """The instruction stands once in the PTX, beside no floating-point arithmetic, and is what the GPU executes."""
+    row = kernel.row
+    body = ptx[ptx.index(f".entry {kernel.name}(") :].partition(".entry ")[2].partition(".entry ")[0]
+    assert body.count(kernel.ptx) == 1
+    assert not re.search(r"\b(add|sub|mul|fma|mad|cvt|min|max)(\.\w+)*\.(f16|bf16|f32|f64)\b", body)
+    if executed is None:
+        return
+    if row.emulated:  # two chained steps of the f16 unit from zero, and an addition at the end
+        assert executed[f"HMMA.16816.{row.c.upper()}"] == 2
+        assert not any(code.startswith(("QMMA", "QGMMA")) for code in executed)
+        assert executed["FADD" if row.c == "f32" else "HADD2"]
+        return
+    assert len(executed) == 1, executed
+    assert re.fullmatch(intended(kernel), next(iter(executed))), executed
+    m, _, k = row.shape
+    chained = row.arch == "blackwell" and row.a == "f64"  # its f64 unit has one shape
+    assert executed.total() == (m // 8 * k // 4 if chained else 1), executed
+
+
+@pytest.mark.parametrize("arch", CAPABILITIES)
+def test_kernels_execute_their_instruction_and_no_other(arch: str) -> None:
+    kernels, capability = kernels_of(arch), FIRST[arch]
+    compiled = compiler_for(capability).compile(source(kernels), target(capability))
+    executed = arithmetic(compiled.cubin)
+    assert (executed is None) == (arch == "volta")  # the disassembler of CUDA 13 does not know it
+    for kernel in kernels:
+        check(kernel, compiled.ptx, None if executed is None else executed[kernel.name])
+
+
+@pytest.mark.parametrize("capability", [c for found in CAPABILITIES.values() for c in found[1:]])
+def test_other_capabilities_of_an_architecture(capability: tuple[int, int]) -> None:
+    arch = architecture(capability)
+    assert arch is not None
+    kernel = kernels_of(arch)[0]
+    assert kernel.ptx in compiler_for(capability).compile(source([kernel]), target(capability)).ptx
+
+
+def test_cuda_12_compiles_for_hopper_and_later_too() -> None:
+    """A driver of CUDA 12 cannot load what CUDA 13 made."""
+    for arch, name in (
+        ("hopper", "hopper/wgmma/m64n8k32.f32.e4m3.e4m3"),
+        ("blackwell", "blackwell/mma/m16n8k32.f32.e4m3.e4m3.f32"),
+        ("rtx-blackwell", "rtx-blackwell/mma_block_scale/m16n8k64.block16.f32.e2m1.e2m1.f32.ue4m3"),
+    ):
+        compiler = compiler_for(FIRST[arch], newest=12)
+        assert compiler.version[0] == 12
+        kernel = kernel_of(INSTRUCTIONS[name])
+        assert kernel.ptx in compiler.compile(source([kernel]), target(FIRST[arch])).ptx
+
+
+def test_errors_of_the_compiler() -> None:
+    compiler = library(13)
+    assert compiler is not None
+    with pytest.raises(CompilerError, match=r"(?s)NVRTC 13\.\d+ refused a kernel for sm_90a.*error"):
+        compiler.compile("__global__ void broken() { nonsense }", "sm_90a")
+    with pytest.raises(CompilerError, match="does not compile for sm_35"):
+        compiler_for((3, 5))
+
+
+def test_instructions_without_a_kernel() -> None:
+    with pytest.raises(InputError, match="no kernel for tcgen05mma yet"):
+        kernel_of(INSTRUCTIONS["blackwell/tcgen05mma/m64n8k16.f32.f16.f16"])
+    with pytest.raises(InputError, match="NVIDIA"):
+        kernel_of(INSTRUCTIONS["cdna3/mfma/f32_16x16x16_f16"])
+
+
+def test_every_instruction_of_nvidia_has_a_kernel_or_is_tcgen05() -> None:
+    missing = {row.unit for row in INSTRUCTIONS.values() if row.arch in CAPABILITIES} - {
+        kernel.row.unit for _, kernel in KERNELS
+    }
+    assert missing == {"tcgen05mma", "tcgen05mma_block_scale"}
+    assert len({kernel.name for _, kernel in KERNELS if kernel.row.arch == "hopper"}) == len(kernels_of("hopper"))
