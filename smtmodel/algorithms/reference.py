@@ -1,0 +1,88 @@
+"""Algorithm references, `name[@parameter=value,...]`, and the two ways to run what they name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import fields
+from functools import lru_cache
+from typing import Any
+
+from numpy.typing import NDArray
+
+from smtmodel.accumulator import format_parameter, parse_parameter
+from smtmodel.algebra import Bits
+from smtmodel.algorithms.forms import DotForm, MatrixForm
+from smtmodel.algorithms.products import FREE, PARAMETERS, TF64, Markidis, Multiword, OotomoYokota
+from smtmodel.errors import ParameterError, UnknownNameError
+from smtmodel.gemm import Engine
+
+ALGORITHMS: dict[str, type[Multiword]] = {row.name: row for row in (Markidis, OotomoYokota, Multiword, TF64)}
+
+_PART = re.compile(r"(?:[^,()]|\([^()]*\))+")
+
+
+@lru_cache(maxsize=1024)
+def parse_algorithm(text: str) -> Multiword:
+    """The algorithm of a reference such as `ootomo-yokota@unit=volta/mma/m8n8k4.f32.f16.f16.f32,products=4`.
+
+    A unit with parameters of its own stands in parentheses: `unit=(volta/...@fraction_bits=24,block=2)`. Raises
+    UnknownNameError and ParameterError.
+    """
+    name, _, tail = text.strip().partition("@")
+    kind = ALGORITHMS.get(name.strip().lower())
+    if kind is None:
+        raise UnknownNameError("algorithm", name, ALGORITHMS, hint=" (`mmaprobe list algorithms` shows all)")
+    if tail and ",".join(_PART.findall(tail)) != tail:
+        raise ParameterError("@", f"{tail!r}: parameters are written name=value, with commas between them")
+    values: dict[str, Any] = {}
+    for part in _PART.findall(tail):
+        parameter, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not value:
+            raise ParameterError(parameter, "a parameter is written name=value")
+        if parameter in values:
+            raise ParameterError(parameter, "given twice")
+        value = value.removeprefix("(").removesuffix(")")
+        values[parameter] = value if parameter in FREE else parse_parameter(parameter, value, PARAMETERS)
+    return kind(**values)
+
+
+def reference_of(algorithm: Multiword) -> str:
+    """The text that names an algorithm; `parse_algorithm` reads it back."""
+    parts = []
+    for field in fields(algorithm):
+        value = getattr(algorithm, field.name)
+        if value != field.default:
+            text = format_parameter(value)
+            parts.append(f"{field.name}=({text})" if "@" in text else f"{field.name}={text}")
+    return algorithm.name + ("@" + ",".join(parts) if parts else "")
+
+
+def dot_product(algorithm: Multiword, a: Sequence[Bits], b: Sequence[Bits], c: Bits) -> Bits:
+    """d = c + sum of a_k * b_k over the carrier of the inputs: patterns of `source_format`; c and d of `sum_format`.
+
+    Raises ParameterError for sides that do not fit.
+    """
+    if not 0 < len(a) == len(b):
+        raise ParameterError("a and b", f"{len(a)} and {len(b)} numbers: the same, nonzero number is needed")
+    return algorithm.evaluate(DotForm(), tuple(a), tuple(b), c)
+
+
+def matrix_product(
+    algorithm: Multiword,
+    a: NDArray[Any],
+    b: NDArray[Any],
+    c: NDArray[Any],
+    threads: int | None = None,
+    engine: Engine = "auto",
+) -> NDArray[Any]:
+    """D = C + A * B: every element is the `dot_product` of its row and column, bit for bit.
+
+    Patterns as unsigned integers: A (rows x K) and B (K x columns) of `source_format`; C and D (rows x columns) of
+    `sum_format`. Raises ParameterError for shapes that do not fit.
+    """
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0] or not a.shape[1]:
+        raise ParameterError("A and B", f"shapes {a.shape} and {b.shape} cannot be multiplied")
+    if c.shape != (a.shape[0], b.shape[1]):
+        raise ParameterError("C", f"shape {c.shape} is not that of the product, {(a.shape[0], b.shape[1])}")
+    return algorithm.evaluate(MatrixForm(threads, engine), a, b, c)
