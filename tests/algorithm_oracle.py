@@ -103,3 +103,50 @@ def chained(unit: Unit, length: int, a: Sequence[int], b: Sequence[int], c: int,
 def exact(fmt: str, a: Sequence[int], b: Sequence[int], c: Decoded) -> Fraction:
     """The exact sum of finite numbers."""
     return c.value + sum((decode(fmt, x).value * decode(fmt, y).value for x, y in zip(a, b, strict=True)), Fraction(0))
+
+
+# --- sums of numbers (Navarro et al. 2020) ---------------------------------------------------------------------------
+
+
+def shuffled(fmt: str, numbers: Sequence[int], lanes: int) -> int:
+    """Shuffle down in so many lanes: lane i takes lane i + offset on, for offset lanes/2, lanes/4, ..., 1. Lanes that
+    hold no number take no part."""
+    values: list[int | None] = [*numbers] + [None] * (lanes - len(numbers))
+    while len(values) > 1:
+        offset = (len(values) + 1) // 2
+        upper = values[offset:] + [None] * (2 * offset - len(values))
+        merged: list[int | None] = []
+        for x, y in zip(values[:offset], upper, strict=True):
+            merged.append(x if y is None else y if x is None else ieee_add(fmt, "nearest_even", x, y))
+        values = merged
+    assert values[0] is not None
+    return values[0]
+
+
+def in_blocks(numbers: Sequence[int], size: int) -> list[list[int]]:
+    """Neighbours in blocks, zeros at the end."""
+    padded = [*numbers] + [0] * (-len(numbers) % size)
+    return [padded[k : k + size] for k in range(0, len(padded), size)]
+
+
+def warp(unit: Unit, length: int, fmt: str, numbers: Sequence[int], side: int, links: int, outside: bool) -> int:
+    """Equations 18 to 22: C_r = ones * M_r + C_(r-1), then C_R * ones; row by row in memory; the rows of C are equal."""
+    one = encode(fmt, False, Fraction(1), "toward_zero")
+    row = []
+    for column in range(side):
+        total = 0
+        for r in range(links):
+            entries = [numbers[r * side * side + k * side + column] for k in range(side)]
+            total = gemm(unit, length, [one] * side, entries, total)
+        row.append(total)
+    if outside:
+        return shuffled("f32", row, side)
+    narrow = [convert(x, "f32", fmt, "nearest_even") for x in row]
+    return gemm(unit, length, narrow, [one] * side, 0)
+
+
+def added(fmt: str, numbers: Sequence[int]) -> int:
+    total, *rest = numbers
+    for x in rest:
+        total = ieee_add(fmt, "nearest_even", total, x)
+    return total

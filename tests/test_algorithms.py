@@ -196,7 +196,7 @@ def test_texts_are_read_back() -> None:
     for text in (*CASES, *MATRICES):
         algorithm = parse_algorithm(text)
         assert parse_algorithm(reference_of(algorithm)) == algorithm
-    assert set(ALGORITHMS) == {"markidis", "ootomo-yokota", "multiword", "tf64"}
+    assert {"markidis", "ootomo-yokota", "multiword", "tf64"} < set(ALGORITHMS)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,9 @@ WINDOWS = [Window((0, 0), (0, 0), (-30, -20)), Window((-3, 5), (-4, 4), (-8, 9))
 def drawn(window: Window, count: int, length: int, rng: np.random.Generator) -> list[NDArray[np.uint64]]:
     def side(shape: tuple[int, ...], bounds: tuple[int, int]) -> NDArray[np.uint64]:
         exponent = rng.integers(bounds[0] + 127, bounds[1] + 128, shape, dtype=np.uint64) << np.uint64(23)
-        rest = rng.integers(0, 1 << 23, shape, dtype=np.uint64) | rng.integers(0, 2, shape, dtype=np.uint64) << np.uint64(31)
+        rest = rng.integers(0, 1 << 23, shape, dtype=np.uint64) | rng.integers(
+            0, 2, shape, dtype=np.uint64
+        ) << np.uint64(31)
         return np.where(rng.random(shape) < 0.1, np.uint64(0), exponent | rest)
 
     a, b, c = side((count, length), window.a), side((count, length), window.b), side((count,), window.c)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from smtmodel import gemm
 from smtmodel.algebra import Bits, constant
 from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.compiled import compile_model
+from smtmodel.compiled import compile_lanes, compile_model
 from smtmodel.dot import Model, evaluate
 from smtmodel.formats import Format
 
@@ -25,6 +26,7 @@ Value = TypeVar("Value")  # results: c, d, partial sums
 Patterns = NDArray[Any]
 
 CHUNK = 1 << 14  # elements at a time: their lanes stay in the processor's cache
+LARGE = 1 << 16  # elements above which compiling pays
 
 _CARRIER = ArrayCarrier()
 
@@ -85,10 +87,10 @@ class MatrixForm(Form[Patterns, Patterns]):
         return int(a.shape[1])
 
     def words(self, side: Patterns, fmt: Format, split: Callable[[Bits], tuple[Bits, ...]]) -> tuple[Patterns, ...]:
-        return on_arrays(split, fmt, side)
+        return on_arrays(split, fmt, side, engine=self.engine)
 
     def apply(self, operation: Callable[..., Bits], fmt: Format, *values: Patterns) -> Patterns:
-        return on_arrays(lambda *lanes: (operation(*lanes),), fmt, *values)[0]
+        return on_arrays(lambda *lanes: (operation(*lanes),), fmt, *values, engine=self.engine)[0]
 
     def chain(self, unit: Model, a: Patterns, b: Patterns, start: int, stop: int, addend: Patterns | None) -> Patterns:
         engine = self.engine
@@ -98,15 +100,25 @@ class MatrixForm(Form[Patterns, Patterns]):
         return gemm.simulate(a[:, start:stop], b[start:stop], addend, unit, engine=engine, threads=self.threads)
 
 
-def on_arrays(function: Callable[..., Sequence[Bits]], fmt: Format, *arrays: Patterns) -> tuple[Patterns, ...]:
+def on_arrays(
+    function: Callable[..., Sequence[Bits]], fmt: Format, *arrays: Patterns, engine: gemm.Engine = "auto"
+) -> tuple[Patterns, ...]:
     """The results of a function of vectors on arrays of one shape, element by element, as unsigned integers."""
+    count = arrays[0].size
+    if engine == "compiled" or (engine == "auto" and count >= LARGE):
+        compiled = compile_lanes(function, [fmt.width] * len(arrays))
+        if compiled is not None:
+            return tuple(compiled(*arrays))
     flat = [array.ravel() for array in arrays]
-    parts: list[tuple[Patterns, ...]] = []
-    with np.errstate(over="ignore"):
-        for start in range(0, max(flat[0].size, 1), CHUNK):
-            pieces = [side[start : start + CHUNK] for side in flat]
+
+    def chunk(start: int) -> list[Patterns]:
+        pieces = [side[start : start + CHUNK] for side in flat]
+        with np.errstate(over="ignore"):
             found = function(*(_CARRIER.lanes(piece, fmt.width) for piece in pieces))
-            kinds = [np.uint16 if bits.width <= 16 else np.uint32 if bits.width <= 32 else np.uint64 for bits in found]
-            full = [np.broadcast_to(np.asarray(bits.node), pieces[0].shape) for bits in found]
-            parts.append(tuple(lanes.astype(kind) for lanes, kind in zip(full, kinds, strict=True)))
+        kinds = [np.uint32 if bits.width <= 32 else np.uint64 for bits in found]
+        full = [np.broadcast_to(np.asarray(bits.node), pieces[0].shape) for bits in found]
+        return [lanes.astype(kind) for lanes, kind in zip(full, kinds, strict=True)]
+
+    with ThreadPoolExecutor() as pool:
+        parts = list(pool.map(chunk, range(0, max(count, 1), CHUNK)))
     return tuple(np.concatenate(side).reshape(arrays[0].shape) for side in zip(*parts, strict=True))

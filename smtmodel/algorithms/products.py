@@ -57,6 +57,8 @@ class Multiword:
     alone or together, and UnknownNameError for a unit that nobody knows.
     """
 
+    parameters: ClassVar[dict[str, Parameter]] = PARAMETERS
+    free: ClassVar[set[str]] = FREE
     name: ClassVar[str] = "multiword"
     about: ClassVar[str] = "numbers cut into words, leading cross products summed in the unit (Valero-Lara et al. 2023)"
 

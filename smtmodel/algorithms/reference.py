@@ -13,17 +13,23 @@ from numpy.typing import NDArray
 from smtmodel.accumulator import format_parameter, parse_parameter
 from smtmodel.algebra import Bits
 from smtmodel.algorithms.forms import DotForm, MatrixForm
-from smtmodel.algorithms.products import FREE, PARAMETERS, TF64, Markidis, Multiword, OotomoYokota
+from smtmodel.algorithms.products import TF64, Markidis, Multiword, OotomoYokota
+from smtmodel.algorithms.reductions import ArrayRow, BitsRow, Recurrence, Reduction, SinglePass, Split, WarpShuffle
 from smtmodel.errors import ParameterError, UnknownNameError
 from smtmodel.gemm import Engine
 
-ALGORITHMS: dict[str, type[Multiword]] = {row.name: row for row in (Markidis, OotomoYokota, Multiword, TF64)}
+PRODUCTS: tuple[type[Multiword], ...] = (Markidis, OotomoYokota, Multiword, TF64)
+REDUCTIONS: tuple[type[Reduction], ...] = (SinglePass, Recurrence, Split, WarpShuffle)
+ALGORITHMS: dict[str, type[Multiword] | type[Reduction]] = {
+    **{row.name: row for row in PRODUCTS},
+    **{row.name: row for row in REDUCTIONS},
+}
 
 _PART = re.compile(r"(?:[^,()]|\([^()]*\))+")
 
 
 @lru_cache(maxsize=1024)
-def parse_algorithm(text: str) -> Multiword:
+def parse_any(text: str) -> Multiword | Reduction:
     """The algorithm of a reference such as `ootomo-yokota@unit=volta/mma/m8n8k4.f32.f16.f16.f32,products=4`.
 
     A unit with parameters of its own stands in parentheses: `unit=(volta/...@fraction_bits=24,block=2)`. Raises
@@ -42,12 +48,29 @@ def parse_algorithm(text: str) -> Multiword:
             raise ParameterError(parameter, "a parameter is written name=value")
         if parameter in values:
             raise ParameterError(parameter, "given twice")
+        known = {field.name: kind.parameters[field.name] for field in fields(kind)}
         value = value.removeprefix("(").removesuffix(")")
-        values[parameter] = value if parameter in FREE else parse_parameter(parameter, value, PARAMETERS)
+        values[parameter] = value if parameter in kind.free else parse_parameter(parameter, value, known)
     return kind(**values)
 
 
-def reference_of(algorithm: Multiword) -> str:
+def parse_algorithm(text: str) -> Multiword:
+    """An algorithm for products. Raises what `parse_any` raises, and ParameterError for a reduction."""
+    found = parse_any(text)
+    if not isinstance(found, Multiword):
+        raise ParameterError(found.name, "a sum of numbers, where an algorithm for products is needed")
+    return found
+
+
+def parse_reduction(text: str) -> Reduction:
+    """An algorithm for sums of numbers. Raises what `parse_any` raises, and ParameterError for one for products."""
+    found = parse_any(text)
+    if not isinstance(found, Reduction):
+        raise ParameterError(found.name, "an algorithm for products, where a sum of numbers is needed")
+    return found
+
+
+def reference_of(algorithm: Multiword | Reduction) -> str:
     """The text that names an algorithm; `parse_algorithm` reads it back."""
     parts = []
     for field in fields(algorithm):
@@ -86,3 +109,17 @@ def matrix_product(
     if c.shape != (a.shape[0], b.shape[1]):
         raise ParameterError("C", f"shape {c.shape} is not that of the product, {(a.shape[0], b.shape[1])}")
     return algorithm.evaluate(MatrixForm(threads, engine), a, b, c)
+
+
+def sum_of_numbers(algorithm: Reduction, numbers: Sequence[Bits]) -> Bits:
+    """The sum of f32 patterns over their carrier, a pattern of `result_format`. Raises ParameterError for none."""
+    if not numbers:
+        raise ParameterError("numbers", "at least one is needed")
+    return algorithm.evaluate(BitsRow(), tuple(numbers))[0]
+
+
+def sum_of_array(algorithm: Reduction, numbers: NDArray[Any]) -> int:
+    """The sum of a flat array of f32 patterns (unsigned integers): `sum_of_numbers`, bit for bit, but faster."""
+    if numbers.ndim != 1 or not len(numbers):
+        raise ParameterError("numbers", f"shape {numbers.shape}: a flat array of at least one is needed")
+    return int(algorithm.evaluate(ArrayRow(), numbers)[0])

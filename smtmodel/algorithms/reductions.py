@@ -1,0 +1,302 @@
+"""Sums of n numbers by chained matrix instructions with a matrix of ones (Navarro et al. 2020), and without.
+
+A warp takes R matrices of m x m numbers. R chained products with ones from the left give the sums of their columns,
+and one product with ones from the right the sum of those (their equations 18 to 22).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property, partial, reduce
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smtmodel import ieee
+from smtmodel.accumulator import Parameter, check_parameter
+from smtmodel.algebra import Bits, constant
+from smtmodel.algorithms.forms import DotForm, on_arrays
+from smtmodel.algorithms.words import converted
+from smtmodel.compiled import compile_model
+from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
+from smtmodel.formats import FORMATS, Format
+from smtmodel.gemm import Engine, simulate
+from smtmodel.reference import parse_reference
+
+Numbers = TypeVar("Numbers")
+Value = TypeVar("Value")
+Step = Callable[[Sequence[Bits]], Bits]  # one number of a group of them
+F16, F32 = FORMATS["f16"], FORMATS["f32"]
+WARP = 32
+LONG = 256  # additions in sequence above which compiling them pays
+
+PARAMETERS: dict[str, Parameter] = {
+    "unit": Parameter("the matrix unit", ("a model reference (in parentheses if it has parameters)",)),
+    "side": Parameter("m: a warp sums matrices of m x m numbers", low=1, high=64),
+    "chain": Parameter("R: matrices chained by a warp before the sums of columns are added up", low=1, high=1024),
+    "columns": Parameter("sums of columns: rounded to the unit's format for one more instruction, or added outside",
+                         ("unit", "outside")),
+    "warps": Parameter("warps of a block, whose results are added in a tree", low=1, high=32),
+    "share": Parameter("percent of the numbers that go through the unit", low=1, high=99),
+    "format": Parameter("of every number and sum", ("f16", "f32")),
+}  # fmt: skip
+FREE = {"unit"}
+
+
+class Row(ABC, Generic[Numbers]):
+    """What a reduction may do with a row of numbers: sum them in groups."""
+
+    @abstractmethod
+    def length(self, numbers: Numbers) -> int: ...
+
+    @abstractmethod
+    def part(self, numbers: Numbers, start: int, stop: int) -> Numbers: ...
+
+    @abstractmethod
+    def joined(self, first: Numbers, second: Numbers) -> Numbers: ...
+
+    @abstractmethod
+    def groups(self, step: Step, fmt: Format, size: int, numbers: Numbers) -> Numbers:
+        """`step` on each group of `size` neighbours, the last filled up with +0; patterns of `fmt`."""
+
+    @abstractmethod
+    def trees(self, fmt: Format, size: int, numbers: Numbers) -> Numbers:
+        """`in_tree` on each group of `size` neighbours, the last filled up with +0."""
+
+    @abstractmethod
+    def in_sequence(self, fmt: Format, numbers: Numbers) -> Numbers:
+        """One after another, to nearest: what atomic additions in ascending order give."""
+
+
+class BitsRow(Row[tuple[Bits, ...]]):
+    """Vectors of any carrier."""
+
+    def length(self, numbers: tuple[Bits, ...]) -> int:
+        return len(numbers)
+
+    def part(self, numbers: tuple[Bits, ...], start: int, stop: int) -> tuple[Bits, ...]:
+        return numbers[start:stop]
+
+    def joined(self, first: tuple[Bits, ...], second: tuple[Bits, ...]) -> tuple[Bits, ...]:
+        return first + second
+
+    def groups(self, step: Step, fmt: Format, size: int, numbers: tuple[Bits, ...]) -> tuple[Bits, ...]:
+        filled = numbers + (constant(numbers[0].carrier, 0, fmt.width),) * (-len(numbers) % size)
+        return tuple(step(filled[k : k + size]) for k in range(0, len(filled), size))
+
+    def trees(self, fmt: Format, size: int, numbers: tuple[Bits, ...]) -> tuple[Bits, ...]:
+        return self.groups(partial(in_tree, add(fmt)), fmt, size, numbers)
+
+    def in_sequence(self, fmt: Format, numbers: tuple[Bits, ...]) -> tuple[Bits, ...]:
+        return (reduce(add(fmt), numbers),)
+
+
+class ArrayRow(Row[NDArray[Any]]):
+    """A flat array of patterns; groups are its lanes."""
+
+    def length(self, numbers: NDArray[Any]) -> int:
+        return len(numbers)
+
+    def part(self, numbers: NDArray[Any], start: int, stop: int) -> NDArray[Any]:
+        return numbers[start:stop]
+
+    def joined(self, first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
+        return np.concatenate([first, second])
+
+    @staticmethod
+    def _places(size: int, numbers: NDArray[Any]) -> NDArray[Any]:
+        """The first numbers of all groups, the second ones, and so on."""
+        return np.ascontiguousarray(np.pad(numbers, (0, -len(numbers) % size)).reshape(-1, size).T)
+
+    def groups(self, step: Step, fmt: Format, size: int, numbers: NDArray[Any]) -> NDArray[Any]:
+        places = self._places(size, numbers)
+        engine: Engine = "auto" if size == 1 else "numpy"  # compiling a long sum takes longer than it saves
+        return on_arrays(lambda *group: (step(group),), fmt, *places, engine=engine)[0]
+
+    def trees(self, fmt: Format, size: int, numbers: NDArray[Any]) -> NDArray[Any]:
+        def both(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+            return on_arrays(lambda *pair: (add(fmt)(*pair),), fmt, x, y)[0]
+
+        return in_tree(both, list(self._places(size, numbers)))
+
+    def in_sequence(self, fmt: Format, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Multiply-adds with one: the same sums, and `gemm` is fast at them."""
+        unit = parse_reference(f"ieee/fma/{fmt.name}")
+        ones = np.full((len(numbers) - 1, 1), fmt.bias << fmt.fraction, dtype=np.uint32)
+        first, rest = numbers[None, :1], numbers[None, 1:]
+        engine: Engine = "compiled" if len(numbers) > LONG and compile_model(unit) is not None else "numpy"
+        return np.asarray(simulate(rest, ones, first, unit, engine=engine)[0])
+
+
+def add(fmt: Format) -> Callable[[Bits, Bits], Bits]:
+    return partial(ieee.add, fmt=fmt)
+
+
+def in_tree(both: Callable[[Value, Value], Value], numbers: Sequence[Value]) -> Value:
+    """The sum of number k and number k + half for every k, then of halves of halves: what shuffles in a warp give."""
+    layer = list(numbers)
+    while len(layer) > 1:
+        half = (len(layer) + 1) // 2
+        layer = [both(layer[k], layer[k + half]) if k + half < len(layer) else layer[k] for k in range(half)]
+    return layer[0]
+
+
+@dataclass(frozen=True)
+class Reduction(ABC):
+    """A sum of n f32 numbers; the result has `result_format`. Raises ParameterError, UnknownNameError."""
+
+    name: ClassVar[str]
+    about: ClassVar[str]
+    parameters: ClassVar[dict[str, Parameter]] = PARAMETERS
+    free: ClassVar[set[str]] = FREE
+
+    def __post_init__(self) -> None:
+        for name in {field.name for field in fields(self)} - FREE:
+            check_parameter(name, getattr(self, name), PARAMETERS)
+
+    @property
+    def source_format(self) -> Format:
+        return F32
+
+    @property
+    def result_format(self) -> Format:
+        return F32
+
+    @abstractmethod
+    def evaluate(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
+        """One number, the sum."""
+
+
+@dataclass(frozen=True)
+class WarpShuffle(Reduction):
+    """No matrix unit: trees in warps of 32 and in blocks, then atomic additions, all in one format. format=f32 stands
+    for Navarro et al.'s baseline and their CUB-float, f16 for their CUB-half (CUB's own order of additions differs)."""
+
+    name: ClassVar[str] = "warp-shuffle"
+    about: ClassVar[str] = "a sum by trees in warps and blocks, without matrix unit"
+
+    format: Literal["f16", "f32"] = "f32"
+    warps: int = 32
+
+    @property
+    def result_format(self) -> Format:
+        return FORMATS[self.format]
+
+    def blocks(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
+        fmt = self.result_format
+        rounded = row.groups(lambda group: converted(group[0], F32, fmt), F32, 1, numbers)
+        return row.trees(fmt, self.warps, row.trees(fmt, WARP, rounded))
+
+    def evaluate(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
+        return row.in_sequence(self.result_format, self.blocks(row, numbers))
+
+
+@dataclass(frozen=True)
+class Chained(Reduction):
+    """What the reductions by matrix instructions share."""
+
+    unit: str = "volta/mma/m8n8k4.f32.f16.f16.f32"
+    side: int = 16
+    chain: int = 4
+    columns: Literal["unit", "outside"] = "unit"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        model = self.model
+        if model.scale is not None or model.c.name != "f32" or model.a.name != model.b.name:
+            raise ParameterError("unit", f"{self.unit}: a unit with factors of one format and f32 sums is needed")
+
+    @cached_property
+    def model(self) -> Model:
+        return parse_reference(self.unit)
+
+    def warp_sum(self, numbers: Sequence[Bits]) -> Bits:
+        """The sum (f32) of R matrices of numbers of the unit's format, row by row."""
+        unit, m, form = self.model, self.side, DotForm()
+        ones = (constant(numbers[0].carrier, (unit.a.bias << unit.a.fraction) << unit.a.padding, unit.a.width),) * m
+        columns: list[Bits] = []
+        for j in range(m):
+            running: Bits | None = None
+            for r in range(self.chain):
+                matrix = r * m * m
+                running = form.chain(unit, ones, tuple(numbers[matrix + j : matrix + m * m : m]), 0, m, running)
+            assert running is not None
+            columns.append(running)
+        if self.columns == "outside":
+            return in_tree(add(F32), columns)
+        return form.chain(unit, tuple(converted(x, F32, unit.a) for x in columns), ones, 0, m, None)
+
+    def warp_sums(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
+        """f32 results of numbers of the unit's format."""
+        return row.groups(self.warp_sum, self.model.a, self.chain * self.side**2, numbers)
+
+    def rounded(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
+        return row.groups(lambda group: converted(group[0], F32, self.model.a), F32, 1, numbers)
+
+
+@dataclass(frozen=True)
+class SinglePass(Chained):
+    """Chains of R instructions by each warp, then f32 sums: a tree in each block, atomic additions of the blocks
+    (Navarro et al. 2020, section 5.2: R = 4, blocks of 128 threads). The numbers, and between the two products the
+    sums of columns (equation 22 needs them as a factor), are rounded to nearest even to the unit's format;
+    columns=outside keeps the sums of columns in f32, as the abstract has it, and adds them outside."""
+
+    name: ClassVar[str] = "single-pass"
+    about: ClassVar[str] = "a sum by chained matrix instructions, then in f32 (Navarro et al. 2020)"
+
+    warps: int = 4
+
+    def blocks(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
+        return row.trees(F32, self.warps, self.warp_sums(row, self.rounded(row, numbers)))
+
+    def evaluate(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
+        return row.in_sequence(F32, self.blocks(row, numbers))
+
+
+@dataclass(frozen=True)
+class Recurrence(Chained):
+    """Warps' results go back to memory in the unit's format, and are summed in the same way until one is left
+    (Navarro et al. 2020, section 5.1: R = 5, blocks of one warp): partial sums beyond the format's range overflow."""
+
+    name: ClassVar[str] = "recurrence"
+    about: ClassVar[str] = "a sum by matrix instructions over and over, partial sums in f16 (Navarro et al. 2020)"
+
+    chain: int = 5
+
+    @property
+    def result_format(self) -> Format:
+        return self.model.a
+
+    def evaluate(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
+        numbers = self.rounded(row, numbers)
+        while True:
+            numbers = self.rounded(row, self.warp_sums(row, numbers))
+            if row.length(numbers) == 1:
+                return numbers
+
+
+@dataclass(frozen=True)
+class Split(Chained):
+    """A share of the numbers by chains of one instruction, the rest by shuffles in f32, all blocks by atomic additions
+    (Navarro et al. 2020, section 5.3)."""
+
+    name: ClassVar[str] = "split"
+    about: ClassVar[str] = "a sum half by matrix instructions, half by shuffles (Navarro et al. 2020)"
+
+    chain: int = 1
+    share: int = 50
+    warps: int = 4
+
+    def evaluate(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
+        length = row.length(numbers)
+        cut = max(1, length * self.share // 100)
+        first = SinglePass(self.unit, self.side, self.chain, self.columns, self.warps)
+        blocks = first.blocks(row, row.part(numbers, 0, cut))
+        if cut < length:
+            rest = WarpShuffle("f32", self.warps).blocks(row, row.part(numbers, cut, length))
+            blocks = row.joined(blocks, rest)
+        return row.in_sequence(F32, blocks)
