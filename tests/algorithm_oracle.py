@@ -130,7 +130,7 @@ def in_blocks(numbers: Sequence[int], size: int) -> list[list[int]]:
 
 
 def warp(unit: Unit, length: int, fmt: str, numbers: Sequence[int], side: int, links: int, outside: bool) -> int:
-    """Equations 18 to 22: C_r = ones * M_r + C_(r-1), then C_R * ones; row by row in memory; the rows of C are equal."""
+    """Equations 18 to 22: C_r = ones * M_r + C_(r-1), then C_R * ones; row by row in memory; C has equal rows."""
     one = encode(fmt, False, Fraction(1), "toward_zero")
     row = []
     for column in range(side):
