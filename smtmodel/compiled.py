@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -210,7 +210,8 @@ class CompiledLanes:
         return found
 
 
-def compile_lanes(function: Callable[..., Sequence[Bits]], widths: Sequence[int]) -> CompiledLanes | None:
+@lru_cache(maxsize=64)
+def compile_lanes(function: Callable[..., Sequence[Bits]], widths: tuple[int, ...]) -> CompiledLanes | None:
     """A function of vectors of these widths, compiled; None where that cannot be done. Tracing it takes some
     milliseconds, and a new function some tenths of a second."""
     if compiler() is None:

@@ -49,17 +49,16 @@ def _two_sum(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     return total, (x - (total - part)) + (y - part)
 
 
-def relative_error(error: Floats, a: Floats, b: Floats, norm: str) -> float:
-    """The norm of an error of A * B over the norms of A and of B (Valero-Lara et al. 2023, section 3.1); infinite if
-    any element is not finite."""
-    if not np.isfinite(error).all():
-        return math.inf
-    largest = float(np.abs(error).max())
-    if not largest:
-        return 0.0
-    order = _ORDERS[norm]
-    size = float(np.linalg.norm(error / largest, order)) * largest  # clear of underflow
-    return size / float(np.linalg.norm(a, order)) / float(np.linalg.norm(b, order))
+def size_of(matrix: Floats, norm: str) -> float:
+    """The l1, l2 (spectral) or infinity norm, clear of underflow."""
+    largest = float(np.abs(matrix).max())
+    return float(np.linalg.norm(matrix / largest, _ORDERS[norm])) * largest if largest else 0.0
+
+
+def relative_error(error: Floats, sizes: float, norm: str) -> float:
+    """The norm of an error of A * B over `sizes`, the product of the norms of A and of B (Valero-Lara et al. 2023,
+    section 3.1); infinite if any element is not finite."""
+    return size_of(error, norm) / sizes if np.isfinite(error).all() else math.inf
 
 
 def percent_error(result: float, numbers: Floats) -> float:

@@ -14,7 +14,7 @@ from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS
 from smtmodel.gemm import from_numbers, to_numbers
 from studies.catalogue import Series, Study
-from studies.exact import exact_product, percent_error, relative_error
+from studies.exact import exact_product, percent_error, relative_error, size_of
 from studies.table import Point, Table
 
 Floats = NDArray[np.float64]
@@ -65,6 +65,7 @@ class Product:
         self.a = draw.numbers((rows, draw.size), "a", study)
         self.b = draw.numbers((draw.size, rows), "b", study)
         self.exact: tuple[Floats, Floats] | None = None
+        self.sizes: dict[str, float] = {}
         self.results: dict[str, Floats] = {}
 
     def result(self, text: str) -> Floats:
@@ -85,7 +86,10 @@ class Product:
                 if self.exact is None:
                     self.exact = exact_product(self.a, self.b)
                 error = (self.result(series.algorithm) - self.exact[0]) - self.exact[1]
-        return tuple(relative_error(error, self.a, self.b, name) for name in measures)
+        for name in measures:
+            if name not in self.sizes:
+                self.sizes[name] = size_of(self.a, name) * size_of(self.b, name)
+        return tuple(relative_error(error, self.sizes[name], name) for name in measures)
 
 
 class Sum:

@@ -18,7 +18,7 @@ from smtmodel.algorithms import parse_algorithm, parse_reduction
 from smtmodel.errors import InputError, ParameterError
 from studies import catalogue
 from studies.catalogue import STUDIES, Series, Study
-from studies.exact import exact_product, percent_error, relative_error
+from studies.exact import exact_product, percent_error, relative_error, size_of
 from studies.plot import draw
 from studies.run import Draw, Product, Sum, run
 from studies.table import Point, Table
@@ -51,11 +51,13 @@ def test_measures() -> None:
     a, b = np.array([[3.0, -4.0], [0.0, 1.0]]), np.array([[2.0, 0.0], [0.0, 0.5]])
     error = np.array([[0.0, 1e-3], [-2e-3, 0.0]])
     for norm, sizes in (("l1", (2e-3, 5.0, 2.0)), ("linf", (2e-3, 7.0, 2.0))):
-        assert relative_error(error, a, b, norm) == pytest.approx(sizes[0] / sizes[1] / sizes[2])
+        assert [size_of(matrix, norm) for matrix in (error, a, b)] == pytest.approx(list(sizes))
     largest = math.sqrt(13 + math.sqrt(160))  # singular value of a: eigenvalues of a aT are 13 +- sqrt(160)
-    assert relative_error(error, a, b, "l2") == pytest.approx(2e-3 / largest / 2)
-    assert relative_error(np.array([[np.nan]]), a, b, "l2") == math.inf
-    assert relative_error(np.zeros((2, 2)), a, b, "l1") == 0
+    assert size_of(a, "l2") == pytest.approx(largest)
+    assert relative_error(error, largest * 2, "l2") == pytest.approx(1e-3 / largest)
+    assert relative_error(error * 1e-300, largest, "l2") == pytest.approx(2e-303 / largest)
+    assert relative_error(np.array([[np.nan]]), largest, "l2") == math.inf
+    assert relative_error(np.zeros((2, 2)), largest, "l1") == 0
     assert percent_error(101.0, np.array([99.0, 1.0])) == pytest.approx(1)
     assert percent_error(math.inf, np.array([1.0])) == math.inf
 

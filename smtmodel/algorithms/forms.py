@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -90,7 +91,7 @@ class MatrixForm(Form[Patterns, Patterns]):
         return on_arrays(split, fmt, side, engine=self.engine)
 
     def apply(self, operation: Callable[..., Bits], fmt: Format, *values: Patterns) -> Patterns:
-        return on_arrays(lambda *lanes: (operation(*lanes),), fmt, *values, engine=self.engine)[0]
+        return on_arrays(single(operation), fmt, *values, engine=self.engine)[0]
 
     def chain(self, unit: Model, a: Patterns, b: Patterns, start: int, stop: int, addend: Patterns | None) -> Patterns:
         engine = self.engine
@@ -100,13 +101,19 @@ class MatrixForm(Form[Patterns, Patterns]):
         return gemm.simulate(a[:, start:stop], b[start:stop], addend, unit, engine=engine, threads=self.threads)
 
 
+@lru_cache(maxsize=64)
+def single(operation: Callable[..., Bits]) -> Callable[..., tuple[Bits]]:
+    """An operation with one result, for `on_arrays`; the same one each time, so that it is compiled once."""
+    return lambda *lanes: (operation(*lanes),)
+
+
 def on_arrays(
     function: Callable[..., Sequence[Bits]], fmt: Format, *arrays: Patterns, engine: gemm.Engine = "auto"
 ) -> tuple[Patterns, ...]:
     """The results of a function of vectors on arrays of one shape, element by element, as unsigned integers."""
     count = arrays[0].size
     if engine == "compiled" or (engine == "auto" and count >= LARGE):
-        compiled = compile_lanes(function, [fmt.width] * len(arrays))
+        compiled = compile_lanes(function, (fmt.width,) * len(arrays))
         if compiled is not None:
             return tuple(compiled(*arrays))
     flat = [array.ravel() for array in arrays]

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import ClassVar, Literal
 
-from smtmodel import ieee
 from smtmodel.accumulator import Parameter, check_parameter
 from smtmodel.algorithms.forms import Form, Side, Value
-from smtmodel.algorithms.words import scaled, split
+from smtmodel.algorithms.words import adder, scaled, split
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format
@@ -183,7 +182,7 @@ class Multiword:
         return [_joined(steps[k : k + size]) for k in range(0, len(steps), size)]
 
     def _add(self, form: Form[Side, Value], x: Value, y: Value) -> Value:
-        return form.apply(partial(ieee.add, fmt=self.sum_format), self.sum_format, x, y)
+        return form.apply(adder(self.sum_format), self.sum_format, x, y)
 
 
 def _joined(steps: Sequence[tuple[Pair, int, int]]) -> list[tuple[Pair, int, int]]:

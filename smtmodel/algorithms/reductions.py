@@ -15,11 +15,10 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from smtmodel import ieee
 from smtmodel.accumulator import Parameter, check_parameter
 from smtmodel.algebra import Bits, constant
-from smtmodel.algorithms.forms import DotForm, on_arrays
-from smtmodel.algorithms.words import converted
+from smtmodel.algorithms.forms import DotForm, on_arrays, single
+from smtmodel.algorithms.words import adder, converted
 from smtmodel.compiled import compile_model
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
@@ -89,10 +88,10 @@ class BitsRow(Row[tuple[Bits, ...]]):
         return tuple(step(filled[k : k + size]) for k in range(0, len(filled), size))
 
     def trees(self, fmt: Format, size: int, numbers: tuple[Bits, ...]) -> tuple[Bits, ...]:
-        return self.groups(partial(in_tree, add(fmt)), fmt, size, numbers)
+        return self.groups(partial(in_tree, adder(fmt)), fmt, size, numbers)
 
     def in_sequence(self, fmt: Format, numbers: tuple[Bits, ...]) -> tuple[Bits, ...]:
-        return (reduce(add(fmt), numbers),)
+        return (reduce(adder(fmt), numbers),)
 
 
 class ArrayRow(Row[NDArray[Any]]):
@@ -119,7 +118,7 @@ class ArrayRow(Row[NDArray[Any]]):
 
     def trees(self, fmt: Format, size: int, numbers: NDArray[Any]) -> NDArray[Any]:
         def both(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
-            return on_arrays(lambda *pair: (add(fmt)(*pair),), fmt, x, y)[0]
+            return on_arrays(single(adder(fmt)), fmt, x, y)[0]
 
         return in_tree(both, list(self._places(size, numbers)))
 
@@ -130,10 +129,6 @@ class ArrayRow(Row[NDArray[Any]]):
         first, rest = numbers[None, :1], numbers[None, 1:]
         engine: Engine = "compiled" if len(numbers) > LONG and compile_model(unit) is not None else "numpy"
         return np.asarray(simulate(rest, ones, first, unit, engine=engine)[0])
-
-
-def add(fmt: Format) -> Callable[[Bits, Bits], Bits]:
-    return partial(ieee.add, fmt=fmt)
 
 
 def in_tree(both: Callable[[Value, Value], Value], numbers: Sequence[Value]) -> Value:
@@ -227,7 +222,7 @@ class Chained(Reduction):
             assert running is not None
             columns.append(running)
         if self.columns == "outside":
-            return in_tree(add(F32), columns)
+            return in_tree(adder(F32), columns)
         return form.chain(unit, tuple(converted(x, F32, unit.a) for x in columns), ones, 0, m, None)
 
     def warp_sums(self, row: Row[Numbers], numbers: Numbers) -> Numbers:

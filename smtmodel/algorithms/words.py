@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache, partial
+
 from smtmodel import ieee
 from smtmodel.algebra import Bits, constant
 from smtmodel.decode import unpack
@@ -13,6 +16,12 @@ def converted(pattern: Bits, source: Format, fmt: Format, rounding: Rounding = "
     """A number of one format in another; in its own it stays the pattern that it is. Beyond the range IEEE 754
     decides: infinity when rounding to nearest, the largest finite number toward zero."""
     return pattern if source.name == fmt.name else ieee.convert(pattern, source, Target(fmt, rounding))
+
+
+@cache
+def adder(fmt: Format) -> Callable[[Bits, Bits], Bits]:
+    """The IEEE sum of two numbers of a format, rounded to nearest even."""
+    return partial(ieee.add, fmt=fmt)
 
 
 def negated(pattern: Bits, fmt: Format) -> Bits:
