@@ -89,7 +89,7 @@ _VALERO_TF64 = Study(
     ),
 )  # fmt: skip
 
-_LENGTHS = (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000)
+_LENGTHS = (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
 
 _VARIANTS = Study(
     "navarro-variants",
@@ -102,7 +102,7 @@ _VARIANTS = Study(
         Series("split", "split", group="split"),
         Series("warp shuffle", "warp-shuffle", group="warp shuffle"),
     ),
-    measures=("percent",), repeats=3,
+    measures=("percent",), repeats=5,
 )  # fmt: skip
 
 _CUB = Study(
@@ -114,7 +114,7 @@ _CUB = Study(
         Series("float (trees in f32)", "warp-shuffle", group="float"),
         Series("half (trees in f16)", "warp-shuffle@format=f16", group="half"),
     ),
-    measures=("percent",), repeats=3,
+    measures=("percent",), repeats=5,
 )  # fmt: skip
 
 UNITS = {

@@ -61,9 +61,6 @@ def relative_error(error: Floats, sizes: float, norm: str) -> float:
     return size_of(error, norm) / sizes if np.isfinite(error).all() else math.inf
 
 
-def percent_error(result: float, numbers: Floats) -> float:
-    """Percent of the sum of the numbers, which is exact but for one rounding to f64; infinite if it overflowed."""
-    exact = math.fsum(numbers)
-    if not math.isfinite(result) or not exact:
-        return math.inf
-    return 100 * abs(result - exact) / abs(exact)
+def percent_error(result: float, exact: float) -> float:
+    """Percent of an exact sum; infinite if the result overflowed."""
+    return 100 * abs(result - exact) / abs(exact) if math.isfinite(result) and exact else math.inf

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property, partial, reduce
+from functools import cache, cached_property, reduce
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from smtmodel.accumulator import Parameter, check_parameter
 from smtmodel.algebra import Bits, constant
-from smtmodel.algorithms.forms import DotForm, on_arrays, single
+from smtmodel.algorithms.forms import LARGE, DotForm, MatrixForm, on_arrays, single
 from smtmodel.algorithms.words import adder, converted
 from smtmodel.compiled import compile_model
 from smtmodel.dot import Model
@@ -28,7 +28,6 @@ from smtmodel.reference import parse_reference
 
 Numbers = TypeVar("Numbers")
 Value = TypeVar("Value")
-Step = Callable[[Sequence[Bits]], Bits]  # one number of a group of them
 F16, F32 = FORMATS["f16"], FORMATS["f32"]
 WARP = 32
 LONG = 256  # additions in sequence above which compiling them pays
@@ -47,7 +46,7 @@ FREE = {"unit"}
 
 
 class Row(ABC, Generic[Numbers]):
-    """What a reduction may do with a row of numbers: sum them in groups."""
+    """What a reduction may do with a row of numbers."""
 
     @abstractmethod
     def length(self, numbers: Numbers) -> int: ...
@@ -59,8 +58,13 @@ class Row(ABC, Generic[Numbers]):
     def joined(self, first: Numbers, second: Numbers) -> Numbers: ...
 
     @abstractmethod
-    def groups(self, step: Step, fmt: Format, size: int, numbers: Numbers) -> Numbers:
-        """`step` on each group of `size` neighbours, the last filled up with +0; patterns of `fmt`."""
+    def converted(self, source: Format, fmt: Format, numbers: Numbers) -> Numbers:
+        """Every number in another format, rounded to nearest even."""
+
+    @abstractmethod
+    def column_sums(self, unit: Model, shape: tuple[int, int], chain: int, numbers: Numbers) -> Numbers:
+        """Ones times matrices: of each `chain` matrices of `shape` (row by row in memory, the last filled up with +0)
+        the sums of the columns, one instruction's result the next one's addend."""
 
     @abstractmethod
     def trees(self, fmt: Format, size: int, numbers: Numbers) -> Numbers:
@@ -83,12 +87,34 @@ class BitsRow(Row[tuple[Bits, ...]]):
     def joined(self, first: tuple[Bits, ...], second: tuple[Bits, ...]) -> tuple[Bits, ...]:
         return first + second
 
-    def groups(self, step: Step, fmt: Format, size: int, numbers: tuple[Bits, ...]) -> tuple[Bits, ...]:
-        filled = numbers + (constant(numbers[0].carrier, 0, fmt.width),) * (-len(numbers) % size)
-        return tuple(step(filled[k : k + size]) for k in range(0, len(filled), size))
+    def converted(self, source: Format, fmt: Format, numbers: tuple[Bits, ...]) -> tuple[Bits, ...]:
+        return tuple(converted(number, source, fmt) for number in numbers)
+
+    @staticmethod
+    def _filled(size: int, width: int, numbers: tuple[Bits, ...]) -> tuple[Bits, ...]:
+        return numbers + (constant(numbers[0].carrier, 0, width),) * (-len(numbers) % size)
+
+    def column_sums(
+        self, unit: Model, shape: tuple[int, int], chain: int, numbers: tuple[Bits, ...]
+    ) -> tuple[Bits, ...]:
+        side, width = shape
+        form, size, carrier = DotForm(), side * width, numbers[0].carrier
+        one = constant(carrier, one_of(unit.a), unit.a.width)
+        filled = self._filled(chain * size, unit.a.width, numbers)
+        found = []
+        for start in range(0, len(filled), chain * size):
+            for j in range(width):
+                running: Bits | None = None
+                for matrix in range(start, start + chain * size, size):
+                    column = filled[matrix + j : matrix + size : width]
+                    running = form.chain(unit, (one,) * side, column, 0, side, running)
+                assert running is not None
+                found.append(running)
+        return tuple(found)
 
     def trees(self, fmt: Format, size: int, numbers: tuple[Bits, ...]) -> tuple[Bits, ...]:
-        return self.groups(partial(in_tree, adder(fmt)), fmt, size, numbers)
+        filled = self._filled(size, fmt.width, numbers)
+        return tuple(in_tree(adder(fmt), filled[k : k + size]) for k in range(0, len(filled), size))
 
     def in_sequence(self, fmt: Format, numbers: tuple[Bits, ...]) -> tuple[Bits, ...]:
         return (reduce(adder(fmt), numbers),)
@@ -106,29 +132,46 @@ class ArrayRow(Row[NDArray[Any]]):
     def joined(self, first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
         return np.concatenate([first, second])
 
-    @staticmethod
-    def _places(size: int, numbers: NDArray[Any]) -> NDArray[Any]:
-        """The first numbers of all groups, the second ones, and so on."""
-        return np.ascontiguousarray(np.pad(numbers, (0, -len(numbers) % size)).reshape(-1, size).T)
+    def converted(self, source: Format, fmt: Format, numbers: NDArray[Any]) -> NDArray[Any]:
+        return on_arrays(_converter(source, fmt), source, numbers)[0]
 
-    def groups(self, step: Step, fmt: Format, size: int, numbers: NDArray[Any]) -> NDArray[Any]:
-        places = self._places(size, numbers)
-        engine: Engine = "auto" if size == 1 else "numpy"  # compiling a long sum takes longer than it saves
-        return on_arrays(lambda *group: (step(group),), fmt, *places, engine=engine)[0]
+    def column_sums(self, unit: Model, shape: tuple[int, int], chain: int, numbers: NDArray[Any]) -> NDArray[Any]:
+        side, width = shape
+        large = numbers.size >= LARGE and compile_model(unit) is not None
+        form = MatrixForm(engine="compiled" if large else "numpy")
+        matrices = np.pad(numbers, (0, -len(numbers) % (chain * side * width))).reshape(-1, chain, side, width)
+        ones = np.full((1, side), one_of(unit.a), dtype=np.uint32)
+        running: NDArray[Any] | None = None
+        for r in range(chain):
+            columns = matrices[:, r].transpose(1, 0, 2).reshape(side, -1)
+            running = form.chain(unit, ones, columns, 0, side, running)
+        assert running is not None
+        return np.asarray(running[0])
 
     def trees(self, fmt: Format, size: int, numbers: NDArray[Any]) -> NDArray[Any]:
         def both(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
             return on_arrays(single(adder(fmt)), fmt, x, y)[0]
 
-        return in_tree(both, list(self._places(size, numbers)))
+        groups = np.pad(numbers, (0, -len(numbers) % size)).reshape(-1, size)
+        return in_tree(both, list(np.ascontiguousarray(groups.T)))
 
     def in_sequence(self, fmt: Format, numbers: NDArray[Any]) -> NDArray[Any]:
         """Multiply-adds with one: the same sums, and `gemm` is fast at them."""
         unit = parse_reference(f"ieee/fma/{fmt.name}")
-        ones = np.full((len(numbers) - 1, 1), fmt.bias << fmt.fraction, dtype=np.uint32)
+        ones = np.full((len(numbers) - 1, 1), one_of(fmt), dtype=np.uint32)
         first, rest = numbers[None, :1], numbers[None, 1:]
         engine: Engine = "compiled" if len(numbers) > LONG and compile_model(unit) is not None else "numpy"
         return np.asarray(simulate(rest, ones, first, unit, engine=engine)[0])
+
+
+@cache
+def _converter(source: Format, fmt: Format) -> Callable[..., tuple[Bits]]:
+    return lambda number: (converted(number, source, fmt),)
+
+
+def one_of(fmt: Format) -> int:
+    """The pattern of 1."""
+    return (fmt.bias << fmt.fraction) << fmt.padding
 
 
 def in_tree(both: Callable[[Value, Value], Value], numbers: Sequence[Value]) -> Value:
@@ -183,7 +226,7 @@ class WarpShuffle(Reduction):
 
     def blocks(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
         fmt = self.result_format
-        rounded = row.groups(lambda group: converted(group[0], F32, fmt), F32, 1, numbers)
+        rounded = row.converted(F32, fmt, numbers)
         return row.trees(fmt, self.warps, row.trees(fmt, WARP, rounded))
 
     def evaluate(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
@@ -209,28 +252,16 @@ class Chained(Reduction):
     def model(self) -> Model:
         return parse_reference(self.unit)
 
-    def warp_sum(self, numbers: Sequence[Bits]) -> Bits:
-        """The sum (f32) of R matrices of numbers of the unit's format, row by row."""
-        unit, m, form = self.model, self.side, DotForm()
-        ones = (constant(numbers[0].carrier, (unit.a.bias << unit.a.fraction) << unit.a.padding, unit.a.width),) * m
-        columns: list[Bits] = []
-        for j in range(m):
-            running: Bits | None = None
-            for r in range(self.chain):
-                matrix = r * m * m
-                running = form.chain(unit, ones, tuple(numbers[matrix + j : matrix + m * m : m]), 0, m, running)
-            assert running is not None
-            columns.append(running)
-        if self.columns == "outside":
-            return in_tree(adder(F32), columns)
-        return form.chain(unit, tuple(converted(x, F32, unit.a) for x in columns), ones, 0, m, None)
-
     def warp_sums(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
-        """f32 results of numbers of the unit's format."""
-        return row.groups(self.warp_sum, self.model.a, self.chain * self.side**2, numbers)
+        """Of each R matrices of numbers of the unit's format the sum (f32). The last product has ones on its other
+        side in the paper; no unit tells the sides apart."""
+        columns = row.column_sums(self.model, (self.side, self.side), self.chain, numbers)
+        if self.columns == "outside":
+            return row.trees(F32, self.side, columns)
+        return row.column_sums(self.model, (self.side, 1), 1, self.rounded(row, columns))
 
     def rounded(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
-        return row.groups(lambda group: converted(group[0], F32, self.model.a), F32, 1, numbers)
+        return row.converted(F32, self.model.a, numbers)
 
 
 @dataclass(frozen=True)
