@@ -46,6 +46,12 @@ class Study:
     measures: tuple[str, ...] = field(default=NORMS)
     axis: str = "n"
 
+    @property
+    def drawn(self) -> str:
+        """What numbers are drawn, in a few words: a table made before they changed is not gone on with."""
+        shape = f", {self.rows} rows" if self.rows else ""
+        return f"{self.repeats} of {self.grid or self.source}{shape}"
+
 
 _TF32 = "ampere/mma/m16n8k8.f32.tf32.tf32.f32"
 _F16 = "ampere/mma/m16n8k16.f32.f16.f16.f32"

@@ -118,7 +118,7 @@ def points(study: Study, sizes: Sequence[int], seed: int) -> Iterator[tuple[Poin
         for distribution in study.distributions:
             for series in study.series:
                 text = series.algorithm + (f" - {series.minus}" if series.minus else "")
-                yield Point(study.name, seed, distribution, size, series.label, text), series
+                yield Point(study.name, seed, distribution, study.drawn, size, series.label, text), series
 
 
 def run(study: Study, sizes: Sequence[int], seed: int, table: Table, report: Report) -> int:

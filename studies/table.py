@@ -9,16 +9,17 @@ from pathlib import Path
 
 from smtmodel.errors import InputError
 
-KEYS = ("study", "seed", "distribution", "size", "series", "algorithm")
+KEYS = ("study", "seed", "distribution", "drawn", "size", "series", "algorithm")
 
 
 @dataclass(frozen=True)
 class Point:
-    """What one row is about."""
+    """What one row is about. `drawn`: what else the numbers depend on (see `Study.drawn`)."""
 
     study: str
     seed: int
     distribution: str
+    drawn: str
     size: int
     series: str
     algorithm: str

@@ -90,10 +90,12 @@ def test_a_run_that_was_ended_goes_on(tmp_path: Path) -> None:
         run(SMALL, SMALL.sizes, 1, Table(path, SMALL.measures), stop)
     assert len(path.read_text().splitlines()) == 6
     with path.open("a") as stream:
-        stream.write("small,1,uniform,8,SG")  # killed while writing
+        stream.write("small,1,uniform,1 of f32,8,SG")  # killed while writing
     assert run(SMALL, SMALL.sizes, 1, Table(path, SMALL.measures), nothing) == 3
     assert path.read_text() == whole.path.read_text()
     assert run(SMALL, SMALL.sizes, 2, Table(path, SMALL.measures), nothing) == 8
+    other = replace(SMALL, repeats=2)
+    assert run(other, SMALL.sizes, 2, Table(path, SMALL.measures), nothing) == 8
     rows = [line.split(",") for line in path.read_text().splitlines()[1:]]
     assert rows[0][-2:] != rows[8][-2:]
 
@@ -166,7 +168,7 @@ def test_curves(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     table = Table(tmp_path / "x.csv", SMALL.measures)
     run(SMALL, SMALL.sizes, 0, table, nothing)
-    table.rows = {key: (math.inf, math.inf) if key[3] == "8" else row for key, row in table.rows.items()}
+    table.rows = {key: (math.inf, math.inf) if key[4] == "8" else row for key, row in table.rows.items()}
     paths = draw(SMALL, SMALL.sizes, 0, table, tmp_path / "x")
     assert [path.name for path in paths] == ["x.png", "x.svg"]
     text = paths[1].read_text()
