@@ -137,3 +137,24 @@ def test_results_that_do_not_fit() -> None:
 def test_windows_without_numbers(bounds: tuple[int, int]) -> None:
     with pytest.raises(ParameterError, match="exponents"):
         Window(bounds, (0, 0), (0, 0)).check(F32, F32)
+
+
+def test_small_numbers_exhaustively() -> None:
+    """Distances and ties, over all triples of 4-bit numbers; ulps of a small format, subnormals and zero included."""
+    carrier = ArrayCarrier()
+    values = np.arange(-8, 8)
+    triple = [side.ravel() for side in np.meshgrid(values, values, values)]
+    p, q, x = (exact.Fixed(carrier.lanes((side & 15).astype(np.uint64), 4), 0) for side in triple)
+    with np.errstate(over="ignore"):
+        found = exact.closer(p, q, x)
+        gap = exact.magnitude(exact.difference(p, x))
+        bounded = exact.at_most(gap, exact.magnitude(q), 3)
+    distance = abs(triple[0] - triple[2])
+    assert np.array_equal(found.node, distance < abs(triple[1] - triple[2]))
+    assert gap.numbers(len(distance)) == distance.tolist()
+    assert np.array_equal(bounded.node, distance <= 3 * abs(triple[1]))
+    fmt = FORMATS["e2m1"]  # spacing 1/2 below 2, then 1 (below 4) and 2
+    sizes = np.arange(-64, 64)  # in units of 1/16
+    with np.errstate(over="ignore"):
+        ulps = exact.ulp(exact.Fixed(carrier.lanes((sizes & 127).astype(np.uint64), 7), -4), fmt).numbers(128)
+    assert ulps == [Fraction(2) if abs(n) == 64 else Fraction(1) if abs(n) >= 32 else Fraction(1, 2) for n in sizes]
