@@ -18,7 +18,7 @@ TITLES = {"l1": "l1 error", "l2": "l2 error", "linf": "infinity-norm error", "pe
 def draw(study: Study, sizes: Sequence[int], seed: int, table: Table, stem: Path) -> list[Path]:
     """Writes STEM.png and STEM.svg, a row of panels for each distribution; nothing where matplotlib is missing.
 
-    Series that overflow have a gap, and the size where it begins in the legend. Raises InputError.
+    Sums that overflow leave a gap, and the legend says from which size on. Raises InputError.
     """
     try:
         import matplotlib
@@ -41,7 +41,8 @@ def draw(study: Study, sizes: Sequence[int], seed: int, table: Table, stem: Path
             panel.set_title(f"{distribution} numbers: {TITLES[measure]}")
             if row == rows - 1:
                 panel.set_xlabel(study.axis)
-        panels[row][-1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=7, frameon=False)
+        if row == 0 or study.kind == "sum":  # where sums overflow the legend says from which size on
+            panels[row][-1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=7, frameon=False)
     found = [stem.with_name(stem.name + suffix) for suffix in (".png", ".svg")]
     try:
         figure.savefig(found[0], dpi=150)
@@ -69,4 +70,5 @@ def _panel(
         wide = 1.2 if series.dashed else 2.0
         panel.loglog(*zip(*shown, strict=True) if shown else ([], []), style, color=colours[series.group], marker=".",
                      linewidth=wide, label=label)  # fmt: skip
+    panel.minorticks_off()
     panel.grid(True, which="major", alpha=0.3)
