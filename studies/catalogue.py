@@ -73,11 +73,11 @@ _VALERO_TF32 = Study(
         Series("3xTF32, sums outside", f"multiword@unit={_TF32},{_OUTSIDE}", group="3xTF32 outside"),
         Series("4xTF32, sums outside", f"multiword@unit={_TF32},products=4,{_OUTSIDE}", group="4xTF32 outside",
                dashed=True),
-        Series("1xFP16", f"{_ONE},unit={_F16}", group="1xFP16"),
+        Series("1xFP16", f"{_ONE},unit={_F16}", group="1xFP16", dashed=True),
         Series("1xFP16, f16 results", f"{_ONE},unit={_HALF}", group="1xFP16 f16"),
         Series("3xFP16", f"multiword@unit={_F16}", group="3xFP16"),
         Series("4xFP16", f"multiword@unit={_F16},products=4", group="4xFP16", dashed=True),
-        Series("|SGEMM - 3xTF32|", _SGEMM, f"multiword@unit={_TF32}", group="difference"),
+        Series("|SGEMM - 3xTF32|", _SGEMM, f"multiword@unit={_TF32}", group="difference", dashed=True),
     ),
 )  # fmt: skip
 
@@ -91,7 +91,7 @@ _VALERO_TF64 = Study(
         Series("1xTF64", "tf64@words=1,products=1", group="1xTF64"),
         Series("3xTF64", "tf64", group="3xTF64"),
         Series("4xTF64", "tf64@products=4", group="4xTF64", dashed=True),
-        Series("|DGEMM - 3xTF64|", _DGEMM, "tf64", group="difference"),
+        Series("|DGEMM - 3xTF64|", _DGEMM, "tf64", group="difference", dashed=True),
     ),
 )  # fmt: skip
 

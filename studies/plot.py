@@ -71,4 +71,6 @@ def _panel(
         panel.loglog(*zip(*shown, strict=True) if shown else ([], []), style, color=colours[series.group], marker=".",
                      linewidth=wide, label=label)  # fmt: skip
     panel.minorticks_off()
+    if study.kind == "product":
+        panel.set_xticks(list(sizes), [str(size) for size in sizes], fontsize=7)
     panel.grid(True, which="major", alpha=0.3)

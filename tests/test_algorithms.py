@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from smtmodel.algebra import Bits
-from smtmodel.algorithms import ALGORITHMS, dot_product, matrix_product, parse_algorithm
+from smtmodel.algorithms import ALGORITHMS, dot_product, dot_steps, matrix_product, parse_algorithm
 from smtmodel.algorithms.products import Multiword
 from smtmodel.algorithms.reference import reference_of
 from smtmodel.carriers.arrays import ArrayCarrier
@@ -190,6 +190,25 @@ def test_table_5_of_valpey() -> None:
             for name in ("markidis", "ootomo-yokota")
         ]
         assert results == [0x3F800001, 0x3F800000]
+
+
+def test_steps_say_where_two_algorithms_part() -> None:
+    """Table 5 again, as sums in the unit: with c, 1 + 2^-23; without, 1, to which 2^-24 outside adds nothing."""
+    a = np.array([1.0009765625 * 2**-8, 1.326171875 * 2**-14, 2**-12, 2**-12], dtype=np.float32)
+    b = np.array([1.998046875 * 2**7, 1.4443359375 * 2**-7, 2**-12, 2**-12], dtype=np.float32)
+    carrier = ArrayCarrier()
+    sides = [[carrier.lanes(x.view(np.uint32).reshape(1), 32) for x in side] for side in (a, b)]
+    c = carrier.lanes(np.array([2**-24], dtype=np.float32).view(np.uint32), 32)
+    with np.errstate(over="ignore"):
+        first, second = (dot_steps(parse_algorithm(f"{name}@unit={VOLTA}"), *sides, c)
+                         for name in ("markidis", "ootomo-yokota"))  # fmt: skip
+    values = [{name: int(np.asarray(x.node).reshape(-1)[0]) for name, x in steps.items()} for steps in (first, second)]
+    assert list(values[0])[:4] == [f"a.word0[{k}]" for k in range(4)]
+    assert list(values[0])[-3:] == ["outside.a0b0[:4]", "sum0", "d"]
+    assert [x["unit.a0b0[0:4]"] for x in values] == [0x3F800001, 0x3F800000]
+    assert [x["d"] for x in values] == [0x3F800001, 0x3F800000]
+    assert {"unit.a0b1[0:4]", "unit.a1b0[0:4]", "sum1"} < set(values[1])
+    assert all(x["a.word1[1]"] == 0 for x in values)
 
 
 def test_texts_are_read_back() -> None:

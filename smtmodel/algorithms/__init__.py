@@ -2,6 +2,7 @@
 
 from smtmodel.algorithms.reference import ALGORITHMS as ALGORITHMS
 from smtmodel.algorithms.reference import dot_product as dot_product
+from smtmodel.algorithms.reference import dot_steps as dot_steps
 from smtmodel.algorithms.reference import matrix_product as matrix_product
 from smtmodel.algorithms.reference import parse_algorithm as parse_algorithm
 from smtmodel.algorithms.reference import parse_reduction as parse_reduction

@@ -52,6 +52,10 @@ class Form(ABC, Generic[Side, Value]):
         """The unit's instructions, one after another, over the products from `start` to before `stop`, each result
         the next addend; the first addend is +0 for None. The last instruction is filled up with zero products."""
 
+    def note(self, name: str, value: Side | Value) -> None:
+        """A named intermediate result of the algorithm, for forms that keep them."""
+        return
+
 
 class DotForm(Form[tuple[Bits, ...], Bits]):
     """One sum of products; a side is a tuple of vectors of any carrier."""
@@ -75,6 +79,19 @@ class DotForm(Form[tuple[Bits, ...], Bits]):
             tile = slice(k, min(k + unit.length, stop))
             running = evaluate(unit, a[tile], b[tile], running).d
         return running
+
+
+class StepsForm(DotForm):
+    """A dot product that keeps the steps on the way, in their order: words of numbers, sums in the unit and outside."""
+
+    def __init__(self) -> None:
+        self.steps: dict[str, Bits] = {}
+
+    def note(self, name: str, value: tuple[Bits, ...] | Bits) -> None:
+        if isinstance(value, Bits):
+            self.steps[name] = value
+        else:
+            self.steps.update({f"{name}[{k}]": number for k, number in enumerate(value)})
 
 
 class MatrixForm(Form[Patterns, Patterns]):

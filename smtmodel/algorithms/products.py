@@ -141,6 +141,9 @@ class Multiword:
         cut = partial(split, source=self.source_format, rounding=self.split, words=self.words, scale=self.scale)
         left = form.words(a, self.source_format, partial(cut, fmt=model.a))
         right = form.words(b, self.source_format, partial(cut, fmt=model.b))
+        for name, sides in (("a", left), ("b", right)):
+            for k, side in enumerate(sides):
+                form.note(f"{name}.word{k}", side)
         total: Value | None = None
         for size, pairs in self.groups:
             given = c if size == 0 else None
@@ -148,9 +151,12 @@ class Multiword:
             part = self._sum(form, left, right, self._chains(form.length(a), pairs, chain), given)
             if size and self.scale:
                 part = form.apply(partial(scaled, fmt=fmt, exponent=-size * self.scale), fmt, part)
+            form.note(f"sum{size}", part)
             total = part if total is None else self._add(form, total, part)
         assert total is not None
-        return self._add(form, total, c) if self.addend == "last" else total
+        d = self._add(form, total, c) if self.addend == "last" else total
+        form.note("d", d)
+        return d
 
     def _sum(
         self, form: Form[Side, Value], left: Sequence[Side], right: Sequence[Side],
@@ -162,8 +168,10 @@ class Multiword:
         for chain in chains:
             for (i, j), start, stop in chain:
                 running = form.chain(self.model, left[i], right[j], start, stop, running)
+                form.note(f"unit.a{i}b{j}[{start}:{stop}]", running)
             assert running is not None
             total = running if total is None else self._add(form, total, running)
+            form.note(f"outside.a{i}b{j}[:{stop}]", total)
             running = None
         assert total is not None
         return total

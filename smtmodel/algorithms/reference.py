@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from smtmodel.accumulator import format_parameter, parse_parameter
 from smtmodel.algebra import Bits
-from smtmodel.algorithms.forms import DotForm, MatrixForm
+from smtmodel.algorithms.forms import MatrixForm, StepsForm
 from smtmodel.algorithms.products import TF64, Markidis, Multiword, OotomoYokota
 from smtmodel.algorithms.reductions import ArrayRow, BitsRow, Recurrence, Reduction, SinglePass, Split, WarpShuffle
 from smtmodel.errors import ParameterError, UnknownNameError
@@ -86,9 +86,21 @@ def dot_product(algorithm: Multiword, a: Sequence[Bits], b: Sequence[Bits], c: B
 
     Raises ParameterError for sides that do not fit.
     """
+    return dot_steps(algorithm, a, b, c)["d"]
+
+
+def dot_steps(algorithm: Multiword, a: Sequence[Bits], b: Sequence[Bits], c: Bits) -> dict[str, Bits]:
+    """The steps of `dot_product` by name, in their order; the last is `d`.
+
+    `a.word0[k]`: a word of a number, in the format of the unit's factors; `unit.a0b1[0:8]`: the running sum of
+    the unit after those products of those words; `outside.a0b1[:8]`: the sum outside after them; `sum1`: that of all products of that
+    size, unscaled. All but words have `sum_format`.
+    """
     if not 0 < len(a) == len(b):
         raise ParameterError("a and b", f"{len(a)} and {len(b)} numbers: the same, nonzero number is needed")
-    return algorithm.evaluate(DotForm(), tuple(a), tuple(b), c)
+    form = StepsForm()
+    algorithm.evaluate(form, tuple(a), tuple(b), c)
+    return form.steps
 
 
 def matrix_product(
