@@ -92,9 +92,9 @@ def dot_product(algorithm: Multiword, a: Sequence[Bits], b: Sequence[Bits], c: B
 def dot_steps(algorithm: Multiword, a: Sequence[Bits], b: Sequence[Bits], c: Bits) -> dict[str, Bits]:
     """The steps of `dot_product` by name, in their order; the last is `d`.
 
-    `a.word0[k]`: a word of a number, in the format of the unit's factors; `unit.a0b1[0:8]`: the running sum of
-    the unit after those products of those words; `outside.a0b1[:8]`: the sum outside after them; `sum1`: that of all products of that
-    size, unscaled. All but words have `sum_format`.
+    `a.word0[k]`: a word of a number, in the format of the unit's factors; `unit.a0b1[0:8]`: the running sum of the unit
+    after those products of those words; `outside.a0b1[:8]`: the sum outside after them; `sum1`: that of all products of
+    that size, unscaled. All but words have `sum_format`.
     """
     if not 0 < len(a) == len(b):
         raise ParameterError("a and b", f"{len(a)} and {len(b)} numbers: the same, nonzero number is needed")
