@@ -17,6 +17,7 @@ from cli.prove import prove
 from cli.run import device, run
 from cli.show import list_command
 from cli.simulate import simulate
+from cli.study import study
 from smtmodel.errors import MmaprobeError
 
 
@@ -54,7 +55,7 @@ def main() -> None:
 
 
 for command in (
-    distinguish, prove, separate, identify, evaluate, run, device, compare, explain, simulate, list_command,
+    distinguish, prove, separate, identify, evaluate, run, device, compare, explain, simulate, study, list_command,
 ):  # fmt: skip
     main.add_command(command)
 

@@ -20,12 +20,15 @@ if TYPE_CHECKING:
 
 
 @click.command("list")
-@click.argument("kind", type=click.Choice(["models", "hypotheses", "families", "parameters", "formats"]))
+@click.argument(
+    "kind",
+    type=click.Choice(["models", "hypotheses", "families", "parameters", "formats", "algorithms", "studies"]),
+)
 @JSON
 def list_command(kind: str, as_json: bool) -> None:
     """Show what there is, one line each."""
     kinds = {"models": _models, "hypotheses": _hypotheses, "families": _families, "parameters": _parameters,
-             "formats": _formats}  # fmt: skip
+             "formats": _formats, "algorithms": _algorithms, "studies": _studies}  # fmt: skip
     rows = kinds[kind]()
     if as_json:
         print_json(rows)
@@ -112,6 +115,31 @@ def _formats() -> list[dict[str, Any]]:
         }
         for fmt in FORMATS.values()
     ]
+
+
+def _algorithms() -> list[dict[str, Any]]:
+    from dataclasses import fields
+
+    from smtmodel.algorithms import ALGORITHMS
+
+    rows = []
+    for kind in ALGORITHMS.values():
+        names = [field.name for field in fields(kind)]
+        parameters = {name: f"{kind.parameters[name].meaning}: {kind.parameters[name].admits()}" for name in names}
+        defaults = {field.name: format_parameter(field.default) for field in fields(kind)}
+        summary = f"{kind.about}; parameters: {', '.join(names)}"
+        rows.append({"id": kind.name, "summary": summary, "parameters": parameters, "defaults": defaults})
+    return rows
+
+
+def _studies() -> list[dict[str, Any]]:
+    from studies.catalogue import STUDIES
+
+    return [
+        {"id": study.name, "summary": study.about, "sizes": list(study.sizes),
+         "series": {series.label: series.algorithm for series in study.series}}
+        for study in STUDIES.values()
+    ]  # fmt: skip
 
 
 def show_answer(answered: Answered) -> None:

@@ -231,9 +231,9 @@ def nvidia_nan(fmt: Format) -> int:
     return (1 << (fmt.width - 1)) - 1
 
 
-def check_parameter(name: str, value: Any) -> None:
-    """Raises ParameterError for a value that the parameter never takes."""
-    row = PARAMETERS[name]
+def check_parameter(name: str, value: Any, table: Mapping[str, Parameter] = PARAMETERS) -> None:
+    """Raises ParameterError for a value that the parameter, a row of `table`, never takes."""
+    row = table[name]
     if isinstance(value, bool):
         fits = row.boolean
     elif isinstance(value, int):
@@ -241,25 +241,24 @@ def check_parameter(name: str, value: Any) -> None:
     else:
         fits = value in row.names or (value is None and row.none) or (isinstance(value, tuple) and row.order)
     if not fits:
-        raise _impossible(name, format_parameter(value))
+        raise _impossible(name, format_parameter(value), row)
 
 
-def _impossible(name: str, text: str) -> ParameterError:
-    row = PARAMETERS[name]
+def _impossible(name: str, text: str, row: Parameter) -> ParameterError:
     if row.names and row.low is None and not row.order:
         return ParameterError(name, str(UnknownNameError("value", text, row.names)))
     return ParameterError(name, f"{text} is impossible; it takes {row.admits()}")
 
 
-def parse_parameter(name: str, value: Any) -> Any:
+def parse_parameter(name: str, value: Any, table: Mapping[str, Parameter] = PARAMETERS) -> Any:
     """A parameter's value from the text of a reference or from YAML. Raises UnknownNameError, ParameterError."""
-    if name not in PARAMETERS:
-        raise UnknownNameError("parameter", name, PARAMETERS)
-    row = PARAMETERS[name]
+    if name not in table:
+        raise UnknownNameError("parameter", name, table)
+    row = table[name]
     if isinstance(value, list) and row.order:
         parts = [part if isinstance(part, list) else [part] for part in value]
         if not all(type(k) is int for part in parts for k in part):
-            raise _impossible(name, str(value))
+            raise _impossible(name, str(value), row)
         return tuple(tuple(part) for part in parts)
     if not isinstance(value, str) or value in row.names:
         return value
@@ -273,7 +272,7 @@ def parse_parameter(name: str, value: Any) -> Any:
         return int(value)
     if row.order and re.fullmatch(r"\d+([-:]\d+)*", value):
         return tuple(tuple(int(k) for k in part.split("-")) for part in value.split(":"))
-    raise _impossible(name, value)
+    raise _impossible(name, value, row)
 
 
 def format_parameter(value: Any) -> str:

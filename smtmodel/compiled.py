@@ -14,13 +14,15 @@ import platform
 import shutil
 import subprocess
 import tempfile
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from smtmodel.algebra import Bits
 from smtmodel.carriers.code import COLUMN, INNER, ROW, CodeCarrier, Name, TooWideError
 from smtmodel.dot import Model, evaluate
 from smtmodel.folders import cache_folder
@@ -50,6 +52,14 @@ void tile(long rows, long columns, const {ta} *a, const {tb} *b, const {tc} *c, 
 }}
 """
 
+_LANES = """#include <stdint.h>
+void lanes(long count, {parameters}) {{
+  for (long i = 0; i < count; i++) {{
+{body}
+  }}
+}}
+"""
+
 
 def c_source(model: Model) -> str:
     """The C of one chained step over a tile of outputs. Raises TooWideError."""
@@ -58,7 +68,7 @@ def c_source(model: Model) -> str:
     a = [carrier.input(f"a{x}", model.a.width, ROW) for x in range(k)]
     b = [carrier.input(f"b{x}", model.b.width, COLUMN) for x in range(k)]
     result = evaluate(model, a, b, carrier.input("c0", model.c.width, INNER)).d.node
-    loops = _Loops(model, _statements(carrier, result), result.text)
+    loops = _Loops(model, _statements(carrier, [result]), result.text)
     kinds = {f"t{side}": _kind(getattr(model, side).width) for side in "abcd"}
     bodies = {name: "\n".join(" " * 8 + line for line in getattr(loops, name)) for name in ("column", "row", "inner")}
     return _PROGRAM.format(strip=STRIP, k=k, slots="\n  ".join(loops.slots), **kinds, **bodies)
@@ -101,9 +111,9 @@ def _words(text: str) -> list[str]:
     return [word for word in "".join(x if x.isalnum() else " " for x in text).split() if word[0] in "vb"]
 
 
-def _statements(carrier: CodeCarrier, result: Name) -> list[tuple[Name, str]]:
-    """The statements that the result depends on: the signals of the trace that nobody reads are dropped."""
-    needed = {result.text}
+def _statements(carrier: CodeCarrier, results: Sequence[Name]) -> list[tuple[Name, str]]:
+    """The statements that the results depend on: the signals of the trace that nobody reads are dropped."""
+    needed = {result.text for result in results}
     for name, text in reversed(carrier.statements):
         if name.text in needed:
             needed.update(_words(text))
@@ -179,3 +189,44 @@ def compile_model(model: Model) -> CompiledModel | None:
     except TooWideError:
         return None
     return None if library is None else CompiledModel(model, library)
+
+
+class CompiledLanes:
+    """A function of bit vectors over arrays, element by element."""
+
+    def __init__(self, library: Any, outputs: Sequence[int], inputs: Sequence[int]) -> None:
+        self._types = [
+            [np.dtype(np.uint32 if width <= 32 else np.uint64) for width in part] for part in (inputs, outputs)
+        ]
+        self._function = library.lanes
+        self._function.restype = None
+        self._function.argtypes = [ctypes.c_long, *[ctypes.c_void_p] * (len(inputs) + len(outputs))]
+
+    def __call__(self, *arrays: NDArray[Any]) -> list[NDArray[Any]]:
+        """The results for arrays of patterns of one shape, any integer type."""
+        sides = [np.ascontiguousarray(x, dtype=kind) for x, kind in zip(arrays, self._types[0], strict=True)]
+        found = [np.empty(sides[0].shape, dtype=kind) for kind in self._types[1]]
+        self._function(sides[0].size, *(array.ctypes.data for array in (*sides, *found)))
+        return found
+
+
+@lru_cache(maxsize=64)
+def compile_lanes(function: Callable[..., Sequence[Bits]], widths: tuple[int, ...]) -> CompiledLanes | None:
+    """A function of vectors of these widths, compiled; None where that cannot be done. Tracing it takes some
+    milliseconds, and a new function some tenths of a second."""
+    if compiler() is None:
+        return None
+    carrier = CodeCarrier()
+    try:
+        results = function(*(carrier.input(f"x{k}", width, INNER) for k, width in enumerate(widths)))
+        names = [result.node for result in results]
+    except TooWideError:
+        return None
+    lines = [f"const {_kind(width)} x{k} = in{k}[i];" for k, width in enumerate(widths)]
+    lines += [f"const {name.kind} {name.text} = {text};" for name, text in _statements(carrier, names)]
+    lines += [f"out{k}[i] = ({_kind(x.width)}){x.node.text};" for k, x in enumerate(results)]
+    parameters = [f"const {_kind(width)} *in{k}" for k, width in enumerate(widths)]
+    parameters += [f"{_kind(x.width)} *restrict out{k}" for k, x in enumerate(results)]
+    body = "\n".join("    " + line for line in lines)
+    library = _library(_LANES.format(parameters=", ".join(parameters), body=body))
+    return None if library is None else CompiledLanes(library, [x.width for x in results], widths)

@@ -13,7 +13,7 @@ from smtmodel.errors import NotModelledError, ParameterError, UnknownNameError
 from smtmodel.formats import FORMATS, format_named
 from smtmodel.instructions import INSTRUCTIONS, not_modelled
 
-_IEEE = re.compile(r"ieee/fma/(\w+)")
+_IEEE = re.compile(r"ieee/fma/(\w+)(?:\.(\w+)\.(\w+)\.(\w+))?")
 _COLUMNS = re.compile(r"((?:hopper/wgmma|blackwell/tcgen05mma(?:_block_scale)?)/m64n)(\d+)(k.*)")
 
 
@@ -41,7 +41,8 @@ def parse_reference(text: str) -> Model:
 def _base_model(base: str) -> Model:
     ieee = _IEEE.fullmatch(base)
     if ieee:
-        return _ieee_chain(ieee.group(1))
+        d, a, b, c = (name or ieee.group(1) for name in ieee.groups())
+        return _ieee_chain(base, d, a, b, c)
     columns = _COLUMNS.fullmatch(base)
     if columns and int(columns.group(2)) in range(8, 257, 8):  # the width N does not enter the arithmetic
         base = f"{columns.group(1)}8{columns.group(3)}"
@@ -53,9 +54,10 @@ def _base_model(base: str) -> Model:
     return Model(base, FORMATS[row.a], FORMATS[row.b], FORMATS[row.c], row.accumulator)
 
 
-def _ieee_chain(name: str) -> Model:
-    """A chain of IEEE fused multiply-adds in one format."""
-    fmt = format_named(name)
+def _ieee_chain(base: str, name: str, *operands: str) -> Model:
+    """A chain of IEEE fused multiply-adds in one format, or with factors of other formats (`f64.f32.f32.f64`)."""
+    a, b, c = (format_named(operand) for operand in operands)
+    format_named(name)
     if name not in ("f64", "f32", "f16"):
         raise UnknownNameError("format of an IEEE chain", name, ("f64", "f32", "f16"))
     accumulator = Accumulator(
@@ -67,7 +69,7 @@ def _ieee_chain(name: str) -> Model:
         zero_sign="ieee",
         overflow="ieee",
     )
-    return Model(f"ieee/fma/{name}", fmt, fmt, fmt, accumulator)
+    return Model(base, a, b, c, accumulator)
 
 
 def with_parameters(model: Model, changes: Mapping[str, Any]) -> Model:

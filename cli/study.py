@@ -1,0 +1,66 @@
+"""The `study` command: error of algorithms at scale."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from cli.options import JSON, print_json, progress, say
+
+
+@click.command()
+@click.argument("name")
+@click.option("--sizes", metavar="N,N,...", help="Sizes instead of the study's own.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same numbers.")
+@click.option(
+    "-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path("."), show_default=True,
+    metavar="DIR", help="Where NAME.csv, NAME.png and NAME.svg go.",
+)  # fmt: skip
+@JSON
+def study(name: str, sizes: str | None, seed: int, output: Path, as_json: bool) -> None:
+    """Error against size on the bit-exact models, as a table and curves; `mmaprobe list studies` shows the names.
+
+    Finished points are kept: a run that was ended goes on where it was. Curves need matplotlib.
+
+    \b
+    mmaprobe study valero-tf32 -o results
+    """
+    from studies.catalogue import study_named
+    from studies.plot import draw
+    from studies.run import run
+    from studies.table import Point, Table
+
+    chosen = study_named(name)
+    wanted = chosen.sizes if sizes is None else _sizes(sizes)
+    table = Table(output / f"{name}.csv", chosen.measures)
+
+    def report(done: int, total: int, point: Point) -> None:
+        progress(f"{done} of {total} points: {point.series}, {point.distribution}, {point.size:,}")
+
+    try:
+        measured = run(chosen, wanted, seed, table, report)
+    except KeyboardInterrupt:
+        progress("")
+        say(f"finished points are in {table.path}; the same command goes on from there")
+        raise
+    progress("")
+    say(f"{table.path}: {measured} new points")
+    pictures = draw(chosen, wanted, seed, table, output / name)
+    for path in pictures:
+        say(str(path))
+    if not pictures:
+        say("no curves drawn: they need matplotlib (pip install 'mmaprobe[plots]')")
+    if as_json:
+        files = [str(path) for path in (table.path, *pictures)]
+        print_json({"schema": 1, "study": name, "seed": seed, "sizes": list(wanted), "new": measured, "files": files})
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    """Whole numbers with commas between them, each once and in order. Raises ParameterError."""
+    from smtmodel.errors import ParameterError
+
+    if not re.fullmatch(r"\d{1,9}(,\d{1,9})*", text):
+        raise ParameterError("--sizes", f"{text!r}: whole numbers with commas between them are needed")
+    return tuple(sorted({int(part) for part in text.split(",")}))

@@ -1,0 +1,162 @@
+"""Exact sums of products in fixed point, and errors against them, over any carrier.
+
+Widths stay small because the inputs' exponents lie in a window: whoever asks must also demand `admitted`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from smtmodel.algebra import Bit, Bits, constant, max_of, select, sum_of
+from smtmodel.carriers.limbs import LIMB
+from smtmodel.decode import Exponent, Term, fit, multiply, unpack
+from smtmodel.errors import ParameterError
+from smtmodel.formats import Format
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """The number `bits` * 2^unit, `bits` in two's complement."""
+
+    bits: Bits
+    unit: int
+
+    def numbers(self, count: int) -> list[Fraction]:
+        """The values of the lanes (array carrier, or a constant)."""
+        width = self.bits.width
+        node = self.bits.node if width > LIMB else (self.bits.node,)
+        limbs = [np.broadcast_to(np.asarray(limb, dtype=np.uint64), (count,)).tolist() for limb in node]
+        found = [sum(part << (LIMB * place) for place, part in enumerate(parts)) for parts in zip(*limbs, strict=True)]
+        scale = Fraction(2) ** self.unit
+        return [(value - (1 << width if value >> (width - 1) else 0)) * scale for value in found]
+
+
+@dataclass(frozen=True)
+class Window:
+    """Exponents of the nonzero inputs, from the first to the second included: normal numbers only, zeros besides.
+
+    Raises ParameterError for a window that admits no nonzero number of the format.
+    """
+
+    a: tuple[int, int]
+    b: tuple[int, int]
+    c: tuple[int, int]
+
+    def check(self, source: Format, addend: Format) -> None:
+        for name, (low, high), fmt in (("a", self.a, source), ("b", self.b, source), ("c", self.c, addend)):
+            if low > high:
+                raise ParameterError(name, f"exponents {low}..{high}: {low} is above {high}, no number is admitted")
+            if low < fmt.emin or high > fmt.emax:
+                raise ParameterError(name, f"exponents {low}..{high} leave those of {fmt.name}, {fmt.emin}..{fmt.emax}")
+
+
+def admitted(pattern: Bits, fmt: Format, window: tuple[int, int]) -> Bit:
+    """Whether a number is a zero, or a normal number with its exponent in the window."""
+    value = unpack(pattern, fmt)
+    field = pattern.extract(fmt.field_width - 1, fmt.padding + fmt.fraction)
+    low, high = (constant(pattern.carrier, exponent + fmt.bias, fmt.exponent) for exponent in window)
+    return value.is_zero | (low.ule(field) & field.ule(high))
+
+
+def _placed(term: Term, window: tuple[int, int]) -> tuple[Bits, int]:
+    """The magnitude of a term, which is zero or has its exponent in the window, and the exponent of its unit."""
+    low, high = window
+    exponent = term.exponent
+    width = max(exponent.bits.width, (high - low).bit_length())
+    distance = fit(exponent.bits, width) - constant(exponent.bits.carrier, low - exponent.low, width)
+    wide = term.significand.zext(term.significand.width + high - low)
+    return wide.shl(distance.truncate(max((high - low).bit_length(), 1))) if high > low else wide, low - term.fraction
+
+
+def exact_sum(
+    a: Sequence[Bits], b: Sequence[Bits], c: Bits, source: Format, addend: Format, window: Window, spare: int = 0
+) -> Fixed:
+    """c + sum of a_k * b_k without any rounding, for admitted inputs (a and b in `source`, c in `addend`).
+
+    The unit lies `spare` places below the finest that an input can have: with `spare` = the fraction bits of a result's
+    format every ulp of a nonzero sum is a whole number of units. Raises ParameterError for an impossible window.
+    """
+    window.check(source, addend)
+    products = (window.a[0] + window.b[0], window.a[1] + window.b[1])
+    terms = [multiply(unpack(x, source).term, unpack(y, source).term) for x, y in zip(a, b, strict=True)]
+    placed = [(term.sign, *_placed(term, products)) for term in terms]
+    last = unpack(c, addend).term
+    placed.append((last.sign, *_placed(last, window.c)))
+    unit = min(exponent for _, _, exponent in placed) - spare
+    magnitudes = [magnitude.pad(exponent - unit) for _, magnitude, exponent in placed]
+    width = max(magnitude.width for magnitude in magnitudes) + len(placed).bit_length() + 1
+    return Fixed(sum_of(c.carrier, [sign for sign, _, _ in placed], magnitudes, width), unit)
+
+
+def in_units(pattern: Bits, fmt: Format, like: Fixed) -> tuple[Fixed, Bit]:
+    """A result in the width and unit of an exact sum, and whether it fits: finite, in range and a multiple of the
+    unit. What does not fit is no number; an infinite error, in words."""
+    value, width = unpack(pattern, fmt), like.bits.width
+    term, carrier = value.term, pattern.carrier
+    low, high = like.unit, like.unit + width - 2
+    reach = Exponent(term.exponent.bits, term.exponent.low, term.exponent.high)
+    least, most = max(low, reach.low), min(high, reach.high)
+    if least > most:
+        raise ParameterError("window", f"no number of {fmt.name} has the size of such sums")
+    inside = _between(reach, least, most)
+    wide, unit = _placed(term, (least, most))
+    shift = unit - low  # of the lowest bit of `wide`, in units
+    if shift < 0:
+        whole = wide.lshr(-shift)
+        rest = ~wide.truncate(min(-shift, wide.width)).any()
+    else:
+        whole, rest = wide.pad(shift), ~constant(carrier, 0, 1).any()
+    whole = fit(whole, width - 1).zext(width)
+    fits = ~value.is_nan & ~value.is_infinite & (value.is_zero | (inside & rest))
+    return Fixed(select(value.sign, -whole, whole), low), fits
+
+
+def _between(exponent: Exponent, low: int, high: int) -> Bit:
+    bits = exponent.bits
+    least, most = (constant(bits.carrier, bound - exponent.low, bits.width) for bound in (low, high))
+    return least.ule(bits) & bits.ule(most)
+
+
+def difference(x: Fixed, y: Fixed) -> Fixed:
+    """x - y, of one unit, without overflow."""
+    width = max(x.bits.width, y.bits.width) + 1
+    return Fixed(x.bits.sext(width) - y.bits.sext(width), x.unit)
+
+
+def magnitude(x: Fixed) -> Fixed:
+    """|x|, without overflow."""
+    wide = x.bits.sext(x.bits.width + 1)
+    return Fixed(select(x.bits.msb(), -wide, wide), x.unit)
+
+
+def closer(p: Fixed, q: Fixed, exact: Fixed) -> Bit:
+    """|p - exact| < |q - exact|: p and q differ, and the exact number lies on p's side of their mean (no absolute
+    values, which solvers find hard)."""
+    width = max(side.bits.width for side in (p, q, exact)) + 2
+    left, right, middle = (side.bits.sext(width) for side in (p, q, exact))
+    total, twice = left + right, middle.shl(1)
+    return (left.slt(right) & twice.slt(total)) | (right.slt(left) & total.slt(twice))
+
+
+def ulp(x: Fixed, fmt: Format) -> Fixed:
+    """The unit in the last place of `fmt` at a number of that size: 2^(floor(log2 |x|) - fraction), never below the
+    spacing of the subnormals (that for zero). Needs the spare bits of `exact_sum`."""
+    size = magnitude(x).bits
+    carrier, width = size.carrier, size.width
+    one = constant(carrier, 1, width)
+    places = constant(carrier, width - 1, max(size.leading_zeros().width, width.bit_length()))
+    top = places - fit(size.leading_zeros(), places.width)  # of the leading one; all ones for zero
+    smallest = max(fmt.emin - x.unit, 0)  # at and below this place the spacing is that of the subnormals
+    least = constant(carrier, max(smallest, fmt.fraction), places.width)
+    at = max_of([select(size.any(), top, least), least])
+    return Fixed(one.shl(at - constant(carrier, fmt.fraction, places.width)), x.unit)
+
+
+def at_most(x: Fixed, y: Fixed, factor: int = 1) -> Bit:
+    """x <= factor * y, for numbers that are not negative and have one unit."""
+    width = max(x.bits.width, y.bits.width + factor.bit_length()) + 1
+    return x.bits.zext(width).ule(y.bits.zext(width) * constant(y.bits.carrier, factor, width))

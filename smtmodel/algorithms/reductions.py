@@ -1,0 +1,328 @@
+"""Sums of n numbers by chained matrix instructions with a matrix of ones (Navarro et al. 2020), and without.
+
+A warp takes R matrices of m x m numbers. R chained products with ones from the left give the sums of their columns,
+and one product with ones from the right the sum of those (their equations 18 to 22).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import cache, cached_property, reduce
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smtmodel.accumulator import Parameter, check_parameter
+from smtmodel.algebra import Bits, constant
+from smtmodel.algorithms.forms import LARGE, DotForm, MatrixForm, on_arrays, single
+from smtmodel.algorithms.words import adder, converted
+from smtmodel.compiled import compile_model
+from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
+from smtmodel.formats import FORMATS, Format
+from smtmodel.gemm import Engine, simulate
+from smtmodel.reference import parse_reference
+
+Numbers = TypeVar("Numbers")
+Value = TypeVar("Value")
+F16, F32 = FORMATS["f16"], FORMATS["f32"]
+WARP = 32
+LONG = 256  # additions in sequence above which compiling them pays
+
+PARAMETERS: dict[str, Parameter] = {
+    "unit": Parameter("the matrix unit", ("a model reference (in parentheses if it has parameters)",)),
+    "side": Parameter("m: a warp sums matrices of m x m numbers", low=1, high=64),
+    "chain": Parameter("R: matrices chained by a warp before the sums of columns are added up", low=1, high=1024),
+    "columns": Parameter("sums of columns: rounded to the unit's format for one more instruction, or added outside",
+                         ("unit", "outside")),
+    "warps": Parameter("warps of a block, whose results are added in a tree", low=1, high=32),
+    "share": Parameter("percent of the numbers that go through the unit", low=1, high=99),
+    "format": Parameter("of every number and sum", ("f16", "f32")),
+}  # fmt: skip
+FREE = {"unit"}
+
+
+class Row(ABC, Generic[Numbers]):
+    """What a reduction may do with a row of numbers."""
+
+    @abstractmethod
+    def length(self, numbers: Numbers) -> int: ...
+
+    @abstractmethod
+    def part(self, numbers: Numbers, start: int, stop: int) -> Numbers: ...
+
+    @abstractmethod
+    def joined(self, first: Numbers, second: Numbers) -> Numbers: ...
+
+    @abstractmethod
+    def converted(self, source: Format, fmt: Format, numbers: Numbers) -> Numbers:
+        """Every number in another format, rounded to nearest even."""
+
+    @abstractmethod
+    def column_sums(self, unit: Model, shape: tuple[int, int], chain: int, numbers: Numbers) -> Numbers:
+        """Ones times matrices: of each `chain` matrices of `shape` (row by row in memory, the last filled up with +0)
+        the sums of the columns, one instruction's result the next one's addend."""
+
+    @abstractmethod
+    def trees(self, fmt: Format, size: int, numbers: Numbers) -> Numbers:
+        """`in_tree` on each group of `size` neighbours, the last filled up with +0."""
+
+    @abstractmethod
+    def in_sequence(self, fmt: Format, numbers: Numbers) -> Numbers:
+        """One after another, to nearest: what atomic additions in ascending order give."""
+
+
+class BitsRow(Row[tuple[Bits, ...]]):
+    """Vectors of any carrier."""
+
+    def length(self, numbers: tuple[Bits, ...]) -> int:
+        return len(numbers)
+
+    def part(self, numbers: tuple[Bits, ...], start: int, stop: int) -> tuple[Bits, ...]:
+        return numbers[start:stop]
+
+    def joined(self, first: tuple[Bits, ...], second: tuple[Bits, ...]) -> tuple[Bits, ...]:
+        return first + second
+
+    def converted(self, source: Format, fmt: Format, numbers: tuple[Bits, ...]) -> tuple[Bits, ...]:
+        return tuple(converted(number, source, fmt) for number in numbers)
+
+    @staticmethod
+    def _filled(size: int, width: int, numbers: tuple[Bits, ...]) -> tuple[Bits, ...]:
+        return numbers + (constant(numbers[0].carrier, 0, width),) * (-len(numbers) % size)
+
+    def column_sums(
+        self, unit: Model, shape: tuple[int, int], chain: int, numbers: tuple[Bits, ...]
+    ) -> tuple[Bits, ...]:
+        side, width = shape
+        form, size, carrier = DotForm(), side * width, numbers[0].carrier
+        one = constant(carrier, one_of(unit.a), unit.a.width)
+        filled = self._filled(chain * size, unit.a.width, numbers)
+        found = []
+        for start in range(0, len(filled), chain * size):
+            for j in range(width):
+                running: Bits | None = None
+                for matrix in range(start, start + chain * size, size):
+                    column = filled[matrix + j : matrix + size : width]
+                    running = form.chain(unit, (one,) * side, column, 0, side, running)
+                assert running is not None
+                found.append(running)
+        return tuple(found)
+
+    def trees(self, fmt: Format, size: int, numbers: tuple[Bits, ...]) -> tuple[Bits, ...]:
+        filled = self._filled(size, fmt.width, numbers)
+        return tuple(in_tree(adder(fmt), filled[k : k + size]) for k in range(0, len(filled), size))
+
+    def in_sequence(self, fmt: Format, numbers: tuple[Bits, ...]) -> tuple[Bits, ...]:
+        return (reduce(adder(fmt), numbers),)
+
+
+class ArrayRow(Row[NDArray[Any]]):
+    """A flat array of patterns; groups are its lanes."""
+
+    def length(self, numbers: NDArray[Any]) -> int:
+        return len(numbers)
+
+    def part(self, numbers: NDArray[Any], start: int, stop: int) -> NDArray[Any]:
+        return numbers[start:stop]
+
+    def joined(self, first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
+        return np.concatenate([first, second])
+
+    def converted(self, source: Format, fmt: Format, numbers: NDArray[Any]) -> NDArray[Any]:
+        return on_arrays(_converter(source, fmt), source, numbers)[0]
+
+    def column_sums(self, unit: Model, shape: tuple[int, int], chain: int, numbers: NDArray[Any]) -> NDArray[Any]:
+        side, width = shape
+        large = numbers.size >= LARGE and compile_model(unit) is not None
+        form = MatrixForm(engine="compiled" if large else "numpy")
+        matrices = np.pad(numbers, (0, -len(numbers) % (chain * side * width))).reshape(-1, chain, side, width)
+        ones = np.full((1, side), one_of(unit.a), dtype=np.uint32)
+        running: NDArray[Any] | None = None
+        for r in range(chain):
+            columns = matrices[:, r].transpose(1, 0, 2).reshape(side, -1)
+            running = form.chain(unit, ones, columns, 0, side, running)
+        assert running is not None
+        return np.asarray(running[0])
+
+    def trees(self, fmt: Format, size: int, numbers: NDArray[Any]) -> NDArray[Any]:
+        def both(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+            return on_arrays(single(adder(fmt)), fmt, x, y)[0]
+
+        groups = np.pad(numbers, (0, -len(numbers) % size)).reshape(-1, size)
+        return in_tree(both, list(np.ascontiguousarray(groups.T)))
+
+    def in_sequence(self, fmt: Format, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Multiply-adds with one: the same sums, and `gemm` is fast at them."""
+        unit = parse_reference(f"ieee/fma/{fmt.name}")
+        ones = np.full((len(numbers) - 1, 1), one_of(fmt), dtype=np.uint32)
+        first, rest = numbers[None, :1], numbers[None, 1:]
+        engine: Engine = "compiled" if len(numbers) > LONG and compile_model(unit) is not None else "numpy"
+        return np.asarray(simulate(rest, ones, first, unit, engine=engine)[0])
+
+
+@cache
+def _converter(source: Format, fmt: Format) -> Callable[..., tuple[Bits]]:
+    return lambda number: (converted(number, source, fmt),)
+
+
+def one_of(fmt: Format) -> int:
+    """The pattern of 1."""
+    return (fmt.bias << fmt.fraction) << fmt.padding
+
+
+def in_tree(both: Callable[[Value, Value], Value], numbers: Sequence[Value]) -> Value:
+    """The sum of number k and number k + half for every k, then of halves of halves: what shuffles in a warp give."""
+    layer = list(numbers)
+    while len(layer) > 1:
+        half = (len(layer) + 1) // 2
+        layer = [both(layer[k], layer[k + half]) if k + half < len(layer) else layer[k] for k in range(half)]
+    return layer[0]
+
+
+@dataclass(frozen=True)
+class Reduction(ABC):
+    """A sum of n f32 numbers; the result has `result_format`. Raises ParameterError, UnknownNameError."""
+
+    name: ClassVar[str]
+    about: ClassVar[str]
+    parameters: ClassVar[dict[str, Parameter]] = PARAMETERS
+    free: ClassVar[set[str]] = FREE
+
+    def __post_init__(self) -> None:
+        for name in {field.name for field in fields(self)} - FREE:
+            check_parameter(name, getattr(self, name), PARAMETERS)
+
+    @property
+    def source_format(self) -> Format:
+        return F32
+
+    @property
+    def result_format(self) -> Format:
+        return F32
+
+    @abstractmethod
+    def evaluate(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
+        """One number, the sum."""
+
+
+@dataclass(frozen=True)
+class WarpShuffle(Reduction):
+    """No matrix unit: trees in warps of 32 and in blocks, then atomic additions, all in one format. format=f32 stands
+    for Navarro et al.'s baseline and their CUB-float, f16 for their CUB-half (CUB's own order of additions differs)."""
+
+    name: ClassVar[str] = "warp-shuffle"
+    about: ClassVar[str] = "a sum by trees in warps and blocks, without matrix unit"
+
+    format: Literal["f16", "f32"] = "f32"
+    warps: int = 32
+
+    @property
+    def result_format(self) -> Format:
+        return FORMATS[self.format]
+
+    def blocks(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
+        fmt = self.result_format
+        rounded = row.converted(F32, fmt, numbers)
+        return row.trees(fmt, self.warps, row.trees(fmt, WARP, rounded))
+
+    def evaluate(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
+        return row.in_sequence(self.result_format, self.blocks(row, numbers))
+
+
+@dataclass(frozen=True)
+class Chained(Reduction):
+    """What the reductions by matrix instructions share."""
+
+    unit: str = "volta/mma/m8n8k4.f32.f16.f16.f32"
+    side: int = 16
+    chain: int = 4
+    columns: Literal["unit", "outside"] = "unit"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        model = self.model
+        if model.scale is not None or model.c.name != "f32" or model.a.name != model.b.name:
+            raise ParameterError("unit", f"{self.unit}: a unit with factors of one format and f32 sums is needed")
+
+    @cached_property
+    def model(self) -> Model:
+        return parse_reference(self.unit)
+
+    def warp_sums(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
+        """Of each R matrices of numbers of the unit's format the sum (f32). The last product has ones on its other
+        side in the paper; no unit tells the sides apart."""
+        columns = row.column_sums(self.model, (self.side, self.side), self.chain, numbers)
+        if self.columns == "outside":
+            return row.trees(F32, self.side, columns)
+        return row.column_sums(self.model, (self.side, 1), 1, self.rounded(row, columns))
+
+    def rounded(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
+        return row.converted(F32, self.model.a, numbers)
+
+
+@dataclass(frozen=True)
+class SinglePass(Chained):
+    """Chains of R instructions by each warp, then f32 sums: a tree in each block, atomic additions of the blocks
+    (Navarro et al. 2020, section 5.2: R = 4, blocks of 128 threads). The numbers, and between the two products the
+    sums of columns (equation 22 needs them as a factor), are rounded to nearest even to the unit's format;
+    columns=outside keeps the sums of columns in f32, as the abstract has it, and adds them outside."""
+
+    name: ClassVar[str] = "single-pass"
+    about: ClassVar[str] = "a sum by chained matrix instructions, then in f32 (Navarro et al. 2020)"
+
+    warps: int = 4
+
+    def blocks(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
+        return row.trees(F32, self.warps, self.warp_sums(row, self.rounded(row, numbers)))
+
+    def evaluate(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
+        return row.in_sequence(F32, self.blocks(row, numbers))
+
+
+@dataclass(frozen=True)
+class Recurrence(Chained):
+    """Warps' results go back to memory in the unit's format, and are summed in the same way until one is left
+    (Navarro et al. 2020, section 5.1: R = 5, blocks of one warp): partial sums beyond the format's range overflow."""
+
+    name: ClassVar[str] = "recurrence"
+    about: ClassVar[str] = "a sum by matrix instructions over and over, partial sums in f16 (Navarro et al. 2020)"
+
+    chain: int = 5
+
+    @property
+    def result_format(self) -> Format:
+        return self.model.a
+
+    def evaluate(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
+        numbers = self.rounded(row, numbers)
+        while True:
+            numbers = self.rounded(row, self.warp_sums(row, numbers))
+            if row.length(numbers) == 1:
+                return numbers
+
+
+@dataclass(frozen=True)
+class Split(Chained):
+    """A share of the numbers by chains of one instruction, the rest by shuffles in f32, all blocks by atomic additions
+    (Navarro et al. 2020, section 5.3)."""
+
+    name: ClassVar[str] = "split"
+    about: ClassVar[str] = "a sum half by matrix instructions, half by shuffles (Navarro et al. 2020)"
+
+    chain: int = 1
+    share: int = 50
+    warps: int = 4
+
+    def evaluate(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
+        length = row.length(numbers)
+        cut = max(1, length * self.share // 100)
+        first = SinglePass(self.unit, self.side, self.chain, self.columns, self.warps)
+        blocks = first.blocks(row, row.part(numbers, 0, cut))
+        if cut < length:
+            rest = WarpShuffle("f32", self.warps).blocks(row, row.part(numbers, cut, length))
+            blocks = row.joined(blocks, rest)
+        return row.in_sequence(F32, blocks)

@@ -1,0 +1,1 @@
+"""Error of algorithms at scale: the curves of papers on the bit-exact models. Imports smtmodel alone."""

@@ -1,0 +1,66 @@
+"""Reference results much more exact than f64, and the papers' measures of error."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+_ORDERS = {"l1": 1, "l2": 2, "linf": np.inf}
+
+
+def slices(matrix: Floats, bits: int) -> list[Floats]:
+    """The matrix as a sum of matrices whose rows hold whole multiples, below 2^bits, of one power of two; nothing is
+    lost (Ozaki et al. 2012)."""
+    found, rest = [], matrix
+    while rest.any():
+        largest = np.abs(rest).max(axis=1, keepdims=True)
+        exponent = np.where(largest > 0, np.frexp(largest)[1], 0)
+        anchor = np.ldexp(1.5, exponent + 53 - bits)  # adding it rounds to the multiples
+        part = (rest + anchor) - anchor
+        found.append(part)
+        rest = rest - part
+    return found
+
+
+def exact_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """A * B as an unevaluated sum of two f64 matrices, good to about 2^-100 of the largest part.
+
+    Products of slices are exact in f64 in whatever order the matrix product adds, and their sum is kept in double
+    words. The numbers may be of any size that keeps clear of overflow and of subnormals.
+    """
+    bits = (53 - math.ceil(math.log2(a.shape[1] + 1))) // 2 - 1
+    left, right = slices(a, bits), [part.T for part in slices(np.ascontiguousarray(b.T), bits)]
+    high = np.zeros((a.shape[0], b.shape[1]))
+    low = np.zeros_like(high)
+    for level in range(len(left) + len(right) - 1):
+        for i in range(max(0, level - len(right) + 1), min(level + 1, len(left))):
+            high, error = _two_sum(high, left[i] @ right[level - i])
+            low = low + error
+    return _two_sum(high, low)
+
+
+def _two_sum(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """The rounded sum and its error (Knuth)."""
+    total = x + y
+    part = total - x
+    return total, (x - (total - part)) + (y - part)
+
+
+def size_of(matrix: Floats, norm: str) -> float:
+    """The l1, l2 (spectral) or infinity norm, clear of underflow."""
+    largest = float(np.abs(matrix).max())
+    return float(np.linalg.norm(matrix / largest, _ORDERS[norm])) * largest if largest else 0.0
+
+
+def relative_error(error: Floats, sizes: float, norm: str) -> float:
+    """The norm of an error of A * B over `sizes`, the product of the norms of A and of B (Valero-Lara et al. 2023,
+    section 3.1); infinite if any element is not finite."""
+    return size_of(error, norm) / sizes if np.isfinite(error).all() else math.inf
+
+
+def percent_error(result: float, exact: float) -> float:
+    """Percent of an exact sum; infinite if the result overflowed."""
+    return 100 * abs(result - exact) / abs(exact) if math.isfinite(result) and exact else math.inf

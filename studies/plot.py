@@ -1,0 +1,76 @@
+"""The curves of a table as PNG and SVG. matplotlib is imported here alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from smtmodel.errors import InputError
+from studies.catalogue import Study
+from studies.run import points
+from studies.table import Table
+
+TITLES = {"l1": "l1 error", "l2": "l2 error", "linf": "infinity-norm error", "percent": "error in percent"}
+
+
+def draw(study: Study, sizes: Sequence[int], seed: int, table: Table, stem: Path) -> list[Path]:
+    """Writes STEM.png and STEM.svg, a row of panels for each distribution; nothing where matplotlib is missing.
+
+    Sums that overflow leave a gap, and the legend says from which size on. Raises InputError.
+    """
+    try:
+        import matplotlib
+    except ImportError:
+        return []
+    matplotlib.use("Agg")
+    matplotlib.rcParams.update({"svg.hashsalt": study.name, "svg.fonttype": "none", "font.size": 9})
+    from matplotlib import pyplot
+
+    rows, columns = len(study.distributions), len(study.measures)
+    size = (4.2 * columns + 2.2, 3.2 * rows)
+    figure, panels = pyplot.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", sharex=True)
+    groups = list(dict.fromkeys(series.group for series in study.series))
+    shades = matplotlib.colormaps["tab10" if len(groups) <= 10 else "tab20"].colors
+    colours = {group: shades[index % len(shades)] for index, group in enumerate(groups)}
+    for row, distribution in enumerate(study.distributions):
+        for column, measure in enumerate(study.measures):
+            panel = panels[row][column]
+            _panel(panel, study, sizes, seed, table, distribution, column, colours)
+            panel.set_title(f"{distribution} numbers: {TITLES[measure]}")
+            if row == rows - 1:
+                panel.set_xlabel(study.axis)
+        if row == 0 or study.kind == "sum":  # where sums overflow the legend says from which size on
+            panels[row][-1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=7, frameon=False)
+    found = [stem.with_name(stem.name + suffix) for suffix in (".png", ".svg")]
+    try:
+        figure.savefig(found[0], dpi=150)
+        figure.savefig(found[1], metadata={"Date": None})
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", str(stem)) from None
+    pyplot.close(figure)
+    return found
+
+
+def _panel(
+    panel: Any, study: Study, sizes: Sequence[int], seed: int, table: Table, distribution: str, column: int,
+    colours: dict[str, Any],
+) -> None:  # fmt: skip
+    for series in study.series:
+        curve = []
+        for point, other in points(study, sizes, seed):
+            values = table.find(point)
+            if other is series and point.distribution == distribution and values is not None:
+                curve.append((point.size, values[column]))
+        lost = [size for size, value in curve if not math.isfinite(value)]
+        shown = [(size, value) for size, value in curve if math.isfinite(value) and value > 0]
+        label = series.label + (f" (overflows from {lost[0]:,})" if lost else "")
+        style = "--" if series.dashed else "-"
+        wide = 1.2 if series.dashed else 2.0
+        panel.loglog(*zip(*shown, strict=True) if shown else ([], []), style, color=colours[series.group], marker=".",
+                     linewidth=wide, label=label)  # fmt: skip
+    panel.minorticks_off()
+    if study.kind == "product":
+        panel.set_xticks(list(sizes), [str(size) for size in sizes], fontsize=7)
+    panel.grid(True, which="major", alpha=0.3)

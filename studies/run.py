@@ -1,0 +1,148 @@
+"""Draws the numbers of every point, runs the algorithms on the models, and measures."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smtmodel.algorithms import matrix_product, parse_algorithm, parse_reduction, sum_of_array
+from smtmodel.errors import ParameterError
+from smtmodel.formats import FORMATS
+from smtmodel.gemm import from_numbers, to_numbers
+from studies.catalogue import Series, Study
+from studies.exact import exact_product, percent_error, relative_error, size_of
+from studies.table import Point, Table
+
+Floats = NDArray[np.float64]
+Report = Callable[[int, int, Point], None]
+LARGEST = 1 << 26
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The numbers of one point."""
+
+    distribution: str
+    size: int
+    seed: int
+    repeat: int = 0
+
+    def numbers(self, shape: tuple[int, ...], side: str, study: Study) -> Floats:
+        """Normal (mean 0, variance 1) or uniform (0 to 1) numbers, rounded to the study's formats. They depend on the
+        draw, the shape and the side alone."""
+        words = (self.distribution, side)
+        key = [self.seed, self.size, self.repeat, *(zlib.crc32(word.encode()) for word in words), *shape]
+        rng = np.random.default_rng(key)
+        drawn = rng.standard_normal(shape) if self.distribution == "normal" else rng.random(shape)
+        if study.grid:
+            fmt = FORMATS[study.grid]
+            wide = from_numbers(from_numbers(drawn, fmt, "nearest_even").astype(np.uint64), fmt)
+            drawn = _values(wide, study.grid)
+        return drawn.astype(np.float32).astype(np.float64) if study.source == "f32" else drawn
+
+
+def _values(patterns: NDArray[np.uint64], name: str) -> Floats:
+    """The numbers that patterns of a narrow format stand for."""
+    from smtmodel import ieee
+    from smtmodel.algorithms.forms import on_arrays
+    from smtmodel.rounding import Target
+
+    target = Target(FORMATS["f64"], "nearest_even")
+    wide = on_arrays(lambda x: (ieee.convert(x, FORMATS[name], target),), FORMATS[name], patterns)[0]
+    return np.asarray(wide.view(np.float64))
+
+
+class Product:
+    """C = A * B of one draw: the inputs, the exact result, and the results of algorithms as they are asked for."""
+
+    def __init__(self, study: Study, draw: Draw) -> None:
+        rows = study.rows or draw.size
+        self.source = FORMATS[study.source]
+        self.a = draw.numbers((rows, draw.size), "a", study)
+        self.b = draw.numbers((draw.size, rows), "b", study)
+        self.exact: tuple[Floats, Floats] | None = None
+        self.sizes: dict[str, float] = {}
+        self.results: dict[str, Floats] = {}
+
+    def result(self, text: str) -> Floats:
+        if text not in self.results:
+            algorithm = parse_algorithm(text)
+            fmt = algorithm.sum_format
+            a, b = (from_numbers(_narrow(side, self.source.name), self.source) for side in (self.a, self.b))
+            kind = {16: np.uint16, 32: np.uint32, 64: np.uint64}[fmt.width]
+            c = np.zeros((a.shape[0], b.shape[1]), dtype=kind)
+            self.results[text] = to_numbers(matrix_product(algorithm, a, b, c).astype(kind), fmt).astype(np.float64)
+        return self.results[text]
+
+    def measure(self, series: Series, measures: Sequence[str]) -> tuple[float, ...]:
+        with np.errstate(invalid="ignore", over="ignore"):
+            if series.minus:
+                error = self.result(series.algorithm) - self.result(series.minus)
+            else:
+                if self.exact is None:
+                    self.exact = exact_product(self.a, self.b)
+                error = (self.result(series.algorithm) - self.exact[0]) - self.exact[1]
+        for name in measures:
+            if name not in self.sizes:
+                self.sizes[name] = size_of(self.a, name) * size_of(self.b, name)
+        return tuple(relative_error(error, self.sizes[name], name) for name in measures)
+
+
+class Sum:
+    """The sum of the numbers of one draw."""
+
+    def __init__(self, study: Study, draw: Draw) -> None:
+        self.numbers = draw.numbers((draw.size,), "x", study)
+        self.exact = math.fsum(self.numbers)  # but for one rounding to f64
+
+    def measure(self, series: Series, measures: Sequence[str]) -> tuple[float, ...]:
+        algorithm = parse_reduction(series.algorithm)
+        pattern = sum_of_array(algorithm, self.numbers.astype(np.float32).view(np.uint32))
+        kind = np.uint32 if algorithm.result_format.width == 32 else np.uint16
+        result = float(to_numbers(np.array([pattern], dtype=kind), algorithm.result_format)[0])
+        return (percent_error(result, self.exact),)
+
+
+def _narrow(numbers: Floats, source: str) -> NDArray[np.float32] | Floats:
+    return numbers.astype(np.float32) if source == "f32" else numbers
+
+
+def points(study: Study, sizes: Sequence[int], seed: int) -> Iterator[tuple[Point, Series]]:
+    """Every point in the order of the table."""
+    for size in sizes:
+        for distribution in study.distributions:
+            for series in study.series:
+                text = series.algorithm + (f" - {series.minus}" if series.minus else "")
+                yield Point(study.name, seed, distribution, study.drawn, size, series.label, text), series
+
+
+def run(study: Study, sizes: Sequence[int], seed: int, table: Table, report: Report) -> int:
+    """Measure every point that the table lacks; `report(done, total, point)` comes before each. Gives the number of
+    points measured. Raises ParameterError for sizes and seeds that cannot be."""
+    if not sizes or min(sizes) < 1 or max(sizes) > LARGEST:
+        raise ParameterError("sizes", f"whole numbers from 1 to {LARGEST} are needed")
+    if seed < 0:
+        raise ParameterError("seed", f"{seed} is negative")
+    todo = list(points(study, sizes, seed))
+    subjects: dict[tuple[str, int, int], Product | Sum] = {}
+    measured = 0
+    for done, (point, series) in enumerate(todo):
+        if table.find(point) is not None:
+            continue
+        report(done, len(todo), point)
+        found = []
+        for repeat in range(study.repeats):
+            key = (point.distribution, point.size, repeat)
+            if key not in subjects:
+                subjects = {old: kept for old, kept in subjects.items() if old[:2] == key[:2]}
+                kind = Product if study.kind == "product" else Sum
+                subjects[key] = kind(study, Draw(point.distribution, point.size, seed, repeat))
+            found.append(subjects[key].measure(series, study.measures))
+        table.add(point, tuple(float(np.mean(column)) for column in zip(*found, strict=True)))
+        measured += 1
+    return measured

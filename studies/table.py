@@ -1,0 +1,81 @@
+"""The CSV of a study: one row for each finished point, written at once, so that a run goes on where it was ended."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+from smtmodel.errors import InputError
+
+KEYS = ("study", "seed", "distribution", "drawn", "size", "series", "algorithm")
+
+
+@dataclass(frozen=True)
+class Point:
+    """What one row is about. `drawn`: what else the numbers depend on (see `Study.drawn`)."""
+
+    study: str
+    seed: int
+    distribution: str
+    drawn: str
+    size: int
+    series: str
+    algorithm: str
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return tuple(str(getattr(self, name)) for name in KEYS)
+
+
+class Table:
+    """The rows of a file, old and new. Raises InputError for a file that is no table of these measures."""
+
+    def __init__(self, path: Path, measures: tuple[str, ...]) -> None:
+        self.path, self.measures = path, measures
+        self.rows: dict[tuple[str, ...], tuple[float, ...]] = {}
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.exists():
+                self._read(path.read_text(encoding="utf-8"))
+            else:
+                path.write_text(_line((*KEYS, *measures)), encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"cannot be used: {error}", str(path)) from None
+
+    def _read(self, text: str) -> None:
+        whole = text[: text.rfind("\n") + 1]
+        lines = list(csv.reader(io.StringIO(whole)))
+        header = [*KEYS, *self.measures]
+        if not lines or lines[0] != header:
+            raise InputError(f"not a table of this study: its first line must be {','.join(header)}", str(self.path), 1)
+        for number, row in enumerate(lines[1:], start=2):
+            try:
+                values = tuple(float(text) for text in row[len(KEYS) :])
+            except ValueError:
+                values = ()
+            if len(row) != len(header) or not values:
+                raise InputError("not a row of this table: delete it or the file", str(self.path), number)
+            self.rows[tuple(row[: len(KEYS)])] = values
+        if whole != text:  # a run was killed while it wrote a row
+            self.path.write_text(whole, encoding="utf-8")
+
+    def find(self, point: Point) -> tuple[float, ...] | None:
+        """The values of a finished point, in the order of the measures."""
+        return self.rows.get(point.key)
+
+    def add(self, point: Point, values: tuple[float, ...]) -> None:
+        """A finished point, to the file as well. Raises InputError."""
+        try:
+            with self.path.open("a", encoding="utf-8") as stream:
+                stream.write(_line((*point.key, *(repr(value) for value in values))))
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror}", str(self.path)) from None
+        self.rows[point.key] = values
+
+
+def _line(fields: tuple[str, ...]) -> str:
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="\n").writerow(fields)
+    return stream.getvalue()

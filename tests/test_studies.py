@@ -1,0 +1,212 @@
+"""Studies: exact references, measures, the table that is gone on with, the shapes of the curves, the command."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from cli.main import main
+from smtmodel.algorithms import parse_algorithm, parse_reduction
+from smtmodel.errors import InputError, ParameterError
+from studies import catalogue
+from studies.catalogue import STUDIES, Series, Study
+from studies.exact import exact_product, percent_error, relative_error, size_of
+from studies.plot import draw
+from studies.run import Draw, Product, Sum, run
+from studies.table import Point, Table
+
+VALERO = STUDIES["valero-tf32"]
+SMALL = replace(VALERO, name="small", sizes=(4, 8), series=VALERO.series[:2], measures=("l2", "linf"))
+
+
+def nothing(done: int, total: int, point: Point) -> None:
+    pass
+
+
+@pytest.mark.parametrize("spread", [0, 30, 200])
+def test_exact_products_are_exact(spread: int) -> None:
+    rng = np.random.default_rng(spread)
+    a, b = (
+        np.ldexp(rng.standard_normal(shape), rng.integers(-spread, spread + 1, shape)) for shape in ((4, 9), (9, 3))
+    )
+    a[0, :4], b[:4, 0] = (1, -1, 2.0**-40, 0), (1, 1, 2.0**-40, 3)  # cancels
+    high, low = exact_product(a, b)
+    for i in range(4):
+        for j in range(3):
+            terms = [Fraction(x) * Fraction(y) for x, y in zip(a[i], b[:, j], strict=True)]
+            off = abs(Fraction(high[i, j]) + Fraction(low[i, j]) - sum(terms))
+            assert off <= max(map(abs, terms)) / 2**95
+    assert np.abs(high - a @ b).max() > 0 or spread == 0
+
+
+def test_measures() -> None:
+    a, b = np.array([[3.0, -4.0], [0.0, 1.0]]), np.array([[2.0, 0.0], [0.0, 0.5]])
+    error = np.array([[0.0, 1e-3], [-2e-3, 0.0]])
+    for norm, sizes in (("l1", (2e-3, 5.0, 2.0)), ("linf", (2e-3, 7.0, 2.0))):
+        assert [size_of(matrix, norm) for matrix in (error, a, b)] == pytest.approx(list(sizes))
+    largest = math.sqrt(13 + math.sqrt(160))  # singular value of a: eigenvalues of a aT are 13 +- sqrt(160)
+    assert size_of(a, "l2") == pytest.approx(largest)
+    assert relative_error(error, largest * 2, "l2") == pytest.approx(1e-3 / largest)
+    assert relative_error(error * 1e-300, largest, "l2") == pytest.approx(2e-303 / largest)
+    assert relative_error(np.array([[np.nan]]), largest, "l2") == math.inf
+    assert relative_error(np.zeros((2, 2)), largest, "l1") == 0
+    assert percent_error(101.0, 100.0) == pytest.approx(1)
+    assert percent_error(math.inf, 1.0) == math.inf
+
+
+def test_numbers_depend_on_the_draw_alone() -> None:
+    draws = [Draw("normal", 8, 3).numbers((4, 8), "a", VALERO) for _ in range(2)]
+    assert np.array_equal(*draws)
+    others = [Draw("normal", 8, 4), Draw("normal", 8, 3, 1), Draw("uniform", 8, 3)]
+    assert all(not np.array_equal(draws[0], other.numbers((4, 8), "a", VALERO)) for other in others)
+    assert not np.array_equal(draws[0], Draw("normal", 8, 3).numbers((4, 8), "b", VALERO))
+    assert np.array_equal(draws[0], draws[0].astype(np.float32))
+    coarse = Draw("normal", 8, 3).numbers((64, 8), "a", STUDIES["architectures"])
+    significands = np.frexp(coarse)[0] * 16
+    assert np.array_equal(significands, np.rint(significands))
+    assert len(np.unique(coarse)) > 30
+
+
+def test_a_run_that_was_ended_goes_on(tmp_path: Path) -> None:
+    whole = Table(tmp_path / "whole.csv", SMALL.measures)
+    assert run(SMALL, SMALL.sizes, 1, whole, nothing) == 8
+    assert run(SMALL, SMALL.sizes, 1, whole, nothing) == 0
+
+    def stop(done: int, total: int, point: Point) -> None:
+        assert total == 8
+        if done == 5:
+            raise KeyboardInterrupt
+
+    path = tmp_path / "part.csv"
+    with pytest.raises(KeyboardInterrupt):
+        run(SMALL, SMALL.sizes, 1, Table(path, SMALL.measures), stop)
+    assert len(path.read_text().splitlines()) == 6
+    with path.open("a") as stream:
+        stream.write("small,1,uniform,1 of f32,8,SG")  # killed while writing
+    assert run(SMALL, SMALL.sizes, 1, Table(path, SMALL.measures), nothing) == 3
+    assert path.read_text() == whole.path.read_text()
+    assert run(SMALL, SMALL.sizes, 2, Table(path, SMALL.measures), nothing) == 8
+    other = replace(SMALL, repeats=2)
+    assert run(other, SMALL.sizes, 2, Table(path, SMALL.measures), nothing) == 8
+    rows = [line.split(",") for line in path.read_text().splitlines()[1:]]
+    assert rows[0][-2:] != rows[8][-2:]
+
+
+def test_files_that_are_no_tables(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match=r"x\.csv:1: not a table"):
+        Table(path, SMALL.measures)
+    path.unlink()
+    run(SMALL, (4,), 0, Table(path, SMALL.measures), nothing)
+    path.write_text(path.read_text().replace("e-0", "f-0", 1))
+    with pytest.raises(InputError, match=r"x\.csv:\d: not a row"):
+        Table(path, SMALL.measures)
+    with pytest.raises(InputError, match="cannot be used"):
+        Table(tmp_path, SMALL.measures)
+
+
+@pytest.mark.parametrize("sizes", [(), (0,), (1 << 27,)])
+def test_sizes_that_cannot_be(sizes: tuple[int, ...], tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="sizes"):
+        run(SMALL, sizes, 0, Table(tmp_path / "x.csv", SMALL.measures), nothing)
+
+
+@pytest.mark.parametrize("study", STUDIES.values(), ids=lambda study: study.name)
+def test_every_study_names_algorithms_of_its_kind(study: Study) -> None:
+    assert len({series.label for series in study.series}) == len(study.series)
+    for series in study.series:
+        for text in filter(None, (series.algorithm, series.minus)):
+            if study.kind == "product":
+                assert parse_algorithm(text).source == study.source
+            else:
+                parse_reduction(text)
+
+
+def errors(study: Study, distribution: str, size: int) -> dict[str, float]:
+    product = Product(study, Draw(distribution, size, 0))
+    return {series.label: product.measure(series, ("l2",))[0] for series in study.series}
+
+
+def test_the_shape_of_figure_4() -> None:
+    for distribution in ("normal", "uniform"):
+        found = errors(VALERO, distribution, 48)
+        assert 1e-6 < found["1xTF32"] < 3e-4
+        assert found["1xTF32"] < found["1xFP16, f16 results"]
+        assert 0.5 < found["3xTF32, sums outside"] / found["SGEMM"] < 2
+        assert found["4xTF32"] == pytest.approx(found["3xTF32"], rel=0.02)
+        assert found["1xTF32"] / 5 > found["3xTF32"] > 3 * found["SGEMM"]
+
+
+def test_the_shape_of_figure_5() -> None:
+    found = errors(STUDIES["valero-tf64"], "uniform", 48)
+    assert found["1xTF64"] > 1e6 * found["DGEMM"]
+    assert found["3xTF64"] < 20 * found["DGEMM"]
+    assert found["4xTF64"] <= found["3xTF64"]
+    assert found["SGEMM"] > found["1xTF64"]
+
+
+def test_the_recurrence_overflows() -> None:
+    for name, size, lost in (
+        ("recurrence", 100_000, False),
+        ("recurrence", 150_000, True),
+        ("single-pass", 150_000, False),
+    ):
+        subject = Sum(STUDIES["navarro-variants"], Draw("uniform", size, 0))
+        assert (subject.measure(Series(name, name), ("percent",))[0] == math.inf) == lost
+
+
+def test_curves(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    table = Table(tmp_path / "x.csv", SMALL.measures)
+    run(SMALL, SMALL.sizes, 0, table, nothing)
+    table.rows = {key: (math.inf, math.inf) if key[4] == "8" else row for key, row in table.rows.items()}
+    paths = draw(SMALL, SMALL.sizes, 0, table, tmp_path / "x")
+    assert [path.name for path in paths] == ["x.png", "x.svg"]
+    text = paths[1].read_text()
+    assert "1xTF32 (overflows from 8)" in text
+    assert "uniform numbers: l2 error" in text
+    draw(SMALL, SMALL.sizes, 0, table, tmp_path / "x")
+    assert paths[1].read_text() == text
+
+
+def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(catalogue.STUDIES, "small", SMALL)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    arguments = ["study", "small", "--sizes", "8,4", "-o", str(tmp_path / "new"), "--json"]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0
+    assert "pip install 'mmaprobe[plots]'" in result.stderr
+    document = json.loads(result.stdout)
+    assert (document["new"], document["sizes"]) == (8, [4, 8])
+    assert document["files"] == [str(tmp_path / "new" / "small.csv")]
+    assert json.loads(CliRunner().invoke(main, arguments).stdout)["new"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["valero-tf23"], "did you mean 'valero-tf32'"),
+        (["valero-tf32", "--sizes", "8,x"], "whole numbers with commas"),
+        (["valero-tf32", "--sizes", "0"], "sizes"),
+        (["valero-tf32", "--seed", "-1"], "seed"),
+    ],
+)
+def test_command_errors(arguments: list[str], message: str, tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["study", *arguments, "-o", str(tmp_path / "out")])
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+def test_lists() -> None:
+    for kind, expected in (("studies", set(STUDIES)), ("algorithms", {"markidis", "single-pass"})):
+        found = json.loads(CliRunner().invoke(main, ["list", kind, "--json"]).stdout)
+        assert expected <= {row["id"] for row in found}
