@@ -32,8 +32,8 @@ def draw(study: Study, sizes: Sequence[int], seed: int, table: Table, stem: Path
     size = (4.2 * columns + 2.2, 3.2 * rows)
     figure, panels = pyplot.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", sharex=True)
     groups = list(dict.fromkeys(series.group for series in study.series))
-    shades = matplotlib.colormaps["tab10" if len(groups) <= 10 else "tab20"].colors
-    colours = {group: shades[index % len(shades)] for index, group in enumerate(groups)}
+    shades = matplotlib.colormaps["tab10" if len(groups) <= 10 else "tab20"]
+    colours = {group: shades(index % shades.N) for index, group in enumerate(groups)}
     for row, distribution in enumerate(study.distributions):
         for column, measure in enumerate(study.measures):
             panel = panels[row][column]
