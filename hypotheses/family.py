@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -117,12 +117,16 @@ class Family:
         )
 
     def _reference(self, accumulator: Accumulator) -> str:
-        """The base's reference with every parameter in which the candidate differs from it."""
-        base = self.base.accumulator
-        changes = [n for n in PARAMETERS if getattr(accumulator, n) != getattr(base, n)]
+        """The base's instruction with every parameter in which the candidate differs from it."""
+        changes = [n for n in PARAMETERS if getattr(accumulator, n) != getattr(self._instruction, n)]
         name = self.base.reference.partition("@")[0]
         parts = [f"{n}={format_parameter(getattr(accumulator, n))}" for n in changes]
         return f"{name}@{','.join(parts)}" if parts else name
+
+    @cached_property
+    def _instruction(self) -> Accumulator:
+        """What the base's name stands for, whatever was changed in the base itself."""
+        return parse_reference(self.base.reference.partition("@")[0]).accumulator
 
     def retargeted(self, model: Model) -> Family:
         """The same parameters for the signature (formats, length, scale factors) of another model.

@@ -22,13 +22,16 @@ _ANY = Accumulator(length=1, block=1)
 def canonical(model: Model) -> Accumulator:
     """The accumulator with what has no effect at its default: a floor below every term's last bit, a limit that no
     product reaches, the overflow rule where rounding to nearest gives infinity anyway, products rounded to a format
-    that holds them all, normalised products in an exact sum."""
+    that holds them all, and in an exact sum how products are normalised and where it would be cut."""
     accumulator, changes = model.accumulator, dict[str, object]()
     fmt = accumulator.product_format
     if fmt is not None and _holds_products(fmt, model.a, model.b):
         accumulator = replace(accumulator, product="normalised", product_rounding=_ANY.product_rounding)
-    if accumulator.product == "normalised" and accumulator.exact_sum and accumulator.operation in _SUMS:
-        accumulator = replace(accumulator, product="unnormalised")
+    if accumulator.exact_sum and accumulator.operation in _SUMS:
+        if accumulator.product == "normalised":
+            accumulator = replace(accumulator, product="unnormalised")
+        if accumulator.align_rounding == "sticky":
+            accumulator = replace(accumulator, fraction_bits="exact", align_rounding="toward_zero")
     items = _items(model.a, model.b, model.c, accumulator.product)
     reach = items[0].term.exponent.high + items[0].term.integer
     limit = accumulator.product_overflow

@@ -130,11 +130,14 @@ def max_exponent(
 
 
 def floor_matters(accumulator: Accumulator, items: Sequence[Unpacked]) -> bool:
-    """Whether the floor can cut off any bit: where its last kept place lies at or below the last place of every
-    term, raising the maximum to the floor changes no aligned value (only a sum that wraps could tell)."""
+    """Whether the floor can cut off any bit. It cannot where no term's exponent is ever below it; nor where its last
+    kept place lies at or below the last place of every term, so that raising the maximum to the floor changes no
+    aligned value (only a sum that wraps could tell)."""
     floor, bits = accumulator.exponent_floor, accumulator.fraction_bits
-    if floor is None or bits == "exact" or accumulator.carry_bits != "exact" or accumulator.addend == "late":
-        return floor is not None
+    if floor is None or floor <= min(item.term.exponent.low for item in items):
+        return False
+    if bits == "exact" or accumulator.carry_bits != "exact" or accumulator.addend == "late":
+        return True
     return floor - bits > min(item.term.exponent.low - item.term.fraction for item in items)
 
 

@@ -265,3 +265,12 @@ def test_what_has_no_effect_by_construction_has_none(name: str) -> None:
             pair = [candidate, replace(candidate, accumulator=canonical(candidate))]
             first, second = evaluate_models(pair, rows)
             assert (first == second).all(), (candidate.reference, sorted(names))
+
+
+def test_a_candidate_is_named_as_what_it_is() -> None:
+    """Its reference, read again, gives its accumulator, whatever instruction the family was re-targeted to."""
+    ampere = "ampere/mma/m16n8k16.f32.f16.f16.f32"
+    for reference in (ampere, f"{ampere}@length=8,fraction_bits=26,zero_sign=ieee"):
+        candidates = family_named("nvidia-f16").retargeted(parse_reference(reference)).candidates()
+        for candidate in candidates[:: len(candidates) // 20]:
+            assert parse_reference(candidate.reference).accumulator == candidate.accumulator
