@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import subprocess
 import sys
 import tempfile
@@ -69,7 +70,8 @@ def family_of(reference: str) -> str:
 
 
 def cases() -> Iterator[Case]:
-    """Programs first, then the instructions of the table, one for all that share formats and arithmetic."""
+    """Programs first, then the instructions of the table, one for all that share formats and arithmetic, in an order
+    that makes any first part of them a fair sample."""
     for number, (family, reference) in enumerate(UNSEEN):
         device = f"command:{sys.executable} -m benchmarks.exact_device {reference}"
         yield Case(device, 1, family, parse_reference(reference), number >= len(UNSEEN) - OUTSIDE)
@@ -77,7 +79,9 @@ def cases() -> Iterator[Case]:
     for reference in INSTRUCTIONS:
         model = parse_reference(reference)
         alike.setdefault((model.a, model.b, model.c, model.d, model.accumulator), []).append(reference)
-    for references in alike.values():
+    groups = list(alike.values())
+    random.Random(2026).shuffle(groups)
+    for references in groups:
         first = references[0]
         yield Case(f"model:{first}", len(references), family_of(first), parse_reference(first))
 
