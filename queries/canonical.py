@@ -22,7 +22,8 @@ _ANY = Accumulator(length=1, block=1)
 def canonical(model: Model) -> Accumulator:
     """The accumulator with what has no effect at its default: a floor below every term's last bit, a limit that no
     product reaches, the overflow rule where rounding to nearest gives infinity anyway, products rounded to a format
-    that holds them all, and in an exact sum how products are normalised and where it would be cut."""
+    that holds them all, in an exact sum how products are normalised and where it would be cut, and how a sum is
+    rounded that always fits the result."""
     accumulator, changes = model.accumulator, dict[str, object]()
     fmt = accumulator.product_format
     if fmt is not None and _holds_products(fmt, model.a, model.b):
@@ -43,7 +44,23 @@ def canonical(model: Model) -> Accumulator:
         bits = accumulator.fraction_bits
         if bits == "exact" or not floor_matters(accumulator, items):
             changes |= {"exponent_floor": None, "floor_applies_to": "zero_terms"}
+    if accumulator.output_rounding in ("nearest_even", "nearest_away") and _fits_the_result(accumulator, items):
+        changes["output_rounding"] = "toward_zero"
     return replace(accumulator, **changes)  # type: ignore[arg-type]
+
+
+def _fits_the_result(accumulator: Accumulator, items: tuple[Unpacked, Unpacked]) -> bool:
+    """Whether every finite sum of a step is a number of the output format, unless it overflows by one rule."""
+    bits, fmt = accumulator.fraction_bits, accumulator.output_format
+    plain = accumulator.operation == "fused_dot" and accumulator.addend == "fused" and accumulator.grouping == "none"
+    plain = plain and accumulator.scale_format is None and accumulator.partials == "unnormalised"
+    if not plain or bits == "exact" or accumulator.align_rounding == "sticky" or accumulator.overflow == "ieee":
+        return False
+    product, addend = items
+    # each aligned magnitude is at most 2^(integer bits + fraction bits), rounded up
+    largest = (accumulator.block << (product.term.integer + bits)) + (1 << (addend.term.integer + bits))
+    unit = min(item.term.exponent.low for item in items) - bits
+    return _one_step(accumulator) and (largest - 1).bit_length() <= fmt.precision and unit >= fmt.emin - fmt.fraction
 
 
 def _holds_products(fmt: Format, a: Format, b: Format) -> bool:

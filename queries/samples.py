@@ -123,7 +123,11 @@ class _Shaped:
         wide = np.where(
             rng.random(count) < 0.3, rng.choice([w for w in (1, 2, 4, 8, 16) if w <= products], count), products
         )
+        wide = np.where(
+            full & (rng.random(count) < 0.5), rng.choice([w for w in (4, 8, 16) if w <= products] or [1], count), wide
+        )
         start = rng.integers(0, products // np.minimum(wide, products), count) * wide
+        start = np.where(rng.random(count) < 0.3, products - wide, start)  # the last step, which nothing cuts again
         for k in range(products):
             exponent = largest - self._distance(scatter, cut, first=k == 0)
             sign = self._sign(signs)
@@ -136,7 +140,9 @@ class _Shaped:
             columns[k] = np.where(zero, np.uint64(0), x)
             columns[products + k] = np.where(zero, np.uint64(0), y)
         exponent = largest - self._distance(scatter, cut) + (rng.random(count) < 0.2)
-        addend = _pattern(c, self._sign(signs), exponent + c.bias, self._fraction(c))
+        loose = full & (rng.random(count) < 0.5)  # so that the last place kept is odd as well
+        fraction = np.where(loose, _bits(rng, count, max(c.fraction, 1)), self._fraction(c))
+        addend = _pattern(c, self._sign(signs), exponent + c.bias, fraction)
         columns[2 * products] = np.where(rng.random(count) < 0.2, np.uint64(0), addend)
         self._pairs(columns, products, a)
         self._ties(columns, largest)
