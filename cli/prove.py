@@ -208,6 +208,7 @@ def _show(document: dict[str, Any], explain: bool) -> None:
     wanted, verdict, seconds = document["property"], document["verdict"], document["seconds"]
     proofs = document["proofs"]
     lemmas = [lemma for proof in proofs for lemma in proof["lemmas"]]
+    count = "1 lemma" if len(lemmas) == 1 else f"{len(lemmas)} lemmas"
     for lemma in lemmas if explain or document["interrupted"] else ():
         second = f", confirmed by {lemma['confirmed_by']}" if lemma["confirmed_by"] else ""
         using = f", using {lemma['using']}" if lemma["using"] else ""
@@ -218,13 +219,13 @@ def _show(document: dict[str, Any], explain: bool) -> None:
     if verdict == "equal":
         engines = ", ".join(document["engines"]) or "construction alone"
         by = ", ".join(document["confirmed_by"]) or _unconfirmed(lemmas)
-        say(f"{wanted}: proved in {seconds:.1f} s, {len(lemmas)} lemmas, by {engines}; confirmed by {by}")
+        say(f"{wanted}: proved in {seconds:.1f} s, {count}, by {engines}; confirmed by {by}")
     elif verdict == "different":
         say(f"{wanted}: no; the vector above was replayed under both sides")
     else:
         tried = "; ".join(text for proof in proofs for text in proof["unanswered"]) or "nothing in time"
         stopped = "interrupted" if document["interrupted"] else "unknown"
-        say(f"{wanted}: {stopped} after {seconds:.1f} s, {len(lemmas)} lemmas proved; tried {tried}")
+        say(f"{wanted}: {stopped} after {seconds:.1f} s, {count} proved; tried {tried}")
 
 
 def _unconfirmed(lemmas: list[dict[str, Any]]) -> str:
