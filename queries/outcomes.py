@@ -35,7 +35,7 @@ def _corners(layout: Layout) -> Table:
     a, b, c = formats[0], formats[products], formats[2 * products]
     rows = []
     for x in _telling(a):
-        for y in (_one(b), b.largest, 1 << b.padding):
+        for y in (_one(b), b.largest, 1 << b.padding, _one(b) | (1 << b.field_width if b.signed else 0)):
             for z in _telling(c):
                 row = [0] * len(formats)
                 row[0], row[products], row[2 * products] = x, y, z

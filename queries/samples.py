@@ -184,7 +184,8 @@ class _Shaped:
         columns[products + 1] = np.where(chosen, columns[products], columns[products + 1])
 
     def _ties(self, columns: list[Table], largest: Lanes) -> None:
-        """Some rows are a one, a half unit of a result's last place, and something far below that decides."""
+        """Some rows are a one (a product, or the addend), a half unit of a result's last place, and something far
+        below that decides."""
         rng, count, products, formats = self.rng, self.count, self.layout.length, self.layout.formats
         chosen = rng.random(count) < 0.15
         place = rng.integers(0, products, count)
@@ -194,15 +195,28 @@ class _Shaped:
         half = np.where(smallest, 400, half)
         far = np.where(smallest & (rng.random(count) < 0.6), rng.integers(18, 26, count), far)
         zero = np.zeros(count, dtype=np.int64)
-        below = [zero, np.where(rng.random(count) < 0.8, half, 400), np.where(rng.random(count) < 0.5, far, 400)]
+        lead = (rng.random(count) < 0.4) & ~smallest  # the addend is the one
+        high = min(formats[0].emax + formats[products].emax, formats[2 * products].emax)
+        largest = np.where(lead, np.minimum(largest, high) - rng.integers(0, 4, count), largest)
+        top = rng.random(count) < 0.5  # narrow formats have no room elsewhere
+        largest = np.where(lead & top, high - rng.integers(0, 4, count), largest)
+        half = np.where(lead, formats[2 * products].fraction + 1, half)
+        far = np.where(lead & (rng.random(count) < 0.7), half + rng.integers(1, 10, count), far)
+        below = [
+            np.where(lead, 400, 0),
+            np.where((rng.random(count) < 0.8) | lead, half, 400),
+            np.where((rng.random(count) < 0.5) | lead, far, 400),
+        ]
         for k in range(products):
             turn = (k - place) % products
             distance = np.choose(np.minimum(turn, 3), [*below, zero + 400])
             for side, pattern in zip((k, products + k), self._single(distance, largest, products), strict=True):
                 columns[side] = np.where(chosen, np.where(distance < 400, pattern, np.uint64(0)), columns[side])
         c = formats[2 * products]
-        addend = _pattern(c, rng.integers(0, 2, count), largest - far + c.bias, np.zeros(count, dtype=np.uint64))
-        columns[2 * products] = np.where(chosen, np.where(below[2] == 400, addend, np.uint64(0)), columns[2 * products])
+        exponent = np.where(lead, largest, largest - far)
+        addend = _pattern(c, rng.integers(0, 2, count), exponent + c.bias, np.zeros(count, dtype=np.uint64))
+        there = lead | (below[2] == 400)
+        columns[2 * products] = np.where(chosen, np.where(there, addend, np.uint64(0)), columns[2 * products])
 
     def _single(self, distance: Lanes, largest: Lanes, products: int) -> tuple[Table, Table]:
         """Factors of one bit whose product lies so far below the largest terms."""
