@@ -11,6 +11,7 @@ import click
 from cli.ask import distinguish
 from cli.compare import compare
 from cli.explain import explain
+from cli.export import export
 from cli.identify import identify, separate
 from cli.measure import evaluate
 from cli.prove import prove
@@ -55,7 +56,8 @@ def main() -> None:
 
 
 for command in (
-    distinguish, prove, separate, identify, evaluate, run, device, compare, explain, simulate, study, list_command,
+    distinguish, prove, separate, identify, evaluate, run, device, compare, explain, export, simulate, study,
+    list_command,
 ):  # fmt: skip
     main.add_command(command)
 

@@ -137,8 +137,13 @@ def write_vectors(vectors: Iterable[Vector], target: str | None) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a whole file. Raises InputError where it cannot be written."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a whole file. Raises InputError where it cannot be written."""
     try:
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(content)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
 

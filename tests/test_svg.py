@@ -24,7 +24,7 @@ from smtmodel.operands import Operands
 from smtmodel.reference import parse_reference
 from tests import inputs
 from tests.colours import contrast, schemes
-from tests.test_explain import AMPERE, EQUATION_10, HOPPER, NVFP4, VOLTA, explained
+from tests.test_explain import AMPERE, CDNA3_FP8, EQUATION_10, HOPPER, NVFP4, VOLTA, explained
 
 NAME = f"{{{SVG}}}"
 #: text and what is behind it
@@ -76,6 +76,15 @@ def test_cells_are_the_bits_of_the_evaluation(reference: str) -> None:
         assert cells(drawn, cut=False) == row.bits
         assert cells(drawn, cut=True).lstrip("0") == row.cut.lstrip("0")
     assert any(row.cut for row in picture.rows) == (cells(root, cut=True) != "")
+
+
+def test_bits_cut_off_among_kept_ones_are_drawn() -> None:
+    """A late addend that is dropped: its bits stand where others keep theirs."""
+    explanation = explained(CDNA3_FP8, a=["40"], b=["40"], c="af000001")
+    [dropped] = [row for row in explanation.steps[0].pictures[-1].rows if "dropped" in row.marks]
+    drawn = rows_of(parsed(explanation), "c")[-1]
+    assert cells(drawn, cut=True).count("1") == dropped.cut.count("1") == 5
+    assert "too small: dropped" in drawn.get("aria-label", "")
 
 
 def test_the_result_stands_by_fields() -> None:
