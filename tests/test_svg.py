@@ -79,12 +79,12 @@ def test_cells_are_the_bits_of_the_evaluation(reference: str) -> None:
 
 
 def test_bits_cut_off_among_kept_ones_are_drawn() -> None:
-    """A late addend that is dropped: its bits stand where others keep theirs."""
-    explanation = explained(CDNA3_FP8, a=["40"], b=["40"], c="af000001")
-    [dropped] = [row for row in explanation.steps[0].pictures[-1].rows if "dropped" in row.marks]
+    """A late addend, of which bits are lost that the products' sum keeps, and which is rounded up."""
+    explanation = explained(CDNA3_FP8, a=["40", "38", "44"], b=["40", "39", "c8"], c="b3b00001")
+    [late] = [row for row in explanation.steps[0].pictures[-1].rows if row.name == "addend"]
     drawn = rows_of(parsed(explanation), "c")[-1]
-    assert cells(drawn, cut=True).count("1") == dropped.cut.count("1") == 5
-    assert "too small: dropped" in drawn.get("aria-label", "")
+    assert cells(drawn, cut=True).count("1") == late.cut.count("1") == 4
+    assert "rounded up" in drawn.get("aria-label", "")
 
 
 def test_the_result_stands_by_fields() -> None:
