@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import click
@@ -14,7 +13,9 @@ from cli.explain import explain
 from cli.export import export
 from cli.identify import identify, separate
 from cli.measure import evaluate
+from cli.options import ARGUMENTS, program_version
 from cli.prove import prove
+from cli.report import report
 from cli.run import device, run
 from cli.show import list_command
 from cli.simulate import simulate
@@ -22,15 +23,12 @@ from cli.study import study
 from smtmodel.errors import MmaprobeError
 
 
-def _version() -> str:
-    try:
-        return version("mmaprobe")
-    except PackageNotFoundError:
-        return "unknown (not installed)"
-
-
 class Group(click.Group):
     """Turns the project's errors into one line on standard error and their exit code."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[ARGUMENTS] = list(args)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -44,7 +42,7 @@ class Group(click.Group):
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(_version(), prog_name="mmaprobe")
+@click.version_option(program_version(), prog_name="mmaprobe")
 def main() -> None:
     """Tell matrix multiply-accumulate units apart.
 
@@ -57,7 +55,7 @@ def main() -> None:
 
 for command in (
     distinguish, prove, separate, identify, evaluate, run, device, compare, explain, export, simulate, study,
-    list_command,
+    report, list_command,
 ):  # fmt: skip
     main.add_command(command)
 

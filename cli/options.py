@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import json
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from hypotheses.schema import Inputs
     from queries.store import Store
 
+ARGUMENTS = "mmaprobe.arguments"  # of the command line, in the context of the outermost command
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 DEVICE = click.option(
     "--device", "device_name", required=True, metavar="D",
@@ -116,7 +119,23 @@ def say(text: str = "") -> None:
 
 
 def print_json(document: Any) -> None:
+    """A document for programs; an object says what produced it."""
+    if isinstance(document, dict):
+        document = {**document, "produced": produced()}
     click.echo(json.dumps(document))
+
+
+def produced() -> dict[str, str]:
+    """The version and the command line that this process runs."""
+    root = click.get_current_context().find_root()
+    return {"by": f"mmaprobe {program_version()}", "command": shlex.join(["mmaprobe", *root.meta.get(ARGUMENTS, [])])}
+
+
+def program_version() -> str:
+    try:
+        return version("mmaprobe")
+    except PackageNotFoundError:
+        return "unknown (not installed)"
 
 
 def progress(text: str) -> None:
