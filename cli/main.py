@@ -9,6 +9,7 @@ import click
 
 from cli.ask import distinguish
 from cli.compare import compare
+from cli.datasheet import datasheet
 from cli.explain import explain
 from cli.export import export
 from cli.identify import identify, separate
@@ -55,7 +56,7 @@ def main() -> None:
 
 for command in (
     distinguish, prove, separate, identify, evaluate, run, device, compare, explain, export, simulate, study,
-    report, list_command,
+    report, datasheet, list_command,
 ):  # fmt: skip
     main.add_command(command)
 

@@ -198,7 +198,7 @@ def test_in_a_browser(chromium: Any, page: Path, width: int, scheme: str) -> Non
     button = shown.locator("button:visible").first
     button.scroll_into_view_if_needed()
     button.click()
-    shown.wait_for_function("document.querySelector('.copy [role=status]').textContent !== ''")
+    shown.locator(".copy [role=status]", has_text=re.compile("copied|selected")).wait_for()
     shown.context.close()
 
 
