@@ -11,6 +11,8 @@ TONES: dict[str, Tone] = {
     "different": "no", "equal": "yes", "holds": "yes", "refuted": "no", "found": "yes", "none": "no", "unknown": "open",
 }  # fmt: skip
 
+MOST_OUTCOMES = 8  # results of a vector that tells many classes apart
+
 
 def distinguished(document: dict[str, Any], pictures: Pictures) -> list[Section]:
     """A section for each question."""
@@ -167,7 +169,10 @@ def separated(document: dict[str, Any], pictures: Pictures) -> list[Section]:
             (f"class {number}", parse_reference(one["members"][0]["model"]), bits)
             for bits, (number, one) in sorted(seen.items(), key=lambda item: item[1][0])
         ]
-        section.vectors.append(vector_view(str(row.get("id", index)), vector_of(row), candidates, pictures))
+        view = vector_view(str(row.get("id", index)), vector_of(row), candidates[:MOST_OUTCOMES], pictures)
+        if len(candidates) > MOST_OUTCOMES:
+            view.notes.append(f"{len(candidates)} different results, of which {MOST_OUTCOMES} are shown")
+        section.vectors.append(view)
     section.more = _more(len(rows))
     section.repeat = f"mmaprobe separate {document['family']}"
     return [section]
