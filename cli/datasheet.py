@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.completion import models_or_architectures
 from cli.options import opened_store, program_version, progress, say, write_text
 from smtmodel.errors import InputError, UnknownNameError
 
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("subject", metavar="[MODEL | ARCH | IDENTIFIED.json]", required=False)
+@click.argument(
+    "subject", metavar="[MODEL | ARCH | IDENTIFIED.json]", required=False, shell_complete=models_or_architectures
+)
 @click.option("--all", "every", is_flag=True, help="Every architecture of the table.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=True, metavar="FILE",
               help="Write the page (HTML) here.")  # fmt: skip

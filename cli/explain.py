@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.options import JSON, open_input, print_json, write_text
+from cli.completion import models
+from cli.options import JSON, loudness, open_input, print_json, write_text
 from smtmodel.errors import InputError, MmaprobeError
 
 if TYPE_CHECKING:
@@ -28,10 +29,15 @@ MOST_NEIGHBOURS = 6  # with where each parts; the others are named
 
 
 @click.command()
-@click.argument("model")
+@click.argument("model", shell_complete=models)
 @click.argument("vector")
 @click.option(
-    "--and", "--against", "other", metavar="MODEL2", help="Explain a second model too, and name where the two part."
+    "--and",
+    "--against",
+    "other",
+    metavar="MODEL2",
+    shell_complete=models,
+    help="Explain a second model too, and name where the two part.",
 )
 @click.option(
     "--svg", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
@@ -99,7 +105,7 @@ def terminal(stream: Any) -> tuple[int, bool]:
     if not stream.isatty():
         return 100, False
     width = max(NARROWEST, min(WIDEST, shutil.get_terminal_size((100, 24)).columns))
-    return width, "NO_COLOR" not in os.environ
+    return width, not os.environ.get("NO_COLOR")
 
 
 # -- input
@@ -198,7 +204,8 @@ def say_why(row: Row, near: list[Neighbour]) -> None:
         canvas.say(f"observed is what {one.change} gives; it parts at {where}", "special")
     if len(near) > MOST_NEIGHBOURS:
         canvas.say(f"and {len(near) - MOST_NEIGHBOURS} more: {', '.join(one.change for one in near[MOST_NEIGHBOURS:])}")
-    click.echo("\n".join(f"    {line}".rstrip() for line in canvas.lines) + "\n", err=True, color=True)
+    if loudness() >= 0:
+        click.echo("\n".join(f"    {line}".rstrip() for line in canvas.lines) + "\n", err=True, color=True)
 
 
 def neighbour_json(near: Neighbour) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from cli.completion import models
 from cli.options import open_input, say, write_bytes
 from smtmodel.errors import InputError
 
@@ -35,7 +36,9 @@ mmaprobe export answers.jsonl --format npz -o answers.npz
 @click.argument("file", metavar="FILE")
 @click.option("--format", "wanted", type=click.Choice(list(FORMATS)), required=True, help="See below.")
 @click.option("-o", "--output", metavar="OUT", help="Write it here (default: standard output).")
-@click.option("--model", metavar="MODEL", help="Evaluate every row under this model instead of its own.")
+@click.option(
+    "--model", metavar="MODEL", shell_complete=models, help="Evaluate every row under this model instead of its own."
+)
 def export(file: str, wanted: str, output: str | None, model: str | None) -> None:
     from queries.evaluate import evaluate_vectors
     from smtmodel.reference import parse_reference

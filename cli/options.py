@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from hypotheses.schema import Inputs
     from queries.store import Store
 
-ARGUMENTS = "mmaprobe.arguments"  # of the command line, in the context of the outermost command
+#: what the outermost command keeps in its context: the command line, the file of defaults, and -1, 0 or 1 for --quiet,
+#: neither, --verbose
+ARGUMENTS, CONFIGURATION, LOUDNESS = "mmaprobe.arguments", "mmaprobe.configuration", "mmaprobe.loudness"
+
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 DEVICE = click.option(
     "--device", "device_name", required=True, metavar="D",
@@ -115,7 +118,14 @@ def parse_inputs(restrictions: str) -> Inputs:
 
 def say(text: str = "") -> None:
     """Text for people: standard error, so that standard output carries data alone."""
-    click.echo(text, err=True)
+    if loudness() >= 0:
+        click.echo(text, err=True)
+
+
+def loudness() -> int:
+    """-1 for --quiet, 1 for --verbose, else 0."""
+    context = click.get_current_context(silent=True)
+    return 0 if context is None else int(context.find_root().meta.get(LOUDNESS, 0))
 
 
 def print_json(document: Any) -> None:
@@ -127,8 +137,10 @@ def print_json(document: Any) -> None:
 
 def produced() -> dict[str, str]:
     """The version and the command line that this process runs."""
-    root = click.get_current_context().find_root()
-    return {"by": f"mmaprobe {program_version()}", "command": shlex.join(["mmaprobe", *root.meta.get(ARGUMENTS, [])])}
+    meta = click.get_current_context().find_root().meta
+    command = shlex.join(["mmaprobe", *meta.get(ARGUMENTS, [])])
+    defaults = {"defaults": meta[CONFIGURATION]} if CONFIGURATION in meta else {}
+    return {"by": f"mmaprobe {program_version()}", "command": command, **defaults}
 
 
 def program_version() -> str:
@@ -139,8 +151,11 @@ def program_version() -> str:
 
 
 def progress(text: str) -> None:
-    """A line of progress that the next one overwrites; only on a terminal."""
-    if sys.stderr.isatty():
+    """A line of progress that the next one overwrites, only on a terminal; with --verbose a line that stays."""
+    loud = loudness()
+    if loud > 0 and text:
+        click.echo(text, err=True)
+    elif loud == 0 and sys.stderr.isatty():
         click.echo(f"\r\x1b[2K{text[:100]}\r", err=True, nl=False)
 
 

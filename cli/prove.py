@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.completion import models
 from cli.options import JSON, parse_inputs, print_json, progress, say, solver_options
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ PROPERTIES = (
 
 
 @click.command()
-@click.argument("models", nargs=-1, required=True, metavar="MODEL [MODEL]")
+@click.argument("models", nargs=-1, required=True, metavar="MODEL [MODEL]", shell_complete=models)
 @click.option(
     "--property",
     "wanted",
