@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from hypotheses.family import families
 from reports.bounds import bound_text
 from smtmodel.accumulator import Accumulator, format_parameter
 from smtmodel.batch import evaluate_row
@@ -27,6 +28,7 @@ ASKED = {
 Ask = Callable[[str, Model], Mapping[str, Any] | None]
 
 
+ASSUMED = "not asked: the family takes it for granted"
 MODEL = "model"  # a line rests on the model that the sheet names
 
 
@@ -96,6 +98,14 @@ def sheet_of_identified(document: Mapping[str, Any], ask: Ask) -> Sheet:
     undecided = {name: " or ".join(map(format_parameter, values)) for name, values in document["undecided"].items()}
     why = "; ".join(document["why_undecided"]) or "no vector tells them apart"
     lines = _lines(model, f"{model.a.name} * {model.b.name}", ask, undecided, f"not told apart: {why}")
+    family = families().get(document["family"])
+    named = {name: parameter for parameter, name, _ in _arithmetic(model.accumulator)}
+    if family is not None:  # what the family does not vary was not asked
+        asked = {*family.values, "block"}
+        lines = [
+            replace(line, basis=ASSUMED) if line.basis == MODEL and named.get(line.name, "block") not in asked else line
+            for line in lines
+        ]
     return Sheet(f"Device {device['name']}", [model.reference], basis, lines)
 
 
@@ -199,7 +209,8 @@ def special_values(model: Model) -> list[tuple[str, str]]:
     for name, (x, y, z) in cases.items():
         d = evaluate_row(model, Operands((x,), (y,), z, scales, scales))
         value = exact_value(d, model.d)
-        found.append((name, f"{value} ({to_hex(d, model.d)})"))
+        known = value != "nan" or model.accumulator.nan is not None
+        found.append((name, f"{value} ({to_hex(d, model.d) if known else 'pattern not known'})"))
     return found
 
 

@@ -115,9 +115,16 @@ def test_an_identified_device(tmp_path: Path) -> None:
     assert "identified in tiny by" in text
     assert "23 below the largest exponent" in text
     assert "0 asked" in run("datasheet", str(path), "-o", str(target), "--limit", "1", *store).stderr  # from the store
+    named = {**json.loads(document), "family": "nvidia-f16"}  # which varies fraction_bits, not flush_inputs
+    bases = {line.name: line.basis for line in sheet_of_identified(named, silent).lines}
+    assert (bases["Fraction bits"], bases["Subnormal inputs"]) == (
+        "model",
+        "not asked: the family takes it for granted",
+    )
     changed = {**json.loads(document), "undecided": {"exponent_floor": [None, -131]}}
     lines = {line.name: line for line in sheet_of_identified(changed, silent).lines}
     assert lines["Exponent floor"].value == "none or -131"
+    assert lines["NaN"].value == "nan (pattern not known)"
     with pytest.raises(ValueError, match="no candidate"):
         sheet_of_identified({**changed, "verdict": "no candidate"}, silent)
 
