@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.completion import models, questions_or_models
 from cli.options import JSON, parse_inputs, print_json, progress, say, solver_options, write_vectors
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("names", nargs=-1, required=True, metavar="ID... | MODEL MODEL")
+@click.argument("names", nargs=-1, required=True, metavar="ID... | MODEL MODEL", shell_complete=questions_or_models)
 @click.option(
     "-n",
     "count",
@@ -28,7 +29,13 @@ if TYPE_CHECKING:
     help="Vectors for each pair, that differ in what they exercise.",
 )
 @click.option("-o", "--output", metavar="FILE", help="Write the vectors here as JSONL (default: standard output).")
-@click.option("--model", "target", metavar="MODEL", help="Ask the questions about this model instead of their own.")
+@click.option(
+    "--model",
+    "target",
+    metavar="MODEL",
+    shell_complete=models,
+    help="Ask the questions about this model instead of their own.",
+)
 @click.option(
     "--inputs",
     "restrictions",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from cli.explain import difference_text, neighbour_json
+from cli.explain import neighbour_json
 from cli.options import say
 from cli.show import show_operands
 from smtmodel.display import number_text
@@ -106,6 +106,8 @@ class Report:
 
     def _show_changes(self, index: int, side: int) -> None:
         """The neighbours of one model: those that explain every difference with where they part, the others named."""
+        from reports.words import difference_text
+
         near = {one.change: one for one in self.changes[index][side]}
         word, other = ("first", "second") if side == 0 else ("second", "first")
         best = [one.change for one in self.common[side]][:SHOWN]

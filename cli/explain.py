@@ -7,11 +7,13 @@ import os
 import shutil
 import sys
 import zlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.options import JSON, open_input, print_json
+from cli.completion import models
+from cli.options import JSON, loudness, open_input, print_json, write_text
 from smtmodel.errors import InputError, MmaprobeError
 
 if TYPE_CHECKING:
@@ -27,18 +29,29 @@ MOST_NEIGHBOURS = 6  # with where each parts; the others are named
 
 
 @click.command()
-@click.argument("model")
+@click.argument("model", shell_complete=models)
 @click.argument("vector")
-@click.option("--and", "other", metavar="MODEL2", help="Explain a second model too, and name where the two part.")
+@click.option(
+    "--and",
+    "--against",
+    "other",
+    metavar="MODEL2",
+    shell_complete=models,
+    help="Explain a second model too, and name where the two part.",
+)
+@click.option(
+    "--svg", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+    help="Draw it here, for papers and pages.",
+)  # fmt: skip
 @JSON
-def explain(model: str, vector: str, other: str | None, as_json: bool) -> None:
+def explain(model: str, vector: str, other: str | None, svg: Path | None, as_json: bool) -> None:
     """Show one evaluation stage by stage, bit by bit.
 
     VECTOR is a JSON object (a row of a vector file), FILE:LINE of a vector file, or FILE (its first row).
 
     \b
     mmaprobe explain volta/mma/m8n8k4.f32.f16.f16.f32 '{"a": ["3c00"], "b": ["3c00"], "c": "3f800000"}'
-    mmaprobe explain ampere/mma/m16n8k16.f32.f16.f16.f32 vectors.jsonl:3 --and MODEL2
+    mmaprobe explain ampere/mma/m16n8k16.f32.f16.f16.f32 vectors.jsonl:3 --against MODEL2 --svg why.svg
 
     Bits stand under a ruler of exponents. Left of the first bar (c) lie carry bits, right of the last one the bits
     that alignment cuts off; a set bit cut off among bits that others keep is an x. Under a sum that is rounded, ^ are
@@ -56,17 +69,22 @@ def explain(model: str, vector: str, other: str | None, as_json: bool) -> None:
         left, right = explanations
         difference = first_difference(left.facts, left.model, right.facts, right.model)
     observed = [_observed(one, row, place) for one in models]
+    if svg is not None:
+        from reports.evaluation_svg import evaluation_svg
+
+        write_text(svg, evaluation_svg(explanations, difference))
     if as_json:
         documents = [_document(one, seen) for one, seen in zip(explanations, observed, strict=True)]
         parted = None if difference is None else parting_json(difference)
         print_json({"schema": 1, "evaluations": documents, "difference": parted})
-        return
-    _show(explanations, observed, difference)
+    elif svg is None:
+        _show(explanations, observed, difference)
 
 
 def _show(explanations: list[Explanation], observed: list[int | None], difference: Parting | None) -> None:
-    from cli.drawing import draw, pattern_text
+    from cli.drawing import draw
     from cli.pictures import Canvas
+    from reports.words import difference_text, pattern_text
 
     sides = [None, None] if difference is None else [difference.left, difference.right]
     for explanation, seen, side in zip(explanations, observed, sides, strict=False):
@@ -87,7 +105,7 @@ def terminal(stream: Any) -> tuple[int, bool]:
     if not stream.isatty():
         return 100, False
     width = max(NARROWEST, min(WIDEST, shutil.get_terminal_size((100, 24)).columns))
-    return width, "NO_COLOR" not in os.environ
+    return width, not os.environ.get("NO_COLOR")
 
 
 # -- input
@@ -172,6 +190,7 @@ def say_why(row: Row, near: list[Neighbour]) -> None:
     """The model's evaluation of a mismatch, and which neighbours of the model give what was observed."""
     from cli.drawing import draw
     from cli.pictures import Canvas
+    from reports.words import difference_text
     from smtmodel.explaining import explain as explained
 
     first = near[0].parting.left if near and near[0].parting else None
@@ -185,7 +204,8 @@ def say_why(row: Row, near: list[Neighbour]) -> None:
         canvas.say(f"observed is what {one.change} gives; it parts at {where}", "special")
     if len(near) > MOST_NEIGHBOURS:
         canvas.say(f"and {len(near) - MOST_NEIGHBOURS} more: {', '.join(one.change for one in near[MOST_NEIGHBOURS:])}")
-    click.echo("\n".join(f"    {line}".rstrip() for line in canvas.lines) + "\n", err=True, color=True)
+    if loudness() >= 0:
+        click.echo("\n".join(f"    {line}".rstrip() for line in canvas.lines) + "\n", err=True, color=True)
 
 
 def neighbour_json(near: Neighbour) -> dict[str, Any]:
@@ -200,29 +220,6 @@ def neighbour_json(near: Neighbour) -> dict[str, Any]:
 # -- text and JSON
 
 
-def difference_text(difference: Parting | None, words: tuple[str, str] = ("the first", "the second")) -> str:
-    """Where two evaluations part, in a line; `words` are for the two sides."""
-    if difference is None:
-        return "none: every signal that counts is the same"
-    sides = [difference.left, difference.right]
-    if None in sides:
-        here = words[0] if difference.right is None else words[1]
-        fact = difference.left or difference.right
-        assert fact is not None
-        return f"{difference.stage}: only {here} has {fact.name} ({value_text(fact)})"
-    texts = [value_text(fact) for fact in sides if fact is not None]
-    return f"{difference.stage}: {difference.signal}: {texts[0]} | {texts[1]}"
-
-
-def value_text(fact: Fact) -> str:
-    from smtmodel.display import powers
-
-    real = fact.real
-    if real is None:
-        return f"{fact.value:0{(fact.width + 3) // 4}x}"
-    return powers(real) if fact.kind == "number" else str(real)
-
-
 def parting_json(difference: Parting) -> dict[str, Any]:
     sides = {"left": difference.left, "right": difference.right}
     return {
@@ -233,6 +230,8 @@ def parting_json(difference: Parting) -> dict[str, Any]:
 
 
 def _fact_json(fact: Fact) -> dict[str, Any]:
+    from reports.words import value_text
+
     out: dict[str, Any] = {
         "name": fact.name,
         "kind": fact.kind,

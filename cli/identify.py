@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.completion import families, models
 from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, say, solver_options, write_vectors
 from smtmodel.errors import InputError, MmaprobeError
 
@@ -23,11 +24,16 @@ if TYPE_CHECKING:
     from smtmodel.dot import Model
     from smtmodel.vectors import Vector
 
-MODEL = click.option("--model", metavar="MODEL", help="Take formats, length and scale factors from this instruction.")
+MODEL = click.option(
+    "--model",
+    metavar="MODEL",
+    shell_complete=models,
+    help="Take formats, length and scale factors from this instruction.",
+)
 
 
 @click.command()
-@click.argument("family", metavar="FAMILY")
+@click.argument("family", metavar="FAMILY", shell_complete=families)
 @MODEL
 @click.option("-o", "--output", metavar="FILE", help="Write the vectors here as JSONL (default: standard output).")
 @click.option("--one", is_flag=True, help="A single vector with as many different outcomes as possible.")
@@ -97,7 +103,7 @@ def _members(members: Sequence[Equality]) -> list[dict[str, Any]]:
 
 
 @click.command()
-@click.argument("family", metavar="FAMILY")
+@click.argument("family", metavar="FAMILY", shell_complete=families)
 @DEVICE
 @MODEL
 @click.option("-o", "--output", metavar="ANSWERS", help="Append the answers here; a run cut short goes on from them.")

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import click
 
 from cli.ask import distinguish
 from cli.compare import compare
+from cli.completion import completion
+from cli.config import config_path, load_defaults
+from cli.datasheet import datasheet
 from cli.explain import explain
+from cli.export import export
 from cli.identify import identify, separate
 from cli.measure import evaluate
+from cli.options import ARGUMENTS, CONFIGURATION, LOUDNESS, program_version
 from cli.prove import prove
+from cli.report import report
 from cli.run import device, run
 from cli.show import list_command
 from cli.simulate import simulate
@@ -21,18 +26,17 @@ from cli.study import study
 from smtmodel.errors import MmaprobeError
 
 
-def _version() -> str:
-    try:
-        return version("mmaprobe")
-    except PackageNotFoundError:
-        return "unknown (not installed)"
-
-
 class Group(click.Group):
     """Turns the project's errors into one line on standard error and their exit code."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[ARGUMENTS] = list(args)
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
+            if (path := config_path()) is not None:
+                ctx.default_map, ctx.meta[CONFIGURATION] = load_defaults(self, path), str(path)
             return super().invoke(ctx)
         except MmaprobeError as error:
             click.echo(f"error: {error}", err=True)
@@ -43,19 +47,29 @@ class Group(click.Group):
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(_version(), prog_name="mmaprobe")
-def main() -> None:
+@click.version_option(program_version(), prog_name="mmaprobe")
+@click.option("-q", "--quiet", is_flag=True, help="No text for people and no progress, only results and errors.")
+@click.option("-v", "--verbose", is_flag=True, help="Every step of the work as a line of its own.")
+@click.pass_context
+def main(context: click.Context, quiet: bool, verbose: bool) -> None:
     """Tell matrix multiply-accumulate units apart.
 
     mmaprobe models how tensor cores compute d = c + sum of a_k * b_k, asks SMT solvers for inputs on which two
     candidate models differ, and replays them.
 
+    Defaults of options stand in ~/.config/mmaprobe/config.toml (MMAPROBE_CONFIG names another file): `timeout = 60`
+    for every command that has the option, `[prove]` before it for one. NO_COLOR turns colours off.
+
     Exit codes: 0 the positive answer, or as a file expects; 1 the opposite; 2 bad input; 3 unknown or incomplete.
     """
+    if quiet and verbose:
+        raise click.UsageError("--quiet and --verbose exclude each other")
+    context.meta[LOUDNESS] = verbose - quiet
 
 
 for command in (
-    distinguish, prove, separate, identify, evaluate, run, device, compare, explain, simulate, study, list_command,
+    distinguish, prove, separate, identify, evaluate, run, device, compare, explain, export, simulate, study,
+    report, datasheet, list_command, completion,
 ):  # fmt: skip
     main.add_command(command)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from cli.completion import models
 from cli.options import JSON, open_input, print_json, say, write_vectors
 
 SHOWN = 10  # mismatches printed for people
@@ -16,13 +17,18 @@ EXPLAINED = 3  # of them, with the model's evaluation and the neighbours that gi
 
 @click.command()
 @click.argument("file", metavar="FILE")
-@click.option("--model", metavar="MODEL", help="Evaluate every row under this model instead of its own.")
+@click.option(
+    "--model", metavar="MODEL", shell_complete=models, help="Evaluate every row under this model instead of its own."
+)
 @click.option("-o", "--output", metavar="FILE", help="Write every row with the model's result under `predictions`.")
 @JSON
 def evaluate(file: str, model: str | None, output: str | None, as_json: bool) -> None:
     """Compare the model of every row of a vector file with the row's observed result `d`.
 
     FILE is JSONL, gzip-compressed or not; "-" reads standard input. Exit code 1 if any row disagrees.
+
+    \b
+    mmaprobe evaluate observed.jsonl
     """
     from queries.evaluate import Report, evaluate_vectors
     from smtmodel.errors import InputError

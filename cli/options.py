@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import json
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,10 @@ from smtmodel.vectors import Vector
 if TYPE_CHECKING:
     from hypotheses.schema import Inputs
     from queries.store import Store
+
+#: what the outermost command keeps in its context: the command line, the file of defaults, and -1, 0 or 1 for --quiet,
+#: neither, --verbose
+ARGUMENTS, CONFIGURATION, LOUDNESS = "mmaprobe.arguments", "mmaprobe.configuration", "mmaprobe.loudness"
 
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 DEVICE = click.option(
@@ -112,16 +118,44 @@ def parse_inputs(restrictions: str) -> Inputs:
 
 def say(text: str = "") -> None:
     """Text for people: standard error, so that standard output carries data alone."""
-    click.echo(text, err=True)
+    if loudness() >= 0:
+        click.echo(text, err=True)
+
+
+def loudness() -> int:
+    """-1 for --quiet, 1 for --verbose, else 0."""
+    context = click.get_current_context(silent=True)
+    return 0 if context is None else int(context.find_root().meta.get(LOUDNESS, 0))
 
 
 def print_json(document: Any) -> None:
+    """A document for programs; an object says what produced it."""
+    if isinstance(document, dict):
+        document = {**document, "produced": produced()}
     click.echo(json.dumps(document))
 
 
+def produced() -> dict[str, str]:
+    """The version and the command line that this process runs."""
+    meta = click.get_current_context().find_root().meta
+    command = shlex.join(["mmaprobe", *meta.get(ARGUMENTS, [])])
+    defaults = {"defaults": meta[CONFIGURATION]} if CONFIGURATION in meta else {}
+    return {"by": f"mmaprobe {program_version()}", "command": command, **defaults}
+
+
+def program_version() -> str:
+    try:
+        return version("mmaprobe")
+    except PackageNotFoundError:
+        return "unknown (not installed)"
+
+
 def progress(text: str) -> None:
-    """A line of progress that the next one overwrites; only on a terminal."""
-    if sys.stderr.isatty():
+    """A line of progress that the next one overwrites, only on a terminal; with --verbose a line that stays."""
+    loud = loudness()
+    if loud > 0 and text:
+        click.echo(text, err=True)
+    elif loud == 0 and sys.stderr.isatty():
         click.echo(f"\r\x1b[2K{text[:100]}\r", err=True, nl=False)
 
 
@@ -137,8 +171,13 @@ def write_vectors(vectors: Iterable[Vector], target: str | None) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a whole file. Raises InputError where it cannot be written."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a whole file. Raises InputError where it cannot be written."""
     try:
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(content)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.completion import models
 from cli.options import JSON, parse_inputs, print_json, progress, say, solver_options
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ PROPERTIES = (
 
 
 @click.command()
-@click.argument("models", nargs=-1, required=True, metavar="MODEL [MODEL]")
+@click.argument("models", nargs=-1, required=True, metavar="MODEL [MODEL]", shell_complete=models)
 @click.option(
     "--property",
     "wanted",
@@ -67,15 +69,13 @@ def prove(
     mmaprobe prove turing/mma/m16n8k8.f32.f16.f16.f32 ampere/mma/m16n8k8.f32.f16.f16.f32
     mmaprobe prove --property order-independent hopper/mma/m16n8k16.f32.f16.f16.f32
     """
-    from queries.store import result_key
-
     problems = _problems(models, wanted, restrictions, compare)
-    key = result_key("prove", confirm=confirm, property=wanted, problems=[repr(problem) for problem in problems])
+    key = proof_key(problems, wanted, confirm)
     store = options.store
     document = store.find_result(key) if store and not options.fresh and certificate is None else None
     if document is None:
-        proofs = _proofs(problems, options, confirm)
-        document = _document(wanted, proofs)
+        proofs = proofs_of(problems, options, confirm)
+        document = proof_document(wanted, proofs)
         complete = document["confirmed_by"] or not confirm or document["verdict"] == "different"
         if store and document["verdict"] != "unknown" and complete:
             store.record_result(key, document)
@@ -89,7 +89,14 @@ def prove(
     sys.exit({"equal": 0, "different": 1, "unknown": 3}[document["verdict"]])
 
 
-def _proofs(problems: list[Problem], options: Options, confirm: bool) -> list[Proof]:
+def proof_key(problems: Sequence[Problem], wanted: str, confirm: bool) -> str:
+    """The key of the whole result in the store."""
+    from queries.store import result_key
+
+    return result_key("prove", confirm=confirm, property=wanted, problems=[repr(problem) for problem in problems])
+
+
+def proofs_of(problems: list[Problem], options: Options, confirm: bool) -> list[Proof]:
     """One after another within the whole time; the first difference, or an interrupt, ends it."""
     from dataclasses import replace
 
@@ -145,7 +152,8 @@ def _problems(models: tuple[str, ...], wanted: str, restrictions: str, compare: 
     return [Problem(parsed[0], parsed[1], inputs, compare or "bits")]
 
 
-def _document(wanted: str, proofs: list[Proof]) -> dict[str, Any]:
+def proof_document(wanted: str, proofs: list[Proof]) -> dict[str, Any]:
+    """What `prove --json` prints of proofs."""
     verdicts = {proof.verdict for proof in proofs}
     lemmas = [lemma for proof in proofs for lemma in proof.lemmas]
     confirmed = all(proof.confirmations for proof in proofs if proof.lemmas) and bool(lemmas)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.completion import models
 from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, open_input, print_json, progress, say
 from smtmodel.errors import IncompleteError, InputError, MmaprobeError
 
@@ -23,7 +24,7 @@ EVERY = 500  # answers between two lines of progress
 
 
 @click.command()
-@click.argument("model", metavar="MODEL")
+@click.argument("model", metavar="MODEL", shell_complete=models)
 @DEVICE_TIMEOUT
 def device(model: str, device_timeout: float) -> None:
     """Serve MODEL as a device: vectors on standard input, one a line, answers on standard output.

@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 )
 @JSON
 def list_command(kind: str, as_json: bool) -> None:
-    """Show what there is, one line each."""
+    """Show what there is, one line each.
+
+    \b
+    mmaprobe list hypotheses
+    """
     kinds = {"models": _models, "hypotheses": _hypotheses, "families": _families, "parameters": _parameters,
              "formats": _formats, "algorithms": _algorithms, "studies": _studies}  # fmt: skip
     rows = kinds[kind]()

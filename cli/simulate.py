@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.completion import models
 from cli.options import JSON, print_json, progress, say
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ ROUNDINGS = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="A B [C]")
-@click.option("--model", "reference", required=True, metavar="MODEL", help="The model of one instruction.")
+@click.option(
+    "--model", "reference", required=True, metavar="MODEL", shell_complete=models, help="The model of one instruction."
+)
 @click.option(
     "-o",
     "--output",

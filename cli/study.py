@@ -7,11 +7,12 @@ from pathlib import Path
 
 import click
 
+from cli.completion import studies
 from cli.options import JSON, print_json, progress, say
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=studies)
 @click.option("--sizes", metavar="N,N,...", help="Sizes instead of the study's own.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same numbers.")
 @click.option(

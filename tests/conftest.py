@@ -1,4 +1,4 @@
-"""What every test shares: no test reads or fills the user's own store of answers."""
+"""What every test shares: no test reads or fills the user's own store of answers, or reads the user's defaults."""
 
 from __future__ import annotations
 
@@ -12,3 +12,4 @@ from queries import store
 @pytest.fixture(autouse=True)
 def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "default_path", lambda: tmp_path / "own-store.sqlite")
+    monkeypatch.setenv("MMAPROBE_CONFIG", "")

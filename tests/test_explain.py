@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.drawing import draw, ranges
-from cli.grid import BAR, GAP, grid_of
+from cli.drawing import draw
 from cli.main import main
 from cli.pictures import Canvas
+from reports.grid import BAR, GAP, grid_of
+from reports.words import ranges
 from smtmodel.batch import evaluate_row
 from smtmodel.display import exact_value
 from smtmodel.dot import Model

@@ -19,7 +19,7 @@ class Absent:
         if name.partition(".")[0] not in ALLOWED and name.partition(".")[0] in INSTALLED:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 from importlib.metadata import packages_distributions
-ALLOWED = {"numpy", "click", "smtmodel", "queries", "hypotheses", "runner", "cli"}
+ALLOWED = {"numpy", "click", "smtmodel", "queries", "hypotheses", "runner", "reports", "cli"}
 INSTALLED = set(packages_distributions()) | {"cupy"}
 sys.meta_path.insert(0, Absent())
 from cli.main import main

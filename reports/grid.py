@@ -35,26 +35,26 @@ class Grid:
     def labels(self, panel: int) -> str:
         """The ruler's numbers, each with its last digit over its column; LEAD characters longer on the left."""
         text = ""
-        for position, column in self._ticks(panel):
+        for position, column in self.ticks(panel):
             text = f"{text:<{LEAD + position + 1 - len(str(column))}}{column}"
         return text
 
     def ruler(self, panel: int) -> str:
-        ticks = {position for position, _ in self._ticks(panel)}
+        ticks = {position for position, _ in self.ticks(panel)}
         text = ""
         for column in self.panels[panel]:
             if not isinstance(column, int):
                 text += "|" if column == BAR else " ~ "
-            elif self._is_carry(column):
+            elif self.is_carry(column):
                 text += "c"
             else:
                 text += "+" if len(text) in ticks else "-"
         return text
 
-    def _ticks(self, panel: int) -> list[tuple[int, int]]:
+    def ticks(self, panel: int) -> list[tuple[int, int]]:
         """(position, place) of every column that is numbered."""
         found: list[tuple[int, int]] = []
-        position, end, after_gap = 0, -1 - LEAD, not (self.panels[panel] and self._is_carry(self.panels[panel][0]))
+        position, end, after_gap = 0, -1 - LEAD, not (self.panels[panel] and self.is_carry(self.panels[panel][0]))
         for column in self.panels[panel]:
             if isinstance(column, int):
                 fits = position + 1 - len(str(column)) > end
@@ -67,7 +67,7 @@ class Grid:
             position += 3 if column == GAP else 1
         return found
 
-    def _is_carry(self, place: Column) -> bool:
+    def is_carry(self, place: Column) -> bool:
         return isinstance(place, int) and self.maximum is not None and place > self.maximum
 
     def bits(self, row: Row, panel: int, paint: Paint) -> str:
@@ -77,17 +77,18 @@ class Grid:
             if not isinstance(column, int):
                 cells.append(("|" if column == BAR else " ~ ", FILL))
             else:
-                cells.append(self._cell(row, column))
+                cells.append(self.cell(row, column))
         while cells and not cells[-1][0].strip():
             cells.pop()
         runs = ((style, "".join(text for text, _ in run)) for style, run in groupby(cells, key=lambda cell: cell[1]))
         return "".join(paint(text, style) for style, text in runs)
 
-    def _cell(self, row: Row, place: int) -> tuple[str, str]:
+    def cell(self, row: Row, place: int) -> tuple[str, str]:
+        """What a row shows at a place, and how: a bit, `x` or `.` for a set or clear bit cut off among kept ones."""
         if not row.bits and not row.cut and place == (self.panels[-1][-1] if self.unit is None else self.unit):
             return "0", BIT
         if row.bits and row.last <= place <= row.first:
-            return row.bits[row.first - place], CARRY if self._is_carry(place) else BIT
+            return row.bits[row.first - place], CARRY if self.is_carry(place) else BIT
         kept = self.unit is None or place >= self.unit
         lost = row.cut and row.cut_first - len(row.cut) < place <= row.cut_first
         if lost:

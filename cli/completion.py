@@ -1,0 +1,76 @@
+"""Completion of names in a shell, and the `completion` command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import click
+from click.shell_completion import CompletionItem, get_completion_class
+
+Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+PROGRAM, VARIABLE = "mmaprobe", "_MMAPROBE_COMPLETE"
+SHELLS = ("bash", "zsh", "fish")
+
+
+def _instructions() -> Iterable[str]:
+    from smtmodel.instructions import INSTRUCTIONS
+
+    return INSTRUCTIONS
+
+
+def _architectures() -> Iterable[str]:
+    from smtmodel.instructions import INSTRUCTIONS
+
+    return {row.arch for row in INSTRUCTIONS.values()}
+
+
+def _questions() -> Iterable[str]:
+    from hypotheses.library import library
+
+    return library()
+
+
+def _families() -> Iterable[str]:
+    from hypotheses.family import families as known
+
+    return known()
+
+
+def _studies() -> Iterable[str]:
+    from studies.catalogue import STUDIES
+
+    return STUDIES
+
+
+def _completer(*sources: Callable[[], Iterable[str]]) -> Completer:
+    """Completes the names of tables, and files beside them."""
+
+    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        names = sorted({name for source in sources for name in source() if name.startswith(incomplete)})
+        return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="file")]
+
+    return complete
+
+
+models = _completer(_instructions)
+models_or_architectures = _completer(_instructions, _architectures)
+questions_or_models = _completer(_questions, _instructions)
+families = _completer(_families)
+studies = _completer(_studies)
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the script that makes SHELL complete commands, options, models, questions and families.
+
+    \b
+    mmaprobe completion bash > ~/.local/share/bash-completion/completions/mmaprobe
+    mmaprobe completion zsh > ~/.zfunc/_mmaprobe
+    mmaprobe completion fish > ~/.config/fish/completions/mmaprobe.fish
+    """
+    found = get_completion_class(shell)
+    assert found is not None
+    source = found(context.find_root().command, {}, PROGRAM, VARIABLE)
+    click.echo(found.source_template % source.source_vars())

@@ -1,0 +1,117 @@
+"""The `datasheet` command: what a unit computes, on one page."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.completion import models_or_architectures
+from cli.options import opened_store, program_version, progress, say, write_text
+from smtmodel.errors import InputError, UnknownNameError
+
+if TYPE_CHECKING:
+    from queries.distinguish import Options
+    from reports.datasheet import Sheet
+    from smtmodel.dot import Model
+
+
+@click.command()
+@click.argument(
+    "subject", metavar="[MODEL | ARCH | IDENTIFIED.json]", required=False, shell_complete=models_or_architectures
+)
+@click.option("--all", "every", is_flag=True, help="Every architecture of the table.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=True, metavar="FILE",
+              help="Write the page (HTML) here.")  # fmt: skip
+@click.option("--limit", type=click.FloatRange(min=0), default=20.0, show_default=True,
+              help="Seconds for each property to be proved; 0: only what the store knows.")  # fmt: skip
+@click.option("--store", type=click.Path(path_type=Path), metavar="FILE",
+              help="Keep answers in this SQLite file (default: in the cache folder).")  # fmt: skip
+def datasheet(subject: str | None, every: bool, output: Path, limit: float, store: Path | None) -> None:
+    """Make the numerical data sheet of a unit: formats, sum, rounding, special values, properties, error bound.
+
+    The subject is a model, an architecture, or what `identify --json` printed for an unknown device. Properties are
+    taken from the store, or proved within --limit seconds each; what is not answered is called open.
+
+    \b
+    mmaprobe datasheet hopper/mma/m16n8k16.f32.f16.f16.f32 -o hopper.html
+    mmaprobe datasheet unit.json -o unit.html
+    mmaprobe datasheet --all -o units.html
+    """
+    from queries.distinguish import Options
+    from reports.datasheet import page
+
+    if every == (subject is not None):
+        raise click.UsageError("give a model, an architecture or a file of identify, or --all")
+    with opened_store(store) as opened:
+        asker = _Asker(Options(timeout=limit, store=opened, progress=progress), limit)
+        sheets = _sheets(subject, asker)
+    progress("")
+    title = "Numerical data sheets" if len(sheets) > 1 else f"Numerical data sheet: {sheets[0].title}"
+    write_text(output, page(sheets, f"mmaprobe {program_version()}", title))
+    say(f"{output}: {len(sheets)} sheets, {asker.known} answers from the store, {asker.asked} asked, "
+        f"{asker.open} open")  # fmt: skip
+
+
+def _sheets(subject: str | None, ask: _Asker) -> list[Sheet]:
+    from reports.datasheet import sheet_of_identified, sheet_of_model, sheets_of
+    from reports.report import documents
+    from smtmodel.instructions import INSTRUCTIONS
+    from smtmodel.reference import parse_reference
+
+    architectures = sorted({row.arch for row in INSTRUCTIONS.values()})
+    if subject is None or subject in architectures:
+        return sheets_of(subject, ask)
+    if Path(subject).is_file():
+        try:
+            return [sheet_of_identified(documents(subject)[0], ask)]
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            reason = str(error) if type(error) is ValueError else "it is not what identify --json prints"
+            raise InputError(reason, subject) from None
+    if "/" not in subject:
+        raise UnknownNameError("architecture", subject, architectures)
+    return [sheet_of_model(parse_reference(subject), ask)]
+
+
+class _Asker:
+    """Asks for properties of models: the store first. An open question is asked again only with more time."""
+
+    def __init__(self, options: Options, limit: float) -> None:
+        self.options, self.limit = options, limit
+        self.known = self.asked = self.open = 0
+
+    def __call__(self, wanted: str, model: Model) -> Mapping[str, Any] | None:
+        from cli.prove import proof_key
+        from hypotheses.schema import Inputs
+        from queries.properties import problems_of
+        from queries.store import result_key
+
+        problems = problems_of(wanted, model, Inputs())
+        if not problems:
+            return {"verdict": "equal", "engines": [], "confirmed_by": []}
+        store, key = self.options.store, proof_key(problems, wanted, confirm=True)
+        tried = result_key("datasheet", question=key)
+        document = store.find_result(key) or store.find_result(tried) if store else None
+        if document is not None and (document["verdict"] != "unknown" or document["limit"] >= self.limit):
+            self.known += 1
+        elif self.limit > 0:
+            document = self._ask(wanted, model, problems)
+            if store:
+                known = document["verdict"] != "unknown" and document["confirmed_by"]
+                store.record_result(key if known else tried, document)
+        self.open += document is None or document["verdict"] == "unknown"
+        return document
+
+    def _ask(self, wanted: str, model: Model, problems: list[Any]) -> dict[str, Any]:
+        from cli.prove import proof_document, proofs_of
+
+        progress(f"{self.asked + 1}: {wanted}: {model.reference}")
+        self.asked += 1
+        started = time.monotonic()
+        document = proof_document(wanted, proofs_of(problems, self.options, True))
+        if document["interrupted"]:
+            raise KeyboardInterrupt
+        return {**document, "limit": self.limit, "seconds": round(time.monotonic() - started, 1)}

@@ -1,0 +1,59 @@
+"""The `export` command: vectors in formats that other programs read."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from pathlib import Path
+
+import click
+
+from cli.completion import models
+from cli.options import open_input, say, write_bytes
+from smtmodel.errors import InputError
+
+#: format -> what it is, and the function that makes its bytes of evaluated rows and says what it left out
+FORMATS = {
+    "csv": ("a table of hexadecimal patterns, one vector a line", "tables", "csv_table"),
+    "npz": ("NumPy arrays of unsigned integers", "tables", "npz_arrays"),
+    "junit": ("JUnit XML for CI: a test for each vector, failed where the model gives another result than d",
+              "junit", "suite"),
+    "smt2": ("SMT-LIB 2.6: does the model give another result than d? (rows of one model)", "smtlib", "script"),
+    "fptest": ("IBM FPgen: fused multiply-adds, of vectors with one product", "fptest", "tests"),
+}  # fmt: skip
+HELP = """Write the vectors of FILE, with what their models give, in a format that other programs read.
+
+\b
+{formats}
+
+\b
+mmaprobe export answers.jsonl --format junit -o junit.xml
+mmaprobe export answers.jsonl --format npz -o answers.npz
+"""
+
+
+@click.command(help=HELP.format(formats="\n".join(f"{name:<7} {row[0]}" for name, row in FORMATS.items())))
+@click.argument("file", metavar="FILE")
+@click.option("--format", "wanted", type=click.Choice(list(FORMATS)), required=True, help="See below.")
+@click.option("-o", "--output", metavar="OUT", help="Write it here (default: standard output).")
+@click.option(
+    "--model", metavar="MODEL", shell_complete=models, help="Evaluate every row under this model instead of its own."
+)
+def export(file: str, wanted: str, output: str | None, model: str | None) -> None:
+    from queries.evaluate import evaluate_vectors
+    from smtmodel.reference import parse_reference
+    from smtmodel.vectors import read_vectors
+
+    if output not in (None, "-") and os.path.realpath(str(output)) == os.path.realpath(file):
+        raise InputError("the output would overwrite the input", output)
+    with open_input(file) as (lines, name):
+        rows = list(evaluate_vectors(read_vectors(lines, name), parse_reference(model) if model else None))
+    _, module, function = FORMATS[wanted]
+    content, note = getattr(import_module(f"reports.{module}"), function)(rows, name)
+    if note:
+        say(note)
+    if output in (None, "-"):
+        click.echo(content, nl=False)
+    else:
+        write_bytes(Path(str(output)), content)
+        say(f"{output}: {len(rows)} vectors")

@@ -1,0 +1,31 @@
+"""The `report` command: results as one page that can be handed on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from cli.options import program_version, say, write_text
+
+
+@click.command()
+@click.argument("results", nargs=-1, required=True, metavar="RESULTS...")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=True, metavar="FILE",
+              help="Write the page here.")  # fmt: skip
+@click.option("--title", default="", help="Its title.")
+def report(results: tuple[str, ...], output: Path, title: str) -> None:
+    """Make one self-contained HTML page from results: verdicts, vectors, pictures, and how to repeat them.
+
+    RESULTS are files of JSON documents, as --json of run, identify, separate, prove, verify, distinguish, evaluate
+    and study prints them, and files of vectors. The page asks no network and needs no script to be read.
+
+    \b
+    mmaprobe distinguish carry-bits-ampere --json > carry.json
+    mmaprobe identify nvidia-f16 --device command:./my-gpu --json > unit.json
+    mmaprobe report carry.json unit.json -o report.html
+    """
+    from reports.report import report as page
+
+    write_text(output, page(results, f"mmaprobe {program_version()}", title))
+    say(f"{output}: {len(results)} files of results")

@@ -1,0 +1,230 @@
+"""One sum of an evaluation as SVG: terms as rows of cells under a ruler of exponents, down to the rounded result."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from reports import words
+from reports.grid import BAR, CARRY, CUT, FILL, GAP, Grid, grid_of
+from reports.sheet import CELL, LINE, MARGIN, TALL, Sheet, number
+from smtmodel.display import powers
+from smtmodel.explanation import Picture, Row
+
+COLUMNS = 60  # of cells, before a sum takes several panels
+MOST_ROWS = 12  # terms drawn one by one; the rest is one row
+GUTTER = 112.0  # of name, sign and exponent
+NOTES = 124.0  # right of the cells
+BAR_WIDTH, GAP_WIDTH = 7.0, 26.0
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Terms that share a row: how many, how many of them lose bits, and what they add and lose together."""
+
+    count: int
+    losing: int
+    value: Fraction
+    lost: Fraction
+
+    @property
+    def text(self) -> str:
+        loss = f"; {self.losing} lose bits, together {powers(self.lost)}" if self.losing else ", nothing cut off"
+        return f"{self.count} more terms: together {powers(self.value)}{loss}"
+
+
+def fold(rows: Sequence[Row], marked: str | None, most: int = MOST_ROWS) -> tuple[list[Row], Folded | None]:
+    """The rows that tell most, in their order, and the others as one."""
+    if len(rows) <= most:
+        return list(rows), None
+
+    def weight(row: Row) -> tuple[bool, bool, bool, Fraction, Fraction]:
+        special = bool(row.marks - {"maximum"}) or row.name == "addend"
+        return words.is_marked(marked, row.signals), special, "maximum" in row.marks, abs(row.lost), abs(row.value)
+
+    ranked = sorted(range(len(rows)), key=lambda index: (weight(rows[index]), -index), reverse=True)
+    chosen, rest = sorted(ranked[: most - 1]), [rows[index] for index in ranked[most - 1 :]]
+    value, lost = sum((row.value for row in rest), Fraction(0)), sum((row.lost for row in rest), Fraction(0))
+    return [rows[index] for index in chosen], Folded(len(rest), sum(bool(row.lost) for row in rest), value, lost)
+
+
+def bits_width(grid: Grid) -> float:
+    """Pixels that the widest panel takes."""
+    return max((sum(_width(column) for column in panel) for panel in grid.panels), default=0.0)
+
+
+def _width(column: object) -> float:
+    return BAR_WIDTH if column == BAR else GAP_WIDTH if column == GAP else CELL
+
+
+def picture_grid(picture: Picture, rows: Sequence[Row]) -> Grid:
+    result = words.rounded_row(picture.rounded)
+    return grid_of(replace(picture, rows=tuple(rows)), [result] if result else [], COLUMNS)
+
+
+class BitsDrawing:
+    """One picture on a sheet. `names`: what terms are called here; `marked`: the signal at which two models part."""
+
+    def __init__(self, picture: Picture, sheet: Sheet, names: words.Names, marked: str | None) -> None:
+        self.picture, self.sheet, self.names, self.marked = picture, sheet, names, marked
+        self.rows, self.folded = fold(picture.rows, marked)
+        self.grid = picture_grid(picture, self.rows)
+        self.result = words.rounded_row(picture.rounded)
+
+    def draw(self) -> None:
+        picture = self.picture
+        if picture.special is not None:
+            self._say(words.special_text(picture.special, self.names), picture.special.signals, "mp-special")
+        elif not picture.rows:
+            if picture.kind in ("sum", "late"):
+                self._say("every term is zero", ())
+                self._say_rounded()
+        elif words.is_plain(picture):
+            self._say(words.plain_text(picture, self.names), words.plain_signals(picture))
+        else:
+            signals = () if picture.maximum is None else (f"{picture.prefix}max_exponent",)
+            self._say(words.title_text(picture, self.names), signals)
+            for panel in range(len(self.grid.panels)):
+                self._panel(panel)
+            self._say_rounded()
+
+    def _say(self, text: str, signals: Sequence[str], css: str = "") -> None:
+        self.sheet.paragraph(text, css, words.is_marked(self.marked, signals), indent=8)
+
+    def _say_rounded(self) -> None:
+        if self.picture.rounded is not None:
+            self._say(words.rounded_text(self.picture.rounded), self.picture.rounded.signals)
+
+    # -- a panel
+
+    def _panel(self, panel: int) -> None:
+        sheet, picture = self.sheet, self.picture
+        self.places = self._places(panel)
+        top = sheet.y
+        self._ruler(panel)
+        lines = sheet.add("g")  # under the cells, filled when the height is known
+        for row in self.rows:
+            self._row(row, self.names(row.name), note=words.row_note(row))
+        for text in (self.folded and self.folded.text, words.zeros_text(picture, self.names) if picture.zeros else ""):
+            if text:
+                sheet.paragraph(text, "mp-soft mp-halo", indent=GUTTER)
+        left, right = MARGIN + 8, max(x + _width(column) for column, x in self.places)
+        sheet.line(left, sheet.y + 2, right, sheet.y + 2)
+        sheet.y += 6
+        self._sums()
+        self._verticals(lines, top, sheet.y)
+        sheet.y += 6
+
+    def _places(self, panel: int) -> list[tuple[object, float]]:
+        """The columns of a panel with their left edges."""
+        found: list[tuple[object, float]] = []
+        x = MARGIN + GUTTER
+        for column in self.grid.panels[panel]:
+            found.append((column, x))
+            x += _width(column)
+        return found
+
+    def _ruler(self, panel: int) -> None:
+        sheet, places = self.sheet, dict(self.places)
+        maximum, unit = self.grid.maximum, self.grid.unit
+        if maximum in places:
+            sheet.text(places[maximum] + 3, f"max {maximum}", "mp-small", y=sheet.y + 10)
+            if any(self.grid.is_carry(column) for column, _ in self.places):  # type: ignore[arg-type]
+                sheet.text(places[maximum] - BAR_WIDTH - 1, "carry", "mp-small", "end", y=sheet.y + 10)
+        below = [x for column, x in self.places if isinstance(column, int) and unit is not None and column < unit]
+        if below:
+            sheet.text(below[0], "cut off", "mp-small", y=sheet.y + 10)
+        sheet.y += 14
+        sheet.text(MARGIN + 62, "term", "mp-small", "end", y=sheet.y + 10)
+        sheet.text(MARGIN + GUTTER - 8, "exp", "mp-small", "end", y=sheet.y + 10)
+        for _, place in self.grid.ticks(panel):
+            sheet.text(places[place] + CELL / 2, str(place), "mp-small", "middle", y=sheet.y + 10)
+            sheet.line(places[place] + CELL / 2, sheet.y + 12, places[place] + CELL / 2, sheet.y + 16)
+        last, edge = self.places[-1]
+        sheet.line(MARGIN + GUTTER, sheet.y + 16, edge + _width(last), sheet.y + 16)
+        sheet.y += 18
+
+    def _verticals(self, parent: ET.Element, top: float, bottom: float) -> None:
+        """The alignment line left of the maximum exponent, and the line below which bits are cut off."""
+        places, ends = dict(self.places), {"y1": number(top + 2), "y2": number(bottom)}
+        for place, css in ((self.grid.maximum, "mp-align"), (self.grid.unit, "mp-unit")):
+            if place in places:
+                x = places[place] - BAR_WIDTH / 2 if css == "mp-align" else places[place] + CELL + BAR_WIDTH / 2
+                ET.SubElement(parent, "line", {"class": css, **ends, "x1": number(x), "x2": number(x)})
+
+    def _sums(self) -> None:
+        picture, rounded = self.picture, self.picture.rounded
+        if picture.unwrapped is not None:
+            self._row(picture.unwrapped, "exact", note="wraps")
+        if picture.complement is not None:
+            self._row(replace(picture.complement, signals=()), "2's c", sign=" ")
+        self._row(picture.total, "sum", note="lowest: sticky" if "sticky" in picture.total.marks else "")
+        if rounded is None or self.result is None:
+            return
+        top = max(rounded.kept.first, rounded.lowest)
+        spans = [(top, rounded.lowest, "kept"), (rounded.lowest - 1, rounded.lowest - 1, "half")]
+        spans.append((rounded.lowest - 2, picture.total.last, "sticky"))
+        self._brackets(spans)
+        self._row(self.result, self.result.name)
+
+    def _brackets(self, spans: Sequence[tuple[int, int, str]]) -> None:
+        """Which bits of the sum rounding keeps and which it looks at."""
+        sheet, drawn = self.sheet, False
+        end = 0.0
+        for high, low, name in spans:
+            edges = [x for column, x in self.places if isinstance(column, int) and low <= column <= high]
+            if not edges:
+                continue
+            left, right, y = edges[0] + 1.5, edges[-1] + CELL - 1.5, sheet.y + 3
+            sheet.add(
+                "path",
+                "mp-line",
+                d=f"M{number(left)} {number(y - 2)} V{number(y + 2)} H{number(right)} V{number(y - 2)}",
+            )
+            at = max((left + right) / 2, end + len(name) * 3.1 + 4)
+            sheet.text(at, name, "mp-small mp-halo", "middle", y + 12)
+            end, drawn = at + len(name) * 3.1, True
+        sheet.y += LINE * drawn
+
+    def _row(self, row: Row, name: str, note: str = "", sign: str = "") -> None:
+        sheet, sign = self.sheet, sign or words.sign_of(row)
+        marked = words.is_marked(self.marked, row.signals)
+        with sheet.group(_spoken(row, name, note, sign, marked)):
+            if marked:
+                sheet.mark(TALL + 1)
+            sheet.text(MARGIN + 62, name, "", "end")
+            sheet.text(MARGIN + 72, "−" if sign == "-" else sign, "", "middle")
+            if row.exponent is not None:
+                sheet.text(MARGIN + GUTTER - 8, str(row.exponent), "mp-soft", "end")
+            for column, x in self.places:
+                if column == GAP:
+                    sheet.text(x + GAP_WIDTH / 2, "···", "mp-soft", "middle")
+                elif isinstance(column, int):
+                    self._cell(row, column, x)
+            if note and not marked:
+                last, edge = self.places[-1]
+                sheet.text(edge + _width(last) + 6, note, "mp-soft")
+        sheet.y += TALL + 1
+
+    def _cell(self, row: Row, place: int, x: float) -> None:
+        text, style = self.grid.cell(row, place)
+        if style == FILL or not text.strip():
+            self.sheet.line(x + CELL / 2 - 1, self.sheet.y + 9, x + CELL / 2 + 1, self.sheet.y + 9)
+            return
+        bit = "1" if text in "1x" else "0"
+        self.sheet.cell(x, bit, {CARRY: "carry", CUT: "cut"}.get(style, ""))
+
+
+def _spoken(row: Row, name: str, note: str, sign: str, marked: bool) -> str:
+    """A row for a screen reader."""
+    parts = [name, {"-": "minus", "+": "plus"}.get(sign, "")]
+    if row.exponent is not None:
+        parts.append(f"exponent {row.exponent}")
+    if row.bits:
+        parts.append(f"bits {row.bits} from 2^{row.first} down")
+    if row.cut:
+        parts.append(f"cut off {row.cut} from 2^{row.cut_first} down")
+    parts += [note, "the models differ here" if marked else ""]
+    return ", ".join(part for part in parts if part)

@@ -1,0 +1,40 @@
+"""JUnit XML, for continuous integration: each vector is a test of the model against the result observed."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+
+from queries.evaluate import Row
+from smtmodel.display import number_text
+from smtmodel.vectors import to_hex
+
+_FORBIDDEN = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML 1.0 has not
+
+
+def suite(rows: Sequence[Row], name: str) -> tuple[bytes, str]:
+    """One suite. A vector without `d` is skipped; one whose `d` is not the model's result fails with both."""
+    failures, skipped = (sum(row.agrees is state for row in rows) for state in (False, None))
+    counts = {"tests": len(rows), "failures": failures, "errors": 0, "skipped": skipped}
+    attributes = {"name": _text(name), **{key: str(count) for key, count in counts.items()}}
+    root = ET.Element("testsuites", {key: str(count) for key, count in counts.items()})
+    group = ET.SubElement(root, "testsuite", attributes)
+    for row in rows:
+        vector, fmt = row.vector, row.model.d
+        called = f"line {vector.line}" if vector.id is None else str(vector.id)
+        case = ET.SubElement(group, "testcase", {"classname": row.model.reference, "name": _text(called)})
+        if row.agrees is None:
+            ET.SubElement(case, "skipped", {"message": "nothing was observed: the vector has no d"})
+        elif not row.agrees:
+            assert vector.d is not None
+            observed, predicted = (f"{to_hex(d, fmt)} ({number_text(d, fmt)})" for d in (vector.d, row.predicted))
+            message = f"observed {observed}, the model gives {predicted}"
+            failure = ET.SubElement(case, "failure", {"message": message, "type": "mismatch"})
+            failure.text = f"mmaprobe explain {row.model.reference} {_text(name)}:{vector.line}"
+    ET.indent(root)
+    return ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n", ""
+
+
+def _text(text: str) -> str:
+    return _FORBIDDEN.sub("?", text)

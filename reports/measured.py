@@ -1,0 +1,170 @@
+"""Sections of a report from what devices and models gave: run, identify, evaluate, study, and files of vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from reports.views import MOST_VECTORS, Asked, Pictures, Section, Tone, counted, operands_of, vector_of, vector_view
+from smtmodel.accumulator import format_parameter
+from smtmodel.display import number_text
+from smtmodel.dot import Model
+from smtmodel.reference import parse_reference
+from smtmodel.vectors import Vector
+
+MOST_QUESTIONS = 4  # drawn, and classes shown for each
+
+
+def ran(document: dict[str, Any], pictures: Pictures) -> list[Section]:
+    """Answers of a device, and which hypotheses stand."""
+    device = document["device"]
+    unanswered = document["unanswered"]
+    tone: Tone = "open" if unanswered or document["error"] else "yes"
+    verdict = counted(document["answered"], "vector") + " answered" + (f", {len(unanswered)} not" if unanswered else "")
+    section = Section("run", f"What does {device['name']} answer?", verdict, tone)
+    section.facts = [("device", device["name"]), *_described(device["description"])]
+    if document["error"]:
+        section.facts.append(("error", document["error"]))
+    for question in document["questions"]:
+        stands = ", ".join(question["standing"]) or "no hypothesis"
+        section.facts.append((question["id"], f"stands: {stands} ({question['answers']} answers)"))
+        for name, one in question["hypotheses"].items():
+            if out := one["ruled_out_by"]:
+                why = f"ruled out by vector {out['id'] if out['id'] is not None else out['line']}"
+                text = f"{why}: predicted {out['predicted']}, observed {out['observed']}"
+                section.facts.append((f"{question['id']}: {name}", text))
+    before = document["observed_before"]
+    if before["answers"]:
+        section.facts.append(("observed before", f"{before['agree']} of {before['answers']} answers agree"))
+    rows = document.get("vectors", [])
+    for row in rows[:MOST_VECTORS]:
+        vector = vector_of(row)
+        section.vectors.append(vector_view(_title(vector), vector, _hypotheses(vector), pictures))
+    section.more = f"{len(rows) - MOST_VECTORS} more vectors are in the results." if len(rows) > MOST_VECTORS else ""
+    if not rows and document.get("output"):
+        section.more = f"The answers are in {document['output']}: give that file to the report too."
+    section.repeat = f"mmaprobe run {document['file']} --device {device['name']}"
+    return [section]
+
+
+def _described(description: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(f"device: {key}", str(value)) for key, value in description.items()]
+
+
+def _title(vector: Vector) -> str:
+    return "vector" if vector.id is None else str(vector.id)
+
+
+def _hypotheses(vector: Vector) -> list[tuple[str, Model, str | None]]:
+    """The models behind a vector's predictions where its question is of the library, else its own model."""
+    from hypotheses.library import library
+
+    question = library().get(str(vector.extra.get("question")))
+    said: dict[str, str] = vector.extra.get("predictions", {})
+    found = [(name, question.models[name], bits) for name, bits in said.items() if question and name in question.models]
+    own = (vector.model.reference, vector.model, None)
+    return [(name, model, bits) for name, model, bits in found] or [own]
+
+
+def vectors_of(rows: Sequence[dict[str, Any]], pictures: Pictures, name: str) -> list[Section]:
+    """A file of vectors: their models against `d`."""
+    vectors = [vector_of(row) for row in rows]
+    known = [vector for vector in vectors if vector.d is not None]
+    section = Section(
+        "vectors", f"The vectors of {name}", f"{counted(len(vectors), 'vector')}, {len(known)} with a result", "open"
+    )
+    for vector in vectors[:MOST_VECTORS]:
+        section.vectors.append(vector_view(_title(vector), vector, _hypotheses(vector), pictures))
+    section.more = f"{len(rows) - MOST_VECTORS} more vectors are in the file." if len(rows) > MOST_VECTORS else ""
+    section.repeat = f"mmaprobe evaluate {name}"
+    return [section]
+
+
+def evaluated(document: dict[str, Any], pictures: Pictures) -> list[Section]:
+    rows, bad = document["rows"], document["mismatches"]
+    section = Section("evaluate", "Do the models give the results observed?", f"{bad} of {rows} rows differ",
+                      "no" if bad else "yes")  # fmt: skip
+    section.header = ("model", "rows", "differ", "without a result")
+    section.rows = [
+        (m["model"], str(m["rows"]), str(m["mismatches"]), str(m["unobserved"])) for m in document["models"]
+    ]
+    for one in document["first_mismatches"][:MOST_VECTORS]:
+        where = f"line {one['line']}"
+        section.facts.append((where, f"{one['model']}: observed {one['observed']}, the model gives {one['predicted']}"))
+    section.repeat = "mmaprobe evaluate FILE"
+    return [section]
+
+
+def identified(document: dict[str, Any], pictures: Pictures) -> list[Section]:
+    """Which unit a device is, and the questions that told."""
+    device, verdict = document["device"], document["verdict"]
+    tones: dict[str, Tone] = {"identified": "yes", "no candidate": "no"}
+    tone = tones.get(verdict, "open")
+    section = Section("identify", f"Which unit is {device['name']}?", verdict, tone)
+    order = document["summation_order"]
+    section.facts = [
+        ("family", f"{document['family']}, {document['candidates']} candidates"),
+        ("questions", f"{document['questions']}, and {order['questions']} for the summation order"),
+        ("validated", f"{document['validated']} further vectors agree"),
+        *_parameters(document),
+        *(("why it stays open", why) for why in document["why_undecided"]),
+        *(("open", " | ".join(pair)) for pair in document["open"]),
+        *((f"near: {one['model']}", f"explains {one['explains']} answers") for one in document["nearest"]),
+        *_described({key: value for key, value in device.items() if key != "name"}),
+        ("time", f"{document['seconds']} s"),
+    ]
+    if document["error"]:
+        section.facts.append(("error", document["error"]))
+    section.drawing = order["tree"] or []
+    section.asked = list(_asked(document))
+    survivors = [parse_reference(members[0]["model"]) for members in document["classes"]]
+    for number, row in enumerate(document["asked"][:MOST_QUESTIONS], 1):
+        vector = vector_of(row)
+        candidates = [(f"class {which}", model, None) for which, model in enumerate(survivors[:MOST_QUESTIONS])]
+        own = [("family", vector.model, None)]
+        section.vectors.append(vector_view(f"question {number}", vector, candidates or own, pictures))
+    if len(document["asked"]) > MOST_QUESTIONS:
+        section.more = f"{len(document['asked']) - MOST_QUESTIONS} more questions are in the results."
+    section.repeat = f"mmaprobe identify {document['family']} --device {device['name']}"
+    return [section]
+
+
+def _parameters(document: dict[str, Any]) -> list[tuple[str, str]]:
+    """What was decided, what was not, and what the family takes for granted."""
+    from hypotheses.family import families
+
+    family = families().get(document["family"])
+    decided = {name: format_parameter(value) for name, value in document["decided"].items()}
+    varied = decided if family is None else {name: text for name, text in decided.items() if name in family.values}
+    facts = list(varied.items())
+    for name, values in document["undecided"].items():
+        facts.append((name, "not decided: " + " or ".join(map(format_parameter, values))))
+    fixed = [f"{name} {text}" for name, text in decided.items() if name not in varied]
+    return [*facts, ("taken for granted", ", ".join(fixed))] if fixed else facts
+
+
+def _asked(document: dict[str, Any]) -> Iterable[Asked]:
+    for number, row in enumerate(document["asked"], 1):
+        vector = vector_of(row)
+        assert vector.d is not None
+        ruled = [f"{name} {', '.join(map(format_parameter, values))}" for name, values in row["ruled_out"].items()]
+        operands = "; ".join(f"{one.name} = {one.value}" for one in operands_of(vector)[:24])
+        share = 100 * row["left"] / max(1, document["candidates"])
+        yield Asked(number, operands, row["d"], number_text(vector.d, vector.model.d), row["left"], share, ruled)
+
+
+def studied(document: dict[str, Any], pictures: Pictures) -> list[Section]:
+    """A study: its curves, where they can be read, within the page."""
+    import base64
+    from pathlib import Path
+
+    section = Section("study", f"Study {document['study']}", f"{len(document['sizes'])} sizes", "yes")
+    section.facts = [("sizes", ", ".join(map(str, document["sizes"]))), ("seed", str(document["seed"]))]
+    section.facts += [("file", name) for name in document["files"]]
+    for name in document["files"]:
+        path = Path(name)
+        if path.suffix == ".png" and path.is_file():
+            data = base64.b64encode(path.read_bytes()).decode()
+            section.images.append((f"curves of {document['study']}", f"data:image/png;base64,{data}"))
+    section.repeat = f"mmaprobe study {document['study']} --seed {document['seed']}"
+    return [section]

@@ -1,0 +1,111 @@
+"""Reads the JSON documents of commands and renders them as one page of HTML."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from reports import measured, solved
+from reports.sheet import style_sheet
+from reports.views import Pictures, Section
+from smtmodel.errors import InputError, MmaprobeError
+
+#: keys that tell a document of a command from the others -> what makes its sections
+BUILDERS: tuple[tuple[frozenset[str], Callable[[dict[str, Any], Pictures], list[Section]]], ...] = (
+    (frozenset({"property", "proofs"}), solved.proved),
+    (frozenset({"claims"}), solved.verified),
+    (frozenset({"family", "verdict", "asked"}), measured.identified),
+    (frozenset({"family", "classes", "vectors"}), solved.separated),
+    (frozenset({"device", "answered", "questions"}), measured.ran),
+    (frozenset({"rows", "mismatches", "models"}), measured.evaluated),
+    (frozenset({"study", "files"}), measured.studied),
+    (frozenset({"questions"}), solved.distinguished),
+)
+COMMANDS = "run, identify, separate, prove, verify, distinguish, evaluate or study"
+
+
+def documents(path: str) -> list[dict[str, Any]]:
+    """The JSON objects of a file: one document, or one a line. Raises InputError."""
+    from smtmodel.vectors import open_text
+
+    with open_text(Path(path)) as stream:
+        try:
+            text = stream.read()
+        except (OSError, EOFError, UnicodeDecodeError) as error:
+            raise InputError(f"cannot be read: {error}", path) from None
+    try:
+        found = [json.loads(text)]
+    except json.JSONDecodeError:
+        found = []
+        for number, line in enumerate(text.splitlines(), 1):
+            try:
+                found += [json.loads(line)] if line.strip() else []
+            except json.JSONDecodeError as error:
+                raise InputError(f"not JSON: {error.msg} at column {error.colno}", path, number) from None
+    if not found or not all(isinstance(one, dict) for one in found):
+        raise InputError(f"no results of {COMMANDS} (with --json) and no vectors", path)
+    return found
+
+
+def sections(path: str, pictures: Pictures) -> list[Section]:
+    """The sections of one file of results, or of vectors. Raises InputError."""
+    found = documents(path)
+    try:
+        if all("a" in one and "b" in one for one in found):
+            made = measured.vectors_of(found, pictures, path)
+        else:
+            made = [section for one in found for section in _sections(one, pictures, path)]
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise InputError(f"not as a command wrote it: {type(error).__name__}: {error}", path) from None
+    except MmaprobeError as error:
+        raise InputError(str(error), path) from None
+    for section in made:
+        section.source = path
+    return made
+
+
+def _sections(document: dict[str, Any], pictures: Pictures, path: str) -> list[Section]:
+    if document.get("schema", 1) != 1:
+        raise InputError(f"schema {document['schema']!r} is not known; this version reads schema 1", path)
+    for keys, build in BUILDERS:
+        if keys <= document.keys():
+            made = build(document, pictures)
+            produced = document.get("produced") or {}
+            for section in made:
+                section.facts += [(f"produced {key}", str(value)) for key, value in produced.items()]
+                section.repeat = produced.get("command") or section.repeat
+            return made
+    raise InputError(f"no results of {COMMANDS} (with --json)", path)
+
+
+def environment(program: str) -> jinja2.Environment:
+    """Templates of the package; everything they insert is escaped unless it is markup made here."""
+    found = jinja2.Environment(
+        loader=jinja2.PackageLoader("reports"), autoescape=True, trim_blocks=True, lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )  # fmt: skip
+    found.globals.update(
+        picture_css=Markup(style_sheet()), program=program, svg=Markup,
+        page_css=Markup(_source(found, "page.css")), page_js=Markup(_source(found, "page.js")),
+    )  # fmt: skip
+    return found
+
+
+def _source(found: jinja2.Environment, name: str) -> str:
+    assert found.loader is not None
+    return found.loader.get_source(found, name)[0]
+
+
+def report(paths: Sequence[str], program: str, title: str = "") -> str:
+    """The page for files of results. `program`: name and version of what makes it. Raises InputError."""
+    pictures = Pictures()
+    found = [section for path in paths for section in sections(path, pictures)]
+    for number, section in enumerate(found, 1):
+        section.id = f"result-{number}"
+    template = environment(program).get_template("report.html")
+    return template.render(title=title or "mmaprobe report", sections=found, pictured=pictures.count)

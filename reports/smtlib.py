@@ -1,0 +1,68 @@
+"""Vectors as an SMT-LIB 2.6 script: does the model give another result than the one given?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from queries.distinguish import symbolic_operands
+from queries.evaluate import Row
+from queries.problem import Problem, evaluate_on
+from queries.smtlib import Query
+from smtmodel.carriers.terms import TermCarrier
+from smtmodel.dot import Model
+from smtmodel.errors import InputError
+from smtmodel.operands import layout_of
+
+OBSERVED, WRONG = "observed", "wrong"
+LAST_CHECK = "(check-sat)"  # with it ends the text of a Query
+
+
+def script(rows: Sequence[Row], name: str) -> tuple[bytes, str]:
+    """The model once, over the inputs a0, ..., b0, ..., c; `wrong` says that its result differs from `observed`. Then
+    for each vector a scope that fixes both and asks; its status is what the replayed evaluation says. Raises
+    InputError for rows of several models."""
+    models = {row.model.reference: row.model for row in rows}
+    if len(models) > 1:
+        raise InputError(f"SMT-LIB holds one model, but there are rows of {len(models)}: choose one with --model", name)
+    scopes = "\n".join(_scope(row) for row in rows)
+    head = [_definition(model) for model in models.values()] or [""]
+    return (head[0] + scopes + "\n").encode(), ""
+
+
+def _definition(model: Model) -> str:
+    problem, carrier = Problem(model, model), TermCarrier()
+    operands = symbolic_operands(problem, carrier)
+    observed = carrier.symbol(OBSERVED, model.d.width)
+    wrong = problem.differ(evaluate_on(model, operands).d, observed)
+    symbols = tuple(bits.node for bits in (*operands.every, observed))
+    query = Query(symbols, tuple(carrier.definitions), ((WRONG, wrong.node),))
+    return f"; {model.reference}\n" + query.text.rpartition(LAST_CHECK)[0]
+
+
+def _scope(row: Row) -> str:
+    vector, model = row.vector, row.model
+    layout = layout_of(model)
+    operands = vector.operands
+    values = [
+        *_padded(operands.a, model.length), *_padded(operands.b, model.length), operands.c,
+        *_padded(operands.scale_a, model.scales), *_padded(operands.scale_b, model.scales),
+    ]  # fmt: skip
+    fixed = [
+        f"(= {symbol} #b{value:0{fmt.width}b})"
+        for symbol, value, fmt in zip(layout.names, values, layout.formats, strict=True)
+    ]
+    d = row.predicted if vector.d is None else vector.d
+    lines = [
+        "(push 1)",
+        f"(set-info :status {'sat' if row.agrees is False else 'unsat'})",
+        f"(assert (and {' '.join(fixed)}))",
+        f"(assert (= {OBSERVED} #b{d:0{model.d.width}b}))",
+        f"(assert {WRONG})",
+        "(check-sat)",
+        "(pop 1)",
+    ]
+    return "\n".join(lines)
+
+
+def _padded(side: tuple[int, ...], length: int) -> tuple[int, ...]:
+    return side + (0,) * (length - len(side))

@@ -1,0 +1,178 @@
+"""Sections of a report from what solvers answered: distinguish, prove, verify, separate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reports.views import MOST_VECTORS, Pictures, Section, Tone, VectorView, models_named, vector_of, vector_view
+from smtmodel.reference import parse_reference
+
+TONES: dict[str, Tone] = {
+    "different": "no", "equal": "yes", "holds": "yes", "refuted": "no", "found": "yes", "none": "no", "unknown": "open",
+}  # fmt: skip
+
+MOST_OUTCOMES = 8  # results of a vector that tells many classes apart
+
+
+def distinguished(document: dict[str, Any], pictures: Pictures) -> list[Section]:
+    """A section for each question."""
+    return [_question(question, pictures) for question in document["questions"]]
+
+
+def _question(question: dict[str, Any], pictures: Pictures) -> Section:
+    models = models_named(question["hypotheses"])
+    section = Section("distinguish", question["question"], question["verdict"], _told_apart(question["verdict"]))
+    section.facts = [("question", question["id"])]
+    section.facts += [(f"hypothesis {name}", model.reference) for name, model in models.items()]
+    section.facts += [(f"left out: {name}", reason) for name, reason in question["dropped"].items()]
+    section.facts += [(f"{pair['left']} or {pair['right']}", _pair(pair)) for pair in question["pairs"]]
+    section.facts += [(f"observed on {device}", name) for device, name in question["observed"].items()]
+    if question["expect"]:
+        section.facts.append(("expected", question["expect"]))
+    for row in question["vectors"][:MOST_VECTORS]:
+        vector, said = vector_of(row), row.get("predictions", {})
+        candidates = [(name, models[name], bits) for name, bits in said.items() if name in models]
+        section.vectors.append(vector_view(str(row.get("id", "vector")), vector, candidates, pictures))
+    section.more = _more(len(question["vectors"]))
+    section.repeat = f"mmaprobe distinguish {question['id']}"
+    if question["id"] == "left-right":
+        section.repeat = "mmaprobe distinguish " + " ".join(model.reference for model in models.values())
+    return section
+
+
+def _told_apart(verdict: str) -> Tone:
+    return "yes" if verdict == "different" else "no" if verdict == "equal" else "open"
+
+
+def _more(count: int) -> str:
+    return f"{count - MOST_VECTORS} more vectors are in the results." if count > MOST_VECTORS else ""
+
+
+def _pair(pair: dict[str, Any]) -> str:
+    if pair["reused_vector"]:
+        return "different: by a vector of another pair, replayed under both models"
+    answers = [answer for step in pair["asked"] for answer in step["answers"]]
+    by = ", ".join(dict.fromkeys(f"{a['solver']} {a['version']} ({a['status']})" for a in answers)) or "nobody"
+    if pair["verdict"] == "different":
+        return f"different, in {pair['seconds']} s: vectors replayed under both models; asked {by}"
+    if pair["verdict"] == "equal":
+        return f"equal on every admitted input, in {pair['seconds']} s, by {by}; not confirmed by a second solver"
+    return f"unknown after {pair['seconds']} s; asked {by}"
+
+
+def proved(document: dict[str, Any], pictures: Pictures) -> list[Section]:
+    wanted, verdict, proofs = document["property"], document["verdict"], document["proofs"]
+    names = list(dict.fromkeys(name for proof in proofs for name in (proof["left"], proof["right"])))
+    subject = " and ".join(names)
+    title = f"Are {subject} equal?" if wanted == "equal" else f"Is {subject} {wanted}?"
+    section = Section("prove", title, _proof_verdict(wanted, verdict), TONES[verdict])
+    lemmas = [lemma for proof in proofs for lemma in proof["lemmas"]]
+    confirmed = ", ".join(document["confirmed_by"])
+    section.facts = [
+        ("proved by" if verdict == "equal" else "asked", ", ".join(document["engines"]) or "construction alone"),
+        ("confirmed by", "replay of the vector under both sides" if verdict == "different" else confirmed or "nobody"),
+        ("time", f"{document['seconds']} s"),
+    ]
+    unanswered = [text for proof in proofs for text in proof["unanswered"]]
+    if verdict == "unknown":
+        section.facts.append(("tried", "; ".join(unanswered) or "nothing in time"))
+    if certificates := document.get("certificates"):
+        section.facts.append(("certificate", ", ".join(one["folder"] for one in certificates)))
+    if lemmas:
+        section.header = ("lemma", "cuts", "answer", "confirmed by")
+        section.rows = [(x["name"], str(x["cuts"]), x["answer"], x["confirmed_by"] or "nobody") for x in lemmas]
+    section.vectors = [view for proof in proofs if proof["vector"] for view in _sides(proof, pictures)]
+    prefix = "" if wanted == "equal" else f"--property {wanted} "
+    section.repeat = f"mmaprobe prove {prefix}{' '.join(names)}"
+    return [section]
+
+
+def _proof_verdict(wanted: str, verdict: str) -> str:
+    if wanted == "equal":
+        return verdict
+    return {"equal": "proved", "different": "no: there is a counterexample", "unknown": "unknown"}[verdict]
+
+
+def _sides(proof: dict[str, Any], pictures: Pictures) -> list[VectorView]:
+    row = proof["vector"]
+    models = [parse_reference(proof[side]) for side in ("left", "right")]
+    names, results = proof["sides"], row["results"]
+    first = vector_of(row)
+    if "other_side" not in row:
+        candidates = [(name, model, bits) for name, model, bits in zip(names, models, results, strict=True)]
+        return [vector_view("counterexample", first, candidates, pictures)]
+    views = []
+    for name, model, vector in zip(names, models, (first, vector_of(row["other_side"])), strict=True):
+        views.append(vector_view(f"counterexample, {name}", vector, [(name, model, None)], pictures))
+    views[0].notes.append(f"compared: {names[0]} = {results[0]}, {names[1]} = {results[1]}")
+    return views
+
+
+def verified(document: dict[str, Any], pictures: Pictures) -> list[Section]:
+    """A section for each claim about an algorithm."""
+    sections = []
+    for claim in document["claims"]:
+        section = Section(
+            "verify", claim.get("about") or claim["id"], claim["verdict"], TONES.get(claim["verdict"], "open")
+        )
+        quantifier = {"all": "for all inputs", "exists": "for some input"}.get(claim.get("quantifier", ""), "claim")
+        engines = claim.get("engines") or [claim.get("engine") or "nobody"]
+        confirmed = claim.get("confirmed_by") or ("replay of the vector" if claim.get("vector") else "nobody")
+        section.facts = [(quantifier, claim.get("claim") or claim["id"]), *claim.get("parts", {}).items()]
+        section.facts += [
+            ("by", ", ".join(engines)),
+            ("confirmed by", confirmed if isinstance(confirmed, str) else ", ".join(confirmed)),
+        ]
+        if "as_expected" in claim:
+            section.facts.append(("expected", "yes" if claim["as_expected"] else f"no: {claim.get('expect')}"))
+        _claim_vector(section, claim.get("vector"), pictures)
+        section.repeat = f"mmaprobe verify {claim['id']}"
+        sections.append(section)
+    return sections
+
+
+def _claim_vector(section: Section, row: dict[str, Any] | None, pictures: Pictures) -> None:
+    """An input of a claim: a vector of a model, or numbers of one format with the results of several algorithms."""
+    if row is None:
+        return
+    if "model" in row:
+        vector = vector_of(row)
+        section.vectors = [vector_view("vector", vector, [("model", vector.model, None)], pictures)]
+        return
+    results = row["results"]
+    section.header = ("", "bits", "value", "error")
+    pairs = [(f"{side}{k}", text) for side in "ab" for k, text in enumerate(row[side])]
+    section.rows = [(name, text, "", "") for name, text in [*pairs, ("c", row["c"])]]
+    section.rows.append(("exact sum", "", str(row["exact"]), ""))
+    section.rows += [(name, one["d"], str(one["value"]), str(one.get("error", ""))) for name, one in results.items()]
+
+
+def separated(document: dict[str, Any], pictures: Pictures) -> list[Section]:
+    classes, rows = document["classes"], document["vectors"]
+    open_pairs = document["unknown"]
+    verdict = f"{len(open_pairs)} pairs open" if open_pairs else "every pair told apart or proved equal"
+    title = f"Which vectors tell the candidates of {document['family']} apart?"
+    section = Section("separate", title, verdict, "open" if open_pairs else "yes")
+    section.facts = [
+        ("candidates", str(document["candidates"])), ("classes", str(len(classes))), ("vectors", str(len(rows))),
+        ("time", f"{document['seconds']} s"), *(("open", " | ".join(pair)) for pair in open_pairs[:10]),
+    ]  # fmt: skip
+    section.header = ("class", "candidates in it", "why they are one class", *(f"vector {k}" for k in range(len(rows))))
+    for number, one in enumerate(classes):
+        whys = dict.fromkeys(member["why"] for member in one["members"] if member["why"])
+        names = ", ".join(member["model"].partition("@")[2] or member["model"] for member in one["members"][:3])
+        names += f", and {len(one['members']) - 3} more" if len(one["members"]) > 3 else ""
+        section.rows.append((str(number), names, "; ".join(whys), *one["results"]))
+    for index, row in enumerate(rows[:MOST_VECTORS]):
+        seen = {one["results"][index]: (number, one) for number, one in reversed(list(enumerate(classes)))}
+        candidates = [
+            (f"class {number}", parse_reference(one["members"][0]["model"]), bits)
+            for bits, (number, one) in sorted(seen.items(), key=lambda item: item[1][0])
+        ]
+        view = vector_view(str(row.get("id", index)), vector_of(row), candidates[:MOST_OUTCOMES], pictures)
+        if len(candidates) > MOST_OUTCOMES:
+            view.notes.append(f"{len(candidates)} different results, of which {MOST_OUTCOMES} are shown")
+        section.vectors.append(view)
+    section.more = _more(len(rows))
+    section.repeat = f"mmaprobe separate {document['family']}"
+    return [section]

@@ -1,0 +1,79 @@
+"""Vectors as CSV and as NumPy arrays."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from queries.evaluate import Row
+from smtmodel.dot import Model
+from smtmodel.formats import Format
+from smtmodel.vectors import SCHEMA_VERSION, to_hex
+
+SIDES = ("a", "b", "scale_a", "scale_b")
+
+
+def csv_table(rows: Sequence[Row], name: str) -> tuple[bytes, str]:
+    """RFC 4180, with a header: id, model, d (observed), predicted, c, a0, ..., b0, ..., scale_a0, ... in hexadecimal.
+    Products that a vector does not give, and an unknown d, are empty."""
+    counts = _counts(rows)
+    header = ["id", "model", "d", "predicted", "c"] + [f"{side}{k}" for side in SIDES for k in range(counts[side])]
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(header)
+    for row in rows:
+        vector, model = row.vector, row.model
+        d = "" if vector.d is None else to_hex(vector.d, model.d)
+        fields = [_name(row), model.reference, d, to_hex(row.predicted, model.d), to_hex(vector.operands.c, model.c)]
+        for side in SIDES:
+            fmt = _format(model, side)
+            digits = [to_hex(pattern, fmt) for pattern in getattr(vector.operands, side) if fmt]
+            fields += digits + [""] * (counts[side] - len(digits))
+        writer.writerow(fields)
+    return out.getvalue().encode(), ""
+
+
+def npz_arrays(rows: Sequence[Row], name: str) -> tuple[bytes, str]:
+    """Arrays with one row a vector: `a`, `b` (vectors, products), `c`, `d`, `predicted` (vectors,), `scale_a`,
+    `scale_b` (vectors, scale factors), in the narrowest unsigned integers; products not given are zero. `d_known`
+    tells where `d` was observed; `id` and `model` are texts, `schema` the version."""
+    counts = _counts(rows)
+    operands = [row.vector.operands for row in rows]
+    arrays: dict[str, Any] = {
+        "schema": np.uint64(SCHEMA_VERSION),
+        "id": np.array([_name(row) for row in rows]),
+        "model": np.array([row.model.reference for row in rows]),
+        "c": _narrow([one.c for one in operands], max((row.model.c.width for row in rows), default=8)),
+        "d_known": np.array([row.vector.d is not None for row in rows], dtype=bool),
+    }
+    width = max((row.model.d.width for row in rows), default=8)
+    arrays["d"] = _narrow([row.vector.d or 0 for row in rows], width)
+    arrays["predicted"] = _narrow([row.predicted for row in rows], width)
+    for side in SIDES:
+        formats = [_format(row.model, side) for row in rows]
+        table = [[*getattr(one, side), *[0] * (counts[side] - len(getattr(one, side)))] for one in operands]
+        arrays[side] = _narrow(table, max((fmt.width for fmt in formats if fmt), default=8))
+    out = io.BytesIO()
+    np.savez_compressed(out, **arrays)
+    return out.getvalue(), ""
+
+
+def _format(model: Model, side: str) -> Format | None:
+    return {"a": model.a, "b": model.b}.get(side, model.scale)
+
+
+def _counts(rows: Sequence[Row]) -> dict[str, int]:
+    return {side: max((len(getattr(row.vector.operands, side)) for row in rows), default=0) for side in SIDES}
+
+
+def _narrow(values: Any, width: int) -> Any:
+    return np.array(values, dtype=next(f"u{size}" for size in (1, 2, 4, 8) if 8 * size >= width))
+
+
+def _name(row: Row) -> str:
+    """The id of a vector, or its line."""
+    return f"line {row.vector.line}" if row.vector.id is None else str(row.vector.id)

@@ -1,0 +1,181 @@
+"""What a report shows, as data for its templates: sections, vectors, and the questions put to a device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from reports.evaluation_svg import evaluation_svg
+from reports.snippets import Snippet, decimal_text, sides, snippets
+from smtmodel.batch import evaluate_row
+from smtmodel.display import number_text
+from smtmodel.dot import Model
+from smtmodel.explaining import explain
+from smtmodel.reference import parse_reference
+from smtmodel.vectors import Vector, parse_row, to_hex
+
+Tone = Literal["yes", "no", "open"]
+VECTOR_KEYS = frozenset({"schema", "id", "model", "arch", "unit", "instruction", "a", "b", "c", "d", "scale_a",
+                         "scale_b", "predictions", "question", "exercises"})  # fmt: skip
+MOST_PICTURES = 24  # of a report
+MOST_VECTORS = 12  # of a section, with snippets
+
+
+@dataclass(frozen=True)
+class Operand:
+    name: str
+    bits: str
+    value: str
+    decimal: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a model gives, or a device gave, for a vector."""
+
+    name: str
+    model: str
+    bits: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class VectorView:
+    """`operands`: those that are not zero, in rows: a and b of a product beside each other."""
+
+    title: str
+    operands: list[tuple[Operand, ...]]
+    zeros: int
+    outcomes: list[Outcome]
+    snippets: list[Snippet]
+    pictures: list[str]
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question to a device: what was asked, its answer, and what is left."""
+
+    number: int
+    operands: str
+    answer: str
+    value: str
+    left: int
+    share: float
+    ruled_out: list[str]
+
+
+@dataclass
+class Section:
+    """One result. `repeat`: the command that gives it again."""
+
+    kind: str
+    title: str
+    verdict: str
+    tone: Tone
+    facts: list[tuple[str, str]] = field(default_factory=list)
+    vectors: list[VectorView] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list)
+    header: tuple[str, ...] = ()
+    rows: list[tuple[str, ...]] = field(default_factory=list)
+    drawing: list[str] = field(default_factory=list)
+    more: str = ""
+    repeat: str = ""
+    source: str = ""
+    id: str = ""
+    images: list[tuple[str, str]] = field(default_factory=list)  # name, data: URI
+
+
+class Pictures:
+    """Makes the drawings of a report, each with ids of its own, and stops at a number that a page can hold."""
+
+    def __init__(self, most: int = MOST_PICTURES) -> None:
+        self.left, self.count = most, 0
+
+    def draw(self, models: Sequence[Model], vector: Vector) -> list[str]:
+        """The evaluation of a vector under one model, or under two with where they part."""
+        from queries.neighbours import first_difference
+
+        if not models or self.left <= 0:
+            return []
+        self.left -= 1
+        self.count += 1
+        explained = [explain(model, vector.operands) for model in models[:2]]
+        difference = None
+        if len(explained) == 2:
+            one, two = explained
+            difference = first_difference(one.facts, one.model, two.facts, two.model)
+        return [evaluation_svg(explained, difference, prefix=f"picture-{self.count}", styled=False)]
+
+
+def vector_of(row: dict[str, Any]) -> Vector:
+    """The vector of a JSON object that may have more keys. Raises ValueError or MmaprobeError."""
+    return parse_row({key: value for key, value in row.items() if key in VECTOR_KEYS})
+
+
+def vector_view(
+    title: str, vector: Vector, candidates: Sequence[tuple[str, Model, str | None]], pictures: Pictures
+) -> VectorView:
+    """A vector with what its candidates give. `candidates`: name, model, and the bits that the results say."""
+    predicted = [(name, model, evaluate_row(model, vector.operands)) for name, model, _ in candidates]
+    outcomes = [
+        Outcome(name, model.reference, to_hex(d, model.d), number_text(d, model.d), _surprise(said, to_hex(d, model.d)))
+        for (name, model, d), (_, _, said) in zip(predicted, candidates, strict=True)
+    ]
+    if vector.d is not None:
+        agreeing = [one.name for one in outcomes if one.bits == to_hex(vector.d, vector.model.d)]
+        note = f"as {', '.join(agreeing)}" if agreeing else "as no model above"
+        outcomes.append(Outcome("observed", "", to_hex(vector.d, vector.model.d), number_text(vector.d, vector.model.d),
+                                note))  # fmt: skip
+    operands = operands_of(vector)
+    total = sum(len(patterns) for _, _, patterns in sides(vector))
+    drawn = {d: model for _, model, d in reversed(predicted)}  # one model of each result
+    firsts = [model for _, model, d in predicted if drawn[d] is model]
+    exercises = vector.extra.get("exercises")
+    notes = [f"exercises {', '.join(exercises)}"] if exercises else []
+    return VectorView(
+        title,
+        _paired(operands),
+        total - len(operands),
+        outcomes,
+        snippets(vector, predicted),
+        pictures.draw(firsts, vector),
+        notes,
+    )
+
+
+def _surprise(said: str | None, now: str) -> str:
+    return "" if said in (None, now) else f"the results say {said}: another version of the model"
+
+
+def operands_of(vector: Vector) -> list[Operand]:
+    """The operands that are not zero, and c."""
+    found = []
+    for name, fmt, patterns in sides(vector):
+        for k, pattern in enumerate(patterns):
+            if pattern or name == "c":
+                called = name if name == "c" else f"{name}{k}"
+                found.append(
+                    Operand(called, to_hex(pattern, fmt), number_text(pattern, fmt), decimal_text(pattern, fmt))
+                )
+    return found
+
+
+def _paired(operands: Sequence[Operand]) -> list[tuple[Operand, ...]]:
+    """Rows of a vector's table: those of one index together, c alone."""
+    rows: dict[str, list[Operand]] = {}
+    for one in operands:
+        side = one.name.rstrip("0123456789")
+        rows.setdefault(one.name if one.name == "c" else f"{side[:-1]}{one.name[len(side) :]}", []).append(one)
+    return [tuple(row) for row in rows.values()]
+
+
+def counted(count: int, name: str) -> str:
+    """1 vector, 2 vectors."""
+    return f"{count} {name}{'' if count == 1 else 's'}"
+
+
+def models_named(names: dict[str, str]) -> dict[str, Model]:
+    return {name: parse_reference(reference) for name, reference in names.items()}

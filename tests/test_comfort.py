@@ -1,0 +1,167 @@
+"""Completion, help, colours, quiet and verbose, and defaults from a file."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.shell_completion import ShellComplete
+from click.testing import CliRunner, Result
+
+from cli.completion import PROGRAM, SHELLS, VARIABLE
+from cli.config import ENVIRONMENT
+from cli.explain import terminal
+from cli.main import main
+from hypotheses.family import families
+from hypotheses.library import library
+from smtmodel.instructions import INSTRUCTIONS
+from studies.catalogue import STUDIES
+
+VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
+ROW = {"model": VOLTA, "a": ["3c00"], "b": ["3c00"], "c": "3f800000", "d": "40000000"}
+
+
+def run(*arguments: str, code: int = 0, config: str = "") -> Result:
+    result = CliRunner().invoke(main, list(arguments), env={ENVIRONMENT: config})
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert result.exit_code == code, result.output
+    return result
+
+
+# -- completion
+
+
+def completed(*words: str) -> list[str]:
+    *before, incomplete = words
+    return [item.value for item in ShellComplete(main, {}, PROGRAM, VARIABLE).get_completions(before, incomplete)]
+
+
+def test_names_are_completed() -> None:
+    volta = sorted(name for name in INSTRUCTIONS if name.startswith("volta/"))
+    assert completed("prove", "volta/") == volta
+    assert completed("prove", VOLTA, "volta/") == volta
+    assert completed("explain", "volta/") == completed("device", "volta/") == volta
+    assert completed("explain", VOLTA, "{}", "--against", "volta/") == volta
+    assert completed("identify", "") == sorted(families())
+    assert completed("separate", "nvidia-f1") == ["nvidia-f16"]
+    assert completed("study", "") == sorted(STUDIES)
+    assert set(completed("distinguish", "carry-bits-a")) == {
+        name for name in library() if name.startswith("carry-bits-a")
+    }
+    assert "hopper" in completed("datasheet", "hop")
+    assert "--timeout" in completed("prove", "--t")
+    assert "distinguish" in completed("dist")
+
+
+def test_what_is_no_name_may_be_a_file() -> None:
+    [item] = ShellComplete(main, {}, PROGRAM, VARIABLE).get_completions(["distinguish"], "./my")
+    assert (item.value, item.type) == ("./my", "file")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_script_is_one_of_the_shell(shell: str, tmp_path: Path) -> None:
+    script = run("completion", shell).stdout
+    assert f"{VARIABLE}={shell}_complete" in script
+    if (program := shutil.which(shell)) is None:
+        pytest.skip(f"no {shell} to read the script")
+    path = tmp_path / "script"
+    path.write_text(script)
+    subprocess.run([program, "-n", str(path)], check=True)
+
+
+# -- help, colours
+
+
+@pytest.mark.parametrize("name", sorted(main.commands))
+def test_every_help_has_an_example(name: str) -> None:
+    assert f"mmaprobe {name} " in run(name, "--help").stdout.partition("\n")[2]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("value", "welcome"), [(None, True), ("", True), ("1", False)])
+def test_colours(value: str | None, welcome: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """https://no-color.org: present and not empty."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if value is not None:
+        monkeypatch.setenv("NO_COLOR", value)
+    assert terminal(Terminal())[1] is welcome
+    assert terminal(io.StringIO())[1] is False
+
+
+# -- quiet and verbose
+
+
+def test_quiet_and_verbose(tmp_path: Path) -> None:
+    path, store = tmp_path / "rows.jsonl", str(tmp_path / "store.sqlite")
+    path.write_text(json.dumps({**ROW, "d": "40000001"}) + "\n")
+    assert "observed 40000001" in run("evaluate", str(path), code=1).stderr
+    quiet = run("--quiet", "evaluate", str(path), "--json", code=1)
+    assert quiet.stderr == ""
+    assert json.loads(quiet.stdout)["mismatches"] == 1
+    assert "no such file" in run("-q", "evaluate", "none.jsonl", code=2).stderr
+    proof = ("prove", f"{VOLTA}@length=2,block=2", f"{VOLTA}@length=2,block=2,carry_bits=4", "--store", store)
+    plain, loud = (run(*words, *proof, "--fresh").stderr for words in ((), ("--verbose",)))
+    assert len(loud.splitlines()) > len(plain.splitlines())
+    assert "exclude" in run("-q", "-v", "list", "models", code=2).stderr
+
+
+# -- defaults from a file
+
+
+def config(folder: Path, text: str) -> str:
+    path = folder / "config.toml"
+    path.write_text(text)
+    return str(path)
+
+
+def test_defaults_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(ROW) + "\n")
+    wanted = "ampere/mma/m16n8k16.f32.f16.f16.f32"
+    text = f'timeout = 5\nmodel = "{VOLTA}"\n[evaluate]\nmodel = "{wanted}"\njson = true\n'
+    document = json.loads(run("evaluate", str(path), config=config(tmp_path, text)).stdout)
+    assert [one["model"] for one in document["models"]] == [wanted]
+    assert document["produced"]["defaults"] == str(tmp_path / "config.toml")
+    given = run("evaluate", str(path), "--model", VOLTA, config=config(tmp_path, text))  # the command line prevails
+    assert [one["model"] for one in json.loads(given.stdout)["models"]] == [VOLTA]
+    assert "defaults" not in json.loads(run("evaluate", str(path), "--json").stdout)["produced"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("timeot = 5", "did you mean 'timeout'"),
+        ("[prve]\ntimeout = 5", "did you mean 'prove'"),
+        ("[prove]\ntimeot = 5", "did you mean 'timeout'"),
+        ("[prove", "not TOML"),
+        ('timeout = "soon"', "soon"),
+    ],
+)
+def test_bad_defaults_are_refused(text: str, message: str, tmp_path: Path) -> None:
+    path = config(tmp_path, text)
+    assert message in run("prove", VOLTA, VOLTA, config=path, code=2).stderr
+
+
+def test_where_the_file_is(tmp_path: Path) -> None:
+    missing = run("list", "models", config=str(tmp_path / "none.toml"), code=2)
+    assert "cannot be read" in missing.stderr
+    folder = tmp_path / "mmaprobe"
+    folder.mkdir()
+    config(folder, "timeot = 5")
+    environment = {key: value for key, value in os.environ.items() if key != ENVIRONMENT}
+    command = [sys.executable, "-m", "cli.main", "list", "models"]
+    done = subprocess.run(
+        command, env={**environment, "XDG_CONFIG_HOME": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "timeot" in done.stderr

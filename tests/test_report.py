@@ -1,0 +1,212 @@
+"""The report: one page from results, complete, self-contained, and readable in a real browser."""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.main import main
+from reports.report import documents
+from smtmodel.errors import InputError
+from tests.browser import check_page, chromium
+from tests.colours import contrast, schemes
+
+__all__ = ["chromium"]  # a fixture
+VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
+SMALL = f"{VOLTA}@length=2,block=2"
+ROW = {"model": VOLTA, "a": ["3c00", "4000"], "b": ["3c00", "3c00"], "c": "3f800000", "d": "40800000", "id": "<b>&amp;"}
+FAMILY = """id: tiny
+about: two widths
+formats: {a: f16, b: f16, c: f32, d: f32}
+length: 2
+parameters:
+  fraction_bits: [23, 24]
+"""
+CLAIM = {"schema": 1, "claims": [{
+    "id": "no-worse", "about": "An algorithm is no worse", "quantifier": "all", "claim": "|e1| <= |e2|",
+    "parts": {"e1": "error of one"}, "verdict": "refuted", "engine": "bitwuzla 0.9.1", "confirmed_by": None,
+    "as_expected": True, "expect": "refuted",
+    "vector": {"format": "f32", "a": ["3f800000"], "b": ["3f800000"], "c": "0", "exact": "1",
+               "results": {"e1": {"d": "3f800001", "value": "1 + 2^-23", "error": "2^-23"}}, "parting": None},
+}]}  # fmt: skip
+VOID = {"meta", "link", "img", "br", "hr", "input"}
+
+
+class Page(html.parser.HTMLParser):
+    """Well-formedness, ids, and addresses of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.targets: list[str] = []
+        self.addresses: list[str] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value or "")
+            elif name in ("href", "src", "action", "data-copies"):
+                (self.targets if name == "data-copies" or (value or "")[:1] == "#" else self.addresses).append(
+                    value or ""
+                )
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def run(*arguments: str, code: int = 0) -> Result:
+    result = CliRunner().invoke(main, list(arguments))
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A file of results of each command."""
+    folder = tmp_path_factory.mktemp("results")
+    family, rows = folder / "tiny.yaml", folder / "rows.jsonl"
+    family.write_text(FAMILY)
+    rows.write_text(json.dumps(ROW) + "\n")
+    store = ("--store", str(folder / "store.sqlite"), "--solver", "bitwuzla")
+    commands = {
+        "distinguish": (("distinguish", "truncation-or-toward-zero", *store), 0),
+        "prove": (
+            ("prove", SMALL, f"{SMALL}@carry_bits=4".replace("@length=2,block=2@", "@length=2,block=2,"), *store),
+            0,
+        ),
+        "property": (("prove", "--property", "sign-symmetric", "cdna3/mfma/f32_32x32x8_f16", *store), 1),
+        "separate": (("separate", str(family), *store), 0),
+        "identify": (("identify", str(family), "--device", f"model:{SMALL}", *store), 0),
+        "run": (("run", str(rows), "--device", f"model:{VOLTA}"), 0),
+        "evaluate": (("evaluate", str(rows)), 0),
+    }
+    found = {"vectors": rows}
+    for name, (command, code) in commands.items():
+        found[name] = folder / f"{name}.json"
+        found[name].write_text(run(*command, "--json", code=code).stdout)
+    found["verify"], found["study"] = folder / "verify.json", folder / "study.json"
+    found["verify"].write_text(json.dumps(CLAIM))
+    (folder / "s.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    study = {"schema": 1, "study": "s", "seed": 0, "sizes": [4], "new": 1, "files": [str(folder / "s.png")]}
+    found["study"].write_text(json.dumps(study))
+    return found
+
+
+@pytest.fixture(scope="module")
+def page(results: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("page") / "report.html"
+    run("report", *map(str, results.values()), "-o", str(target))
+    return target
+
+
+def test_the_page_is_whole(page: Path, results: dict[str, Path]) -> None:
+    text = page.read_text()
+    read = Page(text)
+    assert len(read.ids) == len(set(read.ids))
+    assert {target.removeprefix("#") for target in read.targets} <= set(read.ids)
+    assert all(address.startswith("data:") for address in read.addresses)
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
+    assert "<b>&amp;" in read.text  # an id from a file, escaped
+    for path in results.values():
+        assert f"From {path}." in read.text
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("distinguish", ["truncation-or-toward-zero", "different", "replayed under both models"]),
+        ("prove", ["equal", "bitwuzla", "lemma"]),
+        ("property", ["no: there is a counterexample", "d(a, b, c)", "replay of the vector under both sides"]),
+        ("separate", ["candidates2", "class 0", "class 1"]),
+        ("identify", ["identified", "Question 1", "ruled out", "fraction_bits", "Order of summation"]),
+        ("run", ["1 vector answered", "software model"]),
+        ("evaluate", ["0 of 1 rows differ"]),
+        ("vectors", ["1 vector, 1 with a result", "observed", "40800000"]),
+        ("verify", ["An algorithm is no worse", "refuted", "3f800001", "|e1| <= |e2|"]),
+        ("study", ["Study s", "sizes"]),
+    ],
+)
+def test_a_section_says_what_the_result_says(name: str, words: list[str], results: Any, tmp_path: Path) -> None:
+    target = tmp_path / "one.html"
+    run("report", str(results[name]), "-o", str(target), "--title", "Mine & yours")
+    text = re.sub(r"\s+", " ", Page(target.read_text()).text)
+    for word in ["Mine & yours", "To repeat it", *words]:
+        assert word in text, word
+
+
+def test_the_command_that_made_a_result_is_repeated(page: Path, results: dict[str, Path]) -> None:
+    produced = json.loads(results["distinguish"].read_text())["produced"]
+    assert produced["command"].startswith("mmaprobe distinguish truncation-or-toward-zero --store ")
+    assert produced["command"] in Page(page.read_text()).text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[1]", "{", '{"schema": 1}', '{"schema": 2, "questions": []}', '{"property": 1, "proofs": 2}',
+             '{"a": ["zz"], "b": ["0"], "c": "0", "model": "volta/mma/m8n8k4.f32.f16.f16.f32"}']
+)  # fmt: skip
+def test_bad_results_are_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text(text)
+    assert str(path) in run("report", str(path), "-o", str(tmp_path / "x.html"), code=2).stderr
+    assert not (tmp_path / "x.html").exists()
+
+
+def test_one_document_or_one_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "two.jsonl"
+    path.write_text(json.dumps(ROW) + "\n\n" + json.dumps(ROW) + "\n")
+    assert len(documents(str(path))) == 2
+    with pytest.raises(InputError):
+        documents(str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_contrast_of_the_page(scheme: str, page: Path) -> None:
+    css = re.search(r"<style>(.*?)\.mp \{", page.read_text(), re.DOTALL)
+    assert css
+    colours = schemes(css.group(1))[scheme]
+    for name in ("ink", "soft", "link", "yes", "no", "open"):
+        assert contrast(colours[f"--{name}"], colours["--paper"]) >= 4.5, name
+    assert contrast(colours["--ink"], colours["--band"]) >= 4.5
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1600])
+def test_in_a_browser(chromium: Any, page: Path, width: int, scheme: str) -> None:
+    shown = check_page(chromium, page.as_uri(), width, scheme)
+    button = shown.locator("button:visible").first
+    button.scroll_into_view_if_needed()
+    button.click()
+    shown.locator(".copy [role=status]", has_text=re.compile("copied|selected")).wait_for()
+    shown.context.close()
+
+
+def test_without_scripts_everything_is_there(chromium: Any, page: Path) -> None:
+    context = chromium.new_context(java_script_enabled=False)
+    shown = context.new_page()
+    shown.goto(page.as_uri())
+    assert shown.locator("button:visible").count() == 0
+    assert shown.locator("section").count() == 10
+    assert shown.locator("figure svg").count() >= 6
+    context.close()

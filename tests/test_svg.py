@@ -1,0 +1,165 @@
+"""The drawing of an evaluation: its bits are those of the evaluation, its marks and words are where they belong."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from cli.main import main
+from queries.neighbours import first_difference
+from reports.bits_svg import fold
+from reports.evaluation_svg import evaluation_svg
+from reports.sheet import SVG, style_sheet
+from smtmodel.dot import Model
+from smtmodel.explaining import explain
+from smtmodel.explanation import Explanation, Row
+from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.operands import Operands
+from smtmodel.reference import parse_reference
+from tests import inputs
+from tests.colours import contrast, schemes
+from tests.test_explain import AMPERE, CDNA3_FP8, EQUATION_10, HOPPER, NVFP4, VOLTA, explained
+
+NAME = f"{{{SVG}}}"
+#: text and what is behind it
+PAIRS = [
+    ("ink", "paper"), ("soft", "paper"), ("ink", "zero"), ("on-one", "one"), ("ink", "carry-zero"),
+    ("on-carry", "carry"), ("on-cut", "cut"), ("mark", "mark-paper"), ("mark", "paper"), ("ink", "mark-paper"),
+    ("soft", "mark-paper"),
+]  # fmt: skip
+
+
+def parsed(*explanations: Explanation) -> ET.Element:
+    difference = None
+    if len(explanations) == 2:
+        left, right = explanations
+        difference = first_difference(left.facts, left.model, right.facts, right.model)
+    return ET.fromstring(evaluation_svg(explanations, difference))
+
+
+def operands_of(model: Model, rng: np.random.Generator) -> Operands[int]:
+    sides = [tuple(map(int, inputs.numbers(fmt, (model.length,), rng))) for fmt in (model.a, model.b)]
+    c = int(inputs.numbers(model.c, (1,), rng)[0])
+    scales = [tuple(map(int, rng.integers(100, 126, model.scales))) for _ in range(2)]
+    return Operands(*sides, c, *scales)
+
+
+def texts(root: ET.Element) -> list[str]:
+    return [element.text or "" for element in root.iter(f"{NAME}text")]
+
+
+def rows_of(root: ET.Element, name: str) -> list[ET.Element]:
+    groups = root.iter(f"{NAME}g")
+    return [group for group in groups if group.get("aria-label", "").startswith(f"{name}, ")]
+
+
+def cells(row: ET.Element, cut: bool) -> str:
+    kinds = [element for element in row.iter(f"{NAME}text") if element.get("text-anchor") == "middle"]
+    found = [e for e in kinds if e.get("class", "").startswith("mp-") and (e.text or "") in ("0", "1")]
+    return "".join(e.text or "" for e in found if ("cut" in e.get("class", "")) == cut)
+
+
+@pytest.mark.parametrize("reference", [VOLTA, AMPERE, HOPPER])
+def test_cells_are_the_bits_of_the_evaluation(reference: str) -> None:
+    explanation = explained(reference, **EQUATION_10)
+    picture = explanation.steps[0].pictures[0]
+    root = parsed(explanation)
+    assert picture.rows
+    for row in picture.rows:
+        drawn = rows_of(root, "c" if row.name == "addend" else row.name)[-1]
+        assert cells(drawn, cut=False) == row.bits
+        assert cells(drawn, cut=True).lstrip("0") == row.cut.lstrip("0")
+    assert any(row.cut for row in picture.rows) == (cells(root, cut=True) != "")
+
+
+def test_bits_cut_off_among_kept_ones_are_drawn() -> None:
+    """A late addend, of which bits are lost that the products' sum keeps, and which is rounded up."""
+    explanation = explained(CDNA3_FP8, a=["40", "38", "44"], b=["40", "39", "c8"], c="b3b00001")
+    [late] = [row for row in explanation.steps[0].pictures[-1].rows if row.name == "addend"]
+    drawn = rows_of(parsed(explanation), "c")[-1]
+    assert cells(drawn, cut=True).count("1") == late.cut.count("1") == 4
+    assert "rounded up" in drawn.get("aria-label", "")
+
+
+def test_the_result_stands_by_fields() -> None:
+    explanation = explained(VOLTA, **EQUATION_10)
+    [result] = [g for g in parsed(explanation).iter(f"{NAME}g") if g.get("aria-label", "").startswith("bits of d")]
+    assert cells(result, cut=False) == f"{explanation.result:032b}"
+
+
+def test_two_models_are_marked_where_they_part() -> None:
+    left, right = (explained(reference, **EQUATION_10) for reference in (AMPERE, HOPPER))
+    root = parsed(left, right)
+    marked = [g for g in root.iter(f"{NAME}g") if "the models differ here" in g.get("aria-label", "")]
+    assert [group.get("aria-label", "").split(",")[0] for group in marked] == ["2", "2"]  # the term cut on one side
+    assert len(root.findall(f".//{NAME}rect[@class='mp-mark']")) == 2
+    description = root.findtext(f"{NAME}desc")
+    assert description is not None
+    assert "First difference: alignment" in description
+    assert not parsed(left).findall(f".//{NAME}rect[@class='mp-mark']")
+
+
+def test_many_terms_share_a_row() -> None:
+    reference = "hopper/wgmma/m64n8k32.f32.e4m3.e4m3"
+    rng = np.random.default_rng(7)
+    model = parse_reference(reference)
+    explanation = explain(model, operands_of(model, rng))
+    picture = explanation.steps[0].pictures[0]
+    rows, folded = fold(picture.rows, None)
+    assert folded is not None
+    assert len(rows) + folded.count == len(picture.rows)
+    assert sum((row.value for row in rows), folded.value) == sum((row.value for row in picture.rows), Fraction(0))
+    assert sum((row.lost for row in rows), folded.lost) == sum((row.lost for row in picture.rows), Fraction(0))
+    assert any("maximum" in row.marks for row in rows)
+    assert folded.text in " ".join(texts(parsed(explanation)))
+
+
+def test_the_row_that_parts_is_never_folded() -> None:
+    rows = [Row(str(k), False, "1", 20 - k, signals=(f"term[{k}]",)) for k in range(40)]
+    assert fold(rows, None)[0] == rows[:11]
+    assert rows[39] in fold(rows, "term[39]")[0]
+
+
+@pytest.mark.parametrize("reference", [NVFP4, *list(INSTRUCTIONS)[::23], "ieee/fma/f64@length=2"])
+def test_any_evaluation_is_a_readable_document(reference: str) -> None:
+    model, rng = parse_reference(reference), np.random.default_rng(3)
+    for _ in range(3):
+        explanation = explain(model, operands_of(model, rng))
+        root = parsed(explanation)
+        ids = [element.get("id") for element in root.iter() if element.get("id")]
+        assert len(ids) == len(set(ids))
+        assert root.get("aria-labelledby") in ids
+        assert root.get("aria-describedby") in ids
+        width = float(root.get("width", "0"))
+        for element in root.iter(f"{NAME}text"):  # nothing runs over the right edge
+            css = element.get("class", "")
+            letter = 6.05 if "small" in css else 7.9 if "title" in css else 7.25
+            if element.get("text-anchor") == "start":
+                assert float(element.get("x", "0")) + letter * len(element.text or "") <= width, element.text
+        assert f"{explanation.result:0{model.d.digits}x}" in " ".join(texts(root))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_contrast(scheme: str) -> None:
+    colours = schemes(style_sheet())[scheme]
+    for text, ground in PAIRS:
+        assert contrast(colours[f"--mp-{text}"], colours[f"--mp-{ground}"]) >= 4.5, (text, ground)
+
+
+def test_the_command_draws_a_file(tmp_path: Path) -> None:
+    target = tmp_path / "why.svg"
+    command = ["explain", AMPERE, json.dumps(EQUATION_10), "--against", HOPPER, "--svg", str(target)]
+    result = CliRunner().invoke(main, command)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == ""
+    root = ET.parse(target).getroot()
+    assert root.findtext(f"{NAME}title") == f"Evaluation under {AMPERE} and {HOPPER}"
+    assert not [v for e in root.iter() for k, v in e.items() if "href" in k or "http" in v]
+    refused = CliRunner().invoke(main, [*command[:-1], str(tmp_path / "no" / "why.svg")])
+    assert refused.exit_code == 2
