@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -33,10 +34,11 @@ class Settled:
     unknown: list[tuple[Model, Model]] = field(default_factory=list)
 
 
-def settle(models: Sequence[Model], options: Options, confirm: bool = False) -> Settled:
+def settle(models: Sequence[Model], options: Options, confirm: bool = False, deadline: float | None = None) -> Settled:
     """Prove models equal or find vectors that tell them apart: each is compared with the first of every class.
 
-    NaNs count as one. Models built into the same term need no solver.
+    NaNs count as one. Models built into the same term need no solver. `options.timeout` is for one pair; after the
+    `deadline` (of time.monotonic) nothing more is asked, and what is not settled is open.
     """
     settled = Settled()
     inputs = Inputs()
@@ -46,7 +48,12 @@ def settle(models: Sequence[Model], options: Options, confirm: bool = False) -> 
             problem = Problem(_any_nan(members[0].model), _any_nan(first), inputs)
             if any(problem_differs(problem, row) for row in settled.witnesses):
                 continue
-            proof = prove(problem, options, confirm)
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                settled.unknown.append((members[0].model, first))
+                continue
+            limit = options.timeout if left is None else min(left, options.timeout or left)
+            proof = prove(problem, replace(options, timeout=limit), confirm)
             if proof.verdict == "equal":
                 why = f"proved by {', '.join(proof.engines) or 'construction'}"
                 members += [Equality(model, why, proof.confirmations) for model in group]

@@ -100,6 +100,7 @@ class Identifier:
         seed: int = 1,
     ) -> None:
         self.start = time.monotonic()
+        self.deadline = None if options.timeout is None else self.start + options.timeout
         admitted = [m for m in candidates if structure is None or structure.admits(m.accumulator)]
         self.ask, self.options, self.seed = ask, options, seed
         self.kinds = unique_models(admitted)
@@ -254,7 +255,7 @@ class Identifier:
         groups = self._would_decide() if self.recorded else [[self.models[i] for i in self.alive]]
         witnesses: list[Row] = []
         for group in groups:
-            settled = settle(group, replace(self.options, timeout=EACH), confirm=True)
+            settled = settle(group, replace(self.options, timeout=EACH), confirm=True, deadline=self.deadline)
             self.result.unknown += settled.unknown
             self.result.classes += settled.classes
             witnesses += settled.witnesses

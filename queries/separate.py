@@ -59,9 +59,8 @@ def separate(candidates: Sequence[Model], options: Options, seed: int = 1) -> Se
             continue
         found.asked += 1
         options.progress(f"class {found.asked} of {open_ones} that simulation leaves together")
-        left = None if options.timeout is None else max(0.1, options.timeout - (time.monotonic() - start))
-        limit = EACH if left is None else min(EACH, left)
-        settled = settle([models[index] for index in indices], replace(options, timeout=limit))
+        deadline = None if options.timeout is None else start + options.timeout
+        settled = settle([models[index] for index in indices], replace(options, timeout=EACH), deadline=deadline)
         classes += settled.classes
         witnesses += settled.witnesses
         found.unknown += settled.unknown
