@@ -34,7 +34,7 @@ from tests.inputs import normal
 
 RECORDED = Path(__file__).parents[1] / "tests" / "data" / "recorded.jsonl.gz"
 MORE = 4500
-BUDGET = Options("auto", 120.0)
+BUDGET = Options("auto", 40.0)  # seconds for proofs, for each recording
 
 
 def answers_of(vectors: Sequence[Vector]) -> dict[Operands[int], int]:
