@@ -18,6 +18,7 @@ from cli.run import device, run
 from cli.show import list_command
 from cli.simulate import simulate
 from cli.study import study
+from cli.verify import verify
 from smtmodel.errors import MmaprobeError
 
 
@@ -55,7 +56,8 @@ def main() -> None:
 
 
 for command in (
-    distinguish, prove, separate, identify, evaluate, run, device, compare, explain, simulate, study, list_command,
+    distinguish, prove, verify, separate, identify, evaluate, run, device, compare, explain, simulate, study,
+    list_command,
 ):  # fmt: skip
     main.add_command(command)
 

@@ -88,7 +88,17 @@ def moved_input(problem: Problem, operands: Operands[int]) -> Operands[int]:
 
 def shrink(problem: Problem, row: Row, keep: Keep | None = None) -> Row:
     """The smallest input reached by steps that each still tell the models apart (and `keep`, if given)."""
-    layout, seen = problem.layout, {row}
+
+    def good(rows: list[Row]) -> Patterns:
+        result = replay(problem, rows)
+        return result.differs & keep(result) if keep is not None else result.differs
+
+    return shrink_rows(problem.layout, row, good)
+
+
+def shrink_rows(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns]) -> Row:
+    """The smallest row reached by steps that each are `good`: 1 where a row is."""
+    seen = {row}
     while True:
         cost = _cost(row, layout)
         smaller = (other for other in _smaller(row, layout) if other not in seen and _cost(other, layout) < cost)
@@ -96,11 +106,7 @@ def shrink(problem: Problem, row: Row, keep: Keep | None = None) -> Row:
         if not tried:
             return row
         seen.update(tried)
-        result = replay(problem, tried)
-        good = result.differs != 0
-        if keep is not None:
-            good &= keep(result) != 0
-        candidates = [tried[i] for i in np.flatnonzero(good)]
+        candidates = [tried[i] for i in np.flatnonzero(good(tried))]
         if not candidates:
             return row
         row = min(candidates, key=lambda candidate: _cost(candidate, layout))

@@ -1,0 +1,228 @@
+"""Claims: their files, their language against rationals, verdicts replayed by the exact oracle, exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from cli.main import main
+from hypotheses.claim import Claim, build_claims, claims, claims_named
+from hypotheses.yamlfile import read_yaml
+from queries.claim_report import document_of
+from queries.claim_samples import claim_rows
+from queries.distinguish import Options
+from queries.verify import Outcome, build_query, deciding, look, scene_of, verify
+from smtmodel.algorithms.predicate import FUNCTIONS
+from smtmodel.carriers.terms import TermCarrier
+from smtmodel.errors import InputError, UnknownNameError
+from tests.claim_oracle import Rationals
+from tests.termeval import evaluate_terms
+
+VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
+BASE: dict[str, Any] = {
+    "id": "mine", "about": "an example", "source": "a paper", "says": "nothing", "expect": "refuted", "terms": 2,
+    "inputs": {"a": [-3, 3], "b": [-2, 4], "c": [-4, 4]},
+    "parts": {"p": f"markidis@unit={VOLTA},split=toward_zero", "q": f"ootomo-yokota@unit={VOLTA},split=toward_zero"},
+    "claim": "error(q) <= error(p)",
+}  # fmt: skip
+
+QUICK = ("ootomo-not-worse-f16@terms=2", "ootomo-not-worse-f16@terms=4")
+
+
+def text_of(**changes: Any) -> str:
+    data = json.loads(json.dumps(BASE))
+    for key, value in changes.items():
+        outer, _, inner = key.partition("__")
+        if inner:
+            data[outer][inner] = value
+        else:
+            data[outer] = value
+    return yaml.safe_dump(data, sort_keys=False)
+
+
+def claim_of(**changes: Any) -> Claim:
+    (claim,) = build_claims(read_yaml(text_of(**changes), "mine.yaml"))
+    return claim
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["verify", *arguments])
+
+
+def check(claim: Claim, outcome: Outcome) -> None:
+    """As expected, and an input that decides does so in rationals."""
+    assert outcome.verdict == claim.expect, [step.what for step in outcome.asked]
+    by_example = outcome.verdict == ("refuted" if claim.quantifier == "all" else "holds")
+    assert (outcome.row is not None) == by_example
+    if outcome.row is not None:
+        oracle = Rationals(claim, outcome.row)
+        assert oracle.decides()
+        results = document_of(outcome)["vector"]["results"]
+        assert {name: int(found["d"], 16) for name, found in results.items()} == oracle.results
+
+
+def cases(quick: bool) -> list[Claim]:
+    chosen = {claim.id for name in QUICK for claim in claims_named(name)}
+    return [claim for found in claims().values() for claim in found if (claim.id in chosen) == quick]
+
+
+@pytest.mark.parametrize("claim", cases(True), ids=lambda claim: claim.id)
+def test_quick_claims(claim: Claim) -> None:
+    check(claim, verify(claim, Options(timeout=120)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("claim", cases(False), ids=lambda claim: claim.id)
+def test_slow_claims(claim: Claim) -> None:
+    check(claim, verify(claim, Options(timeout=300)))
+
+
+# --- the language ----------------------------------------------------------------------------------------------------
+
+PREDICATES = [
+    "error(q) <= error(p)", "error(q) < error(p)", "error(p) > error(q)", "not error(q) >= error(p)",
+    "error(p) <= 3 * 2**-20", "2 * error(p) < ulp(exact())", "error(p) == 0 and not error(q) == 0",
+    "error(p) <= 2**-22 * magnitude_sum() or value(c) < 0", "error(p) <= top() * 2**-25 + ulp(p)",
+    "distance(p, q) >= 1", "bits(p) == bits(q)", "finite(p)", "zero(c)", "nonnegative(a)", "fits(a, f16)",
+    "lacks(b, tf32)", "fits(c, bf16)", "value(a[0]) < value(b[1]) + 1", "0 <= value(c) <= 2",
+    "abs(value(p) - exact()) == error(p)", "max(error(p), error(q)) <= 2**-21", "-value(a[1]) * value(b[0]) < value(c)",
+    "ulp(c) <= ulp(p)", "value(a[0]) != -value(a[1])", "zero(a[0]) or lacks(a[1], f16)",
+]  # fmt: skip
+
+
+def test_every_function_is_checked() -> None:
+    assert all(any(f"{name}(" in text for text in PREDICATES) for name in FUNCTIONS)
+
+
+@pytest.mark.parametrize("text", PREDICATES)
+def test_language(text: str) -> None:
+    claim = claim_of(claim=text, quantifier="exists")
+    table = claim_rows(claim, 60, 3)
+    sight = look(claim, table)
+    assert sight.admitted.all()
+    assert not sight.unfit.any()
+    expected = [Rationals(claim, row).decides() for row in table.tolist()]
+    assert [bool(x) for x in sight.deciding] == expected
+    symbolic = TermCarrier()
+    names = dict(zip(claim.layout.names, claim.layout.formats, strict=True))
+    scene = scene_of(claim, [symbolic.symbol(name, fmt.width) for name, fmt in names.items()])
+    values = {name: table[:20, k] for k, name in enumerate(names)}
+    (found,) = evaluate_terms([deciding(claim, scene).node], values)
+    assert [bool(x) for x in np.broadcast_to(found, 20)] == expected[:20]
+
+
+def test_the_language_is_not_idle() -> None:
+    """Over all predicates both truths occur, and most predicates have both."""
+    both = 0
+    for text in PREDICATES:
+        claim = claim_of(claim=text, quantifier="exists")
+        found = look(claim, claim_rows(claim, 2000, 3)).deciding
+        both += found.any() and not found.all()
+    assert both >= len(PREDICATES) - 2  # finite(p), and what is equal by definition
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+WRONG: list[tuple[dict[str, Any], str, str]] = [
+    ({"claim": "error(r) == 0"}, "unknown name 'r'", "claim"),
+    ({"claim": "eror(p) == 0"}, "did you mean 'error'?", "claim"),
+    ({"claim": "error(p"}, "not an expression", "claim"),
+    ({"claim": "error(p, q) == 0"}, "error takes 1 argument", "claim"),
+    ({"claim": "[error(p)]"}, "no part of the language", "claim"),
+    ({"claim": "__import__('os')"}, "unknown function", "claim"),
+    ({"inputs__a": [3, -3]}, "3 is above -3", "inputs"),
+    ({"inputs__a": [-300, 3]}, "leave those of f32", "inputs"),
+    ({"inputs__format": "f33"}, "did you mean 'f32'?", "inputs.format"),
+    ({"inputs__where": ["zero(x)"]}, "unknown name 'x'", "inputs.where.0"),
+    ({"parts__p": "markidi"}, "did you mean 'markidis'?", "parts.p"),
+    ({"parts__p": "markidis@split=nearest"}, "split", "parts.p"),
+    ({"parts__p": "volta/mma/m8n8k4.f32.f16.f16.f32"}, "does not hold these f32 numbers", "parts.p"),
+    ({"terms": 0}, "no number of products", "terms"),
+    ({"trems": 2}, "did you mean 'terms'?", "trems"),
+    ({"expect": "true"}, "Input should be", "expect"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message", "key"), WRONG)
+def test_faulty_files(changes: dict[str, Any], message: str, key: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(text_of(**changes))
+    found = run(str(path))
+    assert found.exit_code == 2
+    assert found.stderr.startswith(f"error: {path}:")
+    assert f" {key}: " in found.stderr
+    assert message in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"claim": "error(p)"}, "a condition"),
+        ({"claim": "p <= q"}, "a number is needed"),
+        ({"claim": "value(a[2]) == 0"}, "no such product"),
+        ({"claim": "2**value(c) == 0"}, "a power of constants"),
+        ({"inputs__where": ["value(c) > 1", "value(c) < 1"]}, "no input meets all conditions"),
+        ({"inputs__a": [17, 18], "parts__p": "markidis"}, "overflows"),
+    ],
+)
+def test_claims_without_sense(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(text_of(**changes))
+    found = run(str(path), "--timeout", "60", "--store", str(tmp_path / "store"))
+    assert (found.exit_code, message in found.stderr) == (2, True), found.stderr
+
+
+def test_exit_codes(tmp_path: Path) -> None:
+    small = {"terms": 1, "inputs": {"format": "f16", "a": [0, 0], "b": [0, 0], "c": [0, 1], "where": ["fits(a, bf16)"]}}
+    store = ["--store", str(tmp_path / "store"), "--timeout", "60"]
+    for expect, claim, code in (
+        ("holds", "value(p) < 2**4", 0), ("refuted", "value(p) < 2**4", 1),
+        ("refuted", "value(p) < 2", 0), ("holds", "value(p) < 2", 1),
+    ):  # fmt: skip
+        path = tmp_path / "mine.yaml"
+        path.write_text(text_of(**small, expect=expect, claim=claim))
+        found = run(str(path), *store, "--json")
+        assert found.exit_code == code, found.stderr
+        (document,) = json.loads(found.stdout)["claims"]
+        assert document["verdict"] == ("holds" if claim.endswith("4") else "refuted")
+        assert (document["vector"] is None) == claim.endswith("4")
+        assert (document["confirmed_by"] is None) == claim.endswith("2")
+    path.write_text(text_of(terms=1, inputs__format="f16"))
+    found = run(str(path), "--store", str(tmp_path / "store"), "--timeout", "0.5")
+    assert found.exit_code == 3
+    assert "the whole question: bitwuzla" in found.stderr
+
+
+def test_certificate(tmp_path: Path) -> None:
+    small = {"terms": 1, "inputs": {"format": "f16", "a": [0, 0], "b": [0, 0], "c": [0, 0]}, "expect": "holds"}
+    path = tmp_path / "mine.yaml"
+    path.write_text(text_of(**small, claim="value(p) < 2**4"))
+    found = run(str(path), "--certificate", str(tmp_path / "proof"), "--store", str(tmp_path / "store"))
+    assert found.exit_code == 0, found.stderr
+    assert "verified by" in found.stderr
+    assert (tmp_path / "proof" / "manifest.json").is_file()
+
+
+def test_names() -> None:
+    assert [claim.terms for claim in claims_named("ootomo-not-worse-f16@split=toward_zero")] == [2, 4]
+    with pytest.raises(UnknownNameError, match="did you mean 'ootomo-not-worse-f16'"):
+        claims_named("ootomo-not-worse-f61")
+    with pytest.raises(UnknownNameError, match="case"):
+        claims_named("ootomo-not-worse-f16@terms=3")
+    with pytest.raises(InputError, match="no such file"):
+        claims_named("none.yaml")
+
+
+def test_a_fixed_zero_stays_zero() -> None:
+    claim = claim_of(inputs__c="zero")
+    assert "c" not in {symbol.symbol_name() for symbol in build_query(claim, "deciding").inputs}
+    table = claim_rows(claim, 200, 1)
+    assert not table[:, -1].any()
+    table[:, -1] = 0x3F800000
+    assert not look(claim, table).admitted.any()
