@@ -23,9 +23,15 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Write SMT-LIB, CNF and a checked DRAT proof of what is proved into this folder.",
 )
+@click.option(
+    "--maximise",
+    "largest",
+    is_flag=True,
+    help="Search for the worst input as well: the largest value of the quantity that the claim's file names.",
+)
 @solver_options
 @JSON
-def verify(names: tuple[str, ...], certificate: Path | None, options: Options, as_json: bool) -> None:
+def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, options: Options, as_json: bool) -> None:
     """Verify or refute claims about algorithms on matrix units.
 
     CLAIM is an id (`mmaprobe list claims`), one case of it, or a claim file. What decides by example is replayed and
@@ -37,19 +43,26 @@ def verify(names: tuple[str, ...], certificate: Path | None, options: Options, a
     mmaprobe verify my-claim.yaml --certificate proof
     """
     from hypotheses.claim import claims_named
-    from queries.claim_report import document_of
+    from queries.claim_report import document_of, worst_json
+    from queries.maximise import maximise, maximised
     from queries.verify import verify as settle
 
     claims = [claim for name in names for claim in claims_named(name)]
+    for claim in claims if largest else ():
+        maximised(claim)
     documents = []
     for claim in claims:
         outcome = settle(claim, options)
         progress("")
         document = document_of(outcome)
         _show(document)
-        if certificate is not None and outcome.query is not None:
+        if certificate is not None and outcome.lemmas:
             folder = certificate if len(claims) == 1 else certificate / claim.id
-            document["certificate"] = _certify(outcome, folder, options)
+            document["certificates"] = _certify(outcome, folder, options)
+        if largest and not outcome.interrupted:
+            document["worst"] = worst_json(maximise(claim, options))
+            progress("")
+            _show_worst(document["worst"])
         documents.append(document)
         if outcome.interrupted:
             break
@@ -67,22 +80,21 @@ def _code(document: dict[str, Any]) -> int:
     return 0 if document["as_expected"] else 1
 
 
-def _certify(outcome: Outcome, folder: Path, options: Options) -> dict[str, Any]:
-    """Raises CertificateError."""
+def _certify(outcome: Outcome, folder: Path, options: Options) -> list[dict[str, Any]]:
+    """A certificate of every lemma, in a folder of its own if there are several. Raises CertificateError."""
     from queries.certificate import whole_of_query, write_certificate
-    from queries.prove import Lemma
 
-    query, answer = outcome.query, outcome.answer
-    assert query is not None
-    assert answer is not None
-    whole = whole_of_query(query, options.timeout, options.memory)
-    lemma = Lemma("the whole question", 0, query, answer, confirmed=outcome.confirmed)
-    question = f"{outcome.claim.id}: {outcome.claim.text}"
-    manifest = write_certificate(folder, [lemma], whole, question, options.timeout, options.memory, options.progress)
-    piece = manifest["pieces"][0]
-    say(f"  certificate: {folder}: {piece['clauses']} clauses, {piece['proof_lines']} lines, verified by "
-        f"{piece['checker']}")  # fmt: skip
-    return {"folder": str(folder), **manifest}
+    written = []
+    for number, lemma in enumerate(outcome.lemmas, 1):
+        whole = whole_of_query(lemma.query, options.timeout, options.memory)
+        place = folder if len(outcome.lemmas) == 1 else folder / f"lemma-{number}"
+        question = f"{outcome.claim.id}: {outcome.claim.text} ({lemma.name})"
+        manifest = write_certificate(place, [lemma], whole, question, options.timeout, options.memory, options.progress)
+        piece = manifest["pieces"][0]
+        say(f"  certificate of {lemma.name!r}: {place}: {piece['clauses']} clauses, {piece['proof_lines']} lines, "
+            f"verified by {piece['checker']}")  # fmt: skip
+        written.append({"folder": str(place), **manifest})
+    return written
 
 
 def _show(document: dict[str, Any]) -> None:
@@ -106,12 +118,24 @@ def _show(document: dict[str, Any]) -> None:
     say()
 
 
+def _show_worst(worst: dict[str, Any]) -> None:
+    if worst["vector"] is None:
+        say(f"  no input found with {worst['quantity']}")
+        return
+    _show_vector(worst["vector"])
+    proved = f"; {worst['bound']} is never reached ({worst['engine']})" if worst["bound"] else "; no bound proved"
+    say(f"  largest {worst['quantity']} found: {worst['value']}{proved} ({worst['seconds']:.1f} s)")
+    say()
+
+
 def _by(document: dict[str, Any]) -> str:
     if document["vector"] is not None:
         last = document["asked"][-1]
         return f"by the input above, replayed ({last['what']}{''.join(f', {a}' for a in last['answers'][:1])})"
-    confirmed = document["confirmed_by"]
-    return f"by {document['engine']}, confirmed by {confirmed or 'nobody'}"
+    lemmas = document["lemmas"]
+    for lemma in lemmas:
+        say(f"  lemma: {lemma['name']}: {lemma['answer']}; confirmed by {lemma['confirmed_by'] or 'nobody'}")
+    return f"by {len(lemmas)} lemma{'s' * (len(lemmas) != 1)}"
 
 
 def _show_vector(vector: dict[str, Any]) -> None:

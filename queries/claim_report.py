@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from hypotheses.claim import Claim
+from queries.maximise import Worst, maximised
 from queries.verify import Outcome, lanes_of
 from queries.witness import Row
 from smtmodel.batch import to_integers
@@ -34,8 +36,14 @@ def document_of(outcome: Outcome) -> dict[str, Any]:
         "as_expected": outcome.as_expected,
         "interrupted": outcome.interrupted,
         "seconds": round(outcome.seconds, 3),
-        "engine": f"{outcome.answer.engine} {outcome.answer.version}" if outcome.answer else None,
-        "confirmed_by": f"{outcome.confirmed.engine} {outcome.confirmed.version}" if outcome.confirmed else None,
+        "lemmas": [
+            {
+                "name": lemma.name,
+                "answer": str(lemma.answer),
+                "confirmed_by": str(lemma.confirmed) if lemma.confirmed else None,
+            }
+            for lemma in outcome.lemmas
+        ],
         "asked": [
             {"what": step.what, "seconds": round(step.seconds, 3), "answers": list(map(str, step.answers))}
             for step in outcome.asked
@@ -60,6 +68,23 @@ def vector_json(claim: Claim, row: Row) -> dict[str, Any]:
             name: result_json(found["d"][0], claim.shape.parts[name].result, exact) for name, found in steps.items()
         },
         "parting": parting(steps),
+    }
+
+
+def worst_json(worst: Worst) -> dict[str, Any]:
+    """The largest value found, as a number and exactly, its input, and what is proved."""
+    largest = maximised(worst.claim)
+    quantity, unit = (ast.unparse(tree) for tree in (largest.quantity, largest.unit))
+    return {
+        "quantity": quantity if unit == "1" else f"{quantity} in {unit}",
+        "where": [ast.unparse(tree) for tree in largest.where],
+        "value": None if worst.value is None else float(worst.value),
+        "exact_value": str(worst.value),
+        "bound": None if worst.bound is None else str(worst.bound),
+        "engine": worst.engine,
+        "seconds": round(worst.seconds, 3),
+        "asked": [{"what": step.what, "answers": list(map(str, step.answers))} for step in worst.asked],
+        "vector": None if worst.row is None else vector_json(worst.claim, worst.row),
     }
 
 

@@ -8,32 +8,39 @@ begins by simulation, then asks small questions, with most products zero and nar
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
+from pysmt.fnode import FNode
 
 from hypotheses.claim import Claim, located
 from queries.claim_samples import claim_rows
-from queries.confirm import SECONDS
+from queries.confirm import confirm
+from queries.cutting import Cutter
 from queries.distinguish import Options, SolverFaultError
+from queries.prove import Lemma
 from queries.smtlib import Query
 from queries.solvers.contract import Answer
 from queries.witness import Row, shrink_rows
-from smtmodel.algebra import Bit, Bits, all_of, constant, truth
-from smtmodel.algorithms.exact import Window
+from smtmodel.algebra import Bit, Bits, all_of, any_of, constant, truth
+from smtmodel.algorithms.exact import Window, admitted
+from smtmodel.algorithms.parts import Part
 from smtmodel.algorithms.scene import Scene
 from smtmodel.batch import Patterns, to_integers
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.carriers.terms import TermCarrier
+from smtmodel.decode import unpack
+from smtmodel.dot import Model
 from smtmodel.errors import IncompleteError, InputError
 
 Verdict = Literal["holds", "refuted", "unknown"]
 BATCH = 4096  # inputs simulated at a time
-SAMPLE_SHARE, SAMPLE_LEAST = 0.1, 2.0  # of the time (at least so many seconds) that goes into simulation
+SAMPLE_SHARE, SAMPLE_LEAST = 0.05, 2.0  # of the time (at least so many seconds) that goes into simulation
 SMALL_SHARE = 0.1  # of the time, at most, for one small question
-CONFIRM_SHARE = 1.5  # a second engine may take so many times as long as the first
+BRIEF = 10.0  # seconds for a lemma that makes questions smaller
+CUT_SHARE = 0.2  # of the time, for the claim with shared steps cut out
 
 _ARRAYS = ArrayCarrier()
 
@@ -49,15 +56,13 @@ class Asked:
 
 @dataclass
 class Outcome:
-    """The verdict on one claim. `row`: the input that decided, in the order of the claim's layout; `query`: the one
-    whose "unsat" did; `confirmed`: another engine's word on it."""
+    """The verdict on one claim. `row`: the input that decided, in the order of the claim's layout; `lemmas`: the
+    questions whose "unsat" did, each with another engine's word where there is one."""
 
     claim: Claim
     verdict: Verdict = "unknown"
     row: Row | None = None
-    query: Query | None = None
-    answer: Answer | None = None
-    confirmed: Answer | None = None
+    lemmas: list[Lemma] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
     seconds: float = 0.0
     interrupted: bool = False
@@ -187,17 +192,61 @@ class _Verifier:
     def _solve(self) -> None:
         if self._nothing_admitted():
             raise InputError("no input meets all conditions", *self._place())
-        *small, whole = self._questions()
-        for what, query in small:
-            if self._ask(what, query, self.remaining(SMALL_SHARE)).status == "sat":
-                return
-        what, query = whole
-        answer = self._ask(what, query, self.remaining())
-        if answer.status == "unsat":
+        self._first_words()
+        *small, (what, query) = self._questions()
+        if self.claim.expect == self.found:
+            for name, question in small:
+                if self._ask(name, question, self.remaining(SMALL_SHARE)).status == "sat":
+                    return
+        if self._cut() or self._prove(what, query, self.remaining(), decides=True):
             self._check_fit()
             self.outcome.verdict = "holds" if self.found == "refuted" else "refuted"
-            self.outcome.query, self.outcome.answer = query, answer
-            self._confirm(query, answer)
+            self.outcome.lemmas = confirm(self.outcome.lemmas, self.options, time.monotonic() - self.start)
+
+    def _prove(self, what: str, query: Query, limit: float | None, cuts: int = 0, decides: bool = False) -> bool:
+        """Whether a question is answered "unsat": a lemma."""
+        answer = self._ask(what, query, limit, decides)
+        if answer.status == "unsat":
+            self.outcome.lemmas.append(Lemma(what, cuts, query, answer))
+        return answer.status == "unsat"
+
+    def _cut(self) -> bool:
+        """Whether the claim follows from the steps that the parts share alone, which may be any finite numbers."""
+        claim = self.claim
+        scene, symbols, definitions = symbolic_scene(claim)
+        goal, fits = deciding(claim, scene), list(scene.fits)
+        sums = [{bits.node: bits for step, bits in scene.steps(name).items() if ".word" not in step}
+                for name in claim.shape.parts]  # fmt: skip
+        shared = {node: bits for node, bits in sums[0].items() if all(node in other for other in sums[1:])}
+        steps = {node: bits for node, bits in shared.items() if not (node.is_constant() or node.is_symbol())}
+        if len(sums) < 2 or not steps or fits:
+            return False
+        fmt = claim.shape.result
+        finite = all_of([~(value.is_nan | value.is_infinite) for value in (unpack(b, fmt) for b in steps.values())])
+        carrier = scene.carrier
+        assert isinstance(carrier, TermCarrier)
+        manager = carrier.manager
+        fresh = {node: manager.Symbol(f"cut{k}", node.get_type()) for k, node in enumerate(steps)}
+        cut = Cutter(carrier.environment, fresh)
+        query = Query((), (cut(finite.node), cut(goal.node)))
+        counts = conditions(claim, scene)
+        count = len(self.outcome.lemmas)
+        if self._prove("the steps that the parts share are cut out", query, self.remaining(CUT_SHARE), len(steps)):
+            whole = Query(symbols, (counts.node, *definitions(), (~finite).node))
+            if self._prove("those steps are finite", whole, self.remaining(0.5)):
+                return True
+        del self.outcome.lemmas[count:]
+        return False
+
+    def _first_words(self) -> None:
+        """Find out which parts need no more than the first word of every factor: the others fold away."""
+        claim = self.claim
+        for name, part in claim.shape.parts.items():
+            query = _rest_query(claim, part)
+            if query is not None and self._prove(f"first words of {name} are whole", query, BRIEF):
+                shape = replace(claim.shape, whole=claim.shape.whole | {name})
+                claim = replace(claim, shape=shape)
+        self.claim = claim
 
     def _place(self) -> tuple[str, int, str]:
         file = self.claim.file
@@ -213,11 +262,12 @@ class _Verifier:
     def _check_fit(self) -> None:
         """Raises InputError where a value is no number on an admitted input."""
         query = build_query(self.claim, "unfit")
-        answer = self._ask("is every value a number?", query, self.remaining(), False)
+        if self._prove("every value is a number", query, self.remaining()):
+            return
+        answer = self.outcome.asked[-1].answers[0]
         if answer.status == "sat":
-            self._unfit(self._row(answer))
-        if answer.status == "unknown":
-            raise IncompleteError("whether every value is a finite number stayed open: raise --timeout")
+            self._unfit(row_of(self.claim, answer))
+        raise IncompleteError("whether every value is a finite number stayed open: raise --timeout")
 
     def _questions(self) -> list[tuple[str, Query]]:
         """Small ones first: few products, one sign, c zero; the whole question is the last."""
@@ -235,26 +285,25 @@ class _Verifier:
         self.outcome.asked.append(Asked(what, tuple(answers)))
         answer = answers[0]
         if answer.status == "sat" and decides:
-            row = self._row(answer)
+            row = row_of(self.claim, answer)
             if not look(self.claim, np.array([row], dtype=np.uint64)).deciding[0]:
                 raise SolverFaultError(f"{answer.engine} {answer.version} gave an input that decides nothing: {row}")
             self._decide(row)
         return answer
 
-    def _row(self, answer: Answer) -> Row:
-        return tuple(answer.values.get(name, 0) for name in self.claim.layout.names)
 
-    def _confirm(self, query: Query, answer: Answer) -> None:
-        left = self.remaining()
-        allowed = max(4.0, CONFIRM_SHARE * answer.seconds)
-        for engine in (name for name in SECONDS if name != answer.engine):
-            limit = allowed if left is None else min(allowed, left)
-            second = self.options.ask(query, limit, f"{engine} is asked as well", engine)[0]
-            if second.status == "sat":
-                raise SolverFaultError(f"{answer} and {second} contradict each other")
-            if second.status == "unsat":
-                self.outcome.confirmed = second
-                return
+def _rest_query(claim: Claim, part: Part) -> Query | None:
+    """Is a word but the first ever anything but +0? Asked of one factor of any admitted input; None where the format
+    of the factors alone says yes, or there are no words."""
+    fmt, window = claim.shape.factors, claim.shape.window
+    what = part.what
+    if isinstance(what, Model) or what.words == 1 or fmt.fraction > what.model.a.fraction:
+        return None
+    carrier = TermCarrier()
+    number = carrier.symbol("x", fmt.width)
+    inside = any_of([admitted(number, fmt, bounds) for bounds in (window.a, window.b)])
+    differs = any_of([word.any() for word in part.rests(number, fmt)])
+    return Query((number.node,), (inside.node, *carrier.definitions, differs.node))
 
 
 def _narrowed(window: Window) -> Window:
@@ -271,14 +320,7 @@ def _narrowed(window: Window) -> Window:
 def build_query(claim: Claim, what: Literal["deciding", "admitted", "unfit"], free: int | None = None) -> Query:
     """Is there an admitted input that decides (whose values are numbers), that is admitted at all, or on which a value
     is no number? All products but the first `free` ones are zero."""
-    carrier = TermCarrier()
-    count = claim.terms if free is None else free
-    zero = {f"{side}{k}" for side in "ab" for k in range(count, claim.terms)} | ({"c"} if claim.zero_addend else set())
-    row = [
-        constant(carrier, 0, fmt.width) if name in zero else carrier.symbol(name, fmt.width)
-        for name, fmt in zip(claim.layout.names, claim.layout.formats, strict=True)
-    ]
-    scene = scene_of(claim, row)
+    scene, symbols, definitions = symbolic_scene(claim, free)
     counts, goal = [], conditions(claim, scene)
     if what != "admitted":
         counts, goal = [goal], deciding(claim, scene)
@@ -286,6 +328,26 @@ def build_query(claim: Claim, what: Literal["deciding", "admitted", "unfit"], fr
         if what == "deciding":
             counts += fits
         else:
-            goal = ~all_of([truth(carrier, True), *fits])
-    assertions = (*(bit.node for bit in counts), *carrier.definitions, goal.node)
-    return Query(tuple(bits.node for bits in row if bits.value is None), assertions)
+            goal = ~all_of([truth(scene.carrier, True), *fits])
+    return Query(symbols, (*(bit.node for bit in counts), *definitions(), goal.node))
+
+
+def symbolic_scene(
+    claim: Claim, free: int | None = None
+) -> tuple[Scene, tuple[FNode, ...], Callable[[], tuple[FNode, ...]]]:
+    """A claim on symbols, all products but the first `free` ones zero: the quantities, the symbols, and what in the
+    end defines the terms that the carrier made."""
+    carrier = TermCarrier()
+    count = claim.terms if free is None else free
+    zero = {f"{side}{k}" for side in "ab" for k in range(count, claim.terms)} | ({"c"} if claim.zero_addend else set())
+    row = [
+        constant(carrier, 0, fmt.width) if name in zero else carrier.symbol(name, fmt.width)
+        for name, fmt in zip(claim.layout.names, claim.layout.formats, strict=True)
+    ]
+    symbols = tuple(bits.node for bits in row if bits.value is None)
+    return scene_of(claim, row), symbols, lambda: tuple(carrier.definitions)
+
+
+def row_of(claim: Claim, answer: Answer) -> Row:
+    """The input that a solver gave; what it was not asked for is zero."""
+    return tuple(answer.values.get(name, 0) for name in claim.layout.names)

@@ -192,7 +192,8 @@ def test_exit_codes(tmp_path: Path) -> None:
         (document,) = json.loads(found.stdout)["claims"]
         assert document["verdict"] == ("holds" if claim.endswith("4") else "refuted")
         assert (document["vector"] is None) == claim.endswith("4")
-        assert (document["confirmed_by"] is None) == claim.endswith("2")
+        assert all(lemma["confirmed_by"] for lemma in document["lemmas"])
+        assert bool(document["lemmas"]) == claim.endswith("4")
     path.write_text(text_of(terms=1, inputs__format="f16"))
     found = run(str(path), "--store", str(tmp_path / "store"), "--timeout", "0.5")
     assert found.exit_code == 3
@@ -206,7 +207,7 @@ def test_certificate(tmp_path: Path) -> None:
     found = run(str(path), "--certificate", str(tmp_path / "proof"), "--store", str(tmp_path / "store"))
     assert found.exit_code == 0, found.stderr
     assert "verified by" in found.stderr
-    assert (tmp_path / "proof" / "manifest.json").is_file()
+    assert list((tmp_path / "proof").glob("**/manifest.json"))
 
 
 def test_names() -> None:
@@ -226,3 +227,18 @@ def test_a_fixed_zero_stays_zero() -> None:
     assert not table[:, -1].any()
     table[:, -1] = 0x3F800000
     assert not look(claim, table).admitted.any()
+
+
+def test_maximise(tmp_path: Path) -> None:
+    """The worst input of a space that can be searched whole, and the bound."""
+    path = tmp_path / "mine.yaml"
+    inputs = {"format": "f16", "a": [0, 0], "b": [0, 0], "c": "zero", "where": ["fits(a, e2m1)", "fits(b, e2m1)"]}
+    path.write_text(text_of(terms=1, inputs=inputs, claim="value(p) <= 2", maximise={"quantity": "value(p)"}))
+    arguments = [str(path), "--maximise", "--timeout", "10", "--json", "--store", str(tmp_path / "store")]
+    (document,) = json.loads(run(*arguments).stdout)["claims"]
+    worst = document["worst"]
+    assert (worst["exact_value"], worst["bound"]) == ("9/4", "3")
+    assert worst["vector"]["a"] == worst["vector"]["b"] == ["3e00"]
+    path.write_text(text_of())
+    found = run(str(path), "--maximise")
+    assert (found.exit_code, "no quantity to maximise" in found.stderr) == (2, True)

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from smtmodel.algebra import Bits
-from smtmodel.algorithms.forms import DotForm
+from smtmodel.algebra import Bits, constant
+from smtmodel.algorithms.forms import DotForm, StepsForm
 from smtmodel.algorithms.products import Multiword
-from smtmodel.algorithms.reference import dot_steps, parse_algorithm
-from smtmodel.algorithms.words import converted
+from smtmodel.algorithms.reference import parse_algorithm
+from smtmodel.algorithms.words import converted, split
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
 from smtmodel.reference import parse_reference
+
+
+class FirstWordForm(StepsForm):
+    """A dot product of numbers that their first words hold whole: the other words are the constant zero."""
+
+    def words(
+        self, side: tuple[Bits, ...], fmt: Format, split: Callable[[Bits], tuple[Bits, ...]]
+    ) -> tuple[tuple[Bits, ...], ...]:
+        first, *rest = super().words(side, fmt, split)
+        return (first, *(tuple(constant(x.carrier, 0, x.width) for x in words) for words in rest))
 
 
 @dataclass(frozen=True)
@@ -48,18 +58,36 @@ class Part:
     def result(self) -> Format:
         return self.what.d if isinstance(self.what, Model) else self.what.sum_format
 
-    def steps(self, a: Sequence[Bits], b: Sequence[Bits], c: Bits, given: Format) -> dict[str, Bits]:
-        """The steps by name, the last is `d`; a and b in the format `given`, whose numbers this one holds."""
+    def steps(
+        self, a: Sequence[Bits], b: Sequence[Bits], c: Bits, given: Format, first_words: bool = False
+    ) -> dict[str, Bits]:
+        """The steps by name, the last is `d`; a and b in the format `given`, whose numbers this one holds.
+
+        `first_words`: it is known that all words but the first are +0.
+        """
         left, right = ([converted(number, given, self.source) for number in side] for side in (a, b))
         what = self.what
         if isinstance(what, Multiword):
-            return dot_steps(what, left, right, c)
+            kept = FirstWordForm() if first_words else StepsForm()
+            what.evaluate(kept, tuple(left), tuple(right), c)
+            return kept.steps
         form, found, running = DotForm(), dict[str, Bits](), c
         for k in range(0, len(left), what.length):
             stop = min(k + what.length, len(left))
             running = form.chain(what, tuple(left), tuple(right), k, stop, running)
             found[f"unit[{k}:{stop}]"] = running
         return found | {"d": running}
+
+    def rests(self, number: Bits, given: Format) -> list[Bits]:
+        """All words but the first of a number in the format `given`, those of a and those of b."""
+        what = self.what
+        if isinstance(what, Model) or what.words == 1:
+            return []
+        wide = converted(number, given, self.source)
+        sides = (
+            split(wide, self.source, fmt, what.split, what.words, what.scale) for fmt in (what.model.a, what.model.b)
+        )
+        return [word for words in sides for word in words[1:]]
 
     def holds(self, fmt: Format, low: int, high: int) -> bool:
         """Whether every normal number of a format with an exponent from `low` to `high` is a factor of this part."""

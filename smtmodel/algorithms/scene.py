@@ -42,12 +42,14 @@ Side = tuple[Number, ...]
 
 @dataclass(frozen=True)
 class Shape:
-    """What stands still from input to input: formats of the factors and of c, exponents, and parts."""
+    """What stands still from input to input: formats of the factors and of c, exponents, and parts; of the parts
+    `whole` it is known that the first word of every factor is all of it."""
 
     factors: Format
     addend: Format
     window: Window
     parts: Mapping[str, Part]
+    whole: frozenset[str] = frozenset()
 
     @property
     def names(self) -> set[str]:
@@ -90,7 +92,8 @@ class Scene:
         """The steps of a part."""
         if name not in self._steps:
             a, b = ([x.bits for x in side] for side in (self.a, self.b))
-            self._steps[name] = self.shape.parts[name].steps(a, b, self.c.bits, self.shape.factors)
+            shape = self.shape
+            self._steps[name] = shape.parts[name].steps(a, b, self.c.bits, shape.factors, name in shape.whole)
         return self._steps[name]
 
     def exact(self, magnitudes: bool = False) -> Fixed:
