@@ -42,8 +42,9 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
     mmaprobe verify ootomo-not-worse-f16@terms=2,split=toward_zero
     mmaprobe verify my-claim.yaml --certificate proof
     """
-    from hypotheses.claim import claims_named
+    from hypotheses.claim import BoundClaim, claims_named
     from queries.claim_report import document_of, worst_json
+    from queries.error_bound import verify_bound
     from queries.maximise import maximise, maximised
     from queries.verify import verify as settle
 
@@ -52,14 +53,14 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
         maximised(claim)
     documents = []
     for claim in claims:
-        outcome = settle(claim, options)
+        outcome = verify_bound(claim, options) if isinstance(claim, BoundClaim) else settle(claim, options)
         progress("")
         document = document_of(outcome)
         _show(document)
         if certificate is not None and outcome.lemmas:
             folder = certificate if len(claims) == 1 else certificate / claim.id
             document["certificates"] = _certify(outcome, folder, options)
-        if largest and not outcome.interrupted:
+        if largest and not outcome.interrupted and not isinstance(claim, BoundClaim):
             document["worst"] = worst_json(maximise(claim, options))
             progress("")
             _show_worst(document["worst"])

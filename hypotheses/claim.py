@@ -19,9 +19,11 @@ from smtmodel.algorithms.exact import Window
 from smtmodel.algorithms.parts import Part
 from smtmodel.algorithms.predicate import parse_predicate
 from smtmodel.algorithms.scene import Shape
+from smtmodel.dot import Model
 from smtmodel.errors import ParameterError, UnknownNameError
 from smtmodel.formats import format_named
 from smtmodel.operands import Layout
+from smtmodel.reference import parse_reference
 
 Quantifier = Literal["all", "exists"]
 Exponents = tuple[StrictInt, StrictInt]
@@ -66,6 +68,50 @@ class _ClaimFile(_Strict):
     note: str = ""
 
 
+class _BoundFile(_Strict):
+    """`error_bound`: of every finite input of `model`, a sum of L products and c with F fraction bits, u = 2^(largest
+    exponent - F): loose, (L + 1)u + ulp(d); or tight, (L - 1)u + max(u, ulp(d))."""
+
+    id: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")
+    about: str
+    source: str
+    says: Literal["holds", "refuted", "nothing"]
+    expect: Literal["holds"]
+    cases: dict[str, list[StrictInt | str]] = {}
+    model: str
+    error_bound: Literal["loose", "tight"]
+    note: str = ""
+
+
+BOUNDS = {"loose": "error <= (L + 1) * u + ulp(d)", "tight": "error <= (L - 1) * u + max(u, ulp(d))"}
+
+
+@dataclass(frozen=True)
+class BoundClaim:
+    """A bound on the error of a model over all finite inputs."""
+
+    id: str
+    about: str
+    source: str
+    says: str
+    expect: Literal["holds", "refuted"]
+    model: Model
+    bound: Literal["loose", "tight"]
+    file: YamlFile
+    note: str = ""
+    case: dict[str, Any] = field(default_factory=dict)
+    quantifier: Quantifier = "all"
+    maximise: None = None
+
+    @property
+    def text(self) -> str:
+        return BOUNDS[self.bound]
+
+    @property
+    def part_texts(self) -> dict[str, str]:
+        return {"d": self.model.reference}
+
+
 @dataclass(frozen=True)
 class Largest:
     """A quantity in multiples of a unit, to be made as large as it gets where all conditions hold."""
@@ -96,6 +142,11 @@ class Claim:
     note: str = ""
     case: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def part_texts(self) -> dict[str, str]:
+        """What the parts are."""
+        return {name: part.text for name, part in self.shape.parts.items()}
+
     @cached_property
     def layout(self) -> Layout:
         """The order of an input's patterns."""
@@ -115,16 +166,35 @@ def _filled(value: Any, case: dict[str, Any]) -> Any:
     return [_filled(part, case) for part in value] if isinstance(value, list) else value
 
 
-def build_claims(file: YamlFile) -> list[Claim]:
+def build_claims(file: YamlFile) -> list[Claim | BoundClaim]:
     """The cases of a claim file, each a claim. Raises InputError with file, line and key."""
+    if isinstance(file.data, dict) and "error_bound" in file.data:
+        bound = validate(file, _BoundFile)
+        return [_bound_case(file, case) for case in _cases(bound.cases)]
     parsed = validate(file, _ClaimFile)
     if not parsed.parts:
         raise file.error(("parts",), "a claim needs at least one part")
     for name in parsed.parts:
         if not name.isidentifier() or name in ("a", "b", "c"):
             raise file.error(("parts", name), "a part's name is a word other than a, b and c")
-    cases = [dict(zip(parsed.cases, values, strict=True)) for values in product(*parsed.cases.values())]
-    return [_case(file, case) for case in cases]
+    return [_case(file, case) for case in _cases(parsed.cases)]
+
+
+def _cases(values: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
+
+
+def _named(plain: str, case: dict[str, Any]) -> str:
+    return plain + ("@" + ",".join(f"{key}={value}" for key, value in case.items()) if case else "")
+
+
+def _bound_case(file: YamlFile, case: dict[str, Any]) -> BoundClaim:
+    plain = YamlFile(file.name, _filled(file.data, case), file.lines)
+    parsed = validate(plain, _BoundFile)
+    with located(plain, ("model",)):
+        model = parse_reference(parsed.model)
+    return BoundClaim(_named(parsed.id, case), parsed.about, parsed.source, parsed.says, parsed.expect, model,
+                      parsed.error_bound, plain, parsed.note, case)  # fmt: skip
 
 
 def _case(file: YamlFile, case: dict[str, Any]) -> Claim:
@@ -145,7 +215,7 @@ def _case(file: YamlFile, case: dict[str, Any]) -> Claim:
         inner = tuple(tree(("maximise", "where", k), text) for k, text in enumerate(parsed.maximise.where))
         quantity, unit = (tree(("maximise", key), getattr(parsed.maximise, key)) for key in ("quantity", "unit"))
         largest = Largest(quantity, unit, inner)
-    name = parsed.id + ("@" + ",".join(f"{key}={value}" for key, value in case.items()) if case else "")
+    name = _named(parsed.id, case)
     return Claim(
         name, parsed.about, parsed.source, parsed.says, parsed.expect, parsed.quantifier, terms,
         shape, parsed.inputs.c == "zero", where, predicate, parsed.claim, plain, largest, parsed.note, case,
@@ -154,8 +224,8 @@ def _case(file: YamlFile, case: dict[str, Any]) -> Claim:
 
 def _terms(file: YamlFile, parsed: _ClaimFile) -> int:
     text = str(parsed.terms)
-    if not text.isdigit() or not 0 < int(text) <= 64:
-        raise file.error(("terms",), f"{text!r} is no number of products from 1 to 64")
+    if not text.isdigit() or not 0 < int(text) <= 256:
+        raise file.error(("terms",), f"{text!r} is no number of products from 1 to 256")
     return int(text)
 
 
@@ -202,17 +272,17 @@ def _shipped() -> dict[str, YamlFile]:
     found = {}
     for entry in yaml_files(files("hypotheses") / "claims"):
         file = read_yaml(entry.read_text(encoding="utf-8"), str(entry))
-        found[str(validate(file, _ClaimFile).id)] = file
+        found[str(file.data["id"])] = file
     return found
 
 
 @cache
-def claims() -> dict[str, tuple[Claim, ...]]:
+def claims() -> dict[str, tuple[Claim | BoundClaim, ...]]:
     """The cases of every shipped claim by id."""
     return {name: tuple(build_claims(file)) for name, file in _shipped().items()}
 
 
-def claims_named(name: str) -> list[Claim]:
+def claims_named(name: str) -> list[Claim | BoundClaim]:
     """The cases of a claim by id, one case (`ID@terms=2,split=toward_zero`; what is not said stays open), or those of
     a file. Raises UnknownNameError, InputError."""
     plain, _, chosen = name.partition("@")

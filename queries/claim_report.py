@@ -30,7 +30,7 @@ def document_of(outcome: Outcome) -> dict[str, Any]:
         "says": claim.says,
         "quantifier": claim.quantifier,
         "claim": claim.text,
-        "parts": {name: part.text for name, part in claim.shape.parts.items()},
+        "parts": claim.part_texts,
         "expect": claim.expect,
         "verdict": outcome.verdict,
         "as_expected": outcome.as_expected,
@@ -48,7 +48,7 @@ def document_of(outcome: Outcome) -> dict[str, Any]:
             {"what": step.what, "seconds": round(step.seconds, 3), "answers": list(map(str, step.answers))}
             for step in outcome.asked
         ],
-        "vector": None if outcome.row is None else vector_json(claim, outcome.row),
+        "vector": vector_json(claim, outcome.row) if outcome.row is not None and isinstance(claim, Claim) else None,
     }
 
 

@@ -1,7 +1,8 @@
 """Inputs for the search of a claim: zeros and normal numbers in its windows, shaped like what algorithms find hard.
 
 A row has one manner of exponents, of signs and of significands: all at the ends of a window or anywhere, one sign or
-mixed, few words of bits or many. In some rows the second product cancels the first but for a last bit.
+mixed, few words of bits or many. In some rows the second product cancels the first but for a last bit; in some all
+products but the first are one.
 """
 
 from __future__ import annotations
@@ -38,6 +39,11 @@ def claim_rows(claim: Claim, count: int, seed: int) -> Table:
         last = rng.integers(0, 2, count).astype(np.uint64) << np.uint64(claim.shape.factors.padding)
         columns[1] = np.where(chosen & (columns[0] != 0), flipped ^ last, columns[1])
         columns[terms + 1] = np.where(chosen & (columns[0] != 0), columns[terms], columns[terms + 1])
+    if terms > 2:  # one large product and many small ones alike
+        alike = manners[3] % 8 == 1
+        for side in range(0, 2 * terms, terms):
+            for k in range(2, terms):
+                columns[side + k] = np.where(alike, columns[side + 1], columns[side + k])
     if claim.zero_addend:
         columns[-1] = np.zeros(count, dtype=np.uint64)
     return np.stack(columns, axis=1)

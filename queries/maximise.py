@@ -4,12 +4,13 @@ that is asked for one beyond the best, by bisection."""
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 
-from hypotheses.claim import Claim, Largest, located
+from hypotheses.claim import BoundClaim, Claim, Largest, located
 from queries.claim_samples import Table, claim_rows, mutated
 from queries.distinguish import Options, SolverFaultError
 from queries.smtlib import Query
@@ -46,7 +47,16 @@ def maximise(claim: Claim, options: Options | None = None) -> Worst:
         return _Search(claim, maximised(claim), options or Options()).run()
 
 
-def maximised(claim: Claim) -> Largest:
+def climb(claim: Claim, seconds: float, enough: Callable[[Row], bool]) -> Row | None:
+    """The first row found by concrete search for the worst that is good enough."""
+    search = _Search(claim, maximised(claim), Options(timeout=seconds))
+    search.enough = enough
+    search.climb(seconds)
+    row = search.worst.row
+    return row if row is not None and enough(row) else None
+
+
+def maximised(claim: Claim | BoundClaim) -> Largest:
     """The quantity that a claim names. Raises ParameterError where it names none."""
     if claim.maximise is None:
         raise ParameterError("--maximise", f"{claim.id} has no quantity to maximise (key `maximise` of its file)")
@@ -59,10 +69,11 @@ class _Search:
         self.start = time.monotonic()
         self.worst = Worst(claim)
         self.rng = np.random.default_rng(1)
+        self.enough: Callable[[Row], bool] = lambda row: False
 
     def run(self) -> Worst:
         try:
-            self._climb(SEARCH_SHARE * (self.options.timeout or 60.0))
+            self.climb(SEARCH_SHARE * (self.options.timeout or 60.0))
             self._bisect()
         except KeyboardInterrupt:
             pass
@@ -97,7 +108,7 @@ class _Search:
                 found[k] = tops[k] / units[k]
         return found
 
-    def _climb(self, seconds: float, begin: Row | None = None) -> None:
+    def climb(self, seconds: float, begin: Row | None = None) -> None:
         """Change the best inputs for so many seconds."""
         began, rounds, idle, batch = time.monotonic(), 0, 0, BATCH // 4
         elite: list[tuple[Fraction, Row]] = []
@@ -118,6 +129,8 @@ class _Search:
             if elite and (self.worst.value is None or elite[0][0] > self.worst.value):
                 self.worst.value, self.worst.row = elite[0]
                 self.options.progress(f"{rounds} rounds: {float(elite[0][0]):.6g}")
+                if self.enough(elite[0][1]):
+                    break
         self.worst.asked.append(Asked(f"{rounds} rounds of concrete search", (), time.monotonic() - began))
 
     def _remaining(self, share: float = 1.0) -> float:
@@ -155,7 +168,7 @@ class _Search:
             if value < target:
                 raise SolverFaultError(f"{answer.engine} {answer.version} gave an input that does not reach {target}")
             self.worst.value, self.worst.row = value, row
-            self._climb(min(5.0, self._remaining(0.2)), row)
+            self.climb(min(5.0, self._remaining(0.2)), row)
         if answer.status == "unsat":
             self.worst.engine = f"{answer.engine} {answer.version}"
         return answer.status

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from pysmt.fnode import FNode
 
-from hypotheses.claim import Claim, located
+from hypotheses.claim import BoundClaim, Claim, located
 from queries.claim_samples import claim_rows
 from queries.confirm import confirm
 from queries.cutting import Cutter
@@ -39,6 +39,7 @@ Verdict = Literal["holds", "refuted", "unknown"]
 BATCH = 4096  # inputs simulated at a time
 SAMPLE_SHARE, SAMPLE_LEAST = 0.05, 2.0  # of the time (at least so many seconds) that goes into simulation
 SMALL_SHARE = 0.1  # of the time, at most, for one small question
+CLIMB_SHARE, CLIMB_MOST = 0.4, 100.0  # of the time, at most so many seconds, for climbing to the worst input
 BRIEF = 10.0  # seconds for a lemma that makes questions smaller
 CUT_SHARE = 0.2  # of the time, for the claim with shared steps cut out
 
@@ -59,7 +60,7 @@ class Outcome:
     """The verdict on one claim. `row`: the input that decided, in the order of the claim's layout; `lemmas`: the
     questions whose "unsat" did, each with another engine's word where there is one."""
 
-    claim: Claim
+    claim: Claim | BoundClaim
     verdict: Verdict = "unknown"
     row: Row | None = None
     lemmas: list[Lemma] = field(default_factory=list)
@@ -141,7 +142,7 @@ class _Verifier:
         outcome = self.outcome
         with located(self.claim.file, ("claim",)):
             try:
-                if not self._simulate():
+                if not self._simulate() and not self._climb():
                     self._solve()
             except KeyboardInterrupt:
                 outcome.interrupted = True
@@ -174,6 +175,23 @@ class _Verifier:
                 break
         self.outcome.asked.append(Asked(f"{count} simulated inputs", (), time.monotonic() - began))
         return False
+
+    def _climb(self) -> bool:
+        """Whether the search for the worst input, of claims that name a quantity, decides."""
+        from queries.maximise import climb  # it stands on this module
+
+        claim, limit = self.claim, self.remaining(CLIMB_SHARE)
+        if claim.maximise is None or claim.expect != self.found:
+            return False
+        began = time.monotonic()
+        row = climb(claim, CLIMB_MOST if limit is None else min(limit, CLIMB_MOST), self._decides)
+        self.outcome.asked.append(Asked("climbing to the worst input", (), time.monotonic() - began))
+        if row is not None:
+            self._decide(row)
+        return row is not None
+
+    def _decides(self, row: Row) -> bool:
+        return bool(look(self.claim, np.array([row], dtype=np.uint64)).deciding[0])
 
     def _decide(self, row: Row) -> None:
         claim = self.claim
@@ -286,7 +304,7 @@ class _Verifier:
         answer = answers[0]
         if answer.status == "sat" and decides:
             row = row_of(self.claim, answer)
-            if not look(self.claim, np.array([row], dtype=np.uint64)).deciding[0]:
+            if not self._decides(row):
                 raise SolverFaultError(f"{answer.engine} {answer.version} gave an input that decides nothing: {row}")
             self._decide(row)
         return answer
