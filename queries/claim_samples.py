@@ -41,9 +41,10 @@ def claim_rows(claim: Claim, count: int, seed: int) -> Table:
         columns[terms + 1] = np.where(chosen & (columns[0] != 0), columns[terms], columns[terms + 1])
     if terms > 2:  # one large product and many small ones alike
         alike = manners[3] % 8 == 1
+        one = manners[3] % 16 == 9  # the first as well
         for side in range(0, 2 * terms, terms):
-            for k in range(2, terms):
-                columns[side + k] = np.where(alike, columns[side + 1], columns[side + k])
+            for k in (*range(2, terms), 0):
+                columns[side + k] = np.where(alike if k else one, columns[side + 1], columns[side + k])
     if claim.zero_addend:
         columns[-1] = np.zeros(count, dtype=np.uint64)
     return np.stack(columns, axis=1)
@@ -67,6 +68,13 @@ def mutated(claim: Claim, rows: Table, count: int, rng: np.random.Generator) -> 
                        pattern ^ np.uint64(fmt.sign_bit)]  # fmt: skip
             kept = np.uint64((1 << fmt.width) - 1)
             out[chosen, index] = np.choose(rng.integers(0, len(choices), len(chosen)), choices) & kept
+    terms = claim.terms
+    copied = np.flatnonzero(rng.random(count) < 0.2)  # one product put in the place of all, or of all but the first
+    chosen, first = rng.integers(0, terms, len(copied)), rng.integers(0, 2, len(copied))
+    for side in range(0, 2 * terms, terms):
+        pattern = out[copied, side + chosen]
+        for k in range(terms):
+            out[copied, side + k] = np.where(k >= first, pattern, out[copied, side + k])
     return out
 
 

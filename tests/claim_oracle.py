@@ -77,7 +77,7 @@ class Rationals:
         self.results = {
             name: run_of(part, self.given)(self.a, self.b, self.c) for name, part in claim.shape.parts.items()
         }
-        self.fmt = claim.shape.result.name
+        self.formats = {name: part.result.name for name, part in claim.shape.parts.items()}
         self.addend = claim.shape.addend.name
         self.products = [decode(self.given, x).value * decode(self.given, y).value
                          for x, y in zip(self.a, self.b, strict=True)]  # fmt: skip
@@ -96,7 +96,7 @@ class Rationals:
     def number(self, text: str) -> Any:
         names: dict[str, Any] = {
             "a": [("in", x) for x in self.a], "b": [("in", x) for x in self.b], "c": ("c", self.c),
-            **{name: ("out", d) for name, d in self.results.items()}, **{name: name for name in FORMATS},
+            **{name: (self.formats[name], d) for name, d in self.results.items()}, **{name: name for name in FORMATS},
             "error": lambda x: abs(self.value(x) - self.exact), "value": self.value, "exact": lambda: self.exact,
             "magnitude_sum": lambda: abs(self.last) + sum(map(abs, self.products), Fraction(0)),
             "top": self.top, "ulp": self.ulp,
@@ -111,7 +111,7 @@ class Rationals:
         return eval(text.replace("2**", "Two**"), {"Two": Fraction(2)}, names)
 
     def format_of(self, x: Any) -> str:
-        return {"in": self.given, "c": self.addend, "out": self.fmt}[x[0]]
+        return str({"in": self.given, "c": self.addend}.get(x[0], x[0]))
 
     def value(self, x: Any) -> Fraction:
         found = decode(self.format_of(x), x[1])
@@ -120,7 +120,8 @@ class Rationals:
 
     def ulp(self, x: Any) -> Fraction:
         number = self.value(x) if isinstance(x, tuple) else x
-        f = FORMATS[self.fmt]
+        (fmt,) = set(self.formats.values())
+        f = FORMATS[fmt]
         return Fraction(2) ** (max(floor_log2(abs(number)), f.emin) - f.mantissa_bits) if number else Fraction(0)
 
     def ordinal(self, x: Any) -> int:

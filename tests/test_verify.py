@@ -12,15 +12,16 @@ import yaml
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from hypotheses.claim import Claim, build_claims, claims, claims_named
+from hypotheses.claim import BoundClaim, Claim, build_claims, claims, claims_named
 from hypotheses.yamlfile import read_yaml
 from queries.claim_report import document_of
 from queries.claim_samples import claim_rows
 from queries.distinguish import Options
+from queries.error_bound import verify_bound
 from queries.verify import Outcome, build_query, deciding, look, scene_of, verify
 from smtmodel.algorithms.predicate import FUNCTIONS
 from smtmodel.carriers.terms import TermCarrier
-from smtmodel.errors import InputError, UnknownNameError
+from smtmodel.errors import InputError, ParameterError, UnknownNameError
 from tests.claim_oracle import Rationals
 from tests.termeval import evaluate_terms
 
@@ -32,7 +33,13 @@ BASE: dict[str, Any] = {
     "claim": "error(q) <= error(p)",
 }  # fmt: skip
 
-QUICK = ("ootomo-not-worse-f16@terms=2", "ootomo-not-worse-f16@terms=4")
+QUICK = (
+    "ootomo-not-worse-f16", "ootomo-not-worse-f32@terms=1", "ootomo-not-worse-no-addend@terms=2",
+    "markidis-not-worse-f16@terms=1", "markidis-not-worse-f32@terms=2", "markidis-not-worse-no-addend@terms=1",
+    "three-tf32-reach-7@terms=1", "three-tf32-small-first-reach-8@terms=2", "three-tf32-signed-unbounded@terms=2",
+    "three-tf32-mixed-reach-8@terms=2", "chain-length@chain=2", "fp8-smallest-term", "error-bound-near-4",
+    f"error-bound@model={VOLTA}", f"error-bound-tight@model={VOLTA}",
+)  # fmt: skip
 
 
 def text_of(**changes: Any) -> str:
@@ -48,39 +55,44 @@ def text_of(**changes: Any) -> str:
 
 def claim_of(**changes: Any) -> Claim:
     (claim,) = build_claims(read_yaml(text_of(**changes), "mine.yaml"))
+    assert isinstance(claim, Claim)
     return claim
+
+
+def settle(claim: Claim | BoundClaim, options: Options) -> Outcome:
+    return verify_bound(claim, options) if isinstance(claim, BoundClaim) else verify(claim, options)
 
 
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["verify", *arguments])
 
 
-def check(claim: Claim, outcome: Outcome) -> None:
+def check(claim: Claim | BoundClaim, outcome: Outcome) -> None:
     """As expected, and an input that decides does so in rationals."""
     assert outcome.verdict == claim.expect, [step.what for step in outcome.asked]
     by_example = outcome.verdict == ("refuted" if claim.quantifier == "all" else "holds")
     assert (outcome.row is not None) == by_example
-    if outcome.row is not None:
+    if isinstance(claim, Claim) and outcome.row is not None:
         oracle = Rationals(claim, outcome.row)
         assert oracle.decides()
         results = document_of(outcome)["vector"]["results"]
         assert {name: int(found["d"], 16) for name, found in results.items()} == oracle.results
 
 
-def cases(quick: bool) -> list[Claim]:
+def cases(quick: bool) -> list[Claim | BoundClaim]:
     chosen = {claim.id for name in QUICK for claim in claims_named(name)}
     return [claim for found in claims().values() for claim in found if (claim.id in chosen) == quick]
 
 
 @pytest.mark.parametrize("claim", cases(True), ids=lambda claim: claim.id)
-def test_quick_claims(claim: Claim) -> None:
-    check(claim, verify(claim, Options(timeout=120)))
+def test_quick_claims(claim: Claim | BoundClaim) -> None:
+    check(claim, settle(claim, Options(timeout=120)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("claim", cases(False), ids=lambda claim: claim.id)
-def test_slow_claims(claim: Claim) -> None:
-    check(claim, verify(claim, Options(timeout=300)))
+def test_slow_claims(claim: Claim | BoundClaim) -> None:
+    check(claim, settle(claim, Options(timeout=300)))
 
 
 # --- the language ----------------------------------------------------------------------------------------------------
@@ -180,7 +192,7 @@ def test_claims_without_sense(changes: dict[str, Any], message: str, tmp_path: P
 
 def test_exit_codes(tmp_path: Path) -> None:
     small = {"terms": 1, "inputs": {"format": "f16", "a": [0, 0], "b": [0, 0], "c": [0, 1], "where": ["fits(a, bf16)"]}}
-    store = ["--store", str(tmp_path / "store"), "--timeout", "60"]
+    store = ["--store", str(tmp_path / "store"), "--timeout", "30"]
     for expect, claim, code in (
         ("holds", "value(p) < 2**4", 0), ("refuted", "value(p) < 2**4", 1),
         ("refuted", "value(p) < 2", 0), ("holds", "value(p) < 2", 1),
@@ -204,14 +216,16 @@ def test_certificate(tmp_path: Path) -> None:
     small = {"terms": 1, "inputs": {"format": "f16", "a": [0, 0], "b": [0, 0], "c": [0, 0]}, "expect": "holds"}
     path = tmp_path / "mine.yaml"
     path.write_text(text_of(**small, claim="value(p) < 2**4"))
-    found = run(str(path), "--certificate", str(tmp_path / "proof"), "--store", str(tmp_path / "store"))
+    found = run(
+        str(path), "--certificate", str(tmp_path / "proof"), "--timeout", "60", "--store", str(tmp_path / "store")
+    )
     assert found.exit_code == 0, found.stderr
     assert "verified by" in found.stderr
     assert list((tmp_path / "proof").glob("**/manifest.json"))
 
 
 def test_names() -> None:
-    assert [claim.terms for claim in claims_named("ootomo-not-worse-f16@split=toward_zero")] == [2, 4]
+    assert [claim.case["terms"] for claim in claims_named("ootomo-not-worse-f16@split=toward_zero")] == [2, 4]
     with pytest.raises(UnknownNameError, match="did you mean 'ootomo-not-worse-f16'"):
         claims_named("ootomo-not-worse-f61")
     with pytest.raises(UnknownNameError, match="case"):
@@ -234,7 +248,7 @@ def test_maximise(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     inputs = {"format": "f16", "a": [0, 0], "b": [0, 0], "c": "zero", "where": ["fits(a, e2m1)", "fits(b, e2m1)"]}
     path.write_text(text_of(terms=1, inputs=inputs, claim="value(p) <= 2", maximise={"quantity": "value(p)"}))
-    arguments = [str(path), "--maximise", "--timeout", "10", "--json", "--store", str(tmp_path / "store")]
+    arguments = [str(path), "--maximise", "--timeout", "6", "--json", "--store", str(tmp_path / "store")]
     (document,) = json.loads(run(*arguments).stdout)["claims"]
     worst = document["worst"]
     assert (worst["exact_value"], worst["bound"]) == ("9/4", "3")
@@ -242,3 +256,54 @@ def test_maximise(tmp_path: Path) -> None:
     path.write_text(text_of())
     found = run(str(path), "--maximise")
     assert (found.exit_code, "no quantity to maximise" in found.stderr) == (2, True)
+
+
+# --- error bounds ----------------------------------------------------------------------------------------------------
+
+
+def bound_claim(model: str, bound: str) -> BoundClaim:
+    data = {"id": "mine", "about": "", "source": "", "says": "nothing", "expect": "holds", "model": model,
+            "error_bound": bound}  # fmt: skip
+    (claim,) = build_claims(read_yaml(yaml.safe_dump(data), "mine.yaml"))
+    assert isinstance(claim, BoundClaim)
+    return claim
+
+
+@pytest.mark.parametrize(
+    ("model", "bound", "failing"),
+    [
+        (f"{VOLTA}@fraction_bits=22", "tight", "the addend at the largest exponent loses nothing"),
+        (f"{VOLTA}@fraction_bits=19", "tight", "a product at the largest exponent loses nothing"),
+        ("hopper/wgmma/m64n8k32.f32.e4m3.e4m3", "tight", "the addend at the largest exponent loses nothing"),
+    ],
+)
+def test_bounds_that_do_not_hold(model: str, bound: str, failing: str) -> None:
+    """The lemma fails where it should, and nothing is proved."""
+    outcome = verify_bound(bound_claim(model, bound), Options(timeout=60))
+    assert outcome.verdict == "unknown"
+    assert outcome.asked[-1].what == failing
+    assert outcome.asked[-1].answers[0].status == "sat"
+
+
+@pytest.mark.parametrize("model", ["ieee/fma/f32", "volta/mma/m8n8k4.f16.f16.f16.f16", f"{VOLTA}@carry_bits=2",
+                                   "cdna3/mfma/f32_16x16x16_f16"])  # fmt: skip
+def test_bounds_of_other_models(model: str) -> None:
+    with pytest.raises(ParameterError, match="truncating"):
+        verify_bound(bound_claim(model, "loose"), Options(timeout=10))
+
+
+@pytest.mark.parametrize(("model", "fraction_bits", "bound"), [
+    (VOLTA, 23, "tight"), (f"{VOLTA}@fraction_bits=19", 19, "loose"),
+])  # fmt: skip
+def test_bounds_against_rationals(model: str, fraction_bits: int, bound: str) -> None:
+    """What is proved holds on inputs in rationals, and is not idle: half of it is exceeded."""
+    assert verify_bound(bound_claim(model, bound), Options(timeout=60)).verdict == "holds"
+    u = f"top() * 2**-{fraction_bits}"
+    formula = f"3 * {u} + max({u}, ulp(d))" if bound == "tight" else f"5 * {u} + ulp(d)"
+    inputs = {"format": "f16", "a": [-14, 4], "b": [-14, 4], "c": [-28, 8]}
+    claim = claim_of(terms=4, inputs=inputs, parts={"d": model}, claim=f"error(d) <= {formula}")
+    rows = claim_rows(claim, 4096, 5)
+    assert not look(claim, rows).deciding.any()
+    assert not any(Rationals(claim, row).decides() for row in rows[:100].tolist())
+    half = claim_of(terms=4, inputs=inputs, parts={"d": model}, claim=f"2 * error(d) <= {formula}")
+    assert look(half, rows).deciding.any()
