@@ -9,11 +9,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from hypotheses.claim import BoundClaim, claims
+from hypotheses.claim import claims
 from queries.claim_report import document_of
 from queries.distinguish import Options
-from queries.error_bound import verify_bound
-from queries.verify import verify
+from queries.settle import settle
 
 MARK = "## The shipped claims"
 HEAD = "| claim and case | source says | verdict | by | seconds | input |\n|---|---|---|---|---|---|\n"
@@ -26,7 +25,7 @@ def by(document: dict[str, Any]) -> str:
         return str(last["what"] if not last["answers"] else last["answers"][0].partition(":")[0])
     count, confirmed = len(document["lemmas"]), sum(bool(lemma["confirmed_by"]) for lemma in document["lemmas"])
     engines = sorted({lemma["answer"].partition(":")[0] for lemma in document["lemmas"]})
-    return f"{', '.join(engines)}: {count} lemmas, {confirmed} confirmed" if count else "nobody"
+    return f"{', '.join(engines)}: {count} lemmas, {confirmed} confirmed" if count else "bounds"
 
 
 def vector_text(vector: dict[str, Any] | None) -> str:
@@ -56,8 +55,7 @@ def main() -> None:
     lines = []
     for claim in (case for cases in claims().values() for case in cases):
         options = Options(timeout=300)
-        outcome = verify_bound(claim, options) if isinstance(claim, BoundClaim) else verify(claim, options)
-        lines.append(row(document_of(outcome)))
+        lines.append(row(document_of(settle(claim, options))))
         print(lines[-1], end="", flush=True)
         path.write_text(f"{text}{MARK}\n\n{HEAD}{''.join(lines)}", encoding="utf-8")
 

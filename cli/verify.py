@@ -42,25 +42,24 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
     mmaprobe verify ootomo-not-worse-f16@terms=2,split=toward_zero
     mmaprobe verify my-claim.yaml --certificate proof
     """
-    from hypotheses.claim import BoundClaim, claims_named
+    from hypotheses.claim import Claim, claims_named
     from queries.claim_report import document_of, worst_json
-    from queries.error_bound import verify_bound
     from queries.maximise import maximise, maximised
-    from queries.verify import verify as settle
+    from queries.settle import settle
 
     claims = [claim for name in names for claim in claims_named(name)]
     for claim in claims if largest else ():
         maximised(claim)
     documents = []
     for claim in claims:
-        outcome = verify_bound(claim, options) if isinstance(claim, BoundClaim) else settle(claim, options)
+        outcome = settle(claim, options)
         progress("")
         document = document_of(outcome)
         _show(document)
         if certificate is not None and outcome.lemmas:
             folder = certificate if len(claims) == 1 else certificate / claim.id
             document["certificates"] = _certify(outcome, folder, options)
-        if largest and not outcome.interrupted and not isinstance(claim, BoundClaim):
+        if largest and not outcome.interrupted and isinstance(claim, Claim):
             document["worst"] = worst_json(maximise(claim, options))
             progress("")
             _show_worst(document["worst"])
@@ -87,6 +86,9 @@ def _certify(outcome: Outcome, folder: Path, options: Options) -> list[dict[str,
 
     written = []
     for number, lemma in enumerate(outcome.lemmas, 1):
+        if lemma.query.logic != "QF_BV":
+            say(f"  no certificate of {lemma.name!r}: it is linear arithmetic")
+            continue
         whole = whole_of_query(lemma.query, options.timeout, options.memory)
         place = folder if len(outcome.lemmas) == 1 else folder / f"lemma-{number}"
         question = f"{outcome.claim.id}: {outcome.claim.text} ({lemma.name})"
@@ -134,6 +136,8 @@ def _by(document: dict[str, Any]) -> str:
         last = document["asked"][-1]
         return f"by the input above, replayed ({last['what']}{''.join(f', {a}' for a in last['answers'][:1])})"
     lemmas = document["lemmas"]
+    if not lemmas:
+        return "; ".join(step["what"] for step in document["asked"])
     for lemma in lemmas:
         say(f"  lemma: {lemma['name']}: {lemma['answer']}; confirmed by {lemma['confirmed_by'] or 'nobody'}")
     return f"by {len(lemmas)} lemma{'s' * (len(lemmas) != 1)}"

@@ -15,9 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from hypotheses.library import is_file, yaml_files
 from hypotheses.yamlfile import YamlFile, read_file, read_yaml, validate
+from smtmodel.algorithms import parse_reduction, reference_of
 from smtmodel.algorithms.exact import Window
 from smtmodel.algorithms.parts import Part
 from smtmodel.algorithms.predicate import parse_predicate
+from smtmodel.algorithms.reductions import Reduction
 from smtmodel.algorithms.scene import Shape
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError, UnknownNameError
@@ -81,6 +83,49 @@ class _BoundFile(_Strict):
     model: str
     error_bound: Literal["loose", "tight"]
     note: str = ""
+
+
+class _OverflowFile(_Strict):
+    """`overflow: smallest`: so many f32 numbers from 0 to below 1 can make a sum infinite, and no fewer; `never`: so
+    many cannot, nor can fewer."""
+
+    id: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")
+    about: str
+    source: str
+    says: Literal["holds", "refuted", "nothing"]
+    expect: Literal["holds", "refuted"]
+    cases: dict[str, list[StrictInt | str]] = {}
+    reduction: str
+    numbers: StrictInt = Field(gt=0, le=1 << 20)
+    overflow: Literal["smallest", "never"]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class OverflowClaim:
+    """A claim about the overflow of a sum of numbers."""
+
+    id: str
+    about: str
+    source: str
+    says: str
+    expect: Literal["holds", "refuted"]
+    reduction: Reduction
+    numbers: int
+    overflow: Literal["smallest", "never"]
+    file: YamlFile
+    case: dict[str, Any] = field(default_factory=dict)
+    quantifier: Quantifier = "all"
+    maximise: None = None
+
+    @property
+    def text(self) -> str:
+        wanted = {"smallest": "can overflow, fewer cannot", "never": "cannot overflow"}
+        return f"{self.numbers} numbers from 0 to below 1 {wanted[self.overflow]}"
+
+    @property
+    def part_texts(self) -> dict[str, str]:
+        return {"d": reference_of(self.reduction)}
 
 
 BOUNDS = {"loose": "error <= (L + 1) * u + ulp(d)", "tight": "error <= (L - 1) * u + max(u, ulp(d))"}
@@ -155,6 +200,9 @@ class Claim:
         return Layout(count, 0, (factors,) * (2 * count) + (self.shape.addend,), names)
 
 
+AnyClaim = Claim | BoundClaim | OverflowClaim
+
+
 def _filled(value: Any, case: dict[str, Any]) -> Any:
     """A value of a file with {name} replaced by what the case says."""
     if isinstance(value, str):
@@ -166,11 +214,13 @@ def _filled(value: Any, case: dict[str, Any]) -> Any:
     return [_filled(part, case) for part in value] if isinstance(value, list) else value
 
 
-def build_claims(file: YamlFile) -> list[Claim | BoundClaim]:
+def build_claims(file: YamlFile) -> list[AnyClaim]:
     """The cases of a claim file, each a claim. Raises InputError with file, line and key."""
     if isinstance(file.data, dict) and "error_bound" in file.data:
         bound = validate(file, _BoundFile)
         return [_bound_case(file, case) for case in _cases(bound.cases)]
+    if isinstance(file.data, dict) and "overflow" in file.data:
+        return [_overflow_case(file, case) for case in _cases(validate(file, _OverflowFile).cases)]
     parsed = validate(file, _ClaimFile)
     if not parsed.parts:
         raise file.error(("parts",), "a claim needs at least one part")
@@ -186,6 +236,15 @@ def _cases(values: dict[str, list[Any]]) -> list[dict[str, Any]]:
 
 def _named(plain: str, case: dict[str, Any]) -> str:
     return plain + ("@" + ",".join(f"{key}={value}" for key, value in case.items()) if case else "")
+
+
+def _overflow_case(file: YamlFile, case: dict[str, Any]) -> OverflowClaim:
+    plain = YamlFile(file.name, _filled(file.data, case), file.lines)
+    parsed = validate(plain, _OverflowFile)
+    with located(plain, ("reduction",)):
+        reduction = parse_reduction(parsed.reduction)
+    return OverflowClaim(_named(parsed.id, case), parsed.about, parsed.source, parsed.says, parsed.expect, reduction,
+                         parsed.numbers, parsed.overflow, plain, case)  # fmt: skip
 
 
 def _bound_case(file: YamlFile, case: dict[str, Any]) -> BoundClaim:
@@ -277,12 +336,12 @@ def _shipped() -> dict[str, YamlFile]:
 
 
 @cache
-def claims() -> dict[str, tuple[Claim | BoundClaim, ...]]:
+def claims() -> dict[str, tuple[AnyClaim, ...]]:
     """The cases of every shipped claim by id."""
     return {name: tuple(build_claims(file)) for name, file in _shipped().items()}
 
 
-def claims_named(name: str) -> list[Claim | BoundClaim]:
+def claims_named(name: str) -> list[AnyClaim]:
     """The cases of a claim by id, one case (`ID@terms=2,split=toward_zero`; what is not said stays open), or those of
     a file. Raises UnknownNameError, InputError."""
     plain, _, chosen = name.partition("@")

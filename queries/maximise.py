@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hypotheses.claim import BoundClaim, Claim, Largest, located
+from hypotheses.claim import AnyClaim, Claim, Largest, located
 from queries.claim_samples import Table, claim_rows, mutated
 from queries.distinguish import Options, SolverFaultError
 from queries.smtlib import Query
@@ -56,7 +56,7 @@ def climb(claim: Claim, seconds: float, enough: Callable[[Row], bool]) -> Row | 
     return row if row is not None and enough(row) else None
 
 
-def maximised(claim: Claim | BoundClaim) -> Largest:
+def maximised(claim: AnyClaim) -> Largest:
     """The quantity that a claim names. Raises ParameterError where it names none."""
     if claim.maximise is None:
         raise ParameterError("--maximise", f"{claim.id} has no quantity to maximise (key `maximise` of its file)")

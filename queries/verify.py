@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from pysmt.fnode import FNode
 
-from hypotheses.claim import BoundClaim, Claim, located
+from hypotheses.claim import AnyClaim, Claim, located
 from queries.claim_samples import claim_rows
 from queries.confirm import confirm
 from queries.cutting import Cutter
@@ -60,7 +60,7 @@ class Outcome:
     """The verdict on one claim. `row`: the input that decided, in the order of the claim's layout; `lemmas`: the
     questions whose "unsat" did, each with another engine's word where there is one."""
 
-    claim: Claim | BoundClaim
+    claim: AnyClaim
     verdict: Verdict = "unknown"
     row: Row | None = None
     lemmas: list[Lemma] = field(default_factory=list)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +14,24 @@ import yaml
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from hypotheses.claim import BoundClaim, Claim, build_claims, claims, claims_named
+from hypotheses.claim import AnyClaim, BoundClaim, Claim, build_claims, claims, claims_named
 from hypotheses.yamlfile import read_yaml
 from queries.claim_report import document_of
 from queries.claim_samples import claim_rows
 from queries.distinguish import Options
 from queries.error_bound import verify_bound
-from queries.verify import Outcome, build_query, deciding, look, scene_of, verify
+from queries.overflow import bound
+from queries.settle import settle
+from queries.verify import Outcome, build_query, deciding, look, scene_of
+from smtmodel.algorithms import parse_reduction, sum_of_array
 from smtmodel.algorithms.predicate import FUNCTIONS
 from smtmodel.carriers.terms import TermCarrier
+from smtmodel.display import exact_value
 from smtmodel.errors import InputError, ParameterError, UnknownNameError
-from tests.claim_oracle import Rationals
+from smtmodel.reference import parse_reference
+from tests import algorithm_oracle as oracle
+from tests.claim_oracle import Rationals, unit_of
+from tests.oracle import decode
 from tests.termeval import evaluate_terms
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
@@ -59,39 +68,37 @@ def claim_of(**changes: Any) -> Claim:
     return claim
 
 
-def settle(claim: Claim | BoundClaim, options: Options) -> Outcome:
-    return verify_bound(claim, options) if isinstance(claim, BoundClaim) else verify(claim, options)
-
-
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["verify", *arguments])
 
 
-def check(claim: Claim | BoundClaim, outcome: Outcome) -> None:
+def check(claim: AnyClaim, outcome: Outcome) -> None:
     """As expected, and an input that decides does so in rationals."""
     assert outcome.verdict == claim.expect, [step.what for step in outcome.asked]
+    if not isinstance(claim, Claim):
+        return
     by_example = outcome.verdict == ("refuted" if claim.quantifier == "all" else "holds")
     assert (outcome.row is not None) == by_example
-    if isinstance(claim, Claim) and outcome.row is not None:
+    if outcome.row is not None:
         oracle = Rationals(claim, outcome.row)
         assert oracle.decides()
         results = document_of(outcome)["vector"]["results"]
         assert {name: int(found["d"], 16) for name, found in results.items()} == oracle.results
 
 
-def cases(quick: bool) -> list[Claim | BoundClaim]:
+def cases(quick: bool) -> list[AnyClaim]:
     chosen = {claim.id for name in QUICK for claim in claims_named(name)}
     return [claim for found in claims().values() for claim in found if (claim.id in chosen) == quick]
 
 
 @pytest.mark.parametrize("claim", cases(True), ids=lambda claim: claim.id)
-def test_quick_claims(claim: Claim | BoundClaim) -> None:
+def test_quick_claims(claim: AnyClaim) -> None:
     check(claim, settle(claim, Options(timeout=120)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("claim", cases(False), ids=lambda claim: claim.id)
-def test_slow_claims(claim: Claim | BoundClaim) -> None:
+def test_slow_claims(claim: AnyClaim) -> None:
     check(claim, settle(claim, Options(timeout=300)))
 
 
@@ -307,3 +314,63 @@ def test_bounds_against_rationals(model: str, fraction_bits: int, bound: str) ->
     assert not any(Rationals(claim, row).decides() for row in rows[:100].tolist())
     half = claim_of(terms=4, inputs=inputs, parts={"d": model}, claim=f"2 * error(d) <= {formula}")
     assert look(half, rows).deciding.any()
+
+
+# --- overflow --------------------------------------------------------------------------------------------------------
+
+RECURRENCE = "recurrence@chain=5,unit=ampere/mma/m16n8k16.f32.f16.f16.f32"
+
+
+def overflow_claim(**changes: Any) -> AnyClaim:
+    data = {"id": "mine", "about": "", "source": "", "says": "nothing", "expect": "holds", "reduction": RECURRENCE,
+            "numbers": 65519, "overflow": "smallest"} | changes  # fmt: skip
+    (claim,) = build_claims(read_yaml(yaml.safe_dump(data), "mine.yaml"))
+    return claim
+
+
+@pytest.mark.parametrize(("changes", "verdict"), [
+    ({}, "holds"), ({"numbers": 65518}, "refuted"), ({"numbers": 65520}, "unknown"),
+    ({"numbers": 65518, "overflow": "never"}, "holds"), ({"numbers": 65519, "overflow": "never"}, "refuted"),
+])  # fmt: skip
+def test_overflow(changes: dict[str, Any], verdict: str) -> None:
+    assert settle(overflow_claim(**changes), Options()).verdict == verdict
+
+
+def test_overflow_of_units_that_round_up() -> None:
+    with pytest.raises(InputError, match="may round up"):
+        settle(overflow_claim(reduction="single-pass@unit=cdna3/mfma/f32_16x16x16_f16", overflow="never"), Options())
+
+
+@pytest.mark.parametrize("text", [RECURRENCE, "single-pass", "recurrence@columns=outside", "split"])
+def test_bounds_bound(text: str) -> None:
+    """No sum is above the bound of so many numbers, and of ones it is the bound."""
+    reduction = parse_reduction(text)
+    rng = np.random.default_rng(1)
+    for count in (3, 700, 3000):
+        most = bound(reduction, count)
+        assert most is not None
+        numbers = rng.random(count, dtype=np.float32)
+        found = exact_value(sum_of_array(reduction, numbers.view(np.uint32)), reduction.result_format)
+        ones = np.full(count, 0x3F7FFFFF, dtype=np.uint32)
+        largest = exact_value(sum_of_array(reduction, ones), reduction.result_format)
+        assert isinstance(found, Fraction)
+        assert isinstance(largest, Fraction)
+        assert found < largest <= most
+        assert most <= largest * (1 + Fraction(1, 1000))
+
+
+@pytest.mark.slow
+def test_the_smallest_overflow_in_rationals() -> None:
+    """The recurrence of the paper in exact rationals: infinite from 65519 ones on."""
+    found = {count: recurrence_of_ones(count) for count in (65518, 65519)}
+    assert [decode("f16", found[count]).kind for count in (65518, 65519)] == ["finite", "inf"]
+
+
+def recurrence_of_ones(count: int) -> int:
+    unit = unit_of(parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32"))
+    warp = cache(lambda numbers: oracle.warp(unit, 4, "f16", numbers, 16, 5, False))
+    numbers = [0x3C00] * count  # 1 - 2^-24 as f16
+    while len(numbers) > 1:
+        blocks = oracle.in_blocks(numbers, 16 * 16 * 5)
+        numbers = [oracle.convert(warp(tuple(block)), "f32", "f16", "nearest_even") for block in blocks]
+    return numbers[0]
