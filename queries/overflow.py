@@ -31,14 +31,14 @@ def verify_overflow(claim: OverflowClaim) -> Outcome:
     """Settle a claim. Raises ParameterError for a unit that may round up."""
     start = time.monotonic()
     outcome = Outcome(claim)
+    fewer = counts_below(claim.reduction, claim.numbers) if claim.overflow == "smallest" else [claim.numbers]
+    bounded = all(bound(claim.reduction, n) is not None for n in fewer)
     infinite = overflows(claim.reduction, claim.numbers)
     steps = [f"{claim.numbers} times the largest number below 1 {'overflow' if infinite else 'do not overflow'}"]
     if claim.overflow == "smallest":
-        bounded = all(bound(claim.reduction, n) is not None for n in counts_below(claim.reduction, claim.numbers))
         steps.append(f"fewer {'never do' if bounded else 'may as well'}, by bounds")
         decided = True if infinite and bounded else False if not infinite else None
     else:
-        bounded = bound(claim.reduction, claim.numbers) is not None
         steps.append(f"no such numbers {'do' if bounded else 'are excluded'}, by bounds")
         decided = True if bounded else False if infinite else None
     outcome.verdict = "unknown" if decided is None else "holds" if decided else "refuted"

@@ -32,7 +32,7 @@ from smtmodel.batch import Patterns, to_integers
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.decode import unpack
-from smtmodel.dot import Model
+from smtmodel.dot import Model, evaluate
 from smtmodel.errors import IncompleteError, InputError
 
 Verdict = Literal["holds", "refuted", "unknown"]
@@ -261,7 +261,9 @@ class _Verifier:
         claim = self.claim
         for name, part in claim.shape.parts.items():
             query = _rest_query(claim, part)
-            if query is not None and self._prove(f"first words of {name} are whole", query, BRIEF):
+            if query is None or not self._prove(f"first words of {name} are whole", query, BRIEF):
+                continue
+            if self._prove(f"the unit of {name} makes +0 of products with zeros", _zero_query(claim, part), BRIEF):
                 shape = replace(claim.shape, whole=claim.shape.whole | {name})
                 claim = replace(claim, shape=shape)
         self.claim = claim
@@ -308,6 +310,23 @@ class _Verifier:
                 raise SolverFaultError(f"{answer.engine} {answer.version} gave an input that decides nothing: {row}")
             self._decide(row)
         return answer
+
+
+def _zero_query(claim: Claim, part: Part) -> Query:
+    """Is what the unit makes of finite first words, zeros and +0 ever anything but +0?"""
+    model = part.what if isinstance(part.what, Model) else part.what.model
+    carrier = TermCarrier()
+    count = min(claim.terms, model.length)
+    wrong, finite, symbols = [], [], []
+    for side, fmt in enumerate((model.a, model.b)):
+        numbers = [carrier.symbol(f"x{side}_{k}", fmt.width) for k in range(count)]
+        zeros = [constant(carrier, 0, (model.b, model.a)[side].width)] * count
+        operands = (numbers, zeros) if side == 0 else (zeros, numbers)
+        wrong.append(evaluate(model, *operands, constant(carrier, 0, model.c.width)).d.any())
+        values = [unpack(number, fmt) for number in numbers]
+        finite += [~(value.is_nan | value.is_infinite) for value in values]
+        symbols += [number.node for number in numbers]
+    return Query(tuple(symbols), (all_of(finite).node, *carrier.definitions, any_of(wrong).node))
 
 
 def _rest_query(claim: Claim, part: Part) -> Query | None:

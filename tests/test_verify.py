@@ -328,6 +328,7 @@ def overflow_claim(**changes: Any) -> AnyClaim:
     return claim
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("changes", "verdict"), [
     ({}, "holds"), ({"numbers": 65518}, "refuted"), ({"numbers": 65520}, "unknown"),
     ({"numbers": 65518, "overflow": "never"}, "holds"), ({"numbers": 65519, "overflow": "never"}, "refuted"),

@@ -18,13 +18,22 @@ from smtmodel.reference import parse_reference
 
 
 class FirstWordForm(StepsForm):
-    """A dot product of numbers that their first words hold whole: the other words are the constant zero."""
+    """A dot product of finite numbers that their first words hold whole: the other words are the constant zero, and so
+    is what the unit makes of them and of +0."""
 
     def words(
         self, side: tuple[Bits, ...], fmt: Format, split: Callable[[Bits], tuple[Bits, ...]]
     ) -> tuple[tuple[Bits, ...], ...]:
         first, *rest = super().words(side, fmt, split)
         return (first, *(tuple(constant(x.carrier, 0, x.width) for x in words) for words in rest))
+
+    def chain(
+        self, unit: Model, a: tuple[Bits, ...], b: tuple[Bits, ...], start: int, stop: int, addend: Bits | None
+    ) -> Bits:
+        nothing = any(all(x.value == 0 for x in side[start:stop]) for side in (a, b))
+        if nothing and (addend is None or addend.value == 0):
+            return constant(a[0].carrier, 0, unit.d.width)
+        return super().chain(unit, a, b, start, stop, addend)
 
 
 @dataclass(frozen=True)
@@ -63,7 +72,7 @@ class Part:
     ) -> dict[str, Bits]:
         """The steps by name, the last is `d`; a and b in the format `given`, whose numbers this one holds.
 
-        `first_words`: it is known that all words but the first are +0.
+        `first_words`: it is known that all words but the first are +0, and that the unit makes +0 of zeros and +0.
         """
         left, right = ([converted(number, given, self.source) for number in side] for side in (a, b))
         what = self.what
