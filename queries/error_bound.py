@@ -10,6 +10,7 @@ follows from these in linear arithmetic.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hypotheses.claim import BoundClaim
@@ -24,6 +25,7 @@ from smtmodel.carriers.terms import TermCarrier
 from smtmodel.decode import Exponent, unpack
 from smtmodel.dot import evaluate
 from smtmodel.errors import ParameterError
+from smtmodel.formats import Format
 from smtmodel.trace import Trace
 
 
@@ -83,10 +85,9 @@ class _Proof:
     def run(self) -> bool:
         """Whether every lemma is proved."""
         terms = [_term(self.trace, name, self.maximum, int(self.fraction_bits)) for name in self.names]
-        return (
-            self._largest(terms) and all(map(self._loss, terms)) and self._rounding() and self._finite()
-            and self._linear(len(terms))
-        )  # fmt: skip
+        if not self._largest(terms) or not all(map(self._loss, terms)) or not all(map(self._inside, terms)):
+            return False
+        return self._rounding() and self._finite() and self._linear(len(terms))
 
     def _lemma(self, name: str, facts: list[Bit], claim: Bit, cuts: dict[Bits, str] | None = None) -> bool:
         manager, environment = self.carrier.manager, self.carrier.environment
@@ -125,6 +126,20 @@ class _Proof:
         whole = kept.eq(term.exact)
         return self._lemma(f"{kind} at the largest exponent loses nothing", [term.exponent.eq(maximum)], whole)
 
+    @property
+    def _highest(self) -> Bits:
+        """The largest exponent that a finite term can have, as the maximum counts."""
+        model = self.claim.model
+        most = max(model.a.emax + model.b.emax, model.c.emax)
+        return constant(self.carrier, most - self.maximum.low, self.maximum.bits.width)
+
+    def _inside(self, term: _Term) -> bool:
+        """The exponent of a finite term is in range."""
+        count = self.claim.model.length
+        kind, places = ("the addend", [2 * count]) if term.name == "addend" else ("a product", [int(term.name)] * 2)
+        inputs = [self.inputs[place + k * count] for k, place in enumerate(places)]
+        return self._lemma(f"the exponent of {kind} is in range", _finite(inputs), term.exponent.ule(self._highest))
+
     def _rounding(self) -> bool:
         """The result is the sum's magnitude cut off to a whole number of ulps, unless it overflows."""
         fmt = self.claim.model.d
@@ -144,21 +159,16 @@ class _Proof:
         exact = wide.shl(-places).eq(digits) & (-places).slt(constant(carrier, fmt.precision, room))
         fine = exact | (~wide.any() & ~digits.any())
         truncated = choose(places.msb(), fine, coarse)
-        return self._lemma(
-            "rounding loses less than one ulp, and no part of u", [~value.is_infinite], truncated,
-            {magnitude: "magnitude", maximum.bits: "maximum"},
-        )  # fmt: skip
+        facts = [~value.is_infinite, maximum.bits.ule(self._highest)]
+        cuts = {magnitude: "magnitude", maximum.bits: "maximum"}
+        return self._lemma("rounding loses less than one ulp, and no part of u", facts, truncated, cuts)
 
     def _finite(self) -> bool:
         """Of finite inputs the result is the rounded sum."""
         result, rounded = self.trace["result"].value, self.trace["rounded"].value
         assert isinstance(result, Bits)
         assert isinstance(rounded, Bits)
-        finite = []
-        for bits, fmt in self.inputs:
-            value = unpack(bits, fmt)
-            finite.append(~(value.is_nan | value.is_infinite))
-        return self._lemma("the result of finite inputs is the rounded sum", finite, result.eq(rounded),
+        return self._lemma("the result of finite inputs is the rounded sum", _finite(self.inputs), result.eq(rounded),
                            {rounded: "rounded"})  # fmt: skip
 
     def _linear(self, count: int) -> bool:
@@ -177,6 +187,11 @@ class _Proof:
 
 
 _TRUNCATING = ("fused_dot", "fused", "toward_zero", "unnormalised", "exact", "toward_zero", "none")
+
+
+def _finite(inputs: Sequence[tuple[Bits, Format]]) -> list[Bit]:
+    values = [unpack(bits, fmt) for bits, fmt in inputs]
+    return [~(value.is_nan | value.is_infinite) for value in values]
 
 
 def _term(trace: Trace, name: str, maximum: Exponent, fraction_bits: int) -> _Term:

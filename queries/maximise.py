@@ -14,7 +14,7 @@ from hypotheses.claim import AnyClaim, Claim, Largest, located
 from queries.claim_samples import Table, claim_rows, mutated
 from queries.distinguish import Options, SolverFaultError
 from queries.smtlib import Query
-from queries.verify import BATCH, Asked, conditions, lanes_of, row_of, symbolic_scene
+from queries.verify import BATCH, SHRINK, Asked, conditions, lanes_of, row_of, symbolic_scene
 from queries.witness import Row, shrink_rows
 from smtmodel.algebra import Bit, all_of
 from smtmodel.algorithms import fixed
@@ -188,5 +188,5 @@ class _Search:
             values = self._values(np.array(rows, dtype=np.uint64))
             return np.array([value >= least for value in values], dtype=np.uint64)
 
-        self.worst.row = shrink_rows(self.claim.layout, row, good)
+        self.worst.row = shrink_rows(self.claim.layout, row, good, SHRINK)
         (self.worst.value,) = self._values(np.array([self.worst.row], dtype=np.uint64))

@@ -40,6 +40,7 @@ BATCH = 4096  # inputs simulated at a time
 SAMPLE_SHARE, SAMPLE_LEAST = 0.05, 2.0  # of the time (at least so many seconds) that goes into simulation
 SMALL_SHARE = 0.1  # of the time, at most, for one small question
 CLIMB_SHARE, CLIMB_MOST = 0.4, 100.0  # of the time, at most so many seconds, for climbing to the worst input
+SHRINK = 30.0  # seconds, at most, in which an input is made small
 BRIEF = 10.0  # seconds for a lemma that makes questions smaller
 CUT_SHARE = 0.2  # of the time, for the claim with shared steps cut out
 
@@ -195,7 +196,9 @@ class _Verifier:
 
     def _decide(self, row: Row) -> None:
         claim = self.claim
-        small = shrink_rows(claim.layout, row, lambda rows: look(claim, np.array(rows, dtype=np.uint64)).deciding)
+        small = shrink_rows(
+            claim.layout, row, lambda rows: look(claim, np.array(rows, dtype=np.uint64)).deciding, SHRINK
+        )
         self.outcome.row, self.outcome.verdict = small, self.found
 
     def _unfit(self, row: Row) -> None:

@@ -7,6 +7,7 @@ operands that are no powers of two, the fewer significand bits, the nearer its e
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -96,10 +97,10 @@ def shrink(problem: Problem, row: Row, keep: Keep | None = None) -> Row:
     return shrink_rows(problem.layout, row, good)
 
 
-def shrink_rows(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns]) -> Row:
-    """The smallest row reached by steps that each are `good`: 1 where a row is."""
-    seen = {row}
-    while True:
+def shrink_rows(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns], seconds: float | None = None) -> Row:
+    """The smallest row reached, in so many seconds, by steps that each are `good`: 1 where a row is."""
+    seen, end = {row}, None if seconds is None else time.monotonic() + seconds
+    while end is None or time.monotonic() < end:
         cost = _cost(row, layout)
         smaller = (other for other in _smaller(row, layout) if other not in seen and _cost(other, layout) < cost)
         tried = list(dict.fromkeys(smaller))
@@ -110,6 +111,7 @@ def shrink_rows(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns])
         if not candidates:
             return row
         row = min(candidates, key=lambda candidate: _cost(candidate, layout))
+    return row
 
 
 def _fields(pattern: int, fmt: Format) -> tuple[int, int, int]:
