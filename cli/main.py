@@ -23,6 +23,7 @@ from cli.run import device, run
 from cli.show import list_command
 from cli.simulate import simulate
 from cli.study import study
+from cli.verify import verify
 from smtmodel.errors import MmaprobeError
 
 
@@ -68,7 +69,7 @@ def main(context: click.Context, quiet: bool, verbose: bool) -> None:
 
 
 for command in (
-    distinguish, prove, separate, identify, evaluate, run, device, compare, explain, export, simulate, study,
+    distinguish, prove, verify, separate, identify, evaluate, run, device, compare, explain, export, simulate, study,
     report, datasheet, list_command, completion,
 ):  # fmt: skip
     main.add_command(command)

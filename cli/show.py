@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.command("list")
 @click.argument(
     "kind",
-    type=click.Choice(["models", "hypotheses", "families", "parameters", "formats", "algorithms", "studies"]),
+    type=click.Choice(["models", "hypotheses", "families", "parameters", "formats", "algorithms", "studies", "claims"]),
 )
 @JSON
 def list_command(kind: str, as_json: bool) -> None:
@@ -32,7 +32,7 @@ def list_command(kind: str, as_json: bool) -> None:
     mmaprobe list hypotheses
     """
     kinds = {"models": _models, "hypotheses": _hypotheses, "families": _families, "parameters": _parameters,
-             "formats": _formats, "algorithms": _algorithms, "studies": _studies}  # fmt: skip
+             "formats": _formats, "algorithms": _algorithms, "studies": _studies, "claims": _claims}  # fmt: skip
     rows = kinds[kind]()
     if as_json:
         print_json(rows)
@@ -143,6 +143,16 @@ def _studies() -> list[dict[str, Any]]:
         {"id": study.name, "summary": study.about, "sizes": list(study.sizes),
          "series": {series.label: series.algorithm for series in study.series}}
         for study in STUDIES.values()
+    ]  # fmt: skip
+
+
+def _claims() -> list[dict[str, Any]]:
+    from hypotheses.claim import claims
+
+    return [
+        {"id": name, "summary": f"{cases[0].about} (expected: {cases[0].expect})", "source": cases[0].source,
+         "says": cases[0].says, "expect": cases[0].expect, "cases": [case.id for case in cases]}
+        for name, cases in claims().items()
     ]  # fmt: skip
 
 

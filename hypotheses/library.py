@@ -12,11 +12,12 @@ from hypotheses.yamlfile import YamlFile, read_file, read_yaml
 from smtmodel.errors import UnknownNameError
 
 
-def _yaml_files(folder: Traversable) -> list[Traversable]:
+def yaml_files(folder: Traversable) -> list[Traversable]:
+    """Every YAML file of a folder and those below it."""
     found = []
     for entry in sorted(folder.iterdir(), key=lambda item: item.name):
         if entry.is_dir():
-            found.extend(_yaml_files(entry))
+            found.extend(yaml_files(entry))
         elif entry.name.endswith((".yaml", ".yml")):
             found.append(entry)
     return found
@@ -26,7 +27,7 @@ def _yaml_files(folder: Traversable) -> list[Traversable]:
 def _shipped() -> dict[str, tuple[YamlFile, Question]]:
     """Every shipped file with its question, by id, in the order of the files."""
     found = {}
-    for entry in _yaml_files(files("hypotheses") / "pairs"):
+    for entry in yaml_files(files("hypotheses") / "pairs"):
         file = read_yaml(entry.read_text(encoding="utf-8"), str(entry))
         question = build_question(file)
         found[question.id] = file, question

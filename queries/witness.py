@@ -7,6 +7,7 @@ operands that are no powers of two, the fewer significand bits, the nearer its e
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -88,22 +89,29 @@ def moved_input(problem: Problem, operands: Operands[int]) -> Operands[int]:
 
 def shrink(problem: Problem, row: Row, keep: Keep | None = None) -> Row:
     """The smallest input reached by steps that each still tell the models apart (and `keep`, if given)."""
-    layout, seen = problem.layout, {row}
-    while True:
+
+    def good(rows: list[Row]) -> Patterns:
+        result = replay(problem, rows)
+        return result.differs & keep(result) if keep is not None else result.differs
+
+    return shrink_rows(problem.layout, row, good)
+
+
+def shrink_rows(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns], seconds: float | None = None) -> Row:
+    """The smallest row reached, in so many seconds, by steps that each are `good`: 1 where a row is."""
+    seen, end = {row}, None if seconds is None else time.monotonic() + seconds
+    while end is None or time.monotonic() < end:
         cost = _cost(row, layout)
         smaller = (other for other in _smaller(row, layout) if other not in seen and _cost(other, layout) < cost)
         tried = list(dict.fromkeys(smaller))
         if not tried:
             return row
         seen.update(tried)
-        result = replay(problem, tried)
-        good = result.differs != 0
-        if keep is not None:
-            good &= keep(result) != 0
-        candidates = [tried[i] for i in np.flatnonzero(good)]
+        candidates = [tried[i] for i in np.flatnonzero(good(tried))]
         if not candidates:
             return row
         row = min(candidates, key=lambda candidate: _cost(candidate, layout))
+    return row
 
 
 def _fields(pattern: int, fmt: Format) -> tuple[int, int, int]:

@@ -1,0 +1,163 @@
+"""The `verify` command: claims about algorithms."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.options import JSON, print_json, progress, say, solver_options
+
+if TYPE_CHECKING:
+    from queries.distinguish import Options
+    from queries.verify import Outcome
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="CLAIM...")
+@click.option(
+    "--certificate",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write SMT-LIB, CNF and a checked DRAT proof of what is proved into this folder.",
+)
+@click.option(
+    "--maximise",
+    "largest",
+    is_flag=True,
+    help="Search for the worst input as well: the largest value of the quantity that the claim's file names.",
+)
+@solver_options
+@JSON
+def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, options: Options, as_json: bool) -> None:
+    """Verify or refute claims about algorithms on matrix units.
+
+    CLAIM is an id (`mmaprobe list claims`), one case of it, or a claim file. What decides by example is replayed and
+    shown with every part's error. --timeout is for each case.
+
+    \b
+    mmaprobe verify ootomo-not-worse-f16
+    mmaprobe verify ootomo-not-worse-f16@terms=2,split=toward_zero
+    mmaprobe verify my-claim.yaml --certificate proof
+    """
+    from hypotheses.claim import Claim, claims_named
+    from queries.claim_report import document_of, worst_json
+    from queries.maximise import maximise, maximised
+    from queries.settle import settle
+
+    claims = [claim for name in names for claim in claims_named(name)]
+    for claim in claims if largest else ():
+        maximised(claim)
+    documents = []
+    for claim in claims:
+        outcome = settle(claim, options)
+        progress("")
+        document = document_of(outcome)
+        _show(document)
+        if certificate is not None and outcome.lemmas:
+            folder = certificate if len(claims) == 1 else certificate / claim.id
+            document["certificates"] = _certify(outcome, folder, options)
+        if largest and not outcome.interrupted and isinstance(claim, Claim):
+            document["worst"] = worst_json(maximise(claim, options))
+            progress("")
+            _show_worst(document["worst"])
+        documents.append(document)
+        if outcome.interrupted:
+            break
+    codes = [_code(document) for document in documents]
+    if len(codes) > 1:
+        say(f"{codes.count(0)} of {len(claims)} cases answered as expected, {codes.count(3)} unknown")
+    if as_json:
+        print_json({"schema": 1, "claims": documents})
+    sys.exit(3 if 3 in codes else max(codes))
+
+
+def _code(document: dict[str, Any]) -> int:
+    if document["verdict"] == "unknown":
+        return 3
+    return 0 if document["as_expected"] else 1
+
+
+def _certify(outcome: Outcome, folder: Path, options: Options) -> list[dict[str, Any]]:
+    """A certificate of every lemma, in a folder of its own if there are several. Raises CertificateError."""
+    from queries.certificate import whole_of_query, write_certificate
+
+    written = []
+    for number, lemma in enumerate(outcome.lemmas, 1):
+        if lemma.query.logic != "QF_BV":
+            say(f"  no certificate of {lemma.name!r}: it is linear arithmetic")
+            continue
+        whole = whole_of_query(lemma.query, options.timeout, options.memory)
+        place = folder if len(outcome.lemmas) == 1 else folder / f"lemma-{number}"
+        question = f"{outcome.claim.id}: {outcome.claim.text} ({lemma.name})"
+        manifest = write_certificate(place, [lemma], whole, question, options.timeout, options.memory, options.progress)
+        piece = manifest["pieces"][0]
+        say(f"  certificate of {lemma.name!r}: {place}: {piece['clauses']} clauses, {piece['proof_lines']} lines, "
+            f"verified by {piece['checker']}")  # fmt: skip
+        written.append({"folder": str(place), **manifest})
+    return written
+
+
+def _show(document: dict[str, Any]) -> None:
+    say(f"{document['id']}: {document['about']}")
+    quantified = {"all": "for all inputs", "exists": "for some input"}[document["quantifier"]]
+    say(f"  {quantified}: {document['claim']}")
+    for name, text in document["parts"].items():
+        say(f"  {name} = {text}")
+    if document["vector"] is not None:
+        _show_vector(document["vector"])
+    by = _by(document)
+    expected = "as expected" if document["as_expected"] else f"EXPECTED {document['expect']}"
+    if document["verdict"] == "unknown":
+        tried = "; ".join(f"{step['what']}: {', '.join(step['answers']) or 'nothing found'}"
+                          for step in document["asked"])  # fmt: skip
+        stopped = "interrupted" if document["interrupted"] else "unknown"
+        say(f"  {stopped} after {document['seconds']:.1f} s; tried {tried}")
+    else:
+        says = {"nothing": "says nothing"}.get(document["says"], f"says {document['says']}")
+        say(f"  {document['verdict']} in {document['seconds']:.1f} s, {by}; {expected} (the source {says})")
+    say()
+
+
+def _show_worst(worst: dict[str, Any]) -> None:
+    if worst["vector"] is None:
+        say(f"  no input found with {worst['quantity']}")
+        return
+    _show_vector(worst["vector"])
+    proved = f"; {worst['bound']} is never reached ({worst['engine']})" if worst["bound"] else "; no bound proved"
+    say(f"  largest {worst['quantity']} found: {worst['value']}{proved} ({worst['seconds']:.1f} s)")
+    say()
+
+
+def _by(document: dict[str, Any]) -> str:
+    if document["vector"] is not None:
+        last = document["asked"][-1]
+        return f"by the input above, replayed ({last['what']}{''.join(f', {a}' for a in last['answers'][:1])})"
+    lemmas = document["lemmas"]
+    if not lemmas:
+        return "; ".join(step["what"] for step in document["asked"])
+    for lemma in lemmas:
+        say(f"  lemma: {lemma['name']}: {lemma['answer']}; confirmed by {lemma['confirmed_by'] or 'nobody'}")
+    return f"by {len(lemmas)} lemma{'s' * (len(lemmas) != 1)}"
+
+
+def _show_vector(vector: dict[str, Any]) -> None:
+    from smtmodel.display import number_text
+    from smtmodel.formats import FORMATS
+
+    fmt = FORMATS[vector["format"]]
+    for k, pair in enumerate(zip(vector["a"], vector["b"], strict=True)):
+        for side, text in zip("ab", pair, strict=True):
+            if any(int(one, 16) for one in pair):
+                say(f"  {side}{k} = {text}  {number_text(int(text, 16), fmt)}")
+    say(f"   c = {vector['c']}")
+    say(f"  exact sum {vector['exact']}")
+    width = max(map(len, vector["results"]))
+    for name, result in vector["results"].items():
+        error = f"  error {result['error']} = {result['error_ulps']:.4g} ulp" if "error" in result else ""
+        say(f"  {name:>{width}} gives {result['d']}  {result['value']}{error}")
+    if vector["parting"]:
+        steps = "; ".join(f"{name} {step['step']} = {step['pattern']}" for name, step in vector["parting"].items())
+        say(f"  they part at: {steps}")

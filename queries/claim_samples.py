@@ -1,0 +1,108 @@
+"""Inputs for the search of a claim: zeros and normal numbers in its windows, shaped like what algorithms find hard.
+
+A row has one manner of exponents, of signs and of significands: all at the ends of a window or anywhere, one sign or
+mixed, few words of bits or many. In some rows the second product cancels the first but for a last bit; in some all
+products but the first are one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypotheses.claim import Claim
+from smtmodel.formats import Format
+
+Table = NDArray[np.uint64]
+
+
+def claim_rows(claim: Claim, count: int, seed: int) -> Table:
+    """Patterns of shape (count, columns of the claim's layout)."""
+    rng = np.random.default_rng(seed)
+    window, terms = claim.shape.window, claim.terms
+    manners = rng.integers(0, 1 << 30, (4, count))
+    zeros = rng.choice([0.0, 0.0, 0.1, 0.6], count)
+    columns: list[Table] = []
+    for fmt, bounds in zip(claim.layout.formats, [window.a] * terms + [window.b] * terms + [window.c], strict=True):
+        exponent = _exponents(bounds, manners[0], rng)
+        fraction = _fractions(fmt, manners[1], rng)
+        mixed = rng.integers(0, 2, count)
+        sign = np.where(manners[2] % 4 == 0, 0, np.where(manners[2] % 4 == 1, len(columns) < terms, mixed))
+        fields = (exponent + fmt.bias).astype(np.uint64) << np.uint64(fmt.fraction) | fraction
+        pattern = (np.minimum(fields, np.uint64(fmt.largest_field)) << np.uint64(fmt.padding)) | (
+            sign.astype(np.uint64) << np.uint64(fmt.field_width)
+        )
+        columns.append(np.where(rng.random(count) < zeros, np.uint64(0), pattern))
+    if terms > 1:
+        chosen = manners[3] % 8 == 0
+        flipped = columns[0] ^ np.uint64(claim.shape.factors.sign_bit)
+        last = rng.integers(0, 2, count).astype(np.uint64) << np.uint64(claim.shape.factors.padding)
+        columns[1] = np.where(chosen & (columns[0] != 0), flipped ^ last, columns[1])
+        columns[terms + 1] = np.where(chosen & (columns[0] != 0), columns[terms], columns[terms + 1])
+    if terms > 2:  # one large product and many small ones alike
+        alike = manners[3] % 8 == 1
+        one = manners[3] % 16 == 9  # the first as well
+        for side in range(0, 2 * terms, terms):
+            for k in (*range(2, terms), 0):
+                columns[side + k] = np.where(alike if k else one, columns[side + 1], columns[side + k])
+    if claim.zero_addend:
+        columns[-1] = np.zeros(count, dtype=np.uint64)
+    return np.stack(columns, axis=1)
+
+
+def mutated(claim: Claim, rows: Table, count: int, rng: np.random.Generator) -> Table:
+    """Rows like those given: a few operands each with a bit changed, a neighbour, another's pattern, or anew."""
+    out = rows[rng.integers(0, len(rows), count)]
+    fresh = claim_rows(claim, count, int(rng.integers(1 << 31)))
+    formats = claim.layout.formats
+    for _ in range(3):
+        column = rng.integers(0, len(formats) - claim.zero_addend, count)
+        for index, fmt in enumerate(formats):
+            chosen = np.flatnonzero((column == index) & (rng.random(count) < 0.7))
+            if not len(chosen):
+                continue
+            pattern = out[chosen, index]
+            bit = np.uint64(1) << rng.integers(fmt.padding, fmt.field_width, len(chosen)).astype(np.uint64)
+            step = np.uint64(1 << fmt.padding)
+            choices = [pattern ^ bit, pattern + step, pattern - step, fresh[chosen, index],
+                       pattern ^ np.uint64(fmt.sign_bit)]  # fmt: skip
+            kept = np.uint64((1 << fmt.width) - 1)
+            out[chosen, index] = np.choose(rng.integers(0, len(choices), len(chosen)), choices) & kept
+    terms = claim.terms
+    copied = np.flatnonzero(rng.random(count) < 0.2)  # one product put in the place of all, or of all but the first
+    chosen, first = rng.integers(0, terms, len(copied)), rng.integers(0, 2, len(copied))
+    for side in range(0, 2 * terms, terms):
+        pattern = out[copied, side + chosen]
+        for k in range(terms):
+            out[copied, side + k] = np.where(k >= first, pattern, out[copied, side + k])
+    return out
+
+
+def _exponents(bounds: tuple[int, int], manner: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    low, high = bounds
+    count = len(manner)
+    anywhere = rng.integers(low, high + 1, count)
+    ends = np.where(rng.random(count) < 0.5, low, high)
+    one = low + (manner >> 8) % (high - low + 1)
+    near = np.clip(one + rng.integers(-1, 2, count), low, high)
+    found: NDArray[np.int64] = np.choose(manner % 4, [anywhere, ends, near, np.full(count, high)])
+    return found
+
+
+def _fractions(fmt: Format, manner: NDArray[np.int64], rng: np.random.Generator) -> Table:
+    """Random bits, the leading ones of them, ones, or words of 11 bits whose residuals are large or tiny."""
+    count, width = len(manner), fmt.fraction
+    bits = rng.integers(0, 1 << width, count, dtype=np.uint64)
+    everything = np.uint64((1 << width) - 1)
+    kept = np.uint64(width) - np.minimum((manner >> 4) % 13, width).astype(np.uint64)
+    leading = bits >> kept << kept
+    below = np.uint64(max(width - 10, 0))
+    rest = np.uint64((1 << int(below)) - 1)
+    ones, half = int(rest), (1 << int(below)) >> 1
+    edges = [0, 1, half, ones, max(ones - 1, 0), max(half - 1, 0)]
+    edge = rng.choice(np.array(edges, dtype=np.uint64), count)
+    words = (bits & ~rest) | (edge & rest)
+    few = np.uint64(1) << rng.integers(0, max(width, 1), count).astype(np.uint64)
+    few = np.where(rng.random(count) < 0.5, few, everything - few)
+    found: Table = np.choose(manner % 6, [bits, leading, words, words, few & everything, everything & (bits | ~rest)])
+    return found

@@ -1,0 +1,393 @@
+"""Claims about algorithms: verified, refuted by a replayed input, or left unknown with what was tried.
+
+A claim for all inputs is refuted, and a claim that there are some is verified, by one input: the search for it
+begins by simulation, then asks small questions, with most products zero and narrow windows, then the whole one, whose
+"unsat" decides the other way.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+from pysmt.fnode import FNode
+
+from hypotheses.claim import AnyClaim, Claim, located
+from queries.claim_samples import claim_rows
+from queries.confirm import confirm
+from queries.cutting import Cutter
+from queries.distinguish import Options, SolverFaultError
+from queries.prove import Lemma
+from queries.smtlib import Query
+from queries.solvers.contract import Answer
+from queries.witness import Row, shrink_rows
+from smtmodel.algebra import Bit, Bits, all_of, any_of, constant, truth
+from smtmodel.algorithms.exact import Window, admitted
+from smtmodel.algorithms.parts import Part
+from smtmodel.algorithms.scene import Scene
+from smtmodel.batch import Patterns, to_integers
+from smtmodel.carriers.arrays import ArrayCarrier
+from smtmodel.carriers.terms import TermCarrier
+from smtmodel.decode import unpack
+from smtmodel.dot import Model, evaluate
+from smtmodel.errors import IncompleteError, InputError
+
+Verdict = Literal["holds", "refuted", "unknown"]
+BATCH = 4096  # inputs simulated at a time
+SAMPLE_SHARE, SAMPLE_LEAST = 0.05, 2.0  # of the time (at least so many seconds) that goes into simulation
+SMALL_SHARE = 0.1  # of the time, at most, for one small question
+CLIMB_SHARE, CLIMB_MOST = 0.4, 100.0  # of the time, at most so many seconds, for climbing to the worst input
+SHRINK = 30.0  # seconds, at most, in which an input is made small
+BRIEF = 10.0  # seconds for a lemma that makes questions smaller
+CUT_SHARE = 0.2  # of the time, for the claim with shared steps cut out
+
+_ARRAYS = ArrayCarrier()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One step of the search, in words, and what the engines said (nothing for a simulation)."""
+
+    what: str
+    answers: tuple[Answer, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass
+class Outcome:
+    """The verdict on one claim. `row`: the input that decided, in the order of the claim's layout; `lemmas`: the
+    questions whose "unsat" did, each with another engine's word where there is one."""
+
+    claim: AnyClaim
+    verdict: Verdict = "unknown"
+    row: Row | None = None
+    lemmas: list[Lemma] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list)
+    seconds: float = 0.0
+    interrupted: bool = False
+
+    @property
+    def as_expected(self) -> bool:
+        return self.verdict == self.claim.expect
+
+
+@dataclass(frozen=True)
+class Sight:
+    """A claim on a batch of inputs: which are admitted, which decide it, and on which a value is no number."""
+
+    admitted: Patterns
+    deciding: Patterns
+    unfit: Patterns
+
+
+def deciding(claim: Claim, scene: Scene) -> Bit:
+    """Whether an input decides: it breaks a claim for all, or is one that a claim says there is."""
+    held = scene.truth(claim.predicate)
+    return ~held if claim.quantifier == "all" else held
+
+
+def conditions(claim: Claim, scene: Scene) -> Bit:
+    """Whether an input counts."""
+    return all_of([scene.admits(), *(scene.truth(tree) for tree in claim.where)])
+
+
+def scene_of(claim: Claim, row: Sequence[Bits]) -> Scene:
+    operands = claim.layout.split(list(row))
+    return Scene(claim.shape, operands.a, operands.b, operands.c)
+
+
+def lanes_of(claim: Claim, table: Patterns) -> Scene:
+    """The quantities of a claim on rows of patterns."""
+    formats = claim.layout.formats
+    columns = [_ARRAYS.lanes(np.ascontiguousarray(table[:, k]), fmt.width) for k, fmt in enumerate(formats)]
+    if claim.zero_addend:
+        columns[-1] = constant(_ARRAYS, 0, formats[-1].width)
+    return scene_of(claim, columns)
+
+
+def look(claim: Claim, table: Patterns) -> Sight:
+    """Simulate a claim on rows of patterns."""
+    with np.errstate(over="ignore"):
+        scene = lanes_of(claim, table)
+        counts = conditions(claim, scene)
+        decides = deciding(claim, scene)
+        fits = all_of([counts, *scene.fits.values()])
+        flags = [to_integers(bit, len(table)) for bit in (counts, decides & fits, counts & ~fits)]
+    if claim.zero_addend:
+        keep = (table[:, -1] == 0).astype(np.uint64)
+        flags = [flag & keep for flag in flags]
+    return Sight(*flags)
+
+
+def verify(claim: Claim, options: Options | None = None) -> Outcome:
+    """Decide a claim within the time.
+
+    An interrupt ends the work. Raises InputError for a claim that admits no input, or whose quantities are no numbers
+    on an admitted one, SolverFaultError.
+    """
+    return _Verifier(claim, options or Options()).run()
+
+
+class _Verifier:
+    def __init__(self, claim: Claim, options: Options) -> None:
+        self.claim, self.options = claim, options
+        self.start = time.monotonic()
+        self.outcome = Outcome(claim)
+        self.admitted = False
+        self.found: Verdict = "refuted" if claim.quantifier == "all" else "holds"
+
+    def run(self) -> Outcome:
+        outcome = self.outcome
+        with located(self.claim.file, ("claim",)):
+            try:
+                if not self._simulate() and not self._climb():
+                    self._solve()
+            except KeyboardInterrupt:
+                outcome.interrupted = True
+        outcome.seconds = time.monotonic() - self.start
+        return outcome
+
+    def remaining(self, share: float = 1.0) -> float | None:
+        limit = self.options.timeout
+        return None if limit is None else max(0.0, limit - (time.monotonic() - self.start)) * share
+
+    def _simulate(self) -> bool:
+        """Whether simulation alone decides."""
+        claim, count = self.claim, 0
+        limit = SAMPLE_LEAST if self.options.timeout is None else max(SAMPLE_LEAST, SAMPLE_SHARE * self.options.timeout)
+        began = time.monotonic()
+        while count < 4 * BATCH or time.monotonic() - began < min(limit, 30.0):
+            self.options.progress(f"simulated {count} inputs")
+            table = claim_rows(claim, BATCH, 1 + count // BATCH)
+            sight = look(claim, table)
+            count += BATCH
+            self.admitted |= bool(sight.admitted.any())
+            if sight.unfit.any():
+                self._unfit(tuple(map(int, table[int(np.flatnonzero(sight.unfit)[0])])))
+            hits = np.flatnonzero(sight.deciding)
+            if len(hits):
+                self.outcome.asked.append(Asked(f"{count} simulated inputs", (), time.monotonic() - began))
+                self._decide(tuple(map(int, table[int(hits[0])])))
+                return True
+            if count >= 4 * BATCH and not self.admitted:
+                break
+        self.outcome.asked.append(Asked(f"{count} simulated inputs", (), time.monotonic() - began))
+        return False
+
+    def _climb(self) -> bool:
+        """Whether the search for the worst input, of claims that name a quantity, decides."""
+        from queries.maximise import climb  # it stands on this module
+
+        claim, limit = self.claim, self.remaining(CLIMB_SHARE)
+        if claim.maximise is None or claim.expect != self.found:
+            return False
+        began = time.monotonic()
+        row = climb(claim, CLIMB_MOST if limit is None else min(limit, CLIMB_MOST), self._decides)
+        self.outcome.asked.append(Asked("climbing to the worst input", (), time.monotonic() - began))
+        if row is not None:
+            self._decide(row)
+        return row is not None
+
+    def _decides(self, row: Row) -> bool:
+        return bool(look(self.claim, np.array([row], dtype=np.uint64)).deciding[0])
+
+    def _decide(self, row: Row) -> None:
+        claim = self.claim
+        small = shrink_rows(
+            claim.layout, row, lambda rows: look(claim, np.array(rows, dtype=np.uint64)).deciding, SHRINK
+        )
+        self.outcome.row, self.outcome.verdict = small, self.found
+
+    def _unfit(self, row: Row) -> None:
+        claim = self.claim
+        small = shrink_rows(claim.layout, row, lambda rows: look(claim, np.array(rows, dtype=np.uint64)).unfit)
+        shown = ", ".join(f"{name} = {x:#x}" for name, x in zip(claim.layout.names, small, strict=True) if x)
+        raise claim.file.error(
+            ("claim",), f"a quantity overflows: a result is no finite number of the sum's range for {shown}; "
+            "narrow the exponents, or ask for finite(...) alone",
+        )  # fmt: skip
+
+    def _solve(self) -> None:
+        if self._nothing_admitted():
+            raise InputError("no input meets all conditions", *self._place())
+        self._first_words()
+        *small, (what, query) = self._questions()
+        if self.claim.expect == self.found:
+            for name, question in small:
+                if self._ask(name, question, self.remaining(SMALL_SHARE)).status == "sat":
+                    return
+        if self._cut() or self._prove(what, query, self.remaining(), decides=True):
+            self._check_fit()
+            self.outcome.verdict = "holds" if self.found == "refuted" else "refuted"
+            self.outcome.lemmas = confirm(self.outcome.lemmas, self.options, time.monotonic() - self.start)
+
+    def _prove(self, what: str, query: Query, limit: float | None, cuts: int = 0, decides: bool = False) -> bool:
+        """Whether a question is answered "unsat": a lemma."""
+        answer = self._ask(what, query, limit, decides)
+        if answer.status == "unsat":
+            self.outcome.lemmas.append(Lemma(what, cuts, query, answer))
+        return answer.status == "unsat"
+
+    def _cut(self) -> bool:
+        """Whether the claim follows from the steps that the parts share alone, which may be any finite numbers."""
+        claim = self.claim
+        scene, symbols, definitions = symbolic_scene(claim)
+        goal, fits = deciding(claim, scene), list(scene.fits)
+        sums = [{bits.node: bits for step, bits in scene.steps(name).items() if ".word" not in step}
+                for name in claim.shape.parts]  # fmt: skip
+        shared = {node: bits for node, bits in sums[0].items() if all(node in other for other in sums[1:])}
+        steps = {node: bits for node, bits in shared.items() if not (node.is_constant() or node.is_symbol())}
+        if len(sums) < 2 or not steps or fits:
+            return False
+        fmt = claim.shape.result
+        finite = all_of([~(value.is_nan | value.is_infinite) for value in (unpack(b, fmt) for b in steps.values())])
+        carrier = scene.carrier
+        assert isinstance(carrier, TermCarrier)
+        manager = carrier.manager
+        fresh = {node: manager.Symbol(f"cut{k}", node.get_type()) for k, node in enumerate(steps)}
+        cut = Cutter(carrier.environment, fresh)
+        query = Query((), (cut(finite.node), cut(goal.node)))
+        counts = conditions(claim, scene)
+        count = len(self.outcome.lemmas)
+        if self._prove("the steps that the parts share are cut out", query, self.remaining(CUT_SHARE), len(steps)):
+            whole = Query(symbols, (counts.node, *definitions(), (~finite).node))
+            if self._prove("those steps are finite", whole, self.remaining(0.5)):
+                return True
+        del self.outcome.lemmas[count:]
+        return False
+
+    def _first_words(self) -> None:
+        """Find out which parts need no more than the first word of every factor: the others fold away."""
+        claim = self.claim
+        for name, part in claim.shape.parts.items():
+            query = _rest_query(claim, part)
+            if query is None or not self._prove(f"first words of {name} are whole", query, BRIEF):
+                continue
+            if self._prove(f"the unit of {name} makes +0 of products with zeros", _zero_query(claim, part), BRIEF):
+                shape = replace(claim.shape, whole=claim.shape.whole | {name})
+                claim = replace(claim, shape=shape)
+        self.claim = claim
+
+    def _place(self) -> tuple[str, int, str]:
+        file = self.claim.file
+        key = ("inputs", "where") if ("inputs", "where") in file.lines else ("inputs",)
+        return file.name, file.lines.get(key, 1), ".".join(key)
+
+    def _nothing_admitted(self) -> bool:
+        if self.admitted:
+            return False
+        answer = self._ask("is any input admitted?", build_query(self.claim, "admitted"), self.remaining(0.5), False)
+        return answer.status == "unsat"
+
+    def _check_fit(self) -> None:
+        """Raises InputError where a value is no number on an admitted input."""
+        query = build_query(self.claim, "unfit")
+        if self._prove("every value is a number", query, self.remaining()):
+            return
+        answer = self.outcome.asked[-1].answers[0]
+        if answer.status == "sat":
+            self._unfit(row_of(self.claim, answer))
+        raise IncompleteError("whether every value is a finite number stayed open: raise --timeout")
+
+    def _questions(self) -> list[tuple[str, Query]]:
+        """Small ones first: few products, one sign, c zero; the whole question is the last."""
+        claim, found = self.claim, list[tuple[str, Query]]()
+        for count in (1, 2):
+            if count < claim.terms:
+                found.append((f"{count} of {claim.terms} products free", build_query(claim, "deciding", count)))
+        if claim.shape.window != (narrow := _narrowed(claim.shape.window)):
+            slim = replace(claim, shape=replace(claim.shape, window=narrow))
+            found.append(("narrow exponents", build_query(slim, "deciding")))
+        return [*found, ("the whole question", build_query(claim, "deciding"))]
+
+    def _ask(self, what: str, query: Query, limit: float | None, decides: bool = True) -> Answer:
+        answers = self.options.ask(query, limit, what)
+        self.outcome.asked.append(Asked(what, tuple(answers)))
+        answer = answers[0]
+        if answer.status == "sat" and decides:
+            row = row_of(self.claim, answer)
+            if not self._decides(row):
+                raise SolverFaultError(f"{answer.engine} {answer.version} gave an input that decides nothing: {row}")
+            self._decide(row)
+        return answer
+
+
+def _zero_query(claim: Claim, part: Part) -> Query:
+    """Is what the unit makes of finite first words, zeros and +0 ever anything but +0?"""
+    model = part.what if isinstance(part.what, Model) else part.what.model
+    carrier = TermCarrier()
+    count = min(claim.terms, model.length)
+    wrong, finite, symbols = [], [], []
+    for side, fmt in enumerate((model.a, model.b)):
+        numbers = [carrier.symbol(f"x{side}_{k}", fmt.width) for k in range(count)]
+        zeros = [constant(carrier, 0, (model.b, model.a)[side].width)] * count
+        operands = (numbers, zeros) if side == 0 else (zeros, numbers)
+        wrong.append(evaluate(model, *operands, constant(carrier, 0, model.c.width)).d.any())
+        values = [unpack(number, fmt) for number in numbers]
+        finite += [~(value.is_nan | value.is_infinite) for value in values]
+        symbols += [number.node for number in numbers]
+    return Query(tuple(symbols), (all_of(finite).node, *carrier.definitions, any_of(wrong).node))
+
+
+def _rest_query(claim: Claim, part: Part) -> Query | None:
+    """Is a word but the first ever anything but +0? Asked of one factor of any admitted input; None where the format
+    of the factors alone says yes, or there are no words."""
+    fmt, window = claim.shape.factors, claim.shape.window
+    what = part.what
+    if isinstance(what, Model) or what.words == 1 or fmt.fraction > what.model.a.fraction:
+        return None
+    carrier = TermCarrier()
+    number = carrier.symbol("x", fmt.width)
+    inside = any_of([admitted(number, fmt, bounds) for bounds in (window.a, window.b)])
+    differs = any_of([word.any() for word in part.rests(number, fmt)])
+    return Query((number.node,), (inside.node, *carrier.definitions, differs.node))
+
+
+def _narrowed(window: Window) -> Window:
+    """The middle of every window."""
+
+    def middle(bounds: tuple[int, int]) -> tuple[int, int]:
+        low, high = bounds
+        centre = min(max(0, low), high)
+        return max(low, centre - 2), min(high, centre + 2)
+
+    return Window(middle(window.a), middle(window.b), middle(window.c))
+
+
+def build_query(claim: Claim, what: Literal["deciding", "admitted", "unfit"], free: int | None = None) -> Query:
+    """Is there an admitted input that decides (whose values are numbers), that is admitted at all, or on which a value
+    is no number? All products but the first `free` ones are zero."""
+    scene, symbols, definitions = symbolic_scene(claim, free)
+    counts, goal = [], conditions(claim, scene)
+    if what != "admitted":
+        counts, goal = [goal], deciding(claim, scene)
+        fits = list(scene.fits.values())
+        if what == "deciding":
+            counts += fits
+        else:
+            goal = ~all_of([truth(scene.carrier, True), *fits])
+    return Query(symbols, (*(bit.node for bit in counts), *definitions(), goal.node))
+
+
+def symbolic_scene(
+    claim: Claim, free: int | None = None
+) -> tuple[Scene, tuple[FNode, ...], Callable[[], tuple[FNode, ...]]]:
+    """A claim on symbols, all products but the first `free` ones zero: the quantities, the symbols, and what in the
+    end defines the terms that the carrier made."""
+    carrier = TermCarrier()
+    count = claim.terms if free is None else free
+    zero = {f"{side}{k}" for side in "ab" for k in range(count, claim.terms)} | ({"c"} if claim.zero_addend else set())
+    row = [
+        constant(carrier, 0, fmt.width) if name in zero else carrier.symbol(name, fmt.width)
+        for name, fmt in zip(claim.layout.names, claim.layout.formats, strict=True)
+    ]
+    symbols = tuple(bits.node for bits in row if bits.value is None)
+    return scene_of(claim, row), symbols, lambda: tuple(carrier.definitions)
+
+
+def row_of(claim: Claim, answer: Answer) -> Row:
+    """The input that a solver gave; what it was not asked for is zero."""
+    return tuple(answer.values.get(name, 0) for name in claim.layout.names)

@@ -1,0 +1,68 @@
+"""Arithmetic on fixed-point numbers of static widths, over any carrier: never an overflow, never a rounding."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from smtmodel.algebra import Bit, Bits, Carrier, constant, select
+from smtmodel.algorithms.exact import Fixed
+from smtmodel.errors import ParameterError
+
+
+def number(carrier: Carrier, value: Fraction | int) -> Fixed:
+    """A constant. Raises ParameterError for a number that is no multiple of a power of two."""
+    value = Fraction(value)
+    if value.denominator & (value.denominator - 1):
+        raise ParameterError(str(value), "no sum of powers of two: fixed point cannot hold it")
+    top, unit = value.numerator, 1 - value.denominator.bit_length()
+    while top and not top & 1:
+        top, unit = top >> 1, unit + 1
+    return Fixed(constant(carrier, top, top.bit_length() + 1), unit)
+
+
+def unsigned(bits: Bits) -> Fixed:
+    """A vector as a whole number."""
+    return Fixed(bits.zext(bits.width + 1), 0)
+
+
+def aligned(x: Fixed, y: Fixed) -> tuple[Bits, Bits, int]:
+    """Both numbers in one width, with room for their sum, and in one unit."""
+    unit = min(x.unit, y.unit)
+    padded = [side.bits.pad(side.unit - unit) for side in (x, y)]
+    width = max(side.width for side in padded) + 1
+    return padded[0].sext(width), padded[1].sext(width), unit
+
+
+def add(x: Fixed, y: Fixed) -> Fixed:
+    left, right, unit = aligned(x, y)
+    return Fixed(left + right, unit)
+
+
+def subtract(x: Fixed, y: Fixed) -> Fixed:
+    left, right, unit = aligned(x, y)
+    return Fixed(left - right, unit)
+
+
+def multiply(x: Fixed, y: Fixed) -> Fixed:
+    """The product; that with a constant 1 (a power of two is 1 in its own unit) costs nothing."""
+    unit = x.unit + y.unit
+    for one, other in ((x, y), (y, x)):
+        if one.bits.value == 1 and one.bits.width > 1:
+            return Fixed(other.bits, unit)
+    width = x.bits.width + y.bits.width
+    return Fixed(x.bits.sext(width) * y.bits.sext(width), unit)
+
+
+def less(x: Fixed, y: Fixed) -> Bit:
+    left, right, _ = aligned(x, y)
+    return left.slt(right)
+
+
+def equal(x: Fixed, y: Fixed) -> Bit:
+    left, right, _ = aligned(x, y)
+    return left.eq(right)
+
+
+def larger(x: Fixed, y: Fixed) -> Fixed:
+    left, right, unit = aligned(x, y)
+    return Fixed(select(left.slt(right), right, left), unit)

@@ -1,0 +1,104 @@
+"""Parts of a claim: anything that gives d = c + sum of a_k * b_k and has a name, an algorithm or a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from smtmodel.algebra import Bits, constant
+from smtmodel.algorithms.forms import DotForm, StepsForm
+from smtmodel.algorithms.products import Multiword
+from smtmodel.algorithms.reference import parse_algorithm
+from smtmodel.algorithms.words import converted, split
+from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
+from smtmodel.formats import Format
+from smtmodel.reference import parse_reference
+
+
+class FirstWordForm(StepsForm):
+    """A dot product of finite numbers that their first words hold whole: the other words are the constant zero, and so
+    is what the unit makes of them and of +0."""
+
+    def words(
+        self, side: tuple[Bits, ...], fmt: Format, split: Callable[[Bits], tuple[Bits, ...]]
+    ) -> tuple[tuple[Bits, ...], ...]:
+        first, *rest = super().words(side, fmt, split)
+        return (first, *(tuple(constant(x.carrier, 0, x.width) for x in words) for words in rest))
+
+    def chain(
+        self, unit: Model, a: tuple[Bits, ...], b: tuple[Bits, ...], start: int, stop: int, addend: Bits | None
+    ) -> Bits:
+        nothing = any(all(x.value == 0 for x in side[start:stop]) for side in (a, b))
+        if nothing and (addend is None or addend.value == 0):
+            return constant(a[0].carrier, 0, unit.d.width)
+        return super().chain(unit, a, b, start, stop, addend)
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a text names: an algorithm, or (with a slash in its name) a model, chained over as many products as there
+    are. Raises what `parse_algorithm` and `parse_reference` raise, and ParameterError for a model that no chain of
+    plain products fits."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        what = self.what
+        if isinstance(what, Model) and (what.scale is not None or what.a.name != what.b.name):
+            raise ParameterError(self.text, "a unit with factors of one format and no scale factors is needed")
+
+    @cached_property
+    def what(self) -> Multiword | Model:
+        is_model = "/" in self.text.partition("@")[0]
+        return parse_reference(self.text) if is_model else parse_algorithm(self.text)
+
+    @property
+    def source(self) -> Format:
+        """The format of the factors."""
+        return self.what.a if isinstance(self.what, Model) else self.what.source_format
+
+    @property
+    def addend(self) -> Format:
+        return self.what.c if isinstance(self.what, Model) else self.what.sum_format
+
+    @property
+    def result(self) -> Format:
+        return self.what.d if isinstance(self.what, Model) else self.what.sum_format
+
+    def steps(
+        self, a: Sequence[Bits], b: Sequence[Bits], c: Bits, given: Format, first_words: bool = False
+    ) -> dict[str, Bits]:
+        """The steps by name, the last is `d`; a and b in the format `given`, whose numbers this one holds.
+
+        `first_words`: it is known that all words but the first are +0, and that the unit makes +0 of zeros and +0.
+        """
+        left, right = ([converted(number, given, self.source) for number in side] for side in (a, b))
+        what = self.what
+        if isinstance(what, Multiword):
+            kept = FirstWordForm() if first_words else StepsForm()
+            what.evaluate(kept, tuple(left), tuple(right), c)
+            return kept.steps
+        form, found, running = DotForm(), dict[str, Bits](), c
+        for k in range(0, len(left), what.length):
+            stop = min(k + what.length, len(left))
+            running = form.chain(what, tuple(left), tuple(right), k, stop, running)
+            found[f"unit[{k}:{stop}]"] = running
+        return found | {"d": running}
+
+    def rests(self, number: Bits, given: Format) -> list[Bits]:
+        """All words but the first of a number in the format `given`, those of a and those of b."""
+        what = self.what
+        if isinstance(what, Model) or what.words == 1:
+            return []
+        wide = converted(number, given, self.source)
+        sides = (
+            split(wide, self.source, fmt, what.split, what.words, what.scale) for fmt in (what.model.a, what.model.b)
+        )
+        return [word for words in sides for word in words[1:]]
+
+    def holds(self, fmt: Format, low: int, high: int) -> bool:
+        """Whether every normal number of a format with an exponent from `low` to `high` is a factor of this part."""
+        mine = self.source
+        return mine.fraction >= fmt.fraction and mine.emin <= low and high <= mine.emax

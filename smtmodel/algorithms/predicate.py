@@ -1,0 +1,84 @@
+"""The language of claims: Python's expressions, but for what quantities do not need. Text to tree, with errors."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from smtmodel.errors import ParameterError, UnknownNameError
+
+#: function: (fewest arguments, most arguments, meaning)
+FUNCTIONS: dict[str, tuple[int, int, str]] = {
+    "error": (1, 1, "|result of a part - exact sum|"),
+    "value": (1, 1, "the number that a part's result or an input is"),
+    "exact": (0, 0, "c + sum of a_k * b_k without rounding"),
+    "magnitude_sum": (0, 0, "|c| + sum of |a_k * b_k|"),
+    "top": (0, 0, "2^e for the largest exponent e of a product (the sum of its factors') or of c; 0 if all are zero"),
+    "ulp": (
+        1,
+        1,
+        "the unit in the last place (results' format) at a number, a part's result or an input; 0 at zero",
+    ),
+    "distance": (2, 2, "how many numbers of the results' format two results lie apart"),
+    "bits": (1, 1, "a pattern as an unsigned integer"),
+    "finite": (1, 1, "neither infinite nor NaN"),
+    "zero": (1, 1, "a number, or every number of a side, is zero"),
+    "nonnegative": (1, 1, "its sign bit is not set; of a side, that of none"),
+    "fits": (2, 2, "a number, or every number of a side, has no more fraction bits than a format"),
+    "lacks": (2, 2, "a number, or every number of a side, is zero or has more fraction bits than a format"),
+    "abs": (1, 1, "the magnitude of a quantity"),
+    "max": (2, 2, "the larger of two quantities"),
+}
+_COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
+_OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Pow)
+
+
+def parse_predicate(text: str, names: Iterable[str]) -> ast.expr:
+    """The tree of an expression over `names` (parts, inputs, formats).
+
+    Raises ParameterError for what is no expression of the language, UnknownNameError for unknown names.
+    """
+    known = set(names)
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise ParameterError(text.strip(), f"not an expression: {getattr(error, 'msg', error)}") from None
+    _check(tree, known)
+    return tree
+
+
+def _check(node: ast.expr, names: set[str]) -> None:
+    if isinstance(node, ast.Call):
+        _check_call(node, names)
+        return
+    inner: list[ast.expr] = []
+    if isinstance(node, ast.BoolOp):
+        inner = node.values
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
+        inner = [node.operand]
+    elif isinstance(node, ast.Compare) and all(isinstance(op, _COMPARISONS) for op in node.ops):
+        inner = [node.left, *node.comparators]
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, _OPERATORS):
+        inner = [node.left, node.right]
+    elif isinstance(node, ast.Subscript):
+        inner = [node.value, node.slice]
+    elif isinstance(node, ast.Name):
+        if node.id not in names:
+            raise UnknownNameError("name", node.id, {*names, *FUNCTIONS})
+    elif not (isinstance(node, ast.Constant) and type(node.value) is int):
+        raise ParameterError(ast.unparse(node), "no part of the language of claims (docs/claims.md)")
+    for part in inner:
+        _check(part, names)
+
+
+def _check_call(node: ast.Call, names: set[str]) -> None:
+    if not isinstance(node.func, ast.Name) or node.keywords:
+        raise ParameterError(ast.unparse(node), "functions are called as name(argument, ...)")
+    name = node.func.id
+    if name not in FUNCTIONS:
+        raise UnknownNameError("function", name, FUNCTIONS)
+    least, most, _ = FUNCTIONS[name]
+    if not least <= len(node.args) <= most:
+        raise ParameterError(ast.unparse(node), f"{name} takes {least} argument{'s' * (least != 1)}")
+    for part in node.args:
+        _check(part, names)

@@ -1,0 +1,315 @@
+"""The quantities of a claim on one input, over any carrier: one definition for solvers, search and replay."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from smtmodel.algebra import Bit, Bits, all_of, any_of, constant, max_of, select, truth
+from smtmodel.algorithms import fixed
+from smtmodel.algorithms.exact import Fixed, Window, admitted, closer, exact_sum, in_units, magnitude, ulp
+from smtmodel.algorithms.parts import Part
+from smtmodel.decode import unpack
+from smtmodel.errors import ParameterError
+from smtmodel.formats import FORMATS, Format
+
+
+@dataclass(frozen=True)
+class Number:
+    """A pattern of a format: an input, or the result of a part."""
+
+    bits: Bits
+    fmt: Format
+
+
+@dataclass(frozen=True)
+class Error:
+    """|result - exact|, kept apart: two errors are compared without absolute values (`exact.closer`)."""
+
+    result: Fixed
+    exact: Fixed
+
+    @property
+    def fixed(self) -> Fixed:
+        return magnitude(fixed.subtract(self.result, self.exact))
+
+
+Side = tuple[Number, ...]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What stands still from input to input: formats of the factors and of c, exponents, and parts; of the parts
+    `whole` it is known that the first word of every factor is all of it."""
+
+    factors: Format
+    addend: Format
+    window: Window
+    parts: Mapping[str, Part]
+    whole: frozenset[str] = frozenset()
+
+    @property
+    def names(self) -> set[str]:
+        """What an expression may name."""
+        return {"a", "b", "c", *self.parts, *FORMATS}
+
+    @property
+    def result(self) -> Format:
+        """The format of the parts' results. Raises ParameterError where they differ."""
+        found = {part.result.name: part.result for part in self.parts.values()}
+        if len(found) != 1:
+            raise ParameterError("parts", f"results of several formats: {', '.join(found)}")
+        return next(iter(found.values()))
+
+
+class Scene:
+    """The quantities on one input. Parts are evaluated once, and only those that are asked for.
+
+    `fits`: of every part whose value was asked for, whether it is a number of the exact sum's width and unit; a value
+    that is not is no number at all.
+    """
+
+    def __init__(self, shape: Shape, a: Sequence[Bits], b: Sequence[Bits], c: Bits) -> None:
+        self.shape, self.carrier = shape, c.carrier
+        self.a = tuple(Number(bits, shape.factors) for bits in a)
+        self.b = tuple(Number(bits, shape.factors) for bits in b)
+        self.c = Number(c, shape.addend)
+        self.fits: dict[str, Bit] = {}
+        self._steps: dict[str, dict[str, Bits]] = {}
+        self._values: dict[str, Fixed] = {}
+        self._exact: dict[bool, Fixed] = {}
+
+    def admits(self) -> Bit:
+        """Whether every input is a zero or a normal number in its window."""
+        window = self.shape.window
+        sides = ((self.a, window.a), (self.b, window.b), ((self.c,), window.c))
+        return all_of([admitted(x.bits, x.fmt, bounds) for side, bounds in sides for x in side])
+
+    def steps(self, name: str) -> dict[str, Bits]:
+        """The steps of a part."""
+        if name not in self._steps:
+            a, b = ([x.bits for x in side] for side in (self.a, self.b))
+            shape = self.shape
+            self._steps[name] = shape.parts[name].steps(a, b, self.c.bits, shape.factors, name in shape.whole)
+        return self._steps[name]
+
+    def exact(self, magnitudes: bool = False) -> Fixed:
+        """The exact sum; of `magnitudes`: that of the terms' magnitudes."""
+        if magnitudes not in self._exact:
+            shape = self.shape
+
+            def plain(x: Number) -> Bits:
+                mask = x.fmt.sign_bit if magnitudes else 0
+                return x.bits & constant(self.carrier, ~mask, x.bits.width)
+
+            a, b = ([plain(x) for x in side] for side in (self.a, self.b))
+            self._exact[magnitudes] = exact_sum(a, b, plain(self.c), shape.factors, shape.addend, shape.window)
+        return self._exact[magnitudes]
+
+    def value(self, name: str) -> Fixed:
+        """The number that a part gives; see `fits`."""
+        if name not in self._values:
+            part = self.shape.parts[name]
+            self._values[name], self.fits[name] = in_units(self.steps(name)["d"], part.result, self.exact())
+        return self._values[name]
+
+    def truth(self, tree: ast.expr) -> Bit:
+        """Whether a predicate holds. Raises ParameterError for an expression that is no predicate."""
+        found = _Evaluation(self).of(tree)
+        if not isinstance(found, Bit):
+            raise ParameterError(ast.unparse(tree), "a number, where a condition is needed")
+        return found
+
+    def quantity(self, tree: ast.expr) -> Fixed:
+        """The number that an expression stands for. Raises ParameterError for one that is no number."""
+        evaluation = _Evaluation(self)
+        return evaluation.number(evaluation.of(tree), tree)
+
+
+class _Evaluation:
+    def __init__(self, scene: Scene) -> None:
+        self.scene, self.carrier = scene, scene.carrier
+
+    def of(self, node: ast.expr) -> Any:
+        """A Bit, a Fixed, a Fraction, an Error, a Number, a Side, a Format, or the name of a part."""
+        if isinstance(node, ast.BoolOp):
+            join = all_of if isinstance(node.op, ast.And) else any_of
+            return join([self.condition(part) for part in node.values])
+        if isinstance(node, ast.UnaryOp):
+            if isinstance(node.op, ast.Not):
+                return ~self.condition(node.operand)
+            return self.arithmetic(ast.Sub(), Fraction(0), self.of(node.operand), node)
+        if isinstance(node, ast.Compare):
+            return self.comparisons(node)
+        if isinstance(node, ast.BinOp):
+            return self.arithmetic(node.op, self.of(node.left), self.of(node.right), node)
+        if isinstance(node, ast.Call):
+            assert isinstance(node.func, ast.Name)
+            method: Callable[..., Any] = getattr(self, f"_{node.func.id}")
+            return method(*[self.of(part) for part in node.args], node=node)
+        if isinstance(node, ast.Subscript):
+            return self.element(node)
+        if isinstance(node, ast.Constant):
+            return Fraction(node.value)  # type: ignore[arg-type]
+        assert isinstance(node, ast.Name)
+        return self.named(node.id)
+
+    def named(self, name: str) -> Any:
+        if name in self.scene.shape.parts:
+            return name
+        return getattr(self.scene, name) if name in ("a", "b", "c") else FORMATS[name]
+
+    def element(self, node: ast.Subscript) -> Number:
+        side, index = self.of(node.value), self.of(node.slice)
+        if not isinstance(side, tuple) or not isinstance(index, Fraction) or not 0 <= index < len(side):
+            raise ParameterError(ast.unparse(node), "no such product")
+        found = side[int(index)]
+        assert isinstance(found, Number)
+        return found
+
+    def condition(self, node: ast.expr) -> Bit:
+        return self.scene.truth(node)
+
+    def number(self, value: Any, node: ast.expr) -> Fixed:
+        if isinstance(value, Fraction):
+            return fixed.number(self.carrier, value)
+        if isinstance(value, Error):
+            return value.fixed
+        if not isinstance(value, Fixed):
+            raise ParameterError(ast.unparse(node), "a number is needed here; value(...) is that of a pattern")
+        return value
+
+    def arithmetic(self, operator: ast.operator, left: Any, right: Any, node: ast.expr) -> Fraction | Fixed:
+        if isinstance(operator, ast.Pow):
+            if not (isinstance(left, Fraction) and isinstance(right, Fraction) and right.denominator == 1):
+                raise ParameterError(ast.unparse(node), "a power of constants is needed")
+            return Fraction(left ** int(right))
+        if isinstance(left, Fraction) and isinstance(right, Fraction):
+            plain = {ast.Add: left + right, ast.Sub: left - right, ast.Mult: left * right}
+            return plain[type(operator)]
+        one, two = self.number(left, node), self.number(right, node)
+        lowered = {ast.Add: fixed.add, ast.Sub: fixed.subtract, ast.Mult: fixed.multiply}
+        return lowered[type(operator)](one, two)
+
+    def comparisons(self, node: ast.Compare) -> Bit:
+        values = [self.of(part) for part in (node.left, *node.comparators)]
+        return all_of([self.compared(op, values[k], values[k + 1], node) for k, op in enumerate(node.ops)])
+
+    def compared(self, op: ast.cmpop, left: Any, right: Any, node: ast.expr) -> Bit:
+        if isinstance(op, ast.Gt | ast.GtE):
+            left, right, op = right, left, ast.Lt() if isinstance(op, ast.Gt) else ast.LtE()
+        if isinstance(left, Error) and isinstance(right, Error) and isinstance(op, ast.Lt | ast.LtE):
+            if isinstance(op, ast.Lt):
+                return closer(left.result, right.result, left.exact)
+            return ~closer(right.result, left.result, left.exact)
+        x, y = self.number(left, node), self.number(right, node)
+        if isinstance(op, ast.Lt):
+            return fixed.less(x, y)
+        if isinstance(op, ast.LtE):
+            return ~fixed.less(y, x)
+        same = fixed.equal(x, y)
+        return same if isinstance(op, ast.Eq) else ~same
+
+    # --- the functions of predicate.FUNCTIONS --------------------------------------------------------------------
+
+    def _error(self, part: Any, node: ast.expr) -> Error:
+        if not isinstance(part, str):
+            raise ParameterError(ast.unparse(node), "a part has an error")
+        return Error(self.scene.value(part), self.scene.exact())
+
+    def _value(self, what: Any, node: ast.expr) -> Fixed:
+        if isinstance(what, str):
+            return self.scene.value(what)
+        x, window = self._pattern(what, node), self.scene.shape.window
+        low, high = window.c if x is self.scene.c else window.a if any(x is y for y in self.scene.a) else window.b
+        like = Fixed(constant(self.carrier, 0, high - low + x.fmt.fraction + 2), low - x.fmt.fraction)
+        return in_units(x.bits, x.fmt, like)[0]
+
+    def _exact(self, node: ast.expr) -> Fixed:
+        return self.scene.exact()
+
+    def _magnitude_sum(self, node: ast.expr) -> Fixed:
+        return self.scene.exact(magnitudes=True)
+
+    def _top(self, node: ast.expr) -> Fixed:
+        """One bit at the exponent of each term, the largest of them."""
+        scene, window = self.scene, self.scene.shape.window
+        low = min(window.a[0] + window.b[0], window.c[0])
+        width = max(window.a[1] + window.b[1], window.c[1]) - low + 1
+        one, none = constant(self.carrier, 1, width), constant(self.carrier, 0, width)
+        terms = [(x, y) for x, y in zip(scene.a, scene.b, strict=True)]
+        places = []
+        for factors in (*terms, (scene.c,)):
+            opened = [unpack(x.bits, x.fmt) for x in factors]
+            exponent = opened[0].term.exponent
+            for other in opened[1:]:
+                exponent = exponent + other.term.exponent
+            size = max(exponent.bits.width, abs(low - exponent.low).bit_length()) + 1
+            at = exponent.bits.zext(size) - constant(self.carrier, low - exponent.low, size)
+            zero = any_of([x.is_zero for x in opened])
+            places.append(select(zero, none, one.shl(at)))
+        return Fixed(max_of(places).zext(width + 1), low)
+
+    def _ulp(self, what: Any, node: ast.expr) -> Fixed:
+        value = self._value(what, node) if isinstance(what, str | Number) else self.number(what, node)
+        fmt = self.scene.shape.result
+        found = ulp(Fixed(value.bits.pad(fmt.fraction), value.unit - fmt.fraction), fmt)
+        return Fixed(select(value.bits.any(), found.bits, constant(self.carrier, 0, found.bits.width)), found.unit)
+
+    def _distance(self, left: Any, right: Any, node: ast.expr) -> Fixed:
+        return magnitude(fixed.subtract(self._ordinal(left, node), self._ordinal(right, node)))
+
+    def _ordinal(self, what: Any, node: ast.expr) -> Fixed:
+        """Patterns in the order of their numbers, zero at zero."""
+        x = self._pattern(what, node)
+        body = x.bits.extract(x.fmt.field_width - 1, x.fmt.padding)
+        wide = body.zext(body.width + 1)
+        return Fixed(select(x.bits.bit(x.fmt.field_width), -wide, wide), 0)
+
+    def _bits(self, what: Any, node: ast.expr) -> Fixed:
+        return fixed.unsigned(self._pattern(what, node).bits)
+
+    def _finite(self, what: Any, node: ast.expr) -> Bit:
+        x = self._pattern(what, node)
+        value = unpack(x.bits, x.fmt)
+        return ~(value.is_nan | value.is_infinite)
+
+    def _zero(self, what: Any, node: ast.expr) -> Bit:
+        return self._every(what, node, lambda x: unpack(x.bits, x.fmt).is_zero)
+
+    def _nonnegative(self, what: Any, node: ast.expr) -> Bit:
+        return self._every(what, node, lambda x: ~x.bits.bit(x.fmt.field_width))
+
+    def _fits(self, what: Any, fmt: Any, node: ast.expr) -> Bit:
+        return self._every(what, node, lambda x: ~self._beyond(x, fmt, node))
+
+    def _lacks(self, what: Any, fmt: Any, node: ast.expr) -> Bit:
+        return self._every(what, node, lambda x: self._beyond(x, fmt, node) | unpack(x.bits, x.fmt).is_zero)
+
+    def _abs(self, what: Any, node: ast.expr) -> Fixed:
+        return magnitude(self.number(what, node))
+
+    def _max(self, left: Any, right: Any, node: ast.expr) -> Fixed:
+        return fixed.larger(self.number(left, node), self.number(right, node))
+
+    def _beyond(self, x: Number, fmt: Any, node: ast.expr) -> Bit:
+        """Whether a number has fraction bits that a format has no place for."""
+        if not isinstance(fmt, Format):
+            raise ParameterError(ast.unparse(node), "the second argument is a format")
+        places = x.fmt.fraction - fmt.fraction
+        if places <= 0:
+            return truth(self.carrier, False)
+        return x.bits.extract(x.fmt.padding + places - 1, x.fmt.padding).any()
+
+    def _every(self, what: Any, node: ast.expr, test: Callable[[Number], Bit]) -> Bit:
+        return all_of([test(x) for x in (what if isinstance(what, tuple) else [self._pattern(what, node)])])
+
+    def _pattern(self, what: Any, node: ast.expr) -> Number:
+        if isinstance(what, str):
+            return Number(self.scene.steps(what)["d"], self.scene.shape.parts[what].result)
+        if not isinstance(what, Number):
+            raise ParameterError(ast.unparse(node), "a part, c, or a product's factor such as a[0] is needed")
+        return what

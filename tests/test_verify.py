@@ -1,0 +1,377 @@
+"""Claims: their files, their language against rationals, verdicts replayed by the exact oracle, exit codes."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from cli.main import main
+from hypotheses.claim import AnyClaim, BoundClaim, Claim, build_claims, claims, claims_named
+from hypotheses.yamlfile import read_yaml
+from queries.claim_report import document_of
+from queries.claim_samples import claim_rows
+from queries.distinguish import Options
+from queries.error_bound import verify_bound
+from queries.overflow import bound
+from queries.settle import settle
+from queries.verify import Outcome, build_query, deciding, look, scene_of
+from smtmodel.algorithms import parse_reduction, sum_of_array
+from smtmodel.algorithms.predicate import FUNCTIONS
+from smtmodel.carriers.terms import TermCarrier
+from smtmodel.display import exact_value
+from smtmodel.errors import InputError, ParameterError, UnknownNameError
+from smtmodel.reference import parse_reference
+from tests import algorithm_oracle as oracle
+from tests.claim_oracle import Rationals, unit_of
+from tests.oracle import decode
+from tests.termeval import evaluate_terms
+
+VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
+BASE: dict[str, Any] = {
+    "id": "mine", "about": "an example", "source": "a paper", "says": "nothing", "expect": "refuted", "terms": 2,
+    "inputs": {"a": [-3, 3], "b": [-2, 4], "c": [-4, 4]},
+    "parts": {"p": f"markidis@unit={VOLTA},split=toward_zero", "q": f"ootomo-yokota@unit={VOLTA},split=toward_zero"},
+    "claim": "error(q) <= error(p)",
+}  # fmt: skip
+
+QUICK = (
+    "ootomo-not-worse-f16", "ootomo-not-worse-f32@terms=1", "ootomo-not-worse-no-addend@terms=2",
+    "markidis-not-worse-f16@terms=1", "markidis-not-worse-f32@terms=2", "markidis-not-worse-no-addend@terms=1",
+    "three-tf32-reach-7@terms=1", "three-tf32-small-first-reach-8@terms=2", "three-tf32-signed-unbounded@terms=2",
+    "three-tf32-mixed-reach-8@terms=2", "chain-length@chain=2", "fp8-smallest-term", "error-bound-near-4",
+    f"error-bound@model={VOLTA}", f"error-bound-tight@model={VOLTA}",
+)  # fmt: skip
+
+
+def text_of(**changes: Any) -> str:
+    data = json.loads(json.dumps(BASE))
+    for key, value in changes.items():
+        outer, _, inner = key.partition("__")
+        if inner:
+            data[outer][inner] = value
+        else:
+            data[outer] = value
+    return yaml.safe_dump(data, sort_keys=False)
+
+
+def claim_of(**changes: Any) -> Claim:
+    (claim,) = build_claims(read_yaml(text_of(**changes), "mine.yaml"))
+    assert isinstance(claim, Claim)
+    return claim
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["verify", *arguments])
+
+
+def check(claim: AnyClaim, outcome: Outcome) -> None:
+    """As expected, and an input that decides does so in rationals."""
+    assert outcome.verdict == claim.expect, [step.what for step in outcome.asked]
+    if not isinstance(claim, Claim):
+        return
+    by_example = outcome.verdict == ("refuted" if claim.quantifier == "all" else "holds")
+    assert (outcome.row is not None) == by_example
+    if outcome.row is not None:
+        oracle = Rationals(claim, outcome.row)
+        assert oracle.decides()
+        results = document_of(outcome)["vector"]["results"]
+        assert {name: int(found["d"], 16) for name, found in results.items()} == oracle.results
+
+
+def cases(quick: bool) -> list[AnyClaim]:
+    chosen = {claim.id for name in QUICK for claim in claims_named(name)}
+    return [claim for found in claims().values() for claim in found if (claim.id in chosen) == quick]
+
+
+@pytest.mark.parametrize("claim", cases(True), ids=lambda claim: claim.id)
+def test_quick_claims(claim: AnyClaim) -> None:
+    check(claim, settle(claim, Options(timeout=120)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("claim", cases(False), ids=lambda claim: claim.id)
+def test_slow_claims(claim: AnyClaim) -> None:
+    check(claim, settle(claim, Options(timeout=300)))
+
+
+# --- the language ----------------------------------------------------------------------------------------------------
+
+PREDICATES = [
+    "error(q) <= error(p)", "error(q) < error(p)", "error(p) > error(q)", "not error(q) >= error(p)",
+    "error(p) <= 3 * 2**-20", "2 * error(p) < ulp(exact())", "error(p) == 0 and not error(q) == 0",
+    "error(p) <= 2**-22 * magnitude_sum() or value(c) < 0", "error(p) <= top() * 2**-25 + ulp(p)",
+    "distance(p, q) >= 1", "bits(p) == bits(q)", "finite(p)", "zero(c)", "nonnegative(a)", "fits(a, f16)",
+    "lacks(b, tf32)", "fits(c, bf16)", "value(a[0]) < value(b[1]) + 1", "0 <= value(c) <= 2",
+    "abs(value(p) - exact()) == error(p)", "max(error(p), error(q)) <= 2**-21", "-value(a[1]) * value(b[0]) < value(c)",
+    "ulp(c) <= ulp(p)", "value(a[0]) != -value(a[1])", "zero(a[0]) or lacks(a[1], f16)",
+]  # fmt: skip
+
+
+def test_every_function_is_checked() -> None:
+    assert all(any(f"{name}(" in text for text in PREDICATES) for name in FUNCTIONS)
+
+
+@pytest.mark.parametrize("text", PREDICATES)
+def test_language(text: str) -> None:
+    claim = claim_of(claim=text, quantifier="exists")
+    table = claim_rows(claim, 60, 3)
+    sight = look(claim, table)
+    assert sight.admitted.all()
+    assert not sight.unfit.any()
+    expected = [Rationals(claim, row).decides() for row in table.tolist()]
+    assert [bool(x) for x in sight.deciding] == expected
+    symbolic = TermCarrier()
+    names = dict(zip(claim.layout.names, claim.layout.formats, strict=True))
+    scene = scene_of(claim, [symbolic.symbol(name, fmt.width) for name, fmt in names.items()])
+    values = {name: table[:20, k] for k, name in enumerate(names)}
+    (found,) = evaluate_terms([deciding(claim, scene).node], values)
+    assert [bool(x) for x in np.broadcast_to(found, 20)] == expected[:20]
+
+
+def test_the_language_is_not_idle() -> None:
+    """Over all predicates both truths occur, and most predicates have both."""
+    both = 0
+    for text in PREDICATES:
+        claim = claim_of(claim=text, quantifier="exists")
+        found = look(claim, claim_rows(claim, 2000, 3)).deciding
+        both += found.any() and not found.all()
+    assert both >= len(PREDICATES) - 2  # finite(p), and what is equal by definition
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+WRONG: list[tuple[dict[str, Any], str, str]] = [
+    ({"claim": "error(r) == 0"}, "unknown name 'r'", "claim"),
+    ({"claim": "eror(p) == 0"}, "did you mean 'error'?", "claim"),
+    ({"claim": "error(p"}, "not an expression", "claim"),
+    ({"claim": "error(p, q) == 0"}, "error takes 1 argument", "claim"),
+    ({"claim": "[error(p)]"}, "no part of the language", "claim"),
+    ({"claim": "__import__('os')"}, "unknown function", "claim"),
+    ({"inputs__a": [3, -3]}, "3 is above -3", "inputs"),
+    ({"inputs__a": [-300, 3]}, "leave those of f32", "inputs"),
+    ({"inputs__format": "f33"}, "did you mean 'f32'?", "inputs.format"),
+    ({"inputs__where": ["zero(x)"]}, "unknown name 'x'", "inputs.where.0"),
+    ({"parts__p": "markidi"}, "did you mean 'markidis'?", "parts.p"),
+    ({"parts__p": "markidis@split=nearest"}, "split", "parts.p"),
+    ({"parts__p": "volta/mma/m8n8k4.f32.f16.f16.f32"}, "does not hold these f32 numbers", "parts.p"),
+    ({"terms": 0}, "no number of products", "terms"),
+    ({"trems": 2}, "did you mean 'terms'?", "trems"),
+    ({"expect": "true"}, "Input should be", "expect"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message", "key"), WRONG)
+def test_faulty_files(changes: dict[str, Any], message: str, key: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(text_of(**changes))
+    found = run(str(path))
+    assert found.exit_code == 2
+    assert found.stderr.startswith(f"error: {path}:")
+    assert f" {key}: " in found.stderr
+    assert message in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"claim": "error(p)"}, "a condition"),
+        ({"claim": "p <= q"}, "a number is needed"),
+        ({"claim": "value(a[2]) == 0"}, "no such product"),
+        ({"claim": "2**value(c) == 0"}, "a power of constants"),
+        ({"inputs__where": ["value(c) > 1", "value(c) < 1"]}, "no input meets all conditions"),
+        ({"inputs__a": [17, 18], "parts__p": "markidis"}, "overflows"),
+    ],
+)
+def test_claims_without_sense(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(text_of(**changes))
+    found = run(str(path), "--timeout", "60", "--store", str(tmp_path / "store"))
+    assert (found.exit_code, message in found.stderr) == (2, True), found.stderr
+
+
+def test_exit_codes(tmp_path: Path) -> None:
+    small = {"terms": 1, "inputs": {"format": "f16", "a": [0, 0], "b": [0, 0], "c": [0, 1], "where": ["fits(a, bf16)"]}}
+    store = ["--store", str(tmp_path / "store"), "--timeout", "30"]
+    for expect, claim, code in (
+        ("holds", "value(p) < 2**4", 0), ("refuted", "value(p) < 2**4", 1),
+        ("refuted", "value(p) < 2", 0), ("holds", "value(p) < 2", 1),
+    ):  # fmt: skip
+        path = tmp_path / "mine.yaml"
+        path.write_text(text_of(**small, expect=expect, claim=claim))
+        found = run(str(path), *store, "--json")
+        assert found.exit_code == code, found.stderr
+        (document,) = json.loads(found.stdout)["claims"]
+        assert document["verdict"] == ("holds" if claim.endswith("4") else "refuted")
+        assert (document["vector"] is None) == claim.endswith("4")
+        assert all(lemma["confirmed_by"] for lemma in document["lemmas"])
+        assert bool(document["lemmas"]) == claim.endswith("4")
+    path.write_text(text_of(terms=1, inputs__format="f16"))
+    found = run(str(path), "--store", str(tmp_path / "store"), "--timeout", "0.5")
+    assert found.exit_code == 3
+    assert "the whole question: bitwuzla" in found.stderr
+
+
+def test_certificate(tmp_path: Path) -> None:
+    small = {"terms": 1, "inputs": {"format": "f16", "a": [0, 0], "b": [0, 0], "c": [0, 0]}, "expect": "holds"}
+    path = tmp_path / "mine.yaml"
+    path.write_text(text_of(**small, claim="value(p) < 2**4"))
+    found = run(
+        str(path), "--certificate", str(tmp_path / "proof"), "--timeout", "60", "--store", str(tmp_path / "store")
+    )
+    assert found.exit_code == 0, found.stderr
+    assert "verified by" in found.stderr
+    assert list((tmp_path / "proof").glob("**/manifest.json"))
+
+
+def test_names() -> None:
+    assert [claim.case["terms"] for claim in claims_named("ootomo-not-worse-f16@split=toward_zero")] == [2, 4]
+    with pytest.raises(UnknownNameError, match="did you mean 'ootomo-not-worse-f16'"):
+        claims_named("ootomo-not-worse-f61")
+    with pytest.raises(UnknownNameError, match="case"):
+        claims_named("ootomo-not-worse-f16@terms=3")
+    with pytest.raises(InputError, match="no such file"):
+        claims_named("none.yaml")
+
+
+def test_a_fixed_zero_stays_zero() -> None:
+    claim = claim_of(inputs__c="zero")
+    assert "c" not in {symbol.symbol_name() for symbol in build_query(claim, "deciding").inputs}
+    table = claim_rows(claim, 200, 1)
+    assert not table[:, -1].any()
+    table[:, -1] = 0x3F800000
+    assert not look(claim, table).admitted.any()
+
+
+def test_maximise(tmp_path: Path) -> None:
+    """The worst input of a space that can be searched whole, and the bound."""
+    path = tmp_path / "mine.yaml"
+    inputs = {"format": "f16", "a": [0, 0], "b": [0, 0], "c": "zero", "where": ["fits(a, e2m1)", "fits(b, e2m1)"]}
+    path.write_text(text_of(terms=1, inputs=inputs, claim="value(p) <= 2", maximise={"quantity": "value(p)"}))
+    arguments = [str(path), "--maximise", "--timeout", "20", "--json", "--store", str(tmp_path / "store")]
+    (document,) = json.loads(run(*arguments).stdout)["claims"]
+    worst = document["worst"]
+    assert (worst["exact_value"], worst["bound"]) == ("9/4", "3")
+    assert worst["vector"]["a"] == worst["vector"]["b"] == ["3e00"]
+    path.write_text(text_of())
+    found = run(str(path), "--maximise")
+    assert (found.exit_code, "no quantity to maximise" in found.stderr) == (2, True)
+
+
+# --- error bounds ----------------------------------------------------------------------------------------------------
+
+
+def bound_claim(model: str, bound: str) -> BoundClaim:
+    data = {"id": "mine", "about": "", "source": "", "says": "nothing", "expect": "holds", "model": model,
+            "error_bound": bound}  # fmt: skip
+    (claim,) = build_claims(read_yaml(yaml.safe_dump(data), "mine.yaml"))
+    assert isinstance(claim, BoundClaim)
+    return claim
+
+
+@pytest.mark.parametrize(
+    ("model", "bound", "failing"),
+    [
+        (f"{VOLTA}@fraction_bits=22", "tight", "the addend at the largest exponent loses nothing"),
+        (f"{VOLTA}@fraction_bits=19", "tight", "a product at the largest exponent loses nothing"),
+        ("hopper/wgmma/m64n8k32.f32.e4m3.e4m3", "tight", "the addend at the largest exponent loses nothing"),
+    ],
+)
+def test_bounds_that_do_not_hold(model: str, bound: str, failing: str) -> None:
+    """The lemma fails where it should, and nothing is proved."""
+    outcome = verify_bound(bound_claim(model, bound), Options(timeout=60))
+    assert outcome.verdict == "unknown"
+    assert outcome.asked[-1].what == failing
+    assert outcome.asked[-1].answers[0].status == "sat"
+
+
+@pytest.mark.parametrize("model", ["ieee/fma/f32", "volta/mma/m8n8k4.f16.f16.f16.f16", f"{VOLTA}@carry_bits=2",
+                                   "cdna3/mfma/f32_16x16x16_f16"])  # fmt: skip
+def test_bounds_of_other_models(model: str) -> None:
+    with pytest.raises(ParameterError, match="truncating"):
+        verify_bound(bound_claim(model, "loose"), Options(timeout=10))
+
+
+@pytest.mark.parametrize(("model", "fraction_bits", "bound"), [
+    (VOLTA, 23, "tight"), (f"{VOLTA}@fraction_bits=19", 19, "loose"),
+])  # fmt: skip
+def test_bounds_against_rationals(model: str, fraction_bits: int, bound: str) -> None:
+    """What is proved holds on inputs in rationals, and is not idle: half of it is exceeded."""
+    assert verify_bound(bound_claim(model, bound), Options(timeout=60)).verdict == "holds"
+    u = f"top() * 2**-{fraction_bits}"
+    formula = f"3 * {u} + max({u}, ulp(d))" if bound == "tight" else f"5 * {u} + ulp(d)"
+    inputs = {"format": "f16", "a": [-14, 4], "b": [-14, 4], "c": [-28, 8]}
+    claim = claim_of(terms=4, inputs=inputs, parts={"d": model}, claim=f"error(d) <= {formula}")
+    rows = claim_rows(claim, 4096, 5)
+    assert not look(claim, rows).deciding.any()
+    assert not any(Rationals(claim, row).decides() for row in rows[:100].tolist())
+    half = claim_of(terms=4, inputs=inputs, parts={"d": model}, claim=f"2 * error(d) <= {formula}")
+    assert look(half, rows).deciding.any()
+
+
+# --- overflow --------------------------------------------------------------------------------------------------------
+
+RECURRENCE = "recurrence@chain=5,unit=ampere/mma/m16n8k16.f32.f16.f16.f32"
+
+
+def overflow_claim(**changes: Any) -> AnyClaim:
+    data = {"id": "mine", "about": "", "source": "", "says": "nothing", "expect": "holds", "reduction": RECURRENCE,
+            "numbers": 65519, "overflow": "smallest"} | changes  # fmt: skip
+    (claim,) = build_claims(read_yaml(yaml.safe_dump(data), "mine.yaml"))
+    return claim
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("changes", "verdict"), [
+    ({}, "holds"), ({"numbers": 65518}, "refuted"), ({"numbers": 65520}, "unknown"),
+    ({"numbers": 65518, "overflow": "never"}, "holds"), ({"numbers": 65519, "overflow": "never"}, "refuted"),
+])  # fmt: skip
+def test_overflow(changes: dict[str, Any], verdict: str) -> None:
+    assert settle(overflow_claim(**changes), Options()).verdict == verdict
+
+
+def test_overflow_of_units_that_round_up() -> None:
+    with pytest.raises(InputError, match="may round up"):
+        settle(overflow_claim(reduction="single-pass@unit=cdna3/mfma/f32_16x16x16_f16", overflow="never"), Options())
+
+
+@pytest.mark.parametrize("text", [RECURRENCE, "single-pass", "recurrence@columns=outside", "split"])
+def test_bounds_bound(text: str) -> None:
+    """No sum is above the bound of so many numbers, and of ones it is the bound."""
+    reduction = parse_reduction(text)
+    rng = np.random.default_rng(1)
+    for count in (3, 700, 3000):
+        most = bound(reduction, count)
+        assert most is not None
+        numbers = rng.random(count, dtype=np.float32)
+        found = exact_value(sum_of_array(reduction, numbers.view(np.uint32)), reduction.result_format)
+        ones = np.full(count, 0x3F7FFFFF, dtype=np.uint32)
+        largest = exact_value(sum_of_array(reduction, ones), reduction.result_format)
+        assert isinstance(found, Fraction)
+        assert isinstance(largest, Fraction)
+        assert found < largest <= most
+        assert most <= largest * (1 + Fraction(1, 1000))
+
+
+@pytest.mark.slow
+def test_the_smallest_overflow_in_rationals() -> None:
+    """The recurrence of the paper in exact rationals: infinite from 65519 ones on."""
+    found = {count: recurrence_of_ones(count) for count in (65518, 65519)}
+    assert [decode("f16", found[count]).kind for count in (65518, 65519)] == ["finite", "inf"]
+
+
+def recurrence_of_ones(count: int) -> int:
+    unit = unit_of(parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32"))
+    warp = cache(lambda numbers: oracle.warp(unit, 4, "f16", numbers, 16, 5, False))
+    numbers = [0x3C00] * count  # 1 - 2^-24 as f16
+    while len(numbers) > 1:
+        blocks = oracle.in_blocks(numbers, 16 * 16 * 5)
+        numbers = [oracle.convert(warp(tuple(block)), "f32", "f16", "nearest_even") for block in blocks]
+    return numbers[0]
