@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from queries import store
+from tests.browser import chromium as chromium  # one browser for every module: Playwright allows no second
 
 
 @pytest.fixture(autouse=True)

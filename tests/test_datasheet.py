@@ -19,11 +19,10 @@ from smtmodel.explaining import explain
 from smtmodel.explanation import Explanation
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import parse_reference
-from tests.browser import check_page, chromium
+from tests.browser import check_page
 from tests.test_report import FAMILY, SMALL, VOLTA, Page, run
 from tests.test_svg import operands_of
 
-__all__ = ["chromium"]  # a fixture
 HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
 
 
