@@ -15,11 +15,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from queries.canonical import canonical
+from queries.classes import any_nan
 from smtmodel.dot import Model
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import parse_reference
@@ -105,7 +106,7 @@ def is_right(case: Case, document: dict[str, Any]) -> bool:
     """Whether the one class left holds the truth (payloads of NaNs apart), or nothing was named if none may be."""
     if case.outside:
         return bool(document["verdict"] == "no candidate")
-    truth = canonical(replace(case.truth, accumulator=replace(case.truth.accumulator, nan=None)))
+    truth = canonical(any_nan(case.truth))
     found = [canonical(parse_reference(member["model"])) for members in document["classes"] for member in members]
     return document["verdict"] == "identified" and truth in found
 

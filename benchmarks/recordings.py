@@ -13,7 +13,6 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +20,7 @@ import numpy as np
 from benchmarks.identified import family_of
 from hypotheses.family import family_named
 from queries.canonical import canonical
+from queries.classes import any_nan
 from queries.distinguish import Options
 from queries.identify import Identification, Identifier
 from queries.outcomes import simulate, without_payload
@@ -37,33 +37,18 @@ MORE = 4500
 BUDGET = Options("auto", 40.0)  # seconds for proofs, for each recording
 
 
-def answers_of(vectors: Sequence[Vector]) -> dict[Operands[int], int]:
-    return {vector.operands: int(vector.d) for vector in vectors if vector.d is not None}
-
-
-def from_recording(model: Model, vectors: Sequence[Vector]) -> Identification:
+def from_recording(device: RecordedDevice, model: Model, vectors: Sequence[Vector]) -> Identification:
     """The family's candidates that explain a recording."""
-    known = answers_of(vectors)
+    family = family_named(family_of(model.reference)).retargeted(model)
 
     def ask(asked: Sequence[Vector]) -> list[int | None]:
-        return [known.get(vector.operands) or _shortened(known, vector.operands) for vector in asked]
+        return [d for _, d in device.answers(asked)]
 
-    family = family_named(family_of(model.reference)).retargeted(model)
     return Identifier(family.candidates(), ask, BUDGET, recorded=vectors).run()
 
 
-def _shortened(known: dict[Operands[int], int], operands: Operands[int]) -> int | None:
-    """The answer to a question that was recorded without its zero products at the end."""
-    for count in range(len(operands.a), 0, -1):
-        found = known.get(replace(operands, a=operands.a[:count], b=operands.b[:count]))
-        if found is not None or operands.a[count - 1] or operands.b[count - 1]:
-            return found
-    return None
-
-
 def holds(found: Identification, model: Model) -> bool:
-    truth = canonical(replace(model, accumulator=replace(model.accumulator, nan=None)))
-    return truth in {canonical(survivor) for survivor in found.survivors}
+    return canonical(any_nan(model)) in {canonical(survivor) for survivor in found.survivors}
 
 
 def narrowing(model: Model, vectors: Sequence[Vector]) -> tuple[int, int, int, int, int]:
@@ -99,7 +84,8 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, default=Path("benchmarks/recordings.md"))
     arguments = parser.parse_args()
     groups: dict[str, list[Vector]] = {}
-    for vector in RecordedDevice(str(RECORDED)).vectors:
+    device = RecordedDevice(str(RECORDED))
+    for vector in device.vectors:
         groups.setdefault(vector.model.reference, []).append(vector)
     columns = ("instruction", "recorded", "family", "candidates", "asked", "left", "classes", "true model",
                "open pairs", "would decide")  # fmt: skip
@@ -109,7 +95,7 @@ def main() -> None:
         if arguments.only not in reference:
             continue
         model, start = vectors[0].model, time.monotonic()
-        found = from_recording(model, vectors)
+        found = from_recording(device, model, vectors)
         cells = (reference, len(vectors), family_of(reference), found.candidates, len(found.questions),
                  len(found.survivors), len(found.classes), "left" if holds(found, model) else "RULED OUT",
                  len(found.unknown), f"{len(found.would_decide)} vectors")  # fmt: skip

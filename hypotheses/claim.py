@@ -218,28 +218,30 @@ def build_claims(file: YamlFile) -> list[AnyClaim]:
     """The cases of a claim file, each a claim. Raises InputError with file, line and key."""
     if isinstance(file.data, dict) and "error_bound" in file.data:
         bound = validate(file, _BoundFile)
-        return [_bound_case(file, case) for case in _cases(bound.cases)]
+        return [_bound_case(*case) for case in _cases(file, bound.cases)]
     if isinstance(file.data, dict) and "overflow" in file.data:
-        return [_overflow_case(file, case) for case in _cases(validate(file, _OverflowFile).cases)]
+        return [_overflow_case(*case) for case in _cases(file, validate(file, _OverflowFile).cases)]
     parsed = validate(file, _ClaimFile)
     if not parsed.parts:
         raise file.error(("parts",), "a claim needs at least one part")
     for name in parsed.parts:
         if not name.isidentifier() or name in ("a", "b", "c"):
             raise file.error(("parts", name), "a part's name is a word other than a, b and c")
-    return [_case(file, case) for case in _cases(parsed.cases)]
+    return [_case(*case) for case in _cases(file, parsed.cases)]
 
 
-def _cases(values: dict[str, list[Any]]) -> list[dict[str, Any]]:
-    return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
+def _cases(file: YamlFile, values: dict[str, list[Any]]) -> Iterator[tuple[YamlFile, dict[str, Any]]]:
+    """Every choice of values, and the file as it is with them."""
+    for chosen in product(*values.values()):
+        case = dict(zip(values, chosen, strict=True))
+        yield YamlFile(file.name, _filled(file.data, case), file.lines), case
 
 
 def _named(plain: str, case: dict[str, Any]) -> str:
     return plain + ("@" + ",".join(f"{key}={value}" for key, value in case.items()) if case else "")
 
 
-def _overflow_case(file: YamlFile, case: dict[str, Any]) -> OverflowClaim:
-    plain = YamlFile(file.name, _filled(file.data, case), file.lines)
+def _overflow_case(plain: YamlFile, case: dict[str, Any]) -> OverflowClaim:
     parsed = validate(plain, _OverflowFile)
     with located(plain, ("reduction",)):
         reduction = parse_reduction(parsed.reduction)
@@ -247,8 +249,7 @@ def _overflow_case(file: YamlFile, case: dict[str, Any]) -> OverflowClaim:
                          parsed.numbers, parsed.overflow, plain, case)  # fmt: skip
 
 
-def _bound_case(file: YamlFile, case: dict[str, Any]) -> BoundClaim:
-    plain = YamlFile(file.name, _filled(file.data, case), file.lines)
+def _bound_case(plain: YamlFile, case: dict[str, Any]) -> BoundClaim:
     parsed = validate(plain, _BoundFile)
     with located(plain, ("model",)):
         model = parse_reference(parsed.model)
@@ -256,8 +257,7 @@ def _bound_case(file: YamlFile, case: dict[str, Any]) -> BoundClaim:
                       parsed.error_bound, plain, parsed.note, case)  # fmt: skip
 
 
-def _case(file: YamlFile, case: dict[str, Any]) -> Claim:
-    plain = YamlFile(file.name, _filled(file.data, case), file.lines)
+def _case(plain: YamlFile, case: dict[str, Any]) -> Claim:
     parsed = validate(plain, _ClaimFile)
     terms = _terms(plain, parsed)
     shape = _shape(plain, parsed)

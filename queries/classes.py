@@ -45,7 +45,7 @@ def settle(models: Sequence[Model], options: Options, confirm: bool = False, dea
     for group in _alike(models):
         first, *others = group
         for members in settled.classes:
-            problem = Problem(_any_nan(members[0].model), _any_nan(first), inputs)
+            problem = Problem(any_nan(members[0].model), any_nan(first), inputs)
             if any(problem_differs(problem, row) for row in settled.witnesses):
                 continue
             left = None if deadline is None else deadline - time.monotonic()
@@ -71,7 +71,8 @@ def problem_differs(problem: Problem, row: Row) -> bool:
     return bool(replay(problem, [row]).differs[0])
 
 
-def _any_nan(model: Model) -> Model:
+def any_nan(model: Model) -> Model:
+    """The model with NaNs of every pattern as one."""
     return model if model.accumulator.nan is None else replace(model, accumulator=replace(model.accumulator, nan=None))
 
 

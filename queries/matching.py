@@ -19,6 +19,7 @@ from smtmodel.algebra import Bit, Bits
 from smtmodel.trace import Signal
 
 Lanes = NDArray[np.bool_]
+Limbs = tuple[NDArray[np.uint64] | NDArray[np.int64], ...]
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,8 @@ class Matcher:
             if lanes is None:
                 continue
             self.known.setdefault(_key(simulated, lanes), Twin(term))
-            for key, amount in _others(simulated, lanes):
-                self.scaled.setdefault(key, (term, amount))
+            if (other := _apart(simulated, lanes)) is not None:
+                self.scaled.setdefault(other[0], (term, other[1]))
 
     def twin(self, simulated: Signal) -> Twin | None:
         """The first signal of the same values; else one whose values differ by a static scale or offset."""
@@ -95,16 +96,14 @@ class Matcher:
         same = self.known.get(_key(simulated, lanes))
         if same is not None:
             return same
-        for key, amount in _others(simulated, lanes):
-            if key in self.scaled:
-                signal, own = self.scaled[key]
-                if simulated.scale is None:
-                    return Twin(signal, offset=own - amount)
-                return Twin(signal, places=amount - own)
-        return None
+        other = _apart(simulated, lanes)
+        if other is None or other[0] not in self.scaled:
+            return None
+        signal, own = self.scaled[other[0]]
+        return Twin(signal, offset=own - other[1]) if simulated.scale is None else Twin(signal, places=other[1] - own)
 
 
-def _lanes(signal: Signal, admitted: Lanes) -> tuple[NDArray[np.uint64] | NDArray[np.int64], ...] | None:
+def _lanes(signal: Signal, admitted: Lanes) -> Limbs | None:
     """The simulated values that count, limb by limb, as numbers whatever the signal's width; None for a constant."""
     value: Bits | Bit = signal.value
     limbs = value.node if isinstance(value.node, tuple) else (value.node,)
@@ -116,25 +115,25 @@ def _lanes(signal: Signal, admitted: Lanes) -> tuple[NDArray[np.uint64] | NDArra
     return tuple(np.broadcast_to(limb, admitted.shape)[admitted] for limb in limbs)
 
 
-def _key(signal: Signal, lanes: tuple[NDArray[np.uint64] | NDArray[np.int64], ...]) -> bytes:
+def _key(signal: Signal, lanes: Limbs) -> bytes:
     kind = "truth" if isinstance(signal.value, Bit) else f"{signal.is_signed}"
     if isinstance(signal.value, Bits) and len(lanes) > 1:
         kind += f" {signal.value.width}"
     return kind.encode() + b"".join(np.ascontiguousarray(limb).tobytes() for limb in lanes)
 
 
-def _others(signal: Signal, lanes: tuple[NDArray[np.uint64] | NDArray[np.int64], ...]) -> list[tuple[bytes, int]]:
+def _apart(signal: Signal, lanes: Limbs) -> tuple[bytes, int] | None:
     """What a signal has in common with one of another static scale (its integers without the zeros at their end that
     all of them have) or offset (its exponents, as numbers), and the places or the offset that sets it apart."""
     if isinstance(signal.value, Bit) or len(lanes) > 1:
-        return []
+        return None
     values = lanes[0].astype(np.int64)
     if signal.scale is not None:
         used = int(np.bitwise_or.reduce(values)) if len(values) else 0
         if not used:
-            return []
+            return None
         places = (used & -used).bit_length() - 1
-        return [(f"scaled {signal.is_signed}".encode() + (values >> places).tobytes(), places)]
+        return f"scaled {signal.is_signed}".encode() + (values >> places).tobytes(), places
     if signal.name.endswith("exponent"):
-        return [(b"offset" + (values + signal.offset).tobytes(), signal.offset)]
-    return []
+        return b"offset" + (values + signal.offset).tobytes(), signal.offset
+    return None

@@ -124,12 +124,6 @@ def _between(exponent: Exponent, low: int, high: int) -> Bit:
     return least.ule(bits) & bits.ule(most)
 
 
-def difference(x: Fixed, y: Fixed) -> Fixed:
-    """x - y, of one unit, without overflow."""
-    width = max(x.bits.width, y.bits.width) + 1
-    return Fixed(x.bits.sext(width) - y.bits.sext(width), x.unit)
-
-
 def magnitude(x: Fixed) -> Fixed:
     """|x|, without overflow."""
     wide = x.bits.sext(x.bits.width + 1)
@@ -157,9 +151,3 @@ def ulp(x: Fixed, fmt: Format) -> Fixed:
     least = constant(carrier, max(smallest, fmt.fraction), places.width)
     at = max_of([select(size.any(), top, least), least])
     return Fixed(one.shl(at - constant(carrier, fmt.fraction, places.width)), x.unit)
-
-
-def at_most(x: Fixed, y: Fixed, factor: int = 1) -> Bit:
-    """x <= factor * y, for numbers that are not negative and have one unit."""
-    width = max(x.bits.width, y.bits.width + factor.bit_length()) + 1
-    return x.bits.zext(width).ule(y.bits.zext(width) * constant(y.bits.carrier, factor, width))
