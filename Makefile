@@ -24,7 +24,7 @@ lint: $(INSTALLED)
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/library.py -o benchmarks/library.md
 	$(BIN)/python benchmarks/simulate.py -o benchmarks/simulate.md
-	$(BIN)/python benchmarks/order.py -o benchmarks/order.md
+	$(BIN)/python -m benchmarks.properties
 
 # on a machine with an NVIDIA GPU, after: .venv/bin/python -m pip install -e '.[cuda12]' (or cuda13); see docs/hardware.md
 evidence: $(INSTALLED)

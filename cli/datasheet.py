@@ -84,8 +84,8 @@ class _Asker:
         self.known = self.asked = self.open = 0
 
     def __call__(self, wanted: str, model: Model) -> Mapping[str, Any] | None:
-        from cli.prove import proof_key
         from hypotheses.schema import Inputs
+        from queries.proof_report import proof_key
         from queries.properties import problems_of
         from queries.store import result_key
 
@@ -106,7 +106,7 @@ class _Asker:
         return document
 
     def _ask(self, wanted: str, model: Model, problems: list[Any]) -> dict[str, Any]:
-        from cli.prove import proof_document, proofs_of
+        from queries.proof_report import proof_document, proofs_of
 
         progress(f"{self.asked + 1}: {wanted}: {model.reference}")
         self.asked += 1

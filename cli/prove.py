@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +68,8 @@ def prove(
     mmaprobe prove turing/mma/m16n8k8.f32.f16.f16.f32 ampere/mma/m16n8k8.f32.f16.f16.f32
     mmaprobe prove --property order-independent hopper/mma/m16n8k16.f32.f16.f16.f32
     """
+    from queries.proof_report import proof_document, proof_key, proofs_of
+
     problems = _problems(models, wanted, restrictions, compare)
     key = proof_key(problems, wanted, confirm)
     store = options.store
@@ -87,35 +88,6 @@ def prove(
     if as_json:
         print_json(document)
     sys.exit({"equal": 0, "different": 1, "unknown": 3}[document["verdict"]])
-
-
-def proof_key(problems: Sequence[Problem], wanted: str, confirm: bool) -> str:
-    """The key of the whole result in the store."""
-    from queries.store import result_key
-
-    return result_key("prove", confirm=confirm, property=wanted, problems=[repr(problem) for problem in problems])
-
-
-def proofs_of(problems: list[Problem], options: Options, confirm: bool) -> list[Proof]:
-    """One after another within the whole time; the first difference, or an interrupt, ends it."""
-    from dataclasses import replace
-
-    from queries.monotone import prove_monotonic
-    from queries.properties import Monotonic
-    from queries.prove import prove as prove_equal
-
-    proofs: list[Proof] = []
-    for problem in problems:
-        left = None if options.timeout is None else options.timeout - sum(proof.seconds for proof in proofs)
-        rest = replace(options, timeout=left and max(left, 0.0))
-        if isinstance(problem, Monotonic):
-            proofs.append(prove_monotonic(problem, rest, confirm))
-        else:
-            proofs.append(prove_equal(problem, rest, confirm))
-        progress("")
-        if proofs[-1].verdict == "different" or proofs[-1].interrupted:
-            break
-    return proofs
 
 
 def _certify(proofs: list[Proof], directory: Path, options: Options) -> list[dict[str, Any]]:
@@ -150,66 +122,6 @@ def _problems(models: tuple[str, ...], wanted: str, restrictions: str, compare: 
     if len(parsed) != 2:
         raise click.UsageError("two models are compared (or give --property)")
     return [Problem(parsed[0], parsed[1], inputs, compare or "bits")]
-
-
-def proof_document(wanted: str, proofs: list[Proof]) -> dict[str, Any]:
-    """What `prove --json` prints of proofs."""
-    verdicts = {proof.verdict for proof in proofs}
-    lemmas = [lemma for proof in proofs for lemma in proof.lemmas]
-    confirmed = all(proof.confirmations for proof in proofs if proof.lemmas) and bool(lemmas)
-    return {
-        "schema": 1,
-        "property": wanted,
-        "verdict": "different" if "different" in verdicts else "unknown" if "unknown" in verdicts else "equal",
-        "interrupted": any(proof.interrupted for proof in proofs),
-        "seconds": round(sum(proof.seconds for proof in proofs), 3),
-        "engines": sorted({engine for proof in proofs for engine in proof.engines}),
-        "confirmed_by": sorted({e for proof in proofs for e in proof.confirmations}) if confirmed else [],
-        "proofs": [_proof_json(proof) for proof in proofs],
-    }
-
-
-def _proof_json(proof: Proof) -> dict[str, Any]:
-    problem = proof.problem
-    return {
-        "left": problem.left.reference,
-        "right": problem.right.reference,
-        "sides": list(problem.sides),
-        "verdict": proof.verdict,
-        "seconds": round(proof.seconds, 3),
-        "engines": proof.engines,
-        "confirmed_by": proof.confirmations,
-        "lemmas": [
-            {
-                "name": lemma.name,
-                "cuts": lemma.cuts,
-                "using": lemma.using or None,
-                "answer": str(lemma.answer),
-                "seconds": lemma.answer.seconds,
-                "confirmed_by": str(lemma.confirmed) if lemma.confirmed else None,
-            }
-            for lemma in proof.lemmas
-        ],
-        "unanswered": [str(answer) for answer in proof.tried if answer.status == "unknown"],
-        "vector": _witness_json(proof),
-    }
-
-
-def _witness_json(proof: Proof) -> dict[str, Any] | None:
-    """The input on which the sides differ: one vector a side, and the replayed results."""
-    from queries.witness import moved_input
-    from smtmodel.vectors import Vector, to_hex
-
-    problem, witness = proof.problem, proof.witness
-    if witness is None:
-        return None
-    operands = witness.operands
-    results = [to_hex(witness.left, problem.left.d), to_hex(witness.right, problem.right.d)]
-    document: dict[str, Any] = {**Vector(problem.left, operands).to_json(), "results": results}
-    moved = moved_input(problem, operands)
-    if moved != operands:
-        document["other_side"] = Vector(problem.right, moved).to_json()
-    return document
 
 
 def _show(document: dict[str, Any], explain: bool) -> None:

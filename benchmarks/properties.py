@@ -1,0 +1,121 @@
+"""Order, sign symmetry and monotonicity of every arithmetic of the instruction table: proved, or refuted by a vector.
+
+`python -m benchmarks.properties [--only TEXT] [--timeout 300] [--store FILE]` asks `mmaprobe prove` and writes
+benchmarks/properties.jsonl, a line for each question, and from it docs/properties.md. A second run asks what is not
+there yet, or stayed unknown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.reference import parse_reference
+
+RECORDS, PAGE = Path("benchmarks/properties.jsonl"), Path("docs/properties.md")
+COLUMNS = {
+    "order-independent": "order of products",
+    "sign-symmetric": "sign",
+    "monotonic-addend": "monotonic in c",
+    "monotonic-product": "monotonic in a product",
+}
+INTRODUCTION = """# Order, sign symmetry and monotonicity of every instruction
+
+Written by `python -m benchmarks.properties`. For every arithmetic of the instruction table, on all inputs (infinities
+and NaNs too; with a NaN nothing rises or falls):
+
+- **order of products**: the result is the same bits in whatever order the products of one step (block, scale group) come;
+- **sign**: negating every a and c negates the result (+0 and -0 count as one);
+- **monotonic in c**, **in a product**: the result does not fall when c, or the value of one product, rises.
+
+"holds" is a proof, "holds\\*" one whose lemmas do not all have a second engine's word. Otherwise the cell is the input
+that breaks it (products without a zero pattern, three at most, and c, in hexadecimal) and its result, then the other
+input, where it is not the same numbers in another order, and the other result. The whole vectors, with scales and places,
+and the engines are in benchmarks/properties.jsonl; `mmaprobe prove --property NAME INSTRUCTION` asks again.
+"""
+
+
+def alike() -> list[list[str]]:
+    """The instructions of the table, those of one arithmetic together."""
+    found: dict[Any, list[str]] = {}
+    for reference in INSTRUCTIONS:
+        model = parse_reference(reference)
+        found.setdefault((model.a, model.b, model.c, model.d, model.accumulator), []).append(reference)
+    return list(found.values())
+
+
+def ask(wanted: str, reference: str, timeout: float, store: str | None) -> dict[str, Any]:
+    """What `prove` says, without its lemmas."""
+    command = [sys.executable, "-m", "cli.main", "prove", reference, "--property", wanted, "--timeout", str(timeout)]
+    command += ["--json", *(["--store", store] if store else [])]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if not done.stdout.strip():
+        raise SystemExit(f"{' '.join(command)}: {done.stderr}")
+    document = json.loads(done.stdout)
+    proof = next((proof for proof in document["proofs"] if proof["vector"]), None)
+    kept = {key: document[key] for key in ("property", "verdict", "seconds", "engines", "confirmed_by")}
+    return {"instruction": reference, **kept, "sides": proof and proof["sides"], "vector": proof and proof["vector"]}
+
+
+def terms_text(row: dict[str, Any]) -> str:
+    """The products that are not zero, three at most, and c."""
+    pairs = [f"{a}*{b}" for a, b in zip(row["a"], row["b"], strict=True) if int(a, 16) and int(b, 16)]
+    return " + ".join([*pairs[:3], *(["..."] if len(pairs) > 3 else []), row["c"]])
+
+
+def cell(record: dict[str, Any]) -> str:
+    """One cell of the table."""
+    if record["verdict"] != "different":
+        return {"equal": "holds" if record["confirmed_by"] else "holds\\*", "unknown": "unknown"}[record["verdict"]]
+    row = record["vector"]
+    one, two = row["results"]
+    other = row.get("other_side")
+    return f"`{terms_text(row)}` → `{one}`; " + (f"`{terms_text(other)}` → `{two}`" if other else f"`{two}`")
+
+
+def page(records: Iterable[dict[str, Any]]) -> str:
+    """docs/properties.md."""
+    known = {(record["instruction"], record["property"]): record for record in records}
+    lines = ["| instruction | " + " | ".join(COLUMNS.values()) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
+    held = dict.fromkeys(COLUMNS, 0)
+    rows = [(group, [known.get((group[0], wanted)) for wanted in COLUMNS]) for group in alike()]
+    for group, found in rows:
+        more = f" and {len(group) - 1} more" if len(group) > 1 else ""
+        cells = ["not asked" if record is None else cell(record) for record in found]
+        lines.append(f"| {group[0]}{more} | " + " | ".join(cells) + " |")
+        for wanted, record in zip(COLUMNS, found, strict=True):
+            held[wanted] += record is not None and record["verdict"] == "equal"
+    count = "; ".join(f"{name}: {held[wanted]}" for wanted, name in COLUMNS.items())
+    return f"{INTRODUCTION}\nOf {len(rows)} arithmetics it holds for: {count}.\n\n" + "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="instructions and properties whose names contain this")
+    parser.add_argument("--timeout", type=float, default=300.0)
+    parser.add_argument("--store", help="the store of answers (default: in the cache folder)")
+    arguments = parser.parse_args()
+    lines = RECORDS.read_text(encoding="utf-8").splitlines() if RECORDS.exists() else []
+    records = [record for record in map(json.loads, lines) if record["verdict"] != "unknown"]
+    done = {(record["instruction"], record["property"]) for record in records}
+    todo = [(group[0], wanted) for group in alike() for wanted in COLUMNS if (group[0], wanted) not in done]
+    random.Random(2026).shuffle(todo)  # any first part of them is a fair sample
+    for number, (reference, wanted) in enumerate(todo, 1):
+        if arguments.only not in f"{reference} {wanted}":
+            continue
+        records.append(ask(wanted, reference, arguments.timeout, arguments.store))
+        RECORDS.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+        said = f"{records[-1]['verdict']} in {records[-1]['seconds']} s"
+        print(f"{number} of {len(todo)}: {wanted} {reference}: {said}", file=sys.stderr, flush=True)
+    PAGE.write_text(page(records), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
