@@ -31,14 +31,14 @@ INTRODUCTION = """# Order, sign symmetry and monotonicity of every instruction
 Written by `python -m benchmarks.properties`. For every arithmetic of the instruction table, on all inputs (infinities
 and NaNs too; with a NaN nothing rises or falls):
 
-- **order of products**: the result is the same bits in whatever order the products of one step (block, scale group) come;
+- **order of products**: the result is the same bits in whatever order the products of a step (or scale group) come;
 - **sign**: negating every a and c negates the result (+0 and -0 count as one);
 - **monotonic in c**, **in a product**: the result does not fall when c, or the value of one product, rises.
 
 "holds" is a proof, "holds\\*" one whose lemmas do not all have a second engine's word. Otherwise the cell is the input
 that breaks it (products without a zero pattern, three at most, and c, in hexadecimal) and its result, then the other
-input, where it is not the same numbers in another order, and the other result. The whole vectors, with scales and places,
-and the engines are in benchmarks/properties.jsonl; `mmaprobe prove --property NAME INSTRUCTION` asks again.
+input and the other result. The whole vectors, with scales and places, and the engines are in
+benchmarks/properties.jsonl; `mmaprobe prove --property NAME INSTRUCTION` asks again.
 """
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from cli.completion import models
 from cli.options import JSON, parse_inputs, print_json, progress, say, solver_options
+from hypotheses.properties import Property
 
 if TYPE_CHECKING:
     from queries.distinguish import Options
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
     from queries.prove import Proof
 
 VECTOR_KEYS = frozenset({"schema", "model", "arch", "unit", "instruction", "a", "b", "c", "scale_a", "scale_b"})
-PROPERTIES = (
-    "equal", "order-independent", "sign-symmetric", "monotonic", "monotonic-addend", "monotonic-product",
-    "zero-padding", "exact",
-)  # fmt: skip
 
 
 @click.command()
@@ -28,7 +25,7 @@ PROPERTIES = (
 @click.option(
     "--property",
     "wanted",
-    type=click.Choice(PROPERTIES),
+    type=click.Choice(get_args(Property)),
     default="equal",
     help="Of two models: equal. Of one: the others.",
 )
@@ -135,7 +132,7 @@ def _show(document: dict[str, Any], explain: bool) -> None:
         say(f"  lemma {lemma['name']} ({lemma['cuts']} cuts{using}): {lemma['answer']}{second}")
     for proof in proofs:
         if proof["vector"]:
-            _show_witness(proof)
+            show_witness(proof)
     if verdict == "equal":
         engines = ", ".join(document["engines"]) or "construction alone"
         by = ", ".join(document["confirmed_by"]) or _unconfirmed(lemmas)
@@ -153,7 +150,8 @@ def _unconfirmed(lemmas: list[dict[str, Any]]) -> str:
     return f"a second solver for {confirmed} of {len(lemmas)} lemmas" if confirmed else "nobody"
 
 
-def _show_witness(proof: dict[str, Any]) -> None:
+def show_witness(proof: dict[str, Any]) -> None:
+    """The input on which the sides of a proof differ, and both results."""
     from cli.show import show_operands
     from smtmodel.display import number_text
     from smtmodel.reference import parse_reference

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.options import JSON, print_json, progress, say, solver_options
+from cli.prove import show_witness
 
 if TYPE_CHECKING:
     from queries.distinguish import Options
@@ -108,6 +109,8 @@ def _show(document: dict[str, Any]) -> None:
         say(f"  {name} = {text}")
     if document["vector"] is not None:
         _show_vector(document["vector"])
+    if document["counterexample"] is not None:
+        show_witness(document["counterexample"])
     by = _by(document)
     expected = "as expected" if document["as_expected"] else f"EXPECTED {document['expect']}"
     if document["verdict"] == "unknown":
@@ -132,7 +135,7 @@ def _show_worst(worst: dict[str, Any]) -> None:
 
 
 def _by(document: dict[str, Any]) -> str:
-    if document["vector"] is not None:
+    if document["vector"] is not None or document["counterexample"] is not None:
         last = document["asked"][-1]
         return f"by the input above, replayed ({last['what']}{''.join(f', {a}' for a in last['answers'][:1])})"
     lemmas = document["lemmas"]

@@ -40,16 +40,22 @@ def canonical(model: Model) -> Accumulator:
         changes["product_overflow"] = None
     if accumulator.overflow == "ieee" and accumulator.output_rounding in ("nearest_even", "nearest_away"):
         changes["overflow"] = "infinity" if accumulator.operation in _SUMS else "ieee"
-    if accumulator.exponent_floor is not None and accumulator.scale_format is None and _one_step(accumulator):
+    if (
+        accumulator.exponent_floor is not None
+        and accumulator.scale_format is None
+        and _known_terms(accumulator, model.c)
+    ):
         bits = accumulator.fraction_bits
         if bits == "exact" or not floor_matters(accumulator, items):
             changes |= {"exponent_floor": None, "floor_applies_to": "zero_terms"}
-    if accumulator.output_rounding in ("nearest_even", "nearest_away") and _fits_the_result(accumulator, items):
+    if accumulator.output_rounding in ("nearest_even", "nearest_away") and _fits_the_result(
+        accumulator, items, model.c
+    ):
         changes["output_rounding"] = "toward_zero"
     return replace(accumulator, **changes)  # type: ignore[arg-type]
 
 
-def _fits_the_result(accumulator: Accumulator, items: tuple[Unpacked, Unpacked]) -> bool:
+def _fits_the_result(accumulator: Accumulator, items: tuple[Unpacked, Unpacked], c: Format) -> bool:
     """Whether every finite sum of a step is a number of the output format, unless it overflows by one rule."""
     bits, fmt = accumulator.fraction_bits, accumulator.output_format
     plain = accumulator.operation == "fused_dot" and accumulator.addend == "fused" and accumulator.grouping == "none"
@@ -59,8 +65,10 @@ def _fits_the_result(accumulator: Accumulator, items: tuple[Unpacked, Unpacked])
     product, addend = items
     # each aligned magnitude is at most 2^(integer bits + fraction bits), rounded up
     largest = (accumulator.block << (product.term.integer + bits)) + (1 << (addend.term.integer + bits))
-    unit = min(item.term.exponent.low for item in items) - bits
-    return _one_step(accumulator) and (largest - 1).bit_length() <= fmt.precision and unit >= fmt.emin - fmt.fraction
+    unit = min(item.term.exponent.least for item in items) - bits
+    return (
+        _known_terms(accumulator, c) and (largest - 1).bit_length() <= fmt.precision and unit >= fmt.emin - fmt.fraction
+    )
 
 
 def _holds_products(fmt: Format, a: Format, b: Format) -> bool:
@@ -70,9 +78,11 @@ def _holds_products(fmt: Format, a: Format, b: Format) -> bool:
     return fits and term.significand.width <= fmt.precision
 
 
-def _one_step(accumulator: Accumulator) -> bool:
+def _known_terms(accumulator: Accumulator, c: Format) -> bool:
     """Whether every term of every step is a product or a number of the addend's format."""
-    return accumulator.addend != "late" and accumulator.output in ("f32", "e8m13")
+    sums = accumulator.output_format
+    held = sums.emin >= c.emin and sums.emin - sums.fraction >= c.emin - c.fraction
+    return accumulator.addend != "late" and (held or len(accumulator.blocks) == 1)
 
 
 @cache

@@ -10,6 +10,7 @@ import numpy as np
 
 from hypotheses.claim import Claim
 from queries.maximise import Worst, maximised
+from queries.proof_report import proof_json
 from queries.verify import Outcome, lanes_of
 from queries.witness import Row
 from smtmodel.batch import to_integers
@@ -49,6 +50,7 @@ def document_of(outcome: Outcome) -> dict[str, Any]:
             for step in outcome.asked
         ],
         "vector": vector_json(claim, outcome.row) if outcome.row is not None and isinstance(claim, Claim) else None,
+        "counterexample": None if outcome.refuting is None else proof_json(outcome.refuting),
     }
 
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hypotheses.claim import BoundClaim
+from hypotheses.unit_claims import BoundClaim
 from queries.confirm import confirm
 from queries.cutting import Cutter, renamed
 from queries.distinguish import Options

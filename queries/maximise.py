@@ -10,7 +10,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from hypotheses.claim import AnyClaim, Claim, Largest, located
+from hypotheses.claim import AnyClaim, Claim, Largest
+from hypotheses.claim_file import located
 from queries.claim_samples import Table, claim_rows, mutated
 from queries.distinguish import Options, SolverFaultError
 from queries.smtlib import Query
@@ -58,7 +59,7 @@ def climb(claim: Claim, seconds: float, enough: Callable[[Row], bool]) -> Row | 
 
 def maximised(claim: AnyClaim) -> Largest:
     """The quantity that a claim names. Raises ParameterError where it names none."""
-    if claim.maximise is None:
+    if not isinstance(claim, Claim) or claim.maximise is None:
         raise ParameterError("--maximise", f"{claim.id} has no quantity to maximise (key `maximise` of its file)")
     return claim.maximise
 

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hypotheses.claim import OverflowClaim
+from hypotheses.unit_claims import OverflowClaim
 from queries.verify import Asked, Outcome
 from smtmodel.algorithms import sum_of_array
 from smtmodel.algorithms.reductions import Reduction, Row, in_tree

@@ -50,11 +50,12 @@ def proof_document(wanted: str, proofs: list[Proof]) -> dict[str, Any]:
         "seconds": round(sum(proof.seconds for proof in proofs), 3),
         "engines": sorted({engine for proof in proofs for engine in proof.engines}),
         "confirmed_by": sorted({e for proof in proofs for e in proof.confirmations}) if confirmed else [],
-        "proofs": [_proof_json(proof) for proof in proofs],
+        "proofs": [proof_json(proof) for proof in proofs],
     }
 
 
-def _proof_json(proof: Proof) -> dict[str, Any]:
+def proof_json(proof: Proof) -> dict[str, Any]:
+    """One of them: its sides, lemmas, and the vector on which the sides differ."""
     problem = proof.problem
     return {
         "left": problem.left.reference,

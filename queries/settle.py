@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from hypotheses.claim import AnyClaim, BoundClaim, OverflowClaim, located
+import time
+
+from hypotheses.claim import AnyClaim
+from hypotheses.claim_file import located
+from hypotheses.unit_claims import BoundClaim, OverflowClaim, PropertyClaim
 from queries.distinguish import Options
 from queries.error_bound import verify_bound
 from queries.overflow import verify_overflow
-from queries.verify import Outcome, verify
+from queries.problem import Problem
+from queries.proof_report import proofs_of
+from queries.properties import problems_of
+from queries.verify import Asked, Outcome, verify
 
 
 def settle(claim: AnyClaim, options: Options) -> Outcome:
     """The verdict on a claim. Raises InputError for one that has no sense, SolverFaultError."""
+    if isinstance(claim, PropertyClaim):
+        return verify_property(claim, options)
     if isinstance(claim, BoundClaim):
         with located(claim.file, ("model",)):
             return verify_bound(claim, options)
@@ -18,3 +27,27 @@ def settle(claim: AnyClaim, options: Options) -> Outcome:
         with located(claim.file, ("reduction",)):
             return verify_overflow(claim)
     return verify(claim, options)
+
+
+def problems_of_claim(claim: PropertyClaim) -> list[Problem]:
+    """The problems that must all come out equal for the claim to hold."""
+    if claim.other is None:
+        return problems_of(claim.wanted, claim.model, claim.inputs, claim.compare)
+    return [Problem(claim.model, claim.other, claim.inputs, claim.compare or "bits")]
+
+
+def verify_property(claim: PropertyClaim, options: Options) -> Outcome:
+    """Settle a property by `prove`. Raises InputError for models that cannot be compared, SolverFaultError."""
+    start, outcome = time.monotonic(), Outcome(claim)
+    with located(claim.file, ("property",)):
+        proofs = proofs_of(problems_of_claim(claim), options, confirm=True)
+    verdicts = {proof.verdict for proof in proofs}
+    outcome.interrupted = any(proof.interrupted for proof in proofs)
+    outcome.asked = [Asked("staged proof", tuple(proof.tried), proof.seconds) for proof in proofs]
+    if "different" in verdicts:
+        outcome.verdict, outcome.refuting = "refuted", proofs[-1]
+    elif "unknown" not in verdicts and not outcome.interrupted:
+        outcome.verdict = "holds"
+    outcome.lemmas = [lemma for proof in proofs for lemma in proof.lemmas] if outcome.verdict == "holds" else []
+    outcome.seconds = time.monotonic() - start
+    return outcome

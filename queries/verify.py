@@ -15,12 +15,13 @@ from typing import Literal
 import numpy as np
 from pysmt.fnode import FNode
 
-from hypotheses.claim import AnyClaim, Claim, located
+from hypotheses.claim import AnyClaim, Claim
+from hypotheses.claim_file import located
 from queries.claim_samples import claim_rows
 from queries.confirm import confirm
 from queries.cutting import Cutter
 from queries.distinguish import Options, SolverFaultError
-from queries.prove import Lemma
+from queries.prove import Lemma, Proof
 from queries.smtlib import Query
 from queries.solvers.contract import Answer
 from queries.witness import Row, shrink_rows
@@ -59,7 +60,8 @@ class Asked:
 @dataclass
 class Outcome:
     """The verdict on one claim. `row`: the input that decided, in the order of the claim's layout; `lemmas`: the
-    questions whose "unsat" did, each with another engine's word where there is one."""
+    questions whose "unsat" did, each with another engine's word where there is one; `refuting`: of a property, what
+    broke it."""
 
     claim: AnyClaim
     verdict: Verdict = "unknown"
@@ -68,6 +70,7 @@ class Outcome:
     asked: list[Asked] = field(default_factory=list)
     seconds: float = 0.0
     interrupted: bool = False
+    refuting: Proof | None = None
 
     @property
     def as_expected(self) -> bool:

@@ -117,7 +117,8 @@ def verified(document: dict[str, Any], pictures: Pictures) -> list[Section]:
         )
         quantifier = {"all": "for all inputs", "exists": "for some input"}.get(claim.get("quantifier", ""), "claim")
         engines = claim.get("engines") or [claim.get("engine") or "nobody"]
-        confirmed = claim.get("confirmed_by") or ("replay of the vector" if claim.get("vector") else "nobody")
+        by_example = claim.get("vector") or claim.get("counterexample")
+        confirmed = claim.get("confirmed_by") or ("replay of the vector" if by_example else "nobody")
         section.facts = [(quantifier, claim.get("claim") or claim["id"]), *claim.get("parts", {}).items()]
         section.facts += [
             ("by", ", ".join(engines)),
@@ -125,19 +126,17 @@ def verified(document: dict[str, Any], pictures: Pictures) -> list[Section]:
         ]
         if "as_expected" in claim:
             section.facts.append(("expected", "yes" if claim["as_expected"] else f"no: {claim.get('expect')}"))
-        _claim_vector(section, claim.get("vector"), pictures)
+        _claim_vector(section, claim.get("vector"))
+        if claim.get("counterexample"):
+            section.vectors = _sides(claim["counterexample"], pictures)
         section.repeat = f"mmaprobe verify {claim['id']}"
         sections.append(section)
     return sections
 
 
-def _claim_vector(section: Section, row: dict[str, Any] | None, pictures: Pictures) -> None:
-    """An input of a claim: a vector of a model, or numbers of one format with the results of several algorithms."""
+def _claim_vector(section: Section, row: dict[str, Any] | None) -> None:
+    """An input of a claim about algorithms: numbers of one format with the results of each."""
     if row is None:
-        return
-    if "model" in row:
-        vector = vector_of(row)
-        section.vectors = [vector_view("vector", vector, [("model", vector.model, None)], pictures)]
         return
     results = row["results"]
     section.header = ("", "bits", "value", "error")

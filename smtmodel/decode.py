@@ -10,20 +10,27 @@ from smtmodel.formats import Format
 
 @dataclass(frozen=True)
 class Exponent:
-    """An integer as an unsigned vector plus a static offset: its value is `bits` + `low`, and at most `high`."""
+    """An integer as an unsigned vector plus a static offset: its value is `bits` + `low`, at most `high`, and at least
+    `low` + `spare`, where the vector never is below `spare`."""
 
     bits: Bits
     low: int
     high: int
+    spare: int = 0
+
+    @property
+    def least(self) -> int:
+        """The smallest value that it can have."""
+        return self.low + self.spare
 
     def __add__(self, other: Exponent) -> Exponent:
         low, high = self.low + other.low, self.high + other.high
         width = max(1, (high - low).bit_length())
-        return Exponent(fit(self.bits, width) + fit(other.bits, width), low, high)
+        return Exponent(fit(self.bits, width) + fit(other.bits, width), low, high, self.spare + other.spare)
 
     def offset(self, amount: int) -> Exponent:
         """The exponent plus a static number."""
-        return Exponent(self.bits, self.low + amount, self.high + amount)
+        return Exponent(self.bits, self.low + amount, self.high + amount, self.spare)
 
     def rebased(self, low: int, width: int) -> Bits:
         """The vector that, with offset `low` (at most this one's), stands for the same value."""
@@ -63,7 +70,7 @@ class Term:
         width = (high - low).bit_length()
         bits = self.exponent.offset(self.integer - 1).rebased(low, width) - fit(shift, width)
         significand = self.significand.shl(shift)
-        return Term(self.sign, significand, Exponent(bits, low, high), self.significand.width - 1)
+        return Term(self.sign, significand, Exponent(bits, low, high, self.exponent.spare), self.significand.width - 1)
 
 
 @dataclass(frozen=True)
@@ -99,7 +106,7 @@ def unpack(pattern: Bits, fmt: Format, flush: bool = False) -> Unpacked:
         low_bits = low_bits & normal.bits(1).sext(fmt.fraction)
     significand = normal.bits(1).concat(low_bits)
     at_least_one = exponent | (~normal).bits(exponent.width)
-    term = Term(sign, significand, Exponent(at_least_one, -fmt.bias, fmt.emax), fmt.fraction)
+    term = Term(sign, significand, Exponent(at_least_one, -fmt.bias, fmt.emax, spare=1), fmt.fraction)
     is_zero = ~normal & ~low_bits.any()
     return Unpacked(term, is_zero.settled(), is_infinite.settled(), is_nan.settled())
 

@@ -134,11 +134,11 @@ def floor_matters(accumulator: Accumulator, items: Sequence[Unpacked]) -> bool:
     kept place lies at or below the last place of every term, so that raising the maximum to the floor changes no
     aligned value (only a sum that wraps could tell)."""
     floor, bits = accumulator.exponent_floor, accumulator.fraction_bits
-    if floor is None or floor <= min(item.term.exponent.low for item in items):
+    if floor is None or floor <= min(item.term.exponent.least for item in items):
         return False
     if bits == "exact" or accumulator.carry_bits != "exact" or accumulator.addend == "late":
         return True
-    return floor - bits > min(item.term.exponent.low - item.term.fraction for item in items)
+    return floor - bits > min(item.term.exponent.least - item.term.fraction for item in items)
 
 
 def align(term: Term, maximum: Exponent, fraction_bits: int, rounding: Rounding) -> Bits:

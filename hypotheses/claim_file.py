@@ -1,0 +1,103 @@
+"""What all claim files have in common: their head, their cases, and errors that name a key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt
+
+from hypotheses.yamlfile import YamlFile, validate
+from smtmodel.errors import ParameterError, UnknownNameError
+
+Quantifier = Literal["all", "exists"]
+Expected = Literal["holds", "refuted"]
+Case = dict[str, Any]
+Parsed = TypeVar("Parsed", bound="Head")
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Head(Strict):
+    """`says`: what the source says; `expect`: what verify is to find; `cases`: {name} in the file is replaced by each
+    value, every choice a claim of its own."""
+
+    id: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")
+    about: str
+    source: str
+    says: Literal["holds", "refuted", "nothing"]
+    expect: Expected
+    cases: dict[str, list[StrictInt | str]] = {}
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """One case of a claim, whatever it is about."""
+
+    id: str
+    about: str
+    source: str
+    says: str
+    expect: Expected
+    file: YamlFile
+    note: str = ""
+    case: Case = field(default_factory=dict)
+    quantifier: Quantifier = "all"
+
+    @property
+    def text(self) -> str:
+        """The claim in a line."""
+        raise NotImplementedError
+
+    @property
+    def part_texts(self) -> dict[str, str]:
+        """What its parts are."""
+        raise NotImplementedError
+
+
+def stated(head: Head, file: YamlFile, case: Case) -> dict[str, Any]:
+    """What every statement takes from its file."""
+    choice = ",".join(f"{key}={value}" for key, value in case.items())
+    return {
+        "id": f"{head.id}@{choice}" if choice else head.id, "about": head.about, "source": head.source,
+        "says": head.says, "expect": head.expect, "file": file, "note": head.note, "case": case,
+    }  # fmt: skip
+
+
+def cases_of(file: YamlFile, schema: type[Parsed]) -> Iterator[tuple[Parsed, YamlFile, Case]]:
+    """Every choice of values: the file with them, checked, as it is, and the choice. Raises InputError."""
+    values = validate(file, schema).cases
+    for chosen in product(*values.values()):
+        case = dict(zip(values, chosen, strict=True))
+        filled = YamlFile(file.name, _filled(file.data, case), file.lines)
+        yield validate(filled, schema), filled, case
+
+
+def _filled(value: Any, case: Case) -> Any:
+    """A value of a file with {name} replaced by what the case says."""
+    if isinstance(value, str):
+        for name, chosen in case.items():
+            value = value.replace("{" + name + "}", str(chosen))
+        return value
+    if isinstance(value, dict):
+        return {key: _filled(part, case) for key, part in value.items()}
+    return [_filled(part, case) for part in value] if isinstance(value, list) else value
+
+
+class located:  # noqa: N801 - reads as a word of the with statement
+    """Errors inside become InputErrors at a key of a file."""
+
+    def __init__(self, file: YamlFile, key: tuple[str | int, ...]) -> None:
+        self.file, self.key = file, key
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, UnknownNameError | ParameterError):
+            raise self.file.error(self.key, str(error)) from None

@@ -1,0 +1,137 @@
+"""Claims about one unit or reduction: a bound on its error, a property of `prove`, whether it overflows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field, StrictInt
+
+from hypotheses.claim_file import Head, Statement, cases_of, located, stated
+from hypotheses.properties import Property
+from hypotheses.schema import Compare, Inputs
+from hypotheses.yamlfile import YamlFile
+from smtmodel.algorithms import parse_reduction, reference_of
+from smtmodel.algorithms.reductions import Reduction
+from smtmodel.dot import Model
+from smtmodel.reference import parse_reference
+
+BOUNDS = {"loose": "error <= (L + 1) * u + ulp(d)", "tight": "error <= (L - 1) * u + max(u, ulp(d))"}
+
+
+class _BoundFile(Head):
+    """`error_bound`: of every finite input of `model`, a sum of L products and c with F fraction bits, u = 2^(largest
+    exponent - F): loose, (L + 1)u + ulp(d); or tight, (L - 1)u + max(u, ulp(d))."""
+
+    expect: Literal["holds"]
+    model: str
+    error_bound: Literal["loose", "tight"]
+
+
+class _OverflowFile(Head):
+    """`overflow: smallest`: so many f32 numbers from 0 to below 1 can make a sum infinite, and no fewer; `never`: so
+    many cannot, nor can fewer."""
+
+    reduction: str
+    numbers: StrictInt = Field(gt=0, le=1 << 20)
+    overflow: Literal["smallest", "never"]
+
+
+class _PropertyFile(Head):
+    """`property` of `model` on the inputs that `inputs` admits, as `mmaprobe prove --property`; "equal" has `other`."""
+
+    model: str
+    other: str | None = None
+    property: Property
+    inputs: Inputs = Inputs()
+    compare: Compare | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundClaim(Statement):
+    """A bound on the error of a model over all finite inputs."""
+
+    model: Model
+    bound: Literal["loose", "tight"]
+
+    @property
+    def text(self) -> str:
+        return BOUNDS[self.bound]
+
+    @property
+    def part_texts(self) -> dict[str, str]:
+        return {"d": self.model.reference}
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverflowClaim(Statement):
+    """A claim about the overflow of a sum of numbers."""
+
+    reduction: Reduction
+    numbers: int
+    overflow: Literal["smallest", "never"]
+
+    @property
+    def text(self) -> str:
+        wanted = {"smallest": "can overflow, fewer cannot", "never": "cannot overflow"}
+        return f"{self.numbers} numbers from 0 to below 1 {wanted[self.overflow]}"
+
+    @property
+    def part_texts(self) -> dict[str, str]:
+        return {"d": reference_of(self.reduction)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PropertyClaim(Statement):
+    """A property of a model, or that two are equal, on admitted inputs."""
+
+    model: Model
+    other: Model | None
+    wanted: Property
+    inputs: Inputs
+    compare: Compare | None
+
+    @property
+    def text(self) -> str:
+        said = self.inputs.model_dump(exclude_defaults=True)
+        admitted = ", ".join(name if value is True else f"{name}: {value}" for name, value in said.items())
+        return f"{self.wanted}" + (f" ({admitted})" if admitted else "")
+
+    @property
+    def part_texts(self) -> dict[str, str]:
+        found = {"d": self.model.reference}
+        return found if self.other is None else found | {"other": self.other.reference}
+
+
+def bound_claims(file: YamlFile) -> Iterator[BoundClaim]:
+    """The cases of a file with `error_bound`. Raises InputError."""
+    for parsed, plain, case in cases_of(file, _BoundFile):
+        model = _model(plain, "model", parsed.model)
+        yield BoundClaim(**stated(parsed, plain, case), model=model, bound=parsed.error_bound)
+
+
+def overflow_claims(file: YamlFile) -> Iterator[OverflowClaim]:
+    """The cases of a file with `overflow`. Raises InputError."""
+    for parsed, plain, case in cases_of(file, _OverflowFile):
+        with located(plain, ("reduction",)):
+            reduction = parse_reduction(parsed.reduction)
+        head = stated(parsed, plain, case)
+        yield OverflowClaim(**head, reduction=reduction, numbers=parsed.numbers, overflow=parsed.overflow)
+
+
+def property_claims(file: YamlFile) -> Iterator[PropertyClaim]:
+    """The cases of a file with `property`. Raises InputError."""
+    for parsed, plain, case in cases_of(file, _PropertyFile):
+        if (parsed.property == "equal") != (parsed.other is not None):
+            raise plain.error(("property",), "equal is about two models, `model` and `other`; a property is of one")
+        other = None if parsed.other is None else _model(plain, "other", parsed.other)
+        yield PropertyClaim(
+            **stated(parsed, plain, case), model=_model(plain, "model", parsed.model), other=other,
+            wanted=parsed.property, inputs=parsed.inputs, compare=parsed.compare,
+        )  # fmt: skip
+
+
+def _model(file: YamlFile, key: str, text: str) -> Model:
+    with located(file, (key,)):
+        return parse_reference(text)
