@@ -147,6 +147,7 @@ class _Shaped:
         self._pairs(columns, products, a)
         self._ties(columns, largest)
         self._completions(columns, largest)
+        self._cancellations(columns)
         for index in range(2 * products + 1, len(formats)):
             fmt = formats[index]
             near = fmt.bias + rng.integers(-2, 3, count)
@@ -253,3 +254,31 @@ class _Shaped:
             for side, pattern in ((k, x), (products + k, y)):
                 columns[side] = np.where(chosen, np.where(distance < 400, pattern, np.uint64(0)), columns[side])
         columns[2 * products] = np.where(chosen, np.uint64(0), columns[2 * products])
+
+    def _cancellations(self, columns: list[Table]) -> None:
+        """In some rows two large products cancel and one small number is left, which the unit has cut or not; of narrow
+        formats only the largest products are so far above anything else."""
+        rng, count, products, formats = self.rng, self.count, self.layout.length, self.layout.formats
+        a, b, c = formats[0], formats[products], formats[2 * products]
+        if products < 2 or not a.signed or a.specials == "negative_zero":
+            return
+        chosen, high = rng.random(count) < 0.1, a.emax + b.emax
+        top = np.where(rng.random(count) < 0.6, high - rng.integers(0, 3, count), rng.integers(-6, high + 1, count))
+        x, y = self._single(np.zeros(count, dtype=np.int64), top, products)
+        x |= np.where(rng.random(count) < 0.5, np.uint64(0), self._fraction(a) << np.uint64(a.padding))
+        y |= np.where(rng.random(count) < 0.5, np.uint64(0), self._fraction(b) << np.uint64(b.padding))
+        x, y = np.minimum(x, np.uint64(a.largest)), np.minimum(y, np.uint64(b.largest))
+        small = self._single(rng.integers(6, FAR, count), top, products)
+        first, step = rng.integers(0, products, count), rng.integers(1, products, count)
+        third = np.where(rng.random(count) < 0.5, (first + 2 * step + (2 * step == products)) % products, -1)
+        for k in range(products):
+            kinds = [k == first, k == (first + step) % products, k == third]
+            for side, patterns in (
+                (k, (x, x ^ np.uint64(1 << a.field_width), small[0])),
+                (products + k, (y, y, small[1])),
+            ):
+                made = np.select(kinds, patterns, np.uint64(0))
+                columns[side] = np.where(chosen, made, columns[side])
+        exponent = top - rng.integers(6, FAR, count)
+        addend = _pattern(c, rng.integers(0, 2, count), exponent + c.bias, self._fraction(c))
+        columns[2 * products] = np.where(chosen, np.where(third < 0, addend, np.uint64(0)), columns[2 * products])
