@@ -106,7 +106,8 @@ class _Asker:
         return document
 
     def _ask(self, wanted: str, model: Model, problems: list[Any]) -> dict[str, Any]:
-        from queries.proof_report import proof_document, proofs_of
+        from queries.proof_report import proof_document
+        from queries.proving import proofs_of
 
         progress(f"{self.asked + 1}: {wanted}: {model.reference}")
         self.asked += 1

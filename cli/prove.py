@@ -65,7 +65,8 @@ def prove(
     mmaprobe prove turing/mma/m16n8k8.f32.f16.f16.f32 ampere/mma/m16n8k8.f32.f16.f16.f32
     mmaprobe prove --property order-independent hopper/mma/m16n8k16.f32.f16.f16.f32
     """
-    from queries.proof_report import proof_document, proof_key, proofs_of
+    from queries.proof_report import proof_document, proof_key
+    from queries.proving import proofs_of
 
     problems = _problems(models, wanted, restrictions, compare)
     key = proof_key(problems, wanted, confirm)

@@ -18,7 +18,7 @@ from queries.monotone_search import find_fall
 from queries.monotone_steps import Step, ordered
 from queries.monotone_sums import TwoTerms
 from queries.monotone_truncated import Truncated
-from queries.properties import Monotonic
+from queries.properties import Monotonic, exchangeable
 from queries.prove import RESULT, Lemma, Proof
 from smtmodel.algebra import Bits
 from smtmodel.dot import Model
@@ -47,10 +47,10 @@ def prove_monotonic(problem: Monotonic, options: Options, confirm: bool) -> Proo
 
 
 def _for_confirmation(problem: Monotonic, options: Options, spent: float) -> Options:
-    """The property has a problem for each operand, and what confirms one must leave time to prove the others."""
+    """The property has a problem for each step at least, and what confirms one must leave time to prove the others."""
     if options.timeout is None:
         return options
-    share = options.timeout * CONFIRM_SHARE / (problem.length + 1)
+    share = options.timeout * CONFIRM_SHARE / len(exchangeable(problem.left))
     return replace(options, timeout=min(options.timeout, spent + share))
 
 

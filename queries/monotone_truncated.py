@@ -7,9 +7,11 @@ When the raised term moves the maximum exponent by d places, every other term lo
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Literal
 
-from queries.monotone_lemmas import ADMITTED
+from queries.monotone_lemmas import ADMITTED, UnprovedError
 from queries.monotone_many import LABELS, Added, Many
 from queries.monotone_steps import Case, Side, apart, at_most, implies, within
 from smtmodel.algebra import Bit, Bits, all_of, select
@@ -49,8 +51,9 @@ class Truncated(Many):
     def cases(self) -> list[tuple[Case, str]]:
         self.maxima = [self.ledger.maximum(parts.maximum) for parts in self.parts]
         self.order = [self.entering] if self.patterns else self.product_order(strictly=True)
-        self.far = 3 + (len(self.before.items) - 1).bit_length()
         self._terms()
+        self.slack = self._slack()
+        self.far = 3 + (len(self.before.items) - 1).bit_length() + self.slack
         raised = [self._fact(what, side, self.raised) for what in ("exponent", "size") for side in (0, 1)]
         distances = [(0, True), *((n, up) for n in range(1, self.far + 1) for up in (True, False))]
         self.found = [Distance(self._case(*distance), *distance) for distance in distances]
@@ -60,7 +63,7 @@ class Truncated(Many):
         return [(distance.case, fact) for distance in self.found]
 
     def _terms(self) -> list[str]:
-        """What cut terms lose: which exponent counts, its range, the size of a raised significand."""
+        """What cut terms lose: which exponent counts, and its range."""
         claims: dict[str, Bit] = {}
         for side, k in ((0, self.raised), (1, self.raised), *((0, k) for k in self.shared)):
             parts, term, unit = self.parts[side], self.sides[side].items[k].term, self.sides[side].unit
@@ -69,10 +72,26 @@ class Truncated(Many):
             claims[self._fact("exponent", side, k)] = exponent.eq(counted)
             reach = implies(self.finite, at_most(exponent, unit.high - unit.low))
             claims[self._fact("range", side, k)] = reach
-            if k == self.raised:
-                normal = zero | term.significand.lshr(term.fraction).any()
-                claims[self._fact("size", side, k)] = normal & at_most(term.significand, self._largest(term))
         return self.ledger.establish_each(self.say("what terms are like"), claims, [ADMITTED])
+
+    def _slack(self) -> int:
+        """By how many places a raised term may lie below its exponent: none if it is normal, else so many as its
+        significand has fraction bits. Raises UnprovedError where no room is left above the last place kept."""
+        for slack in (0, self.sides[0].items[self.raised].term.fraction):
+            claims = {}
+            for side in (0, 1):
+                term = self.sides[side].items[self.raised].term
+                high_enough = ~term.significand.any() | term.significand.lshr(term.fraction - slack).any()
+                fact = self._fact("size", side, self.raised)
+                claims[fact] = high_enough & at_most(term.significand, self._largest(term))
+            if slack >= self.fraction_bits:
+                break
+            with suppress(UnprovedError):
+                self.ledger.establish_each(
+                    self.say(f"raised terms are at most {slack} places down"), claims, [ADMITTED]
+                )
+                return slack
+        raise UnprovedError(self.say("raised terms are large enough"))
 
     def _fact(self, what: str, side: int, k: int) -> str:
         return self.say(f"{what} of term {k}{' ' + LABELS[side] if k == self.raised else ''}")
@@ -91,7 +110,7 @@ class Truncated(Many):
         condition = apart(lower.maximum, higher.maximum, places, far)
         name = f"units {places}{' or more' if far else ''} apart, {'up' if up else 'down'}" if places else "equal units"
         if far:  # the raised term, now or before, is all that matters
-            half = 1 << (self.fraction_bits - 1)
+            half = 1 << (self.fraction_bits - 1 - self.slack)
             edges = (self.constant(half << places, small.width + places), self.constant(half, large.width))
             relation = small.zext(small.width + places).ule(edges[0]) & edges[1].ule(large)
             return Case(name, condition, relation if up else None, None if up else relation)
@@ -110,8 +129,10 @@ class Truncated(Many):
         return value.sext(self.before.total.width + self.far + 3)
 
     def _gain(self, before: Bits, after: Bits, found: Distance) -> Bits:
-        """after - before in the finer of the two units."""
+        """after - before in the finer of the two units; where these are far apart, what is in the coarser one alone."""
         x, y = self._wide(before), self._wide(after)
+        if found.places == self.far:
+            return y if found.up else -x
         return y.shl(found.places) - x if found.up else y - x.shl(found.places)
 
     def _at_least(self, gain: Bits, least: int) -> Bit:
@@ -128,13 +149,12 @@ class Truncated(Many):
     def _loss(self, k: int, facts: list[str]) -> str:
         """Another term loses (or gains) less than one of the coarser units; if they are far apart, it is small."""
         before, after = self.parts
-        x, y = before.addends[k], after.addends[k]
         claims = []
         for found in self.found:
+            gain = self._gain(before.addends[k], after.addends[k], found)
+            claim = self._at_least(gain, self._least(k, found))
             if found.places == self.far:
-                claim = within(y if found.up else x, 1 << max(self.fraction_bits + 2 - found.places, 0))
-            else:
-                claim = self._at_least(self._gain(x, y, found), -self._others(1, found))
+                claim = within(gain, self._far_apart)
             claims.append(implies(found.case.condition & self._within_maxima(k), claim))
         cuts: list[Bits | Bit] = [*self._parts(0, k, before.own[k]), before.maximum, after.maximum]
         return self.ledger.establish(self.say(f"what term {k} loses"), all_of(claims), cuts, facts)
@@ -143,19 +163,20 @@ class Truncated(Many):
         """What so many other terms may lose, in the finer units."""
         return count * ((1 << found.places) - 1)
 
+    @property
+    def _far_apart(self) -> int:
+        """What another term may be in the coarser of two units that are far apart."""
+        return 1 << max(self.fraction_bits + 2 - self.far, 0)
+
     def _rise(self, facts: list[str]) -> str:
         """The raised term makes up for what all others may lose."""
-        k, (before, after), others = self.raised, self.parts, len(self.shared)
+        k, (before, after) = self.raised, self.parts
         cuts: list[Bits | Bit] = [*before.exponents, *after.exponents, before.maximum, after.maximum]
         top = all_of([implies(found.case.condition, self._top(found)) for found in self.found if found.places])
         largest = self.ledger.establish(self.say("the raised term decides the maximum"), top, cuts, self.maxima)
         claims = []
         for found in self.found:
-            x, y = before.addends[k], after.addends[k]
-            if found.places == self.far:
-                claim = self.constant(1 << self.fraction_bits, x.width).sle(y if found.up else -x)
-            else:
-                claim = self._at_least(self._gain(x, y, found), self._others(others, found))
+            claim = self._at_least(self._gain(before.addends[k], after.addends[k], found), self._least(k, found))
             claims.append(implies(self.finite & found.case.condition & self._within_maxima(k), claim))
         cuts = [self.finite, before.maximum, after.maximum, *self.patterns]
         if not self.patterns:
@@ -172,17 +193,68 @@ class Truncated(Many):
         """What the whole sum gains is what its terms gain, hence not negative."""
         facts = dict(zip([self.raised, *self.shared], [rise, *losses], strict=True))
         reached, last = self._reached(), len(self.before.items) - 1
-        used = [*facts.values(), reached, *(self._split(k) for k in range(1, last + 1))]
-        used += [self._gain_bound(k) for k in range(last + 1)]
-        claims, cuts = [], list[Bits | Bit]()
-        for found in self.near:
-            gains = [self._gain(x, y, found) for x, y in zip(self.parts[0].addends, self.parts[1].addends, strict=True)]
-            sums = [self._gain(x, y, found) for x, y in zip(self.parts[0].sums, self.parts[1].sums, strict=True)]
-            claims.append(implies(self.finite & found.case.condition, self._at_least(sums[-1], 0)))
-            cuts += [*gains, *sums]
-        cuts += [self.finite, *(part for parts in self.parts for part in (parts.maximum, *parts.exponents))]
-        gained = self.ledger.establish(self.say("the sum does not fall, units near"), all_of(claims), cuts, used)
-        return self._whole_sums(gained, facts, reached)
+        gained = ""
+        for k in range(last + 1):
+            gained = self._sum_gains(k, self._term_gains(k, facts[k], reached), gained)
+        return self._whole_sums(gained)
+
+    def _gains(self, of: Literal["addends", "sums"], k: int) -> list[Bits]:
+        """What a term, or a partial sum, gains in each case."""
+        before, after = (getattr(parts, of)[k] for parts in self.parts)
+        return [self._gain(before, after, found) for found in self.found]
+
+    def _least(self, k: int, found: Distance) -> int:
+        """What a term gains at least: the raised one what all others may lose."""
+        if found.places == self.far:
+            return 1 << (self.fraction_bits - self.slack) if k == self.raised else -self._far_apart
+        return self._others(len(self.shared), found) if k == self.raised else -self._others(1, found)
+
+    def _most(self, k: int, found: Distance) -> int:
+        """What it gains at most, in that case."""
+        return self._far_apart if found.places == self.far and k != self.raised else self._limit(k, found)
+
+    def _limit(self, k: int, found: Distance) -> int:
+        """What it gains at most, in any case."""
+        return (1 << self.parts[0].magnitudes[k].width) << (found.places + 1)
+
+    def _in_cases(self, gains: list[Bits], bounds: list[tuple[int, int]]) -> Bit:
+        """In each case a gain is within its bounds."""
+        claims = []
+        for found, gain, (least, most) in zip(self.found, gains, bounds, strict=True):
+            claim = self._at_least(gain, least) & gain.sle(self.constant(most, gain.width))
+            claims.append(implies(self.finite & found.case.condition, claim))
+        return all_of(claims)
+
+    def _term_gains(self, k: int, fact: str, reached: str) -> str:
+        """What a term gains, whatever its exponent."""
+        gains, before, after = self._gains("addends", k), *self.parts
+        bounds = [(self._least(k, found), self._most(k, found)) for found in self.found]
+        cuts: list[Bits | Bit] = [*gains, before.addends[k], after.addends[k], before.exponents[k], after.exponents[k]]
+        cuts += [before.maximum, after.maximum, self.finite]
+        used = [fact, self._gain_bound(k), self._below(k, reached)]
+        return self.ledger.establish(self.say(f"what term {k} gains"), self._in_cases(gains, bounds), cuts, used)
+
+    def _sum_gains(self, k: int, term: str, gained: str) -> str:
+        """What the sum up to a term gains, from the sum before it."""
+        if k == 0:
+            return term
+        gains, bounds = self._gains("sums", k), []
+        for found in self.found:
+            edges = [(self._least(j, found), self._most(j, found)) for j in range(k + 1)]
+            bounds.append((sum(least for least, _ in edges), sum(most for _, most in edges)))
+        cuts: list[Bits | Bit] = [*gains, *self._gains("sums", k - 1), *self._gains("addends", k), self.finite]
+        cuts += [parts.maximum for parts in self.parts]
+        used = [term, gained, self._split(k)]
+        return self.ledger.establish(
+            self.say(f"what the sum up to term {k} gains"), self._in_cases(gains, bounds), cuts, used
+        )
+
+    def _below(self, k: int, reached: str) -> str:
+        """One term's exponent is not above the maxima."""
+        cuts: list[Bits | Bit] = [parts.exponents[k] for parts in self.parts]
+        cuts += [parts.maximum for parts in self.parts]
+        name = self.say(f"exponent {k} is not above the maximum")
+        return self.ledger.establish(name, self._within_maxima(k), cuts, [reached])
 
     def _split(self, k: int) -> str:
         """What a partial sum gains is what the one before it and the next term gain."""
@@ -195,7 +267,7 @@ class Truncated(Many):
             used.append(self.ledger.establish(name, total.eq(first + second), values[1:], bounds))
             cuts += [total, first, second]
         before, after = self.parts
-        for found in self.near:
+        for found in self.found:
             gains = [self._gain(x[j], y[j], found) for x, y, j in (
                 (before.sums, after.sums, k), (before.sums, after.sums, k - 1), (before.addends, after.addends, k),
             )]  # fmt: skip
@@ -205,14 +277,9 @@ class Truncated(Many):
     def _gain_bound(self, k: int) -> str:
         """What a term gains is far from wrapping."""
         before, after = self.parts[0].addends[k], self.parts[1].addends[k]
-        most = 1 << self.parts[0].magnitudes[k].width
-        claims = [within(self._gain(before, after, found), most << (found.places + 1)) for found in self.near]
+        claims = [within(self._gain(before, after, found), self._limit(k, found)) for found in self.found]
         used = [self.bound(side, k) for side in (0, 1)]
         return self.ledger.establish(self.say(f"bound of the gain of term {k}"), all_of(claims), [before, after], used)
-
-    @property
-    def near(self) -> list[Distance]:
-        return [found for found in self.found if found.places < self.far]
 
     def _reached(self) -> str:
         """No exponent is above the maximum."""
@@ -224,20 +291,14 @@ class Truncated(Many):
         ]
         return self.ledger.establish(self.say("no exponent is above the maximum"), claim, cuts, self.maxima)
 
-    def _whole_sums(self, sums: str, facts: dict[int, str], reached: str) -> str:
+    def _whole_sums(self, gained: str) -> str:
+        """The sums and their magnitudes are as each case says."""
         before, after = self.parts
         last = len(self.before.items) - 1
-        used = [sums, *(self.sum_bound(side, last) for side in (0, 1))]
+        used = [gained, *(self.sum_bound(side, last) for side in (0, 1))]
         cuts: list[Bits | Bit] = [self.finite, before.maximum, after.maximum, before.sums[-1], after.sums[-1]]
-        near = all_of([self.holds(found.case) for found in self.near])
-        names = [self.ledger.establish(self.say("sums, units near"), near, cuts, used)]
-        used = [*facts.values(), reached, *(self.bound(side, k) for side in (0, 1) for k in range(last + 1))]
-        cuts = [*cuts[:3], *before.addends, *after.addends, *before.exponents, *after.exponents]
-        distant = all_of([self.holds(found.case) for found in self.found if found.places == self.far])
-        names.append(self.ledger.establish(self.say("sums, units far apart"), distant, cuts, used))
         cases = all_of([self.holds(found.case) for found in self.found])
-        cuts = [*cuts[:3], before.sums[-1], after.sums[-1]]
-        return self.ledger.establish(self.say("sums, all cases"), cases, cuts, names)
+        return self.ledger.establish(self.say("sums, all cases"), cases, cuts, used)
 
     def _range(self, side: int) -> str:
         exponents, claim = self.parts[side].exponents, implies(self.finite, self.in_range(self.sides[side]))

@@ -1,16 +1,12 @@
-"""Proofs as documents: all the problems of a property one after another, and what JSON says of them."""
+"""Proofs as documents: what JSON says of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
-from queries.distinguish import Options
-from queries.monotone import prove_monotonic
 from queries.problem import Problem
-from queries.properties import Monotonic
-from queries.prove import Proof, prove
+from queries.prove import Proof
 from queries.store import result_key
 from queries.witness import moved_input
 from smtmodel.vectors import Vector, to_hex
@@ -19,22 +15,6 @@ from smtmodel.vectors import Vector, to_hex
 def proof_key(problems: Sequence[Problem], wanted: str, confirm: bool) -> str:
     """The key of the whole result in the store."""
     return result_key("prove", confirm=confirm, property=wanted, problems=[repr(problem) for problem in problems])
-
-
-def proofs_of(problems: list[Problem], options: Options, confirm: bool) -> list[Proof]:
-    """One after another within the whole time; the first difference, or an interrupt, ends it."""
-    proofs: list[Proof] = []
-    for problem in problems:
-        left = None if options.timeout is None else options.timeout - sum(proof.seconds for proof in proofs)
-        rest = replace(options, timeout=left and max(left, 0.0))
-        if isinstance(problem, Monotonic):
-            proofs.append(prove_monotonic(problem, rest, confirm))
-        else:
-            proofs.append(prove(problem, rest, confirm))
-        options.progress("")
-        if proofs[-1].verdict == "different" or proofs[-1].interrupted:
-            break
-    return proofs
 
 
 def proof_document(wanted: str, proofs: list[Proof]) -> dict[str, Any]:

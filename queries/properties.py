@@ -102,26 +102,34 @@ class Monotonic(Problem):
         return both & ~one & ~two & before.slt(after)
 
 
-def reorderings(model: Model) -> list[Reordered]:
-    """For each step an exchange of its first two products and a rotation of all: these two generate every order.
-
-    Products move inside one step, scale block or group; a chain of single products is reordered as a whole.
-    """
+def exchangeable(model: Model) -> list[Sequence[int]]:
+    """The products that one step, scale block or group adds: those whose order may be without effect."""
     accumulator = model.accumulator
     steps: Sequence[Sequence[int]] = accumulator.blocks
-    if all(len(step) == 1 for step in steps):
-        steps = [[k for step in steps for k in step]]
-    if model.scale is not None:
-        size = accumulator.group if accumulator.grouping == "scale_blocks" else accumulator.scale_block
-        steps = [part for step in steps for part in _parts(step, size)]
-    found = []
-    for step in steps:
-        for moved in {(step[1], step[0], *step[2:]), (*step[1:], step[0])} if len(step) > 1 else ():
-            order = list(range(model.length))
-            for place, source in zip(step, moved, strict=True):
-                order[place] = source
-            found.append(Reordered(model, model, order=tuple(order)))
+    if model.scale is None:
+        return list(steps)
+    size = accumulator.group if accumulator.grouping == "scale_blocks" else accumulator.scale_block
+    return [part for step in steps for part in _parts(step, size)]
+
+
+def reorderings(model: Model) -> list[Reordered]:
+    """Every exchange inside a step, scale block or group; a chain of single products is reordered as a whole."""
+    groups = exchangeable(model)
+    if all(len(group) == 1 for group in groups):
+        groups = [[k for group in groups for k in group]]
+    found = [problem for group in groups for problem in reorderings_of(model, group)]
     return sorted(found, key=lambda problem: problem.order, reverse=True)  # rotations differ soonest
+
+
+def reorderings_of(model: Model, group: Sequence[int]) -> list[Reordered]:
+    """An exchange of the first two of some products and a rotation of all: these two generate every order."""
+    found = []
+    for moved in sorted({(group[1], group[0], *group[2:]), (*group[1:], group[0])}) if len(group) > 1 else ():
+        order = list(range(model.length))
+        for place, source in zip(group, moved, strict=True):
+            order[place] = source
+        found.append(Reordered(model, model, order=tuple(order)))
+    return found
 
 
 def _parts(step: Sequence[int], size: int) -> list[Sequence[int]]:

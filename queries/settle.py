@@ -11,8 +11,8 @@ from queries.distinguish import Options
 from queries.error_bound import verify_bound
 from queries.overflow import verify_overflow
 from queries.problem import Problem
-from queries.proof_report import proofs_of
 from queries.properties import problems_of
+from queries.proving import proofs_of
 from queries.verify import Asked, Outcome, verify
 
 

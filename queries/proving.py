@@ -1,0 +1,72 @@
+"""All the problems of a property, one after another within one limit of time.
+
+A model that is monotonic in one product of a step, and whose result does not depend on the order of the products in
+that step, is monotonic in each of them: the order is proved once, and the other products need no proof of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from queries.distinguish import Options
+from queries.monotone import prove_monotonic
+from queries.problem import Problem
+from queries.properties import Monotonic, exchangeable, reorderings_of
+from queries.prove import Proof, prove
+
+
+def proofs_of(problems: Sequence[Problem], options: Options, confirm: bool) -> list[Proof]:
+    """The first difference, or an interrupt, ends it. What is proved by the order of products stands for the problems
+    about these."""
+    return _Proving(options, confirm).run(problems)
+
+
+class _Proving:
+    def __init__(self, options: Options, confirm: bool) -> None:
+        self.options, self.confirm = options, confirm
+        self.proofs: list[Proof] = []
+        self.alike: dict[Problem, bool] = {}
+
+    def run(self, problems: Sequence[Problem]) -> list[Proof]:
+        for problem in problems:
+            if isinstance(problem, Monotonic) and self._by_symmetry(problem):
+                continue
+            if self._add(self._prove(problem)):
+                break
+        return self.proofs
+
+    def _prove(self, problem: Problem) -> Proof:
+        left = self.options.timeout
+        if left is not None:
+            left = max(0.0, left - sum(proof.seconds for proof in self.proofs))
+        rest = replace(self.options, timeout=left)
+        if isinstance(problem, Monotonic):
+            return prove_monotonic(problem, rest, self.confirm)
+        return prove(problem, rest, self.confirm)
+
+    def _add(self, proof: Proof) -> bool:
+        """Whether that is the end."""
+        self.proofs.append(proof)
+        self.options.progress("")
+        return proof.verdict == "different" or proof.interrupted
+
+    def _by_symmetry(self, problem: Monotonic) -> bool:
+        """Whether another product of the same step has been proved, and the order of that step is of no effect."""
+        group = next((group for group in exchangeable(problem.left) if problem.raised in group), ())
+        proved = any(
+            isinstance(proof.problem, Monotonic) and proof.problem.raised in group and proof.verdict == "equal"
+            for proof in self.proofs
+        )
+        if not proved or problem.inputs.zero_terms or problem.left != problem.right:
+            return False
+        orders = reorderings_of(problem.left, group)
+        for order in (replace(order, inputs=problem.inputs) for order in orders):
+            if order not in self.alike:
+                proof = self._prove(order)
+                self.alike[order] = proof.verdict == "equal"
+                if self.alike[order]:
+                    self._add(proof)
+            if not self.alike[order]:
+                return False
+        return bool(orders)
