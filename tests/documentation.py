@@ -2,8 +2,9 @@
 
 A ```console block is a terminal. `$ ` stands before a command; a line that ends in a backslash goes on. The other lines
 are what the command prints on both streams: `...` alone on a line stands for any lines, `...` in a line for any text of
-it, and times (`1.2 s`) equal each other. A command must end with 0, or be followed by `$ echo $?`. Commands of one file
-run in one folder, in order. A fence with a second word, ```python unit.py, is a file that stands in that folder.
+it; times (`1.2 s`) equal each other, and blank lines at the end do not count. A command must end with 0, or be followed
+by `$ echo $?`. Commands of one file run in one folder, in order. A fence with a second word, ```python unit.py, is a
+file that stands in that folder.
 
 `python -m tests.documentation --update [FILE...]` writes what the commands print into the blocks where it differs.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -24,8 +26,10 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 LIMIT = 120  # seconds for one command
 #: engines race, and the winner chooses the vector: here one answers alone, so that vectors are the same everywhere
 DEFAULTS = 'solver = "bitwuzla"\n'
+PROGRAM = 'from cli.main import main\n\nif __name__ == "__main__":\n    main(prog_name="mmaprobe")\n'
 TIME = re.compile(r"\b\d+(\.\d+)? (s|ms|min)\b")
 ANY = "..."
+PICTURES = Path("docs", "pictures")  # what commands draw here is kept, and compared
 
 
 @dataclass(frozen=True)
@@ -94,12 +98,17 @@ def commands(block: Block) -> list[Command]:
 def matches(shown: Sequence[str], printed: Sequence[str]) -> bool:
     """Whether the lines shown stand for the lines printed."""
     parts = []
+    shown, printed = _without_blank_end(shown), _without_blank_end(printed)
     for line in shown:
         if line.strip() == ANY:
             parts.append(r"(?:.*\n)*?")
         else:
             parts.append(".*?".join(re.escape(part) for part in _timeless(line).split(ANY)) + r"\n")
     return re.fullmatch("".join(parts), "".join(f"{_timeless(line)}\n" for line in printed)) is not None
+
+
+def _without_blank_end(lines: Sequence[str]) -> list[str]:
+    return "\n".join(lines).rstrip().splitlines()
 
 
 def _timeless(line: str) -> str:
@@ -118,13 +127,13 @@ class Terminal:
     def __post_init__(self) -> None:
         for name in ("tests", "hypotheses"):
             (self.folder / name).symlink_to(ROOT / name)
-        (self.folder / "docs" / "pictures").mkdir(parents=True)
+        (self.folder / PICTURES).mkdir(parents=True)
         programs, config = self.home / "bin", self.home / "config" / "mmaprobe"
         for folder in (programs, config):
             folder.mkdir(parents=True)
         (config / "config.toml").write_text(DEFAULTS)
         program = programs / "mmaprobe"
-        program.write_text(f'#!{sys.executable} -P\nfrom cli.main import main\nmain(prog_name="mmaprobe")\n')
+        program.write_text(f"#!{sys.executable} -P\n{PROGRAM}")
         program.chmod(0o755)
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("MMAPROBE_", "XDG_"))}
         self.environment = kept | {
@@ -155,13 +164,17 @@ def played(page: Path, terminal: Terminal) -> Iterator[tuple[Command, list[str],
 
 
 def update(page: Path) -> int:
-    """Write what commands print into a page, where it differs from what is shown; the number of changes."""
+    """Write what commands print into a page, where it differs from what is shown, and keep its pictures; the number of
+    changes."""
     with TemporaryDirectory() as folder, TemporaryDirectory() as home:
         results = list(played(page, Terminal(Path(folder), Path(home))))
+        for picture in (Path(folder) / PICTURES).iterdir():
+            shutil.copy(picture, ROOT / PICTURES)
     lines = page.read_text(encoding="utf-8").splitlines()
     changed = [(command, printed) for command, printed, _ in results if not matches(command.shown, printed)]
     for command, printed in reversed(changed):
-        lines[command.start - 1 : command.start - 1 + len(command.shown)] = [line.rstrip() for line in printed]
+        printed = [line.rstrip() for line in _without_blank_end(printed)]
+        lines[command.start - 1 : command.start - 1 + len(command.shown)] = printed
     page.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return len(changed)
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import gzip
+import json
 import re
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -15,9 +19,11 @@ from hypotheses.claim import build_claims
 from hypotheses.family import build_family
 from hypotheses.schema import build_question
 from hypotheses.yamlfile import YamlFile, read_yaml
+from smtmodel.accumulator import PARAMETERS
 from smtmodel.errors import MmaprobeError
-from smtmodel.reference import parse_reference
-from tests.documentation import PAGES, ROOT, Block, Terminal, blocks, commands, matches, played, update
+from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.reference import normalised_name, parse_reference
+from tests.documentation import PAGES, PICTURES, ROOT, Block, Terminal, blocks, commands, matches, played, update
 from tests.documented import REFERENCE, check_command, mentioned, prose
 
 LANGUAGES = {"", "console", "sh", "yaml", "python", "toml", "text"}
@@ -44,11 +50,21 @@ def test_commands_print_what_is_shown(name: str, tmp_path: Path) -> None:
         if not matches(command.shown, printed):
             difference = difflib.unified_diff(command.shown, printed, "shown", "printed", lineterm="", n=1)
             wrong.append("\n".join([f"{name}:{command.line}: {command.text}", *difference]))
-    kept = ROOT / "docs" / "pictures"
-    for picture in sorted((folder / "docs" / "pictures").iterdir()):
+    kept = ROOT / PICTURES
+    for picture in sorted((folder / PICTURES).iterdir()):
         if picture.read_bytes() != (kept / picture.name).read_bytes():
             wrong.append(f"{picture.name} is not what is kept in docs/pictures")
     assert not wrong, "\n\n".join([*wrong, f"to write what is printed: python -m tests.documentation --update {name}"])
+
+
+def test_every_picture_is_drawn_and_shown() -> None:
+    drawn, shown = set(), set()
+    for page in PAGES:
+        for block in blocks(page):
+            if block.language == "console":
+                drawn |= {n for c in commands(block) for n in re.findall(r"--svg docs/pictures/(\S+)", c.text)}
+        shown |= set(re.findall(r"\]\(pictures/(\S+?)\)", prose(page)))
+    assert drawn == shown == {path.name for path in (ROOT / PICTURES).iterdir()}
 
 
 # -- what is not run
@@ -66,7 +82,9 @@ def test_commands_that_are_not_run_exist(name: str) -> None:
 
 @pages
 def test_models_exist(name: str) -> None:
-    for reference in REFERENCE.findall((ROOT / name).read_text(encoding="utf-8")):
+    page = ROOT / name
+    texts = [prose(page), *(block.text for block in blocks(page) if block.language != "console")]
+    for reference in REFERENCE.findall("".join(texts)):
         parse_reference(reference)
 
 
@@ -74,9 +92,8 @@ def test_models_exist(name: str) -> None:
 def test_make_targets_exist(name: str) -> None:
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
     text = (ROOT / name).read_text(encoding="utf-8")
-    assert set(re.findall(r"^make (\w+)|`make (\w+)`", text, re.M)) <= {(t, "") for t in targets} | {
-        ("", t) for t in targets
-    }
+    named = {one or other for one, other in re.findall(r"^make (\w+)|`make (\w+)`", text, re.M)}
+    assert named <= targets
 
 
 @pages
@@ -94,6 +111,14 @@ def test_links_lead_somewhere(name: str) -> None:
 
 def _anchor(heading: str) -> str:
     return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+@pages
+def test_every_page_is_in_the_table_of_contents(name: str) -> None:
+    contents = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    local = name.removeprefix("docs/")
+    studies = local.startswith("studies/") and local != "studies/README.md"  # that page lists them
+    assert name in ("README.md", "docs/README.md") or studies or f"]({local})" in contents
 
 
 # -- other languages
@@ -134,6 +159,61 @@ def test_python_is_run(block: Block) -> None:
     assert block.name, f"{_place(block)}: a program has a file name, and a command of the page runs it"
     texts = [c.text for other in blocks(block.page) if other.language == "console" for c in commands(other)]
     assert any(f"python {block.name}" in text for text in texts)
+
+
+# -- pages that speak of tables
+
+
+def test_every_parameter_is_on_its_page() -> None:
+    page = (ROOT / "docs" / "parameters.md").read_text(encoding="utf-8").splitlines()
+    for name, row in PARAMETERS.items():
+        start = f"| `{name}` | {row.meaning} | {row.admits()} |"
+        assert sum(line.startswith(start) for line in page) == 1, f"docs/parameters.md needs: {start}"
+    shown = [line.split("|")[1].strip(" `") for line in page if re.match(r"\| `\w+` \|", line)]
+    assert shown == list(PARAMETERS)
+
+
+def _architectures_page() -> str:
+    return (ROOT / "docs" / "architectures.md").read_text(encoding="utf-8")
+
+
+def test_every_architecture_is_on_its_page() -> None:
+    for arch in {row.arch for row in INSTRUCTIONS.values()}:
+        assert f"`mmaprobe datasheet {arch} " in _architectures_page(), arch
+
+
+def _rows(name: str) -> list[dict[str, Any]]:
+    with gzip.open(ROOT / "tests" / "data" / name, "rt", encoding="utf-8") as stream:
+        return [json.loads(line) for line in stream]
+
+
+def _reference(row: dict[str, Any]) -> str:
+    return normalised_name(row["arch"], row["unit"], row["instruction"])
+
+
+def test_recorded_results_are_on_the_page_of_architectures() -> None:
+    products: dict[tuple[str, str], list[int]] = {}
+    for row in _rows("recorded.jsonl.gz"):
+        counted = sum(int(x, 16) != 0 for x in row["a"])
+        products.setdefault((row["gpu"], _reference(row)), []).append(counted)
+    expected = set()
+    for (gpu, reference), counts in products.items():
+        low, high = min(counts), max(counts)
+        span = str(high) if low == high else f"{low} to {high}"
+        expected.add(f"| {gpu} | `{reference}` | {len(counts)} | {span} |")
+    lines = re.findall(r"^(\| \w+ \| `[^`]+` \| \d+ \| [^|]+ \|).*$", _architectures_page(), re.M)
+    assert len(lines) == len(set(lines))
+    assert set(lines) == expected
+
+
+def test_numbers_of_vectors_are_on_the_page_of_architectures() -> None:
+    recorded, computed = (
+        Counter(_reference(row).partition("/")[0] for row in _rows(name))
+        for name in ("recorded.jsonl.gz", "mma_sim_public.jsonl.gz")
+    )
+    architectures = {row.arch for row in INSTRUCTIONS.values()}
+    expected = {f"| {arch} | {recorded[arch]} | {computed[arch]} |" for arch in architectures}
+    assert set(re.findall(r"^\| [\w-]+ \| \d+ \| \d+ \|$", _architectures_page(), re.M)) == expected
 
 
 # -- the mechanism itself
