@@ -6,6 +6,7 @@ import difflib
 import gzip
 import json
 import re
+import tomllib
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,13 @@ def test_make_targets_exist(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     named = {one or other for one, other in re.findall(r"^make (\w+)|`make (\w+)`", text, re.M)}
     assert named <= targets
+
+
+@pages
+def test_extras_exist(name: str) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = re.findall(r"(?:\.|mmaprobe)\[(\w+)\]", (ROOT / name).read_text(encoding="utf-8"))
+    assert set(named) <= set(project["optional-dependencies"])
 
 
 @pages
