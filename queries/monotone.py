@@ -86,7 +86,6 @@ def has_argument(model: Model) -> bool:
         and accumulator.addend == "fused"
         and accumulator.partials == "unnormalised"
         and accumulator.grouping == "none"
-        and model.scale is None
     )
 
 

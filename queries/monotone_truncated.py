@@ -17,6 +17,7 @@ from queries.monotone_steps import Case, Side, apart, at_most, implies, within
 from smtmodel.algebra import Bit, Bits, all_of, select
 from smtmodel.decode import Term
 from smtmodel.dot import Evaluation
+from smtmodel.stages import zero_exponent
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +54,11 @@ class Truncated(Many):
         self.order = [self.entering] if self.patterns else self.product_order(strictly=True)
         self._terms()
         self.slack = self._slack()
-        self.far = 3 + (len(self.before.items) - 1).bit_length() + self.slack
+        integer = max(item.term.integer for item in self.before.items)
+        self.far = 1 + integer + (len(self.before.items) - 1).bit_length() + self.slack
+        self.far_apart = 1 << max(
+            self.fraction_bits + integer - self.far, 0
+        )  # the most of another term, in the coarser unit
         raised = [self._fact(what, side, self.raised) for what in ("exponent", "size") for side in (0, 1)]
         distances = [(0, True), *((n, up) for n in range(1, self.far + 1) for up in (True, False))]
         self.found = [Distance(self._case(*distance), *distance) for distance in distances]
@@ -65,10 +70,15 @@ class Truncated(Many):
     def _terms(self) -> list[str]:
         """What cut terms lose: which exponent counts, and its range."""
         claims: dict[str, Bit] = {}
+        zero = zero_exponent(self.ledger.problem.left.accumulator, self.before.items)
+        self.absent = 0 if zero is None else zero - (self.before.unit.low + self.fraction_bits)
         for side, k in ((0, self.raised), (1, self.raised), *((0, k) for k in self.shared)):
             parts, term, unit = self.parts[side], self.sides[side].items[k].term, self.sides[side].unit
-            exponent, zero = parts.exponents[k], ~term.significand.any()
-            counted = select(zero, self.constant(0, exponent.width), parts.own[k])
+            exponent, none = parts.exponents[k], ~term.significand.any()
+            absent = self.constant(self.absent, exponent.width)
+            counted = select(none, absent, parts.own[k])
+            if k == self.addend != self.raised:
+                claims[self._fact("least exponent", side, k)] = absent.ule(exponent)
             claims[self._fact("exponent", side, k)] = exponent.eq(counted)
             reach = implies(self.finite, at_most(exponent, unit.high - unit.low))
             claims[self._fact("range", side, k)] = reach
@@ -154,7 +164,7 @@ class Truncated(Many):
             gain = self._gain(before.addends[k], after.addends[k], found)
             claim = self._at_least(gain, self._least(k, found))
             if found.places == self.far:
-                claim = within(gain, self._far_apart)
+                claim = within(gain, self.far_apart)
             claims.append(implies(found.case.condition & self._within_maxima(k), claim))
         cuts: list[Bits | Bit] = [*self._parts(0, k, before.own[k]), before.maximum, after.maximum]
         return self.ledger.establish(self.say(f"what term {k} loses"), all_of(claims), cuts, facts)
@@ -163,17 +173,13 @@ class Truncated(Many):
         """What so many other terms may lose, in the finer units."""
         return count * ((1 << found.places) - 1)
 
-    @property
-    def _far_apart(self) -> int:
-        """What another term may be in the coarser of two units that are far apart."""
-        return 1 << max(self.fraction_bits + 2 - self.far, 0)
-
     def _rise(self, facts: list[str]) -> str:
         """The raised term makes up for what all others may lose."""
         k, (before, after) = self.raised, self.parts
         cuts: list[Bits | Bit] = [*before.exponents, *after.exponents, before.maximum, after.maximum]
         top = all_of([implies(found.case.condition, self._top(found)) for found in self.found if found.places])
-        largest = self.ledger.establish(self.say("the raised term decides the maximum"), top, cuts, self.maxima)
+        used = [*self.maxima, *([self._fact("least exponent", 0, self.addend)] if self.addend != k else [])]
+        largest = self.ledger.establish(self.say("the raised term decides the maximum"), top, cuts, used)
         claims = []
         for found in self.found:
             claim = self._at_least(self._gain(before.addends[k], after.addends[k], found), self._least(k, found))
@@ -186,8 +192,15 @@ class Truncated(Many):
         return self.ledger.establish(self.say("the rise of the raised term"), all_of(claims), cuts, used)
 
     def _top(self, found: Distance) -> Bit:
+        """It has the higher maximum, and as no zero."""
         higher = self.parts[1] if found.up else self.parts[0]
-        return higher.exponents[self.raised].eq(higher.maximum)
+        zero = self.constant(self.absent, higher.maximum.width)
+        return higher.exponents[self.raised].eq(higher.maximum) & zero.ult(higher.maximum)
+
+    @property
+    def addend(self) -> int:
+        """The place of the addend among the terms."""
+        return len(self.before.items) - 1
 
     def _sums(self, rise: str, losses: list[str]) -> str:
         """What the whole sum gains is what its terms gain, hence not negative."""
@@ -206,12 +219,12 @@ class Truncated(Many):
     def _least(self, k: int, found: Distance) -> int:
         """What a term gains at least: the raised one what all others may lose."""
         if found.places == self.far:
-            return 1 << (self.fraction_bits - self.slack) if k == self.raised else -self._far_apart
+            return 1 << (self.fraction_bits - self.slack) if k == self.raised else -self.far_apart
         return self._others(len(self.shared), found) if k == self.raised else -self._others(1, found)
 
     def _most(self, k: int, found: Distance) -> int:
         """What it gains at most, in that case."""
-        return self._far_apart if found.places == self.far and k != self.raised else self._limit(k, found)
+        return self.far_apart if found.places == self.far and k != self.raised else self._limit(k, found)
 
     def _limit(self, k: int, found: Distance) -> int:
         """What it gains at most, in any case."""

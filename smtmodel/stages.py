@@ -113,13 +113,13 @@ def max_exponent(
     Terms whose exponent must not count enter as the smallest exponent there is, which no sum can notice: if every
     term is zero the sum is zero at any scale.
     """
-    floor = accumulator.exponent_floor if floor_matters(accumulator, items) else None
+    floor, zero = floor_of(accumulator, items), zero_exponent(accumulator, items)
     lows = [item.term.exponent.low for item in items] + ([] if floor is None else [floor])
     highs = [item.term.exponent.high for item in items] + ([] if floor is None else [floor])
     low, high = min(lows), max(highs)
     width = max(1, (high - low).bit_length())
     carrier = items[0].sign.carrier
-    absent = constant(carrier, 0 if floor is None or accumulator.floor_applies_to == "maximum" else floor - low, width)
+    absent = constant(carrier, 0 if zero is None else zero - low, width)
     exponents = [select(item.is_zero, absent, item.term.exponent.rebased(low, width)) for item in items]
     if trace is not None:
         for name, exponent in zip(names, exponents, strict=True):
@@ -127,6 +127,16 @@ def max_exponent(
     if floor is not None and accumulator.floor_applies_to == "maximum":
         exponents.append(constant(carrier, floor - low, width))
     return Exponent(max_of(exponents), low, high)
+
+
+def floor_of(accumulator: Accumulator, items: Sequence[Unpacked]) -> int | None:
+    """The floor, where it can cut off any bit."""
+    return accumulator.exponent_floor if floor_matters(accumulator, items) else None
+
+
+def zero_exponent(accumulator: Accumulator, items: Sequence[Unpacked]) -> int | None:
+    """The exponent with which a zero enters the maximum; None for the smallest that there is."""
+    return None if accumulator.floor_applies_to == "maximum" else floor_of(accumulator, items)
 
 
 def floor_matters(accumulator: Accumulator, items: Sequence[Unpacked]) -> bool:
