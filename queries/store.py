@@ -13,6 +13,7 @@ import hashlib
 import json
 import math
 import sqlite3
+import threading
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
@@ -183,6 +184,7 @@ class Store:
         self.warning = ""
         self._warn = warn
         self._readable = self._writable = True
+        self._lock = threading.Lock()  # one transaction at a time, whichever thread asks
         self._connection = _open(self.path)
 
     def __enter__(self) -> Store:
@@ -256,7 +258,8 @@ class Store:
         if not self._readable:
             return None
         try:
-            row: tuple[Any, ...] | None = self._connection.execute(statement, (key,)).fetchone()
+            with self._lock:
+                row: tuple[Any, ...] | None = self._connection.execute(statement, (key,)).fetchone()
             return row
         except sqlite3.ProgrammingError:
             raise
@@ -271,13 +274,14 @@ class Store:
             return
         connection = self._connection
         try:
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-                write(connection)
-                connection.execute("COMMIT")
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+            with self._lock:
+                try:
+                    connection.execute("BEGIN IMMEDIATE")
+                    write(connection)
+                    connection.execute("COMMIT")
+                finally:
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
         except sqlite3.ProgrammingError:
             raise
         except sqlite3.Error as error:
@@ -303,7 +307,7 @@ def _open(path: Path) -> sqlite3.Connection:
         raise StoreError(path, f"cannot be used as the result store: {error.strerror}; {_OTHER}") from None
     connection = None
     try:
-        connection = sqlite3.connect(path.absolute(), timeout=BUSY, isolation_level=None)
+        connection = sqlite3.connect(path.absolute(), timeout=BUSY, isolation_level=None, check_same_thread=False)
         _prepare(connection, path)
     except BaseException as error:
         if connection is not None:
