@@ -72,6 +72,7 @@ class Pool:
 
     def __init__(self, width: int | None = None) -> None:
         self.width = width or os.cpu_count() or 1
+        self.busy = 1  # how much work is in progress
         self._turn = Turn()
         self._ended = threading.Event()
 
@@ -112,7 +113,8 @@ class Pool:
                 take(item, lambda item=item: work(item))  # type: ignore[misc]
             return
         with self._turn.taken():
-            threads = ThreadPoolExecutor(min(self.width, len(items)), "mmaprobe")
+            self.busy = min(self.width, len(items))
+            threads = ThreadPoolExecutor(self.busy, "mmaprobe")
             futures = [threads.submit(self._work, work, item) for item in items]
             try:
                 for item, future in zip(items, futures, strict=True):
@@ -125,6 +127,7 @@ class Pool:
                 with self._turn.given():
                     threads.shutdown(cancel_futures=True)
                 self._ended.clear()
+                self.busy = 1
 
     def _wait(self, future: Future[Any]) -> None:
         with self._turn.given():

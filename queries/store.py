@@ -86,13 +86,17 @@ def result_key(kind: str, /, **facts: Any) -> str:
 
 @cache
 def _program() -> tuple[str, str]:
+    return program("hypotheses", "queries", "smtmodel")
+
+
+def program(*packages: str) -> tuple[str, str]:
     """This program: its version, and a digest of its sources, since a changed checkout keeps its version."""
     try:
         name = version("mmaprobe")
     except PackageNotFoundError:
         name = ""
     root = Path(__file__).parent.parent
-    files = sorted(path for package in ("hypotheses", "queries", "smtmodel") for path in (root / package).rglob("*.py"))
+    files = sorted(path for package in packages for path in (root / package).rglob("*.py"))
     digest = hashlib.sha256()
     for path in files:
         digest.update(f"{path.relative_to(root)}\0{path.stat().st_size}\0".encode())
