@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from queries.pool import Pool
 from queries.solvers import portfolio
@@ -73,7 +73,7 @@ class Cluster(Pool):
         self._watcher = threading.Thread(target=self._watch, name="mmaprobe-cluster", daemon=True)
         self._watcher.start()
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

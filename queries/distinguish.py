@@ -8,6 +8,7 @@ models agree on every input that counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Literal
@@ -58,7 +59,9 @@ class Options:
     def ask(self, query: Query, seconds: float | None, name: str, solver: str | None = None) -> list[Answer]:
         """The answers of the engines asked, as `portfolio.solve` gives them."""
         self.progress(name)
-        return solve(query, solver or self.solver, seconds, self.memory, self.store, self.fresh, name, self.pool)
+        repeated = self.store is not None and not self.fresh  # another thread's answer can be used
+        with self.pool.alone_with(query.text) if repeated else nullcontext():
+            return solve(query, solver or self.solver, seconds, self.memory, self.store, self.fresh, name, self.pool)
 
 
 @dataclass(frozen=True)

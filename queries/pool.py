@@ -75,6 +75,7 @@ class Pool:
         self.busy = 1  # how much work is in progress
         self._turn = Turn()
         self._ended = threading.Event()
+        self._asking: dict[str, threading.Event] = {}
 
     def clock(self) -> float:
         """Seconds, for budgets: time.monotonic(), but it stands still while this thread waits for something other than
@@ -85,6 +86,21 @@ class Pool:
         """How many times as long a question may take that is asked at the same time as others: each question has up
         to so many engines, and one core."""
         return min(len(portfolio.engines_of(solver)), self.width)
+
+    @contextmanager
+    def alone_with(self, text: str) -> Iterator[None]:
+        """Wait while another thread asks a query of the same text: what it hears will be in the store."""
+        while (other := self._asking.get(text)) is not None:
+            with self._turn.given():
+                began = time.monotonic()
+                other.wait()
+                self._turn.wait_more(time.monotonic() - began)
+        mine = self._asking[text] = threading.Event()
+        try:
+            yield
+        finally:
+            del self._asking[text]
+            mine.set()
 
     def race(
         self, engines: Sequence[str], text: str, timeout: float | None, memory: int, keep: portfolio.Keep
