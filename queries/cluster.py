@@ -21,7 +21,7 @@ from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from queries.pool import Pool
+from queries.pool import AHEAD, Pool
 from queries.solvers import portfolio
 from queries.solvers.contract import ENGINE_NAMES, Answer
 from queries.solvers.worker import version_of
@@ -63,13 +63,14 @@ class Cluster(Pool):
         self.lost, self._closing = threading.Event(), threading.Event()
         self.tasks: set[_Task] = set()
         self._losing = threading.Lock()
-        self._cores = threading.BoundedSemaphore(os.cpu_count() or 1)
         self._client = _connected(address)
         try:
             super().__init__(self._threads())
         except BaseException:
             self.close()
             raise
+        self.threads = AHEAD * self.width
+        self._cores = threading.BoundedSemaphore(os.cpu_count() or 1)  # for what has to be done here
         self._watcher = threading.Thread(target=self._watch, name="mmaprobe-cluster", daemon=True)
         self._watcher.start()
 
@@ -90,7 +91,7 @@ class Cluster(Pool):
     def race(
         self, engines: Sequence[str], text: str, timeout: float | None, memory: int, keep: portfolio.Keep
     ) -> list[Answer]:
-        with self._turn.given(), self._own_time() as spent:
+        with suppress(_GoneError), self._turn.given(), self._own_time() as spent:
             began = time.monotonic()
 
             def begin(hand: Sequence[str]) -> _Racer:
@@ -98,14 +99,8 @@ class Cluster(Pool):
                 left = None if timeout is None else max(0.0, timeout - late)
                 return _Racer(self, hand, (text, left, memory), late, spent)
 
-            if not self.lost.is_set():
-                with suppress(_GoneError):
-                    return portfolio.first_of(self._hands(engines), begin, None, keep)[0]
-            with self._cores:
-                began = time.monotonic()
-                answers = portfolio.race(engines, text, timeout, memory, keep)
-                spent[:] = [time.monotonic() - began]
-            return answers
+            return portfolio.first_of(self._hands(engines), begin, None, keep)[0]
+        return super().race(engines, text, timeout, memory, keep)
 
     def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """As `Pool.run` has it. Raises WorkerError."""

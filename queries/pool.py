@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from queries.solvers import portfolio
 from queries.solvers.contract import Answer
 
+AHEAD = 2  # threads for each question asked at a time: some wait for the turn, or for what another asks already
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -68,12 +69,15 @@ class Turn:
 
 
 class Pool:
-    """This machine. `width`: how much work is in progress at a time, by default one piece for each core."""
+    """This machine. `width`: how many questions are asked at a time, by default one for each core; with more than one,
+    `threads` prepare them."""
 
     def __init__(self, width: int | None = None) -> None:
         self.width = width or os.cpu_count() or 1
-        self.busy = 1  # how much work is in progress
+        self.threads = 1 if self.width == 1 else AHEAD * self.width
+        self.busy = 1  # questions that may be asked at the same time
         self._turn = Turn()
+        self._cores = threading.BoundedSemaphore(self.width)
         self._ended = threading.Event()
         self._asking: dict[str, threading.Event] = {}
 
@@ -107,7 +111,10 @@ class Pool:
     ) -> list[Answer]:
         """The answers of the engines to a query's text, as `portfolio.race` gives them."""
         with self._turn.given():
-            return portfolio.race(engines, text, timeout, memory, keep)
+            began = time.monotonic()
+            with self._cores:
+                self._turn.wait_more(time.monotonic() - began)
+                return portfolio.race(engines, text, timeout, memory, keep)
 
     def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """The function's result. Function, arguments and result may travel: a function of a module, and plain data."""
@@ -124,13 +131,13 @@ class Pool:
         `work` is done in threads, for a few items at a time, and ahead of `take`. An error or an interrupt ends what
         is in progress, whose results are dropped, and is raised.
         """
-        if self.width == 1 or len(items) < 2:
+        if self.threads == 1 or len(items) < 2:
             for item in items:
                 take(item, lambda item=item: work(item))  # type: ignore[misc]
             return
         with self._turn.taken():
             self.busy = min(self.width, len(items))
-            threads = ThreadPoolExecutor(self.busy, "mmaprobe")
+            threads = ThreadPoolExecutor(min(self.threads, len(items)), "mmaprobe")
             futures = [threads.submit(self._work, work, item) for item in items]
             try:
                 for item, future in zip(items, futures, strict=True):

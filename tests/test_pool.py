@@ -111,23 +111,26 @@ HARD = """(set-logic QF_BV)(declare-fun a () (_ BitVec 96))(declare-fun b () (_ 
 
 
 def test_the_clock_stands_still_while_others_have_the_turn() -> None:
-    pool, other_has_it = Pool(2), threading.Event()
-    passed, waited = dict[int, tuple[float, float]](), dict[int, float]()
+    pool, turn_given, other_has_it = Pool(2), threading.Event(), threading.Event()
+    passed: dict[int, tuple[float, float]] = {}
+
+    def wait() -> None:
+        turn_given.set()
+        other_has_it.wait(30)
 
     def work(item: int) -> None:
         began, clock = time.monotonic(), pool.clock()
         if item == 0:
-            outside(pool, lambda: other_has_it.wait(30))
+            outside(pool, wait)
         else:
+            outside(pool, lambda: turn_given.wait(30))
             other_has_it.set()
             time.sleep(0.5)
-        waited[item] = pool._turn.waited
         passed[item] = time.monotonic() - began, pool.clock() - clock
 
     pool.gather(work, range(2), lambda item, result: result())
     assert passed[0][0] - passed[0][1] > 0.1  # it waited for the other
-    assert waited[0] > 0.1
-    assert waited[1] == 0
+    assert passed[1][1] > 0.4
 
 
 def test_budgets_grow_with_the_sharing() -> None:
@@ -154,10 +157,10 @@ def test_the_number_of_cores_changes_no_result(monkeypatch: pytest.MonkeyPatch) 
     race = portfolio.race
     monkeypatch.setattr(portfolio, "race", counted)
     found = []
-    for width in (1, 2, 5):
+    for width in (1, 3):
         most.clear()
         found.append(separate(little_family().candidates(), Options("bitwuzla", 100, pool=Pool(width))))
         assert max(most) == 1 if width == 1 else 1 < max(most) <= width
-    assert comparable(found[0]) == comparable(found[1]) == comparable(found[2])
+    assert comparable(found[0]) == comparable(found[1])
     assert len(found[0].classes) == 6
     assert not found[0].unknown
