@@ -30,7 +30,7 @@ from queries.store import Store
 
 FAMILY = Path(__file__).with_suffix(".yaml")
 WANTED = 0.6  # of one worker's time, at most
-QUIET = 0.5  # load average of the last minute, at most
+QUIET = 1.0  # load average of the last minute, at most
 
 
 @contextmanager
