@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pickle
 import signal
@@ -29,6 +30,7 @@ from queries.pool import Pool
 from queries.separate import Separation, separate
 from queries.solvers import portfolio
 from queries.solvers.contract import Answer
+from queries.solvers.worker import PR_SET_PDEATHSIG
 from queries.store import Store
 from studies.catalogue import STUDIES
 from studies.run import run
@@ -44,6 +46,12 @@ SAT = """(set-logic QF_BV)(set-option :produce-models true)(declare-fun x () (_ 
 (check-sat)(get-value (x))"""
 
 
+def die_with_parent() -> None:
+    """Tests that are killed leave nothing behind."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 class Processes:
     """A scheduler and workers, one process each."""
 
@@ -57,7 +65,9 @@ class Processes:
     def _start(self, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", "--no-dashboard", *arguments]
         with (self.folder / f"{kind}-{len(self.running)}.log").open("wb") as log:
-            process = subprocess.Popen(command, cwd=self.folder, env=self.environment, stdout=log, stderr=log)
+            process = subprocess.Popen(
+                command, cwd=self.folder, env=self.environment, stdout=log, stderr=log, preexec_fn=die_with_parent
+            )
         self.running.append(process)
         return process
 
@@ -156,9 +166,6 @@ def alone() -> Separation:
     found = separated(Pool())
     assert len(found.classes) == 6
     return found
-
-
-# --- the same results -------------------------------------------------------------------------------------------------
 
 
 def test_separate_and_what_was_answered_is_not_asked_again(cluster: Watched, alone: Separation, tmp_path: Path) -> None:
@@ -288,9 +295,6 @@ def test_time_that_a_question_waits_for_a_worker_is_not_its_own(cluster: Watched
     assert answers[0].status == "sat"
     assert answers[0].seconds <= own < passed - 0.3
     del others
-
-
-# --- what goes wrong --------------------------------------------------------------------------------------------------
 
 
 def test_a_worker_dies_and_the_results_are_the_same(alone: Separation, tmp_path: Path) -> None:
