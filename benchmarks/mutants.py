@@ -3,7 +3,9 @@
 Both sides run in one process over one carrier: the original, and a shadow of the datapath's modules in which one piece
 of text is replaced. The mutants are data, benchmarks/mutants/*.yaml.
 
-`python benchmarks/mutants.py [--only TEXT] [--timeout 60] [-o benchmarks/mutants.md]`
+`python -m benchmarks.mutants [--only TEXT] [--timeout 60] [--store FILE] [--cluster ADDRESS] [-o FILE]`
+
+With a store what was decided is not asked again; with a cluster each mutant is one piece of work for a worker.
 """
 
 from __future__ import annotations
@@ -12,9 +14,9 @@ import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,12 +24,16 @@ from typing import Any
 import yaml
 
 import smtmodel
+from cli.options import opened_pool
 from queries.distinguish import Options, SolverFaultError
+from queries.pool import Pool
 from queries.problem import Problem, evaluate_on
 from queries.prove import Proof, prove
+from queries.store import Store, result_key
 from queries.witness import Witness
 from smtmodel.algebra import Bits, WidthError
 from smtmodel.dot import Evaluation, Model
+from smtmodel.errors import MmaprobeError
 from smtmodel.operands import Operands
 from smtmodel.reference import parse_reference
 
@@ -121,32 +127,30 @@ class Mutated(Problem):
 
 @dataclass
 class Outcome:
-    """What came of one mutant: the last model asked, its proof, and those proved equal before it."""
+    """What came of one mutant: the last model asked, who decided there, and the models proved equal before it. `vector`
+    tells the two apart."""
 
     mutant: Mutant
-    verdict: str
+    verdict: str = "unknown"
     model: str = ""
-    proof: Proof | None = None
+    said: str = ""
+    vector: str = ""
     equal: list[str] = field(default_factory=list)
     seconds: float = 0.0
-    trouble: str = ""
 
     @property
     def expected(self) -> bool:
         wanted = "equal" if self.mutant.equivalent else "different"
         return self.verdict == wanted
 
-    @property
-    def said(self) -> str:
-        """Who decided: simulation, an engine, or the terms themselves, where both sides became one."""
-        proof = self.proof
-        if proof is None:
-            return self.trouble
-        if self.verdict == "equal":
-            return ", ".join(dict.fromkeys(engine.split()[0] for engine in proof.engines)) or "one term"
-        if self.verdict == "different" and not proof.tried:
-            return "simulation"
-        return next((answer.engine for answer in reversed(proof.tried) if answer.status == "sat"), "nobody")
+
+def who(proof: Proof) -> str:
+    """Who decided: simulation, an engine, or the terms themselves, where both sides became one."""
+    if proof.verdict == "equal":
+        return ", ".join(dict.fromkeys(engine.split()[0] for engine in proof.engines)) or "one term"
+    if proof.verdict == "different" and not proof.tried:
+        return "simulation"
+    return next((answer.engine for answer in reversed(proof.tried) if answer.status == "sat"), "nobody")
 
 
 @contextmanager
@@ -188,16 +192,19 @@ def read_mutants() -> list[Mutant]:
 
 def ask(mutant: Mutant, timeout: float) -> Outcome:
     """The mutant on its models in turn, until one tells it apart."""
-    outcome, start = Outcome(mutant, "unknown"), time.monotonic()
+    outcome, start = Outcome(mutant), time.monotonic()
     with shadowed(mutant) as shadow:
         for name in mutant.models:
             model = parse_reference(MODELS[name])
             try:
                 proof = prove(Mutated(model, model, shadow=shadow), Options("bitwuzla", timeout), confirm=False)
             except (WidthError, SolverFaultError) as error:
-                outcome.verdict, outcome.trouble, outcome.model = "error", f"{type(error).__name__}: {error}", name
+                outcome.verdict, outcome.said, outcome.model = "error", f"{type(error).__name__}: {error}", name
                 break
-            outcome.proof, outcome.model, outcome.verdict = proof, name, proof.verdict
+            if proof.interrupted:
+                raise KeyboardInterrupt
+            outcome.said, outcome.model, outcome.verdict = who(proof), name, proof.verdict
+            outcome.vector = vector(model, proof.witness) if proof.witness is not None else ""
             if proof.verdict != "equal":
                 break
             outcome.equal.append(name)
@@ -225,14 +232,13 @@ def vector(model: Model, witness: Witness) -> str:
 
 
 def row(outcome: Outcome) -> str:
-    mutant, proof = outcome.mutant, outcome.proof
-    where, what = outcome.model, mutant.equivalent or outcome.trouble
+    mutant, where, what = outcome.mutant, outcome.model, outcome.mutant.equivalent
     if outcome.verdict == "equal":
         where = ", ".join(outcome.equal)
-    elif outcome.verdict == "unknown":
-        what = mutant.equivalent
-    elif proof is not None and proof.witness is not None:
-        what = vector(parse_reference(MODELS[outcome.model]), proof.witness)
+    elif outcome.verdict == "error":
+        what = what or outcome.said
+    elif outcome.vector:
+        what = outcome.vector
         what += f" (equal on {', '.join(outcome.equal)})" if outcome.equal else ""
     cells = (mutant.file, mutant.id, mutant.note, where, outcome.verdict, f"{outcome.seconds:.1f}", outcome.said, what)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
@@ -252,21 +258,54 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     return "\n\n".join(lines)
 
 
+def campaign(
+    mutants: Sequence[Mutant], timeout: float, pool: Pool, store: Store | None, show: Callable[[Outcome], object]
+) -> list[Outcome]:
+    """The outcomes in the order of the mutants; `show` gets each in turn. What the store has is not asked again, and
+    what was decided is in the store as soon as it is known."""
+    outcomes: list[Outcome] = []
+
+    def asked(mutant: Mutant) -> Outcome:
+        key = result_key("mutant", mutant=asdict(mutant), models=[MODELS[name] for name in mutant.models])
+        known = None if store is None else store.find_result(key)
+        if known is not None:
+            return Outcome(mutant, **known)
+        outcome = pool.run(ask, mutant, timeout)
+        if store is not None and outcome.verdict in ("equal", "different"):
+            store.record_result(key, {name: value for name, value in vars(outcome).items() if name != "mutant"})
+        return outcome
+
+    def take(mutant: Mutant, result: Callable[[], Outcome]) -> None:
+        outcomes.append(result())
+        show(outcomes[-1])
+
+    pool.gather(asked, mutants, take)
+    return outcomes
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="mutants whose file or id contains this")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds for each model")
+    parser.add_argument("--store", type=Path, help="keep what was decided in this file")
+    parser.add_argument("--cluster", metavar="ADDRESS", help="a dask scheduler, whose workers do the work")
     parser.add_argument("-o", "--output", type=Path)
     arguments = parser.parse_args()
     head = ("file", "mutant", "what it changes", "model", "verdict", "seconds", "by", "vector, or why equivalent")
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    outcomes = []
-    for mutant in read_mutants():
-        if arguments.only not in f"{mutant.file}/{mutant.id}":
-            continue
-        outcomes.append(ask(mutant, arguments.timeout))
-        lines.append(row(outcomes[-1]))
-        print(lines[-1], "" if outcomes[-1].expected else "NOT AS NOTED", file=sys.stderr, flush=True)
+
+    def show(outcome: Outcome) -> None:
+        lines.append(row(outcome))
+        print(lines[-1], "" if outcome.expected else "NOT AS NOTED", file=sys.stderr, flush=True)
+
+    mutants = [mutant for mutant in read_mutants() if arguments.only in f"{mutant.file}/{mutant.id}"]
+    try:
+        with opened_pool(arguments.cluster, width=1) as pool, ExitStack() as stack:
+            store = stack.enter_context(Store(arguments.store)) if arguments.store else None
+            outcomes = campaign(mutants, arguments.timeout, pool, store, show)
+    except MmaprobeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
     models = "\n".join(f"- {name}: `{reference}`" for name, reference in MODELS.items())
     text = f"# {(__doc__ or '').splitlines()[0]}\n\n{summary(outcomes)}\n\n" + "\n".join(lines)
     text += f"\n\nA vector is its nonzero terms and the results, original first. The models:\n\n{models}\n"

@@ -20,6 +20,7 @@ from smtmodel.vectors import Vector
 
 if TYPE_CHECKING:
     from hypotheses.schema import Inputs
+    from queries.pool import Pool
     from queries.store import Store
 
 #: what the outermost command keeps in its context: the command line, the file of defaults, and -1, 0 or 1 for --quiet,
@@ -35,21 +36,29 @@ DEVICE_TIMEOUT = click.option(
     "--device-timeout", type=click.FloatRange(min=0, min_open=True), default=60.0, show_default=True,
     help="Seconds for one answer.",
 )  # fmt: skip
+CLUSTER = click.option(
+    "--cluster", metavar="ADDRESS", help="Let the workers of this dask scheduler do the work (docs/cluster.md)."
+)
 
 
 def solver_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--solver, --timeout, --memory, --store and --fresh; the command gets them as `options`."""
+    """--solver, --timeout, --memory, --store, --fresh and --cluster; the command gets them as `options`."""
 
     @functools.wraps(command)
-    def run(*rest: Any, solver: str, timeout: float, memory: int, store: Path | None, fresh: bool, **named: Any) -> Any:
+    def run(
+        *rest: Any, solver: str, timeout: float, memory: int, store: Path | None, fresh: bool, cluster: str | None,
+        **named: Any,
+    ) -> Any:  # fmt: skip
         from queries.distinguish import Options
 
-        with opened_store(store) as opened:
-            options = Options(solver, timeout, memory, progress=progress, store=opened, fresh=fresh)
+        shown = functools.partial(progress, loud=loudness())
+        with opened_store(store) as opened, opened_pool(cluster) as pool:
+            options = Options(solver, timeout, memory, progress=shown, store=opened, fresh=fresh, pool=pool)
             return command(*rest, options=options, **named)
 
     wrapped: Callable[..., Any] = run
     for option in (
+        CLUSTER,
         click.option("--fresh", is_flag=True, help="Ask again what the store knows."),
         click.option(
             "--store", type=click.Path(path_type=Path), metavar="FILE",
@@ -80,9 +89,7 @@ def opened_store(path: Path | None) -> Iterator[Store | None]:
     """
     from queries.store import Store, StoreError
 
-    def warn(text: str) -> None:
-        say(f"warning: {text}")
-
+    warn = _warning()
     try:
         store = Store(path, warn=warn)
     except StoreError as error:
@@ -93,6 +100,27 @@ def opened_store(path: Path | None) -> Iterator[Store | None]:
         return
     with store:
         yield store
+
+
+@contextmanager
+def opened_pool(address: str | None, width: int | None = None) -> Iterator[Pool]:
+    """Where the work is done: the cluster of a scheduler, or this machine, `width` pieces at a time (by default one for
+    each core). Raises ClusterError."""
+    from queries.pool import Pool
+
+    if address is None:
+        yield Pool(width)
+        return
+    from queries.cluster import Cluster
+
+    with Cluster(address, _warning()) as pool:
+        yield pool
+
+
+def _warning() -> Callable[[str], None]:
+    """Says warnings, from any thread, as loudly as this command speaks."""
+    loud = loudness()
+    return lambda text: click.echo(f"warning: {text}", err=True) if loud >= 0 else None
 
 
 def parse_inputs(restrictions: str) -> Inputs:
@@ -150,9 +178,10 @@ def program_version() -> str:
         return "unknown (not installed)"
 
 
-def progress(text: str) -> None:
-    """A line of progress that the next one overwrites, only on a terminal; with --verbose a line that stays."""
-    loud = loudness()
+def progress(text: str, loud: int | None = None) -> None:
+    """A line of progress that the next one overwrites, only on a terminal; with --verbose a line that stays. Threads
+    that do not know the command say how `loud` it speaks."""
+    loud = loudness() if loud is None else loud
     if loud > 0 and text:
         click.echo(text, err=True)
     elif loud == 0 and sys.stderr.isatty():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 
 import click
 
 from cli.completion import studies
-from cli.options import JSON, print_json, progress, say
+from cli.options import CLUSTER, JSON, loudness, opened_pool, print_json, progress, say
 
 
 @click.command()
@@ -19,8 +20,9 @@ from cli.options import JSON, print_json, progress, say
     "-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path("."), show_default=True,
     metavar="DIR", help="Where NAME.csv, NAME.png and NAME.svg go.",
 )  # fmt: skip
+@CLUSTER
 @JSON
-def study(name: str, sizes: str | None, seed: int, output: Path, as_json: bool) -> None:
+def study(name: str, sizes: str | None, seed: int, output: Path, cluster: str | None, as_json: bool) -> None:
     """Error against size on the bit-exact models, as a table and curves; `mmaprobe list studies` shows the names.
 
     Finished points are kept: a run that was ended goes on where it was. Curves need matplotlib.
@@ -37,11 +39,14 @@ def study(name: str, sizes: str | None, seed: int, output: Path, as_json: bool) 
     wanted = chosen.sizes if sizes is None else _sizes(sizes)
     table = Table(output / f"{name}.csv", chosen.measures)
 
+    show = functools.partial(progress, loud=loudness())
+
     def report(done: int, total: int, point: Point) -> None:
-        progress(f"{done} of {total} points: {point.series}, {point.distribution}, {point.size:,}")
+        show(f"{done} of {total} points: {point.series}, {point.distribution}, {point.size:,}")
 
     try:
-        measured = run(chosen, wanted, seed, table, report)
+        with opened_pool(cluster, width=1) as pool:
+            measured = run(chosen, wanted, seed, table, report, pool)
     except KeyboardInterrupt:
         progress("")
         say(f"finished points are in {table.path}; the same command goes on from there")

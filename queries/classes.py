@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from hypotheses.schema import Inputs
 from queries.canonical import WHY
 from queries.distinguish import Options, symbolic_operands
 from queries.problem import Problem, evaluate_on
-from queries.prove import prove
+from queries.prove import Proof, prove
 from queries.witness import Row, replay
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.dot import Model
@@ -35,36 +34,94 @@ class Settled:
 
 
 def settle(models: Sequence[Model], options: Options, confirm: bool = False, deadline: float | None = None) -> Settled:
-    """Prove models equal or find vectors that tell them apart: each is compared with the first of every class.
+    """What becomes of some models, as `settle_sets` finds out."""
+    return settle_sets([models], options, confirm, deadline)[0]
 
-    NaNs count as one. Models built into the same term need no solver. `options.timeout` is for one pair; after the
+
+def settle_sets(
+    sets: Sequence[Sequence[Model]], options: Options, confirm: bool = False, deadline: float | None = None
+) -> list[Settled]:
+    """Prove the models of each set equal or find vectors that tell them apart: each is compared with the first of
+    every class of its set.
+
+    NaNs count as one. Models built into the same term need no solver. `options.timeout` is for one pair that has the
+    machine to itself; pairs that are asked at the same time have as many times longer as they share it. After the
     `deadline` (of time.monotonic) nothing more is asked, and what is not settled is open.
+
+    The first models without a class are compared with all others without one, at the same time as far as the pool
+    goes; then comes the next round. What comes out does not depend on who answers first: results are taken in order.
     """
-    settled = Settled()
-    inputs = Inputs()
-    for group in _alike(models):
-        first, *others = group
-        for members in settled.classes:
-            problem = Problem(any_nan(members[0].model), any_nan(first), inputs)
-            if any(problem_differs(problem, row) for row in settled.witnesses):
-                continue
-            left = None if deadline is None else deadline - time.monotonic()
-            if left is not None and left <= 0:
-                settled.unknown.append((members[0].model, first))
-                continue
-            limit = options.timeout if left is None else min(left, options.timeout or left)
-            proof = prove(problem, replace(options, timeout=limit), confirm)
-            if proof.verdict == "equal":
-                why = f"proved by {', '.join(proof.engines) or 'construction'}"
-                members += [Equality(model, why, proof.confirmations) for model in group]
-                break
-            if proof.witness is not None:
-                settled.witnesses.append(proof.witness.operands.every)
-            else:
-                settled.unknown.append((members[0].model, first))
-        else:
-            settled.classes.append([Equality(first, ""), *(Equality(model, WHY) for model in others)])
-    return settled
+    return _Settling(sets, options, confirm, deadline).run()
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Models of one term against the first of a class. `number`: of their set."""
+
+    number: int
+    members: list[Equality]
+    group: list[Model]
+
+    @property
+    def models(self) -> tuple[Model, Model]:
+        return self.members[0].model, self.group[0]
+
+    @property
+    def problem(self) -> Problem:
+        left, right = map(any_nan, self.models)
+        return Problem(left, right)
+
+
+class _Settling:
+    def __init__(
+        self, sets: Sequence[Sequence[Model]], options: Options, confirm: bool, deadline: float | None
+    ) -> None:
+        self.options, self.confirm, self.deadline = options, confirm, deadline
+        self.settled = [Settled() for _ in sets]
+        self.left = [_alike(models) for models in sets]  # the groups without a class
+
+    def run(self) -> list[Settled]:
+        while any(self.left):
+            pairs = []
+            for number, groups in enumerate(self.left):
+                for first, *twins in groups[:1]:
+                    members = [Equality(first, ""), *(Equality(model, WHY) for model in twins)]
+                    self.settled[number].classes.append(members)
+                    pairs += [_Pair(number, members, group) for group in groups[1:]]
+            self.left = [[] for _ in self.left]
+            self.options.pool.gather(self._prove, pairs, self._take)
+        return self.settled
+
+    def _told_apart(self, pair: _Pair) -> bool:
+        problem = pair.problem
+        return any(problem_differs(problem, row) for row in self.settled[pair.number].witnesses)
+
+    def _prove(self, pair: _Pair) -> Proof | None:
+        """None: it need not be asked, or there is no time."""
+        left = None if self.deadline is None else self.deadline - time.monotonic()
+        if (left is not None and left <= 0) or self._told_apart(pair):
+            return None
+        limit = self.options.timeout
+        if limit is not None:
+            limit *= self.options.pool.sharing(self.options.solver)
+        if left is not None:
+            limit = min(left, limit or left)
+        return prove(pair.problem, replace(self.options, timeout=limit), self.confirm)
+
+    def _take(self, pair: _Pair, result: Callable[[], Proof | None]) -> None:
+        settled = self.settled[pair.number]
+        proof = None if (apart := self._told_apart(pair)) else result()
+        if proof is not None and proof.interrupted:
+            raise KeyboardInterrupt
+        if proof is not None and proof.verdict == "equal":
+            why = f"proved by {', '.join(proof.engines) or 'construction'}"
+            pair.members.extend(Equality(model, why, proof.confirmations) for model in pair.group)
+            return
+        self.left[pair.number].append(pair.group)
+        if proof is not None and proof.witness is not None:
+            settled.witnesses.append(proof.witness.operands.every)
+        elif not apart:
+            settled.unknown.append(pair.models)
 
 
 def problem_differs(problem: Problem, row: Row) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,12 +24,12 @@ def confirm(lemmas: list[Lemma], options: Options, spent: float) -> list[Lemma]:
     allowed = max(LEAST, SHARE * spent)
     if options.timeout is not None:
         allowed = min(allowed, options.timeout - spent)
-    deadline = time.monotonic() + allowed
+    deadline = options.clock() + allowed
     texts = {lemma.query.text: lemma for lemma in lemmas}
     said: dict[str, Answer] = {}
     for round_ in range(len(SECONDS)):
         for text, lemma in texts.items():
-            left = deadline - time.monotonic()
+            left = deadline - options.clock()
             if text in said or left <= 0:
                 continue
             answer = _second(lemma, options, left / 4 if round_ == 0 else left, round_)

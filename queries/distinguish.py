@@ -7,13 +7,14 @@ models agree on every input that counts.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Literal
 
 from queries.exercises import EXERCISES, exercises
+from queries.pool import Pool
 from queries.problem import Problem
 from queries.smtlib import Query
 from queries.solvers.contract import DEFAULT_MEMORY, Answer
@@ -40,7 +41,7 @@ class SolverFaultError(IncompleteError):
 @dataclass(frozen=True)
 class Options:
     """How to ask. `timeout` in seconds for each pair, `memory` in MiB for each solver process; `store` keeps the
-    solvers' answers, which `fresh` asks for anew."""
+    solvers' answers, which `fresh` asks for anew; the solvers run where `pool` says."""
 
     solver: str = AUTO
     timeout: float | None = 300.0
@@ -49,11 +50,18 @@ class Options:
     progress: Callable[[str], None] = lambda text: None
     store: Store | None = None
     fresh: bool = False
+    pool: Pool = field(default_factory=Pool)
+
+    def clock(self) -> float:
+        """Seconds against which a `timeout` is held."""
+        return self.pool.clock()
 
     def ask(self, query: Query, seconds: float | None, name: str, solver: str | None = None) -> list[Answer]:
         """The answers of the engines asked, as `portfolio.solve` gives them."""
         self.progress(name)
-        return solve(query, solver or self.solver, seconds, self.memory, self.store, self.fresh, name)
+        repeated = self.store is not None and not self.fresh  # another thread's answer can be used
+        with self.pool.alone_with(query.text) if repeated else nullcontext():
+            return solve(query, solver or self.solver, seconds, self.memory, self.store, self.fresh, name, self.pool)
 
 
 @dataclass(frozen=True)
@@ -94,7 +102,7 @@ class Search:
 
     def __init__(self, problem: Problem, options: Options, small: bool = False) -> None:
         self.problem, self.options, self.small = problem, options, small
-        self.deadline = None if options.timeout is None else time.monotonic() + options.timeout
+        self.deadline = None if options.timeout is None else options.clock() + options.timeout
         self.outcome = Outcome(problem, "unknown")
         self.seen: list[Signature] = []
 
@@ -120,7 +128,7 @@ class Search:
         return outcome
 
     def _remaining(self) -> float | None:
-        return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+        return None if self.deadline is None else max(0.0, self.deadline - self.options.clock())
 
     def _sizes(self) -> list[tuple[tuple[int, ...], bool]]:
         """What to ask, in order: small sets of products, all of them with one sign, all."""

@@ -8,7 +8,6 @@ asked again with fewer cuts; the last step is the result itself, which falls bac
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -109,7 +108,7 @@ class _Prover:
     def __init__(self, problem: Problem, options: Options, confirm: bool) -> None:
         self.problem, self.options, self.confirm = problem, options, confirm
         self.proof = Proof(problem)
-        self.start = time.monotonic()
+        self.start = self.options.clock()
         self.carrier = TermCarrier(maximum="relational", signed_sum=problem.signed_sum)
         self.inputs = symbolic_operands(problem, self.carrier)
         self.left, self.right = problem.evaluate(self.inputs)
@@ -137,15 +136,15 @@ class _Prover:
                 if self.proof.verdict != "different":
                     self._conclude()
                 if self.confirm and self.proof.verdict == "equal":
-                    self.proof.lemmas = confirm(self.proof.lemmas, self.options, time.monotonic() - self.start)
+                    self.proof.lemmas = confirm(self.proof.lemmas, self.options, self.options.clock() - self.start)
         except KeyboardInterrupt:
             self.proof.interrupted = True
-        self.proof.seconds = time.monotonic() - self.start
+        self.proof.seconds = self.options.clock() - self.start
         return self.proof
 
     def _remaining(self, share: float = 1.0) -> float | None:
         limit = self.options.timeout
-        return None if limit is None else max(0.0, limit - (time.monotonic() - self.start)) * share
+        return None if limit is None else max(0.0, limit - (self.options.clock() - self.start)) * share
 
     def _differ_at_random(self) -> bool:
         """Whether simulation alone finds a difference."""

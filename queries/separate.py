@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from queries.canonical import WHY, canonical
-from queries.classes import Equality, settle
+from queries.classes import Equality, settle_sets
 from queries.distinguish import Options
 from queries.outcomes import Outcomes, distinct, pool_rows
 from queries.witness import Row
@@ -50,17 +50,17 @@ def separate(candidates: Sequence[Model], options: Options, seed: int = 1) -> Se
     outcomes = Outcomes.of(models, table, options.progress)
     together = outcomes.classes(range(len(models)))
     classes: list[list[Equality]] = []
-    found = Separation(len(candidates), classes, [], [])
+    open_ones = [[models[index] for index in indices] for indices in together if len(indices) > 1]
+    found = Separation(len(candidates), classes, [], [], asked=len(open_ones))
+    options.progress(f"simulation leaves {sum(map(len, open_ones))} candidates in {found.asked} classes together")
+    deadline = None if options.timeout is None else start + options.timeout
+    rest = iter(settle_sets(open_ones, replace(options, timeout=EACH), deadline=deadline))
     witnesses: list[Row] = []
-    open_ones = sum(len(indices) > 1 for indices in together)
     for indices in together:
         if len(indices) == 1:
             classes.append([Equality(models[indices[0]], "")])
             continue
-        found.asked += 1
-        options.progress(f"class {found.asked} of {open_ones} that simulation leaves together")
-        deadline = None if options.timeout is None else start + options.timeout
-        settled = settle([models[index] for index in indices], replace(options, timeout=EACH), deadline=deadline)
+        settled = next(rest)
         classes += settled.classes
         witnesses += settled.witnesses
         found.unknown += settled.unknown

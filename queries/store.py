@@ -13,6 +13,7 @@ import hashlib
 import json
 import math
 import sqlite3
+import threading
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
@@ -85,13 +86,17 @@ def result_key(kind: str, /, **facts: Any) -> str:
 
 @cache
 def _program() -> tuple[str, str]:
+    return program("hypotheses", "queries", "smtmodel")
+
+
+def program(*packages: str) -> tuple[str, str]:
     """This program: its version, and a digest of its sources, since a changed checkout keeps its version."""
     try:
         name = version("mmaprobe")
     except PackageNotFoundError:
         name = ""
     root = Path(__file__).parent.parent
-    files = sorted(path for package in ("hypotheses", "queries", "smtmodel") for path in (root / package).rglob("*.py"))
+    files = sorted(path for package in packages for path in (root / package).rglob("*.py"))
     digest = hashlib.sha256()
     for path in files:
         digest.update(f"{path.relative_to(root)}\0{path.stat().st_size}\0".encode())
@@ -183,6 +188,7 @@ class Store:
         self.warning = ""
         self._warn = warn
         self._readable = self._writable = True
+        self._lock = threading.Lock()  # one transaction at a time, whichever thread asks
         self._connection = _open(self.path)
 
     def __enter__(self) -> Store:
@@ -256,7 +262,8 @@ class Store:
         if not self._readable:
             return None
         try:
-            row: tuple[Any, ...] | None = self._connection.execute(statement, (key,)).fetchone()
+            with self._lock:
+                row: tuple[Any, ...] | None = self._connection.execute(statement, (key,)).fetchone()
             return row
         except sqlite3.ProgrammingError:
             raise
@@ -271,13 +278,14 @@ class Store:
             return
         connection = self._connection
         try:
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-                write(connection)
-                connection.execute("COMMIT")
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+            with self._lock:
+                try:
+                    connection.execute("BEGIN IMMEDIATE")
+                    write(connection)
+                    connection.execute("COMMIT")
+                finally:
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
         except sqlite3.ProgrammingError:
             raise
         except sqlite3.Error as error:
@@ -303,7 +311,7 @@ def _open(path: Path) -> sqlite3.Connection:
         raise StoreError(path, f"cannot be used as the result store: {error.strerror}; {_OTHER}") from None
     connection = None
     try:
-        connection = sqlite3.connect(path.absolute(), timeout=BUSY, isolation_level=None)
+        connection = sqlite3.connect(path.absolute(), timeout=BUSY, isolation_level=None, check_same_thread=False)
         _prepare(connection, path)
     except BaseException as error:
         if connection is not None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from queries.pool import Pool
 from smtmodel.algorithms import matrix_product, parse_algorithm, parse_reduction, sum_of_array
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS
@@ -121,28 +122,50 @@ def points(study: Study, sizes: Sequence[int], seed: int) -> Iterator[tuple[Poin
                 yield Point(study.name, seed, distribution, study.drawn, size, series.label, text), series
 
 
-def run(study: Study, sizes: Sequence[int], seed: int, table: Table, report: Report) -> int:
+#: the subjects of the numbers drawn last, which the next series shares
+_drawn: dict[tuple[Study, Draw], Product | Sum] = {}
+
+
+def _subject(study: Study, draw: Draw) -> Product | Sum:
+    found = _drawn.get((study, draw))
+    if found is None:
+        for key in list(_drawn):
+            if key[0] != study or replace(key[1], repeat=draw.repeat) != draw:
+                _drawn.pop(key, None)  # another thread may have been here
+        found = _drawn[study, draw] = (Product if study.kind == "product" else Sum)(study, draw)
+    return found
+
+
+def values_of(study: Study, series: Series, point: Point) -> tuple[float, ...]:
+    """The errors of one point, in the order of the study's measures, averaged over its draws."""
+    draws = [Draw(point.distribution, point.size, point.seed, repeat) for repeat in range(study.repeats)]
+    found = [_subject(study, draw).measure(series, study.measures) for draw in draws]
+    return tuple(float(np.mean(column)) for column in zip(*found, strict=True))
+
+
+def run(study: Study, sizes: Sequence[int], seed: int, table: Table, report: Report, pool: Pool | None = None) -> int:
     """Measure every point that the table lacks; `report(done, total, point)` comes before each. Gives the number of
-    points measured. Raises ParameterError for sizes and seeds that cannot be."""
+    points measured. Raises ParameterError for sizes and seeds that cannot be.
+
+    Each point is one piece of work for the `pool` (None: this process, one after another), and is in the table as soon
+    as it is known; at the end the new ones are there in the order of `points`.
+    """
     if not sizes or min(sizes) < 1 or max(sizes) > LARGEST:
         raise ParameterError("sizes", f"whole numbers from 1 to {LARGEST} are needed")
     if seed < 0:
         raise ParameterError("seed", f"{seed} is negative")
     todo = list(points(study, sizes, seed))
-    subjects: dict[tuple[str, int, int], Product | Sum] = {}
-    measured = 0
-    for done, (point, series) in enumerate(todo):
-        if table.find(point) is not None:
-            continue
+    new = [(done, point, series) for done, (point, series) in enumerate(todo) if table.find(point) is None]
+    pool = pool or Pool(1)
+
+    def measure(task: tuple[int, Point, Series]) -> None:
+        done, point, series = task
         report(done, len(todo), point)
-        found = []
-        for repeat in range(study.repeats):
-            key = (point.distribution, point.size, repeat)
-            if key not in subjects:
-                subjects = {old: kept for old, kept in subjects.items() if old[:2] == key[:2]}
-                kind = Product if study.kind == "product" else Sum
-                subjects[key] = kind(study, Draw(point.distribution, point.size, seed, repeat))
-            found.append(subjects[key].measure(series, study.measures))
-        table.add(point, tuple(float(np.mean(column)) for column in zip(*found, strict=True)))
-        measured += 1
-    return measured
+        table.add(point, pool.run(values_of, study, series, point))
+
+    try:
+        pool.gather(measure, new, lambda task, result: result())
+    finally:
+        _drawn.clear()
+    table.put_last([point for _, point, _ in new])
+    return len(new)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,6 +74,20 @@ class Table:
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror}", str(self.path)) from None
         self.rows[point.key] = values
+
+    def put_last(self, points: Sequence[Point]) -> None:
+        """Have the rows of these points at the end of the file, in this order. Raises InputError."""
+        last = {point.key: self.rows[point.key] for point in points}
+        if list(self.rows)[len(self.rows) - len(last) :] == list(last):
+            return
+        self.rows = {key: values for key, values in self.rows.items() if key not in last} | last
+        rows = ((*key, *(repr(value) for value in values)) for key, values in self.rows.items())
+        new = self.path.with_name(f"{self.path.name}.new")
+        try:
+            new.write_text("".join(map(_line, ((*KEYS, *self.measures), *rows))), encoding="utf-8")
+            new.replace(self.path)
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror}", str(self.path)) from None
 
 
 def _line(fields: tuple[str, ...]) -> str:

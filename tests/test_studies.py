@@ -75,6 +75,19 @@ def test_numbers_depend_on_the_draw_alone() -> None:
     assert len(np.unique(coarse)) > 30
 
 
+def test_new_rows_are_put_in_order(tmp_path: Path) -> None:
+    """Points that other machines measured come in any order; what stood there before stays where it is."""
+    table = Table(tmp_path / "table.csv", ("percent",))
+    old, *new = (Point("s", 0, "normal", "f32", size, "x", "y") for size in (9, 1, 2, 3))
+    for point in (old, new[2], new[0], new[1]):
+        table.add(point, (float(point.size),))
+    table.put_last(new)
+    again = Table(table.path, ("percent",))
+    assert list(again.rows.items()) == list(table.rows.items())
+    assert [values[0] for values in again.rows.values()] == [9.0, 1.0, 2.0, 3.0]
+    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+
+
 def test_a_run_that_was_ended_goes_on(tmp_path: Path) -> None:
     whole = Table(tmp_path / "whole.csv", SMALL.measures)
     assert run(SMALL, SMALL.sizes, 1, whole, nothing) == 8

@@ -88,6 +88,10 @@ class SolverProcess:
             return self._unknown("time ran out")
         return self._read()
 
+    def answers(self) -> list[Answer]:
+        """What there is to say now, in a list, as `portfolio.first_of` wants it."""
+        return [self.answer(0)]
+
     def _unknown(self, reason: str) -> Answer:
         seconds = time.monotonic() - self.started
         return Answer("unknown", self.engine, version_of(self.engine), seconds, reason=reason)

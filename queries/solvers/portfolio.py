@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from queries.smtlib import Query
 from queries.solvers.contract import DEFAULT_MEMORY, ENGINE_NAMES, Answer, SolverProcess
@@ -12,12 +14,18 @@ from queries.solvers.worker import version_of
 from smtmodel.errors import UnknownNameError
 
 if TYPE_CHECKING:
+    from queries.pool import Pool
     from queries.store import Store
 
 AUTO = "auto"
 POLL = 0.01  # seconds between looks at the running engines
 NOT_ASKED = "time ran out before it was asked"
 HEAD_START = 1.0  # seconds that the first engine has alone
+
+Keep = Callable[[Answer], Answer]
+Hand = TypeVar("Hand")
+#: whether the work of this thread is no longer wanted: its engines are then killed, and KeyboardInterrupt is raised
+unwanted: ContextVar[Callable[[], bool]] = ContextVar("unwanted", default=lambda: False)
 
 
 def engines_of(choice: str) -> tuple[str, ...]:
@@ -35,25 +43,30 @@ def solve(
     store: Store | None = None,
     fresh: bool = False,
     name: str = "",
+    pool: Pool | None = None,
 ) -> list[Answer]:
     """The answers of the engines asked, the decisive one first; if nobody decides, all are "unknown".
 
     `timeout` in seconds (None: no limit) holds for the whole call. No process outlives it. What a store knows is not
     asked again, unless `fresh`; new answers are in the store, under a `name` for people, before they are returned.
+    The engines run where the `pool` says, by default here.
     """
-    deadline = None if timeout is None else time.monotonic() + timeout
     engines = engines_of(solver)
-    answers = [] if store is None or fresh else _stored(store, query.text, engines, timeout, memory)
-    if answers and answers[0].status != "unknown":
-        return answers[:1]
-    known = {answer.engine for answer in answers}
+    known = [] if store is None or fresh else _stored(store, query.text, engines, timeout, memory)
+    if known and known[0].status != "unknown":
+        return known[:1]
+    silent = {answer.engine for answer in known}
 
     def keep(answer: Answer) -> Answer:
         if store is not None:
             store.record(query.text, answer, timeout, memory, name)
         return answer
 
-    return _run([engine for engine in engines if engine not in known], query.text, deadline, memory, answers, keep)
+    rest = tuple(engine for engine in engines if engine not in silent)
+    new = (race if pool is None else pool.race)(rest, query.text, timeout, memory, keep)
+    if new and new[0].status != "unknown":
+        return [new[0], *known, *new[1:]]
+    return [*known, *new]
 
 
 def _stored(store: Store, text: str, engines: tuple[str, ...], timeout: float | None, memory: int) -> list[Answer]:
@@ -63,38 +76,56 @@ def _stored(store: Store, text: str, engines: tuple[str, ...], timeout: float | 
     return sorted((answer for answer in found if answer is not None), key=lambda answer: order.index(answer.status))
 
 
-def _run(
-    engines: list[str],
-    text: str,
-    deadline: float | None,
-    memory: int,
-    answers: list[Answer],
-    keep: Callable[[Answer], Answer],
+def race(
+    engines: Sequence[str], text: str, timeout: float | None, memory: int, keep: Keep = lambda answer: answer
 ) -> list[Answer]:
-    """The new answers beside those known before, the decisive one first.
+    """The answers of engines that run on this machine, the decisive one first; `keep` gets each as it comes."""
+    deadline = None if timeout is None else time.monotonic() + timeout
+    answers, never = first_of(engines, lambda engine: SolverProcess(engine, text, memory), deadline, keep)
+    return [*answers, *(Answer("unknown", engine, version_of(engine), 0.0, reason=NOT_ASKED) for engine in never)]
+
+
+class Entrant(Protocol):
+    """A process, or a group of them elsewhere, that takes part in a race."""
+
+    finished: threading.Event
+
+    def answers(self) -> list[Answer]:
+        """What it says, the decisive answer first; "unknown" if it has not finished, and it is ended."""
+
+    def kill(self) -> None:
+        """End it."""
+
+
+def first_of(
+    hands: Sequence[Hand], begin: Callable[[Hand], Entrant], deadline: float | None, keep: Keep
+) -> tuple[list[Answer], list[Hand]]:
+    """The answers, the decisive one first, and, where none is, the hands that time did not reach.
 
     The likeliest engine has a head start: most queries need no other, and engines that share cores slow each other.
     """
-    waiting, running = list(engines), list[SolverProcess]()
+    waiting, running, answers = list(hands), list[Entrant](), list[Answer]()
     start = time.monotonic()
     try:
         while waiting or running:
             now = time.monotonic()
             late = deadline is not None and now >= deadline
             while waiting and not late and (not running or now >= start + HEAD_START):
-                running.append(SolverProcess(waiting.pop(0), text, memory))
-            done = [process for process in running if late or process.finished.is_set()]
-            fresh = [keep(process.answer(0)) for process in done]
-            running = [process for process in running if process not in done]
+                running.append(begin(waiting.pop(0)))
+            done = [entrant for entrant in running if late or entrant.finished.is_set()]
+            fresh = [keep(answer) for entrant in done for answer in entrant.answers()]
+            running = [entrant for entrant in running if entrant not in done]
             decided = [answer for answer in fresh if answer.status != "unknown"]
             answers += [answer for answer in fresh if answer.status == "unknown"]
             if decided:
-                return [decided[0], *answers]
+                return [decided[0], *answers], []
             if late:
-                return [*answers, *(Answer("unknown", e, version_of(e), 0.0, reason=NOT_ASKED) for e in waiting)]
+                return answers, waiting
+            if unwanted.get()():
+                raise KeyboardInterrupt
             if running and not done:
                 running[0].finished.wait(POLL)
-        return answers
+        return answers, []
     finally:
-        for process in running:
-            process.kill()
+        for entrant in running:
+            entrant.kill()

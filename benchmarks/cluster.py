@@ -1,0 +1,118 @@
+"""How much faster `separate` is with two workers than with one, on a family of which solvers do most of the work.
+
+`python -m benchmarks.cluster [-o benchmarks/cluster.md]` starts a scheduler and the workers on this machine, which must
+have nothing else to do. Every run has a store of its own, empty at the start, and must find the same classes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from distributed import Client
+
+from hypotheses.family import family_named
+from queries.cluster import Cluster
+from queries.distinguish import Options
+from queries.pool import Pool
+from queries.separate import Separation, separate
+from queries.solvers.worker import version_of
+from queries.store import Store
+
+FAMILY = Path(__file__).with_suffix(".yaml")
+WANTED = 0.6  # of one worker's time, at most
+QUIET = 1.0  # load average of the last minute, at most
+
+
+@contextmanager
+def cluster(workers: int, folder: Path) -> Iterator[Pool]:
+    """A scheduler and so many workers with one thread each, started as `docs/cluster.md` has it."""
+    file = folder / "scheduler.json"
+    common = ["--no-dashboard", "--scheduler-file", str(file)]
+    command = [sys.executable, "-m", "dask"]
+    several = ["--nworkers", str(workers), "--nthreads", "1"]
+    started = [
+        subprocess.Popen([*command, *words, *common], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for words in (["scheduler", "--host", "127.0.0.1", "--port", "0"], ["worker", *several])
+    ]
+    try:
+        address = address_in(file)
+        with Client(address, set_as_default=False) as client:
+            client.wait_for_workers(workers, timeout=60)
+        with Cluster(address, print) as pool:
+            yield pool
+    finally:
+        for process in started:
+            process.terminate()
+            process.wait()
+
+
+def address_in(file: Path) -> str:
+    """The address that a scheduler wrote into its file."""
+    for _ in range(300):
+        if file.exists() and (text := file.read_text(encoding="utf-8")).endswith("}"):
+            return str(json.loads(text)["address"])
+        time.sleep(0.1)
+    raise SystemExit("the scheduler does not start")
+
+
+def measured(pool: Pool, folder: Path) -> Separation:
+    with Store(folder / "store.sqlite") as store:
+        return separate(family_named(str(FAMILY)).candidates(), Options("bitwuzla", None, store=store, pool=pool))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--loaded", action="store_true", help="measure although the machine has other things to do")
+    parser.add_argument("-o", "--output", type=Path)
+    arguments = parser.parse_args()
+    load = os.getloadavg()[0]
+    if load > QUIET and not arguments.loaded:
+        raise SystemExit(f"the load average is {load:.1f}: wait until it is below {QUIET}, or give --loaded")
+    found: dict[str, Separation] = {}
+    for name in ("this machine, one core", "one worker", "two workers", "this machine, two cores"):
+        width = 1 if "one" in name else 2
+        with tempfile.TemporaryDirectory() as text:
+            folder = Path(text)
+            if "worker" in name:
+                with cluster(width, folder) as pool:
+                    found[name] = measured(pool, folder)
+            else:
+                found[name] = measured(Pool(width), folder)
+        print(f"{name}: {found[name].seconds:.1f} s", file=sys.stderr, flush=True)
+    one, two = found["one worker"], found["two workers"]
+    if open_pairs := {name: len(f.unknown) for name, f in found.items() if f.unknown}:
+        raise SystemExit(f"pairs that stayed open, since time ran out: {open_pairs}")
+    if any(replace(other, seconds=one.seconds) != one for other in found.values()):
+        raise SystemExit("the runs found different classes")
+    ratio = two.seconds / one.seconds
+    text = report(found, ratio, load)
+    if arguments.output:
+        arguments.output.write_text(text, encoding="utf-8")
+    print(text)
+    sys.exit(0 if ratio <= WANTED else 1)
+
+
+def report(found: dict[str, Separation], ratio: float, load: float) -> str:
+    one = found["one worker"]
+    lines = ["| where | seconds |", "|---|---|", *(f"| {name} | {f.seconds:.1f} |" for name, f in found.items())]
+    return (
+        f"# `separate` with two workers and with one\n\n"
+        f"{FAMILY.name}: {one.candidates} candidates, {len(one.classes)} classes, {len(one.unknown)} pairs open; "
+        f"bitwuzla {version_of('bitwuzla')}, {os.cpu_count()} cores, load average at the start {load:.2f}. Workers, "
+        f"scheduler and the process that asks share the machine.\n\n" + "\n".join(lines) + "\n\n"
+        f"Two workers take {ratio:.2f} of one worker's time (at most {WANTED} is wanted).\n"
+    )
+
+
+if __name__ == "__main__":
+    main()

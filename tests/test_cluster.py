@@ -1,0 +1,394 @@
+"""Work on a cluster of worker processes on this machine: the same results, also when a worker or the scheduler dies."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from benchmarks.mutants import campaign, read_mutants
+from cli.main import main
+from queries import cluster as module
+from queries import separate as separating
+from queries.cluster import Cluster, ClusterError, WorkerError
+from queries.distinguish import Options
+from queries.pool import Pool
+from queries.separate import Separation, separate
+from queries.solvers import portfolio
+from queries.solvers.contract import Answer
+from queries.solvers.worker import PR_SET_PDEATHSIG
+from queries.store import Store
+from studies.catalogue import STUDIES
+from studies.run import run
+from studies.table import Table
+from tests.families import little_family
+from tests.test_pool import HARD
+
+pytest.importorskip("distributed", reason="dask.distributed is not installed (pip install 'mmaprobe[cluster]')")
+psutil = pytest.importorskip("psutil", reason="comes with distributed")
+
+ROOT = Path(__file__).parent.parent
+SAT = """(set-logic QF_BV)(set-option :produce-models true)(declare-fun x () (_ BitVec 8))(assert (= x #x2a))
+(check-sat)(get-value (x))"""
+
+
+def die_with_parent() -> None:
+    """Tests that are killed leave nothing behind."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Processes:
+    """A scheduler and workers, one process each."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self.folder, self.running = folder, list[subprocess.Popen[bytes]]()
+        self.environment = {**os.environ, "PYTHONPATH": str(ROOT), **settings}
+        file = folder / "scheduler.json"
+        self.scheduler = self._start("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file))
+        self.address = f"tcp://127.0.0.1:{self._port()}"
+
+    def _start(self, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", "--no-dashboard", *arguments]
+        with (self.folder / f"{kind}-{len(self.running)}.log").open("wb") as log:
+            process = subprocess.Popen(
+                command, cwd=self.folder, env=self.environment, stdout=log, stderr=log, preexec_fn=die_with_parent
+            )
+        self.running.append(process)
+        return process
+
+    def _port(self) -> int:
+        """The port in the scheduler's log: a file of its address is written before it listens to anyone."""
+        for _ in range(600):
+            for line in (self.folder / "scheduler-0.log").read_text(errors="replace").splitlines():
+                if "Scheduler at:" in line:
+                    return int(line.rpartition(":")[2])
+            time.sleep(0.1)
+        raise AssertionError((self.folder / "scheduler-0.log").read_text(errors="replace"))
+
+    def worker(self) -> subprocess.Popen[bytes]:
+        return self._start("worker", self.address, "--no-nanny", "--nthreads", "1")
+
+    def stop(self) -> None:
+        for process in self.running:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def processes(folder: Path, workers: int = 2, **settings: str) -> Iterator[Processes]:
+    started = Processes(folder, **settings)
+    try:
+        for _ in range(workers):
+            started.worker()
+        yield started
+    finally:
+        started.stop()
+
+
+class Watched(Cluster):
+    """A cluster that counts the texts which it is asked."""
+
+    def __init__(self, address: str, workers: int = 2) -> None:
+        self.warnings: list[str] = []
+        self.texts: Counter[str] = Counter()
+        super().__init__(address, self.warnings.append)
+        self._client.wait_for_workers(workers, timeout=60)
+        self.width, self.threads = workers, 2 * workers
+
+    def lost_because(self) -> str:
+        """The one warning."""
+        [warning] = self.warnings
+        assert "the remaining work is done here" in warning
+        return warning
+
+    def race(self, engines: Any, text: str, *rest: Any) -> list[Answer]:
+        self.texts[text] += 1
+        return super().race(engines, text, *rest)
+
+    def at_work(self) -> list[int]:
+        """The process ids of workers that have something to do."""
+        ids = self._client.run(os.getpid)
+        return [ids[address] for address, keys in self._client.processing().items() if keys]
+
+
+class Tripwire(Store):
+    """A store that does something when the third answer is on disk, and counts answers."""
+
+    def __init__(self, path: Path, act: Callable[[], object] = lambda: None) -> None:
+        super().__init__(path)
+        self.act, self.answered = act, Counter[tuple[str, str]]()
+
+    def record(self, text: str, answer: Answer, *rest: Any) -> None:
+        super().record(text, answer, *rest)
+        self.answered[text, answer.engine] += 1
+        if self.answered.total() == 3:
+            self.act()
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    with processes(tmp_path_factory.mktemp("cluster")) as started:
+        yield started
+
+
+@pytest.fixture
+def cluster(two: Processes) -> Iterator[Watched]:
+    with Watched(two.address) as found:
+        yield found
+
+
+def separated(pool: Pool, store: Store | None = None) -> Separation:
+    """The little family, of which simulation is made to leave much to solvers."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(separating, "POOL", 1)
+        options = Options("bitwuzla", 300, store=store, pool=pool)
+        return replace(separate(little_family().candidates(), options), seconds=0)
+
+
+@pytest.fixture(scope="module")
+def alone() -> Separation:
+    """What one machine finds."""
+    found = separated(Pool())
+    assert len(found.classes) == 6
+    return found
+
+
+def test_separate_and_what_was_answered_is_not_asked_again(cluster: Watched, alone: Separation, tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with Tripwire(path, interrupt) as store, pytest.raises(KeyboardInterrupt):
+        separated(cluster, store)
+    first = {text for text, _ in store.answered}
+    assert len(first) >= 3
+    cluster.texts.clear()
+    with Tripwire(path) as store:
+        assert separated(cluster, store) == alone
+    assert cluster.texts
+    assert first.isdisjoint(cluster.texts)
+    assert not cluster.warnings
+    cluster.texts.clear()
+    with Tripwire(path) as store:
+        assert separated(cluster, store) == alone
+    assert not cluster.texts
+
+
+def test_study_gives_the_same_table(cluster: Watched, tmp_path: Path) -> None:
+    study = STUDIES["valero-tf32"]
+    study = replace(study, name="small", series=study.series[:3], measures=("l2", "linf"))
+    tables = []
+    for name, pool in (("here", None), ("there", cluster)):
+        table = Table(tmp_path / f"{name}.csv", study.measures)
+        assert run(study, (4, 8), 1, table, lambda done, total, point: None, pool) == 12
+        tables.append(table.path.read_bytes())
+    assert tables[0] == tables[1]
+
+
+def test_mutants_come_out_the_same_and_are_kept(cluster: Watched, tmp_path: Path) -> None:
+    some = [mutant for mutant in read_mutants() if mutant.id in ("ties-down", "overflow-sign-truncated")]
+
+    def told(pool: Pool, store: Store | None) -> list[Any]:
+        return [replace(outcome, seconds=0) for outcome in campaign(some, 60, pool, store, lambda outcome: None)]
+
+    here = told(Pool(1), None)
+    assert [outcome.mutant for outcome in here] == some
+    with Store(tmp_path / "store.sqlite") as store:
+        assert told(cluster, store) == here
+        cluster.run = None  # type: ignore[method-assign, assignment]
+        assert told(cluster, store) == here
+
+
+def test_engines_are_dealt_to_the_workers(cluster: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    hands: list[Any] = []
+
+    class Seen(module._Racer):
+        def __init__(self, pool: Cluster, hand: Any, *rest: Any) -> None:
+            hands.append(hand)
+            super().__init__(pool, hand, *rest)
+
+    monkeypatch.setattr(module, "_Racer", Seen)
+    monkeypatch.setattr(portfolio, "HEAD_START", 0.0)
+    kept: list[Answer] = []
+
+    def keep(answer: Answer) -> Answer:
+        kept.append(answer)
+        return answer
+
+    answers = cluster.race(["bitwuzla", "z3", "cvc5"], HARD, 2.0, 0, keep)
+    assert hands == [["bitwuzla", "cvc5"], ["z3"]]
+    assert sorted((answer.engine, answer.status) for answer in answers) == [
+        ("bitwuzla", "unknown"), ("cvc5", "unknown"), ("z3", "unknown")
+    ]  # fmt: skip
+    assert all(answer.reason.startswith("time ran out") for answer in answers)
+    assert sorted(map(str, kept)) == sorted(map(str, answers))
+    [first, *_] = cluster.race(["bitwuzla", "z3", "cvc5"], SAT, 60, 0, keep)
+    assert (first.status, first.values) == ("sat", {"x": 42})
+
+
+def test_the_loser_of_a_race_is_ended(cluster: Watched, two: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(portfolio, "HEAD_START", 0.0)
+
+    def begin(text: str) -> module._Racer:
+        if text == SAT:
+            wait_until(lambda: solvers(two) == 1)  # the hard one is being worked on
+        return module._Racer(cluster, ["bitwuzla"], (text, None, 0), 0.0, [])
+
+    [answer], _ = portfolio.first_of([HARD, SAT], begin, None, lambda answer: answer)
+    assert answer.status == "sat"
+    wait_until(lambda: solvers(two) == 0)
+
+
+def test_an_interrupt_ends_what_runs_on_workers(cluster: Watched, two: Processes) -> None:
+    def work(item: int) -> None:
+        if item == 0:
+            with cluster._turn.given():
+                wait_until(lambda: solvers(two) == 1)
+            raise KeyboardInterrupt
+        cluster.race(["bitwuzla"], HARD, None, 0, lambda answer: answer)
+
+    with pytest.raises(KeyboardInterrupt):
+        cluster.gather(work, range(2), lambda item, result: result())
+    wait_until(lambda: solvers(two) == 0)
+
+
+def solvers(started: Processes) -> int:
+    """How many solver processes the workers have."""
+    children = [child for process in started.running[1:] for child in psutil.Process(process.pid).children()]
+    count = 0
+    for child in children:
+        with suppress(psutil.NoSuchProcess):
+            count += "queries.solvers.worker" in child.cmdline()
+    return count
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it did not happen within 30 s")
+
+
+def test_time_that_a_question_waits_for_a_worker_is_not_its_own(cluster: Watched) -> None:
+    others = cluster._client.map(time.sleep, [1.0, 1.01])
+    wait_until(lambda: len(cluster.at_work()) == 2)
+    clock, started = cluster.clock(), time.monotonic()
+    answers = cluster.race(["bitwuzla"], SAT, 60, 0, lambda answer: answer)
+    passed, own = time.monotonic() - started, cluster.clock() - clock
+    assert answers[0].status == "sat"
+    assert answers[0].seconds <= own < passed - 0.3
+    del others
+
+
+def test_a_worker_dies_and_the_results_are_the_same(alone: Separation, tmp_path: Path) -> None:
+    with processes(tmp_path) as started, Watched(started.address) as cluster:
+        killed: list[int] = []
+
+        def kill() -> None:
+            wait_until(lambda: bool(cluster.at_work()))
+            killed.extend(cluster.at_work()[:1])
+            os.kill(killed[0], signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
+        with Tripwire(tmp_path / "store.sqlite", killer.start) as store:
+            assert separated(cluster, store) == alone
+        killer.join()
+        assert killed
+        assert set(store.answered.values()) == {1}
+        assert len(store.answered) > 10
+        assert len(cluster._client.nthreads()) == 1
+        assert not cluster.warnings
+
+
+def test_the_scheduler_goes_away_and_the_work_goes_on_here(alone: Separation, tmp_path: Path) -> None:
+    with processes(tmp_path) as started, Watched(started.address) as cluster:
+        with Tripwire(tmp_path / "store.sqlite", started.scheduler.kill) as store:
+            assert separated(cluster, store) == alone
+        assert set(store.answered.values()) == {1}
+        assert "the scheduler is gone" in cluster.lost_because()
+        table = Table(tmp_path / "table.csv", STUDIES["valero-tf32"].measures)
+        study = replace(STUDIES["valero-tf32"], series=STUDIES["valero-tf32"].series[:1])
+        assert run(study, (4,), 1, table, lambda done, total, point: None, cluster) == 2
+
+
+def test_work_that_kills_workers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (
+        processes(tmp_path, 1, DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="0") as started,
+        Watched(started.address, 1) as cluster,
+    ):
+        monkeypatch.setattr(module, "GRACE", 1.0)
+        with pytest.raises(WorkerError, match="ended 1 workers") as caught:
+            cluster.run(signal.raise_signal, signal.SIGKILL)
+        assert caught.value.exit_code == 3
+        assert cluster.run(abs, -3) == 3  # no worker is left
+        assert "no worker is left" in cluster.lost_because()
+
+
+def test_workers_of_another_version_are_refused(cluster: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_program", lambda: "another")
+    with pytest.raises(ClusterError, match="another version"):
+        cluster.race(["bitwuzla"], SAT, 60, 0, lambda answer: answer)
+
+
+def test_workers_without_mmaprobe_are_refused_and_live_on(cluster: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Nowhere:
+        def __reduce__(self) -> Any:
+            return __import__, ("mmaprobe_that_is_not_here",)
+
+    monkeypatch.setattr(module, "_call", lambda key, function, arguments: pickle.dumps(Nowhere()))
+    with pytest.raises(ClusterError, match="install the same mmaprobe"):
+        cluster.run(abs, -3)
+    assert len(cluster._client.nthreads()) == 2
+
+
+@pytest.mark.parametrize("command", [("separate", "nvidia-f16"), ("study", "valero-tf32"), ("prove", "x", "y")])
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [("tcp://127.0.0.1:1", "no dask scheduler at"), ("nonsense", "missing port"), ("foo://x:1", "scheme")],
+)
+def test_addresses_where_nothing_is(
+    command: tuple[str, ...], address: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CONNECT", 0.3)
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(main, [*command, "--cluster", address])
+    assert result.exit_code == 2
+    assert why in result.stderr
+    assert "dask scheduler" in result.stderr
+
+
+def test_without_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "GRACE", 0.5)
+    with processes(tmp_path, 0) as started, pytest.raises(ClusterError, match="has no workers: start one with `dask"):
+        Cluster(started.address, print)
+
+
+def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    result = CliRunner().invoke(main, ["separate", "nvidia-f16", "--cluster", "tcp://127.0.0.1:8786"])
+    assert result.exit_code == 2
+    assert "pip install 'mmaprobe[cluster]'" in result.stderr
+
+
+def test_the_command_on_a_cluster(two: Processes, tmp_path: Path) -> None:
+    wanted = ["distinguish", "truncation-or-toward-zero", "--solver", "bitwuzla"]
+    here, there = (CliRunner().invoke(main, [*wanted, *more]) for more in ((), ("--fresh", "--cluster", two.address)))
+    assert there.exit_code == 0, there.stderr
+    assert here.stdout == there.stdout
