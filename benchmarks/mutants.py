@@ -64,7 +64,6 @@ MODELS = {
     "fp8": FP8.format("f32") + "@length=4",
     "fp8-two": FP8.format("f32") + "@length=2",
     "fp8-f16": FP8.format("f16") + "@length=4",
-    "fp8-inside": FP8.format("f16") + "@length=1,exponent_floor=-11",
     "fp8-fma": FP8.format("f16") + "@length=1,operation=fma_chain,block=1,zero_sign=ieee,overflow=ieee,"
     "output_rounding=nearest_even,exponent_floor=none,fraction_bits=exact",
     "fp8-nearest": FP8.format("f32") + "@length=4,align_rounding=nearest_even",
