@@ -48,6 +48,8 @@ def canonical(model: Model) -> Accumulator:
         bits = accumulator.fraction_bits
         if bits == "exact" or not floor_matters(accumulator, items):
             changes |= {"exponent_floor": None, "floor_applies_to": "zero_terms"}
+    if accumulator.addend == "after" and _never_negative_zero(accumulator, items):
+        changes["zero_sign"] = "positive"
     if accumulator.output_rounding in ("nearest_even", "nearest_away") and _fits_the_result(
         accumulator, items, model.c
     ):
@@ -69,6 +71,18 @@ def _fits_the_result(accumulator: Accumulator, items: tuple[Unpacked, Unpacked],
     return (
         _known_terms(accumulator, c) and (largest - 1).bit_length() <= fmt.precision and unit >= fmt.emin - fmt.fraction
     )
+
+
+def _never_negative_zero(accumulator: Accumulator, items: tuple[Unpacked, Unpacked]) -> bool:
+    """Whether a chain of sums that starts from +0 never gives -0: no sum of products is too small for a result, and
+    none of nonzero terms of one sign is cut to zero, since the largest keeps all its bits."""
+    bits, fmt, (product, addend) = accumulator.fraction_bits, accumulator.output_format, items
+    held = product.term.exponent.least - product.term.fraction >= fmt.emin - fmt.fraction
+    kept = bits == "exact" or (
+        bits >= max(product.term.fraction, addend.term.fraction, fmt.fraction) and not floor_matters(accumulator, items)
+    )
+    plain = accumulator.scale_format is None and accumulator.grouping == "none" and not accumulator.flush_outputs
+    return held and kept and plain and accumulator.output_rounding != "down" and accumulator.align_rounding != "sticky"
 
 
 def _holds_products(fmt: Format, a: Format, b: Format) -> bool:

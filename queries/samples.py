@@ -148,6 +148,7 @@ class _Shaped:
         self._ties(columns, largest)
         self._completions(columns, largest)
         self._cancellations(columns)
+        self._zeros(columns)
         for index in range(2 * products + 1, len(formats)):
             fmt = formats[index]
             near = fmt.bias + rng.integers(-2, 3, count)
@@ -265,12 +266,19 @@ class _Shaped:
         chosen, high = rng.random(count) < 0.1, a.emax + b.emax
         top = np.where(rng.random(count) < 0.6, high - rng.integers(0, 3, count), rng.integers(-6, high + 1, count))
         x, y = self._single(np.zeros(count, dtype=np.int64), top, products)
-        x |= np.where(rng.random(count) < 0.5, np.uint64(0), self._fraction(a) << np.uint64(a.padding))
-        y |= np.where(rng.random(count) < 0.5, np.uint64(0), self._fraction(b) << np.uint64(b.padding))
+        full, plain = rng.random(count) < 0.4, rng.random((2, count)) < 0.6  # products of 2 and above, and below
+        for side, fmt, index in ((x, a, 0), (y, b, 1)):
+            ones = np.uint64(((1 << fmt.fraction) - 1) << fmt.padding)
+            other = np.where(plain[index], np.uint64(0), self._fraction(fmt) << np.uint64(fmt.padding))
+            np.bitwise_or(side, np.where(full, ones, other), out=side)
         x, y = np.minimum(x, np.uint64(a.largest)), np.minimum(y, np.uint64(b.largest))
-        small = self._single(rng.integers(6, FAR, count), top, products)
+        small = self._single(self._cutting(), top, products)
         first, step = rng.integers(0, products, count), rng.integers(1, products, count)
-        third = np.where(rng.random(count) < 0.5, (first + 2 * step + (2 * step == products)) % products, -1)
+        third = (first + 2 * step + (2 * step == products)) % products
+        near = rng.random(count) < 0.6  # in one step of any published order
+        first, step = np.where(near, first & ~1, first), np.where(near, 1, step)
+        third = np.where(near, (first + np.where(products > 4, 4, 2)) % products, third)
+        third = np.where(rng.random(count) < 0.5, third, -1)
         for k in range(products):
             kinds = [k == first, k == (first + step) % products, k == third]
             for side, patterns in (
@@ -279,6 +287,27 @@ class _Shaped:
             ):
                 made = np.select(kinds, patterns, np.uint64(0))
                 columns[side] = np.where(chosen, made, columns[side])
-        exponent = top - rng.integers(6, FAR, count)
-        addend = _pattern(c, rng.integers(0, 2, count), exponent + c.bias, self._fraction(c))
+        addend = _pattern(c, rng.integers(0, 2, count), top - self._cutting() + c.bias, self._fraction(c))
         columns[2 * products] = np.where(chosen, np.where(third < 0, addend, np.uint64(0)), columns[2 * products])
+
+    def _zeros(self, columns: list[Table]) -> None:
+        """Some rows are zeros of one sign, or of both, and at most one of the smallest products, which may round to a
+        zero with a sign."""
+        rng, count, products, formats = self.rng, self.count, self.layout.length, self.layout.formats
+        chosen, place = rng.random(count) < 0.04, rng.integers(-1, products, count)
+        place = np.where(rng.random(count) < 0.3, 0, place)
+        signs = rng.integers(0, 3, count)  # all +, all -, mixed
+        for index in range(2 * products + 1):
+            fmt = formats[index]
+            sign = np.where(signs < 2, signs * (index < products or index == 2 * products), rng.integers(0, 2, count))
+            smallest = rng.integers(1, 4, count).astype(np.uint64) << np.uint64(fmt.padding)
+            if fmt.specials == "negative_zero" or not (fmt.signed and fmt.subnormals):
+                sign, smallest = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.uint64)
+            made = np.where((place == index % products) & (index < 2 * products), smallest, np.uint64(0))
+            made |= sign.astype(np.uint64) << np.uint64(fmt.field_width)
+            columns[index] = np.where(chosen, made, columns[index])
+
+    def _cutting(self) -> Lanes:
+        """Distances at which units cut bits off, mostly about the precision of f32."""
+        rng, count = self.rng, self.count
+        return np.where(rng.random(count) < 0.5, rng.integers(20, 29, count), rng.integers(6, FAR, count))
