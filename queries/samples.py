@@ -267,10 +267,10 @@ class _Shaped:
         top = np.where(rng.random(count) < 0.6, high - rng.integers(0, 3, count), rng.integers(-6, high + 1, count))
         x, y = self._single(np.zeros(count, dtype=np.int64), top, products)
         full, plain = rng.random(count) < 0.4, rng.random((2, count)) < 0.6  # products of 2 and above, and below
-        for side, fmt, index in ((x, a, 0), (y, b, 1)):
+        for factor, fmt, index in ((x, a, 0), (y, b, 1)):
             ones = np.uint64(((1 << fmt.fraction) - 1) << fmt.padding)
             other = np.where(plain[index], np.uint64(0), self._fraction(fmt) << np.uint64(fmt.padding))
-            np.bitwise_or(side, np.where(full, ones, other), out=side)
+            np.bitwise_or(factor, np.where(full, ones, other), out=factor)
         x, y = np.minimum(x, np.uint64(a.largest)), np.minimum(y, np.uint64(b.largest))
         small = self._single(self._cutting(), top, products)
         first, step = rng.integers(0, products, count), rng.integers(1, products, count)
