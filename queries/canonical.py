@@ -46,7 +46,7 @@ def canonical(model: Model) -> Accumulator:
         and _known_terms(accumulator, model.c)
     ):
         bits = accumulator.fraction_bits
-        if bits == "exact" or not floor_matters(accumulator, items):
+        if bits == "exact" or not _floor_cuts(accumulator, items):
             changes |= {"exponent_floor": None, "floor_applies_to": "zero_terms"}
     if accumulator.addend == "after" and _never_negative_zero(accumulator, items):
         changes["zero_sign"] = "positive"
@@ -73,13 +73,22 @@ def _fits_the_result(accumulator: Accumulator, items: tuple[Unpacked, Unpacked],
     )
 
 
+def _floor_cuts(accumulator: Accumulator, items: tuple[Unpacked, Unpacked]) -> bool:
+    """Whether the floor can cut off a bit. A chain that starts from +0 has sums that are multiples of whatever all
+    products are multiples of."""
+    floor, bits = accumulator.exponent_floor, accumulator.fraction_bits
+    if accumulator.addend != "after" or floor is None or bits == "exact" or accumulator.carry_bits != "exact":
+        return floor_matters(accumulator, items)
+    return floor - bits > items[0].term.exponent.least - items[0].term.fraction
+
+
 def _never_negative_zero(accumulator: Accumulator, items: tuple[Unpacked, Unpacked]) -> bool:
     """Whether a chain of sums that starts from +0 never gives -0: no sum of products is too small for a result, and
     none of nonzero terms of one sign is cut to zero, since the largest keeps all its bits."""
     bits, fmt, (product, addend) = accumulator.fraction_bits, accumulator.output_format, items
     held = product.term.exponent.least - product.term.fraction >= fmt.emin - fmt.fraction
     kept = bits == "exact" or (
-        bits >= max(product.term.fraction, addend.term.fraction, fmt.fraction) and not floor_matters(accumulator, items)
+        bits >= max(product.term.fraction, addend.term.fraction, fmt.fraction) and not _floor_cuts(accumulator, items)
     )
     plain = accumulator.scale_format is None and accumulator.grouping == "none" and not accumulator.flush_outputs
     return held and kept and plain and accumulator.output_rounding != "down" and accumulator.align_rounding != "sticky"

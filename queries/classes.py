@@ -104,7 +104,8 @@ class _Settling:
         limit = self.options.timeout
         if limit is not None:
             limit *= self.options.pool.sharing(self.options.solver)
-        if left is not None:
+        if left is not None:  # of this machine's time, which the threads share
+            left *= self.options.pool.width / self.options.pool.threads
             limit = min(left, limit or left)
         return prove(pair.problem, replace(self.options, timeout=limit), self.confirm)
 

@@ -1,0 +1,161 @@
+"""Properties of every instruction: their records replayed by the oracle, their page, claims about them, symmetry."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from benchmarks.properties import COLUMNS, PAGE, RECORDS, alike, page
+from hypotheses.claim import build_claims, claims, claims_named
+from hypotheses.schema import Inputs
+from hypotheses.unit_claims import PropertyClaim
+from hypotheses.yamlfile import read_yaml
+from queries.distinguish import Options
+from queries.proof_report import proof_json
+from queries.properties import problems_of, raised_products
+from queries.proving import proofs_of
+from queries.settle import problems_of_claim, settle
+from smtmodel.dot import Model
+from smtmodel.errors import InputError
+from smtmodel.operands import Operands
+from smtmodel.reference import parse_reference
+from smtmodel.vectors import parse_row
+from tests import oracle
+from tests.test_distinguish import result
+
+VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
+FP8 = "rtx-blackwell/mma/m16n8k32.f16.e2m1.e2m1.f16@length=4,block=4"
+RESULTS = ("results", "other_side")
+Row = dict[str, Any]
+RECORDED: list[Row] = [json.loads(line) for line in RECORDS.read_text(encoding="utf-8").splitlines()]
+
+
+def operands_of(row: Row) -> Operands[int]:
+    return parse_row({key: value for key, value in row.items() if key not in RESULTS}).operands
+
+
+def value(model: Model, pattern: int) -> oracle.Decoded:
+    return oracle.decode(model.d.name, pattern)
+
+
+def product_value(model: Model, operands: Operands[int], k: int) -> Any:
+    return oracle.multiply(oracle.decode(model.a.name, operands.a[k]), oracle.decode(model.b.name, operands.b[k])).value
+
+
+def below(x: oracle.Decoded, y: oracle.Decoded) -> bool:
+    """Whether a number or infinity is below another one."""
+
+    def key(number: oracle.Decoded) -> tuple[int, Any]:
+        infinite = number.kind == "inf"
+        return (-1 if number.sign else 1) if infinite else 0, 0 if infinite else number.value
+
+    assert "nan" not in (x.kind, y.kind)
+    return key(x) < key(y)
+
+
+def breaks(wanted: str, row: Row) -> bool:
+    """Whether a vector breaks a property by exact rationals, with the results that it states."""
+    model, operands = parse_reference(row["model"]), operands_of(row)
+    other = operands_of(row["other_side"]) if "other_side" in row else operands
+    first, second = (result(model, side) for side in (operands, other))
+    x, y = value(model, first), value(model, second)
+    if wanted == "sign-symmetric":
+        assert oracle.decode(model.c.name, operands.c).value == -oracle.decode(model.c.name, other.c).value
+        return (x.kind, x.value) != (y.kind, -y.value) or (x.kind == "inf" and x.sign == y.sign)
+    assert [first, second] == [int(bits, 16) for bits in row["results"]]
+    if wanted == "order-independent":
+        pairs = [sorted(zip(side.a, side.b, strict=True)) for side in (operands, other)]
+        assert pairs[0] == pairs[1]
+        assert operands.c == other.c
+        return first != second
+    if wanted == "monotonic-addend":
+        assert (operands.a, operands.b) == (other.a, other.b)
+        assert not below(oracle.decode(model.c.name, other.c), oracle.decode(model.c.name, operands.c))
+    else:
+        raised = [k for k in range(model.length) if (operands.a[k], operands.b[k]) != (other.a[k], other.b[k])]
+        assert len(raised) == 1
+        assert product_value(model, operands, raised[0]) < product_value(model, other, raised[0])
+    return below(y, x)
+
+
+def test_recorded_counterexamples_by_the_oracle() -> None:
+    refuted = [record for record in RECORDED if record["verdict"] == "different"]
+    assert refuted
+    for record in refuted:
+        assert breaks(record["property"], record["vector"]), record["instruction"]
+
+
+def test_a_vector_that_breaks_nothing_is_seen() -> None:
+    record = next(r for r in RECORDED if r["verdict"] == "different" and r["property"] == "monotonic-addend")
+    row = dict(record["vector"])
+    row["other_side"] = {key: row[key] for key in row if key not in RESULTS}
+    row["results"] = [row["results"][0]] * 2
+    assert not breaks("monotonic-addend", row)
+
+
+def test_the_page_is_made_from_the_records() -> None:
+    """Each stands for an arithmetic of the table and a property; the page says what they say."""
+    known = {group[0] for group in alike()}
+    asked = [(record["instruction"], record["property"]) for record in RECORDED]
+    assert len(set(asked)) == len(asked)
+    assert all(instruction in known and wanted in COLUMNS for instruction, wanted in asked)
+    assert PAGE.read_text(encoding="utf-8") == page(RECORDED)
+
+
+PROPERTY_CLAIMS = [case for cases in claims().values() for case in cases if isinstance(case, PropertyClaim)]
+
+
+@pytest.mark.parametrize("claim", [c for c in PROPERTY_CLAIMS if c.expect == "refuted"], ids=lambda claim: claim.id)
+def test_refuted_claims_by_the_oracle(claim: PropertyClaim) -> None:
+    outcome = settle(claim, Options(timeout=120))
+    assert outcome.verdict == "refuted"
+    assert outcome.refuting is not None
+    assert breaks(claim.wanted, proof_json(outcome.refuting)["vector"])
+
+
+def test_a_claim_about_two_models() -> None:
+    text = f"""
+id: mine
+about: an example
+source: nobody
+says: nothing
+expect: refuted
+model: {VOLTA}
+other: {VOLTA}@fraction_bits=24
+property: equal
+"""
+    (claim,) = build_claims(read_yaml(text, "mine.yaml"))
+    assert isinstance(claim, PropertyClaim)
+    assert [p.right.accumulator.fraction_bits for p in problems_of_claim(claim)] == [24]
+    assert settle(claim, Options(timeout=60)).as_expected
+    for broken in (text.replace("property: equal", "property: exact"), text.replace("  other", "  other").replace(
+        f"other: {VOLTA}@fraction_bits=24\n", "")):  # fmt: skip
+        with pytest.raises(InputError, match="two models"):
+            build_claims(read_yaml(broken, "mine.yaml"))
+
+
+def test_one_case_of_a_property() -> None:
+    (claim,) = claims_named(f"symmetric-truncation@model={VOLTA}")
+    assert claim.part_texts == {"d": VOLTA}
+    assert claim.text == "sign-symmetric"
+
+
+# --- products of one step, by the order of its products --------------------------------------------------------------
+
+
+def test_one_product_stands_for_those_of_its_step() -> None:
+    """The order of a step's products is proved once, and then the other products need no proof of their own."""
+    problems = raised_products(parse_reference(FP8))
+    proofs = proofs_of(problems, Options(timeout=120), confirm=False)
+    assert [proof.verdict for proof in proofs] == ["equal"] * len(proofs)
+    kinds = [type(proof.problem).__name__ for proof in proofs]
+    assert kinds == ["Monotonic", "Reordered", "Reordered"]
+
+
+def test_restrictions_of_one_product_leave_no_symmetry() -> None:
+    inputs = Inputs(zero_terms=(1,))
+    problems = problems_of("monotonic-product", parse_reference(FP8), inputs)[:2]
+    kinds = [type(proof.problem).__name__ for proof in proofs_of(problems, Options(timeout=120), confirm=False)]
+    assert kinds == ["Monotonic", "Monotonic"]
