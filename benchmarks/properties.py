@@ -84,16 +84,22 @@ def page(records: Iterable[dict[str, Any]]) -> str:
     """docs/properties.md."""
     known = {(record["instruction"], record["property"]): record for record in records}
     lines = ["| instruction | " + " | ".join(COLUMNS.values()) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
-    held = dict.fromkeys(COLUMNS, 0)
     rows = [(group, [known.get((group[0], wanted)) for wanted in COLUMNS]) for group in alike()]
     for group, found in rows:
         more = f" and {len(group) - 1} more" if len(group) > 1 else ""
         cells = ["not asked" if record is None else cell(record) for record in found]
         lines.append(f"| {group[0]}{more} | " + " | ".join(cells) + " |")
-        for wanted, record in zip(COLUMNS, found, strict=True):
-            held[wanted] += record is not None and record["verdict"] == "equal"
-    count = "; ".join(f"{name}: {held[wanted]}" for wanted, name in COLUMNS.items())
-    return f"{INTRODUCTION}\nOf {len(rows)} arithmetics it holds for: {count}.\n\n" + "\n".join(lines) + "\n"
+    counts = "".join(_count(name, [found[k] for _, found in rows]) for k, name in enumerate(COLUMNS.values()))
+    return f"{INTRODUCTION}\nOf {len(rows)} arithmetics:\n\n{counts}\n" + "\n".join(lines) + "\n"
+
+
+def _count(name: str, column: list[dict[str, Any] | None]) -> str:
+    verdicts = [record["verdict"] for record in column if record is not None]
+    open_ = len(column) - len(verdicts)
+    return (
+        f"- {name}: holds for {verdicts.count('equal')}, refuted for {verdicts.count('different')}, unknown for "
+        f"{verdicts.count('unknown')}, not asked yet of {open_}\n"
+    )
 
 
 def main() -> None:
