@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.properties import alike
 from queries.canonical import canonical
 from queries.classes import any_nan
 from smtmodel.dot import Model
@@ -76,11 +77,7 @@ def cases() -> Iterator[Case]:
     for number, (family, reference) in enumerate(UNSEEN):
         device = f"command:{sys.executable} -m benchmarks.exact_device {reference}"
         yield Case(device, 1, family, parse_reference(reference), number >= len(UNSEEN) - OUTSIDE)
-    alike: dict[Any, list[str]] = {}
-    for reference in INSTRUCTIONS:
-        model = parse_reference(reference)
-        alike.setdefault((model.a, model.b, model.c, model.d, model.accumulator), []).append(reference)
-    groups = list(alike.values())
+    groups = alike()
     random.Random(2026).shuffle(groups)
     for references in groups:
         first = references[0]
