@@ -38,7 +38,7 @@ and NaNs too; with a NaN nothing rises or falls):
 "holds" is a proof, "holds\\*" one whose lemmas do not all have a second engine's word. Otherwise the cell is the input
 that breaks it (products without a zero pattern, three at most, and c, in hexadecimal) and its result, then the other
 input and the other result. The whole vectors, with scales and places, and the engines are in
-benchmarks/properties.jsonl; `mmaprobe prove --property NAME INSTRUCTION` asks again.
+benchmarks/properties.jsonl; `mmaprobe prove` with `--property` asks again.
 """
 
 
