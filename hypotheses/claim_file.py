@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
@@ -36,7 +37,7 @@ class Head(Strict):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Statement:
+class Statement(ABC):
     """One case of a claim, whatever it is about."""
 
     id: str
@@ -50,14 +51,14 @@ class Statement:
     quantifier: Quantifier = "all"
 
     @property
+    @abstractmethod
     def text(self) -> str:
         """The claim in a line."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def part_texts(self) -> dict[str, str]:
         """What its parts are."""
-        raise NotImplementedError
 
 
 def stated(head: Head, file: YamlFile, case: Case) -> dict[str, Any]:

@@ -22,8 +22,8 @@ _ANY = Accumulator(length=1, block=1)
 def canonical(model: Model) -> Accumulator:
     """The accumulator with what has no effect at its default: a floor below every term's last bit, a limit that no
     product reaches, the overflow rule where rounding to nearest gives infinity anyway, products rounded to a format
-    that holds them all, in an exact sum how products are normalised and where it would be cut, and how a sum is
-    rounded that always fits the result."""
+    that holds them all, in an exact sum how products are normalised and where it would be cut, how a sum is
+    rounded that always fits the result, and the sign of zeros after a chain from +0 that never gives -0."""
     accumulator, changes = model.accumulator, dict[str, object]()
     fmt = accumulator.product_format
     if fmt is not None and _holds_products(fmt, model.a, model.b):

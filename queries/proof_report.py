@@ -7,6 +7,7 @@ from typing import Any
 
 from queries.problem import Problem
 from queries.prove import Proof
+from queries.proving import verdict_of
 from queries.store import result_key
 from queries.witness import moved_input
 from smtmodel.vectors import Vector, to_hex
@@ -19,13 +20,12 @@ def proof_key(problems: Sequence[Problem], wanted: str, confirm: bool) -> str:
 
 def proof_document(wanted: str, proofs: list[Proof]) -> dict[str, Any]:
     """What `prove --json` prints of proofs."""
-    verdicts = {proof.verdict for proof in proofs}
     lemmas = [lemma for proof in proofs for lemma in proof.lemmas]
     confirmed = all(proof.confirmations for proof in proofs if proof.lemmas) and bool(lemmas)
     return {
         "schema": 1,
         "property": wanted,
-        "verdict": "different" if "different" in verdicts else "unknown" if "unknown" in verdicts else "equal",
+        "verdict": verdict_of(proofs),
         "interrupted": any(proof.interrupted for proof in proofs),
         "seconds": round(sum(proof.seconds for proof in proofs), 3),
         "engines": sorted({engine for proof in proofs for engine in proof.engines}),

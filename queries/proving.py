@@ -13,13 +13,19 @@ from queries.distinguish import Options
 from queries.monotone import prove_monotonic
 from queries.problem import Problem
 from queries.properties import Monotonic, exchangeable, reorderings_of
-from queries.prove import Proof, prove
+from queries.prove import Proof, Verdict, prove
 
 
 def proofs_of(problems: Sequence[Problem], options: Options, confirm: bool) -> list[Proof]:
     """The first difference, or an interrupt, ends it. What is proved by the order of products stands for the problems
     about these."""
     return _Proving(options, confirm).run(problems)
+
+
+def verdict_of(proofs: Sequence[Proof]) -> Verdict:
+    """What several proofs say together: one difference refutes, and all must be proved."""
+    verdicts = {proof.verdict for proof in proofs}
+    return "different" if "different" in verdicts else "unknown" if "unknown" in verdicts else "equal"
 
 
 class _Proving:

@@ -12,7 +12,7 @@ from queries.error_bound import verify_bound
 from queries.overflow import verify_overflow
 from queries.problem import Problem
 from queries.properties import problems_of
-from queries.proving import proofs_of
+from queries.proving import proofs_of, verdict_of
 from queries.verify import Asked, Outcome, verify
 
 
@@ -41,12 +41,12 @@ def verify_property(claim: PropertyClaim, options: Options) -> Outcome:
     start, outcome = time.monotonic(), Outcome(claim)
     with located(claim.file, ("property",)):
         proofs = proofs_of(problems_of_claim(claim), options, confirm=True)
-    verdicts = {proof.verdict for proof in proofs}
+    verdict = verdict_of(proofs)
     outcome.interrupted = any(proof.interrupted for proof in proofs)
     outcome.asked = [Asked("staged proof", tuple(proof.tried), proof.seconds) for proof in proofs]
-    if "different" in verdicts:
+    if verdict == "different":
         outcome.verdict, outcome.refuting = "refuted", proofs[-1]
-    elif "unknown" not in verdicts and not outcome.interrupted:
+    elif verdict == "equal" and not outcome.interrupted:
         outcome.verdict = "holds"
     outcome.lemmas = [lemma for proof in proofs for lemma in proof.lemmas] if outcome.verdict == "holds" else []
     outcome.seconds = time.monotonic() - start
