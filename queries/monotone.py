@@ -7,6 +7,7 @@ the solvers are asked: small questions, then the whole.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,8 +17,8 @@ from queries.monotone_lemmas import ADMITTED, Ledger, UnprovedError
 from queries.monotone_many import FixedPoint
 from queries.monotone_search import find_fall
 from queries.monotone_steps import Step, ordered
-from queries.monotone_sums import TwoTerms
-from queries.monotone_truncated import Truncated
+from queries.monotone_sums import RoundedAddition, TwoTerms
+from queries.monotone_truncated import Joined, Truncated
 from queries.properties import Monotonic, exchangeable
 from queries.prove import RESULT, Lemma, Proof
 from smtmodel.algebra import Bits
@@ -56,7 +57,7 @@ def _for_confirmation(problem: Monotonic, options: Options, spent: float) -> Opt
 
 def _staged(problem: Monotonic, options: Options, proof: Proof, start: float) -> bool:
     """Whether the lemmas prove it."""
-    if not has_argument(problem.left):
+    if not has_argument(problem):
         return False
     deadline = None if options.timeout is None else start + options.timeout * SHARE
     try:
@@ -78,47 +79,64 @@ def _whole(problem: Monotonic, options: Options, proof: Proof, start: float) -> 
         proof.lemmas = [Lemma("the whole question", 0, outcome.steps[-1].query, outcome.steps[-1].answer)]
 
 
-def has_argument(model: Model) -> bool:
-    """Whether the model's steps are of a kind for which there are lemmas. They are proved or not for each model."""
-    accumulator = model.accumulator
-    return (
-        accumulator.operation != "add_mul"
-        and accumulator.addend == "fused"
-        and accumulator.partials == "unnormalised"
-        and accumulator.grouping == "none"
-    )
+def has_argument(problem: Monotonic) -> bool:
+    """Whether what the raised operand enters is of a kind for which there are lemmas. They are proved or not for each
+    model."""
+    accumulator = problem.left.accumulator
+    if accumulator.partials != "unnormalised":
+        return False
+    if accumulator.operation == "add_mul" or accumulator.grouping != "none" or accumulator.addend == "late":
+        return problem.raised is None
+    return True
 
 
 def _kind(model: Model, terms: int) -> type[Step[Any]]:
+    if model.accumulator.operation == "add_mul":
+        return RoundedAddition
+    if model.accumulator.addend == "late":
+        return Joined
     if not model.accumulator.exact_sum:
         return Truncated
     return TwoTerms if terms == 2 else FixedPoint
 
 
 def prove_by_lemmas(ledger: Ledger) -> None:
-    """The step that the raised operand enters does not let the result fall, nor do the steps after it, whose addend
-    that result is. Raises UnprovedError."""
+    """The step that the raised operand enters does not let the result fall, nor do the steps after it, one of whose
+    operands that result is. Raises UnprovedError."""
     problem = ledger.problem
     assert isinstance(problem, Monotonic)
     model, entering = problem.left, ADMITTED
     patterns: tuple[Bits, ...] = ()
-    blocks = model.accumulator.blocks
     if problem.raised is None:
-        first, place = 0, len(blocks[0])
         patterns = (ledger.inputs.c, problem.moved(ledger.inputs).c)
-        claim = ordered(patterns, model.c)
-        entering = ledger.establish("the addends are ordered", claim, (), [ADMITTED])
-    else:
-        first = next(step for step, block in enumerate(blocks) if problem.raised in block)
-        place = blocks[first].index(problem.raised)
-    for step in range(first, len(blocks)):
-        prefix = f"block{step}." if len(blocks) > 1 else ""
-        kind = _kind(model, len(blocks[step]) + 1)
-        name = f"step {step + 1}" if len(blocks) > 1 else "the step"
+        entering = ledger.establish("the addends are ordered", ordered(patterns, model.c), (), [ADMITTED])
+    for kind, prefix, place, name in _steps(problem):
         proved = kind(ledger, prefix, place, entering, patterns, name)
-        ledger.inner = patterns
+        ledger.inner = proved.inner
         entering = proved.prove()
-        patterns, place = (proved.before.result, proved.after.result), len(blocks[min(step + 1, len(blocks) - 1)])
+        patterns = (proved.before.result, proved.after.result)
     ledger.inner = ()
     results = (ledger.left.d, ledger.right.d)
     ledger.establish(RESULT, ~problem.differ(*results), results, [entering])
+
+
+def _steps(problem: Monotonic) -> Iterator[tuple[type[Step[Any]], str, int, str]]:
+    """The steps that what is raised goes through: how each adds, its prefix in the trace, the place among its terms
+    of what is raised, and its name."""
+    model, raised = problem.left, problem.raised
+    blocks, after = model.accumulator.blocks, model.accumulator.addend == "after"
+    first = (len(blocks) if after else 0) if raised is None else next(k for k, b in enumerate(blocks) if raised in b)
+    for step, block in list(enumerate(blocks))[first:]:
+        kind = _kind(model, len(block) + 1)
+        names = (f"block{step}.", f"step {step + 1}") if len(blocks) > 1 else ("", "the step")
+        entered = raised is not None and step == first
+        addend = {RoundedAddition: 0, Joined: 1}.get(kind, _terms(model, block))
+        yield kind, names[0], block.index(raised) if entered else addend, names[1]
+    if after:
+        yield RoundedAddition, "", 1 if raised is None else 0, "the addition of c"
+
+
+def _terms(model: Model, block: Sequence[int]) -> int:
+    """The number of terms that a step adds to its addend."""
+    accumulator = model.accumulator
+    return len(block) // accumulator.group if accumulator.grouping == "scale_blocks" else len(block)

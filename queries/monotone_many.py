@@ -5,7 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from queries.monotone_lemmas import UnprovedError
-from queries.monotone_steps import Case, Side, Step, at_most, implies, side_of, signed, term_key, within
+from queries.monotone_steps import (
+    Case,
+    Side,
+    Step,
+    at_most,
+    bits_of,
+    entered,
+    implies,
+    side_of,
+    signed,
+    term_key,
+    within,
+)
 from smtmodel.algebra import Bit, Bits, all_of, select, truth
 from smtmodel.decode import Term, Unpacked
 from smtmodel.dot import Evaluation
@@ -34,19 +46,27 @@ class Many(Step[Added]):
         self, evaluation: Evaluation, magnitudes: list[Bits], exponents: list[Bits], own: list[Bits], maximum: Bits
     ) -> tuple[Side, Added]:
         """Raises UnprovedError if the sum is no plain sum of the terms."""
-        total = evaluation.trace[f"{self.prefix}sum"].value
-        items = self.items(evaluation)
-        assert isinstance(total, Bits)
+        total, items = bits_of(evaluation, f"{self.summing}sum"), self.items(evaluation)
         addends = [signed(item.sign, x, total.width) for item, x in zip(items, magnitudes, strict=True)]
         sums = [addends[0]]
         for addend in addends[1:]:
             sums.append(sums[-1] + addend)
         if sums[-1].node != total.node:
             raise UnprovedError("the sum is no plain sum")
-        return side_of(evaluation, self.prefix, total), Added(magnitudes, addends, sums, exponents, own, maximum)
+        side = side_of(evaluation, self.prefix, total, items, self.deciding(evaluation))
+        return side, Added(magnitudes, addends, sums, exponents, own, maximum)
+
+    @property
+    def summing(self) -> str:
+        """The prefix of the sum's signals."""
+        return self.prefix
 
     def items(self, evaluation: Evaluation) -> list[Unpacked]:
-        return [item for _, item in evaluation.trace.entered[self.prefix][1]]
+        return entered(evaluation, self.summing)
+
+    def deciding(self, evaluation: Evaluation) -> list[Unpacked]:
+        """The terms whose NaNs and infinities decide."""
+        return self.items(evaluation)
 
     def raised_terms(self) -> list[Term]:
         return [side.items[self.raised].term for side in self.sides]

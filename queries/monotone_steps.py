@@ -29,6 +29,11 @@ def signed(sign: Bit, magnitude: Bits, width: int) -> Bits:
     return (magnitude.zext(width) ^ sign.bits(1).sext(width)) + sign.bits(width)
 
 
+def absolute(total: Bits) -> Bits:
+    """The absolute value of a number in two's complement."""
+    return select(total.msb(), -total, total)
+
+
 def term_key(exponent: Bits, significand: Bits, sign: Bit) -> Bits:
     """An integer that orders normalised terms as their values (a zero has exponent 0)."""
     key = exponent.concat(significand).zext(exponent.width + significand.width + 1)
@@ -55,9 +60,11 @@ def at_most(bits: Bits, most: int) -> Bit:
 @dataclass(frozen=True)
 class Side:
     """One evaluation of the step: (-1)^sign * magnitude * 2^unit is rounded; `total` is the sum in two's complement,
-    `whole` its absolute value in the width of `total`, of which the magnitude is the low bits."""
+    `whole` its absolute value in the width of `total`, of which the magnitude is the low bits. `items` are the terms of
+    the sum; `deciding` those whose NaNs and infinities decide (all that went into the step)."""
 
     items: tuple[Unpacked, ...]
+    deciding: tuple[Unpacked, ...]
     total: Bits
     whole: Bits
     magnitude: Bits
@@ -82,10 +89,12 @@ class Case:
     falling: Bit | None
 
 
-def side_of(evaluation: Evaluation, prefix: str, total: Bits) -> Side:
-    """The signals of a step. Raises UnprovedError if the sum is not the one that the evaluation used."""
+def side_of(
+    evaluation: Evaluation, prefix: str, total: Bits, items: Sequence[Unpacked], deciding: Sequence[Unpacked]
+) -> Side:
+    """The signals of a step with its terms. Raises UnprovedError if the sum is not the one that the evaluation used."""
     trace = evaluation.trace
-    whole = select(total.msb(), -total, total)
+    whole = absolute(total)
     magnitude = trace[f"{prefix}sum.magnitude"]
     sign, rounded, result = (trace[prefix + name].value for name in ("sum.negative", "rounded", "result"))
     assert isinstance(magnitude.value, Bits)
@@ -95,8 +104,20 @@ def side_of(evaluation: Evaluation, prefix: str, total: Bits) -> Side:
     assert isinstance(sign, Bit)
     if whole.truncate(magnitude.value.width).node != magnitude.value.node:
         raise UnprovedError(f"{prefix}sum.magnitude is no plain sum")
-    items = tuple(item for _, item in trace.entered[prefix][1])
-    return Side(items, total, whole, magnitude.value, magnitude.scale, sign, rounded, result)
+    unit = magnitude.scale
+    return Side(tuple(items), tuple(deciding), total, whole, magnitude.value, unit, sign, rounded, result)
+
+
+def bits_of(evaluation: Evaluation, name: str) -> Bits:
+    """A signal that is a number or a pattern."""
+    value = evaluation.trace[name].value
+    assert isinstance(value, Bits)
+    return value
+
+
+def entered(evaluation: Evaluation, prefix: str) -> list[Unpacked]:
+    """The terms of a sum."""
+    return [item for _, item in evaluation.trace.entered[prefix][1]]
 
 
 def ordered(patterns: Sequence[Bits], fmt: Format) -> Bit:
@@ -123,12 +144,17 @@ class Step(ABC, Generic[Parts]):
         self.output = ledger.problem.left.d
         (self.before, *_), (self.after, *_) = built = [self.side(e) for e in (ledger.left, ledger.right)]
         self.parts = [parts for _, parts in built]
-        flags = [flag for side in self.sides for item in side.items for flag in (item.is_nan, item.is_infinite)]
+        flags = [flag for side in self.sides for item in side.deciding for flag in (item.is_nan, item.is_infinite)]
         self.finite = ~any_of(flags)
 
     @property
     def sides(self) -> tuple[Side, Side]:
         return self.before, self.after
+
+    @property
+    def inner(self) -> tuple[Bits, ...]:
+        """What is cut in every lemma, wherever nothing larger is."""
+        return self.patterns
 
     @property
     def shared(self) -> list[int]:
@@ -162,7 +188,7 @@ class Step(ABC, Generic[Parts]):
     def prove(self) -> str:
         """The name of the fact that the step's results are ordered. Raises UnprovedError."""
         cases = self.cases()
-        facts = [*self.ranges(), *(fact for _, fact in cases)]
+        facts = list(dict.fromkeys([*self.ranges(), *(fact for _, fact in cases)]))
         for case, _ in cases:
             if case.rising is not None:
                 facts.append(self._rounding(case, self.before, self.after, case.rising))
@@ -210,9 +236,9 @@ class Step(ABC, Generic[Parts]):
         specials = [name, self.entering, *(self.say(f"what rounding keeps, {side}") for side in ("before", "after"))]
         cuts = [side.rounded for side in self.sides]
         cuts += [*self.patterns] if self.patterns else []
-        for k in self.shared:
-            item = self.before.items[k]
-            cuts += [item.is_nan, item.is_infinite, item.sign]
+        for item, other in zip(self.before.deciding, self.after.deciding, strict=True):
+            if item.sign.node is other.sign.node and item.is_nan.node is other.is_nan.node:  # it is not raised
+                cuts += [item.is_nan, item.is_infinite, item.sign]
         results = [side.result for side in self.sides]
         return ledger.establish(self.say("the results are ordered"), ordered(results, fmt), cuts, specials)
 
@@ -228,5 +254,5 @@ class Step(ABC, Generic[Parts]):
         cuts: list[Bits | Bit] = [side.whole, side.unit.bits, side.sign]
         name = ledger.establish(self.say(f"what rounding keeps, {label}"), claim, cuts)
         claim = zero | ~(side.sign ^ side.total.msb())
-        signs = [item.sign for item in side.items]
+        signs = [item.sign for item in side.deciding]
         return [name, *self.ranges(), ledger.establish(self.say(f"the sign {label}"), claim, [side.total, *signs])]

@@ -5,13 +5,31 @@ Where the units of the sums before and after differ, the sums are compared by ca
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from queries.monotone_steps import Case, Side, Step, apart, at_most, implies, side_of, signed, term_key, within
+from queries.monotone_lemmas import UnprovedError
+from queries.monotone_steps import (
+    Case,
+    Side,
+    Step,
+    absolute,
+    apart,
+    at_most,
+    bits_of,
+    entered,
+    implies,
+    side_of,
+    signed,
+    term_key,
+    within,
+)
+from smtmodel import ieee
 from smtmodel.algebra import Bit, Bits, all_of, select, shift_right_jam, sum_of
-from smtmodel.decode import Term, at_maximum
+from smtmodel.decode import Term, Unpacked, at_maximum, unpack
 from smtmodel.dot import Evaluation
 from smtmodel.ieee import GUARD
+from smtmodel.rounding import Target, round_and_pack
 
 
 @dataclass(frozen=True)
@@ -31,7 +49,12 @@ class TwoTerms(Step[Aligned]):
     FAR = 3  # units so far apart decide by themselves
 
     def side(self, evaluation: Evaluation) -> tuple[Side, Aligned]:
-        items = [item for _, item in evaluation.trace.entered[self.prefix][1]]
+        items = entered(evaluation, self.prefix)
+        total, aligned = self.aligned(items)
+        return side_of(evaluation, self.prefix, total, items, items), aligned
+
+    def aligned(self, items: Sequence[Unpacked]) -> tuple[Bits, Aligned]:
+        """The sum of two terms in two's complement, as `ieee.sum_two` builds it, and what it is made of."""
         terms = [item.term.normalised() for item in items]
         unit, significands, distances = at_maximum(*terms)
         spare = GUARD + max(0, self.output.precision - significands[0].width)
@@ -43,8 +66,7 @@ class TwoTerms(Step[Aligned]):
         zero = self.constant(0, width)
         exponents = [select(term.is_zero, zero, term.exponent.rebased(low, width)) for term in terms]
         addends = [signed(sign, magnitude, self.width + 2) for sign, magnitude in zip(signs, placed, strict=True)]
-        aligned = Aligned(terms, exponents, list(significands), addends, unit.bits)
-        return side_of(evaluation, self.prefix, total), aligned
+        return total, Aligned(terms, exponents, list(significands), addends, unit.bits)
 
     def ranges(self) -> list[str]:
         return self.in_ranges
@@ -159,3 +181,43 @@ class TwoTerms(Step[Aligned]):
         cuts: list[Bits | Bit] = [sign, *aligned.significands, aligned.maximum]
         claim = within(addend, (1 << self.width) - 1)
         return self.ledger.establish(self.say(f"bound of the {which} aligned term {label}"), claim, cuts)
+
+
+class RoundedAddition(TwoTerms):
+    """An IEEE addition of two patterns (`ieee.add_unpacked`), one of which is raised: of the running sum and the sum
+    of a step's rounded products, or of the chain's result and an addend that comes after it."""
+
+    @property
+    def inner(self) -> tuple[Bits, ...]:
+        return (*self.patterns, self._other(self.ledger.left))
+
+    def side(self, evaluation: Evaluation) -> tuple[Side, Aligned]:
+        accumulator, first = self.ledger.problem.left.accumulator, evaluation is self.ledger.left
+        after = accumulator.addend == "after"
+        rounding = "nearest_even" if after else accumulator.output_rounding
+        target = Target(self.output, rounding, flush=accumulator.flush_outputs)
+        operands = [self._read(self.patterns[0 if first else 1]), self._read(self._other(evaluation))]
+        left, right = operands[::-1] if self.raised else operands
+        result = bits_of(evaluation, "after_addend" if after else f"{self.prefix}result")
+        if ieee.add_unpacked(left, right, target, accumulator.nan_pattern).node != result.node:
+            raise UnprovedError(self.say("the result is no plain addition"))
+        total, aligned = self.aligned((left, right))
+        sign, magnitude, unit = ieee.signed_sum(left.term, right.term, target)
+        rounded = round_and_pack(sign, magnitude, unit, target)
+        whole = absolute(total)
+        return Side((left, right), (left, right), total, whole, magnitude, unit, sign, rounded, result), aligned
+
+    def _other(self, evaluation: Evaluation) -> Bits:
+        """The pattern of the operand that is not raised."""
+        model = self.ledger.problem.left
+        if model.accumulator.addend == "after":
+            chain = f"block{len(model.accumulator.blocks) - 1}." if len(model.accumulator.blocks) > 1 else ""
+            return bits_of(evaluation, f"{chain}result") if self.raised else self.ledger.inputs.c
+        levels = model.accumulator.group.bit_length() - 1
+        return bits_of(evaluation, self.prefix + (f"pair{levels - 1}[0]" if levels else "multiplied[0]"))
+
+    def _read(self, pattern: Bits) -> Unpacked:
+        model, inputs = self.ledger.problem.left, self.ledger.inputs
+        if pattern in (inputs.c, *inputs.changed):
+            return unpack(pattern, model.c, model.accumulator.flush_inputs)
+        return unpack(pattern, self.output)

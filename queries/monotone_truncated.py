@@ -13,11 +13,13 @@ from typing import Literal
 
 from queries.monotone_lemmas import ADMITTED, UnprovedError
 from queries.monotone_many import LABELS, Added, Many
-from queries.monotone_steps import Case, Side, apart, at_most, implies, within
+from queries.monotone_steps import Case, Side, apart, at_most, bits_of, entered, implies, within
 from smtmodel.algebra import Bit, Bits, all_of, select
-from smtmodel.decode import Term
+from smtmodel.decode import Term, Unpacked
 from smtmodel.dot import Evaluation
-from smtmodel.stages import zero_exponent
+from smtmodel.stages import counted_exponents, zero_exponent
+
+TOGETHER = 4  # cases in one lemma
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,19 +34,15 @@ class Distance:
 class Truncated(Many):
     """The fused sum of terms cut off below the unit of their maximum exponent."""
 
+    PLACED = "aligned"  # what the trace calls a term as added
+
     def side(self, evaluation: Evaluation) -> tuple[Side, Added]:
-        trace, magnitudes, exponents, own = evaluation.trace, [], [], []
-        maximum = trace[f"{self.prefix}max_exponent"]
-        assert isinstance(maximum.value, Bits)
-        for name, item in trace.entered[self.prefix][1]:
-            magnitude = trace[f"{self.prefix}aligned[{name}]"].value
-            exponent = trace[f"{self.prefix}term[{name}].exponent"].value
-            assert isinstance(magnitude, Bits)
-            assert isinstance(exponent, Bits)
-            magnitudes.append(magnitude)
-            exponents.append(exponent)
-            own.append(item.term.exponent.rebased(maximum.offset, exponent.width))
-        return self.added(evaluation, magnitudes, exponents, own, maximum.value)
+        maximum, items = bits_of(evaluation, f"{self.summing}max_exponent"), self.items(evaluation)
+        names = [name for name, _ in evaluation.trace.entered[self.summing][1]]
+        magnitudes = [bits_of(evaluation, f"{self.summing}{self.PLACED}[{name}]") for name in names]
+        counted = counted_exponents(self.ledger.problem.left.accumulator, items)
+        own = [item.term.exponent.rebased(counted[0].low, maximum.width) for item in items]
+        return self.added(evaluation, magnitudes, [exponent.bits for exponent in counted], own, maximum)
 
     def ranges(self) -> list[str]:
         return self.in_ranges
@@ -54,7 +52,7 @@ class Truncated(Many):
         self.order = [self.entering] if self.patterns else self.product_order(strictly=True)
         self._terms()
         self.slack = self._slack()
-        integer = max(item.term.integer for item in self.before.items)
+        integer = max(x.width for x in self.parts[0].magnitudes) - self.fraction_bits
         self.far = 1 + integer + (len(self.before.items) - 1).bit_length() + self.slack
         self.far_apart = 1 << max(
             self.fraction_bits + integer - self.far, 0
@@ -63,9 +61,9 @@ class Truncated(Many):
         distances = [(0, True), *((n, up) for n in range(1, self.far + 1) for up in (True, False))]
         self.found = [Distance(self._case(*distance), *distance) for distance in distances]
         rise = self._rise(raised)
-        fact = self._sums(rise, [self._loss(k, [self._fact("exponent", 0, k)]) for k in self.shared])
+        facts = self._sums(rise, [self._loss(k, [self._fact("exponent", 0, k)]) for k in self.shared])
         self.in_ranges = [self._range(side) for side in (0, 1)]
-        return [(distance.case, fact) for distance in self.found]
+        return [(distance.case, facts[k // TOGETHER]) for k, distance in enumerate(self.found)]
 
     def _terms(self) -> list[str]:
         """What cut terms lose: which exponent counts, and its range."""
@@ -76,13 +74,17 @@ class Truncated(Many):
             parts, term, unit = self.parts[side], self.sides[side].items[k].term, self.sides[side].unit
             exponent, none = parts.exponents[k], ~term.significand.any()
             absent = self.constant(self.absent, exponent.width)
-            counted = select(none, absent, parts.own[k])
-            if k == self.addend != self.raised:
+            as_own = exponent.eq(select(none, absent, parts.own[k]) if k == self.raised else parts.own[k])
+            if k == self.addend:
                 claims[self._fact("least exponent", side, k)] = absent.ule(exponent)
-            claims[self._fact("exponent", side, k)] = exponent.eq(counted)
+            claims[self._fact("exponent", side, k)] = as_own if k == self.raised else none | as_own
             reach = implies(self.finite, at_most(exponent, unit.high - unit.low))
             claims[self._fact("range", side, k)] = reach
-        return self.ledger.establish_each(self.say("what terms are like"), claims, [ADMITTED])
+        return self.ledger.establish_each(self.say("what terms are like"), claims, [ADMITTED, *self.earlier()])
+
+    def earlier(self) -> list[str]:
+        """The facts that define the maxima of sums inside the terms."""
+        return []
 
     def _slack(self) -> int:
         """By how many places a raised term may lie below its exponent: none if it is normal, else so many as its
@@ -156,7 +158,7 @@ class Truncated(Many):
         before, after = (parts.exponents[k].ule(parts.maximum) for parts in self.parts)
         return before & after
 
-    def _loss(self, k: int, facts: list[str]) -> str:
+    def _loss(self, k: int, facts: list[str]) -> list[str]:
         """Another term loses (or gains) less than one of the coarser units; if they are far apart, it is small."""
         before, after = self.parts
         claims = []
@@ -167,29 +169,40 @@ class Truncated(Many):
                 claim = within(gain, self.far_apart)
             claims.append(implies(found.case.condition & self._within_maxima(k), claim))
         cuts: list[Bits | Bit] = [*self._parts(0, k, before.own[k]), before.maximum, after.maximum]
-        return self.ledger.establish(self.say(f"what term {k} loses"), all_of(claims), cuts, facts)
+        return self._each_case(f"what term {k} loses", claims, cuts, facts)
+
+    def _each_case(self, text: str, claims: list[Bit], cuts: list[Bits | Bit], facts: list[str]) -> list[str]:
+        """The names of facts that say so in some of the cases each, since many cases at once are hard."""
+        names = []
+        for first in range(0, len(claims), TOGETHER):
+            part = f", from case {first + 1}" if first else ""
+            some = all_of(claims[first : first + TOGETHER])
+            names.append(self.ledger.establish(self.say(text + part), some, cuts, facts))
+        return names
 
     def _others(self, count: int, found: Distance) -> int:
         """What so many other terms may lose, in the finer units."""
         return count * ((1 << found.places) - 1)
 
-    def _rise(self, facts: list[str]) -> str:
+    def _rise(self, facts: list[str]) -> list[str]:
         """The raised term makes up for what all others may lose."""
         k, (before, after) = self.raised, self.parts
         cuts: list[Bits | Bit] = [*before.exponents, *after.exponents, before.maximum, after.maximum]
         top = all_of([implies(found.case.condition, self._top(found)) for found in self.found if found.places])
-        used = [*self.maxima, *([self._fact("least exponent", 0, self.addend)] if self.addend != k else [])]
+        sides = (0, 1) if self.addend == k else (0,)
+        used = [*self.maxima, *(self._fact("least exponent", side, self.addend) for side in sides)]
         largest = self.ledger.establish(self.say("the raised term decides the maximum"), top, cuts, used)
         claims = []
         for found in self.found:
             claim = self._at_least(self._gain(before.addends[k], after.addends[k], found), self._least(k, found))
             claims.append(implies(self.finite & found.case.condition & self._within_maxima(k), claim))
-        cuts = [self.finite, before.maximum, after.maximum, *self.patterns]
+        cuts = [before.maximum, after.maximum, *self.patterns]
         if not self.patterns:
+            cuts.append(self.finite)  # which speaks of the patterns, where these are the addend's
             for side, term in enumerate(self.raised_terms()):
                 cuts += self._parts(side, k, term.exponent.bits)
         used = [*facts, *self.order, largest]
-        return self.ledger.establish(self.say("the rise of the raised term"), all_of(claims), cuts, used)
+        return self._each_case("the rise of the raised term", claims, cuts, used)
 
     def _top(self, found: Distance) -> Bit:
         """It has the higher maximum, and as no zero."""
@@ -202,7 +215,7 @@ class Truncated(Many):
         """The place of the addend among the terms."""
         return len(self.before.items) - 1
 
-    def _sums(self, rise: str, losses: list[str]) -> str:
+    def _sums(self, rise: list[str], losses: list[list[str]]) -> list[str]:
         """What the whole sum gains is what its terms gain, hence not negative."""
         facts = dict(zip([self.raised, *self.shared], [rise, *losses], strict=True))
         reached, last = self._reached(), len(self.before.items) - 1
@@ -238,13 +251,13 @@ class Truncated(Many):
             claims.append(implies(self.finite & found.case.condition, claim))
         return all_of(claims)
 
-    def _term_gains(self, k: int, fact: str, reached: str) -> str:
+    def _term_gains(self, k: int, facts: list[str], reached: str) -> str:
         """What a term gains, whatever its exponent."""
         gains, before, after = self._gains("addends", k), *self.parts
         bounds = [(self._least(k, found), self._most(k, found)) for found in self.found]
         cuts: list[Bits | Bit] = [*gains, before.addends[k], after.addends[k], before.exponents[k], after.exponents[k]]
         cuts += [before.maximum, after.maximum, self.finite]
-        used = [fact, self._gain_bound(k), self._below(k, reached)]
+        used = [*facts, self._gain_bound(k), self._below(k, reached)]
         return self.ledger.establish(self.say(f"what term {k} gains"), self._in_cases(gains, bounds), cuts, used)
 
     def _sum_gains(self, k: int, term: str, gained: str) -> str:
@@ -304,17 +317,42 @@ class Truncated(Many):
         ]
         return self.ledger.establish(self.say("no exponent is above the maximum"), claim, cuts, self.maxima)
 
-    def _whole_sums(self, gained: str) -> str:
+    def _whole_sums(self, gained: str) -> list[str]:
         """The sums and their magnitudes are as each case says."""
         before, after = self.parts
         last = len(self.before.items) - 1
         used = [gained, *(self.sum_bound(side, last) for side in (0, 1))]
         cuts: list[Bits | Bit] = [self.finite, before.maximum, after.maximum, before.sums[-1], after.sums[-1]]
-        cases = all_of([self.holds(found.case) for found in self.found])
-        return self.ledger.establish(self.say("sums, all cases"), cases, cuts, used)
+        return self._each_case("sums", [self.holds(found.case) for found in self.found], cuts, used)
 
     def _range(self, side: int) -> str:
         exponents, claim = self.parts[side].exponents, implies(self.finite, self.in_range(self.sides[side]))
         facts = [self.maxima[side], *(self._fact("range", side, k) for k in range(len(exponents)))]
         cuts: list[Bits | Bit] = [*exponents, self.finite]
         return self.ledger.establish(self.say(f"range of the maximum {LABELS[side]}"), claim, cuts, facts)
+
+
+class Joined(Truncated):
+    """The sum of all products, as finished, and of an addend that comes late (Algorithms 10 and 11): the two are cut
+    off, by rounding down, at different places below their maximum exponent."""
+
+    PLACED = "placed"
+
+    @property
+    def summing(self) -> str:
+        return f"{self.prefix}late."
+
+    @property
+    def fraction_bits(self) -> int:
+        accumulator = self.ledger.problem.left.accumulator
+        return max(accumulator.late_fraction_bits, super().fraction_bits)
+
+    def deciding(self, evaluation: Evaluation) -> list[Unpacked]:
+        inner = [name for name in evaluation.trace.entered if name.startswith(self.prefix) and name != self.summing]
+        products = [item for name in inner if not name.endswith("join.") for item in entered(evaluation, name)]
+        return [*products, self.items(evaluation)[-1]]
+
+    def earlier(self) -> list[str]:
+        trace = self.ledger.left.trace
+        inner = [name for name in trace.entered if name.startswith(self.prefix) and name != self.summing]
+        return [self.ledger.maximum(bits_of(self.ledger.left, f"{name}max_exponent")) for name in inner]

@@ -43,11 +43,16 @@ def sum_two(left: Term, right: Term, precision: int) -> tuple[Bit, Bits, Exponen
     return negative, magnitude, unit.offset(-spare)
 
 
-def round_sum(left: Term, right: Term, target: Target) -> Bits:
-    """The correctly rounded sum of two finite terms; the sign of a zero follows IEEE 754-2019, 6.3."""
+def signed_sum(left: Term, right: Term, target: Target) -> tuple[Bit, Bits, Exponent]:
+    """`sum_two` with the sign that the rounded sum will carry; that of a zero follows IEEE 754-2019, 6.3."""
     negative, magnitude, unit = sum_two(left, right, target.format.precision)
     sign = choose(magnitude.any(), negative, zero_sign([left.sign, right.sign], target.rounding))
-    return round_and_pack(sign, magnitude, unit, target)
+    return sign, magnitude, unit
+
+
+def round_sum(left: Term, right: Term, target: Target) -> Bits:
+    """The correctly rounded sum of two finite terms."""
+    return round_and_pack(*signed_sum(left, right, target), target)
 
 
 def with_specials(finite: Bits, is_nan: Bit, positive: Bit, negative: Bit, fmt: Format, nan: int) -> Bits:

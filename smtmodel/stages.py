@@ -113,20 +113,30 @@ def max_exponent(
     Terms whose exponent must not count enter as the smallest exponent there is, which no sum can notice: if every
     term is zero the sum is zero at any scale.
     """
+    exponents = counted_exponents(accumulator, items)
+    if trace is not None:
+        for name, exponent in zip(names, exponents, strict=True):
+            trace.exponent(f"term[{name}].exponent", exponent, MAXIMUM)
+    low, high = exponents[0].low, exponents[0].high
+    vectors = [exponent.bits for exponent in exponents]
+    floor = floor_of(accumulator, items)
+    if floor is not None and accumulator.floor_applies_to == "maximum":
+        vectors.append(constant(vectors[0].carrier, floor - low, vectors[0].width))
+    return Exponent(max_of(vectors), low, high)
+
+
+def counted_exponents(accumulator: Accumulator, items: Sequence[Unpacked]) -> list[Exponent]:
+    """The exponents with which terms enter the maximum, on one scale."""
     floor, zero = floor_of(accumulator, items), zero_exponent(accumulator, items)
     lows = [item.term.exponent.low for item in items] + ([] if floor is None else [floor])
     highs = [item.term.exponent.high for item in items] + ([] if floor is None else [floor])
     low, high = min(lows), max(highs)
     width = max(1, (high - low).bit_length())
-    carrier = items[0].sign.carrier
-    absent = constant(carrier, 0 if zero is None else zero - low, width)
-    exponents = [select(item.is_zero, absent, item.term.exponent.rebased(low, width)) for item in items]
-    if trace is not None:
-        for name, exponent in zip(names, exponents, strict=True):
-            trace.exponent(f"term[{name}].exponent", Exponent(exponent, low, high), MAXIMUM)
-    if floor is not None and accumulator.floor_applies_to == "maximum":
-        exponents.append(constant(carrier, floor - low, width))
-    return Exponent(max_of(exponents), low, high)
+    absent = constant(items[0].sign.carrier, 0 if zero is None else zero - low, width)
+    own = [item.term.exponent.rebased(low, width) for item in items]
+    return [
+        Exponent(select(item.is_zero, absent, exponent), low, high) for item, exponent in zip(items, own, strict=True)
+    ]
 
 
 def floor_of(accumulator: Accumulator, items: Sequence[Unpacked]) -> int | None:
