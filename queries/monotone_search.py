@@ -24,6 +24,7 @@ ROWS = 4096  # of each kind
 PAIRS = 1 << 19  # products from which neighbours in value are taken
 SUBNORMAL = 0.4  # of the left factors
 VALUES = (-10, 0)  # binary orders of magnitude of the raised product; the low ones leave subnormal factors room
+NEAR = (-10, 20)  # exponents of sums
 SEEDS = 4
 
 
@@ -33,7 +34,7 @@ def find_fall(problem: Monotonic) -> Witness | None:
         rng = np.random.default_rng(seed)
         tables = [sample_rows(problem.layout, ROWS, seed)]
         if problem.left.scale is None:
-            tables.append(_shaped(problem, rng))
+            tables += [_shaped(problem, rng), *_carried(problem, rng)]
         for table in tables:
             rows = [tuple(map(int, row)) for row in table]
             found = np.flatnonzero(replay(problem, rows).differs)
@@ -76,14 +77,57 @@ def _shaped(problem: Monotonic, rng: np.random.Generator) -> Table:
     return np.stack(columns, axis=1)
 
 
+def _carried(problem: Monotonic, rng: np.random.Generator) -> list[Table]:
+    """Rows in which the raised product lifts its step's result to a power of two, from the number below it, and the
+    next step's products are at the cutting distance."""
+    model, count, k, precision = problem.left, problem.length, problem.raised, problem.left.d.precision
+    lowest = model.a.emin + model.b.emin - model.b.fraction + precision
+    lowest, highest = max(lowest, NEAR[0]), min(model.a.emax + model.b.emax, NEAR[1])
+    step = next((step for step, block in enumerate(model.accumulator.blocks[:-1]) if k in block), None)
+    if k is None or step is None or lowest >= highest:
+        return []
+    columns = [np.zeros(ROWS, dtype=np.uint64) for _ in problem.layout.formats]
+    power, none, width = rng.integers(lowest, highest, ROWS), np.zeros(ROWS, dtype=np.int64), model.a.fraction + 1
+    ones = [(other, power - 1 - width * place, precision - width * place) for place, other in enumerate(
+        other for other in model.accumulator.blocks[step] if other != k
+    )]  # fmt: skip
+    for other, exponent, wanted in ones:
+        if wanted > 0:
+            left = np.clip(exponent // 2, model.a.emin, model.a.emax)
+            fraction = ((1 << min(wanted, width)) - 1 << max(width - wanted, 0)) & ((1 << model.a.fraction) - 1)
+            fields = ((left + model.a.bias) << model.a.fraction) + fraction
+            columns[other] = _signed(model.a, none, np.minimum(fields, model.a.largest_field).astype(np.uint64))
+            columns[count + other] = _power(model.b, exponent - left)
+    kept = model.accumulator.fraction_bits
+    distance = (precision if kept == "exact" else kept) + rng.integers(-3, 4, ROWS)
+    risen = [
+        (2 * count + 1, power - precision),
+        *((other, power - distance) for other in model.accumulator.blocks[step + 1]),
+    ]
+    for place, exponent in risen:
+        left = np.clip(exponent // 2, model.a.emin - model.a.fraction, model.a.emax)
+        columns[place] = _power(model.a, left)
+        columns[place + (1 if place > 2 * count else count)] = _power(model.b, exponent - left)
+    return [np.stack(columns, axis=1)]
+
+
+def _power(fmt: Format, exponent: Lanes) -> Table:
+    """Powers of two, subnormal ones where they must be."""
+    return _signed(fmt, np.zeros(len(exponent), dtype=np.int64), _fields(fmt, exponent).astype(np.uint64))
+
+
 def _pattern(fmt: Format, sign: Lanes, exponent: Lanes, rng: np.random.Generator) -> Table:
     """Powers of two, subnormal ones where they must be, some of them with all bits of the significand set."""
+    fields = _fields(fmt, exponent)
+    fields += np.where((exponent >= fmt.emin) & (rng.random(len(exponent)) < 0.3), (1 << fmt.fraction) - 1, 0)
+    return _signed(fmt, sign, np.minimum(fields, fmt.largest_field).astype(np.uint64))
+
+
+def _fields(fmt: Format, exponent: Lanes) -> Lanes:
+    """Exponent and fraction fields of powers of two."""
     fields = (np.clip(exponent, fmt.emin, fmt.emax) + fmt.bias) << fmt.fraction
-    fields += np.where(rng.random(len(exponent)) < 0.3, (1 << fmt.fraction) - 1, 0)
     depth = np.clip(fmt.fraction - (fmt.emin - exponent), 0, max(fmt.fraction - 1, 0))
-    fields = np.where(exponent < fmt.emin, np.int64(1) << depth, fields) if fmt.subnormals else fields
-    fields = np.minimum(fields, fmt.largest_field)
-    return _signed(fmt, sign, fields.astype(np.uint64))
+    return np.where(exponent < fmt.emin, np.int64(1) << depth, fields) if fmt.subnormals else fields
 
 
 def _signed(fmt: Format, sign: Lanes, fields: Table) -> Table:
