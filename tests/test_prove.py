@@ -100,7 +100,7 @@ def test_lemma_queries_are_unsatisfiable_by_every_engine() -> None:
     proof = prove(reorderings(parse_reference(VOLTA))[0], FAST, confirm=False)
     for lemma in proof.lemmas:
         for engine in ("bitwuzla", "z3"):
-            assert solve(lemma.query, engine, 60)[0].status == "unsat", lemma.left
+            assert solve(lemma.query, engine, 60)[0].status == "unsat", lemma.name
 
 
 def test_confirmation_is_reported() -> None:
