@@ -7,30 +7,30 @@ from typing import Any
 
 from pysmt.environment import Environment
 from pysmt.fnode import FNode
-from pysmt.substituter import MGSubstituter
+from pysmt.walkers import IdentityDagWalker
 
 
-class Cutter(MGSubstituter):  # type: ignore[misc]
+class Cutter(IdentityDagWalker):  # type: ignore[misc]
     """Substitution that does not look below what it replaces: a cut takes a whole cone away.
 
     A cutter is for one set of changes: what is built alike in the terms that it is given is walked once.
     """
 
     def __init__(self, environment: Environment, changes: Mapping[FNode, FNode]) -> None:
-        super().__init__(environment)
-        self.invalidate_memoization = False
-        self.changes = changes
+        super().__init__(environment, invalidate_memoization=False)
+        self.memoization = dict(changes)
 
     def __call__(self, term: FNode) -> FNode:
         """The term with the changes made."""
-        return self.substitute(term, self.changes) if self.changes else term
+        changed: FNode = self.walk(term)
+        return changed
 
-    def _push_with_children_to_stack(self, formula: FNode, **kwargs: Any) -> None:
-        replaced = kwargs["substitutions"].get(formula)
-        if replaced is None:
-            super()._push_with_children_to_stack(formula, **kwargs)
-        else:
-            self.memoization[formula] = replaced
+    def _compute_node_result(self, formula: FNode, **kwargs: Any) -> None:
+        arguments = tuple(map(self.memoization.__getitem__, formula.args()))
+        if arguments != formula.args():
+            self.memoization[formula] = self.functions[formula.node_type()](formula, args=list(arguments))
+        else:  # most terms are left as they are, and building one anew is slow
+            self.memoization[formula] = formula
 
 
 def conjuncts(term: FNode) -> list[FNode]:

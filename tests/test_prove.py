@@ -7,9 +7,12 @@ from itertools import pairwise
 
 import pytest
 from click.testing import CliRunner
+from pysmt.environment import Environment
+from pysmt.typing import BVType
 
 from cli.main import main
 from hypotheses.schema import Inputs
+from queries.cutting import Cutter
 from queries.distinguish import Options
 from queries.problem import Problem
 from queries.properties import Reordered, reorderings
@@ -97,7 +100,7 @@ def test_lemma_queries_are_unsatisfiable_by_every_engine() -> None:
     proof = prove(reorderings(parse_reference(VOLTA))[0], FAST, confirm=False)
     for lemma in proof.lemmas:
         for engine in ("bitwuzla", "z3"):
-            assert solve(lemma.query, engine, 60)[0].status == "unsat", lemma.left
+            assert solve(lemma.query, engine, 60)[0].status == "unsat", lemma.name
 
 
 def test_confirmation_is_reported() -> None:
@@ -140,3 +143,16 @@ def test_command() -> None:
     assert document["proofs"][0]["vector"]["a"]
     for wrong in (["prove", VOLTA], ["prove", VOLTA, VOLTA, "--property", "order-independent"]):
         assert CliRunner().invoke(main, wrong).exit_code == 2
+
+
+def test_a_cut_takes_a_whole_cone_and_leaves_the_rest() -> None:
+    environment = Environment()
+    build = environment.formula_manager
+    x, y, z, cut = (build.Symbol(name, BVType(8)) for name in ("x", "y", "z", "cut"))
+    cone, rest = build.BVAdd(x, y), build.BVULT(x, z)
+    changed = Cutter(environment, {cone: cut, y: z})
+    assert changed(build.And(build.Equals(build.BVMul(cone, y), x), rest)) is build.And(
+        build.Equals(build.BVMul(cut, z), x), rest
+    )
+    assert changed(rest) is rest
+    assert changed(cone) is cut
