@@ -12,7 +12,7 @@ import json
 import random
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +51,10 @@ def alike() -> list[list[str]]:
     return list(found.values())
 
 
-def ask(wanted: str, reference: str, timeout: float, store: str | None) -> dict[str, Any]:
+def ask(wanted: str, reference: str, timeout: float, store: str | None, confirm: bool) -> dict[str, Any]:
     """What `prove` says, without its lemmas."""
     command = [sys.executable, "-m", "cli.main", "prove", reference, "--property", wanted, "--timeout", str(timeout)]
-    command += ["--json", *(["--store", store] if store else [])]
+    command += ["--json", *(["--store", store] if store else []), *([] if confirm else ["--no-confirm"])]
     done = subprocess.run(command, capture_output=True, text=True)
     if not done.stdout.strip():
         raise SystemExit(f"{' '.join(command)}: {done.stderr}")
@@ -102,22 +102,31 @@ def _count(name: str, column: list[dict[str, Any] | None]) -> str:
     )
 
 
+def write(records: Sequence[dict[str, Any]]) -> None:
+    """The records, all or none of them: a run may be ended at any time."""
+    beside = RECORDS.with_suffix(".new")
+    beside.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    beside.replace(RECORDS)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="instructions and properties whose names contain this")
     parser.add_argument("--timeout", type=float, default=300.0)
+    parser.add_argument("--no-confirm", action="store_true", help="no second words (`holds*` in the table)")
     parser.add_argument("--store", help="the store of answers (default: in the cache folder)")
     arguments = parser.parse_args()
     lines = RECORDS.read_text(encoding="utf-8").splitlines() if RECORDS.exists() else []
-    records = [record for record in map(json.loads, lines) if record["verdict"] != "unknown"]
-    done = {(record["instruction"], record["property"]) for record in records}
+    records = [json.loads(line) for line in lines]
+    done = {(record["instruction"], record["property"]) for record in records if record["verdict"] != "unknown"}
     todo = [(group[0], wanted) for group in alike() for wanted in COLUMNS if (group[0], wanted) not in done]
     random.Random(2026).shuffle(todo)  # any first part of them is a fair sample
     for number, (reference, wanted) in enumerate(todo, 1):
         if arguments.only not in f"{reference} {wanted}":
             continue
-        records.append(ask(wanted, reference, arguments.timeout, arguments.store))
-        RECORDS.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+        records = [r for r in records if (r["instruction"], r["property"]) != (reference, wanted)]
+        records.append(ask(wanted, reference, arguments.timeout, arguments.store, not arguments.no_confirm))
+        write(records)
         said = f"{records[-1]['verdict']} in {records[-1]['seconds']} s"
         print(f"{number} of {len(todo)}: {wanted} {reference}: {said}", file=sys.stderr, flush=True)
     PAGE.write_text(page(records), encoding="utf-8")
