@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hypotheses.schema import Compare, Inputs
 from queries.problem import Problem, admits, evaluate_on
 from queries.samples import RAISED
-from smtmodel.algebra import Bit, Bits
+from smtmodel.algebra import Bit, Bits, select
 from smtmodel.carriers.terms import SignedSum
 from smtmodel.decode import unpack
 from smtmodel.dot import Evaluation, Model
@@ -52,6 +52,19 @@ class Negated(Problem):
     @property
     def sides(self) -> tuple[str, str]:
         return "d(a, b, c)", "-d(-a, b, -c)"
+
+
+@dataclass(frozen=True)
+class Unsigned(Problem):
+    """A model against itself with the sign of its addend flipped where that is a zero or a NaN."""
+
+    def moved(self, operands: Operands[Bits]) -> Operands[Bits]:
+        c = unpack(operands.c, self.left.c)
+        return replace(operands, c=select(c.is_zero | c.is_nan, negated(operands.c, self.left.c), operands.c))
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        return "c", "c with the other sign, if zero or NaN"
 
 
 @dataclass(frozen=True)
@@ -142,6 +155,25 @@ def _parts(step: Sequence[int], size: int) -> list[Sequence[int]]:
 def negations(model: Model) -> list[Negated]:
     """Negating every a and c negates the result; +0 and -0 count as one."""
     return [Negated(model, model, compare="value")]
+
+
+def negated_steps(problem: Negated) -> list[Problem]:
+    """What proves a chain's sign symmetry step by step: that of one step, from any sum so far, and that a zero's or
+    NaN's sign there is of no effect on values (the two sides need not agree about it). Empty where the model is no
+    chain of equal steps, or its inputs are restricted."""
+    model, accumulator = problem.left, problem.left.accumulator
+    length, formats = len(accumulator.blocks[0]), {model.c.name: model.c, model.d.name: model.d}
+    if len(accumulator.blocks) == 1 or problem.inputs != Inputs() or accumulator.addend == "after" or model.scale:
+        return []
+    try:
+        step = with_parameters(model, {"length": length, "block": length, "block_order": "contiguous"})
+    except ParameterError:
+        return []  # the steps are no models by themselves
+    running = replace(step, c=model.d)
+    return [
+        *(Negated(one, one, compare="value") for one in (replace(step, c=fmt) for fmt in formats.values())),
+        Unsigned(running, running, compare="value"),
+    ]
 
 
 def raised_addend(model: Model) -> list[Monotonic]:

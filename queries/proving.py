@@ -2,6 +2,7 @@
 
 A model that is monotonic in one product of a step, and whose result does not depend on the order of the products in
 that step, is monotonic in each of them: the order is proved once, and the other products need no proof of their own.
+A chain whose steps are sign-symmetric, whatever the sign of a zero or NaN between them, is so as a whole.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import replace
 from queries.distinguish import Options
 from queries.monotone import prove_monotonic
 from queries.problem import Problem
-from queries.properties import Monotonic, exchangeable, reorderings_of
+from queries.properties import Monotonic, Negated, exchangeable, negated_steps, reorderings_of
 from queries.prove import Proof, Verdict, prove
 
 
@@ -32,11 +33,14 @@ class _Proving:
     def __init__(self, options: Options, confirm: bool) -> None:
         self.options, self.confirm = options, confirm
         self.proofs: list[Proof] = []
+        self.spent = 0.0
         self.alike: dict[Problem, bool] = {}
 
     def run(self, problems: Sequence[Problem]) -> list[Proof]:
         for problem in problems:
             if isinstance(problem, Monotonic) and self._by_symmetry(problem):
+                continue
+            if isinstance(problem, Negated) and self._by_steps(problem):
                 continue
             if self._add(self._prove(problem)):
                 break
@@ -45,11 +49,26 @@ class _Proving:
     def _prove(self, problem: Problem) -> Proof:
         left = self.options.timeout
         if left is not None:
-            left = max(0.0, left - sum(proof.seconds for proof in self.proofs))
+            left = max(0.0, left - self.spent)
         rest = replace(self.options, timeout=left)
-        if isinstance(problem, Monotonic):
-            return prove_monotonic(problem, rest, self.confirm)
-        return prove(problem, rest, self.confirm)
+        proof = (
+            prove_monotonic(problem, rest, self.confirm)
+            if isinstance(problem, Monotonic)
+            else prove(problem, rest, self.confirm)
+        )
+        self.spent += proof.seconds
+        return proof
+
+    def _by_steps(self, problem: Negated) -> bool:
+        """Whether a chain's symmetry follows from that of its steps. A step that is not symmetric says nothing."""
+        found = []
+        for step in negated_steps(problem):
+            found.append(self._prove(step))
+            if found[-1].verdict != "equal":
+                return False
+        for proof in found:
+            self._add(proof)
+        return bool(found)
 
     def _add(self, proof: Proof) -> bool:
         """Whether that is the end."""
