@@ -18,11 +18,12 @@ from hypotheses.claim import AnyClaim, BoundClaim, Claim, build_claims, claims, 
 from hypotheses.yamlfile import read_yaml
 from queries.claim_report import document_of
 from queries.claim_samples import claim_rows
+from queries.claim_scene import build_query, deciding, look, scene_of
 from queries.distinguish import Options
 from queries.error_bound import verify_bound
 from queries.overflow import bound
 from queries.settle import settle
-from queries.verify import Outcome, build_query, deciding, look, scene_of
+from queries.verify import Outcome
 from smtmodel.algorithms import parse_reduction, sum_of_array
 from smtmodel.algorithms.predicate import FUNCTIONS
 from smtmodel.carriers.terms import TermCarrier
