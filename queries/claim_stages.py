@@ -97,10 +97,14 @@ class Stages:
 
     def _shared(self) -> dict[str, Bits]:
         """The sums that all parts have, in their order."""
-        first, *others = ({bits.node: name for name, bits in steps.items()} for steps in self.steps.values())
-        steps = next(iter(self.steps.values()))
-        return {name: steps[name] for node, name in first.items() if all(node in other for other in others)
-                and not (WORD.fullmatch(name) or node.is_constant() or node.is_symbol())}  # fmt: skip
+        first, *others = ({bits.node for bits in steps.values()} for steps in self.steps.values())
+        left = {node for node in first.intersection(*others) if not (node.is_constant() or node.is_symbol())}
+        found = {}
+        for name, bits in next(iter(self.steps.values())).items():
+            if bits.node in left and not WORD.fullmatch(name):
+                found[name] = bits
+                left.remove(bits.node)  # a sum that is the next step as well is one step
+        return found
 
     # --- intervals ---------------------------------------------------------------------------------------------------
 

@@ -109,7 +109,7 @@ PREDICATES = [
     "error(q) <= error(p)", "error(q) < error(p)", "error(p) > error(q)", "not error(q) >= error(p)",
     "error(p) <= 3 * 2**-20", "2 * error(p) < ulp(exact())", "error(p) == 0 and not error(q) == 0",
     "error(p) <= 2**-22 * magnitude_sum() or value(c) < 0", "error(p) <= top() * 2**-25 + ulp(p)",
-    "distance(p, q) >= 1", "bits(p) == bits(q)", "finite(p)", "zero(c)", "nonnegative(a)", "fits(a, f16)",
+    "distance(p, q) >= 1", "bits(p) == bits(q)", "finite(p)", "zero(c)", "nonzero(b)", "nonnegative(a)", "fits(a, f16)",
     "lacks(b, tf32)", "fits(c, bf16)", "value(a[0]) < value(b[1]) + 1", "0 <= value(c) <= 2",
     "abs(value(p) - exact()) == error(p)", "max(error(p), error(q)) <= 2**-21", "-value(a[1]) * value(b[0]) < value(c)",
     "ulp(c) <= ulp(p)", "value(a[0]) != -value(a[1])", "zero(a[0]) or lacks(a[1], f16)",
