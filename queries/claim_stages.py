@@ -66,7 +66,7 @@ class Stages:
         cut = Cutter(environment, fresh)
         goal = cut((~claim).node)
         parts = [part for fact in facts for part in conjuncts(cut(fact.node))]
-        query = Query((), renamed(environment, [goal, *_linked([*parts, *map(cut, self.definitions())], goal)]))
+        query = Query((), renamed(environment, [*_linked([*parts, *map(cut, self.definitions())], goal), goal]))
         if query.text not in self.asked:
             self.asked[query.text] = self.prove(what, query, share, len(fresh))
         return self.asked[query.text]
@@ -176,7 +176,7 @@ class Stages:
         return least.ule(total) & total.ule(constant(self.carrier, most, width))
 
 
-RESULT_SHARE = 0.1  # of the time that is left, for a claim with results cut out
+RESULT_SHARE = 0.03  # of the time that is left, for a claim with results cut out
 BRIEF_SHARE = 0.05  # for an interval that needs nothing but one number
 CUT_SHARE = 0.2  # for what stands on cut steps
 
