@@ -1,6 +1,7 @@
-"""Settles every shipped claim and writes the table of docs/claims.md: `python benchmarks/claims.py -o docs/claims.md`.
+"""Settles shipped claims and writes the table of docs/claims.md: `python -m benchmarks.claims -o docs/claims.md`.
 
-Two cores are enough; each case has 300 s. The text above the table is kept as it stands in the file.
+Two cores are enough; each case has 300 s. The text above the table is kept as it stands in the file; so are the rows
+of other claims if some are named: `python -m benchmarks.claims -o docs/claims.md fp8-loses monotonic-addend`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from hypotheses.claim import claims
+from hypotheses.claim import claims, claims_named
 from queries.claim_report import document_of
 from queries.distinguish import Options
 from queries.settle import settle
@@ -20,43 +21,64 @@ HEAD = "| claim and case | source says | verdict | by | seconds | input |\n|---|
 
 def by(document: dict[str, Any]) -> str:
     """Who decided."""
-    if document["vector"] is not None:
+    if document["vector"] is not None or document["counterexample"] is not None:
         last = document["asked"][-1]
-        return str(last["what"] if not last["answers"] else last["answers"][0].partition(":")[0])
+        found = [answer.partition(":")[0] for answer in last["answers"] if ": sat " in answer]
+        if found:
+            return str(found[-1])
+        return str(last["what"]) if document["counterexample"] is None else "simulated inputs"
     count, confirmed = len(document["lemmas"]), sum(bool(lemma["confirmed_by"]) for lemma in document["lemmas"])
     engines = sorted({lemma["answer"].partition(":")[0] for lemma in document["lemmas"]})
     return f"{', '.join(engines)}: {count} lemmas, {confirmed} confirmed" if count else "bounds"
 
 
-def vector_text(vector: dict[str, Any] | None) -> str:
-    """The nonzero operands in hex, and the errors in ulps."""
-    if vector is None:
-        return ""
+def operands_text(vector: dict[str, Any]) -> str:
+    """The nonzero operands in hex."""
     pairs = list(dict.fromkeys(f"{a}*{b}" for a, b in zip(vector["a"], vector["b"], strict=True)
                                if int(a, 16) and int(b, 16)))  # fmt: skip
     shown = " + ".join(pairs[:3]) + (" + ..." if len(pairs) > 3 else "")
     c = f" + {vector['c']}" if int(vector["c"], 16) else ""
+    return f"`{shown}{c}`"
+
+
+def vector_text(vector: dict[str, Any] | None) -> str:
+    """The operands, and the errors in ulps."""
+    if vector is None:
+        return ""
     errors = ", ".join(f"{name} {found['error_ulps']:.3g} ulp" for name, found in vector["results"].items()
                        if "error_ulps" in found)  # fmt: skip
-    return f"`{shown}{c}`: {errors}"
+    return f"{operands_text(vector)}: {errors}"
+
+
+def counterexample_text(proof: dict[str, Any]) -> str:
+    """The operands and the result of each side."""
+    vector = proof["vector"]
+    sides = (vector, vector.get("other_side", vector))
+    return ", ".join(f"{operands_text(side)} gives {d}" for side, d in zip(sides, vector["results"], strict=True))
 
 
 def row(document: dict[str, Any]) -> str:
+    proof = document["counterexample"]
+    decisive = vector_text(document["vector"]) if proof is None else counterexample_text(proof)
     cells = (document["id"].replace("|", "\\|"), document["says"], document["verdict"], by(document),
-             f"{document['seconds']:.1f}", vector_text(document["vector"]))  # fmt: skip
+             f"{document['seconds']:.1f}", decisive)  # fmt: skip
     return f"| {' | '.join(cells)} |\n"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=Path, required=True)
-    path: Path = parser.parse_args().output
-    text = path.read_text(encoding="utf-8").partition(MARK)[0]
-    lines = []
-    for claim in (case for cases in claims().values() for case in cases):
-        options = Options(timeout=300)
-        lines.append(row(document_of(settle(claim, options))))
-        print(lines[-1], end="", flush=True)
+    parser.add_argument("names", nargs="*", metavar="CLAIM", help="settle these alone, and keep the other rows")
+    arguments = parser.parse_args()
+    path: Path = arguments.output
+    text, _, table = path.read_text(encoding="utf-8").partition(MARK)
+    shipped = [claim for cases in claims().values() for claim in cases]
+    chosen = [claim for name in arguments.names for claim in claims_named(name)] or shipped
+    rows = {line.split(" | ")[0][2:]: f"{line}\n" for line in table.splitlines() if arguments.names}
+    for claim in chosen:
+        rows[claim.id] = row(document_of(settle(claim, Options(timeout=300))))
+        print(rows[claim.id], end="", flush=True)
+        lines = [rows[known.id] for known in shipped if known.id in rows]
         path.write_text(f"{text}{MARK}\n\n{HEAD}{''.join(lines)}", encoding="utf-8")
 
 

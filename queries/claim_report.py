@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from hypotheses.claim import Claim
+from queries.claim_scene import lanes_of
 from queries.maximise import Worst, maximised
 from queries.proof_report import proof_json
-from queries.verify import Outcome, lanes_of
+from queries.verify import Outcome
 from queries.witness import Row
 from smtmodel.batch import to_integers
 from smtmodel.display import exact_value, powers

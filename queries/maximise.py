@@ -13,9 +13,10 @@ import numpy as np
 from hypotheses.claim import AnyClaim, Claim, Largest
 from hypotheses.claim_file import located
 from queries.claim_samples import Table, claim_rows, mutated
+from queries.claim_scene import conditions, lanes_of, row_of, symbolic_scene
 from queries.distinguish import Options, SolverFaultError
 from queries.smtlib import Query
-from queries.verify import BATCH, SHRINK, Asked, conditions, lanes_of, row_of, symbolic_scene
+from queries.verify import BATCH, SHRINK, Asked
 from queries.witness import Row, shrink_rows
 from smtmodel.algebra import Bit, all_of
 from smtmodel.algorithms import fixed

@@ -8,29 +8,25 @@ begins by simulation, then asks small questions, with most products zero and nar
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-from pysmt.fnode import FNode
 
 from hypotheses.claim import AnyClaim, Claim
 from hypotheses.claim_file import located
 from queries.claim_samples import claim_rows
+from queries.claim_scene import build_query, look, row_of
+from queries.claim_stages import Stages
 from queries.confirm import confirm
-from queries.cutting import Cutter
 from queries.distinguish import Options, SolverFaultError
 from queries.prove import Lemma, Proof
 from queries.smtlib import Query
 from queries.solvers.contract import Answer
 from queries.witness import Row, shrink_rows
-from smtmodel.algebra import Bit, Bits, all_of, any_of, constant, truth
+from smtmodel.algebra import all_of, any_of, constant
 from smtmodel.algorithms.exact import Window, admitted
 from smtmodel.algorithms.parts import Part
-from smtmodel.algorithms.scene import Scene
-from smtmodel.batch import Patterns, to_integers
-from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.decode import unpack
 from smtmodel.dot import Model, evaluate
@@ -43,9 +39,6 @@ SMALL_SHARE = 0.1  # of the time, at most, for one small question
 CLIMB_SHARE, CLIMB_MOST = 0.4, 100.0  # of the time, at most so many seconds, for climbing to the worst input
 SHRINK = 30.0  # seconds, at most, in which an input is made small
 BRIEF = 10.0  # seconds for a lemma that makes questions smaller
-CUT_SHARE = 0.2  # of the time, for the claim with shared steps cut out
-
-_ARRAYS = ArrayCarrier()
 
 
 @dataclass(frozen=True)
@@ -75,54 +68,6 @@ class Outcome:
     @property
     def as_expected(self) -> bool:
         return self.verdict == self.claim.expect
-
-
-@dataclass(frozen=True)
-class Sight:
-    """A claim on a batch of inputs: which are admitted, which decide it, and on which a value is no number."""
-
-    admitted: Patterns
-    deciding: Patterns
-    unfit: Patterns
-
-
-def deciding(claim: Claim, scene: Scene) -> Bit:
-    """Whether an input decides: it breaks a claim for all, or is one that a claim says there is."""
-    held = scene.truth(claim.predicate)
-    return ~held if claim.quantifier == "all" else held
-
-
-def conditions(claim: Claim, scene: Scene) -> Bit:
-    """Whether an input counts."""
-    return all_of([scene.admits(), *(scene.truth(tree) for tree in claim.where)])
-
-
-def scene_of(claim: Claim, row: Sequence[Bits]) -> Scene:
-    operands = claim.layout.split(list(row))
-    return Scene(claim.shape, operands.a, operands.b, operands.c)
-
-
-def lanes_of(claim: Claim, table: Patterns) -> Scene:
-    """The quantities of a claim on rows of patterns."""
-    formats = claim.layout.formats
-    columns = [_ARRAYS.lanes(np.ascontiguousarray(table[:, k]), fmt.width) for k, fmt in enumerate(formats)]
-    if claim.zero_addend:
-        columns[-1] = constant(_ARRAYS, 0, formats[-1].width)
-    return scene_of(claim, columns)
-
-
-def look(claim: Claim, table: Patterns) -> Sight:
-    """Simulate a claim on rows of patterns."""
-    with np.errstate(over="ignore"):
-        scene = lanes_of(claim, table)
-        counts = conditions(claim, scene)
-        decides = deciding(claim, scene)
-        fits = all_of([counts, *scene.fits.values()])
-        flags = [to_integers(bit, len(table)) for bit in (counts, decides & fits, counts & ~fits)]
-    if claim.zero_addend:
-        keep = (table[:, -1] == 0).astype(np.uint64)
-        flags = [flag & keep for flag in flags]
-    return Sight(*flags)
 
 
 def verify(claim: Claim, options: Options | None = None) -> Outcome:
@@ -222,7 +167,7 @@ class _Verifier:
             for name, question in small:
                 if self._ask(name, question, self.remaining(SMALL_SHARE)).status == "sat":
                     return
-        if self._cut() or self._prove(what, query, self.remaining(), decides=True):
+        if self._staged() or self._prove(what, query, self.remaining(), decides=True):
             self._check_fit()
             self.outcome.verdict = "holds" if self.found == "refuted" else "refuted"
             self.outcome.lemmas = confirm(self.outcome.lemmas, self.options, time.monotonic() - self.start)
@@ -234,32 +179,17 @@ class _Verifier:
             self.outcome.lemmas.append(Lemma(what, cuts, query, answer))
         return answer.status == "unsat"
 
-    def _cut(self) -> bool:
-        """Whether the claim follows from the steps that the parts share alone, which may be any finite numbers."""
-        claim = self.claim
-        scene, symbols, definitions = symbolic_scene(claim)
-        goal, fits = deciding(claim, scene), list(scene.fits)
-        sums = [{bits.node: bits for step, bits in scene.steps(name).items() if ".word" not in step}
-                for name in claim.shape.parts]  # fmt: skip
-        shared = {node: bits for node, bits in sums[0].items() if all(node in other for other in sums[1:])}
-        steps = {node: bits for node, bits in shared.items() if not (node.is_constant() or node.is_symbol())}
-        if len(sums) < 2 or not steps or fits:
-            return False
-        fmt = claim.shape.result
-        finite = all_of([~(value.is_nan | value.is_infinite) for value in (unpack(b, fmt) for b in steps.values())])
-        carrier = scene.carrier
-        assert isinstance(carrier, TermCarrier)
-        manager = carrier.manager
-        fresh = {node: manager.Symbol(f"cut{k}", node.get_type()) for k, node in enumerate(steps)}
-        cut = Cutter(carrier.environment, fresh)
-        query = Query((), (cut(finite.node), cut(goal.node)))
-        counts = conditions(claim, scene)
-        count = len(self.outcome.lemmas)
-        if self._prove("the steps that the parts share are cut out", query, self.remaining(CUT_SHARE), len(steps)):
-            whole = Query(symbols, (counts.node, *definitions(), (~finite).node))
-            if self._prove("those steps are finite", whole, self.remaining(0.5)):
+    def _staged(self) -> bool:
+        """Whether one of the ways in stages proves the claim; the lemmas of the others are left out."""
+
+        def prove(what: str, query: Query, share: float, cuts: int) -> bool:
+            return self._prove(what, query, self.remaining(share), cuts)
+
+        kept = len(self.outcome.lemmas)
+        for way in Stages(self.claim, prove).ways:
+            if way():
                 return True
-        del self.outcome.lemmas[count:]
+            del self.outcome.lemmas[kept:]
         return False
 
     def _first_words(self) -> None:
@@ -336,8 +266,8 @@ def _zero_query(claim: Claim, part: Part) -> Query:
 
 
 def _rest_query(claim: Claim, part: Part) -> Query | None:
-    """Is a word but the first ever anything but +0? Asked of one factor of any admitted input; None where the format
-    of the factors alone says yes, or there are no words."""
+    """Is a first word ever another number than its factor, or another word anything but +0? Asked of one factor of any
+    admitted input; None where the format of the factors alone says yes, or there are no words."""
     fmt, window = claim.shape.factors, claim.shape.window
     what = part.what
     if isinstance(what, Model) or what.words == 1 or fmt.fraction > what.model.a.fraction:
@@ -345,8 +275,7 @@ def _rest_query(claim: Claim, part: Part) -> Query | None:
     carrier = TermCarrier()
     number = carrier.symbol("x", fmt.width)
     inside = any_of([admitted(number, fmt, bounds) for bounds in (window.a, window.b)])
-    differs = any_of([word.any() for word in part.rests(number, fmt)])
-    return Query((number.node,), (inside.node, *carrier.definitions, differs.node))
+    return Query((number.node,), (inside.node, *carrier.definitions, (~part.whole(number, fmt)).node))
 
 
 def _narrowed(window: Window) -> Window:
@@ -358,39 +287,3 @@ def _narrowed(window: Window) -> Window:
         return max(low, centre - 2), min(high, centre + 2)
 
     return Window(middle(window.a), middle(window.b), middle(window.c))
-
-
-def build_query(claim: Claim, what: Literal["deciding", "admitted", "unfit"], free: int | None = None) -> Query:
-    """Is there an admitted input that decides (whose values are numbers), that is admitted at all, or on which a value
-    is no number? All products but the first `free` ones are zero."""
-    scene, symbols, definitions = symbolic_scene(claim, free)
-    counts, goal = [], conditions(claim, scene)
-    if what != "admitted":
-        counts, goal = [goal], deciding(claim, scene)
-        fits = list(scene.fits.values())
-        if what == "deciding":
-            counts += fits
-        else:
-            goal = ~all_of([truth(scene.carrier, True), *fits])
-    return Query(symbols, (*(bit.node for bit in counts), *definitions(), goal.node))
-
-
-def symbolic_scene(
-    claim: Claim, free: int | None = None
-) -> tuple[Scene, tuple[FNode, ...], Callable[[], tuple[FNode, ...]]]:
-    """A claim on symbols, all products but the first `free` ones zero: the quantities, the symbols, and what in the
-    end defines the terms that the carrier made."""
-    carrier = TermCarrier()
-    count = claim.terms if free is None else free
-    zero = {f"{side}{k}" for side in "ab" for k in range(count, claim.terms)} | ({"c"} if claim.zero_addend else set())
-    row = [
-        constant(carrier, 0, fmt.width) if name in zero else carrier.symbol(name, fmt.width)
-        for name, fmt in zip(claim.layout.names, claim.layout.formats, strict=True)
-    ]
-    symbols = tuple(bits.node for bits in row if bits.value is None)
-    return scene_of(claim, row), symbols, lambda: tuple(carrier.definitions)
-
-
-def row_of(claim: Claim, answer: Answer) -> Row:
-    """The input that a solver gave; what it was not asked for is zero."""
-    return tuple(answer.values.get(name, 0) for name in claim.layout.names)

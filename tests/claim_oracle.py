@@ -103,6 +103,7 @@ class Rationals:
             "distance": lambda x, y: abs(self.ordinal(x) - self.ordinal(y)), "bits": lambda x: x[1],
             "finite": lambda x: decode(self.format_of(x), x[1]).kind == "finite",
             "zero": lambda x: self.every(x, lambda y: self.value(y) == 0),
+            "nonzero": lambda x: self.every(x, lambda y: self.value(y) != 0),
             "nonnegative": lambda x: self.every(x, lambda y: not decode(self.format_of(y), y[1]).sign),
             "fits": lambda x, fmt: self.every(x, lambda y: not self.beyond(y, fmt)),
             "lacks": lambda x, fmt: self.every(x, lambda y: self.beyond(y, fmt) or self.value(y) == 0),

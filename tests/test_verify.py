@@ -18,11 +18,12 @@ from hypotheses.claim import AnyClaim, BoundClaim, Claim, build_claims, claims, 
 from hypotheses.yamlfile import read_yaml
 from queries.claim_report import document_of
 from queries.claim_samples import claim_rows
+from queries.claim_scene import build_query, deciding, look, scene_of
 from queries.distinguish import Options
 from queries.error_bound import verify_bound
 from queries.overflow import bound
 from queries.settle import settle
-from queries.verify import Outcome, build_query, deciding, look, scene_of
+from queries.verify import Outcome
 from smtmodel.algorithms import parse_reduction, sum_of_array
 from smtmodel.algorithms.predicate import FUNCTIONS
 from smtmodel.carriers.terms import TermCarrier
@@ -46,7 +47,8 @@ QUICK = (
     "ootomo-not-worse-f16", "ootomo-not-worse-f32@terms=1", "ootomo-not-worse-no-addend@terms=2",
     "markidis-not-worse-f16@terms=1", "markidis-not-worse-f32@terms=2", "markidis-not-worse-no-addend@terms=1",
     "three-tf32-reach-7@terms=1", "three-tf32-small-first-reach-8@terms=2", "three-tf32-signed-unbounded@terms=2",
-    "three-tf32-mixed-reach-8@terms=2", "chain-length@chain=2", "fp8-smallest-term", "error-bound-near-4",
+    "three-tf32-mixed-reach-8@terms=2", "three-tf32-four-never-7", "three-tf32-eight-reach-4",
+    "chain-length@chain=2", "fp8-smallest-term", "error-bound-near-4",
     f"error-bound@model={VOLTA}", f"error-bound-tight@model={VOLTA}",
 )  # fmt: skip
 
@@ -108,7 +110,7 @@ PREDICATES = [
     "error(q) <= error(p)", "error(q) < error(p)", "error(p) > error(q)", "not error(q) >= error(p)",
     "error(p) <= 3 * 2**-20", "2 * error(p) < ulp(exact())", "error(p) == 0 and not error(q) == 0",
     "error(p) <= 2**-22 * magnitude_sum() or value(c) < 0", "error(p) <= top() * 2**-25 + ulp(p)",
-    "distance(p, q) >= 1", "bits(p) == bits(q)", "finite(p)", "zero(c)", "nonnegative(a)", "fits(a, f16)",
+    "distance(p, q) >= 1", "bits(p) == bits(q)", "finite(p)", "zero(c)", "nonzero(b)", "nonnegative(a)", "fits(a, f16)",
     "lacks(b, tf32)", "fits(c, bf16)", "value(a[0]) < value(b[1]) + 1", "0 <= value(c) <= 2",
     "abs(value(p) - exact()) == error(p)", "max(error(p), error(q)) <= 2**-21", "-value(a[1]) * value(b[0]) < value(c)",
     "ulp(c) <= ulp(p)", "value(a[0]) != -value(a[1])", "zero(a[0]) or lacks(a[1], f16)",

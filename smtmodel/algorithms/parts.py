@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from smtmodel.algebra import Bits, constant
+from smtmodel.algebra import Bit, Bits, all_of, constant
 from smtmodel.algorithms.forms import DotForm, StepsForm
 from smtmodel.algorithms.products import Multiword
 from smtmodel.algorithms.reference import parse_algorithm
@@ -18,14 +18,18 @@ from smtmodel.reference import parse_reference
 
 
 class FirstWordForm(StepsForm):
-    """A dot product of finite numbers that their first words hold whole: the other words are the constant zero, and so
-    is what the unit makes of them and of +0."""
+    """A dot product of finite numbers that their first words hold whole, `firsts` of a and of b: the other words are
+    the constant zero, and so is what the unit makes of them and of +0."""
+
+    def __init__(self, firsts: Sequence[tuple[Bits, ...]], words: int) -> None:
+        super().__init__()
+        self.firsts, self.count = iter(firsts), words
 
     def words(
         self, side: tuple[Bits, ...], fmt: Format, split: Callable[[Bits], tuple[Bits, ...]]
     ) -> tuple[tuple[Bits, ...], ...]:
-        first, *rest = super().words(side, fmt, split)
-        return (first, *(tuple(constant(x.carrier, 0, x.width) for x in words) for words in rest))
+        first = next(self.firsts)
+        return (first, *[tuple(constant(x.carrier, 0, x.width) for x in first)] * (self.count - 1))
 
     def chain(
         self, unit: Model, a: tuple[Bits, ...], b: tuple[Bits, ...], start: int, stop: int, addend: Bits | None
@@ -72,12 +76,12 @@ class Part:
     ) -> dict[str, Bits]:
         """The steps by name, the last is `d`; a and b in the format `given`, whose numbers this one holds.
 
-        `first_words`: it is known that all words but the first are +0, and that the unit makes +0 of zeros and +0.
+        `first_words`: it is known that numbers are `whole`, and that the unit makes +0 of zeros and +0.
         """
         left, right = ([converted(number, given, self.source) for number in side] for side in (a, b))
         what = self.what
         if isinstance(what, Multiword):
-            kept = FirstWordForm() if first_words else StepsForm()
+            kept = FirstWordForm(self._first(a, b, given), what.words) if first_words else StepsForm()
             what.evaluate(kept, tuple(left), tuple(right), c)
             return kept.steps
         form, found, running = DotForm(), dict[str, Bits](), c
@@ -87,16 +91,23 @@ class Part:
             found[f"unit[{k}:{stop}]"] = running
         return found | {"d": running}
 
-    def rests(self, number: Bits, given: Format) -> list[Bits]:
-        """All words but the first of a number in the format `given`, those of a and those of b."""
+    def _first(self, a: Sequence[Bits], b: Sequence[Bits], given: Format) -> list[tuple[Bits, ...]]:
+        """Numbers that the unit's formats hold, in these."""
+        model = self.what if isinstance(self.what, Model) else self.what.model
+        sides = ((a, model.a), (b, model.b))
+        return [tuple(converted(number, given, fmt) for number in side) for side, fmt in sides]
+
+    def whole(self, number: Bits, given: Format) -> Bit:
+        """Whether a number in the format `given` is its own first word, as a factor a and b, and the others are +0."""
         what = self.what
-        if isinstance(what, Model) or what.words == 1:
-            return []
+        assert isinstance(what, Multiword)
         wide = converted(number, given, self.source)
-        sides = (
-            split(wide, self.source, fmt, what.split, what.words, what.scale) for fmt in (what.model.a, what.model.b)
-        )
-        return [word for words in sides for word in words[1:]]
+        (left,), (right,) = self._first([number], [number], given)
+        found = []
+        for fmt, itself in ((what.model.a, left), (what.model.b, right)):
+            first, *rest = split(wide, self.source, fmt, what.split, what.words, what.scale)
+            found += [first.eq(itself), *(~word.any() for word in rest)]
+        return all_of(found)
 
     def holds(self, fmt: Format, low: int, high: int) -> bool:
         """Whether every normal number of a format with an exponent from `low` to `high` is a factor of this part."""

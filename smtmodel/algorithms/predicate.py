@@ -23,6 +23,7 @@ FUNCTIONS: dict[str, tuple[int, int, str]] = {
     "bits": (1, 1, "a pattern as an unsigned integer"),
     "finite": (1, 1, "neither infinite nor NaN"),
     "zero": (1, 1, "a number, or every number of a side, is zero"),
+    "nonzero": (1, 1, "a number, or every number of a side, is not zero"),
     "nonnegative": (1, 1, "its sign bit is not set; of a side, that of none"),
     "fits": (2, 2, "a number, or every number of a side, has no more fraction bits than a format"),
     "lacks": (2, 2, "a number, or every number of a side, is zero or has more fraction bits than a format"),

@@ -280,6 +280,9 @@ class _Evaluation:
     def _zero(self, what: Any, node: ast.expr) -> Bit:
         return self._every(what, node, lambda x: unpack(x.bits, x.fmt).is_zero)
 
+    def _nonzero(self, what: Any, node: ast.expr) -> Bit:
+        return self._every(what, node, lambda x: ~unpack(x.bits, x.fmt).is_zero)
+
     def _nonnegative(self, what: Any, node: ast.expr) -> Bit:
         return self._every(what, node, lambda x: ~x.bits.bit(x.fmt.field_width))
 
