@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hypotheses.schema import Compare, Inputs
 from queries.problem import Problem, admits, evaluate_on
 from queries.samples import RAISED
-from smtmodel.algebra import Bit, Bits, select
+from smtmodel.algebra import Bit, Bits, constant
 from smtmodel.carriers.terms import SignedSum
 from smtmodel.decode import unpack
 from smtmodel.dot import Evaluation, Model
@@ -56,15 +56,20 @@ class Negated(Problem):
 
 @dataclass(frozen=True)
 class Unsigned(Problem):
-    """A model against itself with the sign of its addend flipped where that is a zero or a NaN."""
+    """A model with one addend (of this pattern, whatever the input's c) against itself with that addend negated: for
+    zeros and NaNs, whose sign is to be of no effect."""
 
-    def moved(self, operands: Operands[Bits]) -> Operands[Bits]:
-        c = unpack(operands.c, self.left.c)
-        return replace(operands, c=select(c.is_zero | c.is_nan, negated(operands.c, self.left.c), operands.c))
+    addend: int = 0
+
+    def evaluate(self, operands: Operands[Bits]) -> tuple[Evaluation, Evaluation]:
+        c = constant(operands.c.carrier, self.addend, self.left.c.width)
+        sides = (replace(operands, c=given) for given in (c, negated(c, self.left.c)))
+        left, right = (evaluate_on(self.left, side) for side in sides)
+        return left, right
 
     @property
     def sides(self) -> tuple[str, str]:
-        return "c", "c with the other sign, if zero or NaN"
+        return f"c = 0x{self.addend:x}", f"c = -0x{self.addend:x}"
 
 
 @dataclass(frozen=True)
@@ -172,7 +177,10 @@ def negated_steps(problem: Negated) -> list[Problem]:
     running = replace(step, c=model.d)
     return [
         *(Negated(one, one, compare="value") for one in (replace(step, c=fmt) for fmt in formats.values())),
-        Unsigned(running, running, compare="value"),
+        *(
+            Unsigned(running, running, compare="value", addend=pattern)
+            for pattern in (0, model.accumulator.nan_pattern)
+        ),
     ]
 
 
