@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hypotheses.schema import Compare, Inputs
 from queries.problem import Problem, admits, evaluate_on
 from queries.samples import RAISED
-from smtmodel.algebra import Bit, Bits, constant
+from smtmodel.algebra import Bit, Bits
 from smtmodel.carriers.terms import SignedSum
 from smtmodel.decode import unpack
 from smtmodel.dot import Evaluation, Model
@@ -38,8 +38,12 @@ class Negated(Problem):
     """A model against itself with every a and c negated, and the result negated back."""
 
     def evaluate(self, operands: Operands[Bits]) -> tuple[Evaluation, Evaluation]:
-        right = evaluate_on(self.right, self.moved(operands))
-        return evaluate_on(self.left, operands), replace(right, d=negated(right.d, self.right.d))
+        right = self.compute(self.moved(operands))
+        return self.compute(operands), replace(right, d=negated(right.d, self.right.d))
+
+    def compute(self, operands: Operands[Bits]) -> Evaluation:
+        """What is to be symmetric."""
+        return evaluate_on(self.left, operands)
 
     def moved(self, operands: Operands[Bits]) -> Operands[Bits]:
         a = tuple(negated(x, self.left.a) for x in operands.a)
@@ -52,24 +56,6 @@ class Negated(Problem):
     @property
     def sides(self) -> tuple[str, str]:
         return "d(a, b, c)", "-d(-a, b, -c)"
-
-
-@dataclass(frozen=True)
-class Unsigned(Problem):
-    """A model with one addend (of this pattern, whatever the input's c) against itself with that addend negated: for
-    zeros and NaNs, whose sign is to be of no effect."""
-
-    addend: int = 0
-
-    def evaluate(self, operands: Operands[Bits]) -> tuple[Evaluation, Evaluation]:
-        c = constant(operands.c.carrier, self.addend, self.left.c.width)
-        sides = (replace(operands, c=given) for given in (c, negated(c, self.left.c)))
-        left, right = (evaluate_on(self.left, side) for side in sides)
-        return left, right
-
-    @property
-    def sides(self) -> tuple[str, str]:
-        return f"c = 0x{self.addend:x}", f"c = -0x{self.addend:x}"
 
 
 @dataclass(frozen=True)
@@ -160,28 +146,6 @@ def _parts(step: Sequence[int], size: int) -> list[Sequence[int]]:
 def negations(model: Model) -> list[Negated]:
     """Negating every a and c negates the result; +0 and -0 count as one."""
     return [Negated(model, model, compare="value")]
-
-
-def negated_steps(problem: Negated) -> list[Problem]:
-    """What proves a chain's sign symmetry step by step: that of one step, from any sum so far, and that a zero's or
-    NaN's sign there is of no effect on values (the two sides need not agree about it). Empty where the model is no
-    chain of equal steps, or its inputs are restricted."""
-    model, accumulator = problem.left, problem.left.accumulator
-    length, formats = len(accumulator.blocks[0]), {model.c.name: model.c, model.d.name: model.d}
-    if len(accumulator.blocks) == 1 or problem.inputs != Inputs() or accumulator.addend == "after" or model.scale:
-        return []
-    try:
-        step = with_parameters(model, {"length": length, "block": length, "block_order": "contiguous"})
-    except ParameterError:
-        return []  # the steps are no models by themselves
-    running = replace(step, c=model.d)
-    return [
-        *(Negated(one, one, compare="value") for one in (replace(step, c=fmt) for fmt in formats.values())),
-        *(
-            Unsigned(running, running, compare="value", addend=pattern)
-            for pattern in (0, model.accumulator.nan_pattern)
-        ),
-    ]
 
 
 def raised_addend(model: Model) -> list[Monotonic]:

@@ -2,7 +2,7 @@
 
 A model that is monotonic in one product of a step, and whose result does not depend on the order of the products in
 that step, is monotonic in each of them: the order is proved once, and the other products need no proof of their own.
-A chain whose steps are sign-symmetric, whatever the sign of a zero or NaN between them, is so as a whole.
+A model whose parts are sign-symmetric, whatever the sign of a zero or NaN between them, is so as a whole.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from dataclasses import replace
 from queries.distinguish import Options
 from queries.monotone import prove_monotonic
 from queries.problem import Problem
-from queries.properties import Monotonic, Negated, exchangeable, negated_steps, reorderings_of
+from queries.properties import Monotonic, Negated, exchangeable, reorderings_of
 from queries.prove import Proof, Verdict, prove
+from queries.symmetric_steps import negated_parts
 
 
 def proofs_of(problems: Sequence[Problem], options: Options, confirm: bool) -> list[Proof]:
@@ -40,7 +41,7 @@ class _Proving:
         for problem in problems:
             if isinstance(problem, Monotonic) and self._by_symmetry(problem):
                 continue
-            if isinstance(problem, Negated) and self._by_steps(problem):
+            if isinstance(problem, Negated) and self._by_parts(problem):
                 continue
             if self._add(self._prove(problem)):
                 break
@@ -59,11 +60,11 @@ class _Proving:
         self.spent += proof.seconds
         return proof
 
-    def _by_steps(self, problem: Negated) -> bool:
-        """Whether a chain's symmetry follows from that of its steps. A step that is not symmetric says nothing."""
+    def _by_parts(self, problem: Negated) -> bool:
+        """Whether a model's symmetry follows from that of its parts. A part that is not symmetric says nothing."""
         found = []
-        for step in negated_steps(problem):
-            found.append(self._prove(step))
+        for part in negated_parts(problem):
+            found.append(self._prove(part))
             if found[-1].verdict != "equal":
                 return False
         for proof in found:

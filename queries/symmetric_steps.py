@@ -1,0 +1,130 @@
+"""Sign symmetry of a model from that of its parts: the steps of a chain, rounded products and IEEE additions.
+
+The two sides of a chain need not agree about the sign of a zero (or of a NaN) between two steps: a sum that cancels is
++0 on both. So of each part two things are proved: negating all that enters it negates its result, as a value, from
+any sum so far; and the sign of a zero or NaN that enters is of no effect on the value. Together they carry "the same
+value with the other sign" from part to part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from hypotheses.schema import Inputs
+from queries.problem import Problem
+from queries.properties import Negated
+from smtmodel import ieee
+from smtmodel.algebra import Bits, constant
+from smtmodel.decode import unpack
+from smtmodel.dot import Evaluation, Model
+from smtmodel.errors import ParameterError
+from smtmodel.operands import Operands
+from smtmodel.ordering import negated
+from smtmodel.reference import with_parameters
+from smtmodel.rounding import Target
+from smtmodel.stages import PRODUCT, RESULT, form_product, pattern_of
+from smtmodel.trace import Trace
+
+
+@dataclass(frozen=True)
+class Unsigned(Negated):
+    """A part with one addend (of this pattern, whatever the input's c) against itself with that addend negated."""
+
+    addend: int = 0
+
+    def evaluate(self, operands: Operands[Bits]) -> tuple[Evaluation, Evaluation]:
+        c = constant(operands.c.carrier, self.addend, self.left.c.width)
+        left, right = (replace(operands, c=given) for given in (c, negated(c, self.left.c)))
+        return self.compute(left), self.compute(right)
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        return f"c = 0x{self.addend:x}", f"c = -0x{self.addend:x}"
+
+
+@dataclass(frozen=True)
+class _Addition(Negated):
+    """The IEEE addition of a0 (a pattern of the results' format) and c, or of c and a0."""
+
+    swapped: bool = False
+    flush: bool = False
+
+    def compute(self, operands: Operands[Bits]) -> Evaluation:
+        accumulator, fmt, trace = self.left.accumulator, self.left.d, Trace()
+        rounding = "nearest_even" if accumulator.addend == "after" else accumulator.output_rounding
+        target = Target(fmt, rounding, flush=accumulator.flush_outputs)
+        pair = [unpack(operands.a[0], fmt), unpack(operands.c, self.left.c, self.flush)]
+        left, right = pair[::-1] if self.swapped else pair
+        result = ieee.add_unpacked(left, right, target, accumulator.nan_pattern)
+        trace.flag("result", result, RESULT)
+        return Evaluation(result, trace)
+
+
+@dataclass(frozen=True)
+class NegatedAddition(_Addition):
+    """Negating both operands of an addition negates its result."""
+
+
+@dataclass(frozen=True)
+class UnsignedAddition(_Addition, Unsigned):
+    """The sign of a zero or NaN operand of an addition is of no effect on the value."""
+
+
+@dataclass(frozen=True)
+class NegatedProduct(Negated):
+    """Negating one factor negates the rounded product."""
+
+    def compute(self, operands: Operands[Bits]) -> Evaluation:
+        model, trace = self.left, Trace()
+        accumulator, flush = model.accumulator, model.accumulator.flush_inputs
+        factors = unpack(operands.a[0], model.a, flush), unpack(operands.b[0], model.b, flush)
+        product = form_product(accumulator, *factors)
+        trace.term("product", product.term, PRODUCT)
+        target = Target(model.d, accumulator.output_rounding, flush=accumulator.flush_outputs)
+        return Evaluation(pattern_of(product, target, accumulator.nan_pattern), trace)
+
+
+def negated_parts(problem: Negated) -> list[Problem]:
+    """What proves a model's sign symmetry part by part. Empty where its steps are no models by themselves, or where
+    inputs are restricted (sums between steps are not)."""
+    model, accumulator = problem.left, problem.left.accumulator
+    rounded, after = accumulator.operation == "add_mul", accumulator.addend == "after"
+    if problem.inputs != Inputs() or model.scale is not None or ((after or rounded) and model.c != model.d):
+        return []
+    if rounded:
+        return [NegatedProduct(model, model, compare="value"), *_additions(model)]
+    steps = _steps(model) if after or len(accumulator.blocks) > 1 else []
+    return [*steps, *_additions(model)] if steps and after else steps
+
+
+def _steps(model: Model) -> list[Problem]:
+    """One step from c and from any sum so far, and what the sign of a zero or NaN does there."""
+    length, formats = len(model.accumulator.blocks[0]), {model.c.name: model.c, model.d.name: model.d}
+    try:
+        changes = {"length": length, "block": length, "block_order": "contiguous"}
+        step = with_parameters(model, changes | ({"addend": "fused"} if model.accumulator.addend == "after" else {}))
+    except ParameterError:
+        return []
+    running = replace(step, c=model.d)
+    return [
+        *(Negated(one, one, compare="value") for one in (replace(step, c=fmt) for fmt in formats.values())),
+        *(Unsigned(running, running, compare="value", addend=pattern) for pattern in _signs(model)),
+    ]
+
+
+def _additions(model: Model) -> list[Problem]:
+    """Additions in both orders; sums so far are not flushed, c may be."""
+    base = replace(model, a=model.d, b=model.d)
+    found: list[Problem] = []
+    for swapped in (False, True):
+        for flush in sorted({False, model.accumulator.flush_inputs}):
+            found.append(NegatedAddition(base, base, compare="value", swapped=swapped, flush=flush))
+            for pattern in _signs(model):
+                one = UnsignedAddition(base, base, compare="value", swapped=swapped, flush=flush, addend=pattern)
+                found.append(one)
+    return found
+
+
+def _signs(model: Model) -> tuple[int, int]:
+    """Patterns whose sign is to be of no effect: zero, and the NaN that results are."""
+    return 0, model.accumulator.nan_pattern
