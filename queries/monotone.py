@@ -7,7 +7,7 @@ the solvers are asked: small questions, then the whole.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -85,9 +85,7 @@ def has_argument(problem: Monotonic) -> bool:
     accumulator = problem.left.accumulator
     if accumulator.partials != "unnormalised":
         return False
-    if accumulator.operation == "add_mul" or accumulator.grouping != "none" or accumulator.addend == "late":
-        return problem.raised is None
-    return True
+    return problem.raised is None or (accumulator.operation != "add_mul" and accumulator.addend != "late")
 
 
 def _kind(model: Model, terms: int) -> type[Step[Any]]:
@@ -130,13 +128,8 @@ def _steps(problem: Monotonic) -> Iterator[tuple[type[Step[Any]], str, int, str]
         kind = _kind(model, len(block) + 1)
         names = (f"block{step}.", f"step {step + 1}") if len(blocks) > 1 else ("", "the step")
         entered = raised is not None and step == first
-        addend = {RoundedAddition: 0, Joined: 1}.get(kind, _terms(model, block))
-        yield kind, names[0], block.index(raised) if entered else addend, names[1]
+        size = model.accumulator.group if model.accumulator.grouping == "scale_blocks" else 1
+        addend = {RoundedAddition: 0, Joined: 1}.get(kind, len(block) // size)
+        yield kind, names[0], block.index(raised) // size if entered else addend, names[1]
     if after:
         yield RoundedAddition, "", 1 if raised is None else 0, "the addition of c"
-
-
-def _terms(model: Model, block: Sequence[int]) -> int:
-    """The number of terms that a step adds to its addend."""
-    accumulator = model.accumulator
-    return len(block) // accumulator.group if accumulator.grouping == "scale_blocks" else len(block)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from queries.monotone_lemmas import UnprovedError
@@ -88,8 +89,9 @@ class Many(Step[Added]):
             name = self.ledger.establish(self.say(text), claim, cuts, [name, self.bound(side, k)])
         return name
 
-    def product_order(self, strictly: bool) -> list[str]:
-        """The raised products as normalised terms are ordered, and their exponents are in range."""
+    def product_order(self, strictly: bool, entering: str, cuts: Sequence[Bits | Bit] = ()) -> list[str]:
+        """The raised products (or sums of a scale block's products) as normalised terms are ordered, and their
+        exponents are in range."""
         keys, used = [], []
         for term, label in zip(self.raised_terms(), LABELS, strict=True):
             normal, exponent = term.normalised(), term.exponent
@@ -100,7 +102,7 @@ class Many(Step[Added]):
             used.append(self.ledger.establish(self.say(f"exponent of the raised product {label}"), claim))
         claim = implies(self.finite, keys[0].slt(keys[1]) if strictly else keys[0].sle(keys[1]))
         text = "the raised products rise" if strictly else "the raised products are ordered"
-        return [*used, self.ledger.establish(self.say(text), claim, (), [self.entering])]
+        return [*used, self.ledger.establish(self.say(text), claim, cuts, [entering])]
 
 
 class FixedPoint(Many):
@@ -144,7 +146,7 @@ class FixedPoint(Many):
 
     def _product_places(self) -> list[str]:
         """Normalised products in fixed point are ordered, and are what was placed."""
-        used, shape, cuts = self.product_order(strictly=False), [], list[Bits | Bit]()
+        used, shape, cuts = self.product_order(False, self.entering), [], list[Bits | Bit]()
         for term in self.raised_terms():
             normal = term.normalised()
             range_ = at_most(normal.exponent.bits, normal.exponent.high - normal.exponent.low)

@@ -13,7 +13,8 @@ from typing import Literal
 
 from queries.monotone_lemmas import ADMITTED, UnprovedError
 from queries.monotone_many import LABELS, Added, Many
-from queries.monotone_steps import Case, Side, apart, at_most, bits_of, entered, implies, within
+from queries.monotone_steps import Case, Side, apart, at_most, bits_of, entered, implies, signed, within
+from queries.properties import Monotonic
 from smtmodel.algebra import Bit, Bits, all_of, select
 from smtmodel.decode import Term, Unpacked
 from smtmodel.dot import Evaluation
@@ -49,7 +50,7 @@ class Truncated(Many):
 
     def cases(self) -> list[tuple[Case, str]]:
         self.maxima = [self.ledger.maximum(parts.maximum) for parts in self.parts]
-        self.order = [self.entering] if self.patterns else self.product_order(strictly=True)
+        self.order = [self.entering] if self.patterns else self._order()
         self._terms()
         self.slack = self._slack()
         integer = max(x.width for x in self.parts[0].magnitudes) - self.fraction_bits
@@ -64,6 +65,29 @@ class Truncated(Many):
         facts = self._sums(rise, [self._loss(k, [self._fact("exponent", 0, k)]) for k in self.shared])
         self.in_ranges = [self._range(side) for side in (0, 1)]
         return [(distance.case, facts[k // TOGETHER]) for k, distance in enumerate(self.found)]
+
+    def _order(self) -> list[str]:
+        """The raised terms rise, or, where they are sums of scale blocks, do not fall."""
+        name, trace = self.ledger.left.trace.entered[self.summing][1][self.raised][0], self.ledger.left.trace
+        if self.ledger.problem.left.accumulator.grouping != "scale_blocks":
+            return self.product_order(True, self.entering)
+        problem = self.ledger.problem
+        assert isinstance(problem, Monotonic)
+        totals = [bits_of(side, f"group[{name}]") for side in (self.ledger.left, self.ledger.right)]
+        first, last = map(int, name.split("-"))
+        cuts = [
+            trace[f"product[{k}].{part}"].value
+            for k in range(first, last + 1) if k != problem.raised
+            for part in ("sign", "significand", "exponent")
+        ]  # fmt: skip
+        text = self.say("the sum of its scale block does not fall")
+        sums = self.ledger.establish(text, totals[0].sle(totals[1]), cuts, [self.entering])
+        terms = self.raised_terms()
+        scaled = [signed(term.sign, term.significand, term.significand.width + 1) for term in terms]
+        text = self.say("nor does that sum, scaled")
+        rises = self.ledger.establish(text, scaled[0].sle(scaled[1]), totals, [sums])
+        parts = [part for term in terms for part in (term.sign, term.significand, term.exponent.bits)]
+        return self.product_order(False, rises, parts)
 
     def _terms(self) -> list[str]:
         """What cut terms lose: which exponent counts, and its range."""

@@ -89,7 +89,8 @@ def test_the_same_product_of_other_factors_is_no_rise() -> None:
         product("ieee/fma/f16@length=2"),
         product(SMALL, NORMAL),
         product(f"{SMALL},align_rounding=nearest_even", NORMAL),
-        product(f"{SMALL},fraction_bits=11,output=f16,addend=after".replace("fraction_bits=8,", "")),
+        addend(f"{SMALL},addend=after"),
+        addend("cdna3/mfma/f32_32x32x4_2b_bf16@length=2,block=2", NORMAL),
     ],
     ids=lambda problem: f"{problem.left.reference} {problem.raised}",
 )

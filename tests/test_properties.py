@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,9 +15,11 @@ from hypotheses.unit_claims import PropertyClaim
 from hypotheses.yamlfile import read_yaml
 from queries.distinguish import Options
 from queries.proof_report import proof_json
-from queries.properties import problems_of, raised_products
+from queries.properties import negations, problems_of, raised_products
+from queries.prove import prove
 from queries.proving import proofs_of
 from queries.settle import problems_of_claim, settle
+from queries.symmetric_steps import negated_parts
 from smtmodel.dot import Model
 from smtmodel.errors import InputError
 from smtmodel.operands import Operands
@@ -159,3 +162,36 @@ def test_restrictions_of_one_product_leave_no_symmetry() -> None:
     problems = problems_of("monotonic-product", parse_reference(FP8), inputs)[:2]
     kinds = [type(proof.problem).__name__ for proof in proofs_of(problems, Options(timeout=120), confirm=False)]
     assert kinds == ["Monotonic", "Monotonic"]
+
+
+# --- sign symmetry by parts -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reference", "kinds"),
+    [
+        ("ieee/fma/f16@length=2", ["Negated", "Unsigned", "Unsigned"]),
+        ("cdna2/mfma/f32_32x32x2bf16", ["NegatedProduct", *["NegatedAddition", *["UnsignedAddition"] * 2] * 4]),
+    ],
+)
+def test_a_chain_is_symmetric_by_its_parts(reference: str, kinds: list[str]) -> None:
+    proofs = proofs_of(negations(parse_reference(reference)), Options(timeout=120), confirm=False)
+    assert [type(proof.problem).__name__ for proof in proofs] == kinds
+    assert {proof.verdict for proof in proofs} == {"equal"}
+
+
+@pytest.mark.parametrize("change", ["output_rounding=down", "output_rounding=up"])
+def test_parts_that_are_not_symmetric_prove_nothing(change: str) -> None:
+    problem = negations(parse_reference(f"ieee/fma/f16@length=2,{change}"))[0]
+    verdicts = [prove(part, Options(timeout=60), confirm=False).verdict for part in negated_parts(problem)]
+    assert "different" in verdicts
+    (proof,) = proofs_of([problem], Options(timeout=60), confirm=False)
+    assert proof.verdict == "different"
+    assert proof.problem == problem
+
+
+def test_no_parts_where_inputs_are_restricted() -> None:
+    model = parse_reference("ieee/fma/f16@length=2")
+    assert negated_parts(negations(model)[0])
+    assert not negated_parts(replace(negations(model)[0], inputs=Inputs(finite=True)))
+    assert not negated_parts(negations(parse_reference(VOLTA))[0])
