@@ -13,10 +13,11 @@ from typing import Literal
 
 from queries.monotone_lemmas import ADMITTED, UnprovedError
 from queries.monotone_many import LABELS, Added, Many
-from queries.monotone_steps import Case, Side, apart, at_most, bits_of, entered, implies, signed, within
+from queries.monotone_scaled import scaled_order
+from queries.monotone_steps import Case, Side, apart, at_most, bits_of, entered, implies, within
 from queries.properties import Monotonic
 from smtmodel.algebra import Bit, Bits, all_of, select
-from smtmodel.decode import Term, Unpacked
+from smtmodel.decode import Term, Unpacked, unpack
 from smtmodel.dot import Evaluation
 from smtmodel.stages import counted_exponents, zero_exponent
 
@@ -83,9 +84,11 @@ class Truncated(Many):
         text = self.say("the sum of its scale block does not fall")
         sums = self.ledger.establish(text, totals[0].sle(totals[1]), cuts, [self.entering])
         terms = self.raised_terms()
-        scaled = [signed(term.sign, term.significand, term.significand.width + 1) for term in terms]
-        text = self.say("nor does that sum, scaled")
-        rises = self.ledger.establish(text, scaled[0].sle(scaled[1]), totals, [sums])
+        given, fmt = self.ledger.inputs, problem.left.scale
+        assert fmt is not None
+        block = first // problem.left.accumulator.scale_block
+        factors = [unpack(side[block], fmt).term for side in (given.scale_a, given.scale_b)]
+        rises = scaled_order(self.ledger, self.name, totals, sums, terms, factors)
         parts = [part for term in terms for part in (term.sign, term.significand, term.exponent.bits)]
         return self.product_order(False, rises, parts)
 

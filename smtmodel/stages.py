@@ -113,16 +113,16 @@ def max_exponent(
     Terms whose exponent must not count enter as the smallest exponent there is, which no sum can notice: if every
     term is zero the sum is zero at any scale.
     """
-    exponents = counted_exponents(accumulator, items)
+    counted = counted_exponents(accumulator, items)
     if trace is not None:
-        for name, exponent in zip(names, exponents, strict=True):
+        for name, exponent in zip(names, counted, strict=True):
             trace.exponent(f"term[{name}].exponent", exponent, MAXIMUM)
-    low, high = exponents[0].low, exponents[0].high
-    vectors = [exponent.bits for exponent in exponents]
-    floor = floor_of(accumulator, items)
+    low, high, width = counted[0].low, counted[0].high, counted[0].bits.width
+    exponents = [exponent.bits for exponent in counted]
+    floor, carrier = floor_of(accumulator, items), exponents[0].carrier
     if floor is not None and accumulator.floor_applies_to == "maximum":
-        vectors.append(constant(vectors[0].carrier, floor - low, vectors[0].width))
-    return Exponent(max_of(vectors), low, high)
+        exponents.append(constant(carrier, floor - low, width))
+    return Exponent(max_of(exponents), low, high)
 
 
 def counted_exponents(accumulator: Accumulator, items: Sequence[Unpacked]) -> list[Exponent]:
