@@ -22,7 +22,7 @@ class Cutter(IdentityDagWalker):  # type: ignore[misc]
 
     def __call__(self, term: FNode) -> FNode:
         """The term with the changes made."""
-        changed: FNode = self.walk(term)
+        changed: FNode = self.walk(term) if self.memoization else term
         return changed
 
     def _compute_node_result(self, formula: FNode, **kwargs: Any) -> None:

@@ -33,7 +33,7 @@ def prove_monotonic(problem: Monotonic, options: Options, confirm: bool) -> Proo
     Raises SolverFaultError."""
     start, proof = time.monotonic(), Proof(problem)
     try:
-        proof.witness = find_fall(problem)
+        proof.witness = find_fall(problem) if options.timeout is None or options.timeout > 0 else None
         if proof.witness is not None:
             proof.verdict = "different"
         elif not _staged(problem, options, proof, start):
@@ -126,10 +126,10 @@ def _steps(problem: Monotonic) -> Iterator[tuple[type[Step[Any]], str, int, str]
     first = (len(blocks) if after else 0) if raised is None else next(k for k, b in enumerate(blocks) if raised in b)
     for step, block in list(enumerate(blocks))[first:]:
         kind = _kind(model, len(block) + 1)
-        names = (f"block{step}.", f"step {step + 1}") if len(blocks) > 1 else ("", "the step")
+        name = f"step {step + 1}" if len(blocks) > 1 else "the step"
         entered = raised is not None and step == first
         size = model.accumulator.group if model.accumulator.grouping == "scale_blocks" else 1
         addend = {RoundedAddition: 0, Joined: 1}.get(kind, len(block) // size)
-        yield kind, names[0], block.index(raised) // size if entered else addend, names[1]
+        yield kind, model.accumulator.prefix(step), block.index(raised) // size if entered else addend, name
     if after:
         yield RoundedAddition, "", 1 if raised is None else 0, "the addition of c"

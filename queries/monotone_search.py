@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from queries.properties import Monotonic
 from queries.samples import sample_rows
 from queries.witness import Row, Witness, confirmed, replay, shrink
+from smtmodel.dot import Model
 from smtmodel.formats import Format
 
 Table = NDArray[np.uint64]
@@ -58,8 +59,7 @@ def _shaped(problem: Monotonic, rng: np.random.Generator) -> Table:
     else:
         factors, highest, sign = _close_products(problem, rng)
         columns[k], columns[count + k], columns[2 * count + 1], columns[2 * count + 2] = factors
-    kept = model.accumulator.fraction_bits
-    bits = model.d.precision if kept == "exact" else kept
+    bits = _kept(model)
     # the last places above and below the coarser cut; one distance for a whole row, or another for each term
     distance = bits + rng.integers(-3, 4, ROWS)
     scattered = rng.random(ROWS) < 0.3
@@ -98,8 +98,7 @@ def _carried(problem: Monotonic, rng: np.random.Generator) -> list[Table]:
             fields = ((left + model.a.bias) << model.a.fraction) + fraction
             columns[other] = _signed(model.a, none, np.minimum(fields, model.a.largest_field).astype(np.uint64))
             columns[count + other] = _power(model.b, exponent - left)
-    kept = model.accumulator.fraction_bits
-    distance = (precision if kept == "exact" else kept) + rng.integers(-3, 4, ROWS)
+    distance = _kept(model) + rng.integers(-3, 4, ROWS)
     risen = [
         (2 * count + 1, power - precision),
         *((other, power - distance) for other in model.accumulator.blocks[step + 1]),
@@ -109,6 +108,12 @@ def _carried(problem: Monotonic, rng: np.random.Generator) -> list[Table]:
         columns[place] = _power(model.a, left)
         columns[place + (1 if place > 2 * count else count)] = _power(model.b, exponent - left)
     return [np.stack(columns, axis=1)]
+
+
+def _kept(model: Model) -> int:
+    """How far below its largest term a sum is cut off, or rounded."""
+    bits = model.accumulator.fraction_bits
+    return model.d.precision if bits == "exact" else bits
 
 
 def _power(fmt: Format, exponent: Lanes) -> Table:

@@ -194,8 +194,7 @@ class RoundedAddition(TwoTerms):
     def side(self, evaluation: Evaluation) -> tuple[Side, Aligned]:
         accumulator, first = self.ledger.problem.left.accumulator, evaluation is self.ledger.left
         after = accumulator.addend == "after"
-        rounding = "nearest_even" if after else accumulator.output_rounding
-        target = Target(self.output, rounding, flush=accumulator.flush_outputs)
+        target = Target(self.output, accumulator.addition_rounding, flush=accumulator.flush_outputs)
         operands = [self._read(self.patterns[0 if first else 1]), self._read(self._other(evaluation))]
         left, right = operands[::-1] if self.raised else operands
         result = bits_of(evaluation, "after_addend" if after else f"{self.prefix}result")
@@ -211,7 +210,7 @@ class RoundedAddition(TwoTerms):
         """The pattern of the operand that is not raised."""
         model = self.ledger.problem.left
         if model.accumulator.addend == "after":
-            chain = f"block{len(model.accumulator.blocks) - 1}." if len(model.accumulator.blocks) > 1 else ""
+            chain = model.accumulator.prefix(len(model.accumulator.blocks) - 1)
             return bits_of(evaluation, f"{chain}result") if self.raised else self.ledger.inputs.c
         levels = model.accumulator.group.bit_length() - 1
         return bits_of(evaluation, self.prefix + (f"pair{levels - 1}[0]" if levels else "multiplied[0]"))

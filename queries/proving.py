@@ -8,6 +8,7 @@ A model whose parts are sign-symmetric, whatever the sign of a zero or NaN betwe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from queries.distinguish import Options
@@ -38,16 +39,20 @@ class _Proving:
         self.alike: dict[Problem, bool] = {}
 
     def run(self, problems: Sequence[Problem]) -> list[Proof]:
-        for problem in problems:
-            if isinstance(problem, Monotonic) and self._by_symmetry(problem):
-                continue
-            if isinstance(problem, Negated) and self._by_parts(problem):
-                continue
-            if self._add(self._prove(problem)):
-                break
+        with suppress(KeyboardInterrupt):
+            for problem in problems:
+                if isinstance(problem, Monotonic) and self._by_symmetry(problem):
+                    continue
+                if isinstance(problem, Negated) and self._by_parts(problem):
+                    continue
+                proof = self._prove(problem)
+                self._add(proof)
+                if proof.verdict == "different":
+                    break
         return self.proofs
 
     def _prove(self, problem: Problem) -> Proof:
+        """An interrupted proof is kept, and ends the work. Raises KeyboardInterrupt."""
         left = self.options.timeout
         if left is not None:
             left = max(0.0, left - self.spent)
@@ -58,6 +63,9 @@ class _Proving:
             else prove(problem, rest, self.confirm)
         )
         self.spent += proof.seconds
+        if proof.interrupted:
+            self._add(proof)
+            raise KeyboardInterrupt
         return proof
 
     def _by_parts(self, problem: Negated) -> bool:
@@ -71,11 +79,9 @@ class _Proving:
             self._add(proof)
         return bool(found)
 
-    def _add(self, proof: Proof) -> bool:
-        """Whether that is the end."""
+    def _add(self, proof: Proof) -> None:
         self.proofs.append(proof)
         self.options.progress("")
-        return proof.verdict == "different" or proof.interrupted
 
     def _by_symmetry(self, problem: Monotonic) -> bool:
         """Whether another product of the same step has been proved, and the order of that step is of no effect."""

@@ -51,8 +51,7 @@ class _Addition(Negated):
 
     def compute(self, operands: Operands[Bits]) -> Evaluation:
         accumulator, fmt, trace = self.left.accumulator, self.left.d, Trace()
-        rounding = "nearest_even" if accumulator.addend == "after" else accumulator.output_rounding
-        target = Target(fmt, rounding, flush=accumulator.flush_outputs)
+        target = Target(fmt, accumulator.addition_rounding, flush=accumulator.flush_outputs)
         pair = [unpack(operands.a[0], fmt), unpack(operands.c, self.left.c, self.flush)]
         left, right = pair[::-1] if self.swapped else pair
         result = ieee.add_unpacked(left, right, target, accumulator.nan_pattern)

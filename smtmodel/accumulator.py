@@ -206,6 +206,15 @@ class Accumulator:
             return tuple(tuple(range(k, k + step)) for k in range(0, self.length, step))
         return self.block_order
 
+    def prefix(self, step: int) -> str:
+        """What the names of a step's signals begin with."""
+        return f"block{step}." if len(self.blocks) > 1 else ""
+
+    @property
+    def addition_rounding(self) -> Rounding:
+        """How an IEEE addition of finished sums rounds: one of an addend that comes after the chain, to nearest."""
+        return "nearest_even" if self.addend == "after" else self.output_rounding
+
     def changed(self, values: Mapping[str, Any]) -> Accumulator:
         """This accumulator with some parameters given, as text or as YAML values.
 

@@ -89,14 +89,14 @@ def evaluate(
     result = None
     blocks = accumulator.blocks
     for step, indices in enumerate(blocks):
-        trace.prefix = f"block{step}." if len(blocks) > 1 else ""
+        trace.prefix = accumulator.prefix(step)
         terms, names = _block_terms(model, products, scales, indices, trace)
         result = block_sum(accumulator, terms, addend, [*names, "addend"], trace)
         addend = unpack(result, output)
     trace.prefix = ""
     assert result is not None
     if accumulator.addend == "after":
-        target = Target(output, "nearest_even", flush=accumulator.flush_outputs)
+        target = Target(output, accumulator.addition_rounding, flush=accumulator.flush_outputs)
         outer = unpack(c, model.c, accumulator.flush_inputs)
         result = ieee.add_unpacked(unpack(result, output), outer, target, accumulator.nan_pattern)
         trace.flag("after_addend", result, RESULT)

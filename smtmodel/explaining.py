@@ -128,7 +128,7 @@ class _Explainer:
         steps: list[Step] = []
         for self.index, indices in enumerate(blocks):
             self.incoming = incoming
-            steps.append(self._step(f"block{self.index}." if len(blocks) > 1 else "", indices, incoming))
+            steps.append(self._step(self.accumulator.prefix(self.index), indices, incoming))
             incoming = (steps[-1].result, output)
         after = self._after(steps[-1].result) if added_last else None
         products = tuple(self._product(k) for k in range(self.model.length))

@@ -117,9 +117,8 @@ def max_exponent(
     if trace is not None:
         for name, exponent in zip(names, counted, strict=True):
             trace.exponent(f"term[{name}].exponent", exponent, MAXIMUM)
-    low, high, width = counted[0].low, counted[0].high, counted[0].bits.width
-    exponents = [exponent.bits for exponent in counted]
-    floor, carrier = floor_of(accumulator, items), exponents[0].carrier
+    low, high, exponents = counted[0].low, counted[0].high, [exponent.bits for exponent in counted]
+    floor, carrier, width = floor_of(accumulator, items), exponents[0].carrier, exponents[0].width
     if floor is not None and accumulator.floor_applies_to == "maximum":
         exponents.append(constant(carrier, floor - low, width))
     return Exponent(max_of(exponents), low, high)
@@ -133,10 +132,8 @@ def counted_exponents(accumulator: Accumulator, items: Sequence[Unpacked]) -> li
     low, high = min(lows), max(highs)
     width = max(1, (high - low).bit_length())
     absent = constant(items[0].sign.carrier, 0 if zero is None else zero - low, width)
-    own = [item.term.exponent.rebased(low, width) for item in items]
-    return [
-        Exponent(select(item.is_zero, absent, exponent), low, high) for item, exponent in zip(items, own, strict=True)
-    ]
+    own = [select(item.is_zero, absent, item.term.exponent.rebased(low, width)) for item in items]
+    return [Exponent(exponent, low, high) for exponent in own]
 
 
 def floor_of(accumulator: Accumulator, items: Sequence[Unpacked]) -> int | None:

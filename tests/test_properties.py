@@ -195,3 +195,15 @@ def test_no_parts_where_inputs_are_restricted() -> None:
     assert negated_parts(negations(model)[0])
     assert not negated_parts(replace(negations(model)[0], inputs=Inputs(finite=True)))
     assert not negated_parts(negations(parse_reference(VOLTA))[0])
+
+
+def test_an_interrupt_during_a_part_ends_the_work() -> None:
+    def stop(text: str) -> None:
+        if text:
+            raise KeyboardInterrupt
+
+    problems = negations(parse_reference("ieee/fma/f16@length=2"))
+    proofs = proofs_of(problems, Options(timeout=60, progress=stop), confirm=False)
+    assert [type(proof.problem).__name__ for proof in proofs] == ["Negated"]
+    assert proofs[0].problem.left.length == 1
+    assert proofs[0].interrupted
