@@ -33,9 +33,7 @@ def find_fall(problem: Monotonic) -> Witness | None:
     """A replayed and shrunk fall, or None."""
     for seed in range(1, SEEDS + 1):
         rng = np.random.default_rng(seed)
-        tables = [sample_rows(problem.layout, ROWS, seed)]
-        if problem.left.scale is None:
-            tables += [_shaped(problem, rng), *_carried(problem, rng)]
+        tables = [sample_rows(problem.layout, ROWS, seed), _shaped(problem, rng), *_carried(problem, rng)]
         for table in tables:
             rows = [tuple(map(int, row)) for row in table]
             found = np.flatnonzero(replay(problem, rows).differs)
@@ -55,19 +53,20 @@ def _shaped(problem: Monotonic, rng: np.random.Generator) -> Table:
     columns = [np.zeros(ROWS, dtype=np.uint64) for _ in problem.layout.formats]
     if k is None:
         (before, after), highest, sign = _neighbours(model.c, rng)
-        columns[2 * count], columns[2 * count + 1] = before, after
+        columns[2 * count], columns[-1] = before, after
     else:
         factors, highest, sign = _close_products(problem, rng)
-        columns[k], columns[count + k], columns[2 * count + 1], columns[2 * count + 2] = factors
+        columns[k], columns[count + k], columns[-2], columns[-1] = factors
     bits = _kept(model)
     # the last places above and below the coarser cut; one distance for a whole row, or another for each term
     distance = bits + rng.integers(-3, 4, ROWS)
+    scale = _scale(problem, columns, highest - distance if k is None else 0 * highest)
     scattered = rng.random(ROWS) < 0.3
     signs = np.where(rng.random(ROWS) < 0.7, sign, 1 - sign)
     for other in range(count):
         if other == k:
             continue
-        exponent = highest - np.where(scattered, bits + rng.integers(-3, 4, ROWS), distance)
+        exponent = highest - np.where(scattered, bits + rng.integers(-3, 4, ROWS), distance) - scale
         left = np.clip(exponent // 2, model.a.emin, model.a.emax)
         left = np.clip(left, exponent - model.b.emax, exponent - model.b.emin)
         columns[other] = _pattern(model.a, signs, left, rng)
@@ -75,6 +74,20 @@ def _shaped(problem: Monotonic, rng: np.random.Generator) -> Table:
     if k is not None:
         columns[2 * count] = _pattern(model.c, signs, highest - distance, rng)
     return np.stack(columns, axis=1)
+
+
+def _scale(problem: Monotonic, columns: list[Table], wanted: Lanes) -> Lanes:
+    """Set all scales to powers of two of which a pair multiplies a product by about 2^wanted: the exponent that it does
+    multiply by (0 for a model without scales)."""
+    fmt, count = problem.left.scale, problem.layout.scales
+    if fmt is None:
+        return 0 * wanted
+    first = np.clip(wanted // 2, fmt.emin, fmt.emax)
+    second = np.clip(wanted - first, fmt.emin, fmt.emax)
+    for place in range(2 * problem.length + 1, 2 * problem.length + 1 + 2 * count):
+        columns[place] = _power(fmt, first if place <= 2 * problem.length + count else second)
+    total: Lanes = first + second
+    return total
 
 
 def _carried(problem: Monotonic, rng: np.random.Generator) -> list[Table]:
@@ -100,13 +113,13 @@ def _carried(problem: Monotonic, rng: np.random.Generator) -> list[Table]:
             columns[count + other] = _power(model.b, exponent - left)
     distance = _kept(model) + rng.integers(-3, 4, ROWS)
     risen = [
-        (2 * count + 1, power - precision),
+        (len(columns) - 2, power - precision),
         *((other, power - distance) for other in model.accumulator.blocks[step + 1]),
     ]
     for place, exponent in risen:
         left = np.clip(exponent // 2, model.a.emin - model.a.fraction, model.a.emax)
         columns[place] = _power(model.a, left)
-        columns[place + (1 if place > 2 * count else count)] = _power(model.b, exponent - left)
+        columns[place + (1 if place == len(columns) - 2 else count)] = _power(model.b, exponent - left)
     return [np.stack(columns, axis=1)]
 
 
