@@ -8,6 +8,8 @@ no row falls.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,9 +24,8 @@ Lanes = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
 ROWS = 4096  # of each kind
-PAIRS = 1 << 19  # products from which neighbours in value are taken
-SUBNORMAL = 0.4  # of the left factors
-VALUES = (-10, 0)  # binary orders of magnitude of the raised product; the low ones leave subnormal factors room
+PAIRS = 1 << 20  # products from which neighbours in value are taken
+SPREAD = 4  # binary orders of magnitude for the raised product
 NEAR = (-10, 20)  # exponents of sums
 SEEDS = 4
 
@@ -116,6 +117,11 @@ def _carried(problem: Monotonic, rng: np.random.Generator) -> list[Table]:
         (len(columns) - 2, power - precision),
         *((other, power - distance) for other in model.accumulator.blocks[step + 1]),
     ]
+    tie = int(rng.integers(0, len(risen) - 1)) + 1  # one of them may bring the sum beside a tie
+    risen[tie] = (
+        risen[tie][0],
+        np.where(rng.random(ROWS) < 0.5, power - precision + rng.integers(-1, 2, ROWS), risen[tie][1]),
+    )
     for place, exponent in risen:
         left = np.clip(exponent // 2, model.a.emin - model.a.fraction, model.a.emax)
         columns[place] = _power(model.a, left)
@@ -168,16 +174,7 @@ def _neighbours(fmt: Format, rng: np.random.Generator) -> tuple[tuple[Table, Tab
 def _close_products(problem: Monotonic, rng: np.random.Generator) -> tuple[list[Table], Lanes, Lanes]:
     """Pairs of products, neighbours in value among many, whose exponents (as sums of those of the factors) differ."""
     a, b = problem.left.a, problem.left.b
-    value = int(rng.integers(*VALUES))  # all products are between 2^value and 2^(value + 2)
-    left = _factors(a, rng, PAIRS, 0.0 if problem.inputs.normal else SUBNORMAL)
-    significand, exponent = _decoded(a, left)
-    magnitude = np.floor(np.log2(np.maximum(significand, 2.0**-60))).astype(np.int64) + exponent
-    right_exponent = np.clip(value - magnitude + rng.integers(0, 2, PAIRS), b.emin, b.emax)
-    fraction = rng.integers(0, 1 << b.fraction, PAIRS) if b.fraction else np.zeros(PAIRS, dtype=np.int64)
-    right = np.minimum(((right_exponent + b.bias) << b.fraction) + fraction, b.largest_field)
-    other, other_exponent = _decoded(b, right)
-    products = significand * other * np.exp2((exponent + other_exponent).astype(np.float64))
-    nominal = exponent + other_exponent
+    left, right, products, nominal = map(np.concatenate, zip(*_pairs(problem, rng), strict=True))
     small, large = _neighbouring(products, nominal)
     if not len(small):
         zero = np.zeros(ROWS, dtype=np.int64)
@@ -209,20 +206,48 @@ def _neighbouring(products: Reals, nominal: Lanes) -> tuple[Lanes, Lanes]:
     return small[good], large[good]
 
 
-def _factors(fmt: Format, rng: np.random.Generator, count: int, subnormal: float) -> Lanes:
-    """Random magnitudes with an exponent near zero; subnormal ones as well."""
-    exponent = np.clip(rng.integers(-1, 2, count), fmt.emin, fmt.emax)
-    fraction = rng.integers(0, 1 << fmt.fraction, count) if fmt.fraction else np.zeros(count, dtype=np.int64)
-    fields: Lanes = np.minimum(((exponent + fmt.bias) << fmt.fraction) + fraction, fmt.largest_field)
-    if not fmt.subnormals or not fmt.fraction:
-        return fields
-    return np.where(rng.random(count) < subnormal, np.maximum(fraction, 1), fields)
+def _pairs(problem: Monotonic, rng: np.random.Generator) -> Iterator[tuple[Lanes, Lanes, Reals, Lanes]]:
+    """Magnitudes of factors, one of which may be subnormal, with their products, which lie between 2^value and
+    2^(value + 2) for a value that subnormal factors reach too, and the sums of their exponents (as the unit sees them:
+    subnormals have no hidden bit)."""
+    a, b = problem.left.a, problem.left.b
+    top = min(0, b.emax + a.emin - a.fraction, a.emax + b.emin - b.fraction)
+    value = top - int(rng.integers(0, SPREAD))
+    for x, y in _significands(a, b, problem.inputs.normal, rng):
+        magnitude = np.floor(np.log2(x)).astype(np.int64) + np.floor(np.log2(y)).astype(np.int64)
+        for more in (0, 1):
+            total = value + more - magnitude + a.fraction + b.fraction
+            first = np.clip(total // 2, np.maximum(a.emin, total - b.emax), np.minimum(a.emax, total - b.emin))
+            first = np.where(y >> b.fraction == 0, total - b.emin, first)
+            first = np.where(x >> a.fraction == 0, a.emin, first)
+            second = total - first
+            fields = _joined(a, x, first), _joined(b, y, second)
+            kept = (first >= a.emin) & (first <= a.emax) & (second >= b.emin) & (second <= b.emax)
+            kept &= (fields[0] <= a.largest_field) & (fields[1] <= b.largest_field)
+            products = x.astype(np.float64) * y * np.exp2((total - a.fraction - b.fraction).astype(np.float64))
+            yield fields[0][kept], fields[1][kept], products[kept], total[kept]
 
 
-def _decoded(fmt: Format, fields: Lanes) -> tuple[Reals, Lanes]:
-    """(significand, exponent) as the unit sees them: subnormals have no hidden bit."""
-    exponent = fields >> fmt.fraction
-    fraction = (fields & ((1 << fmt.fraction) - 1)).astype(np.float64) / (1 << fmt.fraction)
-    normal = (exponent > 0) | (not fmt.subnormals)
-    significand = np.where(normal, 1.0 + fraction, fraction)
-    return significand, np.where(normal, exponent, 1) - fmt.bias
+def _significands(a: Format, b: Format, normal: bool, rng: np.random.Generator) -> Iterator[tuple[Lanes, Lanes]]:
+    """Pairs of significands as integers: of normal numbers, and with one of a subnormal one; all, or PAIRS of them."""
+    for low_a, low_b in ((False, False), (True, False), (False, True)):
+        if any(low and (normal or not fmt.subnormals or not fmt.fraction) for low, fmt in ((low_a, a), (low_b, b))):
+            continue
+        ranges = [
+            (1, 1 << fmt.fraction) if low else (1 << fmt.fraction, 2 << fmt.fraction)
+            for low, fmt in ((low_a, a), (low_b, b))
+        ]
+        if a.fraction + b.fraction > PAIRS.bit_length() - 1:
+            left, right = (rng.integers(*edges, PAIRS) for edges in ranges)
+            yield left, right
+        else:
+            grid = np.meshgrid(*(np.arange(*edges, dtype=np.int64) for edges in ranges))
+            yield grid[0].ravel(), grid[1].ravel()
+
+
+def _joined(fmt: Format, significand: Lanes, exponent: Lanes) -> Lanes:
+    """Fields of a significand (below 2^fraction for subnormals) and an exponent."""
+    hidden = significand >> fmt.fraction
+    fraction = significand & ((1 << fmt.fraction) - 1)
+    fields: Lanes = np.where(hidden == 1, ((exponent + fmt.bias) << fmt.fraction) + fraction, fraction)
+    return fields

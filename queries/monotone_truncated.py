@@ -56,9 +56,9 @@ class Truncated(Many):
         self.slack = self._slack()
         integer = max(x.width for x in self.parts[0].magnitudes) - self.fraction_bits
         self.far = 1 + integer + (len(self.before.items) - 1).bit_length() + self.slack
-        self.far_apart = 1 << max(
-            self.fraction_bits + integer - self.far, 0
-        )  # the most of another term, in the coarser unit
+        left = self.fraction_bits + integer - self.far
+        nothing = 0 if self._cut == "toward_zero" else 1
+        self.far_apart = 1 << left if left > 0 else nothing  # the most of another term, in the coarser unit
         raised = [self._fact(what, side, self.raised) for what in ("exponent", "size") for side in (0, 1)]
         distances = [(0, True), *((n, up) for n in range(1, self.far + 1) for up in (True, False))]
         self.found = [Distance(self._case(*distance), *distance) for distance in distances]
@@ -116,30 +116,43 @@ class Truncated(Many):
     def _slack(self) -> int:
         """By how many places a raised term may lie below its exponent: none if it is normal, else so many as its
         significand has fraction bits. Raises UnprovedError where no room is left above the last place kept."""
-        for slack in (0, self.sides[0].items[self.raised].term.fraction):
-            claims = {}
-            for side in (0, 1):
-                term = self.sides[side].items[self.raised].term
-                high_enough = ~term.significand.any() | term.significand.lshr(term.fraction - slack).any()
-                fact = self._fact("size", side, self.raised)
-                claims[fact] = high_enough & at_most(term.significand, self._largest(term))
+        fraction = self.sides[0].items[self.raised].term.fraction
+        for slack in (0, fraction):
             if slack >= self.fraction_bits:
                 break
             with suppress(UnprovedError):
-                self.ledger.establish_each(
-                    self.say(f"raised terms are at most {slack} places down"), claims, [ADMITTED]
-                )
+                text = self.say(f"raised terms are at most {slack} places down")
+                self.ledger.establish_each(text, self._sizes(slack), [ADMITTED])
                 return slack
         raise UnprovedError(self.say("raised terms are large enough"))
+
+    def _sizes(self, slack: int) -> dict[str, Bit]:
+        """The claims that raised terms are at most so far down. With both factors subnormal a product is further down
+        than with one, but then no product that is not zero has a lower exponent."""
+        terms, model = self.raised_terms(), self.ledger.problem.left
+        down = min(slack, max(model.a.fraction, model.b.fraction)) if self._products else slack
+        claims = {}
+        for side, (term, other) in enumerate([terms, terms[::-1]]):
+            high_enough = ~term.significand.any() | term.significand.lshr(term.fraction - down).any()
+            if down < slack:
+                high_enough |= ~other.significand.any() | term.exponent.bits.ule(other.exponent.bits)
+            claims[self._fact("size", side, self.raised)] = high_enough & at_most(term.significand, self._largest(term))
+        return claims
+
+    @property
+    def _products(self) -> bool:
+        """Whether the raised terms are products, not addends or sums of a scale block."""
+        model = self.ledger.problem.left
+        return not self.patterns and self.raised_terms()[0].fraction == model.a.fraction + model.b.fraction
 
     def _fact(self, what: str, side: int, k: int) -> str:
         return self.say(f"{what} of term {k}{' ' + LABELS[side] if k == self.raised else ''}")
 
     def _largest(self, term: Term) -> int:
         """The largest significand of a product is not quite 4 (that of other terms fills its width)."""
-        model, most = self.ledger.problem.left, (1 << term.significand.width) - 1
-        if self.patterns or term.fraction != model.a.fraction + model.b.fraction:
-            return most
+        model = self.ledger.problem.left
+        if not self._products:
+            return (1 << term.significand.width) - 1
         return ((2 << model.a.fraction) - 1) * ((2 << model.b.fraction) - 1)
 
     def _case(self, places: int, up: bool) -> Case:
@@ -157,6 +170,11 @@ class Truncated(Many):
         fine, coarse = small.zext(width), large.zext(width).shl(places)
         relations = (fine.ule(coarse), coarse.ule(fine))
         return Case(name, condition, *(relations if up else relations[::-1]))
+
+    @property
+    def _cut(self) -> str:
+        """How terms are cut off."""
+        return self.ledger.problem.left.accumulator.align_rounding
 
     @property
     def fraction_bits(self) -> int:
@@ -373,6 +391,10 @@ class Joined(Truncated):
     def fraction_bits(self) -> int:
         accumulator = self.ledger.problem.left.accumulator
         return max(accumulator.late_fraction_bits, super().fraction_bits)
+
+    @property
+    def _cut(self) -> str:
+        return self.ledger.problem.left.accumulator.late_rounding
 
     def deciding(self, evaluation: Evaluation) -> list[Unpacked]:
         inner = [name for name in evaluation.trace.entered if name.startswith(self.prefix) and name != self.summing]
