@@ -212,7 +212,7 @@ def _pairs(problem: Monotonic, rng: np.random.Generator) -> Iterator[tuple[Lanes
     subnormals have no hidden bit)."""
     a, b = problem.left.a, problem.left.b
     top = min(0, b.emax + a.emin - a.fraction, a.emax + b.emin - b.fraction)
-    value = top - int(rng.integers(0, SPREAD))
+    value = max(top - int(rng.integers(0, SPREAD)), a.emin + b.emin)
     for x, y in _significands(a, b, problem.inputs.normal, rng):
         magnitude = np.floor(np.log2(x)).astype(np.int64) + np.floor(np.log2(y)).astype(np.int64)
         for more in (0, 1):
