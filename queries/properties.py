@@ -38,8 +38,9 @@ class Negated(Problem):
     """A model against itself with every a and c negated, and the result negated back."""
 
     def evaluate(self, operands: Operands[Bits]) -> tuple[Evaluation, Evaluation]:
+        left = self.compute(operands)  # the first of two maxima of the same terms is the one that is kept
         right = self.compute(self.moved(operands))
-        return self.compute(operands), replace(right, d=negated(right.d, self.right.d))
+        return left, replace(right, d=negated(right.d, self.right.d))
 
     def compute(self, operands: Operands[Bits]) -> Evaluation:
         """What is to be symmetric."""

@@ -8,7 +8,7 @@ asked again with fewer cuts; the last step is the result itself, which falls bac
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -26,7 +26,7 @@ from queries.samples import sample_rows
 from queries.smtlib import Query
 from queries.solvers.contract import Answer
 from queries.witness import Witness, confirmed, replay, shrink
-from smtmodel.algebra import Bit
+from smtmodel.algebra import Bit, Bits
 from smtmodel.carriers.terms import TermCarrier
 
 Verdict = Literal["equal", "different", "unknown"]
@@ -181,6 +181,8 @@ class _Prover:
             node, signed = self.pending[name], right[name].is_signed
             twin = matcher.twin(right[name])
             if twin is None or node in ours or node.is_constant():
+                if "aligned[" in name:
+                    self._opposite(name, original)
                 continue
             sides = (twin.signal.value.node, node)
             goal = _differ(manager, *twin.goal(manager, node, signed))
@@ -189,6 +191,32 @@ class _Prover:
                 self._merge(node, twin.replacement(manager, node, signed))
             elif self._differ_when_small() or self._remaining() == 0:
                 return
+
+    def _opposite(self, aligned: str, original: Mapping[str, FNode]) -> None:
+        """A term that is a sum itself, if the two seem to have opposite signs wherever it is not zero: that what is
+        added for the one sign is what is added for the other."""
+        manager, name = self.carrier.manager, aligned.replace("aligned[", "term[").replace("]", "].sign")
+        ours, theirs = self.left.trace[name].value.node, self.pending[name]
+        seen, other = (evaluation.trace for evaluation in self.samples.evaluations)
+        lanes = seen[aligned].value.node
+        if theirs == manager.Not(ours) or isinstance(lanes, tuple):
+            return
+        if np.any((lanes != 0) & (seen[name].value.node == other[name].value.node)):
+            return
+        magnitude = self.left.trace[aligned].value
+        assert isinstance(magnitude, Bits)
+        fact = manager.Implies(magnitude.any().node, manager.Not(manager.Iff(original[name], ours)))
+        chosen = [node for node in _subterms(self.goal) if node.is_ite() and node.arg(0) == theirs]
+        chosen = sorted((node for node in chosen if node.get_type().is_bv_type()), key=FNode.node_id)
+        for place, node in enumerate(chosen, 1):
+            lemma = f"opposite signs of {aligned}, part {place}"
+            swapped = manager.Ite(ours, node.arg(2), node.arg(1))
+            cuts = self._cuts((node, swapped), self.carrier.addends)
+            query = self._query(_differ(manager, node, swapped), cuts, [])
+            answers = self._ask(query, self._brief(), f"lemma {lemma}")
+            if answers[0].status == "unsat":
+                self.proof.lemmas.append(Lemma(lemma, len(cuts), query, answers[0], fact=fact))
+                self._merge(node, swapped)
 
     def _merge(self, right: FNode, left: FNode) -> None:
         """Put one term in the place of another; maxima that have become maxima of the same terms are one as well."""

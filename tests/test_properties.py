@@ -197,6 +197,16 @@ def test_no_parts_where_inputs_are_restricted() -> None:
     assert not negated_parts(negations(parse_reference(VOLTA))[0])
 
 
+def test_sums_of_scale_blocks_have_opposite_signs_unless_zero() -> None:
+    """A sum that cancels is +0 on both sides: the signs of its terms are opposite only where they are not zero."""
+    model = "blackwell/tcgen05mma_block_scale/m64n8k64.block32.f32.e2m1.e2m1.ue8m0@length=32,block=32,group=8"
+    (proof,) = proofs_of(negations(parse_reference(model)), Options(timeout=120), confirm=False)
+    assert proof.verdict == "equal"
+    assert sum(lemma.name.startswith("opposite signs") for lemma in proof.lemmas) == 2 * 4
+    (proof,) = proofs_of(negations(parse_reference(f"{model},align_rounding=down")), Options(timeout=60), confirm=False)
+    assert proof.verdict == "different"
+
+
 def test_an_interrupt_during_a_part_ends_the_work() -> None:
     def stop(text: str) -> None:
         if text:
