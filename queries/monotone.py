@@ -13,12 +13,13 @@ from typing import Any
 
 from queries.confirm import confirm as second_words
 from queries.distinguish import Options, distinguish
+from queries.monotone_late import Joined, Nested
 from queries.monotone_lemmas import ADMITTED, Ledger, UnprovedError
 from queries.monotone_many import FixedPoint
 from queries.monotone_search import find_fall
 from queries.monotone_steps import Step, ordered
 from queries.monotone_sums import RoundedAddition, TwoTerms
-from queries.monotone_truncated import Joined, Truncated
+from queries.monotone_truncated import Truncated
 from queries.properties import Monotonic, exchangeable
 from queries.prove import RESULT, Lemma, Proof
 from smtmodel.algebra import Bits
@@ -85,7 +86,7 @@ def has_argument(problem: Monotonic) -> bool:
     accumulator = problem.left.accumulator
     if accumulator.partials != "unnormalised":
         return False
-    return problem.raised is None or (accumulator.operation != "add_mul" and accumulator.addend != "late")
+    return problem.raised is None or accumulator.operation != "add_mul"
 
 
 def _kind(model: Model, terms: int) -> type[Step[Any]]:
@@ -130,6 +131,8 @@ def _steps(problem: Monotonic) -> Iterator[tuple[type[Step[Any]], str, int, str]
         entered = raised is not None and step == first
         size = model.accumulator.group if model.accumulator.grouping == "scale_blocks" else 1
         addend = {RoundedAddition: 0, Joined: 1}.get(kind, len(block) // size)
+        if kind is Joined and entered:
+            kind = Nested
         yield kind, model.accumulator.prefix(step), block.index(raised) // size if entered else addend, name
     if after:
         yield RoundedAddition, "", 1 if raised is None else 0, "the addition of c"

@@ -54,13 +54,18 @@ class Many(Step[Added]):
             sums.append(sums[-1] + addend)
         if sums[-1].node != total.node:
             raise UnprovedError("the sum is no plain sum")
-        side = side_of(evaluation, self.prefix, total, items, self.deciding(evaluation))
+        side = side_of(evaluation, self.prefix, total, items, self.deciding(evaluation), self.summed)
         return side, Added(magnitudes, addends, sums, exponents, own, maximum)
 
     @property
     def summing(self) -> str:
         """The prefix of the sum's signals."""
         return self.prefix
+
+    @property
+    def summed(self) -> str:
+        """The signal, among the step's, that is the sum's magnitude."""
+        return "sum.magnitude"
 
     def items(self, evaluation: Evaluation) -> list[Unpacked]:
         return entered(evaluation, self.summing)

@@ -90,12 +90,18 @@ class Case:
 
 
 def side_of(
-    evaluation: Evaluation, prefix: str, total: Bits, items: Sequence[Unpacked], deciding: Sequence[Unpacked]
+    evaluation: Evaluation,
+    prefix: str,
+    total: Bits,
+    items: Sequence[Unpacked],
+    deciding: Sequence[Unpacked],
+    summed: str = "sum.magnitude",
 ) -> Side:
-    """The signals of a step with its terms. Raises UnprovedError if the sum is not the one that the evaluation used."""
+    """The signals of a step with its terms; `summed`: which signal of it is the sum's magnitude. Raises UnprovedError
+    if the sum is not the one that the evaluation used."""
     trace = evaluation.trace
     whole = absolute(total)
-    magnitude = trace[f"{prefix}sum.magnitude"]
+    magnitude = trace[prefix + summed]
     sign, rounded, result = (trace[prefix + name].value for name in ("sum.negative", "rounded", "result"))
     assert isinstance(magnitude.value, Bits)
     assert magnitude.scale is not None
@@ -103,7 +109,7 @@ def side_of(
     assert isinstance(result, Bits)
     assert isinstance(sign, Bit)
     if whole.truncate(magnitude.value.width).node != magnitude.value.node:
-        raise UnprovedError(f"{prefix}sum.magnitude is no plain sum")
+        raise UnprovedError(f"{prefix}{summed} is no plain sum")
     unit = magnitude.scale
     return Side(tuple(items), tuple(deciding), total, whole, magnitude.value, unit, sign, rounded, result)
 

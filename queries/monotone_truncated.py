@@ -14,14 +14,12 @@ from typing import Literal
 from queries.monotone_lemmas import ADMITTED, UnprovedError
 from queries.monotone_many import LABELS, Added, Many
 from queries.monotone_scaled import scaled_order
-from queries.monotone_steps import Case, Side, apart, at_most, bits_of, entered, implies, within
+from queries.monotone_steps import Case, Side, apart, at_most, bits_of, implies, within
 from queries.properties import Monotonic
 from smtmodel.algebra import Bit, Bits, all_of, select
-from smtmodel.decode import Term, Unpacked, unpack
+from smtmodel.decode import Term, unpack
 from smtmodel.dot import Evaluation
 from smtmodel.stages import counted_exponents, zero_exponent
-
-TOGETHER = 4  # cases in one lemma
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +35,10 @@ class Truncated(Many):
     """The fused sum of terms cut off below the unit of their maximum exponent."""
 
     PLACED = "aligned"  # what the trace calls a term as added
+    extra = 0  # how many terms more the raised one must make up for
+    weight = 1  # the last place that other terms keep, in the units of the sum
+    together = 4  # cases in one lemma
+    least_far = 0  # from how many places on, at least, the raised term is to decide by itself
 
     def side(self, evaluation: Evaluation) -> tuple[Side, Added]:
         maximum, items = bits_of(evaluation, f"{self.summing}max_exponent"), self.items(evaluation)
@@ -50,22 +52,25 @@ class Truncated(Many):
         return self.in_ranges
 
     def cases(self) -> list[tuple[Case, str]]:
+        facts = self._whole_sums(self.gained())
+        self.in_ranges = [self._range(side) for side in (0, 1)]
+        return [(found.case, fact) for found, fact in zip(self.found, facts, strict=True)]
+
+    def gained(self) -> str:
+        """The name of the fact on what the sum gains, in each case. Raises UnprovedError."""
         self.maxima = [self.ledger.maximum(parts.maximum) for parts in self.parts]
         self.order = [self.entering] if self.patterns else self._order()
         self._terms()
         self.slack = self._slack()
         integer = max(x.width for x in self.parts[0].magnitudes) - self.fraction_bits
-        self.far = 1 + integer + (len(self.before.items) - 1).bit_length() + self.slack
+        self.far = max(self.least_far, 1 + integer + (len(self.before.items) - 1).bit_length() + self.slack)
         left = self.fraction_bits + integer - self.far
-        nothing = 0 if self._cut == "toward_zero" else 1
+        nothing = 0 if self._cut == "toward_zero" else self.weight
         self.far_apart = 1 << left if left > 0 else nothing  # the most of another term, in the coarser unit
-        raised = [self._fact(what, side, self.raised) for what in ("exponent", "size") for side in (0, 1)]
         distances = [(0, True), *((n, up) for n in range(1, self.far + 1) for up in (True, False))]
         self.found = [Distance(self._case(*distance), *distance) for distance in distances]
-        rise = self._rise(raised)
-        facts = self._sums(rise, [self._loss(k, [self._fact("exponent", 0, k)]) for k in self.shared])
-        self.in_ranges = [self._range(side) for side in (0, 1)]
-        return [(distance.case, facts[k // TOGETHER]) for k, distance in enumerate(self.found)]
+        rise = self._rise()
+        return self._sums(rise, [self._loss(k, [self._fact("exponent", 0, k)]) for k in self.shared])
 
     def _order(self) -> list[str]:
         """The raised terms rise, or, where they are sums of scale blocks, do not fall."""
@@ -101,13 +106,20 @@ class Truncated(Many):
             parts, term, unit = self.parts[side], self.sides[side].items[k].term, self.sides[side].unit
             exponent, none = parts.exponents[k], ~term.significand.any()
             absent = self.constant(self.absent, exponent.width)
-            as_own = exponent.eq(select(none, absent, parts.own[k]) if k == self.raised else parts.own[k])
             if k == self.addend:
                 claims[self._fact("least exponent", side, k)] = absent.ule(exponent)
-            claims[self._fact("exponent", side, k)] = as_own if k == self.raised else none | as_own
+            if k == self.raised:
+                claims[self._fact("exponent", side, k)] = self._own(side, absent)
+            else:
+                claims[self._fact("exponent", side, k)] = none | exponent.eq(parts.own[k])
             reach = implies(self.finite, at_most(exponent, unit.high - unit.low))
             claims[self._fact("range", side, k)] = reach
         return self.ledger.establish_each(self.say("what terms are like"), claims, [ADMITTED, *self.earlier()])
+
+    def _own(self, side: int, absent: Bits) -> Bit:
+        """The raised term's own exponent counts, unless it is zero."""
+        parts, none = self.parts[side], ~self.sides[side].items[self.raised].term.significand.any()
+        return parts.exponents[self.raised].eq(select(none, absent, parts.own[self.raised]))
 
     def earlier(self) -> list[str]:
         """The facts that define the maxima of sums inside the terms."""
@@ -217,37 +229,49 @@ class Truncated(Many):
         return self._each_case(f"what term {k} loses", claims, cuts, facts)
 
     def _each_case(self, text: str, claims: list[Bit], cuts: list[Bits | Bit], facts: list[str]) -> list[str]:
-        """The names of facts that say so in some of the cases each, since many cases at once are hard."""
-        names = []
-        for first in range(0, len(claims), TOGETHER):
+        """The names, for each case, of facts that say so in some of the cases, since many at once are hard."""
+        names: list[str] = []
+        while len(names) < len(claims):
+            first, used = len(names), list(dict.fromkeys(facts))
             part = f", from case {first + 1}" if first else ""
-            some = all_of(claims[first : first + TOGETHER])
-            names.append(self.ledger.establish(self.say(text + part), some, cuts, facts))
+            some = claims[first : first + self.together]
+            names += [self.ledger.establish(self.say(text + part), all_of(some), cuts, used)] * len(some)
         return names
 
     def _others(self, count: int, found: Distance) -> int:
         """What so many other terms may lose, in the finer units."""
-        return count * ((1 << found.places) - 1)
+        return count * self.weight * ((1 << found.places) - 1)
 
-    def _rise(self, facts: list[str]) -> list[str]:
+    def _rise(self) -> list[str]:
         """The raised term makes up for what all others may lose."""
         k, (before, after) = self.raised, self.parts
-        cuts: list[Bits | Bit] = [*before.exponents, *after.exponents, before.maximum, after.maximum]
-        top = all_of([implies(found.case.condition, self._top(found)) for found in self.found if found.places])
-        sides = (0, 1) if self.addend == k else (0,)
-        used = [*self.maxima, *(self._fact("least exponent", side, self.addend) for side in sides)]
-        largest = self.ledger.establish(self.say("the raised term decides the maximum"), top, cuts, used)
+        largest = self._decides()
         claims = []
         for found in self.found:
             claim = self._at_least(self._gain(before.addends[k], after.addends[k], found), self._least(k, found))
             claims.append(implies(self.finite & found.case.condition & self._within_maxima(k), claim))
-        cuts = [before.maximum, after.maximum, *self.patterns]
+        cuts, facts = self._risen()
+        text, cuts = "the rise of the raised term", [before.maximum, after.maximum, *cuts]
+        return self._each_case(text, claims, cuts, [*facts, largest])
+
+    def _risen(self) -> tuple[list[Bits | Bit], list[str]]:
+        """What is cut where the raised term rises, and the facts about it."""
+        facts = [self._fact(what, side, self.raised) for what in ("exponent", "size") for side in (0, 1)]
+        cuts: list[Bits | Bit] = [*self.patterns]
         if not self.patterns:
             cuts.append(self.finite)  # which speaks of the patterns, where these are the addend's
             for side, term in enumerate(self.raised_terms()):
-                cuts += self._parts(side, k, term.exponent.bits)
-        used = [*facts, *self.order, largest]
-        return self._each_case("the rise of the raised term", claims, cuts, used)
+                cuts += self._parts(side, self.raised, term.exponent.bits)
+        return cuts, [*facts, *self.order]
+
+    def _decides(self) -> str:
+        """Where the maxima differ, the raised term has the higher one."""
+        cuts: list[Bits | Bit] = [*self.parts[0].exponents, *self.parts[1].exponents]
+        cuts += [parts.maximum for parts in self.parts]
+        top = all_of([implies(found.case.condition, self._top(found)) for found in self.found if found.places])
+        sides = (0, 1) if self.addend == self.raised else (0,)
+        used = [*self.maxima, *(self._fact("least exponent", side, self.addend) for side in sides)]
+        return self.ledger.establish(self.say("the raised term decides the maximum"), top, cuts, used)
 
     def _top(self, found: Distance) -> Bit:
         """It has the higher maximum, and as no zero."""
@@ -260,14 +284,14 @@ class Truncated(Many):
         """The place of the addend among the terms."""
         return len(self.before.items) - 1
 
-    def _sums(self, rise: list[str], losses: list[list[str]]) -> list[str]:
+    def _sums(self, rise: list[str], losses: list[list[str]]) -> str:
         """What the whole sum gains is what its terms gain, hence not negative."""
         facts = dict(zip([self.raised, *self.shared], [rise, *losses], strict=True))
         reached, last = self._reached(), len(self.before.items) - 1
         gained = ""
         for k in range(last + 1):
             gained = self._sum_gains(k, self._term_gains(k, facts[k], reached), gained)
-        return self._whole_sums(gained)
+        return gained
 
     def _gains(self, of: Literal["addends", "sums"], k: int) -> list[Bits]:
         """What a term, or a partial sum, gains in each case."""
@@ -278,7 +302,7 @@ class Truncated(Many):
         """What a term gains at least: the raised one what all others may lose."""
         if found.places == self.far:
             return 1 << (self.fraction_bits - self.slack) if k == self.raised else -self.far_apart
-        return self._others(len(self.shared), found) if k == self.raised else -self._others(1, found)
+        return self._others(len(self.shared) + self.extra, found) if k == self.raised else -self._others(1, found)
 
     def _most(self, k: int, found: Distance) -> int:
         """What it gains at most, in that case."""
@@ -375,33 +399,3 @@ class Truncated(Many):
         facts = [self.maxima[side], *(self._fact("range", side, k) for k in range(len(exponents)))]
         cuts: list[Bits | Bit] = [*exponents, self.finite]
         return self.ledger.establish(self.say(f"range of the maximum {LABELS[side]}"), claim, cuts, facts)
-
-
-class Joined(Truncated):
-    """The sum of all products, as finished, and of an addend that comes late (Algorithms 10 and 11): the two are cut
-    off, by rounding down, at different places below their maximum exponent."""
-
-    PLACED = "placed"
-
-    @property
-    def summing(self) -> str:
-        return f"{self.prefix}late."
-
-    @property
-    def fraction_bits(self) -> int:
-        accumulator = self.ledger.problem.left.accumulator
-        return max(accumulator.late_fraction_bits, super().fraction_bits)
-
-    @property
-    def _cut(self) -> str:
-        return self.ledger.problem.left.accumulator.late_rounding
-
-    def deciding(self, evaluation: Evaluation) -> list[Unpacked]:
-        inner = [name for name in evaluation.trace.entered if name.startswith(self.prefix) and name != self.summing]
-        products = [item for name in inner if not name.endswith("join.") for item in entered(evaluation, name)]
-        return [*products, self.items(evaluation)[-1]]
-
-    def earlier(self) -> list[str]:
-        trace = self.ledger.left.trace
-        inner = [name for name in trace.entered if name.startswith(self.prefix) and name != self.summing]
-        return [self.ledger.maximum(bits_of(self.ledger.left, f"{name}max_exponent")) for name in inner]

@@ -137,6 +137,17 @@ def reorderings_of(model: Model, group: Sequence[int]) -> list[Reordered]:
     return found
 
 
+def symmetries_of(model: Model, group: Sequence[int]) -> list[Reordered]:
+    """Reorderings that bring any of some exchangeable products to the place of any other, and are without effect if
+    any are: where even and odd products are summed apart, of one kind among themselves, and of all of both kinds."""
+    if model.accumulator.grouping != "even_odd":
+        return reorderings_of(model, group)
+    swapped = list(range(model.length))
+    for even, odd in zip(group[::2], group[1::2], strict=True):
+        swapped[even], swapped[odd] = odd, even
+    return [*reorderings_of(model, group[::2]), Reordered(model, model, order=tuple(swapped))]
+
+
 def _parts(step: Sequence[int], size: int) -> list[Sequence[int]]:
     groups: dict[int, list[int]] = {}
     for k in step:

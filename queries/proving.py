@@ -14,7 +14,7 @@ from dataclasses import replace
 from queries.distinguish import Options
 from queries.monotone import prove_monotonic
 from queries.problem import Problem
-from queries.properties import Monotonic, Negated, exchangeable, reorderings_of
+from queries.properties import Monotonic, Negated, exchangeable, symmetries_of
 from queries.prove import Proof, Verdict, prove
 from queries.symmetric_steps import negated_parts
 
@@ -92,7 +92,7 @@ class _Proving:
         )
         if not proved or problem.inputs.zero_terms or problem.left != problem.right:
             return False
-        orders = reorderings_of(problem.left, group)
+        orders = symmetries_of(problem.left, group)
         for order in (replace(order, inputs=problem.inputs) for order in orders):
             if order not in self.alike:
                 proof = self._prove(order)
