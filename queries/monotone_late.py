@@ -165,7 +165,7 @@ class Nested(Inside):
             self.source = Inside(ledger, prefix, raised, entering, patterns, f"{name}, products", "products.")
 
     def gained(self) -> str:
-        self.source.extra = self.extra + len(self.shared) + 1  # the others of this sum, and what is cut off what rises
+        self.source.extra = self.extra + len(self.shared)  # which is enough for what is cut off what rises, too
         self.rises = self.source.gains()
         self.nothing, self.least = self.source.from_nothing()
         self.least_far = self.source.far

@@ -211,7 +211,7 @@ def _pairs(problem: Monotonic, rng: np.random.Generator) -> Iterator[tuple[Lanes
     2^(value + 2) for a value that subnormal factors reach too, and the sums of their exponents (as the unit sees them:
     subnormals have no hidden bit)."""
     a, b = problem.left.a, problem.left.b
-    top = min(0, b.emax + a.emin - a.fraction, a.emax + b.emin - b.fraction)
+    top = 0 if problem.inputs.normal else min(0, b.emax + a.emin - a.fraction, a.emax + b.emin - b.fraction)
     value = max(top - int(rng.integers(0, SPREAD)), a.emin + b.emin)
     for x, y in _significands(a, b, problem.inputs.normal, rng):
         magnitude = np.floor(np.log2(x)).astype(np.int64) + np.floor(np.log2(y)).astype(np.int64)
