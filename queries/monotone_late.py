@@ -100,7 +100,7 @@ class Inside(Level):
         return self.ledger.establish(self._fact("zero", side, k), claim)
 
     def _terms_cut(self) -> list[Bits | Bit]:
-        cuts: list[Bits | Bit] = [self.finite, *(parts.maximum for parts in self.parts)]
+        cuts: list[Bits | Bit] = [self.finite]  # maxima are variables, but for those of a single term
         for side, k in [(side, self.raised) for side in (0, 1)] + [(0, k) for k in self.shared]:
             item = self.sides[side].items[k]
             cuts += [item.is_zero, item.term.sign, item.term.significand, item.term.exponent.bits]
@@ -212,13 +212,13 @@ class Nested(Inside):
         cuts: list[Bits | Bit] = [self.finite]
         for side in (0, 1):
             parts, item = self.source.parts[side], self.sides[side].items[self.raised]
-            cuts += [parts.sums[-1], parts.maximum, item.is_zero]
+            cuts += [parts.sums[-1], item.is_zero]
             if item.sign.node is not parts.sums[-1].msb().node:  # what a cut sum shows of itself
                 cuts.append(item.sign)
         return cuts
 
     def _terms_cut(self) -> list[Bits | Bit]:
-        cuts = [*self._rising_cut(), *(parts.maximum for parts in self.parts)]
+        cuts = self._rising_cut()
         for item in (self.before.items[k] for k in self.shared):
             cuts += [item.is_zero, item.term.sign, item.term.significand, item.term.exponent.bits]
         return cuts

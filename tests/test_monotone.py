@@ -10,13 +10,15 @@ import pytest
 from hypotheses.schema import Inputs
 from queries.distinguish import Options
 from queries.monotone import prove_by_lemmas, prove_monotonic
+from queries.monotone_late import Inside
 from queries.monotone_lemmas import ADMITTED, Ledger, UnprovedError
 from queries.monotone_search import find_fall
 from queries.monotone_sums import TwoTerms
-from queries.properties import Monotonic
-from queries.prove import RESULT, Proof
+from queries.properties import Monotonic, exchangeable, symmetries_of
+from queries.prove import RESULT, Proof, prove
 from queries.witness import confirmed, moved_input, replay
 from smtmodel.algebra import truth
+from smtmodel.formats import FORMATS
 from smtmodel.ordering import pattern_key
 from smtmodel.reference import parse_reference
 
@@ -27,6 +29,16 @@ HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
 SMALL = "hopper/wgmma/m64n8k32.f32.e4m3.e4m3@length=2,block=2,fraction_bits=8"  # cut as Volta is, and quick
 NORMAL = Inputs(finite=True, normal=True)
 EVERY = Inputs()
+
+
+LATE = "cdna3/mfma/f32_32x32x16_fp8_fp8@length=4,block=4,fraction_bits=8,late_fraction_bits=9"
+
+
+def late_product(reference: str, raised: int) -> Monotonic:
+    """A product of a step whose addend comes late, with factors so narrow that the proof is quick."""
+    narrow = FORMATS["e2m1"]
+    model = replace(parse_reference(reference), a=narrow, b=narrow)
+    return Monotonic(model, model, raised=raised)
 
 
 def addend(reference: str, inputs: Inputs = EVERY) -> Monotonic:
@@ -91,11 +103,14 @@ def test_the_same_product_of_other_factors_is_no_rise() -> None:
         product(f"{SMALL},align_rounding=nearest_even", NORMAL),
         addend(f"{SMALL},addend=after"),
         addend("cdna3/mfma/f32_32x32x4_2b_bf16@length=2,block=2", NORMAL),
+        late_product(LATE.replace("=4,", "=2,") + ",grouping=none", 0),
+        pytest.param(late_product(LATE.replace("=4,", "=2,"), 1), marks=pytest.mark.slow),
+        pytest.param(late_product(LATE, 1), marks=pytest.mark.slow),
     ],
     ids=lambda problem: f"{problem.left.reference} {problem.raised}",
 )
 def test_monotonic_by_lemmas(problem: Monotonic) -> None:
-    proof = prove_monotonic(problem, FAST, confirm=False)
+    proof = prove_monotonic(problem, replace(FAST, timeout=240.0), confirm=False)
     assert proof.verdict == "equal"
     assert proof.lemmas[-1].name == RESULT
     assert {lemma.answer.status for lemma in proof.lemmas} == {"unsat"}
@@ -112,6 +127,7 @@ def test_monotonic_by_lemmas(problem: Monotonic) -> None:
         product(f"{SMALL},fraction_bits=6".replace("fraction_bits=8,", ""), NORMAL),
         product(VOLTA),
         product(f"{HOPPER}@fraction_bits=23", NORMAL),
+        late_product(LATE.replace("=8,", "=4,"), 0),
     ],
     ids=lambda problem: f"{problem.left.reference} {problem.raised} {type(problem).__name__}",
 )
@@ -143,6 +159,27 @@ def test_a_broken_lemma_is_red(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnprovedError, match="rounding keeps the order"):
         prove_by_lemmas(book)
     assert book.proof.tried[-1].status == "sat"
+
+
+def test_a_sum_that_only_does_not_fall_is_too_little_for_the_sums_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Inside, "extra", property(lambda self: 0, lambda self, value: None))
+    book = ledger(late_product(LATE, 0))
+    with pytest.raises(UnprovedError, match="the rise of the raised term"):
+        prove_by_lemmas(book)
+    assert book.proof.tried[-1].status == "sat"
+
+
+@pytest.mark.parametrize("reference", [LATE, SMALL])
+def test_orders_without_effect_bring_each_product_to_every_place(reference: str) -> None:
+    model = parse_reference(reference)
+    orders = symmetries_of(model, exchangeable(model)[0])
+    reached, waiting = {0}, [0]
+    while waiting:
+        place = waiting.pop()
+        waiting += [order.order[place] for order in orders if order.order[place] not in reached]
+        reached |= set(waiting)
+    assert reached == set(range(model.length))
+    assert all(prove(order, FAST, confirm=False).verdict == "equal" for order in orders)
 
 
 def test_an_interrupt_keeps_what_is_proved() -> None:
