@@ -123,8 +123,8 @@ class Stages:
         for part, steps in self.steps.items():
             sums = {bits.node: (name, bits) for name, bits in steps.items() if not WORD.fullmatch(name)}
             for name, bits in sums.values():
-                for pair in permutations((addend, Operand(name, bits, (least, most)))):
-                    addition = NearestSum(ask, shape.result, pair, scene.exact())
+                for first, second in permutations((addend, Operand(name, bits, (least, most)))):
+                    addition = NearestSum(ask, shape.result, (first, second), scene.exact())
                     if addition.result.node in sums:
                         yield part, addition
 

@@ -85,7 +85,9 @@ class NearestSum:
         spare = max(given.unit - lowest, 0)
         width = given.bits.width + spare + 2
         self.exact = Fixed(given.bits.pad(spare).sext(width), given.unit - spare)
-        self.numbers = [in_units(x.bits, fmt, given)[0].bits.pad(spare).sext(width) for x in operands]
+        numbers = [in_units(x.bits, fmt, given) for x in operands]
+        self.numbers = [number.bits.pad(spare).sext(width) for number, _ in numbers]
+        self.admitted = [admitted(x.bits, fmt, x.window) & fits for x, (_, fits) in zip(operands, numbers, strict=True)]
         # as ieee.add has it
         left, right = (unpack(x.bits, fmt).term for x in operands)
         self.aligned, self.unit = ieee.align_two(left, right, fmt.precision)
@@ -109,14 +111,14 @@ class NearestSum:
     def prove(self, known: Bit) -> Bit:
         """That `result` is `nearest` to `exact`, if it is a multiple of the given sum's unit; from what is known of
         the inputs. Raises UnprovedError."""
-        numbers = [self._lemma(f"{x.name} is zero or in its window", [known], admitted(x.bits, self.fmt, x.window), [])
-                   for x in self.operands]  # fmt: skip
+        numbers = [self._lemma(f"{x.name} is zero or in its window", [known], fact, [])
+                   for x, fact in zip(self.operands, self.admitted, strict=True)]  # fmt: skip
         total = self._lemma("the exact sum is that of both terms", [known], self.exact.bits.eq(self._both), [])
         patterns = [x.bits for x in self.operands]
         finite = self._lemma("their result is the rounded sum", numbers, self.result.eq(self.rounded),
                              [*patterns, self.rounded])  # fmt: skip
         inside = self._lemma("the unit is in range", numbers, self.inside | ~self.total.any(), patterns)
-        close = self._close([*numbers], total, patterns)
+        close = self._close(numbers, total, patterns)
         rounded = self._lemma("the rounded sum is nearest to an aligned sum", [inside], self._rounding(),
                               [self.total, self.unit.bits])  # fmt: skip
         fits = in_units(self.result, self.fmt, self.given)[1]
