@@ -118,7 +118,7 @@ class Stages:
         addend = Operand("c", scene.c.bits, window.c)
 
         def ask(what: str, facts: Sequence[Bit], claim: Bit, cuts: Sequence[Bits]) -> bool:
-            return self._ask(what, facts, claim, cuts, CUT_SHARE)
+            return self._ask(what, facts, claim, cuts, SUM_SHARE)
 
         for part, steps in self.steps.items():
             sums = {bits.node: (name, bits) for name, bits in steps.items() if not WORD.fullmatch(name)}
@@ -225,6 +225,7 @@ class Stages:
 RESULT_SHARE = 0.03  # of the time that is left, for a claim with results cut out
 BRIEF_SHARE = 0.05  # for an interval that needs nothing but one number
 CUT_SHARE = 0.2  # for what stands on cut steps
+SUM_SHARE = 0.4  # for a lemma about an addition
 
 
 def _binade_end(pattern: int, fmt: Format, above: int = 0) -> int:
