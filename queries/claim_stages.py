@@ -25,6 +25,7 @@ from queries.cutting import Cutter, conjuncts, renamed
 from queries.monotone_lemmas import UnprovedError
 from queries.nearest_sums import NearestSum, Operand
 from queries.smtlib import Query
+from smtmodel import ieee
 from smtmodel.algebra import Bit, Bits, all_of, choose, constant, select
 from smtmodel.algorithms.products import Multiword
 from smtmodel.algorithms.scene import Number
@@ -124,9 +125,8 @@ class Stages:
             sums = {bits.node: (name, bits) for name, bits in steps.items() if not WORD.fullmatch(name)}
             for name, bits in sums.values():
                 for first, second in permutations((addend, Operand(name, bits, (least, most)))):
-                    addition = NearestSum(ask, shape.result, (first, second), scene.exact())
-                    if addition.result.node in sums:
-                        yield part, addition
+                    if ieee.add(first.bits, second.bits, shape.result).node in sums:
+                        yield part, NearestSum(ask, shape.result, (first, second), scene.exact())
 
     def shared_steps(self) -> bool:
         """Whether the claim follows from the steps that the parts share, which may be any finite numbers."""
