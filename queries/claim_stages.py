@@ -1,8 +1,9 @@
 """Claims proved in stages: what the formula is made of is cut out and becomes any number, or any number of which facts
 were proved before.
 
-Three ways, each sound alone. A claim may hold whatever the result of a part is, as one does that says that another part
-is the best. It may follow from the steps that all parts share, which may be any finite numbers. Or from intervals: of
+Four ways, each sound alone. A claim may hold whatever the result of a part is, as one does that says that another part
+is the best. It may follow from this, that the result of a part is as near to the exact sum as any number. It may follow
+from the steps that all parts share, which may be any finite numbers. Or from intervals: of
 positive numbers every word and every sum on the way lies between its values on the smallest and the largest inputs,
 where the smallest one depends on how many products are not zero. These bounds are read off by evaluation, and proved
 step by step, each from those before it.
@@ -11,7 +12,8 @@ step by step, each from those before it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import permutations
 from typing import Protocol
 
 import numpy as np
@@ -20,7 +22,10 @@ from pysmt.fnode import FNode
 from hypotheses.claim import Claim
 from queries.claim_scene import conditions, deciding, lanes_of, symbolic_scene
 from queries.cutting import Cutter, conjuncts, renamed
+from queries.monotone_lemmas import UnprovedError
+from queries.nearest_sums import NearestSum, Operand
 from queries.smtlib import Query
+from smtmodel import ieee
 from smtmodel.algebra import Bit, Bits, all_of, choose, constant, select
 from smtmodel.algorithms.products import Multiword
 from smtmodel.algorithms.scene import Number
@@ -56,7 +61,8 @@ class Stages:
     @property
     def ways(self) -> tuple[Callable[[], bool], ...]:
         """Each says whether it proved the claim; the cheap ones come first."""
-        return (self.any_result, self.intervals, self.shared_steps) if len(self.steps) > 1 else ()
+        several = (self.any_result, self.nearest_sum, self.intervals, self.shared_steps)
+        return several if len(self.steps) > 1 else (self.nearest_sum,)
 
     def _ask(self, what: str, facts: Sequence[Bit], claim: Bit, cuts: Sequence[Bits], share: float) -> bool:
         """Whether facts make a claim true, terms cut out of both; asked once for each text."""
@@ -81,6 +87,46 @@ class Stages:
         free |= {f"the result of {name}": [result] for name, result in results.items()}
         return any(self._ask(f"{what} may be any number", [self.counts, *fits], ~self.goal, cuts, RESULT_SHARE)
                    for what, cuts in free.items())  # fmt: skip
+
+    def nearest_sum(self) -> bool:
+        """Whether the claim follows from this, that the result of a part is the sum of two numbers, rounded to nearest,
+        whose exact sum is that of the claim."""
+        fits = list(self.scene.fits.values())
+        results = [steps["d"] for steps in self.steps.values()]
+        for name, addition in self._additions() if fits else ():
+            result, total = self.steps[name]["d"], addition.result
+            first, last = (unpack(bits, addition.fmt) for bits in (total, result))
+            same = result.eq(total) | (first.is_zero & last.is_zero) | (first.is_nan & last.is_nan)
+            try:
+                nearest = addition.prove(self.counts)
+            except UnprovedError:
+                continue
+            if self._ask(f"the result of {name} is that sum", [], same, [total], BRIEF_SHARE):
+                cuts = [total, *results, self.scene.exact().bits]
+                if self._ask("the claim follows", [nearest, same, *fits], ~self.goal, cuts, 0.5):
+                    return True
+        return False
+
+    def _additions(self) -> Iterator[tuple[str, NearestSum]]:
+        """The additions of c to another step, by the part that they are a step of."""
+        scene, shape, terms = self.scene, self.claim.shape, self.claim.terms
+        if shape.addend.name != shape.result.name:
+            return
+        window = shape.window
+        # a sum of several products may cancel down to the last place of the smallest
+        least = window.a[0] + window.b[0] - (2 * shape.factors.fraction if terms > 1 else 0)
+        most = window.a[1] + window.b[1] + (2 * terms - 1).bit_length()
+        addend = Operand("c", scene.c.bits, window.c)
+
+        def ask(what: str, facts: Sequence[Bit], claim: Bit, cuts: Sequence[Bits]) -> bool:
+            return self._ask(what, facts, claim, cuts, SUM_SHARE)
+
+        for part, steps in self.steps.items():
+            sums = {bits.node: (name, bits) for name, bits in steps.items() if not WORD.fullmatch(name)}
+            for name, bits in sums.values():
+                for first, second in permutations((addend, Operand(name, bits, (least, most)))):
+                    if ieee.add(first.bits, second.bits, shape.result).node in sums:
+                        yield part, NearestSum(ask, shape.result, (first, second), scene.exact())
 
     def shared_steps(self) -> bool:
         """Whether the claim follows from the steps that the parts share, which may be any finite numbers."""
@@ -179,6 +225,7 @@ class Stages:
 RESULT_SHARE = 0.03  # of the time that is left, for a claim with results cut out
 BRIEF_SHARE = 0.05  # for an interval that needs nothing but one number
 CUT_SHARE = 0.2  # for what stands on cut steps
+SUM_SHARE = 0.4  # for a lemma about an addition
 
 
 def _binade_end(pattern: int, fmt: Format, above: int = 0) -> int:

@@ -18,8 +18,8 @@ from queries.distinguish import Options, symbolic_operands
 from queries.problem import Problem
 from queries.prove import Lemma, Proof
 from queries.smtlib import Query
-from queries.solvers.contract import ENGINE_NAMES, Answer
-from queries.solvers.portfolio import AUTO
+from queries.solvers.contract import Answer
+from queries.solvers.portfolio import engines_of
 from smtmodel.algebra import Bit, Bits, all_of
 from smtmodel.carriers.terms import TermCarrier
 
@@ -37,7 +37,7 @@ class Ledger:
 
     def __init__(self, problem: Problem, options: Options, proof: Proof, deadline: float | None) -> None:
         self.problem, self.options, self.proof, self.deadline = problem, options, proof, deadline
-        self.solver = ENGINE_NAMES[0] if options.solver == AUTO else options.solver  # the others slow it down
+        self.solver = engines_of(options.solver)[0]  # the others slow it down
         self.carrier = TermCarrier(maximum="relational")
         self.inputs = symbolic_operands(problem, self.carrier)
         self.left, self.right = problem.evaluate(self.inputs)

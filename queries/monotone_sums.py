@@ -28,7 +28,6 @@ from smtmodel import ieee
 from smtmodel.algebra import Bit, Bits, all_of, select, shift_right_jam, sum_of
 from smtmodel.decode import Term, Unpacked, at_maximum, unpack
 from smtmodel.dot import Evaluation
-from smtmodel.ieee import GUARD
 from smtmodel.rounding import Target, round_and_pack
 
 
@@ -56,9 +55,8 @@ class TwoTerms(Step[Aligned]):
     def aligned(self, items: Sequence[Unpacked]) -> tuple[Bits, Aligned]:
         """The sum of two terms in two's complement, as `ieee.sum_two` builds it, and what it is made of."""
         terms = [item.term.normalised() for item in items]
-        unit, significands, distances = at_maximum(*terms)
-        spare = GUARD + max(0, self.output.precision - significands[0].width)
-        placed = [shift_right_jam(x.pad(spare), n) for x, n in zip(significands, distances, strict=True)]
+        unit, significands, _ = at_maximum(*terms)
+        placed, _ = ieee.align_two(*(item.term for item in items), self.output.precision)
         self.width = placed[0].width
         signs = [item.sign for item in items]
         total = sum_of(self.ledger.carrier, signs, placed, self.width + 2)

@@ -23,6 +23,7 @@ from queries.distinguish import Options, SolverFaultError
 from queries.prove import Lemma, Proof
 from queries.smtlib import Query
 from queries.solvers.contract import Answer
+from queries.solvers.portfolio import engines_of
 from queries.witness import Row, shrink_rows
 from smtmodel.algebra import all_of, any_of, constant
 from smtmodel.algorithms.exact import Window, admitted
@@ -172,18 +173,22 @@ class _Verifier:
             self.outcome.verdict = "holds" if self.found == "refuted" else "refuted"
             self.outcome.lemmas = confirm(self.outcome.lemmas, self.options, time.monotonic() - self.start)
 
-    def _prove(self, what: str, query: Query, limit: float | None, cuts: int = 0, decides: bool = False) -> bool:
+    def _prove(
+        self, what: str, query: Query, limit: float | None, cuts: int = 0, decides: bool = False,
+        solver: str | None = None,
+    ) -> bool:  # fmt: skip
         """Whether a question is answered "unsat": a lemma."""
-        answer = self._ask(what, query, limit, decides)
+        answer = self._ask(what, query, limit, decides, solver)
         if answer.status == "unsat":
             self.outcome.lemmas.append(Lemma(what, cuts, query, answer))
         return answer.status == "unsat"
 
     def _staged(self) -> bool:
         """Whether one of the ways in stages proves the claim; the lemmas of the others are left out."""
+        solver = engines_of(self.options.solver)[0]  # the others slow it down
 
         def prove(what: str, query: Query, share: float, cuts: int) -> bool:
-            return self._prove(what, query, self.remaining(share), cuts)
+            return self._prove(what, query, self.remaining(share), cuts, solver=solver)
 
         kept = len(self.outcome.lemmas)
         for way in Stages(self.claim, prove).ways:
@@ -236,8 +241,10 @@ class _Verifier:
             found.append(("narrow exponents", build_query(slim, "deciding")))
         return [*found, ("the whole question", build_query(claim, "deciding"))]
 
-    def _ask(self, what: str, query: Query, limit: float | None, decides: bool = True) -> Answer:
-        answers = self.options.ask(query, limit, what)
+    def _ask(
+        self, what: str, query: Query, limit: float | None, decides: bool = True, solver: str | None = None
+    ) -> Answer:
+        answers = self.options.ask(query, limit, what, solver)
         self.outcome.asked.append(Asked(what, tuple(answers)))
         answer = answers[0]
         if answer.status == "sat" and decides:

@@ -28,19 +28,25 @@ def zero_sign(signs: Sequence[Bit], rounding: Rounding) -> Bit:
     return any_of(signs) if rounding == "down" else negative
 
 
+def align_two(left: Term, right: Term, precision: int) -> tuple[list[Bits], Exponent]:
+    """The magnitudes of two terms at the larger exponent, exact but for a sticky lowest bit, and their unit."""
+    unit, significands, distances = at_maximum(left.normalised(), right.normalised())
+    spare = GUARD + max(0, precision - significands[0].width)
+    aligned = [shift_right_jam(x.pad(spare), n) for x, n in zip(significands, distances, strict=True)]
+    return aligned, unit.offset(-spare)
+
+
 def sum_two(left: Term, right: Term, precision: int) -> tuple[Bit, Bits, Exponent]:
     """(sign, magnitude, unit) of the sum of two terms, exact but for a sticky lowest bit.
 
     Rounds correctly to `precision` bits or fewer; the sign is that of the difference (not of a zero).
     """
-    unit, significands, distances = at_maximum(left.normalised(), right.normalised())
-    spare = GUARD + max(0, precision - significands[0].width)
-    aligned = [shift_right_jam(x.pad(spare), n) for x, n in zip(significands, distances, strict=True)]
+    aligned, unit = align_two(left, right, precision)
     width = aligned[0].width + 2
     total = sum_of(left.sign.carrier, [left.sign, right.sign], aligned, width)
     negative = total.msb()
     magnitude = select(negative, -total, total).truncate(width - 1)
-    return negative, magnitude, unit.offset(-spare)
+    return negative, magnitude, unit
 
 
 def signed_sum(left: Term, right: Term, target: Target) -> tuple[Bit, Bits, Exponent]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,16 @@ from queries.claim_samples import claim_rows
 from queries.claim_scene import lanes_of, look
 from queries.claim_stages import Stages
 from queries.distinguish import Options
+from queries.nearest_sums import nearest
 from queries.settle import settle
 from queries.smtlib import Query
 from queries.verify import verify
+from smtmodel.algebra import constant
+from smtmodel.algorithms.exact import Fixed
 from smtmodel.batch import to_integers
+from smtmodel.carriers.arrays import ArrayCarrier
+from smtmodel.formats import FORMATS
+from tests.oracle import decode
 
 TF32 = "multiword@unit=ampere/mma/m16n8k8.f32.tf32.tf32.f32,split=toward_zero,order=large_first,products"
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
@@ -37,8 +44,8 @@ def claim_of(claim: str, **changes: Any) -> Claim:
     return found
 
 
-def ways(claim: Claim) -> tuple[list[str], list[str]]:
-    """Of every way whether it proves the claim, and the questions answered "unsat"."""
+def ways(claim: Claim, only: str = "") -> tuple[list[str], list[str]]:
+    """The ways (or one of them) that prove the claim, and the questions answered "unsat"."""
     proved: list[str] = []
 
     def prove(what: str, query: Query, share: float, cuts: int) -> bool:
@@ -47,7 +54,7 @@ def ways(claim: Claim) -> tuple[list[str], list[str]]:
             proved.append(what)
         return unsat
 
-    return [way.__name__ for way in Stages(claim, prove).ways if way()], proved
+    return [way.__name__ for way in Stages(claim, prove).ways if only in way.__name__ and way()], proved
 
 
 @pytest.mark.parametrize(("terms", "zeros", "bound"), [(1, True, 7), (2, True, 7), (3, True, 10), (4, False, 6)])
@@ -81,6 +88,62 @@ def test_any_result() -> None:
     assert "any_result" not in ways(claim_of(claim.format(23)))[0]
     found, lemmas = ways(claim_of("value(three) < 2**3 or value(three) == value(four)"))
     assert (found, lemmas) == (["any_result"], ["the result of four may be any number"])
+
+
+def of_f16(claim: str, terms: int, windows: list[list[int]]) -> Claim:
+    inputs = {"format": "f16"} | dict(zip("abc", windows, strict=True))
+    parts = {name.partition("-")[0]: f"{name}@unit={VOLTA},split=toward_zero" for name in ("markidis", "ootomo-yokota")}
+    found = claim_of(claim, terms=terms, inputs=inputs, parts=parts)
+    return replace(found, shape=replace(found.shape, whole=frozenset(parts)))  # numbers of f16 are first words
+
+
+@pytest.mark.parametrize("terms", [1, 2])
+def test_nearest_sum(terms: int) -> None:
+    """One rounding to nearest makes a part the best one, where the unit's sum is exact."""
+    claim = of_f16("error(ootomo) <= error(markidis)", terms, [[0, 0], [0, 0], [-6, 0]])
+    found, lemmas = ways(claim, "nearest_sum")
+    assert found == ["nearest_sum"]
+    assert lemmas[-3:-2] + lemmas[-1:] == ["the rounded sum is nearest to the exact one", "the claim follows"]
+
+
+@pytest.mark.parametrize("claim", ["error(ootomo) < error(markidis)", "error(markidis) <= error(ootomo)"])
+def test_what_does_not_follow_from_a_nearest_sum(claim: str) -> None:
+    found, lemmas = ways(of_f16(claim, 1, [[0, 0], [0, 0], [-1, 1]]), "nearest_sum")
+    assert found == []
+    assert lemmas[-2:] == ["the rounded sum is nearest to the exact one", "the result of ootomo is that sum"]
+
+
+def test_nearest_sum_of_an_inexact_one() -> None:
+    """Where the unit cuts products off the exact sum is not that of c and the unit's result, and no more is asked."""
+    found, lemmas = ways(of_f16("error(ootomo) <= error(markidis)", 2, [[0, 2], [0, 2], [-1, 1]]), "nearest_sum")
+    assert found == []
+    assert lemmas[-1] == "unit.a0b0[0:2] is zero or in its window"
+
+
+def test_nearest_sum_of_one_part() -> None:
+    """An error of half a unit in the last place, and no less."""
+    for bound, proved in (
+        ("2 * error(ootomo) <= ulp(exact())", ["nearest_sum"]),
+        ("3 * error(ootomo) <= ulp(exact())", []),
+    ):
+        claim = of_f16(bound, 1, [[0, 0], [0, 0], [-1, 1]])
+        parts = {"ootomo": claim.shape.parts["ootomo"]}
+        assert ways(replace(claim, shape=replace(claim.shape, parts=parts)), "nearest_sum")[0] == proved
+
+
+@pytest.mark.parametrize("unit", [-9, -6, -4, 3])
+def test_nearest(unit: int) -> None:
+    """What is nearest to an exact number, by brute force over all numbers of a format."""
+    fmt, carrier, places = FORMATS["e4m3"], ArrayCarrier(), Fraction(2) ** unit
+    values = {x: decode(fmt.name, x).value / places for x in range(256) if x & 0x7F != 0x7F}
+    asked = {x: value for x, value in values.items() if value.denominator == 1 and (x & 0x78 or not value)}
+    for exact in range(-299, 300, 7):
+        if 0 < abs(exact) * places < Fraction(2) ** (fmt.emin + 1) or abs(exact) > max(values.values()):
+            continue  # beside subnormal numbers, or beyond all
+        like = Fixed(constant(carrier, exact, 20), unit)
+        found = {x for x in asked if nearest(constant(carrier, x, 8), fmt, like).value}
+        least = min(abs(value - exact) for value in values.values())
+        assert found == {x for x, value in asked.items() if abs(value - exact) == least}, exact
 
 
 @pytest.mark.parametrize("name", ["markidis", "ootomo-yokota"])
