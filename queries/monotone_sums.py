@@ -54,9 +54,10 @@ class TwoTerms(Step[Aligned]):
 
     def aligned(self, items: Sequence[Unpacked]) -> tuple[Bits, Aligned]:
         """The sum of two terms in two's complement, as `ieee.sum_two` builds it, and what it is made of."""
-        terms = [item.term.normalised() for item in items]
+        left, right = (item.term for item in items)
+        terms = [left.normalised(), right.normalised()]
         unit, significands, _ = at_maximum(*terms)
-        placed, _ = ieee.align_two(*(item.term for item in items), self.output.precision)
+        placed, _ = ieee.align_two(left, right, self.output.precision)
         self.width = placed[0].width
         signs = [item.sign for item in items]
         total = sum_of(self.ledger.carrier, signs, placed, self.width + 2)
