@@ -25,10 +25,8 @@ class Level(Truncated):
     def __init__(
         self, ledger: Ledger, prefix: str, raised: int, entering: str, patterns: Sequence[Bits], name: str, level: str
     ) -> None:
-        self.level = level
-        accumulator = ledger.problem.left.accumulator
-        self.PLACED = "placed" if level in ("join.", "late.") else "aligned"
-        self.cut = accumulator.late_rounding if level in ("join.", "late.") else accumulator.align_rounding
+        self.level, self.of_sums = level, level in ("join.", "late.")
+        self.placed = "placed" if self.of_sums else "aligned"
         super().__init__(ledger, prefix, raised, entering, patterns, name)
 
     @property
@@ -41,12 +39,18 @@ class Level(Truncated):
 
     @property
     def fraction_bits(self) -> int:
-        bits = super().fraction_bits
-        return max(self.ledger.problem.left.accumulator.late_fraction_bits, bits) if self.level == "late." else bits
+        late = self.ledger.problem.left.accumulator.late_fraction_bits
+        return max(late, self.kept_bits) if self.level == "late." else self.kept_bits
+
+    @property
+    def kept_bits(self) -> int:
+        """The fraction bits that products and addends keep."""
+        return super().fraction_bits
 
     @property
     def _cut(self) -> str:
-        return self.cut
+        accumulator = self.ledger.problem.left.accumulator
+        return accumulator.late_rounding if self.of_sums else accumulator.align_rounding
 
     def deciding(self, evaluation: Evaluation) -> list[Unpacked]:
         sums = [name for name in evaluation.trace.entered if name.startswith(self.prefix)]
@@ -154,7 +158,7 @@ class Nested(Inside):
     ) -> None:
         halves = ledger.problem.left.accumulator.grouping == "even_odd"
         super().__init__(ledger, prefix, raised % 2 if level == "join." else 0, entering, patterns, name, level)
-        self.weight = 1 << (self.fraction_bits - super(Level, self).fraction_bits)
+        self.weight = 1 << (self.fraction_bits - self.kept_bits)
         self.source: Inside
         if level == "late." and halves:
             self.source = Nested(ledger, prefix, raised, entering, patterns, f"{name}, join", "join.")

@@ -34,7 +34,7 @@ class Distance:
 class Truncated(Many):
     """The fused sum of terms cut off below the unit of their maximum exponent."""
 
-    PLACED = "aligned"  # what the trace calls a term as added
+    placed = "aligned"  # what the trace calls a term as added
     extra = 0  # how many terms more the raised one must make up for
     weight = 1  # the last place that other terms keep, in the units of the sum
     together = 4  # cases in one lemma
@@ -43,7 +43,7 @@ class Truncated(Many):
     def side(self, evaluation: Evaluation) -> tuple[Side, Added]:
         maximum, items = bits_of(evaluation, f"{self.summing}max_exponent"), self.items(evaluation)
         names = [name for name, _ in evaluation.trace.entered[self.summing][1]]
-        magnitudes = [bits_of(evaluation, f"{self.summing}{self.PLACED}[{name}]") for name in names]
+        magnitudes = [bits_of(evaluation, f"{self.summing}{self.placed}[{name}]") for name in names]
         counted = counted_exponents(self.ledger.problem.left.accumulator, items)
         own = [item.term.exponent.rebased(counted[0].low, maximum.width) for item in items]
         return self.added(evaluation, magnitudes, [exponent.bits for exponent in counted], own, maximum)
@@ -379,11 +379,8 @@ class Truncated(Many):
     def _reached(self) -> str:
         """No exponent is above the maximum."""
         claim = all_of([self._within_maxima(k) for k in range(len(self.before.items))])
-        cuts: list[Bits | Bit] = [
-            *self.parts[0].exponents,
-            *self.parts[1].exponents,
-            *(parts.maximum for parts in self.parts),
-        ]
+        cuts: list[Bits | Bit] = [*self.parts[0].exponents, *self.parts[1].exponents]
+        cuts += [parts.maximum for parts in self.parts]
         return self.ledger.establish(self.say("no exponent is above the maximum"), claim, cuts, self.maxima)
 
     def _whole_sums(self, gained: str) -> list[str]:
