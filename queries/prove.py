@@ -181,7 +181,7 @@ class _Prover:
             node, signed = self.pending[name], right[name].is_signed
             twin = matcher.twin(right[name])
             if twin is None or node in ours or node.is_constant():
-                if "aligned[" in name:
+                if "aligned[" in name and self.problem.signed_sum == "signs_apart":
                     self._opposite(name, original)
                 continue
             sides = (twin.signal.value.node, node)
