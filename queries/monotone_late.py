@@ -13,7 +13,7 @@ from queries.monotone_lemmas import Ledger, UnprovedError
 from queries.monotone_many import LABELS
 from queries.monotone_steps import bits_of, entered, implies
 from queries.monotone_truncated import Truncated
-from smtmodel.algebra import Bit, Bits, all_of, select
+from smtmodel.algebra import Bit, Bits, all_of
 from smtmodel.decode import Unpacked
 from smtmodel.dot import Evaluation
 
@@ -86,8 +86,8 @@ class Inside(Level):
         before, after = (parts.sums[-1] for parts in self.parts)
         for case in self.found:
             gain = self._gain(before, after, case)
-            least = self._least(self.raised, case) + sum(self._least(k, case) for k in self.shared)
-            claim = implies(self.finite & case.case.condition, self._at_least(gain, least))
+            enough = self._at_least(gain, self._sum_least(len(self.before.items) - 1, case))
+            claim = implies(self.finite & case.case.condition, enough)
             cuts: list[Bits | Bit] = [gain, self.finite, *(parts.maximum for parts in self.parts)]
             text = self.say(f"what the sum gains, {case.case.name}")
             found.append(self.ledger.establish(text, claim, cuts, [gained]))
@@ -105,10 +105,15 @@ class Inside(Level):
 
     def _terms_cut(self) -> list[Bits | Bit]:
         cuts: list[Bits | Bit] = [self.finite]  # maxima are variables, but for those of a single term
-        for side, k in [(side, self.raised) for side in (0, 1)] + [(0, k) for k in self.shared]:
-            item = self.sides[side].items[k]
-            cuts += [item.is_zero, item.term.sign, item.term.significand, item.term.exponent.bits]
-        return cuts
+        for side in (0, 1):
+            cuts += self._term_cut(self.sides[side].items[self.raised])
+        return [*cuts, *self._others_cut()]
+
+    def _others_cut(self) -> list[Bits | Bit]:
+        return [part for k in self.shared for part in self._term_cut(self.before.items[k])]
+
+    def _term_cut(self, item: Unpacked) -> list[Bits | Bit]:
+        return [item.is_zero, item.term.sign, item.term.significand, item.term.exponent.bits]
 
     def empty(self, side: int) -> Bit:
         """All terms count as zeros."""
@@ -184,10 +189,8 @@ class Nested(Inside):
         claim = ~total.any() | ~(sign ^ total.msb())
         return self.ledger.establish(self.say(f"the sign of what rises {LABELS[side]}"), claim, [total])
 
-    def _own(self, side: int, absent: Bits) -> Bit:
-        parts = self.parts[side]
-        none = self.sides[side].items[self.raised].is_zero
-        return parts.exponents[self.raised].eq(select(none, absent, parts.own[self.raised]))
+    def _none(self, side: int) -> Bit:
+        return self.sides[side].items[self.raised].is_zero
 
     def _slack(self) -> int:
         """What rises is no term with a significand that has a least value: what it is at least, far away."""
@@ -222,10 +225,7 @@ class Nested(Inside):
         return cuts
 
     def _terms_cut(self) -> list[Bits | Bit]:
-        cuts = self._rising_cut()
-        for item in (self.before.items[k] for k in self.shared):
-            cuts += [item.is_zero, item.term.sign, item.term.significand, item.term.exponent.bits]
-        return cuts
+        return [*self._rising_cut(), *self._others_cut()]
 
     def _zero(self, side: int, k: int) -> str:
         return self.source.no_sum(side) if k == self.raised else super()._zero(side, k)

@@ -70,6 +70,7 @@ class Ledger:
         return list(claims)
 
     def _prove(self, name: str, claim: Bit, cuts: Sequence[Bits | Bit], using: Sequence[str]) -> None:
+        using = list(dict.fromkeys(using))  # a fact may say something about several cases
         query, count = self._query(claim, cuts, using)
         answer = self._asked.get(query.text)
         if answer is None:

@@ -194,7 +194,7 @@ class Step(ABC, Generic[Parts]):
     def prove(self) -> str:
         """The name of the fact that the step's results are ordered. Raises UnprovedError."""
         cases = self.cases()
-        facts = list(dict.fromkeys([*self.ranges(), *(fact for _, fact in cases)]))
+        facts = [*self.ranges(), *(fact for _, fact in cases)]
         for case, _ in cases:
             if case.rising is not None:
                 facts.append(self._rounding(case, self.before, self.after, case.rising))

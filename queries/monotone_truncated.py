@@ -109,17 +109,17 @@ class Truncated(Many):
             if k == self.addend:
                 claims[self._fact("least exponent", side, k)] = absent.ule(exponent)
             if k == self.raised:
-                claims[self._fact("exponent", side, k)] = self._own(side, absent)
+                own = select(self._none(side), absent, parts.own[k])
+                claims[self._fact("exponent", side, k)] = exponent.eq(own)
             else:
                 claims[self._fact("exponent", side, k)] = none | exponent.eq(parts.own[k])
             reach = implies(self.finite, at_most(exponent, unit.high - unit.low))
             claims[self._fact("range", side, k)] = reach
         return self.ledger.establish_each(self.say("what terms are like"), claims, [ADMITTED, *self.earlier()])
 
-    def _own(self, side: int, absent: Bits) -> Bit:
-        """The raised term's own exponent counts, unless it is zero."""
-        parts, none = self.parts[side], ~self.sides[side].items[self.raised].term.significand.any()
-        return parts.exponents[self.raised].eq(select(none, absent, parts.own[self.raised]))
+    def _none(self, side: int) -> Bit:
+        """The raised term counts as a zero."""
+        return ~self.sides[side].items[self.raised].term.significand.any()
 
     def earlier(self) -> list[str]:
         """The facts that define the maxima of sums inside the terms."""
@@ -232,10 +232,10 @@ class Truncated(Many):
         """The names, for each case, of facts that say so in some of the cases, since many at once are hard."""
         names: list[str] = []
         while len(names) < len(claims):
-            first, used = len(names), list(dict.fromkeys(facts))
+            first = len(names)
             part = f", from case {first + 1}" if first else ""
             some = claims[first : first + self.together]
-            names += [self.ledger.establish(self.say(text + part), all_of(some), cuts, used)] * len(some)
+            names += [self.ledger.establish(self.say(text + part), all_of(some), cuts, facts)] * len(some)
         return names
 
     def _others(self, count: int, found: Distance) -> int:
@@ -304,6 +304,10 @@ class Truncated(Many):
             return 1 << (self.fraction_bits - self.slack) if k == self.raised else -self.far_apart
         return self._others(len(self.shared) + self.extra, found) if k == self.raised else -self._others(1, found)
 
+    def _sum_least(self, last: int, found: Distance) -> int:
+        """What the sum up to a term gains at least, in that case."""
+        return sum(self._least(k, found) for k in range(last + 1))
+
     def _most(self, k: int, found: Distance) -> int:
         """What it gains at most, in that case."""
         return self.far_apart if found.places == self.far and k != self.raised else self._limit(k, found)
@@ -333,10 +337,8 @@ class Truncated(Many):
         """What the sum up to a term gains, from the sum before it."""
         if k == 0:
             return term
-        gains, bounds = self._gains("sums", k), []
-        for found in self.found:
-            edges = [(self._least(j, found), self._most(j, found)) for j in range(k + 1)]
-            bounds.append((sum(least for least, _ in edges), sum(most for _, most in edges)))
+        gains = self._gains("sums", k)
+        bounds = [(self._sum_least(k, found), sum(self._most(j, found) for j in range(k + 1))) for found in self.found]
         cuts: list[Bits | Bit] = [*gains, *self._gains("sums", k - 1), *self._gains("addends", k), self.finite]
         cuts += [parts.maximum for parts in self.parts]
         used = [term, gained, self._split(k)]
