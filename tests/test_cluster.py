@@ -269,12 +269,13 @@ def test_an_interrupt_ends_what_runs_on_workers(cluster: Watched, two: Processes
 
 
 def solvers(started: Processes) -> int:
-    """How many solver processes the workers have."""
-    children = [child for process in started.running[1:] for child in psutil.Process(process.pid).children()]
+    """How many queries the workers' solvers have: each is a child of a process that has a solver loaded."""
+    below = [child for process in started.running[1:] for child in psutil.Process(process.pid).children(recursive=True)]
     count = 0
-    for child in children:
+    for process in below:
         with suppress(psutil.NoSuchProcess):
-            count += "queries.solvers.worker" in child.cmdline()
+            parent = process.parent()
+            count += parent is not None and "queries.solvers.worker" in parent.cmdline()
     return count
 
 

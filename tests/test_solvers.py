@@ -17,7 +17,7 @@ from hypotheses.schema import Inputs, Window
 from queries.distinguish import build_query
 from queries.problem import Problem
 from queries.smtlib import Query, parse_values
-from queries.solvers import portfolio
+from queries.solvers import contract, portfolio
 from queries.solvers.contract import DEFAULT_MEMORY, ENGINE_NAMES, SolverProcess
 from queries.solvers.portfolio import engines_of, solve
 from queries.store import Store
@@ -51,6 +51,13 @@ HARD = factoring(2654435761 * 3267000013, 64)  # the factors are primes
 LARGE = factoring(3**256, 1024)
 
 
+def pid_of(process: SolverProcess) -> int:
+    """The number of the process that has the query alone."""
+    while process.pid is None:
+        assert not process.finished.wait(0.01) or process.pid
+    return process.pid
+
+
 def gone(pid: int) -> bool:
     """Whether no process of that number, and none of its group, is left."""
     for probe in (os.kill, os.killpg):
@@ -79,7 +86,7 @@ def test_sat_with_values(engine: str) -> None:
     assert (answer.values["x"], answer.values["y"]) == (7, 14)
     assert 0 <= answer.values["free"] < 8
     assert answer.version[0].isdigit()
-    assert gone(process.process.pid)
+    assert gone(pid_of(process))
 
 
 @EACH
@@ -87,7 +94,7 @@ def test_unsat_has_no_values(engine: str) -> None:
     process = SolverProcess(engine, UNSAT)
     answer = process.answer(60)
     assert (answer.status, answer.values, answer.reason) == ("unsat", {}, "")
-    assert gone(process.process.pid)
+    assert gone(pid_of(process))
 
 
 @EACH
@@ -97,7 +104,7 @@ def test_time_limit(engine: str) -> None:
     assert (answer.status, answer.values) == ("unknown", {})
     assert "time" in answer.reason
     assert answer.seconds >= 1
-    assert gone(process.process.pid)
+    assert gone(pid_of(process))
 
 
 @EACH
@@ -106,7 +113,7 @@ def test_memory_limit(engine: str) -> None:
     answer = process.answer(120)
     assert (answer.status, answer.values) == ("unknown", {})
     assert "memory" in answer.reason
-    assert gone(process.process.pid)
+    assert gone(pid_of(process))
     assert SolverProcess(engine, SAT).answer(60).status == "sat"
 
 
@@ -114,11 +121,11 @@ def test_memory_limit(engine: str) -> None:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_killed_from_outside(engine: str, number: signal.Signals) -> None:
     process = SolverProcess(engine, HARD)
-    os.kill(process.process.pid, number)
+    os.kill(pid_of(process), number)
     answer = process.answer(60)
     assert (answer.status, answer.values) == ("unknown", {})
     assert f"signal {number.value}" in answer.reason
-    assert gone(process.process.pid)
+    assert gone(pid_of(process))
 
 
 @EACH
@@ -132,7 +139,7 @@ def test_text_that_is_no_question(engine: str, text: str) -> None:
     answer = process.answer(60)
     assert (answer.status, answer.values) == ("unknown", {})
     assert "failed" in answer.reason
-    assert gone(process.process.pid)
+    assert gone(pid_of(process))
 
 
 @EACH
@@ -140,11 +147,64 @@ def test_killing_twice_and_after_the_end(engine: str) -> None:
     process = SolverProcess(engine, HARD)
     process.kill()
     process.kill()
-    assert gone(process.process.pid)
+    assert gone(pid_of(process))
     finished = SolverProcess(engine, SAT)
     answer = finished.answer(60)
     finished.kill()
     assert finished.answer(0) == answer
+
+
+@EACH
+def test_a_process_that_has_the_solver_serves_one_query_after_another(engine: str) -> None:
+    """Each query has a process of its own all the same: the limits of one, or its end, are not those of the next."""
+    contract.end_idle()
+    first, *others = (SolverProcess(engine, text) for text in (HARD, SAT))
+    first.kill()
+    assert [process.answer(60).status for process in others] == ["sat"]
+    assert len(contract._idle[engine]) == 2
+    first.kill()  # of which the queries that run by now in the same processes know nothing
+    later = [SolverProcess(engine, text) for text in (UNSAT, SAT)]
+    first.kill()
+    assert [process.answer(60).status for process in later] == ["unsat", "sat"]
+    assert len({pid_of(process) for process in (first, *others, *later)}) == 4
+    assert len(contract._idle[engine]) == 2
+
+
+def test_a_waiting_process_that_died_is_not_asked() -> None:
+    contract.end_idle()
+    assert SolverProcess("bitwuzla", SAT).answer(60).status == "sat"
+    [server] = contract._idle["bitwuzla"]
+    server.kill()
+    assert eventually(lambda: not server.alive)
+    assert SolverProcess("bitwuzla", SAT).answer(60).status == "sat"
+
+
+def test_a_program_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    contract.end_idle()
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    answer = SolverProcess("bitwuzla", SAT).answer(60)
+    assert (answer.status, answer.reason) == ("unknown", "the solver failed: no answer")
+
+
+def test_no_process_waits_longer_than_its_parent() -> None:
+    program = (
+        "from queries.solvers import contract\n"
+        "from tests.test_solvers import SAT\n"
+        "assert contract.SolverProcess('bitwuzla', SAT).answer(60).status == 'sat'\n"
+        "print(contract._idle['bitwuzla'][0].pid, flush=True)\n"
+        "input()\n"
+    )
+    for ending in (subprocess.Popen.kill, subprocess.Popen.communicate):  # the second ends its input
+        parent = subprocess.Popen(
+            [sys.executable, "-c", program], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        assert running(child)
+        ending(parent)
+        parent.communicate()
+        assert eventually(lambda child=child: not running(child))  # type: ignore[misc]
 
 
 def test_interrupt_while_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,15 +216,15 @@ def test_interrupt_while_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process.finished, "wait", interrupted)
     with pytest.raises(KeyboardInterrupt):
         process.answer(60)
-    assert gone(process.process.pid)
+    assert gone(pid_of(process))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks the Linux kernel")
 def test_a_solver_dies_with_its_parent() -> None:
     program = (
         "from queries.solvers.contract import SolverProcess\n"
-        "from tests.test_solvers import HARD\n"
-        "print(SolverProcess('bitwuzla', HARD).process.pid, flush=True)\n"
+        "from tests.test_solvers import HARD, pid_of\n"
+        "print(pid_of(SolverProcess('bitwuzla', HARD)), flush=True)\n"
         "import time; time.sleep(120)\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, text=True)
@@ -252,7 +312,7 @@ def test_the_first_answer_decides_and_the_others_end(
     answers = solve(text_query(""), timeout=120)
     assert [(answer.engine, answer.status) for answer in answers] == [(engine, status)]
     assert [process.engine for process in recorded.started_ones] == list(ENGINE_NAMES)
-    assert all(gone(process.process.pid) for process in recorded.started_ones)
+    assert all(gone(pid_of(process)) for process in recorded.started_ones)
 
 
 def test_an_engine_that_fails_does_not_decide(recorded: type[Recorded]) -> None:
@@ -267,14 +327,14 @@ def test_time_runs_out_for_all(recorded: type[Recorded]) -> None:
     answers = solve(text_query(""), timeout=1)
     assert sorted(answer.engine for answer in answers) == sorted(ENGINE_NAMES)
     assert all(answer.status == "unknown" and "time" in answer.reason for answer in answers)
-    assert all(gone(process.process.pid) for process in recorded.started_ones)
+    assert all(gone(pid_of(process)) for process in recorded.started_ones)
 
 
 def test_nobody_understands(recorded: type[Recorded]) -> None:
     answers = solve(text_query("(nonsense)"), timeout=60)
     assert sorted(answer.engine for answer in answers) == sorted(ENGINE_NAMES)
     assert all(answer.status == "unknown" and "failed" in answer.reason for answer in answers)
-    assert all(gone(process.process.pid) for process in recorded.started_ones)
+    assert all(gone(pid_of(process)) for process in recorded.started_ones)
 
 
 def test_interrupt_ends_every_engine(recorded: type[Recorded], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,7 +358,7 @@ def test_interrupt_ends_every_engine(recorded: type[Recorded], monkeypatch: pyte
     with pytest.raises(KeyboardInterrupt):
         solve(text_query(""), timeout=60)
     assert len(recorded.started_ones) == len(ENGINE_NAMES)
-    assert all(gone(process.process.pid) for process in recorded.started_ones)
+    assert all(gone(pid_of(process)) for process in recorded.started_ones)
 
 
 def test_all_that_answer_at_once_are_stored(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sqlite3
 import time
 import zlib
@@ -17,7 +19,7 @@ from queries.solvers.portfolio import solve
 from queries.solvers.worker import version_of
 from queries.store import SCHEMA, Store, result_key
 from smtmodel.errors import UnknownNameError
-from tests.test_solvers import HARD, LARGE, SAT, UNSAT, Recorded, gone, recorded, text_query
+from tests.test_solvers import HARD, LARGE, SAT, UNSAT, Recorded, gone, pid_of, recorded, text_query
 
 __all__ = ["recorded"]  # a fixture
 TEXT = "(set-logic QF_BV)\n(check-sat)\n"
@@ -125,7 +127,7 @@ def test_the_reasons_of_the_contract_are_known(store: Store) -> None:
         SolverProcess("bitwuzla", HARD), SolverProcess("bitwuzla", LARGE, 100),
         SolverProcess("bitwuzla", HARD), SolverProcess("bitwuzla", "(nonsense"),
     )  # fmt: skip
-    killed.process.kill()
+    os.kill(pid_of(killed), signal.SIGKILL)
     expected = {"killed": False, "wrong": False, "large": True, "slow": True}
     for name, process in (("killed", killed), ("wrong", wrong), ("large", large)):
         store.record(name, process.answer(60), 60.0, 100)
@@ -383,7 +385,7 @@ def test_an_answer_is_on_disk_before_it_is_returned(
     with pytest.raises(KeyboardInterrupt):
         solve(text_query(""), timeout=60, store=store)
     assert rows == [("cvc5", "unknown")]
-    assert all(gone(process.process.pid) for process in recorded.started_ones)
+    assert all(gone(pid_of(process)) for process in recorded.started_ones)
 
 
 def test_a_store_that_fails_costs_no_answer(path: Path) -> None:

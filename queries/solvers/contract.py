@@ -1,15 +1,21 @@
-"""The contract with solvers: SMT-LIB text in, an Answer out, each query in a process of its own."""
+"""The contract with solvers: SMT-LIB text in, an Answer out, each query in a process of its own.
+
+A process that has the solver loaded waits for the next query: loading takes longer than most queries do.
+"""
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import subprocess
 import sys
 import threading
 import time
+from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from queries.smtlib import parse_values
 from queries.solvers.worker import ENGINES, version_of
@@ -42,39 +48,114 @@ class Answer:
         return f"{self.engine} {self.version}: {self.status} in {self.seconds:.2f} s{tail}"
 
 
+class _Server:
+    """A process that has a solver loaded and runs one query after another, each in a child process of its own."""
+
+    def __init__(self, engine: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "queries.solvers.worker", engine],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # the terminal's Ctrl-C reaches the parent alone
+        )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def send(self, data: bytes) -> None:
+        assert self._process.stdin
+        with suppress(OSError):  # it died, as `receive` will find
+            self._process.stdin.write(data)
+            self._process.stdin.flush()
+
+    def receive(self) -> dict[str, Any] | None:
+        """Its next line; None if it died."""
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        return json.loads(line) if line.endswith(b"\n") else None
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def end(self) -> tuple[int, str]:
+        """How it ended, now at the latest, and what it said to standard error."""
+        self.kill()
+        _, error = self._process.communicate()
+        return self._process.returncode, error.decode(errors="replace")
+
+
+#: servers without a query, by engine: they wait for the next one, and end when this process does
+_idle: defaultdict[str, list[_Server]] = defaultdict(list)
+os.register_at_fork(after_in_child=_idle.clear)  # a child of this process must not talk to them too
+
+
+@atexit.register
+def end_idle() -> None:
+    """End the processes that wait for a query."""
+    while _idle:
+        for server in _idle.popitem()[1]:
+            server.end()
+
+
+def _server(engine: str) -> _Server:
+    """One that has no query: an idle one, or a new one."""
+    with suppress(IndexError):
+        while True:
+            server = _idle[engine].pop()
+            if server.alive:
+                return server
+            server.end()
+    return _Server(engine)
+
+
 class SolverProcess:
-    """One query running in one engine. `answer` waits for it; `kill` ends it at any time."""
+    """One query running in one engine. `answer` waits for it; `kill` ends it at any time. Raises UnknownNameError.
+
+    `pid` is the process of the query alone, None until it is known.
+    """
 
     def __init__(self, engine: str, text: str, memory: int = DEFAULT_MEMORY) -> None:
         if engine not in ENGINES:
             raise UnknownNameError("solver", engine, (*ENGINES, "auto"))
         self.engine = engine
+        self.pid: int | None = None
         self.started = time.monotonic()
-        command = [sys.executable, "-m", "queries.solvers.worker", engine, str(memory), str(os.getpid())]
-        self.process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,  # the terminal's Ctrl-C reaches the parent alone
-        )
-        self._out = self._err = ""
+        self._said: dict[str, Any] | None = None
+        self._saying = threading.Lock()
         self.finished = threading.Event()
-        self._pump = threading.Thread(target=self._communicate, args=(text,), daemon=True)
+        self._server = _server(engine)
+        data = text.encode()
+        self._server.send(b"%d %d\n" % (memory, len(data)) + data)
+        self._pump = threading.Thread(target=self._attend, daemon=True)
         self._pump.start()
 
-    def _communicate(self, text: str) -> None:
-        try:
-            self._out, self._err = self.process.communicate(text)
-        except (OSError, ValueError):  # killed while it was being fed
-            self.process.wait()
+    def _attend(self) -> None:
+        """Wait for what the server says, and keep it for the next query."""
+        if begun := self._server.receive():
+            self.pid = begun["pid"]
+        said = self._server.receive()
+        if not said:
+            code, error = self._server.end()
+        with self._saying:
+            self._said = said or {"code": code, "out": "", "err": error}
+        if said:
+            _idle[self.engine].append(self._server)
         self.finished.set()
 
     def kill(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
+        with self._saying:
+            if self._said is None:  # otherwise the server has another query by now
+                self._server.send(b"\n")
         self._pump.join(timeout=5)
+        if self._pump.is_alive():
+            self._server.kill()
+            self._pump.join()
 
     def answer(self, timeout: float | None = None) -> Answer:
         """The answer; "unknown" if the time runs out (the process is then killed) or the process died."""
@@ -97,14 +178,15 @@ class SolverProcess:
         return Answer("unknown", self.engine, version_of(self.engine), seconds, reason=reason)
 
     def _read(self) -> Answer:
-        status, _, rest = self._out.strip().partition("\n")
-        lines = self._err.strip().splitlines()
-        if self.process.returncode != 0 or status not in ("sat", "unsat", "unknown"):
-            return self._unknown(_failure(self.process.returncode, self._out, lines))
+        assert self._said
+        code, out, lines = self._said["code"], self._said["out"], self._said["err"].strip().splitlines()
+        status, _, rest = out.strip().partition("\n")
+        if code != 0 or status not in ("sat", "unsat", "unknown"):
+            return self._unknown(_failure(code, out, lines))
         facts = json.loads(lines[-1])
         reason = _given_up(rest) if status == "unknown" else ""
         values = parse_values(rest) if status == "sat" else {}
-        return Answer(status, self.engine, facts["version"], facts["seconds"], values, reason)  # type: ignore[arg-type]
+        return Answer(status, self.engine, facts["version"], facts["seconds"], values, reason)
 
 
 def _given_up(text: str) -> str:

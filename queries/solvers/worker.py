@@ -1,8 +1,11 @@
-"""The program inside a solver's process: reads SMT-LIB on standard input, prints the solver's own answers.
+"""The program that runs a solver's processes: each query that it reads gets a child process of its own.
 
-Run as `python -m queries.solvers.worker ENGINE MEMORY_MIB PARENT`. Imports one solver and nothing else of the project,
-so that it starts fast. Every engine reads the text through its own parser. Standard error ends with one JSON line: the
-solver's version and the seconds that it took (start-up of the process excluded).
+Run as `python -m queries.solvers.worker ENGINE`. It loads one solver and nothing else of the project, once, since that
+takes longer than most queries do. A query is a line "MEMORY_MIB BYTES" and so many bytes of SMT-LIB; an empty line
+ends the query that is running, and the end of the input ends everything. It is answered by two lines of JSON: first
+the child's `pid`, and, when it has ended, its exit `code` (negative: a signal's number) with what it wrote, `out` and
+`err`. Every engine reads the text through its own parser and prints its own answers; `err` ends with one JSON line:
+the solver's version and the seconds that it took.
 """
 
 from __future__ import annotations
@@ -11,10 +14,15 @@ import ctypes
 import json
 import os
 import resource
+import select
 import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from io import FileIO
 
 PR_SET_PDEATHSIG = 1
 
@@ -58,6 +66,7 @@ def run_cvc5(text: str) -> str:
 ENGINES: dict[str, Callable[[str], str]] = {"bitwuzla": run_bitwuzla, "z3": run_z3, "cvc5": run_cvc5}
 
 
+@cache
 def version_of(engine: str) -> str:
     """The version of an engine, from its installed distribution (so that nothing is imported)."""
     from importlib.metadata import PackageNotFoundError, version
@@ -68,22 +77,82 @@ def version_of(engine: str) -> str:
         return "not installed"
 
 
-def main() -> None:
-    engine, memory, parent = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    if sys.platform == "linux":  # die with the parent, even if it is killed
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it was killed before it could be watched
-            return
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    text = sys.stdin.read()
+def answer(engine: str, memory: int, text: str) -> None:
+    """Print what an engine says, within so many MiB (0: no limit)."""
     if memory:
         resource.setrlimit(resource.RLIMIT_AS, (memory << 20, memory << 20))
     start = time.perf_counter()
-    answer = ENGINES[engine](text)
+    said = ENGINES[engine](text)
     seconds = time.perf_counter() - start
-    sys.stdout.write(answer)
+    sys.stdout.write(said)
     sys.stdout.flush()
     print(json.dumps({"version": version_of(engine), "seconds": round(seconds, 4)}), file=sys.stderr)
+
+
+def next_query(source: FileIO) -> tuple[int, str] | None:
+    """The memory and the text of a query; None at the end of the input."""
+    while head := source.readline():
+        if head == b"\n":  # meant for a query that had ended
+            continue
+        memory, size = map(int, head.split())
+        text = bytearray()
+        while len(text) < size and (part := source.read(size - len(text))):
+            text += part
+        return memory, text.decode()
+    return None
+
+
+def become_child(parent: int, outputs: tuple[int, int]) -> None:
+    """Write to these pipes, and die with the parent, even if it is killed."""
+    for number, output in enumerate(outputs, 1):
+        os.dup2(output, number)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it was killed before it could be watched
+            os._exit(1)
+
+
+def attend(child: int, outputs: tuple[int, int]) -> dict[str, int | str]:
+    """What a child writes until it ends, and how; a line on standard input, or its end, ends the child."""
+    written, left = dict.fromkeys(outputs, b""), set(outputs)
+    while left:
+        for ready in select.select([0, *left], [], [])[0]:
+            data = os.read(ready, 65536)
+            if ready in left and data:
+                written[ready] += data
+            elif ready in left:
+                left.discard(ready)
+            else:
+                os.kill(child, signal.SIGKILL)
+                if not data:
+                    sys.exit()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    out, err = (written[output].decode(errors="replace") for output in outputs)
+    return {"code": code, "out": out, "err": err}
+
+
+def main() -> None:
+    engine = sys.argv[1]
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    version_of(engine)
+    with suppress(ImportError):  # which a child will say
+        import_module(engine)
+    parent, source = os.getpid(), FileIO(0)
+    while (query := next_query(source)) is not None:
+        (read_out, out), (read_err, err) = os.pipe(), os.pipe()
+        child = os.fork()
+        if not child:
+            become_child(parent, (out, err))
+            answer(engine, *query)
+            ctypes.CDLL(None).fflush(None)  # engines print by themselves
+            sys.stderr.flush()
+            os._exit(0)  # taking the interpreter down takes longer than most queries
+        os.close(out)
+        os.close(err)
+        print(json.dumps({"pid": child}), flush=True)
+        print(json.dumps(attend(child, (read_out, read_err))), flush=True)
+        os.close(read_out)
+        os.close(read_err)
 
 
 if __name__ == "__main__":
