@@ -37,9 +37,15 @@ MODEL = click.option(
 @MODEL
 @click.option("-o", "--output", metavar="FILE", help="Write the vectors here as JSONL (default: standard output).")
 @click.option("--one", is_flag=True, help="A single vector with as many different outcomes as possible.")
+@click.option(
+    "--each", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+    help="Time for one pair, of --timeout (default: 30).",
+)  # fmt: skip
 @solver_options
 @JSON
-def separate(family: str, model: str | None, output: str | None, one: bool, options: Options, as_json: bool) -> None:
+def separate(
+    family: str, model: str | None, output: str | None, one: bool, each: float | None, options: Options, as_json: bool
+) -> None:
     """Find a small set of vectors that tells every two candidates of FAMILY apart.
 
     FAMILY is an id (`mmaprobe list families`) or a file. Candidates that no vector tells apart are proved equal.
@@ -50,14 +56,14 @@ def separate(family: str, model: str | None, output: str | None, one: bool, opti
 
     Exit codes: 0 every pair is told apart or proved equal, 2 bad input, 3 some pairs stay open.
     """
+    from queries.separate import EACH, single
     from queries.separate import separate as separate_family
-    from queries.separate import single
     from smtmodel.operands import layout_of
     from smtmodel.vectors import Vector, to_hex
 
     chosen = _family(family, model)
     candidates = chosen.candidates()
-    found = (single if one else separate_family)(candidates, options)
+    found = single(candidates, options) if one else separate_family(candidates, options, each=each or EACH)
     progress("")
     base = chosen.base
     layout = layout_of(candidates[0])

@@ -41,8 +41,9 @@ def unique_models(candidates: Sequence[Model]) -> dict[Model, list[Model]]:
     return {members[0]: members[1:] for members in kinds.values()}
 
 
-def separate(candidates: Sequence[Model], options: Options, seed: int = 1) -> Separation:
-    """Simulate first, then ask solvers about what simulation leaves together; `options.timeout` is for the whole."""
+def separate(candidates: Sequence[Model], options: Options, seed: int = 1, each: float = EACH) -> Separation:
+    """Simulate first, then ask solvers about what simulation leaves together; `options.timeout` is for the whole, and
+    `each` for one pair, in seconds."""
     start = time.monotonic()
     kinds = unique_models(candidates)
     models = list(kinds)
@@ -54,7 +55,7 @@ def separate(candidates: Sequence[Model], options: Options, seed: int = 1) -> Se
     found = Separation(len(candidates), classes, [], [], asked=len(open_ones))
     options.progress(f"simulation leaves {sum(map(len, open_ones))} candidates in {found.asked} classes together")
     deadline = None if options.timeout is None else start + options.timeout
-    rest = iter(settle_sets(open_ones, replace(options, timeout=EACH), deadline=deadline))
+    rest = iter(settle_sets(open_ones, replace(options, timeout=each), deadline=deadline))
     witnesses: list[Row] = []
     for indices in together:
         if len(indices) == 1:

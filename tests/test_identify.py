@@ -26,6 +26,7 @@ from smtmodel.errors import InputError, UnknownNameError
 from smtmodel.operands import layout_of
 from smtmodel.reference import parse_reference
 from smtmodel.vectors import Vector
+from tests.families import LITTLE
 
 SMALL = """\
 id: small
@@ -126,6 +127,17 @@ def test_separate_tells_apart_or_proves_equal() -> None:
             again = [evaluate_row(member.model, layout.split(row)) for row in found.rows]
             assert again == results
         assert {member.model.accumulator.exponent_floor for member in members} == {None, -132}
+
+
+def test_a_pair_that_gets_no_time_stays_open(tmp_path: Path) -> None:
+    """`--each` limits a pair alone, and says which ones are open; with time all are proved equal."""
+    file = tmp_path / "little.yaml"
+    file.write_text(LITTLE, encoding="utf-8")
+    command = ["separate", str(file), "--solver", "bitwuzla", "--json"]
+    ran = [CliRunner().invoke(main, [*command, "--each", each]) for each in ("0.001", "100")]
+    assert [result.exit_code for result in ran] == [3, 0]
+    unknown = [json.loads(result.stdout)["unknown"] for result in ran]
+    assert len(unknown[0]) > 0 == len(unknown[1])
 
 
 def test_smallest_set_is_greedy() -> None:
