@@ -9,6 +9,7 @@ no row falls.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ Reals = NDArray[np.float64]
 
 ROWS = 4096  # of each kind
 PAIRS = 1 << 20  # products from which neighbours in value are taken
-SPREAD = 4  # binary orders of magnitude for the raised product
+SPREAD = 4  # binary orders of magnitude for the raised product, all of which subnormal factors reach
 NEAR = (-10, 20)  # exponents of sums
 SEEDS = 4
 
@@ -173,14 +174,14 @@ def _neighbours(fmt: Format, rng: np.random.Generator) -> tuple[tuple[Table, Tab
 
 def _close_products(problem: Monotonic, rng: np.random.Generator) -> tuple[list[Table], Lanes, Lanes]:
     """Pairs of products, neighbours in value among many, whose exponents (as sums of those of the factors) differ."""
-    a, b = problem.left.a, problem.left.b
-    left, right, products, nominal = map(np.concatenate, zip(*_pairs(problem, rng), strict=True))
-    small, large = _neighbouring(products, nominal)
+    a, b, normal = problem.left.a, problem.left.b, problem.inputs.normal
+    top = 0 if normal else min(0, b.emax + a.emin - a.fraction, a.emax + b.emin - b.fraction)
+    value = max(top - int(rng.integers(0, SPREAD)), a.emin + b.emin)
+    left, right, nominal, small, large = _closest(a, b, normal, value)
     if not len(small):
         zero = np.zeros(ROWS, dtype=np.int64)
         return [zero.astype(np.uint64)] * 4, zero, zero
-    gap = (products[large] - products[small]) * np.exp2(-np.maximum(nominal[small], nominal[large]).astype(np.float64))
-    chosen = rng.choice(np.argsort(gap, kind="stable")[:ROWS], ROWS)
+    chosen = rng.integers(0, len(small), ROWS)
     sign = rng.integers(0, 2, ROWS)
     before = np.where(sign == 0, small[chosen], large[chosen])
     after = np.where(sign == 0, large[chosen], small[chosen])
@@ -192,6 +193,18 @@ def _close_products(problem: Monotonic, rng: np.random.Generator) -> tuple[list[
     # where the larger exponent comes with the smaller magnitude, the other terms gain instead
     turned = (nominal[before] > nominal[after]) ^ (sign == 1)
     return factors, np.maximum(nominal[before], nominal[after]), np.where(turned, 1 - sign, sign)
+
+
+@lru_cache(maxsize=2 * SPREAD)
+def _closest(a: Format, b: Format, normal: bool, value: int) -> tuple[Lanes, Lanes, Lanes, Lanes, Lanes]:
+    """Magnitudes of factors, the exponents of their products, and places of two of these whose exponents differ and
+    whose values are the closest, the smaller one first."""
+    left, right, products, nominal = map(np.concatenate, zip(*_pairs(a, b, normal, value), strict=True))
+    small, large = _neighbouring(products, nominal)
+    gap = (products[large] - products[small]) * np.exp2(-np.maximum(nominal[small], nominal[large]).astype(np.float64))
+    closest = np.argsort(gap, kind="stable")[:ROWS]
+    places, where = np.unique(np.r_[small[closest], large[closest]], return_inverse=True)
+    return left[places], right[places], nominal[places], where[: len(closest)], where[len(closest) :]
 
 
 def _neighbouring(products: Reals, nominal: Lanes) -> tuple[Lanes, Lanes]:
@@ -206,14 +219,10 @@ def _neighbouring(products: Reals, nominal: Lanes) -> tuple[Lanes, Lanes]:
     return small[good], large[good]
 
 
-def _pairs(problem: Monotonic, rng: np.random.Generator) -> Iterator[tuple[Lanes, Lanes, Reals, Lanes]]:
+def _pairs(a: Format, b: Format, normal: bool, value: int) -> Iterator[tuple[Lanes, Lanes, Reals, Lanes]]:
     """Magnitudes of factors, one of which may be subnormal, with their products, which lie between 2^value and
-    2^(value + 2) for a value that subnormal factors reach too, and the sums of their exponents (as the unit sees them:
-    subnormals have no hidden bit)."""
-    a, b = problem.left.a, problem.left.b
-    top = 0 if problem.inputs.normal else min(0, b.emax + a.emin - a.fraction, a.emax + b.emin - b.fraction)
-    value = max(top - int(rng.integers(0, SPREAD)), a.emin + b.emin)
-    for x, y in _significands(a, b, problem.inputs.normal, rng):
+    2^(value + 2), and the sums of their exponents (as the unit sees them: subnormals have no hidden bit)."""
+    for x, y in _significands(a, b, normal):
         magnitude = np.floor(np.log2(x)).astype(np.int64) + np.floor(np.log2(y)).astype(np.int64)
         for more in (0, 1):
             total = value + more - magnitude + a.fraction + b.fraction
@@ -228,8 +237,9 @@ def _pairs(problem: Monotonic, rng: np.random.Generator) -> Iterator[tuple[Lanes
             yield fields[0][kept], fields[1][kept], products[kept], total[kept]
 
 
-def _significands(a: Format, b: Format, normal: bool, rng: np.random.Generator) -> Iterator[tuple[Lanes, Lanes]]:
+def _significands(a: Format, b: Format, normal: bool) -> Iterator[tuple[Lanes, Lanes]]:
     """Pairs of significands as integers: of normal numbers, and with one of a subnormal one; all, or PAIRS of them."""
+    rng = np.random.default_rng(1)
     for low_a, low_b in ((False, False), (True, False), (False, True)):
         if any(low and (normal or not fmt.subnormals or not fmt.fraction) for low, fmt in ((low_a, a), (low_b, b))):
             continue
