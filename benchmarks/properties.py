@@ -70,10 +70,15 @@ def terms_text(row: dict[str, Any]) -> str:
     return " + ".join([*pairs[:3], *(["..."] if len(pairs) > 3 else []), row["c"]])
 
 
+def confirmed(record: dict[str, Any]) -> bool:
+    """Whether a second engine has proved all lemmas too, if there are any."""
+    return bool(record["confirmed_by"]) or not record["engines"]
+
+
 def cell(record: dict[str, Any]) -> str:
     """One cell of the table."""
     if record["verdict"] != "different":
-        return {"equal": "holds" if record["confirmed_by"] else "holds\\*", "unknown": "unknown"}[record["verdict"]]
+        return {"equal": "holds" if confirmed(record) else "holds\\*", "unknown": "unknown"}[record["verdict"]]
     row = record["vector"]
     one, two = row["results"]
     other = row.get("other_side")
@@ -109,6 +114,22 @@ def write(records: Sequence[dict[str, Any]]) -> None:
     beside.replace(RECORDS)
 
 
+def wanting(record: dict[str, Any] | None, no_confirm: bool) -> bool:
+    """Whether there is something to ask: the verdict, or second words."""
+    if record is None or record["verdict"] == "unknown":
+        return True
+    return record["verdict"] == "equal" and not no_confirm and not confirmed(record)
+
+
+def better(old: dict[str, Any] | None, new: dict[str, Any]) -> dict[str, Any]:
+    """Which of two records to keep; SystemExit if they contradict each other."""
+    if old is None or old["verdict"] == "unknown":
+        return new
+    if new["verdict"] not in (old["verdict"], "unknown"):
+        raise SystemExit(f"{old['instruction']}: {old['property']} was {old['verdict']} and is {new['verdict']}")
+    return new if confirmed(new) and new["verdict"] != "unknown" else old
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="instructions and properties whose names contain this")
@@ -118,18 +139,21 @@ def main() -> None:
     arguments = parser.parse_args()
     lines = RECORDS.read_text(encoding="utf-8").splitlines() if RECORDS.exists() else []
     records = [json.loads(line) for line in lines]
-    done = {(record["instruction"], record["property"]) for record in records if record["verdict"] != "unknown"}
-    todo = [(group[0], wanted) for group in alike() for wanted in COLUMNS if (group[0], wanted) not in done]
+    kept = {(record["instruction"], record["property"]): record for record in records}
+    todo = [
+        (group[0], wanted) for group in alike() for wanted in COLUMNS
+        if wanting(kept.get((group[0], wanted)), arguments.no_confirm)
+    ]  # fmt: skip
     random.Random(2026).shuffle(todo)  # any first part of them is a fair sample
     for number, (reference, wanted) in enumerate(todo, 1):
         if arguments.only not in f"{reference} {wanted}":
             continue
-        records = [r for r in records if (r["instruction"], r["property"]) != (reference, wanted)]
-        records.append(ask(wanted, reference, arguments.timeout, arguments.store, not arguments.no_confirm))
-        write(records)
-        said = f"{records[-1]['verdict']} in {records[-1]['seconds']} s"
+        new = ask(wanted, reference, arguments.timeout, arguments.store, not arguments.no_confirm)
+        kept[reference, wanted] = better(kept.get((reference, wanted)), new)
+        write(list(kept.values()))
+        said = f"{new['verdict']} in {new['seconds']} s"
         print(f"{number} of {len(todo)}: {wanted} {reference}: {said}", file=sys.stderr, flush=True)
-    PAGE.write_text(page(records), encoding="utf-8")
+    PAGE.write_text(page(kept.values()), encoding="utf-8")
 
 
 if __name__ == "__main__":
