@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 from itertools import permutations
 from typing import Protocol
 
@@ -27,6 +28,7 @@ from queries.nearest_sums import NearestSum, Operand
 from queries.smtlib import Query
 from smtmodel import ieee
 from smtmodel.algebra import Bit, Bits, all_of, choose, constant, select
+from smtmodel.algorithms.exact import in_units, magnitude
 from smtmodel.algorithms.products import Multiword
 from smtmodel.algorithms.scene import Number
 from smtmodel.batch import to_integers
@@ -34,6 +36,7 @@ from smtmodel.carriers.terms import TermCarrier
 from smtmodel.decode import unpack
 from smtmodel.formats import Format
 
+PRODUCTS = re.compile(r"unit(?:\.a(\d+)b(\d+))?\[(\d+):(\d+)\]")  # of a sum in the unit: words and places of factors
 WORD = re.compile(r"([ab])\.word\d+\[(\d+)\]")  # the name of a step that is a word of a factor
 
 
@@ -151,6 +154,44 @@ class Stages:
                 found[name] = bits
                 left.remove(bits.node)  # a sum that is the next step as well is one step
         return found
+
+    # --- sizes -------------------------------------------------------------------------------------------------------
+
+    def numbers(self) -> bool:
+        """Whether all values are numbers, because every sum on the way is one, of at most the size of its products:
+        each from the one before, which may be any such number."""
+        facts, cuts = [self.counts], list[Bits]()
+        for name in self.scene.fits:
+            for step, bits, limit in self._sized(name):
+                fact = self._at_most(bits, self.claim.shape.parts[name].result, limit)
+                if not self._ask(f"{step} of {name} is a number", facts, fact, cuts, CUT_SHARE):
+                    return False
+                facts.append(fact)
+                cuts.append(bits)
+        return self._ask("every value is a number", facts, all_of([*self.scene.fits.values()]), cuts, CUT_SHARE)
+
+    def _sized(self, part: str) -> Iterator[tuple[str, Bits, Fraction]]:
+        """The sums of a part in their order, with a magnitude that none of them exceeds, truncated words provided."""
+        window, what = self.claim.shape.window, self.claim.shape.parts[part].what
+        product = Fraction(2) ** (window.a[1] + window.b[1] + 2)
+        limit = Fraction(0 if self.claim.zero_addend else Fraction(2) ** (window.c[1] + 1))
+        model = what.model if isinstance(what, Multiword) else what
+        for step, bits in self.steps[part].items():
+            if found := PRODUCTS.fullmatch(step):
+                first, second, start, stop = (int(place or 0) for place in found.groups())
+                limit += (stop - start) * product / 2 ** (model.a.fraction * (first + second))
+            if not WORD.fullmatch(step):
+                yield step, bits, limit
+
+    def _at_most(self, pattern: Bits, fmt: Format, limit: Fraction) -> Bit:
+        """Whether a pattern is a multiple of the exact sum's unit, and its magnitude is no larger than a limit."""
+        exact = self.scene.exact()
+        number, fits = in_units(pattern, fmt, exact)
+        units = int(limit / Fraction(2) ** exact.unit)
+        if units >> (exact.bits.width - 1):
+            return fits
+        size = magnitude(number).bits
+        return fits & size.ule(constant(self.carrier, units, size.width))
 
     # --- intervals ---------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,9 @@ begins by simulation, then asks small questions, with most products zero and nar
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -185,16 +187,24 @@ class _Verifier:
 
     def _staged(self) -> bool:
         """Whether one of the ways in stages proves the claim; the lemmas of the others are left out."""
+        return any(map(self._whole_way, self.stages.ways))
+
+    @cached_property
+    def stages(self) -> Stages:
         solver = engines_of(self.options.solver)[0]  # the others slow it down
 
         def prove(what: str, query: Query, share: float, cuts: int) -> bool:
             return self._prove(what, query, self.remaining(share), cuts, solver=solver)
 
+        return Stages(self.claim, prove)
+
+    def _whole_way(self, way: Callable[[], bool]) -> bool:
+        """Whether a way leads to its end; the lemmas of others are left out."""
         kept = len(self.outcome.lemmas)
-        for way in Stages(self.claim, prove).ways:
-            if way():
-                return True
-            del self.outcome.lemmas[kept:]
+        self.stages.asked.clear()  # a lemma of another way that is used here is one of this way
+        if way():
+            return True
+        del self.outcome.lemmas[kept:]
         return False
 
     def _first_words(self) -> None:
@@ -222,6 +232,8 @@ class _Verifier:
 
     def _check_fit(self) -> None:
         """Raises InputError where a value is no number on an admitted input."""
+        if self._whole_way(self.stages.numbers):
+            return
         query = build_query(self.claim, "unfit")
         if self._prove("every value is a number", query, self.remaining()):
             return

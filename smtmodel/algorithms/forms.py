@@ -48,9 +48,12 @@ class Form(ABC, Generic[Side, Value]):
         """An operation on results that all have the format `fmt`."""
 
     @abstractmethod
-    def chain(self, unit: Model, a: Side, b: Side, start: int, stop: int, addend: Value | None) -> Value:
+    def chain(
+        self, unit: Model, a: Side, b: Side, start: int, stop: int, addend: Value | None, name: str = ""
+    ) -> Value:
         """The unit's instructions, one after another, over the products from `start` to before `stop`, each result
-        the next addend; the first addend is +0 for None. The last instruction is filled up with zero products."""
+        the next addend; the first addend is +0 for None. The last instruction is filled up with zero products. Every
+        result is noted by the `name`, if there is one, with its products."""
 
     def note(self, name: str, value: Side | Value) -> None:
         """A named intermediate result of the algorithm, for forms that keep them."""
@@ -72,12 +75,15 @@ class DotForm(Form[tuple[Bits, ...], Bits]):
         return operation(*values)
 
     def chain(
-        self, unit: Model, a: tuple[Bits, ...], b: tuple[Bits, ...], start: int, stop: int, addend: Bits | None
-    ) -> Bits:
+        self, unit: Model, a: tuple[Bits, ...], b: tuple[Bits, ...], start: int, stop: int, addend: Bits | None,
+        name: str = "",
+    ) -> Bits:  # fmt: skip
         running = constant(a[0].carrier, 0, unit.c.width) if addend is None else addend
         for k in range(start, stop, unit.length):
             tile = slice(k, min(k + unit.length, stop))
             running = evaluate(unit, a[tile], b[tile], running).d
+            if name:
+                self.note(f"{name}[{tile.start}:{tile.stop}]", running)
         return running
 
 
@@ -110,7 +116,9 @@ class MatrixForm(Form[Patterns, Patterns]):
     def apply(self, operation: Callable[..., Bits], fmt: Format, *values: Patterns) -> Patterns:
         return on_arrays(single(operation), fmt, *values, engine=self.engine)[0]
 
-    def chain(self, unit: Model, a: Patterns, b: Patterns, start: int, stop: int, addend: Patterns | None) -> Patterns:
+    def chain(
+        self, unit: Model, a: Patterns, b: Patterns, start: int, stop: int, addend: Patterns | None, name: str = ""
+    ) -> Patterns:
         engine = self.engine
         if engine == "auto":  # by the whole product: one instruction of it alone would not pay
             large = a.size * b.shape[1] >= gemm.SMALL

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from smtmodel.algebra import Bit, Bits, all_of, constant
-from smtmodel.algorithms.forms import DotForm, StepsForm
+from smtmodel.algorithms.forms import StepsForm
 from smtmodel.algorithms.products import Multiword
 from smtmodel.algorithms.reference import parse_algorithm
 from smtmodel.algorithms.words import converted, split
@@ -32,12 +32,13 @@ class FirstWordForm(StepsForm):
         return (first, *[tuple(constant(x.carrier, 0, x.width) for x in first)] * (self.count - 1))
 
     def chain(
-        self, unit: Model, a: tuple[Bits, ...], b: tuple[Bits, ...], start: int, stop: int, addend: Bits | None
-    ) -> Bits:
+        self, unit: Model, a: tuple[Bits, ...], b: tuple[Bits, ...], start: int, stop: int, addend: Bits | None,
+        name: str = "",
+    ) -> Bits:  # fmt: skip
         nothing = any(all(x.value == 0 for x in side[start:stop]) for side in (a, b))
         if nothing and (addend is None or addend.value == 0):
-            return constant(a[0].carrier, 0, unit.d.width)
-        return super().chain(unit, a, b, start, stop, addend)
+            addend, stop = constant(a[0].carrier, 0, unit.d.width), start  # no instruction is needed
+        return super().chain(unit, a, b, start, stop, addend, name)
 
 
 @dataclass(frozen=True)
@@ -84,12 +85,9 @@ class Part:
             kept = FirstWordForm(self._first(a, b, given), what.words) if first_words else StepsForm()
             what.evaluate(kept, tuple(left), tuple(right), c)
             return kept.steps
-        form, found, running = DotForm(), dict[str, Bits](), c
-        for k in range(0, len(left), what.length):
-            stop = min(k + what.length, len(left))
-            running = form.chain(what, tuple(left), tuple(right), k, stop, running)
-            found[f"unit[{k}:{stop}]"] = running
-        return found | {"d": running}
+        form = StepsForm()
+        form.note("d", form.chain(what, tuple(left), tuple(right), 0, len(left), c, "unit"))
+        return form.steps
 
     def _first(self, a: Sequence[Bits], b: Sequence[Bits], given: Format) -> list[tuple[Bits, ...]]:
         """Numbers that the unit's formats hold, in these."""

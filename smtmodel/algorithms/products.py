@@ -167,8 +167,7 @@ class Multiword:
         running = c if self.addend == "unit" else None
         for chain in chains:
             for (i, j), start, stop in chain:
-                running = form.chain(self.model, left[i], right[j], start, stop, running)
-                form.note(f"unit.a{i}b{j}[{start}:{stop}]", running)
+                running = form.chain(self.model, left[i], right[j], start, stop, running, f"unit.a{i}b{j}")
             assert running is not None
             total = running if total is None else self._add(form, total, running)
             form.note(f"outside.a{i}b{j}[:{stop}]", total)
