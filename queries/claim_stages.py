@@ -1,8 +1,9 @@
 """Claims proved in stages: what the formula is made of is cut out and becomes any number, or any number of which facts
 were proved before.
 
-Four ways, each sound alone. A claim may hold whatever the result of a part is, as one does that says that another part
-is the best. It may follow from this, that the result of a part is as near to the exact sum as any number. It may follow
+Five ways, each sound alone. A claim may hold whatever the result of a part is, as one does that says that another part
+is the best. It may follow from the sizes of the sums on the way (queries/claim_sizes.py). It may follow from this, that
+the result of a part is as near to the exact sum as any number. It may follow
 from the steps that all parts share, which may be any finite numbers. Or from intervals: of
 positive numbers every word and every sum on the way lies between its values on the smallest and the largest inputs,
 where the smallest one depends on how many products are not zero. These bounds are read off by evaluation, and proved
@@ -11,9 +12,7 @@ step by step, each from those before it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
 from itertools import permutations
 from typing import Protocol
 
@@ -22,22 +21,19 @@ from pysmt.fnode import FNode
 
 from hypotheses.claim import Claim
 from queries.claim_scene import conditions, deciding, lanes_of, symbolic_scene
+from queries.claim_sizes import WORD, Sizes
 from queries.cutting import Cutter, conjuncts, renamed
 from queries.monotone_lemmas import UnprovedError
 from queries.nearest_sums import NearestSum, Operand
 from queries.smtlib import Query
 from smtmodel import ieee
 from smtmodel.algebra import Bit, Bits, all_of, choose, constant, select
-from smtmodel.algorithms.exact import in_units, magnitude
 from smtmodel.algorithms.products import Multiword
 from smtmodel.algorithms.scene import Number
 from smtmodel.batch import to_integers
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.decode import unpack
 from smtmodel.formats import Format
-
-PRODUCTS = re.compile(r"unit(?:\.a(\d+)b(\d+))?\[(\d+):(\d+)\]")  # of a sum in the unit: words and places of factors
-WORD = re.compile(r"([ab])\.word\d+\[(\d+)\]")  # the name of a step that is a word of a factor
 
 
 class Prove(Protocol):
@@ -64,8 +60,12 @@ class Stages:
     @property
     def ways(self) -> tuple[Callable[[], bool], ...]:
         """Each says whether it proved the claim; the cheap ones come first."""
-        several = (self.any_result, self.nearest_sum, self.intervals, self.shared_steps)
+        several = (self.any_result, self.sizes.relative, self.nearest_sum, self.intervals, self.shared_steps)
         return several if len(self.steps) > 1 else (self.nearest_sum,)
+
+    @property
+    def sizes(self) -> Sizes:
+        return Sizes(self.claim, self.scene, self.counts, self.goal, self._ask)
 
     def _ask(self, what: str, facts: Sequence[Bit], claim: Bit, cuts: Sequence[Bits], share: float) -> bool:
         """Whether facts make a claim true, terms cut out of both; asked once for each text."""
@@ -154,44 +154,6 @@ class Stages:
                 found[name] = bits
                 left.remove(bits.node)  # a sum that is the next step as well is one step
         return found
-
-    # --- sizes -------------------------------------------------------------------------------------------------------
-
-    def numbers(self) -> bool:
-        """Whether all values are numbers, because every sum on the way is one, of at most the size of its products:
-        each from the one before, which may be any such number."""
-        facts, cuts = [self.counts], list[Bits]()
-        for name in self.scene.fits:
-            for step, bits, limit in self._sized(name):
-                fact = self._at_most(bits, self.claim.shape.parts[name].result, limit)
-                if not self._ask(f"{step} of {name} is a number", facts, fact, cuts, CUT_SHARE):
-                    return False
-                facts.append(fact)
-                cuts.append(bits)
-        return self._ask("every value is a number", facts, all_of([*self.scene.fits.values()]), cuts, CUT_SHARE)
-
-    def _sized(self, part: str) -> Iterator[tuple[str, Bits, Fraction]]:
-        """The sums of a part in their order, with a magnitude that none of them exceeds, truncated words provided."""
-        window, what = self.claim.shape.window, self.claim.shape.parts[part].what
-        product = Fraction(2) ** (window.a[1] + window.b[1] + 2)
-        limit = Fraction(0 if self.claim.zero_addend else Fraction(2) ** (window.c[1] + 1))
-        model = what.model if isinstance(what, Multiword) else what
-        for step, bits in self.steps[part].items():
-            if found := PRODUCTS.fullmatch(step):
-                first, second, start, stop = (int(place or 0) for place in found.groups())
-                limit += (stop - start) * product / 2 ** (model.a.fraction * (first + second))
-            if not WORD.fullmatch(step):
-                yield step, bits, limit
-
-    def _at_most(self, pattern: Bits, fmt: Format, limit: Fraction) -> Bit:
-        """Whether a pattern is a multiple of the exact sum's unit, and its magnitude is no larger than a limit."""
-        exact = self.scene.exact()
-        number, fits = in_units(pattern, fmt, exact)
-        units = int(limit / Fraction(2) ** exact.unit)
-        if units >> (exact.bits.width - 1):
-            return fits
-        size = magnitude(number).bits
-        return fits & size.ule(constant(self.carrier, units, size.width))
 
     # --- intervals ---------------------------------------------------------------------------------------------------
 

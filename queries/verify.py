@@ -232,7 +232,7 @@ class _Verifier:
 
     def _check_fit(self) -> None:
         """Raises InputError where a value is no number on an admitted input."""
-        if self._whole_way(self.stages.numbers):
+        if self._whole_way(self.stages.sizes.numbers):
             return
         query = build_query(self.claim, "unfit")
         if self._prove("every value is a number", query, self.remaining()):

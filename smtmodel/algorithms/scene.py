@@ -109,6 +109,24 @@ class Scene:
             self._exact[magnitudes] = exact_sum(a, b, plain(self.c), shape.factors, shape.addend, shape.window)
         return self._exact[magnitudes]
 
+    def tops(self) -> list[Fixed]:
+        """Of each product, and of c, one bit at its exponent, the sum of its factors'; none for a zero."""
+        window = self.shape.window
+        low = min(window.a[0] + window.b[0], window.c[0])
+        width = max(window.a[1] + window.b[1], window.c[1]) - low + 1
+        one, none = constant(self.carrier, 1, width), constant(self.carrier, 0, width)
+        found = []
+        for factors in (*zip(self.a, self.b, strict=True), (self.c,)):
+            opened = [unpack(x.bits, x.fmt) for x in factors]
+            exponent = opened[0].term.exponent
+            for other in opened[1:]:
+                exponent = exponent + other.term.exponent
+            size = max(exponent.bits.width, abs(low - exponent.low).bit_length()) + 1
+            at = exponent.bits.zext(size) - constant(self.carrier, low - exponent.low, size)
+            zero = any_of([x.is_zero for x in opened])
+            found.append(Fixed(select(zero, none, one.shl(at)).zext(width + 1), low))
+        return found
+
     def value(self, name: str) -> Fixed:
         """The number that a part gives; see `fits`."""
         if name not in self._values:
@@ -235,23 +253,9 @@ class _Evaluation:
         return self.scene.exact(magnitudes=True)
 
     def _top(self, node: ast.expr) -> Fixed:
-        """One bit at the exponent of each term, the largest of them."""
-        scene, window = self.scene, self.scene.shape.window
-        low = min(window.a[0] + window.b[0], window.c[0])
-        width = max(window.a[1] + window.b[1], window.c[1]) - low + 1
-        one, none = constant(self.carrier, 1, width), constant(self.carrier, 0, width)
-        terms = [(x, y) for x, y in zip(scene.a, scene.b, strict=True)]
-        places = []
-        for factors in (*terms, (scene.c,)):
-            opened = [unpack(x.bits, x.fmt) for x in factors]
-            exponent = opened[0].term.exponent
-            for other in opened[1:]:
-                exponent = exponent + other.term.exponent
-            size = max(exponent.bits.width, abs(low - exponent.low).bit_length()) + 1
-            at = exponent.bits.zext(size) - constant(self.carrier, low - exponent.low, size)
-            zero = any_of([x.is_zero for x in opened])
-            places.append(select(zero, none, one.shl(at)))
-        return Fixed(max_of(places).zext(width + 1), low)
+        """The largest of the terms' tops."""
+        tops = self.scene.tops()
+        return Fixed(max_of([top.bits for top in tops]), tops[0].unit)
 
     def _ulp(self, what: Any, node: ast.expr) -> Fixed:
         value = self._value(what, node) if isinstance(what, str | Number) else self.number(what, node)
