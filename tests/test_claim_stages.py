@@ -90,6 +90,55 @@ def test_any_result() -> None:
     assert (found, lemmas) == (["any_result"], ["the result of four may be any number"])
 
 
+SIGNED = {"format": "f32", "a": [-1, 1], "b": [-1, 1], "c": "zero"}
+
+
+@pytest.mark.parametrize("split", ["toward_zero", "nearest_even"])
+def test_sizes_bound_what_is_lost_of_signed_numbers(split: str) -> None:
+    """Cancellation or not, a bound relative to the sum of magnitudes follows from those of all sums; a false one does
+    not."""
+    parts = {name: f"{TF32}={count}".replace("toward_zero", split) for name, count in (("three", 3), ("four", 4))}
+    bounds = [claim_of(f"abs(value(three) - value(four)) <= 2**-{bits} * magnitude_sum()", terms=1, inputs=SIGNED, parts=parts)
+              for bits in (18, 22)]  # fmt: skip
+    found, lemmas = ways(bounds[0], "relative")
+    assert found == ["relative"]
+    assert lemmas == [
+        "the sum of magnitudes is no less than that of powers of two", "bound of unit.a0b0[0:1] of three",
+        "bound of unit.a0b1[0:1] of three", "bound of unit.a1b0[0:1] of four", "the claim follows",
+    ]  # fmt: skip
+    found, wrong = ways(bounds[1], "relative")
+    assert (found, wrong) == ([], lemmas[:-1])
+
+
+def test_every_sum_on_the_way_is_a_number() -> None:
+    inputs = {"format": "e4m3", "a": [-6, 8], "b": [-6, 8], "c": "zero"}
+    claim = claim_of("error(single) == 0 or error(single) > 0", terms=8, inputs=inputs, parts={"single": VOLTA})
+    outcome = verify(claim, Options(timeout=60))
+    assert outcome.verdict == "holds"
+    assert [lemma.name for lemma in outcome.lemmas[-3:]] == [
+        "bound of unit[0:4] of single", "bound of unit[4:8] of single",
+        "every value is a number",
+    ]  # fmt: skip
+
+
+def test_a_sum_that_may_overflow_has_no_bound() -> None:
+    claim = claim_of(
+        "error(half) >= 0", terms=4, parts={"half": "volta/mma/m8n8k4.f16.f16.f16.f16"},
+        inputs={"format": "f16", "a": [7, 8], "b": [7, 8], "c": "zero"},
+    )  # fmt: skip
+    asked: list[str] = []
+
+    def prove(what: str, query: Query, share: float, cuts: int) -> bool:
+        asked.append(what)
+        return Options().ask(query, 60.0, what, "bitwuzla")[0].status == "unsat"
+
+    stages = Stages(claim, prove)
+    assert not stages.sizes.numbers()
+    assert asked == ["bound of unit[0:4] of half"]
+    narrow = replace(claim, shape=replace(claim.shape, window=replace(claim.shape.window, a=(3, 4), b=(3, 4))))
+    assert Stages(narrow, prove).sizes.numbers()
+
+
 def of_f16(claim: str, terms: int, windows: list[list[int]]) -> Claim:
     inputs = {"format": "f16"} | dict(zip("abc", windows, strict=True))
     parts = {name.partition("-")[0]: f"{name}@unit={VOLTA},split=toward_zero" for name in ("markidis", "ootomo-yokota")}

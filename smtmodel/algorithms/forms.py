@@ -81,10 +81,14 @@ class DotForm(Form[tuple[Bits, ...], Bits]):
         running = constant(a[0].carrier, 0, unit.c.width) if addend is None else addend
         for k in range(start, stop, unit.length):
             tile = slice(k, min(k + unit.length, stop))
-            running = evaluate(unit, a[tile], b[tile], running).d
+            running = self.instruction(unit, a[tile], b[tile], running)
             if name:
                 self.note(f"{name}[{tile.start}:{tile.stop}]", running)
         return running
+
+    def instruction(self, unit: Model, a: tuple[Bits, ...], b: tuple[Bits, ...], addend: Bits) -> Bits:
+        """The result of one of the unit's instructions."""
+        return evaluate(unit, a, b, addend).d
 
 
 class StepsForm(DotForm):

@@ -31,14 +31,10 @@ class FirstWordForm(StepsForm):
         first = next(self.firsts)
         return (first, *[tuple(constant(x.carrier, 0, x.width) for x in first)] * (self.count - 1))
 
-    def chain(
-        self, unit: Model, a: tuple[Bits, ...], b: tuple[Bits, ...], start: int, stop: int, addend: Bits | None,
-        name: str = "",
-    ) -> Bits:  # fmt: skip
-        nothing = any(all(x.value == 0 for x in side[start:stop]) for side in (a, b))
-        if nothing and (addend is None or addend.value == 0):
-            addend, stop = constant(a[0].carrier, 0, unit.d.width), start  # no instruction is needed
-        return super().chain(unit, a, b, start, stop, addend, name)
+    def instruction(self, unit: Model, a: tuple[Bits, ...], b: tuple[Bits, ...], addend: Bits) -> Bits:
+        if addend.value == 0 and any(all(x.value == 0 for x in side) for side in (a, b)):
+            return constant(addend.carrier, 0, unit.d.width)
+        return super().instruction(unit, a, b, addend)
 
 
 @dataclass(frozen=True)
