@@ -140,16 +140,21 @@ def test_defaults_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("timeot = 5", "did you mean 'timeout'"),
-        ("[prve]\ntimeout = 5", "did you mean 'prove'"),
-        ("[prove]\ntimeot = 5", "did you mean 'timeout'"),
-        ("[prove", "not TOML"),
-        ('timeout = "soon"', "soon"),
+        ("timeot = 5", "1: timeot: unknown option 'timeot'; did you mean 'timeout'?"),
+        ("\n[prve]\ntimeout = 5", "2: prve: unknown command 'prve'; did you mean 'prove'?"),
+        ("[prve]", "1: prve: unknown command 'prve'; did you mean 'prove'?"),
+        ("timeout = 5\n[ verify ]\ntimeout = 6\n[prove]\n'timeot' = 5", "5: timeot: unknown option 'timeot'; did you"),
+        ("[prove", " not TOML"),
+        ('timeout = "soon"', "1: timeout: 'soon' is not"),
+        ("[prove]\ntimeout = [5]", "2: timeout: float()"),
+        ("timeout = -1", "1: timeout: -1"),
+        ('[verify]\nsolver = "zz3"', "2: solver: 'zz3' is not one of"),  # of another command than the one given
+        ("[prove.deep]\nx = 1", " deep: unknown option"),
     ],
 )
 def test_bad_defaults_are_refused(text: str, message: str, tmp_path: Path) -> None:
     path = config(tmp_path, text)
-    assert message in run("prove", VOLTA, VOLTA, config=path, code=2).stderr
+    assert f"error: {path}:{message}" in run("prove", VOLTA, VOLTA, config=path, code=2).stderr
 
 
 def test_where_the_file_is(tmp_path: Path) -> None:
