@@ -40,6 +40,9 @@ CLUSTER = click.option(
     "--cluster", metavar="ADDRESS", help="Let the workers of this dask scheduler do the work (docs/cluster.md)."
 )
 
+RESTRICTIONS, WINDOW = ("finite", "nonnegative", "nonzero", "normal", "products_below_two"), "exponents=LOW..HIGH"
+RESTRICTIONS_HELP = f"{', '.join(RESTRICTIONS)}, {WINDOW} (comma-separated)."
+
 
 def solver_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """--solver, --timeout, --memory, --store, --fresh and --cluster; the command gets them as `options`."""
@@ -128,7 +131,6 @@ def parse_inputs(restrictions: str) -> Inputs:
     from hypotheses.schema import Inputs
     from smtmodel.errors import ParameterError, UnknownNameError
 
-    known = ("finite", "nonnegative", "nonzero", "normal", "products_below_two")
     chosen: dict[str, Any] = {}
     for word in (part.strip() for part in restrictions.split(",")):
         window = re.fullmatch(r"exponents=(-?\d+)\.\.(-?\d+)", word)
@@ -137,10 +139,10 @@ def parse_inputs(restrictions: str) -> Inputs:
             if low > high:
                 raise ParameterError("--inputs", f"{word}: {low} is above {high}, no number is admitted")
             chosen["exponents"] = {"min": low, "max": high}
-        elif word in known:
+        elif word in RESTRICTIONS:
             chosen[word] = True
         elif word:
-            raise UnknownNameError("restriction of inputs", word, (*known, "exponents=LOW..HIGH"))
+            raise UnknownNameError("restriction of inputs", word, (*RESTRICTIONS, WINDOW))
     return Inputs.model_validate(chosen)
 
 

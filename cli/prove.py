@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from cli.completion import models
-from cli.options import JSON, parse_inputs, print_json, progress, say, solver_options
+from cli.options import JSON, RESTRICTIONS_HELP, parse_inputs, print_json, progress, say, solver_options
 from hypotheses.properties import Property
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ VECTOR_KEYS = frozenset({"schema", "model", "arch", "unit", "instruction", "a", 
     "restrictions",
     metavar="LIST",
     default="",
-    help="finite, nonnegative, nonzero, normal (comma-separated).",
+    help=RESTRICTIONS_HELP,
 )
 @click.option(
     "--compare",

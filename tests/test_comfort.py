@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
@@ -18,8 +20,11 @@ from cli.completion import PROGRAM, SHELLS, VARIABLE
 from cli.config import ENVIRONMENT
 from cli.explain import terminal
 from cli.main import main
+from cli.options import RESTRICTIONS, WINDOW, parse_inputs
+from hypotheses.claim import claims
 from hypotheses.family import families
 from hypotheses.library import library
+from smtmodel.errors import UnknownNameError
 from smtmodel.instructions import INSTRUCTIONS
 from studies.catalogue import STUDIES
 
@@ -43,7 +48,7 @@ def completed(*words: str) -> list[str]:
 
 
 def test_names_are_completed() -> None:
-    volta = sorted(name for name in INSTRUCTIONS if name.startswith("volta/"))
+    volta = volta_models()
     assert completed("prove", "volta/") == volta
     assert completed("prove", VOLTA, "volta/") == volta
     assert completed("explain", "volta/") == completed("device", "volta/") == volta
@@ -55,6 +60,9 @@ def test_names_are_completed() -> None:
         name for name in library() if name.startswith("carry-bits-a")
     }
     assert "hopper" in completed("datasheet", "hop")
+    assert completed("verify", "ootomo-not-worse-f") == [
+        one for one in claims() if one.startswith("ootomo-not-worse-f")
+    ]
     assert "--timeout" in completed("prove", "--t")
     assert "distinguish" in completed("dist")
 
@@ -62,6 +70,27 @@ def test_names_are_completed() -> None:
 def test_what_is_no_name_may_be_a_file() -> None:
     [item] = ShellComplete(main, {}, PROGRAM, VARIABLE).get_completions(["distinguish"], "./my")
     assert (item.value, item.type) == ("./my", "file")
+
+
+FILES = {"A B [C]", "A B D1 D2", "ANSWERS", "C", "DIR", "FILE", "OUT", "RESULTS...", "VECTOR"}
+
+
+@pytest.mark.parametrize("name", sorted(main.commands))
+def test_files_and_models_are_completed_wherever_they_stand(name: str) -> None:
+    command = main.commands[name]
+    context = click.Context(command)
+    for parameter in command.params:
+        shown = parameter.make_metavar(context) if parameter.metavar is None else parameter.metavar
+        items = parameter.shell_complete(context, "volta/")
+        if shown in FILES:
+            assert {item.type for item in items} <= {"file", "dir"}, parameter.name
+            assert items, parameter.name
+        if "MODEL" in shown:
+            assert volta_models() == [item.value for item in items], parameter.name
+
+
+def volta_models() -> list[str]:
+    return sorted(one for one in INSTRUCTIONS if one.startswith("volta/"))
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -80,7 +109,24 @@ def test_the_script_is_one_of_the_shell(shell: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(main.commands))
 def test_every_help_has_an_example(name: str) -> None:
-    assert f"mmaprobe {name} " in run(name, "--help").stdout.partition("\n")[2]
+    assert f"\n  mmaprobe {name} " in run(name, "--help").stdout.partition("\n")[2]
+
+
+@pytest.mark.parametrize("name", sorted(main.commands))
+def test_every_option_says_what_it_does(name: str) -> None:
+    for parameter in main.commands[name].params:
+        assert not isinstance(parameter, click.Option) or parameter.help, parameter.name
+
+
+@pytest.mark.parametrize("name", ["distinguish", "prove"])
+def test_every_restriction_of_inputs_is_in_the_help(name: str) -> None:
+    shown = re.sub(r"\s+|-(?=\s)", "", run(name, "--help").stdout)
+    for word in RESTRICTIONS:
+        parse_inputs(word)
+        assert word in shown
+    assert WINDOW in shown
+    with pytest.raises(UnknownNameError):
+        parse_inputs("restricted")
 
 
 class Terminal(io.StringIO):
