@@ -227,6 +227,19 @@ def test_in_a_browser(chromium: Any, page: Path, width: int, scheme: str) -> Non
     shown.context.close()
 
 
+def test_nothing_is_cut_off_on_paper(chromium: Any, page: Path) -> None:
+    """A4 with margins of a centimetre; paper does not scroll."""
+    shown = chromium.new_page(viewport={"width": 718, "height": 1000})
+    shown.goto(page.as_uri())
+    shown.emulate_media(media="print")
+    wide = shown.evaluate(
+        "[...document.querySelectorAll('.scroll, pre, body')].filter(e => e.scrollWidth > e.clientWidth)"
+        ".map(e => e.getAttribute('aria-label') || e.tagName)"
+    )
+    assert wide == []
+    shown.close()
+
+
 def test_without_scripts_everything_is_there(chromium: Any, page: Path) -> None:
     context = chromium.new_context(java_script_enabled=False)
     shown = context.new_page()
