@@ -237,6 +237,13 @@ def test_nothing_is_cut_off_on_paper(chromium: Any, page: Path) -> None:
         ".map(e => e.getAttribute('aria-label') || e.tagName)"
     )
     assert wide == []
+    broken = shown.evaluate(
+        "[...document.querySelectorAll('td')]"
+        ".filter(e => /^[0-9a-f]{4,16}$/.test(e.textContent) && e.checkVisibility())"
+        ".filter(e => { const r = document.createRange(); r.selectNodeContents(e);"
+        " return r.getClientRects().length > 1; }).map(e => e.textContent)"
+    )
+    assert broken == []  # a pattern is one word
     shown.close()
 
 
