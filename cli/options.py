@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from queries.progress import Count, TimeLeft
 from smtmodel.errors import InputError
 from smtmodel.vectors import Vector
 
@@ -180,10 +181,14 @@ def program_version() -> str:
         return "unknown (not installed)"
 
 
+TIME_LEFT = TimeLeft()
+
+
 def progress(text: str, loud: int | None = None) -> None:
-    """A line of progress that the next one overwrites, only on a terminal; with --verbose a line that stays. Threads
-    that do not know the command say how `loud` it speaks."""
+    """A line of progress, with the time left where it counts, that the next one overwrites, only on a terminal; with
+    --verbose a line that stays. Threads that do not know the command say how `loud` it speaks."""
     loud = loudness() if loud is None else loud
+    text = TIME_LEFT.text(text) if isinstance(text, Count) else text
     if loud > 0 and text:
         click.echo(text, err=True)
     elif loud == 0 and sys.stderr.isatty():

@@ -83,13 +83,14 @@ def simulate(
 def _product(
     model: Model, matrices: list[NDArray[Any]], convert: Any, engine: Any, threads: int | None, factors: dict[str, Any]
 ) -> NDArray[Any]:
+    from queries.progress import Count
     from smtmodel.gemm import from_numbers, simulate, to_numbers
 
     formats = (model.a, model.b, model.c)
     sides = [from_numbers(matrix, fmt, convert) for matrix, fmt in zip(matrices, formats, strict=False)]
 
     def report(done: int, total: int) -> None:
-        progress(f"{done} of {total} rows")
+        progress(Count(done, total, "rows"))
 
     addend = sides[2] if len(sides) == 3 else None
     out = simulate(sides[0], sides[1], addend, model, engine=engine, threads=threads, progress=report, **factors)

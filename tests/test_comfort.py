@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import click
+import numpy as np
 import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
@@ -24,6 +25,7 @@ from cli.options import RESTRICTIONS, WINDOW, parse_inputs
 from hypotheses.claim import claims
 from hypotheses.family import families
 from hypotheses.library import library
+from queries.progress import Count, TimeLeft
 from smtmodel.errors import UnknownNameError
 from smtmodel.instructions import INSTRUCTIONS
 from studies.catalogue import STUDIES
@@ -159,6 +161,43 @@ def test_quiet_and_verbose(tmp_path: Path) -> None:
     plain, loud = (run(*words, *proof, "--fresh").stderr for words in ((), ("--verbose",)))
     assert len(loud.splitlines()) > len(plain.splitlines())
     assert "exclude" in run("-q", "-v", "list", "models", code=2).stderr
+
+
+# -- progress and the time left
+
+
+def test_the_time_left_follows_from_the_speed() -> None:
+    now = 100.0
+    left = TimeLeft(lambda: now)
+    assert left.text(Count(10, 100, "rows")) == "10 of 100 rows"
+    now += 1
+    assert left.text(Count(20, 100, "rows")) == "20 of 100 rows"  # too early to tell
+    now += 3
+    assert left.text(Count(30, 100, "rows")) == "30 of 100 rows, 14 s left"
+    now += 996
+    assert left.text(Count(40, 100, "rows", " (last: x)")) == "40 of 100 rows (last: x), 33 min left"
+    assert left.text(Count(100, 100, "rows")) == "100 of 100 rows"
+    assert left.text(Count(50, 200, "rows")) == "50 of 200 rows"  # other work
+    now += 50
+    assert left.text(Count(51, 200, "rows")) == "51 of 200 rows, 2 h left"
+    assert left.text(Count(10, 200, "rows")) == "10 of 200 rows"  # the same again
+
+
+def test_work_that_counts_says_how_long_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(0, 10**6, 10))
+    monkeypatch.setattr("cli.options.TIME_LEFT", TimeLeft(lambda: float(next(clock))))
+    a, b = tmp_path / "a.npy", tmp_path / "b.npy"
+    np.save(a, np.ones((1024, 16), np.float16))
+    np.save(b, np.ones((16, 2), np.float16))
+    wanted = ("-o", str(tmp_path / "d.npy"), "--model", "hopper/mma/m16n8k16.f32.f16.f16.f32", "--threads", "1")
+    said = run("-v", "simulate", str(a), str(b), *wanted, "--engine", "numpy").stderr
+    assert re.search(r"^\d+ of 1024 rows, \d+ s left$", said, re.M)
+
+
+def test_a_question_says_how_long_it_may_take(tmp_path: Path) -> None:
+    same = (f"{VOLTA}@length=2,block=2", f"{VOLTA}@length=2,block=2,carry_bits=4")
+    said = run("-v", "distinguish", *same, "--timeout", "250", "--store", str(tmp_path / "store"), code=1).stderr
+    assert re.search(r", at most 4 min$", said, re.M)
 
 
 # -- defaults from a file
