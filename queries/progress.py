@@ -15,10 +15,11 @@ class Count(str):
     done: int
     total: int
     what: str
+    note: str
 
     def __new__(cls, done: int, total: int, what: str, note: str = "") -> Self:
         made = super().__new__(cls, f"{done} of {total} {what}{note}")
-        made.done, made.total, made.what = done, total, what
+        made.done, made.total, made.what, made.note = done, total, what, note
         return made
 
 
@@ -38,7 +39,7 @@ class TimeLeft:
         if count.done in (begun.done, count.total) or now - start < PATIENCE:
             return str(count)
         left = (now - start) * (count.total - count.done) / (count.done - begun.done)
-        return f"{count}, {duration(left)} left"
+        return f"{count.done} of {count.total} {count.what}, {duration(left)} left{count.note}"
 
 
 def _same(begun: Count, count: Count) -> bool:

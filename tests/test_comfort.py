@@ -175,7 +175,7 @@ def test_the_time_left_follows_from_the_speed() -> None:
     now += 3
     assert left.text(Count(30, 100, "rows")) == "30 of 100 rows, 14 s left"
     now += 996
-    assert left.text(Count(40, 100, "rows", " (last: x)")) == "40 of 100 rows (last: x), 33 min left"
+    assert left.text(Count(40, 100, "rows", " (last: x)")) == "40 of 100 rows, 33 min left (last: x)"
     assert left.text(Count(100, 100, "rows")) == "100 of 100 rows"
     assert left.text(Count(50, 200, "rows")) == "50 of 200 rows"  # other work
     now += 50
