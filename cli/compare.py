@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.compare_text import Report
+from cli.completion import file_names, models
 from cli.options import DEVICE_TIMEOUT, JSON, open_input, print_json, progress, write_vectors
 from smtmodel.errors import IncompleteError, InputError, MmaprobeError
 
@@ -43,11 +44,12 @@ FILE = click.Path(path_type=Path)
     help="Sampled vectors to ask, after published ones, telling ones and special values.",
 )
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the samples.")
-@click.option("--vectors", metavar="FILE", help="Ask these vectors first.")
+@click.option("--vectors", metavar="FILE", shell_complete=file_names, help="Ask these vectors first.")
 @click.option(
     "--model",
     "reference",
     metavar="MODEL",
+    shell_complete=models,
     help="Formats and length of the vectors, where no device tells; which instruction of a recording.",
 )
 @click.option(
@@ -57,7 +59,13 @@ FILE = click.Path(path_type=Path)
     show_default=True,
     help="value: zeros are equal, and result formats may differ.",
 )
-@click.option("-o", "--output", metavar="FILE", help="Write the vectors here as JSONL (default: standard output).")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    shell_complete=file_names,
+    help="Write the vectors here as JSONL (default: standard output).",
+)
 @DEVICE_TIMEOUT
 @click.option("--gemm", nargs=4, type=FILE, metavar="A B D1 D2", help="Matrices, and two results of their product.")
 @click.option("--c", "addend", type=FILE, metavar="C", help="The addend of the matrix product (default: zeros).")

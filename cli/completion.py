@@ -42,6 +42,12 @@ def _studies() -> Iterable[str]:
     return STUDIES
 
 
+def _claims() -> Iterable[str]:
+    from hypotheses.claim import claims as known
+
+    return known()
+
+
 def _completer(*sources: Callable[[], Iterable[str]]) -> Completer:
     """Completes the names of tables, and files beside them."""
 
@@ -57,6 +63,8 @@ models_or_architectures = _completer(_instructions, _architectures)
 questions_or_models = _completer(_questions, _instructions)
 families = _completer(_families)
 studies = _completer(_studies)
+claim_names = _completer(_claims)
+file_names = _completer()  # of parameters that also take "-", a line of a file or JSON
 
 
 @click.command()

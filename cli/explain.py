@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.completion import models
+from cli.completion import file_names, models
 from cli.options import JSON, loudness, open_input, print_json, write_text
 from smtmodel.errors import InputError, MmaprobeError
 
@@ -30,7 +30,7 @@ MOST_NEIGHBOURS = 6  # with where each parts; the others are named
 
 @click.command()
 @click.argument("model", shell_complete=models)
-@click.argument("vector")
+@click.argument("vector", shell_complete=file_names)
 @click.option(
     "--and",
     "--against",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from cli.completion import models
+from cli.completion import file_names, models
 from cli.options import open_input, say, write_bytes
 from smtmodel.errors import InputError
 
@@ -33,9 +33,11 @@ mmaprobe export answers.jsonl --format npz -o answers.npz
 
 
 @click.command(help=HELP.format(formats="\n".join(f"{name:<7} {row[0]}" for name, row in FORMATS.items())))
-@click.argument("file", metavar="FILE")
-@click.option("--format", "wanted", type=click.Choice(list(FORMATS)), required=True, help="See below.")
-@click.option("-o", "--output", metavar="OUT", help="Write it here (default: standard output).")
+@click.argument("file", metavar="FILE", shell_complete=file_names)
+@click.option("--format", "wanted", type=click.Choice(list(FORMATS)), required=True, help="See above.")
+@click.option(
+    "-o", "--output", metavar="OUT", shell_complete=file_names, help="Write it here (default: standard output)."
+)
 @click.option(
     "--model", metavar="MODEL", shell_complete=models, help="Evaluate every row under this model instead of its own."
 )

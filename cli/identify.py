@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.completion import families, models
+from cli.completion import families, file_names, models
 from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, say, solver_options, write_vectors
 from smtmodel.errors import InputError, MmaprobeError
 
@@ -35,7 +35,13 @@ MODEL = click.option(
 @click.command()
 @click.argument("family", metavar="FAMILY", shell_complete=families)
 @MODEL
-@click.option("-o", "--output", metavar="FILE", help="Write the vectors here as JSONL (default: standard output).")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    shell_complete=file_names,
+    help="Write the vectors here as JSONL (default: standard output).",
+)
 @click.option("--one", is_flag=True, help="A single vector with as many different outcomes as possible.")
 @click.option(
     "--each", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
@@ -112,7 +118,13 @@ def _members(members: Sequence[Equality]) -> list[dict[str, Any]]:
 @click.argument("family", metavar="FAMILY", shell_complete=families)
 @DEVICE
 @MODEL
-@click.option("-o", "--output", metavar="ANSWERS", help="Append the answers here; a run cut short goes on from them.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="ANSWERS",
+    shell_complete=file_names,
+    help="Append the answers here; a run cut short goes on from them.",
+)
 @DEVICE_TIMEOUT
 @solver_options
 @JSON

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from cli.completion import models
+from cli.completion import file_names, models
 from cli.options import JSON, open_input, print_json, say, write_vectors
 
 SHOWN = 10  # mismatches printed for people
@@ -16,11 +16,17 @@ EXPLAINED = 3  # of them, with the model's evaluation and the neighbours that gi
 
 
 @click.command()
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", shell_complete=file_names)
 @click.option(
     "--model", metavar="MODEL", shell_complete=models, help="Evaluate every row under this model instead of its own."
 )
-@click.option("-o", "--output", metavar="FILE", help="Write every row with the model's result under `predictions`.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    shell_complete=file_names,
+    help="Write every row with the model's result under `predictions`.",
+)
 @JSON
 def evaluate(file: str, model: str | None, output: str | None, as_json: bool) -> None:
     """Compare the model of every row of a vector file with the row's observed result `d`.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from queries.progress import Count, TimeLeft
 from smtmodel.errors import InputError
 from smtmodel.vectors import Vector
 
@@ -39,6 +40,9 @@ DEVICE_TIMEOUT = click.option(
 CLUSTER = click.option(
     "--cluster", metavar="ADDRESS", help="Let the workers of this dask scheduler do the work (docs/cluster.md)."
 )
+
+RESTRICTIONS, WINDOW = ("finite", "nonnegative", "nonzero", "normal", "products_below_two"), "exponents=LOW..HIGH"
+RESTRICTIONS_HELP = f"{', '.join(RESTRICTIONS)}, {WINDOW} (comma-separated)."
 
 
 def solver_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -128,7 +132,6 @@ def parse_inputs(restrictions: str) -> Inputs:
     from hypotheses.schema import Inputs
     from smtmodel.errors import ParameterError, UnknownNameError
 
-    known = ("finite", "nonnegative", "nonzero", "normal", "products_below_two")
     chosen: dict[str, Any] = {}
     for word in (part.strip() for part in restrictions.split(",")):
         window = re.fullmatch(r"exponents=(-?\d+)\.\.(-?\d+)", word)
@@ -137,10 +140,10 @@ def parse_inputs(restrictions: str) -> Inputs:
             if low > high:
                 raise ParameterError("--inputs", f"{word}: {low} is above {high}, no number is admitted")
             chosen["exponents"] = {"min": low, "max": high}
-        elif word in known:
+        elif word in RESTRICTIONS:
             chosen[word] = True
         elif word:
-            raise UnknownNameError("restriction of inputs", word, (*known, "exponents=LOW..HIGH"))
+            raise UnknownNameError("restriction of inputs", word, (*RESTRICTIONS, WINDOW))
     return Inputs.model_validate(chosen)
 
 
@@ -178,10 +181,14 @@ def program_version() -> str:
         return "unknown (not installed)"
 
 
+TIME_LEFT = TimeLeft()
+
+
 def progress(text: str, loud: int | None = None) -> None:
-    """A line of progress that the next one overwrites, only on a terminal; with --verbose a line that stays. Threads
-    that do not know the command say how `loud` it speaks."""
+    """A line of progress, with the time left where it counts, that the next one overwrites, only on a terminal; with
+    --verbose a line that stays. Threads that do not know the command say how `loud` it speaks."""
     loud = loudness() if loud is None else loud
+    text = TIME_LEFT.text(text) if isinstance(text, Count) else text
     if loud > 0 and text:
         click.echo(text, err=True)
     elif loud == 0 and sys.stderr.isatty():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from cli.completion import models
-from cli.options import JSON, parse_inputs, print_json, progress, say, solver_options
+from cli.options import JSON, RESTRICTIONS_HELP, parse_inputs, print_json, progress, say, solver_options
 from hypotheses.properties import Property
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ VECTOR_KEYS = frozenset({"schema", "model", "arch", "unit", "instruction", "a", 
     "restrictions",
     metavar="LIST",
     default="",
-    help="finite, nonnegative, nonzero, normal (comma-separated).",
+    help=RESTRICTIONS_HELP,
 )
 @click.option(
     "--compare",
@@ -72,7 +73,7 @@ def prove(
     key = proof_key(problems, wanted, confirm)
     store = options.store
     document = store.find_result(key) if store and not options.fresh and certificate is None else None
-    if document is None:
+    if document is None or not _proved_by(document, options.solver):
         proofs = proofs_of(problems, options, confirm)
         document = proof_document(wanted, proofs)
         complete = document["confirmed_by"] or not confirm or document["verdict"] == "different"
@@ -86,6 +87,11 @@ def prove(
     if as_json:
         print_json(document)
     sys.exit({"equal": 0, "different": 1, "unknown": 3}[document["verdict"]])
+
+
+def _proved_by(document: Mapping[str, Any], solver: str) -> bool:
+    """Whether a result of the store is one that the solver asked for gave."""
+    return solver == "auto" or all(engine.split()[0] == solver for engine in document["engines"])
 
 
 def _certify(proofs: list[Proof], directory: Path, options: Options) -> list[dict[str, Any]]:

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
+from cli.completion import file_names
 from cli.options import program_version, say, write_text
 
 
 @click.command()
-@click.argument("results", nargs=-1, required=True, metavar="RESULTS...")
+@click.argument("results", nargs=-1, required=True, metavar="RESULTS...", shell_complete=file_names)
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=True, metavar="FILE",
               help="Write the page here.")  # fmt: skip
 @click.option("--title", default="", help="Its title.")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.completion import models
+from cli.completion import file_names, models
 from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, open_input, print_json, progress, say
 from smtmodel.errors import IncompleteError, InputError, MmaprobeError
 
@@ -35,6 +35,9 @@ def device(model: str, device_timeout: float) -> None:
     The first line is {"device": {...}}, then {"id": ..., "d": "hex"} for every vector, in order, at once. A vector
     may name the model it was made for: MODEL is evaluated all the same, but formats must fit, and there may be no
     more products than MODEL has. A bad line ends it with exit code 2, the end of input with 0.
+
+    \b
+    mmaprobe device hopper/mma/m16n8k16.f32.f16.f16.f32 < vectors.jsonl
     """
     from runner.devices import open_servable
     from runner.serve import serve
@@ -44,9 +47,15 @@ def device(model: str, device_timeout: float) -> None:
 
 
 @click.command()
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", shell_complete=file_names)
 @DEVICE
-@click.option("-o", "--output", metavar="ANSWERS", help="Append the answers here (default: standard output).")
+@click.option(
+    "-o",
+    "--output",
+    metavar="ANSWERS",
+    shell_complete=file_names,
+    help="Append the answers here (default: standard output).",
+)
 @DEVICE_TIMEOUT
 @JSON
 def run(file: str, device_name: str, output: str | None, device_timeout: float, as_json: bool) -> None:

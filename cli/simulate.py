@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.completion import models
+from cli.completion import file_names, models
 from cli.options import JSON, print_json, progress, say
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ ROUNDINGS = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, metavar="A B [C]")
+@click.argument("files", nargs=-1, required=True, metavar="A B [C]", shell_complete=file_names)
 @click.option(
     "--model", "reference", required=True, metavar="MODEL", shell_complete=models, help="The model of one instruction."
 )
@@ -35,7 +35,10 @@ ROUNDINGS = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
 @click.option("--convert", type=click.Choice(ROUNDINGS), help="Round numbers to the model's input formats.")
 @click.option("--scale-a", type=click.Path(path_type=Path), metavar="FILE", help="Scale factors of A, as patterns.")
 @click.option("--scale-b", type=click.Path(path_type=Path), metavar="FILE", help="Scale factors of B, as patterns.")
-@click.option("--engine", type=click.Choice(["auto", "numpy", "compiled"]), default="auto", show_default=True)
+@click.option(
+    "--engine", type=click.Choice(["auto", "numpy", "compiled"]), default="auto", show_default=True,
+    help="compiled: C, made by the compiler of this machine; auto: that one where it can be and is worth it.",
+)  # fmt: skip
 @click.option("--threads", type=click.IntRange(1), help="Processor cores to use (default: all).")
 @JSON
 def simulate(
@@ -80,13 +83,14 @@ def simulate(
 def _product(
     model: Model, matrices: list[NDArray[Any]], convert: Any, engine: Any, threads: int | None, factors: dict[str, Any]
 ) -> NDArray[Any]:
+    from queries.progress import Count
     from smtmodel.gemm import from_numbers, simulate, to_numbers
 
     formats = (model.a, model.b, model.c)
     sides = [from_numbers(matrix, fmt, convert) for matrix, fmt in zip(matrices, formats, strict=False)]
 
     def report(done: int, total: int) -> None:
-        progress(f"{done} of {total} rows")
+        progress(Count(done, total, "rows"))
 
     addend = sides[2] if len(sides) == 3 else None
     out = simulate(sides[0], sides[1], addend, model, engine=engine, threads=threads, progress=report, **factors)

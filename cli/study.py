@@ -30,6 +30,7 @@ def study(name: str, sizes: str | None, seed: int, output: Path, cluster: str | 
     \b
     mmaprobe study valero-tf32 -o results
     """
+    from queries.progress import Count
     from studies.catalogue import study_named
     from studies.plot import draw
     from studies.run import run
@@ -42,7 +43,7 @@ def study(name: str, sizes: str | None, seed: int, output: Path, cluster: str | 
     show = functools.partial(progress, loud=loudness())
 
     def report(done: int, total: int, point: Point) -> None:
-        show(f"{done} of {total} points: {point.series}, {point.distribution}, {point.size:,}")
+        show(Count(done, total, "points", f" (last: {point.series}, {point.distribution}, {point.size:,})"))
 
     try:
         with opened_pool(cluster, width=1) as pool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.completion import claim_names
 from cli.options import JSON, print_json, progress, say, solver_options
 from cli.prove import show_witness
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("names", nargs=-1, required=True, metavar="CLAIM...")
+@click.argument("names", nargs=-1, required=True, metavar="CLAIM...", shell_complete=claim_names)
 @click.option(
     "--certificate",
     type=click.Path(file_okay=False, path_type=Path),

@@ -16,6 +16,7 @@ from typing import Literal
 from queries.exercises import EXERCISES, exercises
 from queries.pool import Pool
 from queries.problem import Problem
+from queries.progress import duration
 from queries.smtlib import Query
 from queries.solvers.contract import DEFAULT_MEMORY, Answer
 from queries.solvers.portfolio import AUTO, solve
@@ -58,7 +59,7 @@ class Options:
 
     def ask(self, query: Query, seconds: float | None, name: str, solver: str | None = None) -> list[Answer]:
         """The answers of the engines asked, as `portfolio.solve` gives them."""
-        self.progress(name)
+        self.progress(name if seconds is None else f"{name}, at most {duration(seconds)}")
         repeated = self.store is not None and not self.fresh  # another thread's answer can be used
         with self.pool.alone_with(query.text) if repeated else nullcontext():
             return solve(query, solver or self.solver, seconds, self.memory, self.store, self.fresh, name, self.pool)

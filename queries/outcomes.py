@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from queries.progress import Count
 from queries.samples import Table, sample_rows
 from smtmodel.batch import evaluate_models
 from smtmodel.dot import Model
@@ -86,7 +87,7 @@ def _gathered(parts: Iterable[Results], count: int, progress: Callable[[str], No
     for part in parts:
         found.append(part)
         if progress is not None:
-            progress(f"simulated {min(len(found) * PART, count)} of {count} candidates")
+            progress(Count(min(len(found) * PART, count), count, "candidates simulated"))
     return np.concatenate(found)
 
 

@@ -66,16 +66,15 @@ def _hypotheses(vector: Vector) -> list[tuple[str, Model, str | None]]:
     return [(name, model, bits) for name, model, bits in found] or [own]
 
 
-def vectors_of(rows: Sequence[dict[str, Any]], pictures: Pictures, name: str) -> list[Section]:
+def vectors_of(vectors: Sequence[Vector], pictures: Pictures, name: str) -> list[Section]:
     """A file of vectors: their models against `d`."""
-    vectors = [vector_of(row) for row in rows]
     known = [vector for vector in vectors if vector.d is not None]
     section = Section(
         "vectors", f"The vectors of {name}", f"{counted(len(vectors), 'vector')}, {len(known)} with a result", "open"
     )
     for vector in vectors[:MOST_VECTORS]:
         section.vectors.append(vector_view(_title(vector), vector, _hypotheses(vector), pictures))
-    section.more = f"{len(rows) - MOST_VECTORS} more vectors are in the file." if len(rows) > MOST_VECTORS else ""
+    section.more = f"{len(vectors) - MOST_VECTORS} more vectors are in the file." if len(vectors) > MOST_VECTORS else ""
     section.repeat = f"mmaprobe evaluate {name}"
     return [section]
 

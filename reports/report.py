@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jinja2
 from markupsafe import Markup
 
 from reports import measured, solved
 from reports.sheet import style_sheet
-from reports.views import Pictures, Section
+from reports.views import Pictures, Section, vector_of
 from smtmodel.errors import InputError, MmaprobeError
+
+T = TypeVar("T")
 
 #: keys that tell a document of a command from the others -> what makes its sections
 BUILDERS: tuple[tuple[frozenset[str], Callable[[dict[str, Any], Pictures], list[Section]]], ...] = (
@@ -29,8 +32,20 @@ BUILDERS: tuple[tuple[frozenset[str], Callable[[dict[str, Any], Pictures], list[
 COMMANDS = "run, identify, separate, prove, verify, distinguish, evaluate or study"
 
 
+#: what other commands print -> what the page takes instead
+ELSEWHERE = {
+    frozenset({"devices", "differences"}): "compare: give the vectors that it writes (-o FILE)",
+    frozenset({"evaluations", "difference"}): "explain: give the file of the vector",
+}
+
+
 def documents(path: str) -> list[dict[str, Any]]:
     """The JSON objects of a file: one document, or one a line. Raises InputError."""
+    return [document for _, document in _numbered(path)]
+
+
+def _numbered(path: str) -> list[tuple[int, dict[str, Any]]]:
+    """The JSON objects of a file and the lines on which they begin. Raises InputError."""
     from smtmodel.vectors import open_text
 
     with open_text(Path(path)) as stream:
@@ -39,48 +54,59 @@ def documents(path: str) -> list[dict[str, Any]]:
         except (OSError, EOFError, UnicodeDecodeError) as error:
             raise InputError(f"cannot be read: {error}", path) from None
     try:
-        found = [json.loads(text)]
+        found = [(1, json.loads(text))]
     except json.JSONDecodeError:
         found = []
         for number, line in enumerate(text.splitlines(), 1):
             try:
-                found += [json.loads(line)] if line.strip() else []
+                found += [(number, json.loads(line))] if line.strip() else []
             except json.JSONDecodeError as error:
                 raise InputError(f"not JSON: {error.msg} at column {error.colno}", path, number) from None
-    if not found or not all(isinstance(one, dict) for one in found):
+    if not found or not all(isinstance(one, dict) for _, one in found):
         raise InputError(f"no results of {COMMANDS} (with --json) and no vectors", path)
     return found
 
 
 def sections(path: str, pictures: Pictures) -> list[Section]:
     """The sections of one file of results, or of vectors. Raises InputError."""
-    found = documents(path)
-    try:
-        if all("a" in one and "b" in one for one in found):
-            made = measured.vectors_of(found, pictures, path)
-        else:
-            made = [section for one in found for section in _sections(one, pictures, path)]
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise InputError(f"not as a command wrote it: {type(error).__name__}: {error}", path) from None
-    except MmaprobeError as error:
-        raise InputError(str(error), path) from None
+    found = _numbered(path)
+    if all("a" in one and "b" in one for _, one in found):
+        vectors = [_read(vector_of, one, path, line) for line, one in found]
+        made = measured.vectors_of(vectors, pictures, path)
+    else:
+        build = functools.partial(_sections, pictures=pictures)
+        made = [section for line, one in found for section in _read(build, one, path, line)]
     for section in made:
         section.source = path
     return made
 
 
-def _sections(document: dict[str, Any], pictures: Pictures, path: str) -> list[Section]:
+def _read(read: Callable[[dict[str, Any]], T], document: dict[str, Any], path: str, line: int) -> T:
+    """What a document says. Raises InputError with its place."""
+    try:
+        return read(document)
+    except KeyError as error:
+        raise InputError("this key is missing; not as a command wrote it", path, line, str(error.args[0])) from None
+    except (TypeError, IndexError) as error:
+        raise InputError(f"not as a command wrote it: {error}", path, line) from None
+    except (ValueError, MmaprobeError) as error:
+        raise InputError(str(error), path, line) from None
+
+
+def _sections(document: dict[str, Any], pictures: Pictures) -> list[Section]:
+    """The sections of a document. Raises ValueError, and what is raised where a document is not as it should be."""
     if document.get("schema", 1) != 1:
-        raise InputError(f"schema {document['schema']!r} is not known; this version reads schema 1", path)
-    for keys, build in BUILDERS:
-        if keys <= document.keys():
-            made = build(document, pictures)
-            produced = document.get("produced") or {}
-            for section in made:
-                section.facts += [(f"produced {key}", str(value)) for key, value in produced.items()]
-                section.repeat = produced.get("command") or section.repeat
-            return made
-    raise InputError(f"no results of {COMMANDS} (with --json)", path)
+        raise ValueError(f"schema: {document['schema']!r} is not known; this version reads schema 1")
+    advice = next((f"; this is of {text}" for keys, text in ELSEWHERE.items() if keys <= document.keys()), "")
+    build = next((build for keys, build in BUILDERS if keys <= document.keys()), None)
+    if advice or build is None:
+        raise ValueError(f"no results of {COMMANDS} (with --json){advice}")
+    made = build(document, pictures)
+    produced = document.get("produced") or {}
+    for section in made:
+        section.facts += [(f"produced {key}", str(value)) for key, value in produced.items()]
+        section.repeat = produced.get("command") or section.repeat
+    return made
 
 
 def environment(program: str) -> jinja2.Environment:

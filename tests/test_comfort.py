@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import click
+import numpy as np
 import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
@@ -18,8 +21,12 @@ from cli.completion import PROGRAM, SHELLS, VARIABLE
 from cli.config import ENVIRONMENT
 from cli.explain import terminal
 from cli.main import main
+from cli.options import RESTRICTIONS, WINDOW, parse_inputs
+from hypotheses.claim import claims
 from hypotheses.family import families
 from hypotheses.library import library
+from queries.progress import Count, TimeLeft
+from smtmodel.errors import UnknownNameError
 from smtmodel.instructions import INSTRUCTIONS
 from studies.catalogue import STUDIES
 
@@ -43,7 +50,7 @@ def completed(*words: str) -> list[str]:
 
 
 def test_names_are_completed() -> None:
-    volta = sorted(name for name in INSTRUCTIONS if name.startswith("volta/"))
+    volta = volta_models()
     assert completed("prove", "volta/") == volta
     assert completed("prove", VOLTA, "volta/") == volta
     assert completed("explain", "volta/") == completed("device", "volta/") == volta
@@ -55,6 +62,9 @@ def test_names_are_completed() -> None:
         name for name in library() if name.startswith("carry-bits-a")
     }
     assert "hopper" in completed("datasheet", "hop")
+    assert completed("verify", "ootomo-not-worse-f") == [
+        one for one in claims() if one.startswith("ootomo-not-worse-f")
+    ]
     assert "--timeout" in completed("prove", "--t")
     assert "distinguish" in completed("dist")
 
@@ -62,6 +72,27 @@ def test_names_are_completed() -> None:
 def test_what_is_no_name_may_be_a_file() -> None:
     [item] = ShellComplete(main, {}, PROGRAM, VARIABLE).get_completions(["distinguish"], "./my")
     assert (item.value, item.type) == ("./my", "file")
+
+
+FILES = {"A B [C]", "A B D1 D2", "ANSWERS", "C", "DIR", "FILE", "OUT", "RESULTS...", "VECTOR"}
+
+
+@pytest.mark.parametrize("name", sorted(main.commands))
+def test_files_and_models_are_completed_wherever_they_stand(name: str) -> None:
+    command = main.commands[name]
+    context = click.Context(command)
+    for parameter in command.params:
+        shown = parameter.make_metavar(context) if parameter.metavar is None else parameter.metavar
+        items = parameter.shell_complete(context, "volta/")
+        if shown in FILES:
+            assert {item.type for item in items} <= {"file", "dir"}, parameter.name
+            assert items, parameter.name
+        if "MODEL" in shown:
+            assert volta_models() == [item.value for item in items], parameter.name
+
+
+def volta_models() -> list[str]:
+    return sorted(one for one in INSTRUCTIONS if one.startswith("volta/"))
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -80,7 +111,24 @@ def test_the_script_is_one_of_the_shell(shell: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(main.commands))
 def test_every_help_has_an_example(name: str) -> None:
-    assert f"mmaprobe {name} " in run(name, "--help").stdout.partition("\n")[2]
+    assert f"\n  mmaprobe {name} " in run(name, "--help").stdout.partition("\n")[2]
+
+
+@pytest.mark.parametrize("name", sorted(main.commands))
+def test_every_option_says_what_it_does(name: str) -> None:
+    for parameter in main.commands[name].params:
+        assert not isinstance(parameter, click.Option) or parameter.help, parameter.name
+
+
+@pytest.mark.parametrize("name", ["distinguish", "prove"])
+def test_every_restriction_of_inputs_is_in_the_help(name: str) -> None:
+    shown = re.sub(r"\s+|-(?=\s)", "", run(name, "--help").stdout)
+    for word in RESTRICTIONS:
+        parse_inputs(word)
+        assert word in shown
+    assert WINDOW in shown
+    with pytest.raises(UnknownNameError):
+        parse_inputs("restricted")
 
 
 class Terminal(io.StringIO):
@@ -115,6 +163,43 @@ def test_quiet_and_verbose(tmp_path: Path) -> None:
     assert "exclude" in run("-q", "-v", "list", "models", code=2).stderr
 
 
+# -- progress and the time left
+
+
+def test_the_time_left_follows_from_the_speed() -> None:
+    now = 100.0
+    left = TimeLeft(lambda: now)
+    assert left.text(Count(10, 100, "rows")) == "10 of 100 rows"
+    now += 1
+    assert left.text(Count(20, 100, "rows")) == "20 of 100 rows"  # too early to tell
+    now += 3
+    assert left.text(Count(30, 100, "rows")) == "30 of 100 rows, 14 s left"
+    now += 996
+    assert left.text(Count(40, 100, "rows", " (last: x)")) == "40 of 100 rows, 33 min left (last: x)"
+    assert left.text(Count(100, 100, "rows")) == "100 of 100 rows"
+    assert left.text(Count(50, 200, "rows")) == "50 of 200 rows"  # other work
+    now += 50
+    assert left.text(Count(51, 200, "rows")) == "51 of 200 rows, 2 h left"
+    assert left.text(Count(10, 200, "rows")) == "10 of 200 rows"  # the same again
+
+
+def test_work_that_counts_says_how_long_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(0, 10**6, 10))
+    monkeypatch.setattr("cli.options.TIME_LEFT", TimeLeft(lambda: float(next(clock))))
+    a, b = tmp_path / "a.npy", tmp_path / "b.npy"
+    np.save(a, np.ones((1024, 16), np.float16))
+    np.save(b, np.ones((16, 2), np.float16))
+    wanted = ("-o", str(tmp_path / "d.npy"), "--model", "hopper/mma/m16n8k16.f32.f16.f16.f32", "--threads", "1")
+    said = run("-v", "simulate", str(a), str(b), *wanted, "--engine", "numpy").stderr
+    assert re.search(r"^\d+ of 1024 rows, \d+ s left$", said, re.M)
+
+
+def test_a_question_says_how_long_it_may_take(tmp_path: Path) -> None:
+    same = (f"{VOLTA}@length=2,block=2", f"{VOLTA}@length=2,block=2,carry_bits=4")
+    said = run("-v", "distinguish", *same, "--timeout", "250", "--store", str(tmp_path / "store"), code=1).stderr
+    assert re.search(r", at most 4 min$", said, re.M)
+
+
 # -- defaults from a file
 
 
@@ -140,16 +225,21 @@ def test_defaults_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("timeot = 5", "did you mean 'timeout'"),
-        ("[prve]\ntimeout = 5", "did you mean 'prove'"),
-        ("[prove]\ntimeot = 5", "did you mean 'timeout'"),
-        ("[prove", "not TOML"),
-        ('timeout = "soon"', "soon"),
+        ("timeot = 5", "1: timeot: unknown option 'timeot'; did you mean 'timeout'?"),
+        ("\n[prve]\ntimeout = 5", "2: prve: unknown command 'prve'; did you mean 'prove'?"),
+        ("[prve]", "1: prve: unknown command 'prve'; did you mean 'prove'?"),
+        ("timeout = 5\n[ verify ]\ntimeout = 6\n[prove]\n'timeot' = 5", "5: timeot: unknown option 'timeot'; did you"),
+        ("[prove", " not TOML"),
+        ('timeout = "soon"', "1: timeout: 'soon' is not"),
+        ("[prove]\ntimeout = [5]", "2: timeout: float()"),
+        ("timeout = -1", "1: timeout: -1"),
+        ('[verify]\nsolver = "zz3"', "2: solver: 'zz3' is not one of"),  # of another command than the one given
+        ("[prove.deep]\nx = 1", " deep: unknown option"),
     ],
 )
 def test_bad_defaults_are_refused(text: str, message: str, tmp_path: Path) -> None:
     path = config(tmp_path, text)
-    assert message in run("prove", VOLTA, VOLTA, config=path, code=2).stderr
+    assert f"error: {path}:{message}" in run("prove", VOLTA, VOLTA, config=path, code=2).stderr
 
 
 def test_where_the_file_is(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -156,3 +157,19 @@ def test_a_cut_takes_a_whole_cone_and_leaves_the_rest() -> None:
     )
     assert changed(rest) is rest
     assert changed(cone) is cut
+
+
+def test_the_store_answers_for_the_solver_that_is_asked(tmp_path: Path) -> None:
+    two = ("turing/mma/m16n8k8.f32.f16.f16.f32", "ampere/mma/m16n8k8.f32.f16.f16.f32")
+    command = ["prove", *two, "--no-confirm", "--json", "--store", str(tmp_path / "store")]
+
+    def engines(*options: str) -> tuple[str, bool]:
+        run = CliRunner().invoke(main, [*command, *options])
+        assert run.exit_code == 0, run.output
+        [engine] = json.loads(run.stdout)["engines"]
+        return engine.split()[0], "from the store" in run.stderr
+
+    assert engines("--solver", "bitwuzla") == ("bitwuzla", False)
+    assert engines("--solver", "bitwuzla") == engines() == ("bitwuzla", True)
+    assert engines("--solver", "z3") == ("z3", False)
+    assert engines() == ("z3", True)

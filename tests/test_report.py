@@ -162,14 +162,40 @@ def test_the_command_that_made_a_result_is_repeated(page: Path, results: dict[st
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[1]", "{", '{"schema": 1}', '{"schema": 2, "questions": []}', '{"property": 1, "proofs": 2}',
-             '{"a": ["zz"], "b": ["0"], "c": "0", "model": "volta/mma/m8n8k4.f32.f16.f16.f32"}']
-)  # fmt: skip
-def test_bad_results_are_refused(text: str, tmp_path: Path) -> None:
+    ("text", "message"),
+    [
+        ("", " no results of run"),
+        ("[1]", " no results of run"),
+        ("{", "1: not JSON"),
+        ('{"schema": 1}', "1: no results of run"),
+        ('{"schema": 2, "questions": []}', "1: schema: 2 is not known"),
+        ('{"property": 1, "proofs": 2}', "1: "),
+        ('{"questions": [{}]}', "1: hypotheses: this key is missing"),
+        ('{"evaluations": [], "difference": null}', "1: no results of run"),
+        ('{"questions": [], "devices": [], "differences": []}', "1: no results of run"),
+        ("\n" + json.dumps(ROW) + "\n" + json.dumps({**ROW, "a": ["zz", "0"]}), "3: a[0]: 'zz' is not hexadecimal"),
+        (json.dumps(ROW) + "\n" + json.dumps({**ROW, "model": "volta"}), "2: "),
+    ],
+)
+def test_bad_results_are_refused(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "bad.json"
     path.write_text(text)
-    assert str(path) in run("report", str(path), "-o", str(tmp_path / "x.html"), code=2).stderr
+    said = run("report", str(path), "-o", str(tmp_path / "x.html"), code=2).stderr
+    assert said.startswith(f"error: {path}:{message}")
+    assert "Error" not in said
+    assert said.count(str(path)) == 1
     assert not (tmp_path / "x.html").exists()
+
+
+def test_results_that_the_page_does_not_take_name_what_it_takes(tmp_path: Path) -> None:
+    other, path = "hopper/mma/m16n8k16.f32.f16.f16.f32", tmp_path / "result.json"
+    commands = {
+        "explain": ("explain", VOLTA, json.dumps(ROW)),
+        "compare": ("compare", f"model:{VOLTA}", f"model:{other}", "-n", "1", "--samples", "10"),
+    }
+    for name, command in commands.items():
+        path.write_text(run(*command, "--json").stdout)
+        assert f"this is of {name}: give " in run("report", str(path), "-o", str(tmp_path / "x.html"), code=2).stderr
 
 
 def test_one_document_or_one_a_line(tmp_path: Path) -> None:
@@ -199,6 +225,26 @@ def test_in_a_browser(chromium: Any, page: Path, width: int, scheme: str) -> Non
     button.click()
     shown.locator(".copy [role=status]", has_text=re.compile("copied|selected")).wait_for()
     shown.context.close()
+
+
+def test_nothing_is_cut_off_on_paper(chromium: Any, page: Path) -> None:
+    """A4 with margins of a centimetre; paper does not scroll."""
+    shown = chromium.new_page(viewport={"width": 718, "height": 1000})
+    shown.goto(page.as_uri())
+    shown.emulate_media(media="print")
+    wide = shown.evaluate(
+        "[...document.querySelectorAll('.scroll, pre, body')].filter(e => e.scrollWidth > e.clientWidth)"
+        ".map(e => e.getAttribute('aria-label') || e.tagName)"
+    )
+    assert wide == []
+    broken = shown.evaluate(
+        "[...document.querySelectorAll('td')]"
+        ".filter(e => /^[0-9a-f]{4,16}$/.test(e.textContent) && e.checkVisibility())"
+        ".filter(e => { const r = document.createRange(); r.selectNodeContents(e);"
+        " return r.getClientRects().length > 1; }).map(e => e.textContent)"
+    )
+    assert broken == []  # a pattern is one word
+    shown.close()
 
 
 def test_without_scripts_everything_is_there(chromium: Any, page: Path) -> None:
