@@ -98,8 +98,9 @@ def test_sizes_bound_what_is_lost_of_signed_numbers(split: str) -> None:
     """Cancellation or not, a bound relative to the sum of magnitudes follows from those of all sums; a false one does
     not."""
     parts = {name: f"{TF32}={count}".replace("toward_zero", split) for name, count in (("three", 3), ("four", 4))}
-    bounds = [claim_of(f"abs(value(three) - value(four)) <= 2**-{bits} * magnitude_sum()", terms=1, inputs=SIGNED, parts=parts)
-              for bits in (18, 22)]  # fmt: skip
+    changes: dict[str, Any] = {"terms": 1, "inputs": SIGNED, "parts": parts}
+    lost = "abs(value(three) - value(four)) <= 2**-{} * magnitude_sum()"
+    bounds = [claim_of(lost.format(bits), **changes) for bits in (18, 22)]
     found, lemmas = ways(bounds[0], "relative")
     assert found == ["relative"]
     assert lemmas == [
