@@ -9,8 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.completion import file_names, models, questions_or_models
-from cli.options import JSON, RESTRICTIONS_HELP, parse_inputs, print_json, progress, say, solver_options, write_vectors
+from cli.completion import models, questions_or_models
+from cli.options import (
+    JSON,
+    RESTRICTIONS_HELP,
+    VECTORS_OUTPUT,
+    parse_inputs,
+    print_json,
+    progress,
+    say,
+    solver_options,
+    write_vectors,
+)
 
 if TYPE_CHECKING:
     from hypotheses.schema import Inputs, Question
@@ -28,13 +38,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Vectors for each pair, that differ in what they exercise.",
 )
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    shell_complete=file_names,
-    help="Write the vectors here as JSONL (default: standard output).",
-)
+@VECTORS_OUTPUT
 @click.option(
     "--model",
     "target",

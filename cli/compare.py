@@ -13,7 +13,7 @@ import click
 
 from cli.compare_text import Report
 from cli.completion import file_names, models
-from cli.options import DEVICE_TIMEOUT, JSON, open_input, print_json, progress, write_vectors
+from cli.options import DEVICE_TIMEOUT, JSON, VECTORS_OUTPUT, open_input, print_json, progress, write_vectors
 from smtmodel.errors import IncompleteError, InputError, MmaprobeError
 
 if TYPE_CHECKING:
@@ -59,13 +59,7 @@ FILE = click.Path(path_type=Path)
     show_default=True,
     help="value: zeros are equal, and result formats may differ.",
 )
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    shell_complete=file_names,
-    help="Write the vectors here as JSONL (default: standard output).",
-)
+@VECTORS_OUTPUT
 @DEVICE_TIMEOUT
 @click.option("--gemm", nargs=4, type=FILE, metavar="A B D1 D2", help="Matrices, and two results of their product.")
 @click.option("--c", "addend", type=FILE, metavar="C", help="The addend of the matrix product (default: zeros).")

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.completion import families, file_names, models
-from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, say, solver_options, write_vectors
+from cli.options import (
+    DEVICE,
+    DEVICE_TIMEOUT,
+    JSON,
+    VECTORS_OUTPUT,
+    print_json,
+    progress,
+    say,
+    solver_options,
+    write_vectors,
+)
 from smtmodel.errors import InputError, MmaprobeError
 
 if TYPE_CHECKING:
@@ -35,13 +45,7 @@ MODEL = click.option(
 @click.command()
 @click.argument("family", metavar="FAMILY", shell_complete=families)
 @MODEL
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    shell_complete=file_names,
-    help="Write the vectors here as JSONL (default: standard output).",
-)
+@VECTORS_OUTPUT
 @click.option("--one", is_flag=True, help="A single vector with as many different outcomes as possible.")
 @click.option(
     "--each", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",

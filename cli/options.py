@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.completion import file_names
 from queries.progress import Count, TimeLeft
 from smtmodel.errors import InputError
 from smtmodel.vectors import Vector
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 #: neither, --verbose
 ARGUMENTS, CONFIGURATION, LOUDNESS = "mmaprobe.arguments", "mmaprobe.configuration", "mmaprobe.loudness"
 
+VECTORS_OUTPUT = click.option(
+    "-o", "--output", metavar="FILE", shell_complete=file_names,
+    help="Write the vectors here as JSONL (default: standard output).",
+)  # fmt: skip
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 DEVICE = click.option(
     "--device", "device_name", required=True, metavar="D",

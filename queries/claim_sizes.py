@@ -15,6 +15,7 @@ from functools import reduce
 from typing import Protocol
 
 from hypotheses.claim import Claim
+from queries.monotone_lemmas import UnprovedError
 from smtmodel.algebra import Bit, Bits, all_of
 from smtmodel.algorithms import fixed
 from smtmodel.algorithms.exact import Fixed, in_units, magnitude
@@ -45,8 +46,9 @@ class Sizes:
             return False
         window, carrier = self.claim.shape.window, self.scene.carrier
         powers = [window.a[1] + window.b[1]] * self.claim.terms + [window.c[1]]
-        facts, cuts = self._bounds([fixed.number(carrier, Fraction(2) ** power) for power in powers], results=True)
-        if len(facts) <= len(cuts):
+        try:
+            facts, cuts = self._bounds([fixed.number(carrier, Fraction(2) ** power) for power in powers], results=True)
+        except UnprovedError:
             return False
         fits = all_of([*self.scene.fits.values()])
         return self.ask("every value is a number", facts, fits, cuts, BOUND_SHARE)
@@ -61,14 +63,15 @@ class Sizes:
         if not self.ask("the sum of magnitudes is no less than that of powers of two", [self.counts], least, [],
                         BOUND_SHARE):  # fmt: skip
             return False
-        facts, cuts = self._bounds(sizes, results=False)
-        if len(facts) <= len(cuts):
+        try:
+            facts, cuts = self._bounds(sizes, results=False)
+        except UnprovedError:
             return False
         facts += [least, *self.scene.fits.values()]
         return self.ask("the claim follows", facts, ~self.goal, [*cuts, whole.bits], LAST_SHARE)
 
     def _bounds(self, sizes: Sequence[Fixed], results: bool) -> tuple[list[Bit], list[Bits]]:
-        """What is known of inputs and sums, and these, of `results` too; one fact is missing where a bound stays open.
+        """What is known of inputs and sums, and these, of `results` too. Raises UnprovedError.
 
         `sizes`: of the products, and of c; a product is below four times its size, and c below twice.
         """
@@ -80,10 +83,9 @@ class Sizes:
                     continue
                 number, fits = in_units(bits, fmt, self.scene.exact())
                 fact = fits & ~fixed.less(limit, magnitude(number))
-                proved = self.ask(f"bound of {step} of {part}", facts, fact, list(found.values()), BOUND_SHARE)
+                if not self.ask(f"bound of {step} of {part}", facts, fact, list(found.values()), BOUND_SHARE):
+                    raise UnprovedError(step)
                 found[bits.node] = bits
-                if not proved:
-                    return facts, list(found.values())
                 facts.append(fact)
         return facts, list(found.values())
 
