@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.completion import file_names
-from queries.progress import Count, TimeLeft
 from smtmodel.errors import InputError
+from smtmodel.progress import Count, TimeLeft
 from smtmodel.vectors import Vector
 
 if TYPE_CHECKING:

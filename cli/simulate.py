@@ -83,8 +83,8 @@ def simulate(
 def _product(
     model: Model, matrices: list[NDArray[Any]], convert: Any, engine: Any, threads: int | None, factors: dict[str, Any]
 ) -> NDArray[Any]:
-    from queries.progress import Count
     from smtmodel.gemm import from_numbers, simulate, to_numbers
+    from smtmodel.progress import Count
 
     formats = (model.a, model.b, model.c)
     sides = [from_numbers(matrix, fmt, convert) for matrix, fmt in zip(matrices, formats, strict=False)]

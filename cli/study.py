@@ -30,7 +30,7 @@ def study(name: str, sizes: str | None, seed: int, output: Path, cluster: str | 
     \b
     mmaprobe study valero-tf32 -o results
     """
-    from queries.progress import Count
+    from smtmodel.progress import Count
     from studies.catalogue import study_named
     from studies.plot import draw
     from studies.run import run

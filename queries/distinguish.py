@@ -16,7 +16,6 @@ from typing import Literal
 from queries.exercises import EXERCISES, exercises
 from queries.pool import Pool
 from queries.problem import Problem
-from queries.progress import duration
 from queries.smtlib import Query
 from queries.solvers.contract import DEFAULT_MEMORY, Answer
 from queries.solvers.portfolio import AUTO, solve
@@ -28,6 +27,7 @@ from smtmodel.carriers.terms import TermCarrier
 from smtmodel.dot import Evaluation
 from smtmodel.errors import IncompleteError
 from smtmodel.operands import Operands
+from smtmodel.progress import duration
 
 Verdict = Literal["different", "equal", "unknown"]
 SMALL = 3  # products left free, at most, when asking small

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.progress import Count
 from queries.samples import Table, sample_rows
 from smtmodel.batch import evaluate_models
 from smtmodel.dot import Model
 from smtmodel.formats import Format
 from smtmodel.operands import Layout, layout_of
+from smtmodel.progress import Count
 
 Results = NDArray[np.uint64]
 PART = 64  # candidates that a process simulates at a time

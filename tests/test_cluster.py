@@ -302,9 +302,12 @@ def test_a_worker_dies_and_the_results_are_the_same(alone: Separation, tmp_path:
     with processes(tmp_path) as started, Watched(started.address) as cluster:
         killed: list[int] = []
 
-        def kill() -> None:
-            wait_until(lambda: bool(cluster.at_work()))
+        def caught() -> bool:
             killed.extend(cluster.at_work()[:1])
+            return bool(killed)
+
+        def kill() -> None:
+            wait_until(caught)
             os.kill(killed[0], signal.SIGKILL)
 
         killer = threading.Thread(target=kill)

@@ -25,9 +25,9 @@ from cli.options import RESTRICTIONS, WINDOW, parse_inputs
 from hypotheses.claim import claims
 from hypotheses.family import families
 from hypotheses.library import library
-from queries.progress import Count, TimeLeft
 from smtmodel.errors import UnknownNameError
 from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.progress import Count, TimeLeft
 from studies.catalogue import STUDIES
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
