@@ -203,7 +203,9 @@ class _Task:
                 return found
             except TimeoutError:  # the worker died with the result, which is made again
                 continue
-            except CancelledError:
+            except (CancelledError, OSError):  # the second where it goes away while it hands the result on
+                if self.future.status == "error":  # the work's own
+                    raise
                 self.cluster.lose("the scheduler is gone")
         raise _GoneError
 

@@ -38,7 +38,7 @@ from studies.table import Table
 from tests.families import little_family
 from tests.test_pool import HARD
 
-pytest.importorskip("distributed", reason="dask.distributed is not installed (pip install 'mmaprobe[cluster]')")
+distributed = pytest.importorskip("distributed", reason="it is not installed (pip install 'mmaprobe[cluster]')")
 psutil = pytest.importorskip("psutil", reason="comes with distributed")
 
 ROOT = Path(__file__).parent.parent
@@ -319,6 +319,17 @@ def test_a_worker_dies_and_the_results_are_the_same(alone: Separation, tmp_path:
         assert len(store.answered) > 10
         assert len(cluster._client.nthreads()) == 1
         assert not cluster.warnings
+
+
+def test_the_scheduler_goes_away_with_a_result_in_its_hands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(future: Any, timeout: float | None = None) -> Any:
+        raise distributed.comm.CommClosedError("connection reset by peer")
+
+    with processes(tmp_path) as started, Watched(started.address) as cluster:
+        monkeypatch.setattr(distributed.Future, "result", broken)
+        answers = cluster.race(["bitwuzla"], SAT, 60, 0, lambda answer: answer)
+        assert answers[0].status == "sat"
+        assert "the scheduler is gone" in cluster.lost_because()
 
 
 def test_the_scheduler_goes_away_and_the_work_goes_on_here(alone: Separation, tmp_path: Path) -> None:
