@@ -3,11 +3,10 @@ were proved before.
 
 Five ways, each sound alone. A claim may hold whatever the result of a part is, as one does that says that another part
 is the best. It may follow from the sizes of the sums on the way (queries/claim_sizes.py). It may follow from this, that
-the result of a part is as near to the exact sum as any number. It may follow
-from the steps that all parts share, which may be any finite numbers. Or from intervals: of
-positive numbers every word and every sum on the way lies between its values on the smallest and the largest inputs,
-where the smallest one depends on how many products are not zero. These bounds are read off by evaluation, and proved
-step by step, each from those before it.
+the result of a part is as near to the exact sum as any number. It may follow from the steps that all parts share, which
+may be any finite numbers. Or from intervals: of positive numbers every word and every sum on the way lies between its
+values on the smallest and the largest inputs, where the smallest one depends on how many products are not zero. These
+bounds are read off by evaluation, and proved step by step, each from those before it.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -204,7 +205,7 @@ def test_no_process_waits_longer_than_its_parent() -> None:
         assert running(child)
         ending(parent)
         parent.communicate()
-        assert eventually(lambda child=child: not running(child))  # type: ignore[misc]
+        assert eventually(partial(ended, child))
 
 
 def test_interrupt_while_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,7 +235,7 @@ def test_a_solver_dies_with_its_parent() -> None:
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    assert eventually(lambda: not running(child))
+    assert eventually(partial(ended, child))
 
 
 def eventually(condition: Callable[[], bool]) -> bool:
@@ -253,6 +254,10 @@ def running(pid: int) -> bool:
     except FileNotFoundError:
         return False
     return state != "Z"
+
+
+def ended(pid: int) -> bool:
+    return not running(pid)
 
 
 def test_unknown_engine() -> None:

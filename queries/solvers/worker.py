@@ -134,7 +134,7 @@ def attend(child: int, outputs: tuple[int, int]) -> dict[str, int | str]:
 def main() -> None:
     engine = sys.argv[1]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    version_of(engine)
+    version_of(engine)  # which every child says: it is looked up once
     with suppress(ImportError):  # which a child will say
         import_module(engine)
     parent, source = os.getpid(), FileIO(0)
