@@ -24,6 +24,7 @@ from typing import Any
 import yaml
 
 import smtmodel
+from cli.line import Line
 from cli.options import opened_pool
 from queries.distinguish import Options, SolverFaultError
 from queries.pool import Pool
@@ -35,6 +36,7 @@ from smtmodel.algebra import Bits, WidthError
 from smtmodel.dot import Evaluation, Model
 from smtmodel.errors import MmaprobeError
 from smtmodel.operands import Operands
+from smtmodel.progress import Pieces
 from smtmodel.reference import parse_reference
 
 FOLDER = Path(__file__).with_suffix("")
@@ -293,18 +295,24 @@ def main() -> None:
     head = ("file", "mutant", "what it changes", "model", "verdict", "seconds", "by", "vector, or why equivalent")
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
 
+    mutants = [mutant for mutant in read_mutants() if arguments.only in f"{mutant.file}/{mutant.id}"]
+    line = Line()
+    pieces = Pieces(line.show, "mutants", len(mutants))
+
     def show(outcome: Outcome) -> None:
         lines.append(row(outcome))
-        print(lines[-1], "" if outcome.expected else "NOT AS NOTED", file=sys.stderr, flush=True)
+        line.say(f"{lines[-1]} {'' if outcome.expected else 'NOT AS NOTED'}".rstrip())
+        pieces.next()
 
-    mutants = [mutant for mutant in read_mutants() if arguments.only in f"{mutant.file}/{mutant.id}"]
     try:
         with opened_pool(arguments.cluster, width=1) as pool, ExitStack() as stack:
             store = stack.enter_context(Store(arguments.store)) if arguments.store else None
             outcomes = campaign(mutants, arguments.timeout, pool, store, show)
     except MmaprobeError as error:
-        print(f"error: {error}", file=sys.stderr)
+        line.say(f"error: {error}")
         sys.exit(error.exit_code)
+    finally:
+        line.end()
     models = "\n".join(f"- {name}: `{reference}`" for name, reference in MODELS.items())
     text = f"# {(__doc__ or '').splitlines()[0]}\n\n{summary(outcomes)}\n\n" + "\n".join(lines)
     text += f"\n\nA vector is its nonzero terms and the results, original first. The models:\n\n{models}\n"

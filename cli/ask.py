@@ -21,6 +21,7 @@ from cli.options import (
     solver_options,
     write_vectors,
 )
+from smtmodel.progress import Pieces
 
 if TYPE_CHECKING:
     from hypotheses.schema import Inputs, Question
@@ -81,10 +82,11 @@ def distinguish(
     from queries.answer import answer
 
     questions = _questions(names, restrictions, target)
-    options = replace(options, count=count)
+    pieces = Pieces(options.progress, "questions")
+    options = replace(options, count=count, progress=pieces)
     done: list[Answered] = []
     vectors = []
-    for question in questions:
+    for question in pieces.of(questions):
         part = question.id.replace("/", "-")
         path = smt2.with_stem(f"{smt2.stem}-{part}") if smt2 and len(questions) > 1 else smt2
         answered = answer(question, options, compare, path)

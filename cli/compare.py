@@ -13,7 +13,8 @@ import click
 
 from cli.compare_text import Report
 from cli.completion import file_names, models
-from cli.options import DEVICE_TIMEOUT, JSON, VECTORS_OUTPUT, open_input, print_json, progress, write_vectors
+from cli.options import DEVICE_TIMEOUT, JSON, VECTORS_OUTPUT, print_json, progress, write_vectors
+from cli.reading import open_input
 from smtmodel.errors import IncompleteError, InputError, MmaprobeError
 
 if TYPE_CHECKING:
@@ -161,14 +162,15 @@ class _Run:
 
         pair = Pair(self.sides[0], self.sides[1], self.compare)
         self.report.pair = pair
-        self.comparison.run(pair, self._rows(pair, vectors, samples, seed))
+        given = [] if vectors is None else list(_given(vectors, pair))
+        total = len(given) + (len(self.recordings[0].vectors) if self.recordings else samples)
+        self.comparison.run(pair, self._rows(pair, given, samples, seed), total)
 
-    def _rows(self, pair: Pair, file: str | None, samples: int, seed: int) -> Iterator[Row]:
+    def _rows(self, pair: Pair, given: list[Row], samples: int, seed: int) -> Iterator[Row]:
         from queries.compare_rows import all_rows, fits, row_of
 
         layout, model = pair.layout, pair.left.model
-        if file is not None:
-            yield from list(_given(file, pair))
+        yield from given
         if not self.recordings:
             yield from all_rows(layout, model, samples, seed)
             return

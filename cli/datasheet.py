@@ -12,6 +12,7 @@ import click
 from cli.completion import models_or_architectures
 from cli.options import opened_store, program_version, progress, say, write_text
 from smtmodel.errors import InputError, UnknownNameError
+from smtmodel.progress import Pieces, Wait
 
 if TYPE_CHECKING:
     from queries.distinguish import Options
@@ -47,8 +48,9 @@ def datasheet(subject: str | None, every: bool, output: Path, limit: float, stor
     if every == (subject is not None):
         raise click.UsageError("give a model, an architecture or a file of identify, or --all")
     with opened_store(store) as opened:
-        asker = _Asker(Options(timeout=limit, store=opened, progress=progress), limit)
-        sheets = _sheets(subject, asker)
+        pieces = Pieces(progress, "sheets")
+        asker = _Asker(Options(timeout=limit, store=opened, progress=pieces), limit)
+        sheets = _sheets(subject, asker, pieces)
     progress("")
     title = "Numerical data sheets" if len(sheets) > 1 else f"Numerical data sheet: {sheets[0].title}"
     write_text(output, page(sheets, f"mmaprobe {program_version()}", title))
@@ -56,7 +58,7 @@ def datasheet(subject: str | None, every: bool, output: Path, limit: float, stor
         f"{asker.open} open")  # fmt: skip
 
 
-def _sheets(subject: str | None, ask: _Asker) -> list[Sheet]:
+def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
     from reports.datasheet import sheet_of_identified, sheet_of_model, sheets_of
     from reports.report import documents
     from smtmodel.instructions import INSTRUCTIONS
@@ -64,7 +66,7 @@ def _sheets(subject: str | None, ask: _Asker) -> list[Sheet]:
 
     architectures = sorted({row.arch for row in INSTRUCTIONS.values()})
     if subject is None or subject in architectures:
-        return sheets_of(subject, ask)
+        return sheets_of(subject, ask, pieces)
     if Path(subject).is_file():
         try:
             return [sheet_of_identified(documents(subject)[0], ask)]
@@ -109,7 +111,7 @@ class _Asker:
         from queries.proof_report import proof_document
         from queries.proving import proofs_of
 
-        progress(f"{self.asked + 1}: {wanted}: {model.reference}")
+        self.options.progress(Wait(f"{wanted}: {model.reference}", self.limit))
         self.asked += 1
         started = time.monotonic()
         document = proof_document(wanted, proofs_of(problems, self.options, True))

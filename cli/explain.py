@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.completion import file_names, models
-from cli.options import JSON, loudness, open_input, print_json, write_text
+from cli.options import JSON, loudness, print_json, write_text
+from cli.reading import open_input
 from smtmodel.errors import InputError, MmaprobeError
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 
 from cli.completion import file_names, models
-from cli.options import open_input, say, write_bytes
+from cli.options import say, write_bytes
+from cli.reading import open_input
 from smtmodel.errors import InputError
 
 #: format -> what it is, and the function that makes its bytes of evaluated rows and says what it left out

@@ -23,6 +23,7 @@ from cli.options import (
     write_vectors,
 )
 from smtmodel.errors import InputError, MmaprobeError
+from smtmodel.progress import Count, Rarely
 
 if TYPE_CHECKING:
     from hypotheses.family import Family
@@ -254,8 +255,11 @@ class _Session:
         """Answers in order, from the earlier run where it has them; each is kept before the next is waited for."""
         known = [None if self.answers is None else self.answers.take(vector) for vector in vectors]
         missing = [vector for vector, d in zip(vectors, known, strict=True) if d is None]
-        fresh = []
+        fresh: list[int | None] = []
+        now_and_then = Rarely()
         for vector, d in self.device.answers(missing):
+            if now_and_then():
+                progress(Count(len(fresh), len(missing), "answers"))
             if d is not None and self.answers is not None:
                 self.answers.append(vector, d, self.device.description)
             fresh.append(d)

@@ -16,7 +16,7 @@ from cli.explain import explain
 from cli.export import export
 from cli.identify import identify, separate
 from cli.measure import evaluate
-from cli.options import ARGUMENTS, CONFIGURATION, LOUDNESS, program_version
+from cli.options import ARGUMENTS, CONFIGURATION, LINE, LOUDNESS, program_version
 from cli.prove import prove
 from cli.report import report
 from cli.run import device, run
@@ -40,11 +40,13 @@ class Group(click.Group):
                 ctx.default_map, ctx.meta[CONFIGURATION] = load_defaults(self, path), str(path)
             return super().invoke(ctx)
         except MmaprobeError as error:
-            click.echo(f"error: {error}", err=True)
+            LINE.say(f"error: {error}")
             sys.exit(error.exit_code)
         except (KeyboardInterrupt, click.Abort):
-            click.echo("interrupted", err=True)
+            LINE.say("interrupted")
             sys.exit(3)
+        finally:
+            LINE.end()
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})

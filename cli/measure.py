@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from cli.completion import file_names, models
-from cli.options import JSON, open_input, print_json, say, write_vectors
+from cli.options import JSON, print_json, say, write_vectors
+from cli.reading import open_input
 
 SHOWN = 10  # mismatches printed for people
 EXPLAINED = 3  # of them, with the model's evaluation and the neighbours that give what was observed

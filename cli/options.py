@@ -6,7 +6,6 @@ import functools
 import json
 import re
 import shlex
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
@@ -16,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.completion import file_names
+from cli.line import Line
 from smtmodel.errors import InputError
-from smtmodel.progress import Count, TimeLeft
 from smtmodel.vectors import Vector
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ def opened_pool(address: str | None, width: int | None = None) -> Iterator[Pool]
 def _warning() -> Callable[[str], None]:
     """Says warnings, from any thread, as loudly as this command speaks."""
     loud = loudness()
-    return lambda text: click.echo(f"warning: {text}", err=True) if loud >= 0 else None
+    return lambda text: LINE.say(f"warning: {text}") if loud >= 0 else None
 
 
 def parse_inputs(restrictions: str) -> Inputs:
@@ -155,7 +154,7 @@ def parse_inputs(restrictions: str) -> Inputs:
 def say(text: str = "") -> None:
     """Text for people: standard error, so that standard output carries data alone."""
     if loudness() >= 0:
-        click.echo(text, err=True)
+        LINE.say(text)
 
 
 def loudness() -> int:
@@ -186,18 +185,15 @@ def program_version() -> str:
         return "unknown (not installed)"
 
 
-TIME_LEFT = TimeLeft()
+LINE = Line()
 
 
 def progress(text: str, loud: int | None = None) -> None:
-    """A line of progress, with the time left where it counts, that the next one overwrites, only on a terminal; with
-    --verbose a line that stays. Threads that do not know the command say how `loud` it speaks."""
+    """A line of progress, with the time that `smtmodel.progress` tells, that the next one overwrites, only on a
+    terminal; with --verbose a line that stays. Threads that do not know the command say how `loud` it speaks."""
     loud = loudness() if loud is None else loud
-    text = TIME_LEFT.text(text) if isinstance(text, Count) else text
-    if loud > 0 and text:
-        click.echo(text, err=True)
-    elif loud == 0 and sys.stderr.isatty():
-        click.echo(f"\r\x1b[2K{text[:100]}\r", err=True, nl=False)
+    if loud >= 0:
+        LINE.show(text, stays=loud > 0)
 
 
 def write_vectors(vectors: Iterable[Vector], target: str | None) -> None:
@@ -221,15 +217,3 @@ def write_bytes(path: Path, content: bytes) -> None:
         path.write_bytes(content)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
-
-
-@contextmanager
-def open_input(name: str) -> Iterator[tuple[Iterable[str], str]]:
-    """The lines of a vector file ("-": standard input) and its name for messages. Raises InputError."""
-    from smtmodel.vectors import open_text
-
-    if name == "-":
-        yield sys.stdin, "standard input"
-        return
-    with open_text(Path(name)) as stream:
-        yield stream, name

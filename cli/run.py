@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.completion import file_names, models
-from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, open_input, print_json, progress, say
+from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, say
+from cli.reading import open_input
 from smtmodel.errors import IncompleteError, InputError, MmaprobeError
 
 if TYPE_CHECKING:
     from queries.standing import Standings
     from runner.answers import AnswersFile
     from smtmodel.vectors import Vector
-
-EVERY = 500  # answers between two lines of progress
 
 
 @click.command()
@@ -179,8 +178,6 @@ class _Session:
                 click.echo(json.dumps(row))
         self.answered += 1
         self.standings.take(vector, d)
-        if self.answered % EVERY == 0:
-            progress(f"{self.answered} answers")
 
     def summary(self) -> None:
         """For people: how many answers, and what they mean."""

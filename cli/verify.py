@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import click
 from cli.completion import claim_names
 from cli.options import JSON, print_json, progress, say, solver_options
 from cli.prove import show_witness
+from smtmodel.progress import Pieces
 
 if TYPE_CHECKING:
     from queries.distinguish import Options
@@ -53,7 +55,9 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
     for claim in claims if largest else ():
         maximised(claim)
     documents = []
-    for claim in claims:
+    pieces = Pieces(options.progress, "cases")
+    options = replace(options, progress=pieces)
+    for claim in pieces.of(claims):
         outcome = settle(claim, options)
         progress("")
         document = document_of(outcome)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ from queries.problem import Problem
 from queries.witness import Witness, confirmed
 from smtmodel.batch import evaluate_row
 from smtmodel.errors import InputError
+from smtmodel.progress import Pieces
 from smtmodel.vectors import Vector, to_hex
 
 
@@ -55,7 +56,9 @@ def answer(question: Question, options: Options, compare: Compare | None = None,
     `compare` overrules the question. Raises SolverFaultError.
     """
     answered = Answered(question, [], [])
-    for left, right in question.pairs:
+    pieces = Pieces(options.progress, "pairs")
+    options = replace(options, progress=pieces)
+    for left, right in pieces.of(question.pairs):
         problem = Problem(question.models[left], question.models[right], question.inputs, compare or question.compare)
         if smt2 is not None:
             path = smt2 if len(question.pairs) == 1 else smt2.with_stem(f"{smt2.stem}-{left}-{right}")

@@ -22,6 +22,7 @@ from queries.drat.sat import SOLVER, CertificateError, OutOfTimeError, SatSolver
 from queries.drat.whole import Whole, WholeLemma
 from queries.smtlib import Query
 from queries.solvers.contract import DEFAULT_MEMORY
+from smtmodel.progress import Pieces, Wait
 
 __all__ = [
     "CertificateError",
@@ -83,12 +84,14 @@ def write_certificate(
 
     Raises CertificateError if a proof does not stand, OutOfTimeError.
     """
-    writer = _Writer(directory, timeout, memory, progress)
+    shown = Pieces(progress, "files of the certificate", len(lemmas) + 1)
+    writer = _Writer(directory, timeout, memory, shown)
     writer.clear()
     pieces = [writer.piece("whole", whole, "the whole question")]
     for number, lemma in enumerate(lemmas, 1):
         name = f"lemma-{number:02d}"
-        progress(f"certificate: {name}, {lemma.name}")
+        shown.next()
+        shown(Wait(lemma.name, writer.remaining()))
         piece = whole_of_query(lemma.query, writer.remaining(), memory)
         pieces.append(writer.piece(name, piece, lemma.name))
     manifest = {
@@ -131,7 +134,7 @@ class _Writer:
         texts = {"smt2": whole.query.text, "cnf": whole.cnf, "drat": whole.drat}
         for suffix, text in texts.items():
             (self.directory / f"{name}.{suffix}").write_text(text, encoding="ascii")
-        self.progress(f"certificate: checking {name}.drat")
+        self.progress(Wait(f"checking {name}.drat", self.remaining()))
         if fault := _formula_fault(self.directory, name):
             raise CertificateError(f"{name}.cnf: {fault}")
         found = _check_piece(self.directory, name, self.remaining())

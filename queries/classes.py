@@ -13,6 +13,7 @@ from queries.prove import Proof, prove
 from queries.witness import Row, replay
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.dot import Model
+from smtmodel.progress import Pieces
 
 
 @dataclass
@@ -89,6 +90,7 @@ class _Settling:
                     self.settled[number].classes.append(members)
                     pairs += [_Pair(number, members, group) for group in groups[1:]]
             self.left = [[] for _ in self.left]
+            self.pieces = Pieces(self.options.progress, "pairs", len(pairs))
             self.options.pool.gather(self._prove, pairs, self._take)
         return self.settled
 
@@ -107,11 +109,12 @@ class _Settling:
         if left is not None:  # of this machine's time, which the threads share
             left *= self.options.pool.width / self.options.pool.threads
             limit = min(left, limit or left)
-        return prove(pair.problem, replace(self.options, timeout=limit), self.confirm)
+        return prove(pair.problem, replace(self.options, timeout=limit, progress=self.pieces), self.confirm)
 
     def _take(self, pair: _Pair, result: Callable[[], Proof | None]) -> None:
         settled = self.settled[pair.number]
         proof = None if (apart := self._told_apart(pair)) else result()
+        self.pieces.next()
         if proof is not None and proof.interrupted:
             raise KeyboardInterrupt
         if proof is not None and proof.verdict == "equal":

@@ -26,6 +26,7 @@ from smtmodel.dot import Model
 from smtmodel.errors import MmaprobeError, ParameterError
 from smtmodel.formats import Format
 from smtmodel.operands import Layout, Operands, layout_of
+from smtmodel.progress import Share
 from smtmodel.vectors import Vector
 
 FIRST, LARGEST = 128, 2048  # vectors of the first and of the largest batch: a slow device shows a difference early
@@ -219,9 +220,10 @@ class Comparison:
     def done(self) -> bool:
         return len(self.differences) >= self.wanted
 
-    def run(self, pair: Pair, rows: Iterable[Row]) -> None:
-        """Ask both devices until enough differences are found or the rows are used up. Raises what they raise; what
-        was found before counts."""
+    def run(self, pair: Pair, rows: Iterable[Row], total: int) -> None:
+        """Ask both devices until enough differences are found or the rows (about `total`) are used up.
+        Raises what they raise; what was found before counts."""
+        taken = 0
         for batch in _batches(rows):
             left, right = pair.ask(batch)
             answered = [x is not None and y is not None for x, y in zip(left, right, strict=True)]
@@ -230,7 +232,9 @@ class Comparison:
             found = np.flatnonzero(pair.differ(left, right))
             self.different += len(found)
             self.take(pair, [batch[i] for i in found], [left[i] for i in found], [right[i] for i in found])
-            self.progress(f"{self.compared} vectors, {self.different} different answers")
+            taken += len(batch)
+            text = f"{self.compared} vectors, {self.different} different answers"
+            self.progress(Share(text, min(taken, total), total, "vectors"))
             if self.done:
                 return
 

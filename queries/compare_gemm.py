@@ -214,7 +214,7 @@ def reduce(comparison: Comparison, left: Side, right: Side, problem: Problem, tr
 
 def ask(comparison: Comparison, pair: Pair, operands: Operands[int]) -> None:
     """Put one input to both devices."""
-    comparison.run(pair, [operands.every])
+    comparison.run(pair, [operands.every], 1)
 
 
 def _narrow(comparison: Comparison) -> None:

@@ -27,7 +27,7 @@ from smtmodel.carriers.terms import TermCarrier
 from smtmodel.dot import Evaluation
 from smtmodel.errors import IncompleteError
 from smtmodel.operands import Operands
-from smtmodel.progress import duration
+from smtmodel.progress import Wait
 
 Verdict = Literal["different", "equal", "unknown"]
 SMALL = 3  # products left free, at most, when asking small
@@ -59,7 +59,7 @@ class Options:
 
     def ask(self, query: Query, seconds: float | None, name: str, solver: str | None = None) -> list[Answer]:
         """The answers of the engines asked, as `portfolio.solve` gives them."""
-        self.progress(name if seconds is None else f"{name}, at most {duration(seconds)}")
+        self.progress(Wait(name, seconds))
         repeated = self.store is not None and not self.fresh  # another thread's answer can be used
         with self.pool.alone_with(query.text) if repeated else nullcontext():
             return solve(query, solver or self.solver, seconds, self.memory, self.store, self.fresh, name, self.pool)

@@ -24,6 +24,7 @@ from smtmodel.algorithms.exact import Fixed
 from smtmodel.algorithms.scene import Scene
 from smtmodel.batch import to_integers
 from smtmodel.errors import ParameterError
+from smtmodel.progress import Share, Wait
 
 ELITE = 64  # of the best inputs, which are changed
 RESTART = 30  # rounds without a better one after which the search begins anew, from other inputs
@@ -114,6 +115,7 @@ class _Search:
         """Change the best inputs for so many seconds."""
         began, rounds, idle, batch = time.monotonic(), 0, 0, BATCH // 4
         elite: list[tuple[Fraction, Row]] = []
+        self.options.progress(Wait("searching for the worst input", seconds))
         first = [] if begin is None else [np.array([begin] * ELITE, dtype=np.uint64)]
         while time.monotonic() - began < seconds:
             if not elite or idle > RESTART:
@@ -130,7 +132,8 @@ class _Search:
             rounds += 1
             if elite and (self.worst.value is None or elite[0][0] > self.worst.value):
                 self.worst.value, self.worst.row = elite[0]
-                self.options.progress(f"{rounds} rounds: {float(elite[0][0]):.6g}")
+                text, spent = f"{rounds} rounds: {float(elite[0][0]):.6g}", time.monotonic() - began
+                self.options.progress(Share(text, min(spent, seconds), seconds, "rounds"))
                 if self.enough(elite[0][1]):
                     break
         self.worst.asked.append(Asked(f"{rounds} rounds of concrete search", (), time.monotonic() - began))

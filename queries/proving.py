@@ -17,6 +17,7 @@ from queries.problem import Problem
 from queries.properties import Monotonic, Negated, exchangeable, symmetries_of
 from queries.prove import Proof, Verdict, prove
 from queries.symmetric_steps import negated_parts
+from smtmodel.progress import Pieces
 
 
 def proofs_of(problems: Sequence[Problem], options: Options, confirm: bool) -> list[Proof]:
@@ -39,8 +40,10 @@ class _Proving:
         self.alike: dict[Problem, bool] = {}
 
     def run(self, problems: Sequence[Problem]) -> list[Proof]:
+        pieces = Pieces(self.options.progress, "parts")
+        self.options = replace(self.options, progress=pieces)
         with suppress(KeyboardInterrupt):
-            for problem in problems:
+            for problem in pieces.of(problems):
                 if isinstance(problem, Monotonic) and self._by_symmetry(problem):
                     continue
                 if isinstance(problem, Negated) and self._by_parts(problem):

@@ -34,6 +34,7 @@ from smtmodel.carriers.terms import TermCarrier
 from smtmodel.decode import unpack
 from smtmodel.dot import Model, evaluate
 from smtmodel.errors import IncompleteError, InputError
+from smtmodel.progress import Share, Wait
 
 Verdict = Literal["holds", "refuted", "unknown"]
 BATCH = 4096  # inputs simulated at a time
@@ -109,9 +110,10 @@ class _Verifier:
         """Whether simulation alone decides."""
         claim, count = self.claim, 0
         limit = SAMPLE_LEAST if self.options.timeout is None else max(SAMPLE_LEAST, SAMPLE_SHARE * self.options.timeout)
-        began = time.monotonic()
-        while count < 4 * BATCH or time.monotonic() - began < min(limit, 30.0):
-            self.options.progress(f"simulated {count} inputs")
+        limit, began = min(limit, 30.0), time.monotonic()
+        while count < 4 * BATCH or time.monotonic() - began < limit:
+            spent = min(time.monotonic() - began, limit)
+            self.options.progress(Share(f"simulated {count} inputs", spent, limit, "inputs"))
             table = claim_rows(claim, BATCH, 1 + count // BATCH)
             sight = look(claim, table)
             count += BATCH
@@ -136,7 +138,9 @@ class _Verifier:
         if claim.maximise is None or claim.expect != self.found:
             return False
         began = time.monotonic()
-        row = climb(claim, CLIMB_MOST if limit is None else min(limit, CLIMB_MOST), self._decides)
+        limit = CLIMB_MOST if limit is None else min(limit, CLIMB_MOST)
+        self.options.progress(Wait("climbing to the worst input", limit))
+        row = climb(claim, limit, self._decides)
         self.outcome.asked.append(Asked("climbing to the worst input", (), time.monotonic() - began))
         if row is not None:
             self._decide(row)
@@ -162,6 +166,7 @@ class _Verifier:
         )  # fmt: skip
 
     def _solve(self) -> None:
+        self.options.progress("building the questions")
         if self._nothing_admitted():
             raise InputError("no input meets all conditions", *self._place())
         self._first_words()

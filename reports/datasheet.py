@@ -15,6 +15,7 @@ from smtmodel.dot import Model
 from smtmodel.formats import Format
 from smtmodel.instructions import INSTRUCTIONS, Instruction
 from smtmodel.operands import Operands
+from smtmodel.progress import Pieces
 from smtmodel.reference import parse_reference
 from smtmodel.vectors import to_hex
 
@@ -58,10 +59,10 @@ def groups(rows: Iterable[Instruction]) -> list[list[Instruction]]:
     return list(found.values())
 
 
-def sheets_of(arch: str | None, ask: Ask) -> list[Sheet]:
+def sheets_of(arch: str | None, ask: Ask, pieces: Pieces) -> list[Sheet]:
     """The sheets of an architecture, or of all."""
-    chosen = [row for row in INSTRUCTIONS.values() if arch is None or row.arch == arch]
-    return [_sheet_of_group(group, ask) for group in groups(chosen)]
+    chosen = groups(row for row in INSTRUCTIONS.values() if arch is None or row.arch == arch)
+    return [_sheet_of_group(group, ask) for group in pieces.of(chosen)]
 
 
 def _sheet_of_group(group: list[Instruction], ask: Ask) -> Sheet:

@@ -242,7 +242,7 @@ def test_a_slow_device_is_asked_in_few_batches() -> None:
     side, calls = counted(COARSE, 1000)
     pair = Pair(model_side(parse_reference(VOLTA)), side)
     comparison = Comparison(6)
-    comparison.run(pair, all_rows(pair.layout, side.model, 500))
+    comparison.run(pair, all_rows(pair.layout, side.model, 500), 500)
     assert comparison.done
     assert len({one.kind for one in comparison.differences}) == 6
     assert calls[0] < 250
@@ -252,7 +252,7 @@ def test_a_device_that_fails_while_a_difference_is_made_small() -> None:
     side, _ = counted(COARSE, 2 + REPEATS)  # the batch, and every question asked again
     pair, comparison = Pair(side, model_side(parse_reference(VOLTA))), Comparison(1)
     with pytest.raises(IncompleteError, match="worn out"):
-        comparison.run(pair, all_rows(pair.layout, side.model, 500))
+        comparison.run(pair, all_rows(pair.layout, side.model, 500), 500)
     [one] = comparison.differences
     assert one.row == one.first
 

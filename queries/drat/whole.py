@@ -20,6 +20,7 @@ from queries.drat.sums import Sums, write_steps
 from queries.gates import FALSE, TRUE, Clause
 from queries.smtlib import Query
 from queries.solvers.contract import DEFAULT_MEMORY
+from smtmodel.progress import Count, Wait
 
 WholeLemma = tuple[FNode, FNode, Sequence[FNode]]
 LEMMA_SHARE = 0.25  # of the time that is left, at most, for one lemma
@@ -66,16 +67,16 @@ class Whole:
     def _prove(self, lemmas: Sequence[WholeLemma], goal: int) -> None:
         """The lemmas, each without cuts only briefly; the goal with all their cuts; what was left out, and the goal."""
         for position, lemma in enumerate(lemmas):
-            self.progress(f"whole proof: lemma {position + 1} of {len(lemmas)}")
+            self.progress(Count(position, len(lemmas), "lemmas", " of the whole proof"))
             self._merge_maxima()
             if not self._lemma(*lemma, BRIEF if lemma[2] else None):
                 self.skipped.append(position)
         self._merge_maxima()
-        self.progress("whole proof: the goal")
+        self.progress(Wait("whole proof: the goal", self._remaining()))
         cuts = self._places([term for lemma in lemmas for term in lemma[2]], [[goal]])
         if not (cuts and self._attempt(goal, cuts, self._share())):
             for position in [position for position in self.skipped if lemmas[position][2]]:
-                self.progress(f"whole proof: lemma {position + 1} again")
+                self.progress(Wait(f"whole proof: lemma {position + 1} again", self._remaining()))
                 if self._lemma(*lemmas[position][:2], (), None):
                     self.skipped.remove(position)
             if not self._refute(goal, set(), self._remaining()):

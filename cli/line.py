@@ -1,0 +1,72 @@
+"""The line of progress: on a terminal one line that is drawn again and again, its time every second; with --verbose
+lines that stay."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import threading
+
+import click
+
+from smtmodel.progress import TimeLeft
+
+TICK = 1.0  # seconds between two drawings
+
+
+class Line:
+    """Where all text for people goes, so that the line of progress and lasting text do not mix. For any thread."""
+
+    def __init__(self, time_left: TimeLeft | None = None) -> None:
+        self.time_left = time_left or TimeLeft()
+        self._lock = threading.Lock()
+        self._drawn = False
+        self._ended = threading.Event()
+        self._ticker: threading.Thread | None = None
+
+    def show(self, text: str, stays: bool = False) -> None:
+        """The progress from now on; a line that `stays`, or one that the next takes the place of, on a terminal."""
+        if not text:
+            self.end()
+            return
+        with self._lock:
+            self.time_left.take(text)
+            if stays:
+                click.echo(self.time_left.text(), err=True)
+            elif sys.stderr.isatty():
+                self._draw()
+                if self._ticker is None:
+                    self._ended = threading.Event()
+                    self._ticker = threading.Thread(target=self._tick, args=(self._ended,), daemon=True)
+                    self._ticker.start()
+
+    def say(self, text: str) -> None:
+        """Lasting text."""
+        with self._lock:
+            self._clear()
+            click.echo(text, err=True)
+
+    def end(self) -> None:
+        """No progress any more: the line is cleared."""
+        with self._lock:
+            self._ended.set()
+            ticker, self._ticker = self._ticker, None
+            self._clear()
+        if ticker is not None:
+            ticker.join()
+
+    def _draw(self) -> None:
+        columns = shutil.get_terminal_size().columns
+        click.echo(f"\r\x1b[2K{self.time_left.text(columns - 1)}\r", err=True, nl=False)
+        self._drawn = True
+
+    def _clear(self) -> None:
+        if self._drawn:
+            click.echo("\r\x1b[2K", err=True, nl=False)
+            self._drawn = False
+
+    def _tick(self, ended: threading.Event) -> None:
+        while not ended.wait(TICK):
+            with self._lock:
+                if not ended.is_set():
+                    self._draw()

@@ -1,0 +1,51 @@
+"""Files of vectors, and how far a command has read them."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from cli.options import progress
+from smtmodel.progress import Rarely, Share
+
+
+@contextmanager
+def open_input(name: str) -> Iterator[tuple[Iterable[str], str]]:
+    """The lines of a vector file ("-": standard input), which progress counts, and its name for messages.
+
+    Raises InputError.
+    """
+    from smtmodel.vectors import open_text
+
+    if name == "-":
+        yield _counted(sys.stdin), "standard input"
+        return
+    with open_text(Path(name)) as stream:
+        yield _counted(stream), name
+
+
+def _counted(lines: IO[str]) -> Iterator[str]:
+    """The lines. Now and then progress says how many were read, and what share of the file that is."""
+    buffer: Any = getattr(lines, "buffer", None)
+    file = getattr(buffer, "fileobj", buffer)  # below a gzip file
+    size, now_and_then = _size(file), Rarely()
+    for number, line in enumerate(lines):
+        if now_and_then():
+            text = f"{number} lines read"
+            progress(Share(text, file.tell(), size, "lines") if size else text)
+        yield line
+    progress("")
+
+
+def _size(file: Any) -> int:
+    """Bytes of a regular file, or 0."""
+    try:
+        status = os.fstat(file.fileno())
+    except (AttributeError, OSError):
+        return 0
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0
