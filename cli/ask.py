@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.choice import Choice
 from cli.completion import models, questions_or_models
 from cli.options import (
     JSON,
@@ -56,13 +57,13 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--compare",
-    type=click.Choice(["bits", "value"]),
+    type=Choice(["bits", "value"]),
     help="value: zeros are equal, and result formats may differ.",
 )
 @click.option(
     "--smt2", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the query as SMT-LIB 2.6."
 )
-@solver_options
+@solver_options("each pair of models")
 @JSON
 def distinguish(
     names: tuple[str, ...], count: int, output: str | None, target: str | None, restrictions: str, compare: Any,

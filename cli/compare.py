@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.choice import Choice
 from cli.compare_text import Report
 from cli.completion import file_names, models
 from cli.options import DEVICE_TIMEOUT, JSON, VECTORS_OUTPUT, print_json, progress, write_vectors
@@ -55,7 +56,7 @@ FILE = click.Path(path_type=Path)
 )
 @click.option(
     "--compare",
-    type=click.Choice(["bits", "value"]),
+    type=Choice(["bits", "value"]),
     default="bits",
     show_default=True,
     help="value: zeros are equal, and result formats may differ.",
@@ -64,7 +65,7 @@ FILE = click.Path(path_type=Path)
 @DEVICE_TIMEOUT
 @click.option("--gemm", nargs=4, type=FILE, metavar="A B D1 D2", help="Matrices, and two results of their product.")
 @click.option("--c", "addend", type=FILE, metavar="C", help="The addend of the matrix product (default: zeros).")
-@click.option("--convert", type=click.Choice(ROUNDINGS), help="Round A, B and C to the input formats.")
+@click.option("--convert", type=Choice(ROUNDINGS), help="Round A, B and C to the input formats.")
 @click.option("--scale-a", type=FILE, metavar="FILE", help="Scale factors of A, as patterns.")
 @click.option("--scale-b", type=FILE, metavar="FILE", help="Scale factors of B, as patterns.")
 @JSON

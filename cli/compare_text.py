@@ -12,6 +12,7 @@ from cli.show import show_operands
 from smtmodel.display import number_text
 from smtmodel.formats import Format
 from smtmodel.vectors import to_hex
+from smtmodel.wording import counted
 
 if TYPE_CHECKING:
     from queries.compare import Comparison, Contradiction, Pair
@@ -87,7 +88,11 @@ class Report:
         difference = self.comparison.differences[index]
         pair, parts = difference.pair, difference.operands
         before, after = (_terms(one) for one in (pair.layout.split(difference.first), parts))
-        how = f"made small from {before} nonzero terms" if difference.first != difference.row else f"{after} terms"
+        how = (
+            f"made small from {counted(before, 'nonzero term')}"
+            if difference.first != difference.row
+            else counted(after, "term")
+        )
         how = "as recorded, which cannot be asked for less" if any(side.closed for side in pair.sides) else how
         say()
         say(f"difference {index + 1}: {how}")
@@ -154,11 +159,13 @@ class Report:
         assert self.pair is not None
         if self.gemm:
             return
-        what = f"{comparison.compared} vectors answered by both, {comparison.different} with different answers"
+        what = (
+            f"{counted(comparison.compared, 'vector')} answered by both, {comparison.different} with different answers"
+        )
         if comparison.differences or comparison.different:
             say(what)
             return
-        say(f"no difference in {comparison.compared} vectors answered by both; that is no proof")
+        say(f"no difference in {counted(comparison.compared, 'vector')} answered by both; that is no proof")
         if software(self.pair.sides):
             say(f"for a proof: mmaprobe prove {' '.join(side.model.reference for side in self.pair.sides)}")
 

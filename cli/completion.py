@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
+from cli.choice import Choice
+
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 PROGRAM, VARIABLE = "mmaprobe", "_MMAPROBE_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
@@ -68,7 +70,7 @@ file_names = _completer()  # of parameters that also take "-", a line of a file 
 
 
 @click.command()
-@click.argument("shell", type=click.Choice(SHELLS))
+@click.argument("shell", type=Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
     """Print the script that makes SHELL complete commands, options, models, questions and families.

@@ -13,6 +13,7 @@ from cli.completion import models_or_architectures
 from cli.options import opened_store, program_version, progress, say, write_text
 from smtmodel.errors import InputError, UnknownNameError
 from smtmodel.progress import Pieces, Wait
+from smtmodel.wording import counted
 
 if TYPE_CHECKING:
     from queries.distinguish import Options
@@ -54,8 +55,8 @@ def datasheet(subject: str | None, every: bool, output: Path, limit: float, stor
     progress("")
     title = "Numerical data sheets" if len(sheets) > 1 else f"Numerical data sheet: {sheets[0].title}"
     write_text(output, page(sheets, f"mmaprobe {program_version()}", title))
-    say(f"{output}: {len(sheets)} sheets, {asker.known} answers from the store, {asker.asked} asked, "
-        f"{asker.open} open")  # fmt: skip
+    say(f"{output}: {counted(len(sheets), 'sheet')}, {counted(asker.known, 'answer')} from the store, "
+        f"{asker.asked} asked, {asker.open} open")  # fmt: skip
 
 
 def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:

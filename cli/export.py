@@ -8,10 +8,12 @@ from pathlib import Path
 
 import click
 
+from cli.choice import Choice
 from cli.completion import file_names, models
 from cli.options import say, write_bytes
 from cli.reading import open_input
 from smtmodel.errors import InputError
+from smtmodel.wording import counted
 
 #: format -> what it is, and the function that makes its bytes of evaluated rows and says what it left out
 FORMATS = {
@@ -35,7 +37,7 @@ mmaprobe export answers.jsonl --format npz -o answers.npz
 
 @click.command(help=HELP.format(formats="\n".join(f"{name:<7} {row[0]}" for name, row in FORMATS.items())))
 @click.argument("file", metavar="FILE", shell_complete=file_names)
-@click.option("--format", "wanted", type=click.Choice(list(FORMATS)), required=True, help="See above.")
+@click.option("--format", "wanted", type=Choice(list(FORMATS)), required=True, help="See above.")
 @click.option(
     "-o", "--output", metavar="OUT", shell_complete=file_names, help="Write it here (default: standard output)."
 )
@@ -59,4 +61,4 @@ def export(file: str, wanted: str, output: str | None, model: str | None) -> Non
         click.echo(content, nl=False)
     else:
         write_bytes(Path(str(output)), content)
-        say(f"{output}: {len(rows)} vectors")
+        say(f"{output}: {counted(len(rows), 'vector')}")

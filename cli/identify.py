@@ -24,6 +24,7 @@ from cli.options import (
 )
 from smtmodel.errors import InputError, MmaprobeError
 from smtmodel.progress import Count, Rarely
+from smtmodel.wording import counted
 
 if TYPE_CHECKING:
     from hypotheses.family import Family
@@ -52,7 +53,7 @@ MODEL = click.option(
     "--each", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
     help="Time for one pair, of --timeout (default: 30).",
 )  # fmt: skip
-@solver_options
+@solver_options("all pairs together")
 @JSON
 def separate(
     family: str, model: str | None, output: str | None, one: bool, each: float | None, options: Options, as_json: bool
@@ -83,8 +84,9 @@ def separate(
         for number, row in enumerate(found.rows)
     ]
     say(
-        f"{chosen.id}: {found.candidates} candidates, {len(found.classes)} classes, {len(vectors)} vectors, "
-        f"{found.asked} classes asked of solvers, {len(found.unknown)} pairs open, {found.seconds:.1f} s"
+        f"{chosen.id}: {counted(found.candidates, 'candidate')}, {counted(len(found.classes), 'class')}, "
+        f"{counted(len(vectors), 'vector')}, {counted(found.asked, 'class')} asked of solvers, "
+        f"{counted(len(found.unknown), 'pair')} open, {found.seconds:.1f} s"
     )
     for left, right in found.unknown:
         say(f"  open: {left.reference} | {right.reference}")
@@ -131,7 +133,7 @@ def _members(members: Sequence[Equality]) -> list[dict[str, Any]]:
     help="Append the answers here; a run cut short goes on from them.",
 )
 @DEVICE_TIMEOUT
-@solver_options
+@solver_options("everything together")
 @JSON
 def identify(
     family: str, device_name: str, model: str | None, output: str | None, device_timeout: float,
@@ -211,7 +213,7 @@ class _Session:
 
         with AnswersFile(Path(self.output), self.name) if self.output else nullcontext() as self.answers:
             if self.answers is not None and self.answers.earlier:
-                say(f"{self.answers.earlier} answers of an earlier run")
+                say(f"{counted(self.answers.earlier, 'answer')} of an earlier run")
             identifier: Identifier | None = None
             candidates = family.candidates()
             try:
@@ -273,8 +275,9 @@ def _show(family: Family, found: Identification, session: _Session, failure: Mma
     from smtmodel.vectors import to_hex
 
     say(
-        f"{found.candidates} candidates, {len(found.questions)} questions, {session.structure_questions} more for the "
-        f"summation order, {found.validated} vectors of validation, {found.seconds:.1f} s"
+        f"{counted(found.candidates, 'candidate')}, {counted(len(found.questions), 'question')}, "
+        f"{session.structure_questions} more for the "
+        f"summation order, {counted(found.validated, 'vector')} of validation, {found.seconds:.1f} s"
     )
     decided, undecided = found.values()
     if found.verdict == "no candidate":
@@ -298,7 +301,7 @@ def _show(family: Family, found: Identification, session: _Session, failure: Mma
         for left, right in found.unknown:
             say(f"  open: {left.reference} | {right.reference}")
         if found.would_decide:
-            say(f"  {len(found.would_decide)} vectors beyond the recording would decide")
+            say(f"  {counted(len(found.would_decide), 'vector')} beyond the recording would decide")
     else:
         say("cut short" if failure is None else f"cut short: {failure}")
     for vector, first, second in found.contradictions:

@@ -51,7 +51,7 @@ class Group(click.Group):
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(program_version(), prog_name="mmaprobe")
-@click.option("-q", "--quiet", is_flag=True, help="No text for people and no progress, only results and errors.")
+@click.option("-q", "--quiet", is_flag=True, help="No text for people: only data, errors and the exit code.")
 @click.option("-v", "--verbose", is_flag=True, help="Every step of the work as a line of its own.")
 @click.pass_context
 def main(context: click.Context, quiet: bool, verbose: bool) -> None:

@@ -11,6 +11,7 @@ import click
 from cli.completion import file_names, models
 from cli.options import JSON, print_json, say, write_vectors
 from cli.reading import open_input
+from smtmodel.wording import counted
 
 SHOWN = 10  # mismatches printed for people
 EXPLAINED = 3  # of them, with the model's evaluation and the neighbours that give what was observed
@@ -54,7 +55,8 @@ def evaluate(file: str, model: str | None, output: str | None, as_json: bool) ->
     if output is not None:
         write_vectors(report.predicted, output)
     document = report.document()
-    _show(document, report, name)
+    if document["rows"] or failure is None:
+        _show(document, report, name)
     if as_json:
         print_json({**document, "error": str(failure) if failure else None})
     if failure is not None:
@@ -79,6 +81,6 @@ def _show(document: dict[str, Any], report: Any, name: str) -> None:
         common = [change for change in changes[0] if all(change in other for other in changes)]
         say(f"  one change that gives all {len(changes)} results drawn above: {', '.join(common) or 'none'}")
     for counts in document["models"]:
-        rest = f"{counts['mismatches']} mismatches, {counts['unobserved']} without d"
-        say(f"  {counts['model']}: {counts['rows']} rows, {rest}")
-    say(f"{document['rows']} rows, {document['mismatches']} mismatches")
+        rest = f"{counted(counts['mismatches'], 'mismatch')}, {counts['unobserved']} without d"
+        say(f"  {counts['model']}: {counted(counts['rows'], 'row')}, {rest}")
+    say(f"{counted(document['rows'], 'row')}, {counted(document['mismatches'], 'mismatch')}")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.choice import Choice
 from cli.completion import file_names
 from cli.line import Line
 from smtmodel.errors import InputError
@@ -49,9 +50,13 @@ RESTRICTIONS, WINDOW = ("finite", "nonnegative", "nonzero", "normal", "products_
 RESTRICTIONS_HELP = f"{', '.join(RESTRICTIONS)}, {WINDOW} (comma-separated)."
 
 
-def solver_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--solver, --timeout, --memory, --store, --fresh and --cluster; the command gets them as `options`."""
+def solver_options(timed: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """--solver, --timeout, --memory, --store, --fresh and --cluster; the command gets them as `options`. `timed` says
+    what the timeout is for."""
+    return functools.partial(_with_solver_options, timed)
 
+
+def _with_solver_options(timed: str, command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def run(
         *rest: Any, solver: str, timeout: float, memory: int, store: Path | None, fresh: bool, cluster: str | None,
@@ -78,10 +83,10 @@ def solver_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--timeout", type=click.FloatRange(min=0, min_open=True), default=300.0, show_default=True,
-            help="Seconds for each question.",
+            help=f"Seconds for {timed}.",
         ),
         click.option(
-            "--solver", type=click.Choice(["auto", "bitwuzla", "z3", "cvc5"]), default="auto", show_default=True,
+            "--solver", type=Choice(["auto", "bitwuzla", "z3", "cvc5"]), default="auto", show_default=True,
             help="auto: all of them, the first answer counts.",
         ),
     ):  # fmt: skip

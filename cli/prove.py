@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from cli.choice import Choice
 from cli.completion import models
 from cli.options import JSON, RESTRICTIONS_HELP, parse_inputs, print_json, progress, say, solver_options
 from hypotheses.properties import Property
+from smtmodel.wording import counted
 
 if TYPE_CHECKING:
     from queries.distinguish import Options
@@ -26,7 +28,7 @@ VECTOR_KEYS = frozenset({"schema", "model", "arch", "unit", "instruction", "a", 
 @click.option(
     "--property",
     "wanted",
-    type=click.Choice(get_args(Property)),
+    type=Choice(get_args(Property)),
     default="equal",
     help="Of two models: equal. Of one: the others.",
 )
@@ -39,7 +41,7 @@ VECTOR_KEYS = frozenset({"schema", "model", "arch", "unit", "instruction", "a", 
 )
 @click.option(
     "--compare",
-    type=click.Choice(["bits", "value"]),
+    type=Choice(["bits", "value"]),
     help="value: zeros are equal, and result formats may differ (default: bits).",
 )
 @click.option(
@@ -52,7 +54,7 @@ VECTOR_KEYS = frozenset({"schema", "model", "arch", "unit", "instruction", "a", 
     help="Write SMT-LIB, CNF and a checked DRAT proof into this folder.",
 )
 @click.option("--explain", is_flag=True, help="Print the chain of lemmas.")
-@solver_options
+@solver_options("the whole proof")
 @JSON
 def prove(
     models: tuple[str, ...], wanted: str, restrictions: str, compare: Any, confirm: bool,
@@ -104,8 +106,9 @@ def _certify(proofs: list[Proof], directory: Path, options: Options) -> list[dic
         manifest = certify(proof, folder, options)
         progress("")
         whole = manifest["pieces"][0]
+        proofs_text = counted(len(manifest["pieces"]), "proof")
         say(
-            f"certificate: {folder}: {len(manifest['pieces'])} proofs verified by the checker ({whole['checker']}); "
+            f"certificate: {folder}: {proofs_text} verified by the checker ({whole['checker']}); "
             f"the whole one has {whole['clauses']} clauses and {whole['proof_lines']} lines"
         )
         written.append({"folder": str(folder), **manifest})
@@ -132,7 +135,7 @@ def _show(document: dict[str, Any], explain: bool) -> None:
     wanted, verdict, seconds = document["property"], document["verdict"], document["seconds"]
     proofs = document["proofs"]
     lemmas = [lemma for proof in proofs for lemma in proof["lemmas"]]
-    count = "1 lemma" if len(lemmas) == 1 else f"{len(lemmas)} lemmas"
+    count = counted(len(lemmas), "lemma")
     for lemma in lemmas if explain or document["interrupted"] else ():
         second = f", confirmed by {lemma['confirmed_by']}" if lemma["confirmed_by"] else ""
         using = f", using {lemma['using']}" if lemma["using"] else ""

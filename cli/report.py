@@ -8,6 +8,7 @@ import click
 
 from cli.completion import file_names
 from cli.options import program_version, say, write_text
+from smtmodel.wording import counted
 
 
 @click.command()
@@ -29,4 +30,4 @@ def report(results: tuple[str, ...], output: Path, title: str) -> None:
     from reports.report import report as page
 
     write_text(output, page(results, f"mmaprobe {program_version()}", title))
-    say(f"{output}: {len(results)} files of results")
+    say(f"{output}: {counted(len(results), 'file')} of results")

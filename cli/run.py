@@ -15,6 +15,7 @@ from cli.completion import file_names, models
 from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, say
 from cli.reading import open_input
 from smtmodel.errors import IncompleteError, InputError, MmaprobeError
+from smtmodel.wording import counted
 
 if TYPE_CHECKING:
     from queries.standing import Standings
@@ -84,7 +85,8 @@ def run(file: str, device_name: str, output: str | None, device_timeout: float, 
             session.summary()
             raise
     progress("")
-    session.summary()
+    if session.answered or failure is None:
+        session.summary()
     if as_json:
         document = session.document() | {"file": name, "output": output, "error": str(failure) if failure else None}
         print_json(document)
@@ -183,7 +185,7 @@ class _Session:
         """For people: how many answers, and what they mean."""
         for line in self.standings.lines():
             say(line)
-        say(f"{self.answered} vectors answered by {self.name}")
+        say(f"{counted(self.answered, 'vector')} answered by {self.name}")
 
     def document(self) -> dict[str, Any]:
         """For programs."""

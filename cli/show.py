@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.choice import Choice
 from cli.options import JSON, print_json, say
 from smtmodel.accumulator import format_parameter
 from smtmodel.display import bit_fields, number_text
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 @click.command("list")
 @click.argument(
     "kind",
-    type=click.Choice(["models", "hypotheses", "families", "parameters", "formats", "algorithms", "studies", "claims"]),
+    type=Choice(["models", "hypotheses", "families", "parameters", "formats", "algorithms", "studies", "claims"]),
 )
 @JSON
 def list_command(kind: str, as_json: bool) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.choice import Choice
 from cli.completion import file_names, models
 from cli.options import JSON, print_json, progress, say
 
@@ -32,11 +33,11 @@ ROUNDINGS = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
     metavar="D",
     help="Where the result goes: .npy, or .npz when the inputs are.",
 )
-@click.option("--convert", type=click.Choice(ROUNDINGS), help="Round numbers to the model's input formats.")
+@click.option("--convert", type=Choice(ROUNDINGS), help="Round numbers to the model's input formats.")
 @click.option("--scale-a", type=click.Path(path_type=Path), metavar="FILE", help="Scale factors of A, as patterns.")
 @click.option("--scale-b", type=click.Path(path_type=Path), metavar="FILE", help="Scale factors of B, as patterns.")
 @click.option(
-    "--engine", type=click.Choice(["auto", "numpy", "compiled"]), default="auto", show_default=True,
+    "--engine", type=Choice(["auto", "numpy", "compiled"]), default="auto", show_default=True,
     help="compiled: C, made by the compiler of this machine; auto: that one where it can be and is worth it.",
 )  # fmt: skip
 @click.option("--threads", type=click.IntRange(1), help="Processor cores to use (default: all).")

@@ -13,6 +13,7 @@ from cli.completion import claim_names
 from cli.options import JSON, print_json, progress, say, solver_options
 from cli.prove import show_witness
 from smtmodel.progress import Pieces
+from smtmodel.wording import counted
 
 if TYPE_CHECKING:
     from queries.distinguish import Options
@@ -33,13 +34,13 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Search for the worst input as well: the largest value of the quantity that the claim's file names.",
 )
-@solver_options
+@solver_options("each case")
 @JSON
 def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, options: Options, as_json: bool) -> None:
     """Verify or refute claims about algorithms on matrix units.
 
     CLAIM is an id (`mmaprobe list claims`), one case of it, or a claim file. What decides by example is replayed and
-    shown with every part's error. --timeout is for each case.
+    shown with every part's error.
 
     \b
     mmaprobe verify ootomo-not-worse-f16
@@ -148,7 +149,7 @@ def _by(document: dict[str, Any]) -> str:
         return "; ".join(step["what"] for step in document["asked"])
     for lemma in lemmas:
         say(f"  lemma: {lemma['name']}: {lemma['answer']}; confirmed by {lemma['confirmed_by'] or 'nobody'}")
-    return f"by {len(lemmas)} lemma{'s' * (len(lemmas) != 1)}"
+    return f"by {counted(len(lemmas), 'lemma')}"
 
 
 def _show_vector(vector: dict[str, Any]) -> None:

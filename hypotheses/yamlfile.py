@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from smtmodel.errors import InputError
+from smtmodel.errors import InputError, nearest
 
 Key = tuple[str | int, ...]
 Model = TypeVar("Model", bound=BaseModel)
@@ -92,8 +91,8 @@ def validate(file: YamlFile, schema: type[Model]) -> Model:
 def _message(kind: str, message: str, path: Key, schema: type[BaseModel]) -> str:
     if kind == "extra_forbidden":
         known = _fields_at(schema, path[:-1])
-        near = get_close_matches(str(path[-1]), known, n=1, cutoff=0.5)
-        return "unknown key" + (f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}")
+        near = nearest(str(path[-1]), known)
+        return "unknown key" + (f"; did you mean {near!r}?" if near else f"; known: {', '.join(known)}")
     if kind == "missing":
         return "this key is missing"
     return message.removeprefix("Value error, ")

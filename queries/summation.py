@@ -29,6 +29,7 @@ from queries.summation_tree import (
 )  # fmt: skip
 from smtmodel.accumulator import Accumulator, BlockOrder
 from smtmodel.dot import Model
+from smtmodel.wording import counted
 
 __all__ = ["Question", "Tree", "UnrevealedError", "reveal"]
 
@@ -187,7 +188,7 @@ class Tree:
             lines.append(f"{self.width} products share scale factors: the order among them is not told")
         if any(kind in "\n".join(lines) for kind in (KINDS["exact"],)):
             lines.append(f"without loss: within the {self.span.bits} places that the formats allow to see")
-        lines.append(f"{len(self.questions)} questions")
+        lines.append(counted(len(self.questions), "question"))
         return lines
 
     def to_json(self) -> dict[str, Any]:

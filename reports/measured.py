@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from reports.views import MOST_VECTORS, Asked, Pictures, Section, Tone, counted, operands_of, vector_of, vector_view
+from reports.views import MOST_VECTORS, Asked, Pictures, Section, Tone, operands_of, vector_of, vector_view
 from smtmodel.accumulator import format_parameter
 from smtmodel.display import number_text
 from smtmodel.dot import Model
 from smtmodel.reference import parse_reference
 from smtmodel.vectors import Vector
+from smtmodel.wording import counted
 
 MOST_QUESTIONS = 4  # drawn, and classes shown for each
 
@@ -27,7 +28,7 @@ def ran(document: dict[str, Any], pictures: Pictures) -> list[Section]:
         section.facts.append(("error", document["error"]))
     for question in document["questions"]:
         stands = ", ".join(question["standing"]) or "no hypothesis"
-        section.facts.append((question["id"], f"stands: {stands} ({question['answers']} answers)"))
+        section.facts.append((question["id"], f"stands: {stands} ({counted(question['answers'], 'answer')})"))
         for name, one in question["hypotheses"].items():
             if out := one["ruled_out_by"]:
                 why = f"ruled out by vector {out['id'] if out['id'] is not None else out['line']}"
@@ -102,13 +103,13 @@ def identified(document: dict[str, Any], pictures: Pictures) -> list[Section]:
     section = Section("identify", f"Which unit is {device['name']}?", verdict, tone)
     order = document["summation_order"]
     section.facts = [
-        ("family", f"{document['family']}, {document['candidates']} candidates"),
+        ("family", f"{document['family']}, {counted(document['candidates'], 'candidate')}"),
         ("questions", f"{document['questions']}, and {order['questions']} for the summation order"),
         ("validated", f"{document['validated']} further vectors agree"),
         *_parameters(document),
         *(("why it stays open", why) for why in document["why_undecided"]),
         *(("open", " | ".join(pair)) for pair in document["open"]),
-        *((f"near: {one['model']}", f"explains {one['explains']} answers") for one in document["nearest"]),
+        *((f"near: {one['model']}", f"explains {counted(one['explains'], 'answer')}") for one in document["nearest"]),
         *_described({key: value for key, value in device.items() if key != "name"}),
         ("time", f"{document['seconds']} s"),
     ]

@@ -6,6 +6,7 @@ from typing import Any
 
 from reports.views import MOST_VECTORS, Pictures, Section, Tone, VectorView, models_named, vector_of, vector_view
 from smtmodel.reference import parse_reference
+from smtmodel.wording import counted
 
 TONES: dict[str, Tone] = {
     "different": "no", "equal": "yes", "holds": "yes", "refuted": "no", "found": "yes", "none": "no", "unknown": "open",
@@ -149,7 +150,7 @@ def _claim_vector(section: Section, row: dict[str, Any] | None) -> None:
 def separated(document: dict[str, Any], pictures: Pictures) -> list[Section]:
     classes, rows = document["classes"], document["vectors"]
     open_pairs = document["unknown"]
-    verdict = f"{len(open_pairs)} pairs open" if open_pairs else "every pair told apart or proved equal"
+    verdict = f"{counted(len(open_pairs), 'pair')} open" if open_pairs else "every pair told apart or proved equal"
     title = f"Which vectors tell the candidates of {document['family']} apart?"
     section = Section("separate", title, verdict, "open" if open_pairs else "yes")
     section.facts = [

@@ -172,10 +172,5 @@ def _paired(operands: Sequence[Operand]) -> list[tuple[Operand, ...]]:
     return [tuple(row) for row in rows.values()]
 
 
-def counted(count: int, name: str) -> str:
-    """1 vector, 2 vectors."""
-    return f"{count} {name}{'' if count == 1 else 's'}"
-
-
 def models_named(names: dict[str, str]) -> dict[str, Model]:
     return {name: parse_reference(reference) for name, reference in names.items()}

@@ -45,6 +45,7 @@ def open_cuda(text: str, timeout: float = DEFAULT_TIMEOUT, launcher: Launcher | 
     Raises InputError, UnknownNameError, NotModelledError, DeviceUnavailableError, CompilerError or LaunchError.
     """
     name, position = parse_name(text)
+    _check_known(name)
     if launcher is None:
         try:
             launcher = launcher_here()
@@ -72,6 +73,17 @@ def parse_name(text: str) -> tuple[str, Position]:
     return name, Position(**given)
 
 
+def _check_known(name: str) -> None:
+    """That some GPU has the instruction, or that it is known why the table lacks it; before any GPU is looked for.
+    Raises UnknownNameError."""
+    wanted = name.strip().lower()
+    known = [row.reference for row in INSTRUCTIONS.values() if row.arch in CAPABILITIES]
+    named = any(_named(reference, wanted) for reference in known)
+    if not named and not any(_absent(arch, wanted) for arch in CAPABILITIES):
+        own = [reference.partition("/")[2] for reference in known] if wanted.count("/") < 2 else known
+        raise UnknownNameError("instruction", wanted, own, hint=" (`mmaprobe list models` shows all)")
+
+
 def find_instruction(name: str, capability: tuple[int, int], gpu: str) -> Instruction:
     """The instruction of a GPU that `[ARCH/][UNIT/]INSTRUCTION` names. Raises UnknownNameError, NotModelledError, or
     InputError for an instruction of other GPUs."""
@@ -88,10 +100,15 @@ def find_instruction(name: str, capability: tuple[int, int], gpu: str) -> Instru
     others = sorted({row.arch for row in INSTRUCTIONS.values() if _named(row.reference, wanted)} & {*CAPABILITIES})
     if others:
         raise InputError(f"{name} is an instruction of {', '.join(others)}; {this} is {arch}")
-    if reason := not_modelled(f"{arch}/{wanted}" if wanted.count("/") == 1 else f"{arch}/mma/{wanted}"):
+    if reason := _absent(arch, wanted):
         raise NotModelledError(f"{arch}: {name}: {reason}")
     runs = [reference.partition("/")[2] for reference, row in own.items() if runnable(row)]
     raise UnknownNameError(f"instruction of {this}", wanted, runs, hint=" (`mmaprobe list models` shows all)")
+
+
+def _absent(arch: str, wanted: str) -> str | None:
+    """Why an architecture's instruction is not in the table, if that is known."""
+    return not_modelled(f"{arch}/{wanted}" if wanted.count("/") == 1 else f"{arch}/mma/{wanted}")
 
 
 def _named(reference: str, wanted: str) -> bool:

@@ -12,19 +12,20 @@ class MmaprobeError(Exception):
     exit_code = 2
 
 
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.5) -> str | None:
+    """The name that is most probably meant; None if none is near."""
+    return next(iter(get_close_matches(name, list(known), n=1, cutoff=cutoff)), None)
+
+
 class UnknownNameError(MmaprobeError):
     """A name that is not in its table."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
         self.kind, self.name = kind, name
         self.known = sorted(known)
-        near = get_close_matches(name, self.known, n=1, cutoff=0.5)
+        near = nearest(name, self.known)
         tail = (
-            f"; did you mean {near[0]!r}?"
-            if near
-            else f"; known: {', '.join(self.known)}"
-            if len(self.known) < 20
-            else ""
+            f"; did you mean {near!r}?" if near else f"; known: {', '.join(self.known)}" if len(self.known) < 20 else ""
         )
         super().__init__(f"unknown {kind} {name!r}{tail}{hint}")
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self, TypeVar
 
+from smtmodel.wording import duration
+
 PATIENCE = 2.0  # seconds of work before anything is said about its time
 
 Show = Callable[[str], None]
@@ -177,11 +179,3 @@ def _time(level: _Level, now: float) -> str:
     share = (text.total - text.done) / (text.done - first.done)
     left = (level.since - level.begun) * share - (now - level.since)
     return f", {duration(left if left > 0 else spent * share)} left"
-
-
-def duration(seconds: float) -> str:
-    """Seconds in the unit that needs two digits or so."""
-    for size, unit in ((3600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"

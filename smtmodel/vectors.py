@@ -8,17 +8,20 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
 from smtmodel.dot import Model
-from smtmodel.errors import InputError, MmaprobeError
+from smtmodel.errors import InputError, MmaprobeError, nearest
 from smtmodel.formats import Format
 from smtmodel.operands import Operands
 from smtmodel.reference import normalised_name, parse_reference
 
 SCHEMA_VERSION = 1
 
+_EXTRA = ("predictions", "question", "exercises", "alt", "kind", "gpu", "provenance")  # taken along as they are
+_KNOWN = {"schema", "id", "model", "arch", "unit", "instruction", "a", "b", "c", "scale_a", "scale_b", "d", *_EXTRA}
 _HEX = re.compile(r"[0-9a-fA-F]+")
 
 
@@ -73,6 +76,7 @@ def parse_row(row: Any, line: int = 0) -> Vector:
     """The vector of one JSON object. Raises ValueError or MmaprobeError, naming the field."""
     if not isinstance(row, dict):
         raise ValueError("a JSON object is needed")
+    _check_keys(row)
     if row.get("schema", SCHEMA_VERSION) != SCHEMA_VERSION:
         raise ValueError(f"schema: version {row['schema']!r} is not known; this is version {SCHEMA_VERSION}")
     if not isinstance(row.get("id", ""), str | int | None):
@@ -94,14 +98,26 @@ def parse_row(row: Any, line: int = 0) -> Vector:
     d = None if row.get("d") is None else parse_pattern(row["d"], model.d, "d")
     if not isinstance(row.get("predictions", {}), dict):
         raise ValueError("predictions: an object of hypotheses and bit patterns is needed")
-    extra = {
-        key: row[key]
-        for key in ("predictions", "question", "exercises", "alt", "kind", "gpu", "provenance")
-        if key in row
-    }
+    extra = {key: row[key] for key in _EXTRA if key in row}
     scales = [_scales(row, name, model) for name in ("scale_a", "scale_b")]
     operands = Operands(sides[0], sides[1], c, scales[0], scales[1])
     return Vector(model, operands, d, row.get("id"), line, extra)
+
+
+def _check_keys(row: dict[str, Any]) -> None:
+    """A file may have more keys than are known here, but one that is nearly the name of a missing one is a slip. Raises
+    ValueError."""
+    if row.keys() <= _KNOWN:
+        return
+    missing = frozenset(_KNOWN - row.keys())
+    for key in row.keys() - _KNOWN:
+        if near := _slip(key, missing):
+            raise ValueError(f"{key}: unknown field; did you mean {near!r}?")
+
+
+@lru_cache(256)  # the rows of a file have the same keys
+def _slip(key: str, missing: frozenset[str]) -> str | None:
+    return nearest(key.lower(), sorted(missing), cutoff=0.75)
 
 
 def _scales(row: dict[str, Any], name: str, model: Model) -> tuple[int, ...]:
@@ -151,12 +167,14 @@ def open_text(path: Path) -> IO[str]:
 
 
 def read_vectors(lines: Iterable[str], name: str) -> Iterator[Vector]:
-    """The vectors of a file, one at a time. Raises InputError with file, line and field at the first bad row."""
-    number = 0
+    """The vectors of a file, one at a time. Raises InputError, with file, line and field at the first bad row, and for
+    a file without a vector."""
+    number = found = 0
     try:
         for number, text in enumerate(lines, start=1):
             if not text.strip():
                 continue
+            found += 1
             try:
                 yield parse_row(json.loads(text), number)
             except json.JSONDecodeError as error:
@@ -167,3 +185,5 @@ def read_vectors(lines: Iterable[str], name: str) -> Iterator[Vector]:
                 raise InputError(str(error), name, number) from None
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise InputError(f"cannot be read: {error}", name, number + 1) from None
+    if not found:
+        raise InputError("there is no vector in it", name)

@@ -186,7 +186,7 @@ def test_evaluate_with_a_mismatch(tmp_path: Path) -> None:
     result = run("evaluate", path, code=1)
     assert f"{path}:2: {VOLTA}: observed 40800001" in result.stderr
     assert "the model gives 40800000 (2^2)" in result.stderr
-    assert "3 rows, 1 mismatches" in result.stderr
+    assert "3 rows, 1 mismatch" in result.stderr
     document = json.loads(run("evaluate", path, "--json", code=1).stdout)
     assert (document["rows"], document["mismatches"], document["error"]) == (3, 1, None)
     assert document["first_mismatches"][0]["id"] == "wrong"
@@ -196,7 +196,7 @@ def test_evaluate_with_a_mismatch(tmp_path: Path) -> None:
 def test_evaluate_reports_the_rows_before_a_bad_one(tmp_path: Path, bad: str) -> None:
     path = vector_file(tmp_path, ROW, OTHER, bad, ROW, OTHER)
     result = run("evaluate", path, code=2)
-    assert "2 rows, 1 mismatches" in result.stderr
+    assert "2 rows, 1 mismatch" in result.stderr
     assert f"error: {path}:3: " in result.stderr
     document = json.loads(run("evaluate", path, "--json", code=2).stdout)
     assert (document["rows"], document["mismatches"]) == (2, 1)
@@ -208,7 +208,7 @@ def test_evaluate_under_another_model(tmp_path: Path) -> None:
     path = vector_file(tmp_path, small)
     run("evaluate", path, code=1)
     result = run("evaluate", path, "--model", f"{VOLTA}@align_rounding=sticky", code=0)
-    assert "@align_rounding=sticky: 1 rows, 0 mismatches" in result.stderr
+    assert "@align_rounding=sticky: 1 row, 0 mismatches" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_evaluate_standard_input_and_compressed_files(tmp_path: Path) -> None:
     assert "standard input:3: " in run("evaluate", "-", code=2, stdin=text + "{").stderr
     path = tmp_path / "rows.jsonl.gz"
     path.write_bytes(gzip.compress(text.encode()))
-    assert "2 rows, 1 mismatches" in run("evaluate", str(path), code=1).stderr
+    assert "2 rows, 1 mismatch" in run("evaluate", str(path), code=1).stderr
 
 
 def test_evaluate_writes_predictions(tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_evaluate_writes_predictions(tmp_path: Path) -> None:
     assert first["predictions"] == {VOLTA: "40800000"}
     assert second["predictions"] == {"mine": "0", VOLTA: "40800000"}
     assert (second["id"], second["d"]) == ("wrong", "40800001")
-    assert "2 rows, 1 mismatches" in run("evaluate", str(target), code=1).stderr
+    assert "2 rows, 1 mismatch" in run("evaluate", str(target), code=1).stderr
 
 
 def test_evaluate_with_odd_predictions(tmp_path: Path) -> None:

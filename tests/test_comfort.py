@@ -150,6 +150,55 @@ def test_colours(value: str | None, welcome: bool, monkeypatch: pytest.MonkeyPat
     assert terminal(io.StringIO())[1] is False
 
 
+# -- misspelt names
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("prve",), "Did you mean 'prove'?"),
+        (("list", "modles"), "Did you mean 'models'?"),
+        (("export", "rows.jsonl", "--format", "juint"), "'smt2', 'fptest'. Did you mean 'junit'?"),
+        (("prove", VOLTA, "--property", "order-independant"), "Did you mean 'order-independent'?"),
+        (("prove", VOLTA, VOLTA, "--slover", "z3"), "No such option '--slover'. (Did you mean one of: '--solver'"),
+        (("run", "rows.jsonl", "--device", "cuda:m16n8k16.f32.f16.f16.f23"), "did you mean 'mma/m16n8k16.f32.f16.f16."),
+        (("device", "cuda:hoper/mma/m16n8k16.f32.f16.f16.f32"), "did you mean 'hopper/mma/m16n8k16.f32.f16.f16.f32'?"),
+    ],
+)  # fmt: skip
+def test_a_misspelt_name_is_told_the_nearest(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text(json.dumps(ROW))
+    words = tuple(str(tmp_path / word) if word == "rows.jsonl" else word for word in words)
+    assert message in run(*words, code=2).stderr
+
+
+def test_what_is_near_nothing_is_told_what_there_is() -> None:
+    said = run("export", "rows.jsonl", "--format", "xyzzy", code=2).stderr
+    assert "'xyzzy' is not one of 'csv'" in said
+    assert "Did you mean" not in said
+
+
+@pytest.mark.parametrize("command", ["evaluate", "export", "run"])
+@pytest.mark.parametrize("text", ["", "{"])
+def test_a_file_that_gives_nothing_is_bad_input(command: str, text: str, tmp_path: Path) -> None:
+    (path := tmp_path / "rows.jsonl").write_text(text)
+    rest = {"export": ("--format", "csv"), "run": ("--device", f"model:{VOLTA}")}.get(command, ())
+    said = run(command, str(path), *rest, code=2)
+    wrong = (
+        "1: not JSON: Expecting property name enclosed in double quotes at column 2"
+        if text
+        else " there is no vector in it"
+    )
+    assert said.stderr == f"error: {path}:{wrong}\n"  # and nothing about 0 rows
+    assert said.stdout == ""
+
+
+@pytest.mark.parametrize(("name", "timed"), [("distinguish", "each pair of models"), ("prove", "the whole proof"),
+                         ("verify", "each case"), ("separate", "all pairs together"),
+                         ("identify", "everything together")])  # fmt: skip
+def test_every_help_says_what_the_time_is_for(name: str, timed: str) -> None:
+    assert f"Seconds for {timed}." in re.sub(r"\s+", " ", run(name, "--help").stdout)
+
+
 # -- quiet and verbose
 
 

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-import xml.etree.ElementTree as ET
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 import pytest
 import z3
 from click.testing import CliRunner, Result
+from junitparser import JUnitXml
 from pysmt.smtlib.parser import SmtLibParser
 
 from cli.export import FORMATS
@@ -84,18 +84,15 @@ def test_npz(tmp_path: Path) -> None:
 
 
 def test_junit(tmp_path: Path) -> None:
-    root = ET.fromstring(exported(tmp_path, "junit", *ROWS))
-    [suite] = root.findall("testsuite")
-    assert {key: suite.get(key) for key in ("tests", "failures", "skipped", "errors")} == {
-        "tests": "3", "failures": "1", "skipped": "1", "errors": "0"
-    }  # fmt: skip
-    cases = suite.findall("testcase")
-    assert [case.get("name") for case in cases] == ["good", "<bad> & ?", "line 3"]
-    assert [[child.tag for child in case] for case in cases] == [[], ["failure"], ["skipped"]]
-    message = cases[1][0].get("message")
-    assert message is not None
-    assert "40000001" in message
-    assert "40000000" in message
+    [suite] = JUnitXml.fromstring(exported(tmp_path, "junit", *ROWS))
+    assert (suite.tests, suite.failures, suite.skipped, suite.errors) == (3, 1, 1, 0)
+    good, bad, unknown = suite
+    assert [case.name for case in (good, bad, unknown)] == ["good", "<bad> & ?", "line 3"]
+    assert good.is_passed
+    assert bad.is_failure
+    assert unknown.is_skipped
+    assert "40000001" in bad.result[0].message
+    assert "40000000" in bad.result[0].message
 
 
 def test_smt2(tmp_path: Path) -> None:

@@ -69,7 +69,28 @@ def test_tf32_patterns_are_those_of_f32() -> None:
 
 def test_blank_lines_are_skipped_and_counted() -> None:
     assert [vector.line for vector in read("", row_with(), "   ", "\t", row_with())] == [2, 5]
-    assert read() == read("", " ") == []
+
+
+@pytest.mark.parametrize("lines", [(), ("", " ")])
+def test_a_file_without_a_vector_is_no_input(lines: tuple[str, ...]) -> None:
+    with pytest.raises(InputError, match=r"^rows.jsonl: there is no vector in it$"):
+        read(*lines)
+
+
+@pytest.mark.parametrize(
+    ("slip", "meant"),
+    [("modle", "model"), ("scale_A", "scale_a"), ("prediction", "predictions"), ("instuction", "instruction")],
+)
+def test_a_field_that_is_nearly_a_known_one_is_a_slip(slip: str, meant: str) -> None:
+    row = json.loads(row_with())
+    row[slip] = row.pop(meant, {})
+    with pytest.raises(InputError, match=rf"^rows.jsonl:1: {slip}: unknown field; did you mean '{meant}'\?$"):
+        read(json.dumps(row))
+
+
+def test_other_fields_are_left_alone() -> None:
+    [vector] = read(row_with(source="somewhere", sides=[1], models="of both", name="x"))
+    assert vector.extra == {}
 
 
 @pytest.mark.parametrize("field", ["a", "b"])

@@ -1,0 +1,17 @@
+"""Counts and times as people say them."""
+
+from __future__ import annotations
+
+
+def counted(count: int, name: str) -> str:
+    """1 vector, 2 vectors, 3 mismatches."""
+    plural = "" if count == 1 else "es" if name.endswith(("s", "ch")) else "s"
+    return f"{count} {name}{plural}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds in the unit that needs two digits or so."""
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
