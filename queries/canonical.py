@@ -58,16 +58,17 @@ def canonical(model: Model) -> Accumulator:
 
 
 def _fits_the_result(accumulator: Accumulator, items: tuple[Unpacked, Unpacked], c: Format) -> bool:
-    """Whether every finite sum of a step is a number of the output format, unless it overflows by one rule."""
+    """Whether every finite sum of a step is a number of the output format, unless it overflows by one rule. With the
+    addend added after the sums, a step adds the result of the step before, of the output format, instead."""
     bits, fmt = accumulator.fraction_bits, accumulator.output_format
-    plain = accumulator.operation == "fused_dot" and accumulator.addend == "fused" and accumulator.grouping == "none"
+    plain = accumulator.operation == "fused_dot" and accumulator.addend != "late" and accumulator.grouping == "none"
     plain = plain and accumulator.scale_format is None and accumulator.partials == "unnormalised"
     if not plain or bits == "exact" or accumulator.align_rounding == "sticky" or accumulator.overflow == "ieee":
         return False
     product, addend = items
     # each aligned magnitude is at most 2^(integer bits + fraction bits), rounded up
     largest = (accumulator.block << (product.term.integer + bits)) + (1 << (addend.term.integer + bits))
-    unit = min(item.term.exponent.least for item in items) - bits
+    unit = min(product.term.exponent.least, fmt.emin, addend.term.exponent.least) - bits
     return (
         _known_terms(accumulator, c) and (largest - 1).bit_length() <= fmt.precision and unit >= fmt.emin - fmt.fraction
     )
@@ -84,12 +85,13 @@ def _floor_cuts(accumulator: Accumulator, items: tuple[Unpacked, Unpacked]) -> b
 
 def _never_negative_zero(accumulator: Accumulator, items: tuple[Unpacked, Unpacked]) -> bool:
     """Whether a chain of sums that starts from +0 never gives -0: no sum of products is too small for a result, and
-    none of nonzero terms of one sign is cut to zero, since the largest keeps all its bits."""
-    bits, fmt, (product, addend) = accumulator.fraction_bits, accumulator.output_format, items
-    held = product.term.exponent.least - product.term.fraction >= fmt.emin - fmt.fraction
-    kept = bits == "exact" or (
-        bits >= max(product.term.fraction, addend.term.fraction, fmt.fraction) and not _floor_cuts(accumulator, items)
-    )
+    none of nonzero terms of one sign is cut to zero, since the largest keeps all its bits, or at least, if it is the
+    result of the step before and no subnormal number, its first."""
+    bits, fmt, product = accumulator.fraction_bits, accumulator.output_format, items[0].term
+    unit = product.exponent.least - product.fraction  # every sum is a multiple of this power of two
+    held = unit >= fmt.emin - fmt.fraction
+    first = 0 if unit >= fmt.emin else fmt.fraction  # bits that a result's first set bit may need
+    kept = bits == "exact" or (bits >= max(product.fraction, first) and not _floor_cuts(accumulator, items))
     plain = accumulator.scale_format is None and accumulator.grouping == "none" and not accumulator.flush_outputs
     return held and kept and plain and accumulator.output_rounding != "down" and accumulator.align_rounding != "sticky"
 

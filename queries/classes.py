@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from queries.canonical import WHY
 from queries.distinguish import Options, symbolic_operands
-from queries.problem import Problem, evaluate_on
+from queries.problem import Candidates, Problem, evaluate_on
 from queries.prove import Proof, prove
 from queries.witness import Row, replay
 from smtmodel.carriers.terms import TermCarrier
@@ -70,7 +70,7 @@ class _Pair:
     @property
     def problem(self) -> Problem:
         left, right = map(any_nan, self.models)
-        return Problem(left, right)
+        return Candidates(left, right)
 
 
 class _Settling:

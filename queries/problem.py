@@ -10,6 +10,7 @@ from smtmodel.algebra import Bit, Bits, all_of, constant, truth
 from smtmodel.carriers.terms import SignedSum
 from smtmodel.decode import Unpacked, multiply, unpack
 from smtmodel.dot import Evaluation, Model, evaluate
+from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
 from smtmodel.operands import Layout, Operands, layout_of
 from smtmodel.rounding import Target
@@ -75,6 +76,17 @@ class Problem:
     def admits(self, operands: Operands[Bits]) -> Bit:
         """Whether an input counts."""
         return admits(self.inputs, self.left, operands)
+
+
+@dataclass(frozen=True)
+class Candidates(Problem):
+    """Two candidates for one device, whose results are compared as the patterns that it answers with: of f32 and of
+    e8m13, which travels as f32."""
+
+    def __post_init__(self) -> None:
+        check_comparable(self.left, self.right, "value")
+        if self.left.d.width != self.right.d.width:
+            raise ParameterError("output", f"{self.left.d.name} and {self.right.d.name} have different widths")
 
 
 def evaluate_on(model: Model, operands: Operands[Bits]) -> Evaluation:
