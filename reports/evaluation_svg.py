@@ -24,32 +24,52 @@ WIDEST_PAIR = 1560.0  # two evaluations that are wider stand below each other
 def evaluation_svg(
     explanations: Sequence[Explanation], difference: Parting | None = None, *, prefix: str = "mp", styled: bool = True
 ) -> str:
-    """The drawing of one evaluation, or of two of one input and where they part.
+    """The drawing of one evaluation, or of two of one input and where they part, in one picture.
 
     `prefix`: of the ids, which must differ among drawings of one page. `styled`: whether it carries its own styles.
     """
-    sides = [None, None] if difference is None else [difference.left, difference.right]
-    sheets = []
-    for explanation, side in zip(explanations, sides, strict=False):
-        marked = side.name if side else None
-        sheet = Sheet(_width(explanation, marked), prefix)
-        _Drawing(explanation, sheet, marked).draw()
-        sheets.append(sheet)
-    references = [explanation.model.reference for explanation in explanations]
-    title = "Evaluation under " + " and ".join(references)
+    sheets = [_sheet(one, side, prefix) for one, side in _sides(explanations, difference)]
     columns = 2 if sum(sheet.width for sheet in sheets) <= WIDEST_PAIR else 1
-    root = document(sheets, title, _description(explanations, difference), columns, styled)
-    return ET.tostring(root, encoding="unicode")
+    return _document(sheets, explanations, _difference(explanations, difference), columns, styled)
 
 
-def _description(explanations: Sequence[Explanation], difference: Parting | None) -> str:
+def evaluation_svgs(
+    explanations: Sequence[Explanation], difference: Parting | None = None, *, prefix: str = "mp", styled: bool = True
+) -> list[str]:
+    """The same, a picture for each evaluation: a page puts them beside or below each other, as it has room."""
+    found = []
+    for index, (one, side) in enumerate(_sides(explanations, difference)):
+        sheet = _sheet(one, side, f"{prefix}{'ab'[index]}")
+        found.append(_document([sheet], [one], _difference(explanations, difference), 1, styled))
+    return found
+
+
+def _sides(explanations: Sequence[Explanation], difference: Parting | None) -> list[tuple[Explanation, str | None]]:
+    """The evaluations, each with the signal at which it parts from the other."""
+    sides = [None, None] if difference is None else [difference.left, difference.right]
+    return [(one, side.name if side else None) for one, side in zip(explanations, sides, strict=False)]
+
+
+def _sheet(explanation: Explanation, marked: str | None, prefix: str) -> Sheet:
+    sheet = Sheet(_width(explanation, marked), prefix)
+    _Drawing(explanation, sheet, marked).draw()
+    return sheet
+
+
+def _document(
+    sheets: list[Sheet], explanations: Sequence[Explanation], difference: str, columns: int, styled: bool
+) -> str:
+    title = "Evaluation under " + " and ".join(explanation.model.reference for explanation in explanations)
     texts = []
     for one in explanations:
         result = f"{to_hex(one.result, one.model.d)}, {number_text(one.result, one.model.d)}"
         texts.append(f"{one.model.reference} ({words.parameters_text(one.model)}) gives {result}.")
-    if len(explanations) == 2:
-        texts.append(f"First difference: {words.difference_text(difference)}.")
-    return " ".join(texts)
+    root = document(sheets, title, " ".join(filter(None, [*texts, difference])), columns, styled)
+    return ET.tostring(root, encoding="unicode")
+
+
+def _difference(explanations: Sequence[Explanation], difference: Parting | None) -> str:
+    return f"First difference: {words.difference_text(difference)}." if len(explanations) == 2 else ""
 
 
 def _width(explanation: Explanation, marked: str | None) -> float:

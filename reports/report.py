@@ -15,6 +15,7 @@ from reports import measured, solved
 from reports.sheet import style_sheet
 from reports.views import Pictures, Section, vector_of
 from smtmodel.errors import InputError, MmaprobeError
+from smtmodel.wording import counted
 
 T = TypeVar("T")
 
@@ -104,7 +105,7 @@ def _sections(document: dict[str, Any], pictures: Pictures) -> list[Section]:
     made = build(document, pictures)
     produced = document.get("produced") or {}
     for section in made:
-        section.facts += [(f"produced {key}", str(value)) for key, value in produced.items()]
+        section.facts += [(f"produced {key}", str(value)) for key, value in produced.items() if key != "command"]
         section.repeat = produced.get("command") or section.repeat
     return made
 
@@ -116,7 +117,7 @@ def environment(program: str) -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
     )  # fmt: skip
     found.globals.update(
-        picture_css=Markup(style_sheet()), program=program, svg=Markup,
+        picture_css=Markup(style_sheet()), program=program, svg=Markup, counted=counted,
         page_css=Markup(_source(found, "page.css")), page_js=Markup(_source(found, "page.js")),
     )  # fmt: skip
     return found

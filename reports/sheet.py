@@ -53,6 +53,11 @@ class Sheet:
         yield element
         self._parents.pop()
 
+    def ground(self, x: float, text: str, css: str = "") -> None:
+        """Paper behind a line of text at the cursor, where lines of the drawing pass."""
+        letter = SMALL if "mp-small" in css else LETTER
+        self.add("rect", "mp-paper", x=x - 4, y=self.y, width=len(text) * letter + 8, height=LINE)
+
     def text(self, x: float, text: str, css: str = "", anchor: str = "start", y: float | None = None) -> None:
         """A line of text whose baseline is at `y`, or in the middle of the line at the cursor."""
         element = self.add("text", css, x=x, y=self.y + 13 if y is None else y, text_anchor=anchor)
@@ -66,6 +71,8 @@ class Sheet:
         if marked:
             self.mark(len(lines) * LINE)
         for line in lines:
+            if "mp-halo" in css:
+                self.ground(MARGIN + indent, line)
             self.text(MARGIN + indent, line, css)
             self.y += LINE
 

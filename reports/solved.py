@@ -157,12 +157,14 @@ def separated(document: dict[str, Any], pictures: Pictures) -> list[Section]:
         ("candidates", str(document["candidates"])), ("classes", str(len(classes))), ("vectors", str(len(rows))),
         ("time", f"{document['seconds']} s"), *(("open", " | ".join(pair)) for pair in open_pairs[:10]),
     ]  # fmt: skip
-    section.header = ("class", "candidates in it", "why they are one class", *(f"vector {k}" for k in range(len(rows))))
+    equal = any(member["why"] for one in classes for member in one["members"])
+    why = ("why they are one class",) if equal else ()
+    section.header = ("class", "candidates in it", *why, *(f"vector {k}" for k in range(len(rows))))
     for number, one in enumerate(classes):
         whys = dict.fromkeys(member["why"] for member in one["members"] if member["why"])
         names = ", ".join(member["model"].partition("@")[2] or member["model"] for member in one["members"][:3])
         names += f", and {len(one['members']) - 3} more" if len(one["members"]) > 3 else ""
-        section.rows.append((str(number), names, "; ".join(whys), *one["results"]))
+        section.rows.append((str(number), names, *("; ".join(whys) for _ in why), *one["results"]))
     for index, row in enumerate(rows[:MOST_VECTORS]):
         seen = {one["results"][index]: (number, one) for number, one in reversed(list(enumerate(classes)))}
         candidates = [

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from reports.evaluation_svg import evaluation_svg
+from reports.evaluation_svg import evaluation_svgs
 from reports.snippets import Snippet, decimal_text, sides, snippets
 from smtmodel.batch import evaluate_row
 from smtmodel.display import number_text
@@ -95,7 +95,7 @@ class Pictures:
         self.left, self.count = most, 0
 
     def draw(self, models: Sequence[Model], vector: Vector) -> list[str]:
-        """The evaluation of a vector under one model, or under two with where they part."""
+        """The evaluation of a vector under one model, or under two with where they part: a picture for each."""
         from queries.neighbours import first_difference
 
         if not models or self.left <= 0:
@@ -107,7 +107,7 @@ class Pictures:
         if len(explained) == 2:
             one, two = explained
             difference = first_difference(one.facts, one.model, two.facts, two.model)
-        return [evaluation_svg(explained, difference, prefix=f"picture-{self.count}", styled=False)]
+        return evaluation_svgs(explained, difference, prefix=f"picture-{self.count}", styled=False)
 
 
 def vector_of(row: dict[str, Any]) -> Vector:

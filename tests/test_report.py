@@ -158,7 +158,9 @@ def test_a_section_says_what_the_result_says(name: str, words: list[str], result
 def test_the_command_that_made_a_result_is_repeated(page: Path, results: dict[str, Path]) -> None:
     produced = json.loads(results["distinguish"].read_text())["produced"]
     assert produced["command"].startswith("mmaprobe distinguish truncation-or-toward-zero --store ")
-    assert produced["command"] in Page(page.read_text()).text
+    text = Page(page.read_text()).text
+    assert text.count(produced["command"]) == 1
+    assert f"produced by{produced['by']}" in text
 
 
 @pytest.mark.parametrize(
@@ -244,7 +246,28 @@ def test_nothing_is_cut_off_on_paper(chromium: Any, page: Path) -> None:
         " return r.getClientRects().length > 1; }).map(e => e.textContent)"
     )
     assert broken == []  # a pattern is one word
+    widths = shown.evaluate("[...document.querySelectorAll('.pictures svg')].map(e => e.getBoundingClientRect().width)")
+    assert min(widths) > 600  # two models stand below each other, not at half their size
     shown.close()
+
+
+@pytest.mark.parametrize(("width", "rows"), [(400, 2), (1600, 1)])
+def test_two_models_stand_beside_each_other_where_there_is_room(
+    chromium: Any, page: Path, width: int, rows: int
+) -> None:
+    shown = chromium.new_page(viewport={"width": width, "height": 900})
+    shown.goto(page.as_uri())
+    tops = shown.evaluate(
+        "[...document.querySelectorAll('.pictures')].map(e => [...e.querySelectorAll('svg')]"
+        ".map(s => s.getBoundingClientRect().top)).filter(tops => tops.length === 2)"
+    )
+    assert tops
+    assert {len(set(pair)) for pair in tops} == {rows}
+    shown.close()
+
+
+def test_a_column_with_nothing_in_it_is_left_out(page: Path) -> None:
+    assert "why they are one class" not in page.read_text()  # the classes of the family have one candidate each
 
 
 def test_without_scripts_everything_is_there(chromium: Any, page: Path) -> None:

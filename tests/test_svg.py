@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from cli.main import main
 from queries.neighbours import first_difference
 from reports.bits_svg import fold
-from reports.evaluation_svg import evaluation_svg
+from reports.evaluation_svg import evaluation_svg, evaluation_svgs
 from reports.sheet import SVG, style_sheet
 from smtmodel.dot import Model
 from smtmodel.explaining import explain
@@ -103,6 +103,33 @@ def test_two_models_are_marked_where_they_part() -> None:
     assert description is not None
     assert "First difference: alignment" in description
     assert not parsed(left).findall(f".//{NAME}rect[@class='mp-mark']")
+
+
+def test_two_pictures_say_what_one_does() -> None:
+    """For a page that puts them where it has room."""
+    left, right = (explained(reference, **EQUATION_10) for reference in (AMPERE, HOPPER))
+    difference = first_difference(left.facts, left.model, right.facts, right.model)
+    both = parsed(left, right)
+    roots = [ET.fromstring(text) for text in evaluation_svgs([left, right], difference)]
+    assert [word for root in roots for word in texts(root)] == texts(both)
+    assert [len(root.findall(f".//{NAME}rect[@class='mp-mark']")) for root in roots] == [1, 1]
+    for root, reference in zip(roots, (AMPERE, HOPPER), strict=True):
+        assert root.findtext(f"{NAME}title") == f"Evaluation under {reference}"
+        assert "First difference: alignment" in str(root.findtext(f"{NAME}desc"))
+    ids = [element.get("id") for root in roots for element in root.iter() if element.get("id")]
+    assert len(ids) == len(set(ids))
+
+
+def test_text_between_the_rows_stands_on_paper() -> None:
+    """The alignment line passes behind it."""
+    root = parsed(explained(VOLTA, a=["3c00"], b=["3c01"], c="3f800000"))
+    [zeros] = [t for t in root.iter(f"{NAME}text") if "zero term" in str(t.text)]
+    x, y = float(str(zeros.get("x"))), float(str(zeros.get("y")))
+    grounds = [r for r in root.iter(f"{NAME}rect") if r.get("class") == "mp-paper" and r.get("x")]
+    assert any(
+        float(str(r.get("x"))) < x and float(str(r.get("y"))) < y < float(str(r.get("y"))) + float(str(r.get("height")))
+        for r in grounds
+    )
 
 
 def test_many_terms_share_a_row() -> None:
