@@ -128,8 +128,11 @@ class _Shaped:
         )
         start = rng.integers(0, products // np.minimum(wide, products), count) * wide
         start = np.where(rng.random(count) < 0.3, products - wide, start)  # the last step, which nothing cuts again
+        own = rng.spawn(1)[0]
+        tail = np.where(full & (own.random(count) < 0.5), start + own.integers(0, wide), -1)  # is below the others, so
+        below = own.integers(1, 16, count)  # that a sum without an addend has an odd last place as well
         for k in range(products):
-            exponent = largest - self._distance(scatter, cut, first=k == 0)
+            exponent = largest - self._distance(scatter, cut, first=k == 0) - np.where(k == tail, below, 0)
             sign = self._sign(signs)
             zero = (rng.random(count) > dense) | (k < start) | (k >= start + wide)
             part = np.clip(exponent // 2 + rng.integers(-3, 4, count), exponent - b.emax, exponent - b.emin)
