@@ -16,13 +16,16 @@ from cli.main import main
 from hypotheses.family import Family, build_family, families, family_named
 from hypotheses.yamlfile import read_yaml
 from queries.canonical import canonical
+from queries.classes import settle
 from queries.distinguish import Options
 from queries.identify import identify
 from queries.outcomes import Outcomes, pool_rows, simulate
+from queries.problem import Candidates
 from queries.separate import separate, smallest_set
+from smtmodel.accumulator import Accumulator
 from smtmodel.batch import evaluate_models, evaluate_row
 from smtmodel.dot import Model
-from smtmodel.errors import InputError, UnknownNameError
+from smtmodel.errors import InputError, ParameterError, UnknownNameError
 from smtmodel.operands import layout_of
 from smtmodel.reference import parse_reference
 from smtmodel.vectors import Vector
@@ -111,6 +114,36 @@ def test_a_needless_floor_is_no_difference_and_a_needed_one_is() -> None:
     )
     for floor in (-131, -132):
         assert canonical(parse_reference(f"{base}@exponent_floor={floor}")).exponent_floor == floor
+
+
+@pytest.mark.parametrize(("bits", "equal"), [(9, True), (24, False)])
+def test_candidates_are_compared_by_the_patterns_that_a_device_answers_with(bits: int, equal: bool) -> None:
+    """Sums of nine fraction bits fit into e8m13, which travels as f32; of 24 they do not."""
+    base = "ada-lovelace/mma/m16n8k32.f32.e4m3.e4m3.f32@length=2,block=2,nan=none,exponent_floor=-120"
+    models = [parse_reference(f"{base},fraction_bits={bits},output={output}") for output in ("f32", "e8m13")]
+    settled = settle(models, ASK)
+    assert not settled.unknown
+    assert [len(members) for members in settled.classes] == ([2] if equal else [1, 1])
+    for row in settled.witnesses:
+        results = evaluate_models(models, np.array([row], dtype=np.uint64))
+        assert results[0] != results[1]
+    assert len(settled.witnesses) == (not equal)
+    with pytest.raises(ParameterError, match="different widths"):
+        Candidates(models[0], replace(models[0], accumulator=replace(models[0].accumulator, output="f16")))
+
+
+def test_zeros_and_rounding_of_chains_without_an_addend() -> None:
+    """Sums that start from +0 are never -0, and of few bits never rounded."""
+    base = "ada-lovelace/mma/m16n8k32.f32.e4m3.e4m3.f32@addend=after,exponent_floor=none,output=f32"
+
+    def plain(changes: str) -> Accumulator:
+        return canonical(parse_reference(f"{base},{changes}"))
+
+    assert plain("fraction_bits=15,zero_sign=ieee") == plain("fraction_bits=15,zero_sign=positive")
+    assert plain("fraction_bits=5,zero_sign=ieee") != plain("fraction_bits=5,zero_sign=positive")  # products are cut
+    for bits, same in ((15, True), (20, False)):  # 32 products below 4: 22 bits and 27
+        modes = [plain(f"block=32,fraction_bits={bits},output_rounding={m}") for m in ("toward_zero", "nearest_even")]
+        assert (modes[0] == modes[1]) is same
 
 
 def test_separate_tells_apart_or_proves_equal() -> None:
