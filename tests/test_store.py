@@ -19,7 +19,8 @@ from queries.solvers.portfolio import solve
 from queries.solvers.worker import version_of
 from queries.store import SCHEMA, Store, result_key
 from smtmodel.errors import UnknownNameError
-from tests.test_solvers import HARD, LARGE, SAT, UNSAT, Recorded, gone, pid_of, recorded, text_query
+from tests.test_portfolio import Recorded, recorded
+from tests.test_solvers import HARD, LARGE, SAT, UNSAT, gone, pid_of, text_query
 
 __all__ = ["recorded"]  # a fixture
 TEXT = "(set-logic QF_BV)\n(check-sat)\n"
