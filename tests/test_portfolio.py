@@ -11,7 +11,7 @@ from queries.solvers.contract import DEFAULT_MEMORY, ENGINE_NAMES, SolverProcess
 from queries.solvers.portfolio import engines_of, solve
 from queries.store import Store
 from smtmodel.errors import UnknownNameError
-from tests.test_solvers import HARD, SAT, UNSAT, gone, pid_of, text_query
+from tests.test_solvers import EACH, HARD, SAT, UNSAT, gone, pid_of, text_query
 
 
 class Recorded(SolverProcess):
