@@ -15,8 +15,9 @@ from pysmt.environment import Environment
 from queries.smtlib import Query
 from queries.solvers.portfolio import solve
 from smtmodel import algebra
-from smtmodel.algebra import Bit, Bits, Carrier, WidthError, constant, truth
+from smtmodel.algebra import Bit, Bits, WidthError, constant, truth
 from smtmodel.carriers.arrays import ArrayCarrier
+from smtmodel.carriers.carrier import Carrier
 from smtmodel.carriers.terms import TermCarrier
 from tests.termeval import evaluate_term
 

@@ -129,12 +129,13 @@ def test_a_launch(card: Card) -> None:
 
 
 def test_no_gpu(card: Card) -> None:
+    name = "m16n8k16.f32.f16.f16.f32"
     card.count = 0
-    with pytest.raises(DeviceUnavailableError, match=r"cuda:x: CUDA finds no NVIDIA GPU"):
-        open_cuda("x")
+    with pytest.raises(DeviceUnavailableError, match=rf"cuda:{name}: CUDA finds no NVIDIA GPU"):
+        open_cuda(name)
     card.count = -1
     with pytest.raises(DeviceUnavailableError, match=r"no NVIDIA GPU .*cudaErrorInsufficientDriver.*driver"):
-        open_cuda("x")
+        open_cuda(name)
 
 
 @pytest.mark.parametrize(

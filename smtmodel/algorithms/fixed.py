@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from smtmodel.algebra import Bit, Bits, Carrier, constant, select
+from smtmodel.algebra import Bit, Bits, constant, select
 from smtmodel.algorithms.exact import Fixed
+from smtmodel.carriers.carrier import Carrier
 from smtmodel.errors import ParameterError
 
 

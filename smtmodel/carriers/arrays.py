@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from smtmodel.algebra import Bit, Bits, Carrier
+from smtmodel.algebra import Bit, Bits
+from smtmodel.carriers.carrier import Carrier
 from smtmodel.carriers.limbs import LIMB, Limbs
 
 Lanes = Any  # an array of uint64, or a tuple of them

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from smtmodel.algebra import Bit, Bits, Carrier
+from smtmodel.algebra import Bit, Bits
+from smtmodel.carriers.carrier import Carrier
 
 ROW, COLUMN, INNER = 1, 2, 3  # where a statement belongs; row | column is inner
 LIMIT = 128

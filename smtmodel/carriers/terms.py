@@ -9,7 +9,8 @@ from pysmt.environment import Environment
 from pysmt.fnode import FNode
 from pysmt.typing import BVType
 
-from smtmodel.algebra import Bit, Bits, Carrier, select
+from smtmodel.algebra import Bit, Bits, select
+from smtmodel.carriers.carrier import Carrier
 
 Maximum = Literal["select", "relational"]
 SignedSum = Literal["twos_complement", "signs_apart"]

@@ -1,0 +1,88 @@
+"""What a representation of bit vectors has to offer to the algebra."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from smtmodel.algebra import Bit, Bits
+
+Node = Any  # a carrier's own representation of a value
+
+
+class Carrier(ABC):
+    """One representation of bit vectors. Nodes of `Bit` values and of `Bits` values may differ in kind.
+
+    The methods are the whole contract. `width` is the width of the operands unless it says otherwise.
+    """
+
+    @abstractmethod
+    def constant(self, value: int, width: int) -> Node: ...
+
+    @abstractmethod
+    def truth(self, value: bool) -> Node: ...
+
+    @abstractmethod
+    def binary(self, operation: str, left: Node, right: Node, width: int) -> Node:
+        """`operation` is one of add, sub, mul, and, or, xor."""
+
+    @abstractmethod
+    def invert(self, value: Node, width: int) -> Node: ...
+
+    @abstractmethod
+    def negate(self, value: Node, width: int) -> Node: ...
+
+    @abstractmethod
+    def shift(self, operation: str, value: Node, amount: Node, width: int) -> Node:
+        """`operation` is one of shl, lshr, ashr; the amount has the width of the value."""
+
+    @abstractmethod
+    def shift_constant(self, operation: str, value: Node, amount: int, width: int) -> Node:
+        """The same by a known amount, 0 < amount < width."""
+
+    @abstractmethod
+    def extract(self, value: Node, high: int, low: int, width: int) -> Node: ...
+
+    @abstractmethod
+    def concat(self, high: Node, low: Node, high_width: int, low_width: int) -> Node: ...
+
+    @abstractmethod
+    def zext(self, value: Node, width: int, to: int) -> Node: ...
+
+    @abstractmethod
+    def sext(self, value: Node, width: int, to: int) -> Node: ...
+
+    @abstractmethod
+    def compare(self, operation: str, left: Node, right: Node, width: int) -> Node:
+        """`operation` is one of eq, ult, ule, slt, sle; gives a truth node."""
+
+    @abstractmethod
+    def select(self, condition: Node, then: Node, otherwise: Node, width: int) -> Node: ...
+
+    @abstractmethod
+    def logic(self, operation: str, left: Node, right: Node) -> Node:
+        """`operation` is one of and, or, xor, on truth nodes."""
+
+    @abstractmethod
+    def logic_not(self, value: Node) -> Node: ...
+
+    def uniform(self, value: Node) -> bool | None:
+        """The one truth that a truth node is known to have on every lane; None where that is not known."""
+        return None
+
+    @abstractmethod
+    def test_bit(self, value: Node, index: int, width: int) -> Node: ...
+
+    @abstractmethod
+    def leading_zeros(self, value: Node, width: int, result_width: int) -> Node:
+        """The number of zero bits above the highest set bit; `width` for zero."""
+
+    @abstractmethod
+    def max_of(self, values: Sequence[Node], width: int) -> Node:
+        """The largest, as unsigned numbers."""
+
+    @abstractmethod
+    def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> Node:
+        """The sum of signed magnitudes (of at most `width` bits), in two's complement of `width` bits; it wraps."""
