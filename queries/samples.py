@@ -152,6 +152,7 @@ class _Shaped:
         self._completions(columns, largest)
         self._cancellations(columns)
         self._zeros(columns)
+        self._smallest(columns, own)
         for index in range(2 * products + 1, len(formats)):
             fmt = formats[index]
             near = fmt.bias + rng.integers(-2, 3, count)
@@ -225,12 +226,16 @@ class _Shaped:
 
     def _single(self, distance: Lanes, largest: Lanes, products: int) -> tuple[Table, Table]:
         """Factors of one bit whose product lies so far below the largest terms."""
-        a, b = self.layout.formats[0], self.layout.formats[products]
-        exponent, zero = largest - distance, np.zeros(self.count, dtype=np.uint64)
+        sign = np.where(distance > 0, self.rng.integers(0, 2, self.count), 0)
+        return self._power(largest - distance, sign)
+
+    def _power(self, exponent: Lanes, sign: Lanes) -> tuple[Table, Table]:
+        """Factors of one bit whose product has so large an exponent."""
+        a, b = self.layout.formats[0], self.layout.formats[self.layout.length]
+        zero = np.zeros(self.count, dtype=np.uint64)
         least = np.maximum(exponent - b.emax, a.emin - a.fraction * a.subnormals)
         most = np.minimum(exponent - b.emin + b.fraction * b.subnormals, a.emax)
         part = np.clip(exponent // 2, least, most)
-        sign = np.where(distance > 0, self.rng.integers(0, 2, self.count), 0)
         return _pattern(a, sign, part + a.bias, zero), _pattern(
             b, zero.astype(np.int64), exponent - part + b.bias, zero
         )
@@ -309,6 +314,52 @@ class _Shaped:
             made = np.where((place == index % products) & (index < 2 * products), smallest, np.uint64(0))
             made |= sign.astype(np.uint64) << np.uint64(fmt.field_width)
             columns[index] = np.where(chosen, made, columns[index])
+
+    def _smallest(self, columns: list[Table], rng: np.random.Generator) -> None:
+        """Some rows are about the smallest result: halfway to it, or a run of ones just below it, and one small product
+        more that a floor of the exponent cuts off or not. All distances have their turn."""
+        count, products, formats = self.count, self.layout.length, self.layout.formats
+        a, b, c = formats[0], formats[products], formats[2 * products]
+        unit = c.emin - c.fraction
+        if products < 4 or not a.fraction or unit <= a.emin + b.emin:
+            return
+        chosen = rng.random(count) < 0.06
+        number = np.cumsum(chosen)
+        halfway = number % 2 == 0
+        place, chance = rng.integers(0, products, count), rng.random(count)
+        place = np.where(chance < 0.4, place & ~3, place)  # in one step
+        place = np.where(chance > 0.6, products - 2, place)  # in the last, which nothing cuts again
+        sign = rng.integers(0, 2, count) * (a.signed and a.specials != "negative_zero")
+        below = 1 + number // 2 % min(13, 2 * a.fraction + 2)  # places
+        ones = np.where(halfway, 1, below)
+        # a product of the ones, (2^n - 1) * 1 or (2^n - 1)(2^n + 1), else two products of parts of them
+        squared = (ones > a.fraction + 1) & (ones % 2 == 0) & (ones // 2 <= min(a.fraction, b.fraction))
+        first = np.where(squared, ones // 2, np.minimum(ones, a.fraction + 1))
+        second = np.where(squared, 0, ones - first)
+        halves = number // 26 % 2 == 1  # of what is missing, two products
+        last = np.where(halfway | halves, unit - 1 - below, unit - below)
+        one = np.ones(count, dtype=np.int64)
+        parts = [(first, squared, unit - one), (second, False, unit - 1 - first), (one, False, last),
+                 (one * (halves & ~halfway), False, last)]  # fmt: skip
+        for side in (*range(products), *range(products, 2 * products), 2 * products):
+            columns[side] = np.where(chosen, np.uint64(0), columns[side])
+        for index, (bits, plus, top) in enumerate(parts):
+            at = (place + index - ((second == 0) & (index >= 2))) % products
+            x, y = self._power(top, sign)
+            x |= (self._ones(bits - 1) << self._place(a, bits - 1)) << np.uint64(a.padding)
+            y |= np.where(plus, np.uint64(1) << self._place(b, bits) << np.uint64(b.padding), np.uint64(0))
+            for k in range(products):
+                for side, pattern in ((k, x), (products + k, y)):
+                    columns[side] = np.where(chosen & (at == k) & (bits > 0), pattern, columns[side])
+
+    @staticmethod
+    def _ones(bits: Lanes) -> Table:
+        return (np.uint64(1) << np.maximum(bits, 0).astype(np.uint64)) - np.uint64(1)
+
+    @staticmethod
+    def _place(fmt: Format, bits: Lanes) -> Table:
+        """Where the last of so many bits of a fraction stands."""
+        return np.clip(fmt.fraction - bits, 0, fmt.fraction).astype(np.uint64)
 
     def _cutting(self) -> Lanes:
         """Distances at which units cut bits off, mostly about the precision of f32."""

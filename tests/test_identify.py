@@ -21,7 +21,7 @@ from queries.distinguish import Options
 from queries.identify import identify
 from queries.outcomes import Outcomes, pool_rows, simulate
 from queries.problem import Candidates
-from queries.separate import separate, smallest_set
+from queries.separate import POOL, separate, smallest_set
 from smtmodel.accumulator import Accumulator
 from smtmodel.batch import evaluate_models, evaluate_row
 from smtmodel.dot import Model
@@ -130,6 +130,18 @@ def test_candidates_are_compared_by_the_patterns_that_a_device_answers_with(bits
     assert len(settled.witnesses) == (not equal)
     with pytest.raises(ParameterError, match="different widths"):
         Candidates(models[0], replace(models[0], accumulator=replace(models[0].accumulator, output="f16")))
+
+
+@pytest.mark.parametrize("reference", ["ampere/mma/m16n8k16.f32.bf16.bf16.f32", "ampere/mma/m16n8k8.f32.tf32.tf32.f32"])
+@pytest.mark.parametrize("output", ["toward_zero", "nearest_even"])
+@pytest.mark.parametrize("bits", [20, 24, 28])
+def test_samples_tell_floors_of_the_exponent_apart(reference: str, output: str, bits: int) -> None:
+    """Which cut off bits of sums about the smallest result alone."""
+    changes = f"block=4,fraction_bits={bits},output_rounding={output}"
+    models = [parse_reference(f"{reference}@{changes},exponent_floor={floor}") for floor in (-131, -132, -133)]
+    results = evaluate_models(models, pool_rows(layout_of(models[0]), POOL, 1))
+    assert (results[0] != results[1]).any()
+    assert (results[1] != results[2]).any()
 
 
 def test_zeros_and_rounding_of_chains_without_an_addend() -> None:
