@@ -41,7 +41,8 @@ def main() -> None:
                  f"{2 * math.log2(classes) + 20:.0f}", f"{found.seconds:.0f}")  # fmt: skip
         table.append("| " + " | ".join(map(str, cells)) + " |")
         print(table[-1], file=sys.stderr, flush=True)
-        text = "# How well the shipped families separate\n\n" + "\n".join(table) + "\n"
+        limit = f"At most {arguments.timeout:g} s for each family."
+        text = f"# How well the shipped families separate\n\n{limit}\n\n" + "\n".join(table) + "\n"
         arguments.output.write_text(text, encoding="utf-8")
 
 
