@@ -341,7 +341,7 @@ class _Shaped:
         one = np.ones(count, dtype=np.int64)
         parts = [(first, squared, unit - one), (second, False, unit - 1 - first), (one, False, last),
                  (one * (halves & ~halfway), False, last)]  # fmt: skip
-        for side in (*range(products), *range(products, 2 * products), 2 * products):
+        for side in range(2 * products + 1):
             columns[side] = np.where(chosen, np.uint64(0), columns[side])
         for index, (bits, plus, top) in enumerate(parts):
             at = (place + index - ((second == 0) & (index >= 2))) % products
