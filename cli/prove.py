@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from queries.problem import Problem
     from queries.prove import Proof
 
-VECTOR_KEYS = frozenset({"schema", "model", "arch", "unit", "instruction", "a", "b", "c", "scale_a", "scale_b"})
-
 
 @click.command()
 @click.argument("models", nargs=-1, required=True, metavar="MODEL [MODEL]", shell_complete=models)
@@ -165,7 +163,7 @@ def show_witness(proof: dict[str, Any]) -> None:
     from cli.show import show_operands
     from smtmodel.display import number_text
     from smtmodel.reference import parse_reference
-    from smtmodel.vectors import parse_row
+    from smtmodel.vectors import vector_of
 
     row = proof["vector"]
     vectors = [row, row.get("other_side", row)]
@@ -173,7 +171,7 @@ def show_witness(proof: dict[str, Any]) -> None:
     shown = None
     for side, document, result in zip(("left", "right"), vectors, row["results"], strict=True):
         model = parse_reference(proof[side])
-        vector = parse_row({key: value for key, value in document.items() if key in VECTOR_KEYS})
+        vector = vector_of(document)
         if vector.operands != shown:
             show_operands(model, vector.operands)
             shown = vector.operands

@@ -109,7 +109,7 @@ class BitsDrawing:
             self._row(row, self.names(row.name), note=words.row_note(row))
         for text in (self.folded and self.folded.text, words.zeros_text(picture, self.names) if picture.zeros else ""):
             if text:
-                sheet.paragraph(text, "mp-soft mp-halo", indent=GUTTER)
+                sheet.paragraph(text, "mp-soft", indent=GUTTER, crossed=True)
         left, right = MARGIN + 8, max(x + _width(column) for column, x in self.places)
         sheet.line(left, sheet.y + 2, right, sheet.y + 2)
         sheet.y += 6

@@ -13,8 +13,9 @@ from markupsafe import Markup
 
 from reports import measured, solved
 from reports.sheet import style_sheet
-from reports.views import Pictures, Section, vector_of
+from reports.views import Pictures, Section
 from smtmodel.errors import InputError, MmaprobeError
+from smtmodel.vectors import vector_of
 from smtmodel.wording import counted
 
 T = TypeVar("T")

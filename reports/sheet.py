@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from importlib.resources import files
 
 SVG = "http://www.w3.org/2000/svg"
-LETTER, SMALL = 7.25, 6.05  # widths of a character at 12 and at 10 pixels
+LETTER = 7.25  # width of a character at 12 pixels
 LINE = 18.0  # height of a line of text
 CELL, TALL = 13.0, 17.0  # width and height of a bit
 MARGIN = 14.0
@@ -53,27 +53,26 @@ class Sheet:
         yield element
         self._parents.pop()
 
-    def ground(self, x: float, text: str, css: str = "") -> None:
-        """Paper behind a line of text at the cursor, where lines of the drawing pass."""
-        letter = SMALL if "mp-small" in css else LETTER
-        self.add("rect", "mp-paper", x=x - 4, y=self.y, width=len(text) * letter + 8, height=LINE)
-
     def text(self, x: float, text: str, css: str = "", anchor: str = "start", y: float | None = None) -> None:
         """A line of text whose baseline is at `y`, or in the middle of the line at the cursor."""
         element = self.add("text", css, x=x, y=self.y + 13 if y is None else y, text_anchor=anchor)
         element.text = text
 
-    def paragraph(self, text: str, css: str = "", marked: bool = False, indent: float = 0.0) -> None:
-        """Wrapped text, with the mark of a difference where there is one."""
+    def paragraph(
+        self, text: str, css: str = "", marked: bool = False, indent: float = 0.0, crossed: bool = False
+    ) -> None:
+        """Wrapped text, with the mark of a difference where there is one; on paper of its own where lines would cross
+        it."""
         room = self.width - 2 * MARGIN - indent - (len(MARK) + 2) * LETTER * marked
         letter = LETTER * (13 / 12 if css == "mp-title" else 1)
         lines = textwrap.wrap(text, int(room / letter), break_on_hyphens=False) or [""]
         if marked:
             self.mark(len(lines) * LINE)
         for line in lines:
-            if "mp-halo" in css:
-                self.ground(MARGIN + indent, line)
-            self.text(MARGIN + indent, line, css)
+            x = MARGIN + indent
+            if crossed:
+                self.add("rect", "mp-paper", x=x - 4, y=self.y, width=len(line) * LETTER + 8, height=LINE)
+            self.text(x, line, css)
             self.y += LINE
 
     def mark(self, height: float) -> None:

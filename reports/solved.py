@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from reports.views import MOST_VECTORS, Pictures, Section, Tone, VectorView, models_named, vector_of, vector_view
+from reports.views import MOST_VECTORS, Pictures, Section, Tone, VectorView, models_named, vector_view
 from smtmodel.reference import parse_reference
+from smtmodel.vectors import vector_of
 from smtmodel.wording import counted
 
 TONES: dict[str, Tone] = {

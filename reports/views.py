@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from reports.evaluation_svg import evaluation_svgs
 from reports.snippets import Snippet, decimal_text, sides, snippets
@@ -13,11 +13,9 @@ from smtmodel.display import number_text
 from smtmodel.dot import Model
 from smtmodel.explaining import explain
 from smtmodel.reference import parse_reference
-from smtmodel.vectors import Vector, parse_row, to_hex
+from smtmodel.vectors import Vector, to_hex
 
 Tone = Literal["yes", "no", "open"]
-VECTOR_KEYS = frozenset({"schema", "id", "model", "arch", "unit", "instruction", "a", "b", "c", "d", "scale_a",
-                         "scale_b", "predictions", "question", "exercises"})  # fmt: skip
 MOST_PICTURES = 24  # of a report
 MOST_VECTORS = 12  # of a section, with snippets
 
@@ -108,11 +106,6 @@ class Pictures:
             one, two = explained
             difference = first_difference(one.facts, one.model, two.facts, two.model)
         return evaluation_svgs(explained, difference, prefix=f"picture-{self.count}", styled=False)
-
-
-def vector_of(row: dict[str, Any]) -> Vector:
-    """The vector of a JSON object that may have more keys. Raises ValueError or MmaprobeError."""
-    return parse_row({key: value for key, value in row.items() if key in VECTOR_KEYS})
 
 
 def vector_view(

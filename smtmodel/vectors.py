@@ -104,6 +104,11 @@ def parse_row(row: Any, line: int = 0) -> Vector:
     return Vector(model, operands, d, row.get("id"), line, extra)
 
 
+def vector_of(row: dict[str, Any]) -> Vector:
+    """The vector of a JSON object that holds other things beside it. Raises ValueError or MmaprobeError."""
+    return parse_row({key: value for key, value in row.items() if key in _KNOWN})
+
+
 def _check_keys(row: dict[str, Any]) -> None:
     """A file may have more keys than are known here, but one that is nearly the name of a missing one is a slip. Raises
     ValueError."""

@@ -266,6 +266,15 @@ def test_two_models_stand_beside_each_other_where_there_is_room(
     shown.close()
 
 
+def test_a_pattern_of_f64_is_one_word_on_paper(tmp_path: Path) -> None:
+    row = {"model": "ieee/fma/f64", "a": ["3ff0000000000000"], "b": ["4000000000000000"], "c": "0000000000000000"}
+    (path := tmp_path / "rows.jsonl").write_text(json.dumps(row))
+    run("report", str(path), "-o", str(tmp_path / "page.html"))
+    text = (tmp_path / "page.html").read_text()
+    assert text.count('<td class="bits short">4000000000000000</td>') == 2  # b0 and d
+    assert '<td class="bits long">' not in text
+
+
 def test_a_column_with_nothing_in_it_is_left_out(page: Path) -> None:
     assert "why they are one class" not in page.read_text()  # the classes of the family have one candidate each
 
