@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,6 @@ from cli.drawing import draw
 from cli.main import main
 from cli.pictures import Canvas
 from reports.grid import BAR, GAP, grid_of
-from reports.words import ranges
 from smtmodel.batch import evaluate_row
 from smtmodel.display import exact_value
 from smtmodel.dot import Model
@@ -388,80 +385,3 @@ def test_a_picture_too_wide_takes_panels_and_loses_no_column() -> None:
     assert all(sum(3 if column == GAP else 1 for column in panel) <= 40 for panel in grid.panels)
     places = [column for panel in grid.panels for column in panel if column not in (BAR, GAP)]
     assert places == list(range(0, picture.total.last - 1, -1))
-
-
-# -- the command
-
-
-def test_explain_with_a_second_model() -> None:
-    lines = run("explain", AMPERE, json.dumps(EQUATION_10), "--and", HOPPER).stdout.splitlines()
-    assert lines[-1] == "first difference: alignment: block0.aligned[2]: 0 | 2^-2"
-    marked = [line for line in lines if "<-- differs" in line]
-    assert marked == [
-        "     2 -  -2  .|.........................|1  <-- differs",
-        "     2 -  -2  .|.........................1|  <-- differs",
-    ]
-
-
-def test_explain_as_json() -> None:
-    document = json.loads(run("explain", AMPERE, json.dumps(EQUATION_10), "--and", HOPPER, "--json").stdout)
-    first, second = document["evaluations"]
-    assert (first["d"], first["real"], second["d"]) == ("bf000000", "-2^-1", "bf400000")
-    signals = {signal["name"]: signal for signal in first["signals"]}
-    aligned = signals["block0.aligned[0]"]
-    assert (int(aligned["value"], 16), aligned["scale"], aligned["real"]) == (1 << 24, -1, "2^23")
-    assert signals["block0.max_exponent"]["real"] == "23"
-    assert signals["block1.result"]["real"] == "-2^-1"
-    assert document["difference"]["stage"] == "alignment"
-    alone = json.loads(run("explain", AMPERE, json.dumps(EQUATION_10), "--json").stdout)
-    assert (alone["difference"], len(alone["evaluations"])) == (None, 1)
-
-
-def test_rows_of_files(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    rows = [{"model": VOLTA, **EQUATION_10}, {"model": AMPERE, **EQUATION_10, "d": "bf000000"}]
-    path.write_text("\n" + "\n".join(json.dumps(row) for row in rows) + "\n", encoding="utf-8")
-    assert run("explain", VOLTA, str(path)).stdout.splitlines()[-1].startswith("d = 00000000")
-    lines = run("explain", AMPERE, f"{path}:3").stdout.splitlines()
-    assert lines[-1] == "observed: bf000000  -2^-1, as the model has it"
-    assert run("explain", VOLTA, "-", stdin=json.dumps(EQUATION_10)).stdout
-    for line in (0, 1, 9):
-        message = run("explain", VOLTA, f"{path}:{line}", code=2).stderr
-        assert str(path) in message
-
-
-@pytest.mark.parametrize(
-    ("model", "vector", "message"),
-    [
-        (VOLTA, "{", "VECTOR: not JSON"),
-        (VOLTA, "nosuch.jsonl", "nosuch.jsonl: no such file"),
-        (VOLTA, '{"a": ["xyz"], "b": ["0"], "c": "0"}', "VECTOR: a[0]: 'xyz' is not hexadecimal"),
-        (VOLTA, '{"a": ["1", "2", "3", "4", "5"], "b": ["1", "2", "3", "4", "5"], "c": "0"}', "a: 5 elements, but"),
-        (VOLTA, json.dumps({"model": "ieee/fma/f32", "a": ["0"], "b": ["0"], "c": "0"}), "the vector's format is f32"),
-        (VOLTA, json.dumps({**EQUATION_10, "d": "q"}), "VECTOR: d: 'q' is not hexadecimal"),
-        ("volta/mma/nothing", json.dumps(EQUATION_10), "unknown model"),
-    ],
-)
-def test_bad_input(model: str, vector: str, message: str) -> None:
-    result = run("explain", model, vector, code=2)
-    assert result.stdout == ""
-    assert result.stderr.startswith("error: ")
-    assert message in result.stderr
-
-
-def test_zero_products_beyond_a_models_length_are_left_out() -> None:
-    row = {"model": AMPERE, "a": ["3c00"] + ["0000"] * 15, "b": ["3c00"] * 16, "c": "00000000"}
-    assert run("explain", VOLTA, json.dumps(row)).stdout.endswith("  2^0\n")
-
-
-def test_colours_only_on_request() -> None:
-    explanation = explained(AMPERE, **EQUATION_10)
-    canvas = Canvas(colour=True, marked="block0.aligned[2]")
-    draw(explanation, canvas)
-    assert any("\x1b[" in line for line in canvas.lines)
-    assert "\x1b[" not in "".join(drawn(explanation))
-    assert "\x1b[" not in run("explain", AMPERE, json.dumps(EQUATION_10)).stdout
-
-
-def test_ranges() -> None:
-    assert ranges([0, 1, 2, 5, 7, 8]) == "0-2, 5, 7-8"
