@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -24,7 +23,7 @@ from benchmarks.mutants import campaign, read_mutants
 from cli.main import main
 from queries import cluster as module
 from queries import separate as separating
-from queries.cluster import Cluster, ClusterError, WorkerError
+from queries.cluster import Cluster, WorkerError
 from queries.distinguish import Options
 from queries.pool import Pool
 from queries.separate import Separation, separate
@@ -354,52 +353,6 @@ def test_work_that_kills_workers_is_given_up(tmp_path: Path, monkeypatch: pytest
         assert caught.value.exit_code == 3
         assert cluster.run(abs, -3) == 3  # no worker is left
         assert "no worker is left" in cluster.lost_because()
-
-
-def test_workers_of_another_version_are_refused(cluster: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_program", lambda: "another")
-    with pytest.raises(ClusterError, match="another version"):
-        cluster.race(["bitwuzla"], SAT, 60, 0, lambda answer: answer)
-
-
-def test_workers_without_mmaprobe_are_refused_and_live_on(cluster: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Nowhere:
-        def __reduce__(self) -> Any:
-            return __import__, ("mmaprobe_that_is_not_here",)
-
-    monkeypatch.setattr(module, "_call", lambda key, function, arguments: pickle.dumps(Nowhere()))
-    with pytest.raises(ClusterError, match="install the same mmaprobe"):
-        cluster.run(abs, -3)
-    assert len(cluster._client.nthreads()) == 2
-
-
-@pytest.mark.parametrize("command", [("separate", "nvidia-f16"), ("study", "valero-tf32"), ("prove", "x", "y")])
-@pytest.mark.parametrize(
-    ("address", "why"),
-    [("tcp://127.0.0.1:1", "no dask scheduler at"), ("nonsense", "missing port"), ("foo://x:1", "scheme")],
-)
-def test_addresses_where_nothing_is(
-    command: tuple[str, ...], address: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "CONNECT", 0.3)
-    monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(main, [*command, "--cluster", address])
-    assert result.exit_code == 2
-    assert why in result.stderr
-    assert "dask scheduler" in result.stderr
-
-
-def test_without_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "GRACE", 0.5)
-    with processes(tmp_path, 0) as started, pytest.raises(ClusterError, match="has no workers: start one with `dask"):
-        Cluster(started.address, print)
-
-
-def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    result = CliRunner().invoke(main, ["separate", "nvidia-f16", "--cluster", "tcp://127.0.0.1:8786"])
-    assert result.exit_code == 2
-    assert "pip install 'mmaprobe[cluster]'" in result.stderr
 
 
 def test_the_command_on_a_cluster(two: Processes, tmp_path: Path) -> None:
