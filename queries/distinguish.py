@@ -25,7 +25,7 @@ from smtmodel.algebra import Bit, Bits, all_of, constant
 from smtmodel.batch import Patterns, to_integers
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.dot import Evaluation
-from smtmodel.errors import IncompleteError
+from smtmodel.errors import FaultError
 from smtmodel.operands import Operands
 from smtmodel.progress import Wait
 
@@ -35,7 +35,7 @@ SMALL_SHARE = 0.1  # of the time, at most, for one small question
 SEARCH_SHARE = 0.4  # the same where nothing but small questions are asked
 
 
-class SolverFaultError(IncompleteError):
+class SolverFaultError(FaultError):
     """A solver's model that does not replay: never passed on as a witness."""
 
 

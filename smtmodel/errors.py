@@ -56,3 +56,10 @@ class IncompleteError(MmaprobeError):
     """A question that stays unanswered: time or memory ran out, or a device failed."""
 
     exit_code = 3
+
+
+class FaultError(MmaprobeError):
+    """A fault of this program or of an engine: results that contradict each other, or an unexpected error. No verdict
+    is printed beside it; it is for a bug report."""
+
+    exit_code = 4

@@ -20,7 +20,7 @@ from queries.smtlib import Query
 from queries.solvers.contract import Answer, Status
 from queries.witness import Row, Witness, confirmed, replay, shrink
 from smtmodel.dot import Model
-from smtmodel.errors import IncompleteError, ParameterError
+from smtmodel.errors import FaultError, ParameterError
 from smtmodel.operands import Operands
 from smtmodel.reference import parse_reference
 from tests import oracle
@@ -281,8 +281,8 @@ def test_a_solver_that_lies_is_found_out(values: dict[str, int], monkeypatch: py
     monkeypatch.setattr(search, "solve", Script("sat", **values))
     with pytest.raises(SolverFaultError, match=r"liar 1\.0") as caught:
         asked(problem_of(VOLTA, "fraction_bits=23", "fraction_bits=24"))
-    assert isinstance(caught.value, IncompleteError)
-    assert caught.value.exit_code == 3
+    assert isinstance(caught.value, FaultError)
+    assert caught.value.exit_code == 4
 
 
 def test_a_truthful_script_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
