@@ -385,8 +385,8 @@ def specials(items: Sequence[Unpacked]) -> tuple[Bit, Bit, Bit]:
 def finish(accumulator: Accumulator, total: Sum, items: Sequence[Unpacked], trace: Trace) -> Bits:
     """Round and pack the sum, then let NaNs and infinities among the terms decide (Xie et al. 2026, 4.2)."""
     fmt = accumulator.output_format
-    positive = accumulator.zero_sign == "always_positive"
-    target = Target(fmt, accumulator.output_rounding, accumulator.overflow, accumulator.flush_outputs, positive)
+    target = Target(fmt, accumulator.output_rounding, accumulator.overflow, accumulator.flush_outputs,
+                    positive_zero=accumulator.zero_sign == "always_positive")  # fmt: skip
     finite = round_and_pack(total.sign, total.magnitude, total.unit, target)
     is_nan, positive, negative = specials(items)
     trace.flag("special.nan", is_nan | (positive & negative), PRODUCT)
