@@ -15,7 +15,6 @@ import pytest
 from smtmodel.batch import evaluate_rows, tables
 from smtmodel.dot import Model
 from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.reference import parse_reference
 from smtmodel.vectors import Vector, parse_row
 from tests.test_carriers import by_oracle, by_terms, disagreements
 
