@@ -2,12 +2,13 @@
 
 `python -m benchmarks.properties [--only TEXT] [--timeout 300] [--store FILE]` asks `mmaprobe prove` and writes
 benchmarks/properties.jsonl, a line for each question, and from it docs/properties.md. A second run asks what is not
-there yet, or stayed unknown.
+there yet, stayed unknown, or was asked of another arithmetic: each line has a digest of the one that it is about.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import random
 import subprocess
@@ -16,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from queries.canonical import canonical
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import parse_reference
 
@@ -51,6 +53,23 @@ def alike() -> list[list[str]]:
     return list(found.values())
 
 
+def arithmetic(reference: str) -> str:
+    """A digest of what an instruction computes: its formats and its parameters, less those without effect."""
+    model = parse_reference(reference)
+    formats = [side.name for side in (model.a, model.b, model.c, model.d)]
+    return hashlib.sha256(f"{formats} {canonical(model)}".encode()).hexdigest()[:12]
+
+
+def current(records: Iterable[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
+    """The records by instruction and property, without those of an arithmetic that the table no longer has."""
+    known = {group[0]: arithmetic(group[0]) for group in alike()}
+    return {
+        (record["instruction"], record["property"]): record
+        for record in records
+        if record["arithmetic"] == known.get(record["instruction"])
+    }
+
+
 def ask(wanted: str, reference: str, timeout: float, store: str | None, confirm: bool) -> dict[str, Any]:
     """What `prove` says, without its lemmas."""
     command = [sys.executable, "-m", "cli.main", "prove", reference, "--property", wanted, "--timeout", str(timeout)]
@@ -61,6 +80,7 @@ def ask(wanted: str, reference: str, timeout: float, store: str | None, confirm:
     document = json.loads(done.stdout)
     proof = next((proof for proof in document["proofs"] if proof["vector"]), None)
     kept = {key: document[key] for key in ("property", "verdict", "seconds", "engines", "confirmed_by")}
+    kept["arithmetic"] = arithmetic(reference)
     return {"instruction": reference, **kept, "sides": proof and proof["sides"], "vector": proof and proof["vector"]}
 
 
@@ -87,7 +107,7 @@ def cell(record: dict[str, Any]) -> str:
 
 def page(records: Iterable[dict[str, Any]]) -> str:
     """docs/properties.md."""
-    known = {(record["instruction"], record["property"]): record for record in records}
+    known = current(records)
     lines = ["| instruction | " + " | ".join(COLUMNS.values()) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
     rows = [(group, [known.get((group[0], wanted)) for wanted in COLUMNS]) for group in alike()]
     for group, found in rows:
@@ -139,7 +159,7 @@ def main() -> None:
     arguments = parser.parse_args()
     lines = RECORDS.read_text(encoding="utf-8").splitlines() if RECORDS.exists() else []
     records = [json.loads(line) for line in lines]
-    kept = {(record["instruction"], record["property"]): record for record in records}
+    kept = current(records)
     todo = [
         (group[0], wanted) for group in alike() for wanted in COLUMNS
         if wanting(kept.get((group[0], wanted)), arguments.no_confirm)

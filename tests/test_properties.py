@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.properties import COLUMNS, PAGE, RECORDS, alike, page
+from benchmarks.properties import COLUMNS, PAGE, RECORDS, alike, arithmetic, current, page
 from hypotheses.claim import build_claims, claims, claims_named
 from hypotheses.schema import Inputs
 from hypotheses.unit_claims import PropertyClaim
@@ -99,12 +99,20 @@ def test_a_vector_that_breaks_nothing_is_seen() -> None:
 
 
 def test_the_page_is_made_from_the_records() -> None:
-    """Each stands for an arithmetic of the table and a property; the page says what they say."""
+    """Each stands for an arithmetic of the table, as it is now, and a property; the page says what they say."""
     known = {group[0] for group in alike()}
     asked = [(record["instruction"], record["property"]) for record in RECORDED]
     assert len(set(asked)) == len(asked)
     assert all(instruction in known and wanted in COLUMNS for instruction, wanted in asked)
+    assert list(current(RECORDED).values()) == RECORDED
     assert PAGE.read_text(encoding="utf-8") == page(RECORDED)
+
+
+def test_a_record_of_another_arithmetic_counts_for_nothing() -> None:
+    record = RECORDED[0]
+    stale = {**record, "arithmetic": arithmetic(f"{record['instruction']}@output_rounding=up")}
+    assert current([stale]) == {}
+    assert page([stale]) == page([])
 
 
 PROPERTY_CLAIMS = [case for cases in claims().values() for case in cases if isinstance(case, PropertyClaim)]
