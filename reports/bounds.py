@@ -64,4 +64,6 @@ def bound_text(acc: Accumulator) -> str:
     each = f" in each of the {steps} steps" if steps > 1 and parts and acc.partials != "normalised" else ""
     lost = f"alignment loses less than {' + '.join(parts)}{each}, where e is the largest exponent; " if parts else ""
     more = "; products are rounded before" if acc.product_format else ""
+    if acc.addend == "late" and acc.late_sum_bits is not None:
+        lost += f"cutting the joined sum loses less than one unit of bit {acc.late_sum_bits} below its leading one; "
     return f"{lost}rounding loses {rounded}{more}"

@@ -39,7 +39,8 @@ def parameters_text(model: Model) -> str:
     if acc.grouping != "none":
         parts.append(f"{acc.grouping}" + (f" of {acc.group}" if acc.group > 1 else ""))
     if acc.addend != "fused":
-        parts.append(f"addend {acc.addend}")
+        cut = "" if acc.addend != "late" or acc.late_sum_bits is None else f", cut to {acc.late_sum_bits} bits"
+        parts.append(f"addend {acc.addend}{cut}")
     if acc.partials != "unnormalised":
         parts.append("partial sums normalised")
     return ", ".join([*parts, f"result {acc.output} {acc.output_rounding}"])

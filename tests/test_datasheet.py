@@ -85,6 +85,8 @@ def errors(explanation: Explanation) -> tuple[Fraction, Fraction] | None:
             bound += sum(
                 loss.terms * Fraction(2) ** (part.maximum - loss.bits) for loss in losses(acc) if loss.kind == part.kind
             )
+        if part.kind == "late" and acc.late_sum_bits is not None:
+            bound += Fraction(2) ** (max(part.total.first, explanation.model.d.emin) - acc.late_sum_bits)
     rounded = [part.rounded for part in [*pictures, *after] if part.rounded]
     assert len(rounded) <= roundings(acc)
     for one in rounded:

@@ -72,3 +72,26 @@ def test_equation_10() -> None:
     assert [row.agrees for row in rows] == [True] * 38
     values = {float(value) for row in rows if not isinstance(value := exact_value(row.predicted, row.model.d), str)}
     assert values == {0.0, -0.375, -0.5, -0.75, -0.875, -1.0}
+
+
+def test_m8n8k4_on_turing_is_volta_s_arithmetic() -> None:
+    """Valpey et al. 2025, section 3.1: HMMA.884 runs on Volta and Turing, multiply-adds from Ampere on."""
+    for formats in ("f32.f16.f16.f32", "f32.f16.f16.f16", "f16.f16.f16.f16"):
+        volta, turing = (parse_reference(f"{arch}/mma/m8n8k4.{formats}") for arch in ("volta", "turing"))
+        assert (turing.a, turing.c, turing.d) == (volta.a, volta.c, volta.d)
+        assert turing.accumulator == volta.accumulator
+        assert turing.c.name == formats.rpartition(".")[2]
+    for arch in ("ampere", "ada-lovelace", "hopper", "blackwell", "rtx-blackwell"):
+        with pytest.raises(NotModelledError, match="Volta and Turing alone"):
+            parse_reference(f"{arch}/mma/m8n8k4.f32.f16.f16.f32")
+
+
+def test_the_size_of_the_tile_does_not_matter() -> None:
+    """MMA-Sim names tcgen05's block-scaled instructions m128n8 and wider; wgmma has 64 rows alone."""
+    scaled = "blackwell/tcgen05mma_block_scale/m{}k64.block16.f32.e2m1.e2m1.ue8m0"
+    assert parse_reference(scaled.format("128n256")) == parse_reference(scaled.format("64n8"))
+    plain = "blackwell/tcgen05mma/m{}k16.f32.f16.f16"
+    assert parse_reference(plain.format("128n16")) == parse_reference(plain.format("64n8"))
+    for wrong in ("hopper/wgmma/m128n8k16.f32.f16.f16", plain.format("128n12"), plain.format("256n8")):
+        with pytest.raises(UnknownNameError):
+            parse_reference(wrong)
