@@ -42,7 +42,7 @@ def test_emulated_instructions_are_marked() -> None:
     [
         ("turing/mma/m8n8k16.s32.s8.s8.s32", "integer"),
         ("ampere/mma_sp/m16n8k32.f32.f16.f16.f32", "sparse"),
-        ("ampere/mma/m8n8k4.f32.f16.f16.f32", "Volta alone"),
+        ("ampere/mma/m8n8k4.f32.f16.f16.f32", "Volta and Turing alone"),
         ("blackwell/wgmma/m64n8k16.f32.f16.f16", "no wgmma"),
         ("cdna3/mfma/i32_16x16x32_i8", "integer"),
     ],
