@@ -91,7 +91,12 @@ class Kernel:
 
 def runnable(row: Instruction) -> bool:
     """Whether there is a kernel for an instruction."""
-    return row.arch in CAPABILITIES and row.unit in _MAKERS
+    return row.arch in CAPABILITIES and row.unit in _MAKERS and _in_place(row)
+
+
+def _in_place(row: Instruction) -> bool:
+    """Whether results lie where the addends lay: kernels keep both in the same registers."""
+    return FORMATS[row.c].width == row.accumulator.output_format.width
 
 
 def kernel_of(row: Instruction) -> Kernel:
@@ -103,6 +108,8 @@ def kernel_of(row: Instruction) -> Kernel:
             f"{row.reference}: there is no kernel for {row.unit} yet (its operands lie in tensor memory); "
             "command:CMDLINE runs a program of your own"
         )
+    if not _in_place(row):
+        raise InputError(f"{row.reference}: there is no kernel for results of another width than the addend yet")
     return _MAKERS[row.unit](row)
 
 
