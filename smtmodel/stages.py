@@ -339,8 +339,8 @@ def _cut_sum(accumulator: Accumulator, total: Sum, trace: Trace) -> Sum:
     """The sum with a late addend, normalised and cut to so many bits below its leading one: rounded to a number that
     has the smallest exponent of the results, and no largest."""
     bits, fmt = accumulator.late_sum_bits, accumulator.output_format
-    if bits is None:
-        return total
+    if bits is None or (total.magnitude.width <= bits + 1 and total.unit.least >= fmt.emin - bits):
+        return total  # none is so long
     highest = total.unit.high + total.magnitude.width - fmt.emin
     wide = Format("sum", (highest + 1).bit_length(), bits, fmt.bias, "none")
     pattern = round_and_pack(total.sign, total.magnitude, total.unit, Target(wide, accumulator.late_rounding))
