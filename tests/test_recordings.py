@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
-from benchmarks.recorded_rows import counted
+from benchmarks.recorded_rows import ROOT, TABLE, counted
 from reports.datasheet import sheets_of
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.progress import Pieces
@@ -36,6 +37,11 @@ def test_the_shipped_table_counts_the_rows() -> None:
     assert {gpu for gpus in RECORDED.values() for gpu in gpus} == GPUS
     assert (len(RECORDED), sum(map(len, RECORDED.values()))) == (30, 48)
     assert sum(count for gpus in RECORDED.values() for count in gpus.values()) == 21_000
+
+
+def test_the_table_is_installed_with_the_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert TABLE.name in project["tool"]["setuptools"]["package-data"]["smtmodel"]
 
 
 def test_recorded_is_said_of_the_instructions_that_have_rows() -> None:
