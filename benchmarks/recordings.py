@@ -1,6 +1,6 @@
 """What recorded results of GPUs leave open, and what questions would have left: random vectors against chosen ones.
 
-For every instruction of tests/data/recorded.jsonl.gz (400 or 500 random vectors of each GPU): the candidates of its family
+For every instruction of tests/data/recorded.jsonl.gz (400 or 500 random ones of each GPU): the candidates of its family
 that explain all of them, whether the true model is among these, and how many vectors beyond the recording tell apart
 what is left. For the family `any` on f16 also how many candidates are left after the recorded and after 4,500 more
 random vectors of the same kind (answered by the model of that GPU, which explains every recorded one), and after

@@ -169,6 +169,16 @@ def left_open(reference: str) -> str:
     return ", ".join(least + [WORDS[change] for change in LEFT_OPEN.get(reference, ()) if change in WORDS])
 
 
+def test_the_rows_show_three_carry_bits_and_no_fourth() -> None:
+    small = {"ada-lovelace/mma/m16n8k16.f32.bf16.bf16.f32", "hopper/mma/m16n8k8.f32.tf32.tf32.f32",
+             "blackwell/mma/m16n8k8.f32.tf32.tf32.f32"}  # fmt: skip
+    for reference in RECORDED:
+        two, three = (parse_reference(f"{reference}@carry_bits={bits}") for bits in (2, 3))
+        assert not mismatches(three, rows(ROWS)[reference])
+        assert bool(mismatches(two, rows(ROWS)[reference])) == (reference not in small), reference
+    assert {gpu for name, gpus in RECORDED.items() if name not in small for gpu in gpus} == GPUS
+
+
 def test_no_result_is_zero() -> None:
     assert all(int(row["d"], 16) for data in rows(ROWS).values() for row in data)
 
