@@ -7,15 +7,16 @@ of other claims if some are named: `python -m benchmarks.claims -o docs/claims.m
 from __future__ import annotations
 
 import argparse
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from benchmarks.sides import results_of
 from hypotheses.claim import claims, claims_named
 from queries.claim_report import document_of
 from queries.distinguish import Options
 from queries.settle import settle
 
-MARK = "## The shipped claims"
 HEAD = "| claim and case | source says | verdict | by | seconds | input |\n|---|---|---|---|---|---|\n"
 
 
@@ -33,12 +34,15 @@ def by(document: dict[str, Any]) -> str:
 
 
 def operands_text(vector: dict[str, Any]) -> str:
-    """The nonzero operands in hex."""
-    pairs = list(dict.fromkeys(f"{a}*{b}" for a, b in zip(vector["a"], vector["b"], strict=True)
-                               if int(a, 16) and int(b, 16)))  # fmt: skip
-    shown = " + ".join(pairs[:3]) + (" + ..." if len(pairs) > 3 else "")
-    c = f" + {vector['c']}" if int(vector["c"], 16) else ""
-    return f"`{shown}{c}`"
+    """Every operand in hex, in order: `2 x a*b` for two equal products in a row, 0 for one with a zero factor; zero
+    products at the end and a zero addend are left out."""
+    products = [f"{a}*{b}" if int(a, 16) and int(b, 16) else "0" for a, b in zip(vector["a"], vector["b"], strict=True)]
+    runs = [(product, len(list(run))) for product, run in groupby(products)]
+    terms = [product if count == 1 else f"{count} x {product}" for product, count in runs]
+    if runs[-1][0] == "0":
+        terms.pop()
+    terms += [vector["c"]] if int(vector["c"], 16) else []
+    return f"`{' + '.join(terms) or '0'}`"
 
 
 def vector_text(vector: dict[str, Any] | None) -> str:
@@ -54,7 +58,7 @@ def counterexample_text(proof: dict[str, Any]) -> str:
     """The operands and the result of each side."""
     vector = proof["vector"]
     sides = (vector, vector.get("other_side", vector))
-    return ", ".join(f"{operands_text(side)} gives {d}" for side, d in zip(sides, vector["results"], strict=True))
+    return ", ".join(f"{operands_text(side)} gives {d}" for side, d in zip(sides, results_of(proof), strict=True))
 
 
 def row(document: dict[str, Any]) -> str:
@@ -71,7 +75,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="CLAIM", help="settle these alone, and keep the other rows")
     arguments = parser.parse_args()
     path: Path = arguments.output
-    text, _, table = path.read_text(encoding="utf-8").partition(MARK)
+    text, _, table = path.read_text(encoding="utf-8").partition(HEAD)
     shipped = [claim for cases in claims().values() for claim in cases]
     chosen = [claim for name in arguments.names for claim in claims_named(name)] or shipped
     rows = {line.split(" | ")[0][2:]: f"{line}\n" for line in table.splitlines() if arguments.names}
@@ -79,7 +83,7 @@ def main() -> None:
         rows[claim.id] = row(document_of(settle(claim, Options(timeout=300))))
         print(rows[claim.id], end="", flush=True)
         lines = [rows[known.id] for known in shipped if known.id in rows]
-        path.write_text(f"{text}{MARK}\n\n{HEAD}{''.join(lines)}", encoding="utf-8")
+        path.write_text(f"{text}{HEAD}{''.join(lines)}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.sides import results_of
 from queries.canonical import canonical
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import parse_reference
@@ -39,7 +40,7 @@ and NaNs too; with a NaN nothing rises or falls):
 
 "holds" is a proof, "holds\\*" one whose lemmas do not all have a second engine's word. Otherwise the cell is the input
 that breaks it (products without a zero pattern, three at most, and c, in hexadecimal) and its result, then the other
-input and the other result. The whole vectors, with scales and places, and the engines are in
+input and its result. The whole vectors, with scales and places, and the engines are in
 benchmarks/properties.jsonl; `mmaprobe prove` with `--property` asks again.
 """
 
@@ -100,7 +101,7 @@ def cell(record: dict[str, Any]) -> str:
     if record["verdict"] != "different":
         return {"equal": "holds" if confirmed(record) else "holds\\*", "unknown": "unknown"}[record["verdict"]]
     row = record["vector"]
-    one, two = row["results"]
+    one, two = results_of(record)
     other = row.get("other_side")
     return f"`{terms_text(row)}` → `{one}`; " + (f"`{terms_text(other)}` → `{two}`" if other else f"`{two}`")
 

@@ -1,8 +1,8 @@
 """What recorded results of GPUs leave open, and what questions would have left: random vectors against chosen ones.
 
-For every GPU and instruction of tests/data/recorded.jsonl.gz (500 random vectors each): the candidates of its family
+For every instruction of tests/data/recorded.jsonl.gz (400 or 500 random ones of each GPU): the candidates of its family
 that explain all of them, whether the true model is among these, and how many vectors beyond the recording tell apart
-what is left. For the family `any` on f16 also how many candidates are left after 500 recorded and after 4,500 more
+what is left. For the family `any` on f16 also how many candidates are left after the recorded and after 4,500 more
 random vectors of the same kind (answered by the model of that GPU, which explains every recorded one), and after
 mmaprobe's own questions. `python -m benchmarks.recordings [-o benchmarks/recordings.md]`
 """
@@ -105,7 +105,8 @@ def main() -> None:
             random.append("| " + " | ".join(map(str, (reference, *narrowing(model, vectors)))) + " |")
             print(random[-1], file=sys.stderr, flush=True)
     second = (
-        "| instruction | candidates of `any` | left after 500 | after 5,000 | after mmaprobe's questions | questions |"
+        "| instruction | candidates of `any` | left after the recorded | after 4,500 more | after mmaprobe's questions "
+        "| questions |"
     )
     text = ["# What recorded results of GPUs leave open", "", *table, "", second, "|" + "---|" * 6, *random, ""]
     arguments.output.write_text("\n".join(text), encoding="utf-8")

@@ -61,6 +61,7 @@ def _models() -> list[dict[str, Any]]:
                 "fraction_bits": acc.fraction_bits,
                 "source": row.source,
                 "evidence": row.evidence,
+                "recorded": dict(row.recorded),
                 "emulated": row.emulated,
             }
         )

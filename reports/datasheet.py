@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -55,7 +55,7 @@ def groups(rows: Iterable[Instruction]) -> list[list[Instruction]]:
     """Instructions of one unit with one accumulator, which differ in shape or in the formats of their factors."""
     found: dict[tuple[Any, ...], list[Instruction]] = {}
     for row in rows:
-        found.setdefault((row.arch, row.unit, row.accumulator, row.evidence, row.source, row.emulated), []).append(row)
+        found.setdefault((row.arch, row.unit, row.accumulator, row.source, row.emulated), []).append(row)
     return list(found.values())
 
 
@@ -68,8 +68,7 @@ def sheets_of(arch: str | None, ask: Ask, pieces: Pieces) -> list[Sheet]:
 def _sheet_of_group(group: list[Instruction], ask: Ask) -> Sheet:
     first = group[0]
     model = parse_reference(first.reference)
-    basis = f"{first.evidence}: {first.source}"
-    sheet = Sheet(f"{first.arch} {first.unit}: {first.name}", [row.reference for row in group], basis)
+    sheet = Sheet(f"{first.arch} {first.unit}: {first.name}", [row.reference for row in group], _basis(group))
     if len(group) > 1:
         sheet.title += f" and {len(group) - 1} more"
     pairs = dict.fromkeys(f"{row.a} * {row.b}" for row in group)
@@ -78,11 +77,20 @@ def _sheet_of_group(group: list[Instruction], ask: Ask) -> Sheet:
     return sheet
 
 
+def _basis(group: Sequence[Instruction]) -> str:
+    """Where the model comes from, and which instructions are recorded: the mark of one is none of its neighbours'."""
+    marks: dict[str, list[str]] = {}
+    for row in group:
+        marks.setdefault(row.evidence, []).append(row.name)
+    every = len(marks) == 1
+    return "; ".join([group[0].source, *(mark if every else f"{mark} ({', '.join(n)})" for mark, n in marks.items())])
+
+
 def sheet_of_model(model: Model, ask: Ask) -> Sheet:
     """The sheet of one model reference."""
     row = INSTRUCTIONS.get(model.reference.partition("@")[0])
     changed = "parameters as given; " if "@" in model.reference else ""
-    basis = f"{changed}{row.evidence}: {row.source}" if row else f"{changed}IEEE 754-2019"
+    basis = f"{changed}{_basis([row])}" if row else f"{changed}IEEE 754-2019"
     return Sheet(model.reference, [model.reference], basis, _lines(model, f"{model.a.name} * {model.b.name}", ask))
 
 

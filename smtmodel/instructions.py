@@ -6,17 +6,20 @@ nvidia.py and amd.py hold the rows of the units; this module expands them into i
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from smtmodel.accumulator import Accumulator
+from smtmodel.recordings import RECORDED
 
-Evidence = Literal["recorded hardware", "published model", "inferred"]
+Origin = Literal["published model", "inferred"]
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """One matrix instruction. `shape` is (M, N, K); formats by name; `emulated`: run on another unit."""
+    """One matrix instruction. `shape` is (M, N, K); formats by name; `source`, `origin`: of its parameters;
+    `emulated`: run on another unit."""
 
     arch: str
     unit: str
@@ -27,12 +30,23 @@ class Instruction:
     c: str
     accumulator: Accumulator
     source: str
-    evidence: Evidence
+    origin: Origin
     emulated: bool = False
 
     @property
     def reference(self) -> str:
         return f"{self.arch}/{self.unit}/{self.name}"
+
+    @property
+    def recorded(self) -> Mapping[str, int]:
+        """The number of recorded results of this instruction by GPU; empty where there are none."""
+        return RECORDED.get(self.reference, {})
+
+    @property
+    def evidence(self) -> str:
+        """How firmly it is known: "recorded: H100 500 rows, ...", or the origin of its parameters."""
+        rows = [f"{gpu} {count} rows" for gpu, count in self.recorded.items()]
+        return f"recorded: {', '.join(rows)}" if rows else self.origin
 
 
 def _table() -> dict[str, Instruction]:
@@ -57,7 +71,11 @@ _ABSENT = (
         re.compile(r"ada-lovelace/wgmma/.*|(blackwell|rtx-blackwell)/wgmma/.*"),
         "this architecture has no wgmma: it is Hopper's alone",
     ),
-    (re.compile(r"cdna4/.*|rdna\d/.*"), "no published bit-accurate model of this architecture is known"),
+    (re.compile(r"cdna4/.*"), "no published bit-accurate model of this architecture is known"),
+    (
+        re.compile(r"rdna[\d.]+/.*|gfx11\d+/.*"),
+        "RDNA is not modelled yet; ROCm/rocm-systems, issue 12056, has a model of gfx1151 (RDNA3.5)",
+    ),
 )
 
 

@@ -1,8 +1,8 @@
 """The rows of NVIDIA's tensor cores.
 
 Sources: Xie et al. 2026, Tables 3 to 5; exponent floors and signs of zeros from its authors' later simulator, MMA-Sim
-2.1.1 (hypotheses/pairs/mma-sim asks where it parts from earlier readings); recorded hardware (tests/data) confirms the
-rows marked so.
+2.1.1 (hypotheses/pairs/mma-sim asks where it differs from earlier readings). Which instructions have recorded results:
+recordings.py.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from typing import Any
 
 from smtmodel.accumulator import Accumulator, nvidia_nan
 from smtmodel.formats import FORMATS
-from smtmodel.instructions import Evidence, Instruction
+from smtmodel.instructions import Instruction, Origin
 
 XIE = "Xie et al. 2026, Tables 3 to 5; exponent floor and zero signs from MMA-Sim 2.1.1"
-RECORDED = "recorded results of MATLAB-tensor-core"
-EMULATED = "recorded results: an emulation on the f16 unit, no evidence about an FP8 unit"
+EMULATED = "recorded results of H100, H200 and B200: an emulation on the f16 unit, no evidence about an FP8 unit"
 FMA = "Xie et al. 2026, Table 3, Algorithm 4"
 
 
@@ -33,7 +32,7 @@ class Unit:
     fraction_bits: int
     floors: tuple[int, int]  # with f32 and with f16 results
     outputs: tuple[str, ...] = ("f32",)
-    evidence: Evidence = "published model"
+    origin: Origin = "published model"
     mn: str = "m16n8"
     f32_as: str = "f32"
     addend: str = ""  # format of the addend, where it is not that of the result
@@ -47,31 +46,30 @@ class Unit:
 FP8 = ("e4m3", "e5m2")
 FP8_6_4 = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
 BOTH = ("f32", "f16")
-HW: Evidence = "recorded hardware"
 
 _V, _T, _H = (-131, -19), (-132, -20), (-133, -21)
 
 UNITS = (
-    Unit("volta", "mma", ("f16",), (4,), 4, 23, _V, BOTH, HW, mn="m8n8"),
+    Unit("volta", "mma", ("f16",), (4,), 4, 23, _V, BOTH, mn="m8n8"),
     Unit("volta", "mma", ("f16",), (4,), 4, 23, _V, mn="m8n8", addend="f16"),
     Unit("turing", "mma", ("f16",), (4,), 4, 23, _V, BOTH, mn="m8n8"),
     Unit("turing", "mma", ("f16",), (4,), 4, 23, _V, mn="m8n8", addend="f16"),
     Unit("turing", "mma", ("f16",), (8,), 8, 24, _T, BOTH),
-    Unit("ampere", "mma", ("f16",), (8, 16), 8, 24, _T, BOTH, HW),
-    Unit("ampere", "mma", ("bf16",), (8, 16), 8, 24, _T, evidence=HW),
-    Unit("ampere", "mma", ("tf32",), (4, 8), 4, 24, _T, evidence=HW),
-    Unit("ada-lovelace", "mma", ("f16",), (8, 16), 8, 24, _T, BOTH, HW),
+    Unit("ampere", "mma", ("f16",), (8, 16), 8, 24, _T, BOTH),
+    Unit("ampere", "mma", ("bf16",), (8, 16), 8, 24, _T),
+    Unit("ampere", "mma", ("tf32",), (4, 8), 4, 24, _T),
+    Unit("ada-lovelace", "mma", ("f16",), (8, 16), 8, 24, _T, BOTH),
     Unit("ada-lovelace", "mma", ("bf16",), (8, 16), 8, 24, _T),
     Unit("ada-lovelace", "mma", ("tf32",), (4, 8), 4, 24, _T),
-    Unit("ada-lovelace", "mma", FP8, (16, 32), 16, 13, _T, BOTH, HW, f32_as="e8m13", mixed=True),
-    Unit("hopper", "mma", ("f16",), (8, 16), 16, 25, _H, BOTH, HW),
-    Unit("hopper", "mma", ("bf16",), (8, 16), 16, 25, _H, evidence=HW),
-    Unit("hopper", "mma", ("tf32",), (4, 8), 8, 25, _H, evidence=HW),
-    Unit("hopper", "mma", FP8, (32,), 16, 25, _H, BOTH, HW, mixed=True, emulated=True),
+    Unit("ada-lovelace", "mma", FP8, (16, 32), 16, 13, _T, BOTH, f32_as="e8m13", mixed=True),
+    Unit("hopper", "mma", ("f16",), (8, 16), 16, 25, _H, BOTH),
+    Unit("hopper", "mma", ("bf16",), (8, 16), 16, 25, _H),
+    Unit("hopper", "mma", ("tf32",), (4, 8), 8, 25, _H),
+    Unit("hopper", "mma", FP8, (32,), 16, 25, _H, BOTH, "inferred", mixed=True, emulated=True),
     Unit("hopper", "wgmma", ("f16",), (16,), 16, 25, _H, BOTH, mn="m64n8"),
     Unit("hopper", "wgmma", ("bf16",), (16,), 16, 25, _H, mn="m64n8"),
     Unit("hopper", "wgmma", ("tf32",), (8,), 8, 25, _H, mn="m64n8"),
-    Unit("hopper", "wgmma", FP8, (32,), 32, 13, _H, BOTH, HW, mn="m64n8", f32_as="e8m13", mixed=True),
+    Unit("hopper", "wgmma", FP8, (32,), 32, 13, _H, BOTH, mn="m64n8", f32_as="e8m13", mixed=True),
     Unit("blackwell", "mma", ("f16",), (8, 16), 16, 25, _H, BOTH),
     Unit("blackwell", "mma", ("bf16",), (8, 16), 16, 25, _H),
     Unit("blackwell", "mma", ("tf32",), (4, 8), 8, 25, _H),
@@ -119,8 +117,8 @@ def instructions() -> Iterator[Instruction]:
         for shape in shapes:
             m, n, k = (int(part) for part in shape[1:].replace("n", " ").replace("k", " ").split())
             name = f"{shape}.f64.f64.f64.f64"
-            evidence: Evidence = "published model"
-            yield Instruction(arch, "mma", name, (m, n, k), "f64", "f64", "f64", fma_chain(k, "f64"), FMA, evidence)
+            origin: Origin = "published model"
+            yield Instruction(arch, "mma", name, (m, n, k), "f64", "f64", "f64", fma_chain(k, "f64"), FMA, origin)
 
 
 def fma_chain(length: int, output: Any) -> Accumulator:
@@ -139,7 +137,7 @@ def fma_chain(length: int, output: Any) -> Accumulator:
 def _rows(unit: Unit) -> Iterator[Instruction]:
     pairs = [(a, b) for a in unit.inputs for b in unit.inputs if unit.mixed or a == b]
     m, n = (int(part) for part in unit.mn[1:].split("n"))
-    source = EMULATED if unit.emulated else XIE + (f"; {RECORDED}" if unit.evidence == HW else "")
+    source = EMULATED if unit.emulated else XIE
     for length in unit.lengths:
         for output in unit.outputs:
             for a, b in pairs:
@@ -158,7 +156,7 @@ def _rows(unit: Unit) -> Iterator[Instruction]:
                     addend,
                     _truncated(unit, length, output),
                     source,
-                    unit.evidence,
+                    unit.origin,
                     unit.emulated,
                 )
 

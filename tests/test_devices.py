@@ -336,7 +336,7 @@ def test_recorded_hardware_answers_its_own_vectors() -> None:
         assert answered(device, every) == ([vector.d for vector in every], None)
         assert isinstance(device, RecordedDevice)
         assert {vector.id for vector in device.vectors} == {None}
-        assert 8900 < len(device.vectors) <= 9000
+        assert len(device.vectors) == 17_800  # some inputs were given to two GPUs
         assert "H100" in device.description["name"]
     with open_device(f"model:{every[0].model.reference}") as model:
         same = [vector for vector in every if vector.model == every[0].model]

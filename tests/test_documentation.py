@@ -26,6 +26,7 @@ from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import normalised_name, parse_reference
 from tests.documentation import PAGES, PICTURES, ROOT, Block, Terminal, blocks, commands, matches, played, update
 from tests.documented import REFERENCE, check_command, mentioned, prose
+from tests.test_recordings import left_open
 
 LANGUAGES = {"", "console", "sh", "yaml", "python", "toml", "text"}
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
@@ -186,7 +187,7 @@ def _architectures_page() -> str:
 
 
 def test_every_architecture_is_on_its_page() -> None:
-    for arch in {row.arch for row in INSTRUCTIONS.values()}:
+    for arch in _architectures():
         assert f"`mmaprobe datasheet {arch} " in _architectures_page(), arch
 
 
@@ -200,18 +201,38 @@ def _reference(row: dict[str, Any]) -> str:
 
 
 def test_recorded_results_are_on_the_page_of_architectures() -> None:
-    products: dict[tuple[str, str], list[int]] = {}
+    products: dict[str, list[int]] = {}
     for row in _rows("recorded.jsonl.gz"):
-        counted = sum(int(x, 16) != 0 for x in row["a"])
-        products.setdefault((row["gpu"], _reference(row)), []).append(counted)
+        products.setdefault(_reference(row), []).append(sum(int(x, 16) != 0 for x in row["a"]))
     expected = set()
-    for (gpu, reference), counts in products.items():
+    for reference, counts in products.items():
+        gpus = ", ".join(f"{gpu} {rows}" for gpu, rows in INSTRUCTIONS[reference].recorded.items())
         low, high = min(counts), max(counts)
         span = str(high) if low == high else f"{low} to {high}"
-        expected.add(f"| {gpu} | `{reference}` | {len(counts)} | {span} |")
-    lines = re.findall(r"^(\| \w+ \| `[^`]+` \| \d+ \| [^|]+ \|).*$", _architectures_page(), re.M)
+        expected.add(f"| `{reference}` | {gpus} | {span} | {left_open(reference)} |")
+    lines = re.findall(r"^\| `[^`]+` \| \w+ \d+.*$", _architectures_page(), re.M)
     assert len(lines) == len(set(lines))
     assert set(lines) == expected
+
+
+def test_no_page_denies_a_recording_that_is_there() -> None:
+    """An architecture with rows is not said to have none, and the other way round."""
+    recorded = {row.arch for row in INSTRUCTIONS.values() if row.recorded}
+    titles = {arch: re.sub("^Rtx", "RTX", arch.replace("-", " ").title()) for arch in _architectures()}
+    for arch, title in titles.items():
+        title = title.upper() if arch.startswith("cdna") else title
+        section = _architectures_page().partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+        assert section, title
+        assert ("no recording" in " ".join(section.split())) == (arch not in recorded), arch
+    assert "rests on Xie alone" not in re.sub("Turing rests on Xie alone", "", _disagreements_page())
+
+
+def _architectures() -> set[str]:
+    return {row.arch for row in INSTRUCTIONS.values()}
+
+
+def _disagreements_page() -> str:
+    return " ".join((ROOT / "docs" / "disagreements.md").read_text(encoding="utf-8").split())
 
 
 def test_numbers_of_vectors_are_on_the_page_of_architectures() -> None:
@@ -219,8 +240,7 @@ def test_numbers_of_vectors_are_on_the_page_of_architectures() -> None:
         Counter(_reference(row).partition("/")[0] for row in _rows(name))
         for name in ("recorded.jsonl.gz", "mma_sim_public.jsonl.gz")
     )
-    architectures = {row.arch for row in INSTRUCTIONS.values()}
-    expected = {f"| {arch} | {recorded[arch]} | {computed[arch]} |" for arch in architectures}
+    expected = {f"| {arch} | {recorded[arch]} | {computed[arch]} |" for arch in _architectures()}
     assert set(re.findall(r"^\| [\w-]+ \| \d+ \| \d+ \|$", _architectures_page(), re.M)) == expected
 
 

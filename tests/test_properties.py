@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.properties import COLUMNS, PAGE, RECORDS, alike, arithmetic, current, page
+from benchmarks.sides import results_of
 from hypotheses.claim import build_claims, claims, claims_named
 from hypotheses.schema import Inputs
 from hypotheses.unit_claims import PropertyClaim
@@ -56,6 +57,15 @@ def below(x: oracle.Decoded, y: oracle.Decoded) -> bool:
 
     assert "nan" not in (x.kind, y.kind)
     return key(x) < key(y)
+
+
+def test_the_page_prints_what_the_model_gives_for_each_side() -> None:
+    refuted = [record for record in RECORDED if record["property"] == "sign-symmetric" and record["vector"]]
+    assert len(refuted) == 16
+    for record in refuted:
+        row, model = record["vector"], parse_reference(record["instruction"])
+        sides = (operands_of(row), operands_of(row.get("other_side", row)))
+        assert [int(d, 16) for d in results_of(record)] == [result(model, side) for side in sides]
 
 
 def breaks(wanted: str, row: Row) -> bool:
