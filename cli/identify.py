@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,6 +75,7 @@ def separate(
 
     chosen = _family(family, model)
     candidates = chosen.candidates()
+    _say_impossible(chosen)
     found = single(candidates, options) if one else separate_family(candidates, options, each=each or EACH)
     progress("")
     base = chosen.base
@@ -96,7 +97,8 @@ def separate(
             for members, results in zip(found.classes, found.predictions, strict=True)
         ]
         print_json({
-            "schema": 1, "family": chosen.id, "candidates": found.candidates, "classes": classes,
+            "schema": 1, "family": chosen.id, "candidates": found.candidates,
+            "impossible": _impossible(chosen), "classes": classes,
             "vectors": [vector.to_json() for vector in vectors],
             "unknown": [[left.reference, right.reference] for left, right in found.unknown],
             "seconds": round(found.seconds, 3),
@@ -104,6 +106,17 @@ def separate(
     if output is not None or not as_json:
         write_vectors(vectors, output)
     sys.exit(3 if found.unknown else 0)
+
+
+def _say_impossible(family: Family) -> None:
+    if family.impossible.count:
+        say(f"left out: {family.impossible.text()}")
+
+
+def _impossible(family: Family) -> dict[str, Any]:
+    """What was left out of a family, as JSON."""
+    left_out = family.impossible
+    return {"combinations": left_out.combinations, "left_out": left_out.count, "reasons": dict(left_out.reasons)}
 
 
 def _outcomes(found: Any, number: int, base: Model) -> dict[str, int]:
@@ -216,6 +229,7 @@ class _Session:
                 say(f"{counted(self.answers.earlier, 'answer')} of an earlier run")
             identifier: Identifier | None = None
             candidates = family.candidates()
+            _say_impossible(family)
             try:
                 if not recorded:
                     self._reveal(family.base)
@@ -289,6 +303,8 @@ def _show(family: Family, found: Identification, session: _Session, failure: Mma
                 f"{number_text(found.killer.answer, vector.model.d)}")  # fmt: skip
         for model, agreed in found.nearest:
             say(f"  near: {model.reference} explains {agreed} of {len(found.questions)} answers")
+        for line in _other_formats(family):
+            say(f"  {line}")
     elif found.survivors:
         say("identified:" if found.verdict == "identified" else "not decided:")
         for name, value in decided.items():
@@ -306,6 +322,18 @@ def _show(family: Family, found: Identification, session: _Session, failure: Mma
         say("cut short" if failure is None else f"cut short: {failure}")
     for vector, first, second in found.contradictions:
         say(f"  the device contradicts itself on {vector.id}: {first:x}, then {second:x}")
+
+
+def _other_formats(family: Family) -> Iterator[str]:
+    """That a shipped family is made for other formats than the device has, and which families are made for these."""
+    from hypotheses.family import families
+
+    asked, own = family.formats, families().get(family.id, family).formats
+    if asked != own:
+        better = ", ".join(name for name, other in families().items() if other.formats == asked)
+        yield f"{family.id} is made for {' '.join(own)}, and the device was asked {' '.join(asked)}" + (
+            f": try {better}" if better else ""
+        )
 
 
 def _text(value: Any) -> str:
@@ -332,6 +360,7 @@ def _document(
         "verdict": found.verdict,
         "error": str(failure) if failure else None,
         "candidates": found.candidates,
+        "impossible": _impossible(family),
         "decided": {name: plain(value) for name, value in decided.items()},
         "undecided": {name: [plain(value) for value in values] for name, values in undecided.items()},
         "why_undecided": sorted({m.why for members in found.classes for m in members if m.why}),

@@ -122,6 +122,7 @@ class Report:
         return {
             "schema": 1,
             "rows": sum(row["rows"] for row in models),
+            "compared": sum(row["rows"] - row["unobserved"] for row in models),
             "mismatches": len(self.mismatches),
             "models": models,
             "first_mismatches": [
