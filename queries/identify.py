@@ -224,8 +224,9 @@ class Identifier:
     def _no_candidate(self, killer: Question) -> None:
         """Say what nobody explains, unless the device does not stand by the answers that led here."""
         self._stand_by(AGAIN_IN_DOUBT)
-        self.result.killer = killer
-        self.result.verdict = "open" if self.result.contradictions else "no candidate"
+        if self.result.contradictions:
+            return
+        self.result.verdict, self.result.killer = "no candidate", killer
         answers = [question.answer for question in self.result.questions]
         rows = np.array([question.vector.operands.every for question in self.result.questions], dtype=np.uint64)
         every = list(self.kinds)

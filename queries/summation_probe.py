@@ -99,7 +99,6 @@ class Probe:
         self._lost: dict[Pair, int] = {}
         self._met: defaultdict[Leaf, list[Leaf]] = defaultdict(list)
         self._variant = VARIANTS[0]
-        self._patterns: dict[tuple[int, int, bool], list[int]] = {}
 
     # -- the range of the formats
 
@@ -154,10 +153,11 @@ class Probe:
         model, one = self.model, [power_pattern(self.model.scale, 1, 0)] if self.model.scale else []
         a, b = [0] * model.length, [0] * model.length
         scale_a, scale_b = one * model.scales, one * model.scales
-        for leaf, (sign, exponent) in terms.items():
+        factors = {power: self._factors_of(*power) for power in set(terms.values())}
+        for leaf, power in terms.items():
             if leaf == "c":
                 continue
-            a[leaf], b[leaf], *scales = self._factors_of(sign, exponent)
+            a[leaf], b[leaf], *scales = factors[power]
             if scales:
                 block = leaf // model.accumulator.scale_block
                 scale_a[block], scale_b[block] = scales
@@ -167,13 +167,9 @@ class Probe:
 
     def _factors_of(self, sign: int, exponent: int) -> list[int]:
         """The patterns of the factors of a signed power of two, the sign with the first."""
-        key = sign, exponent, self.normal
-        if key not in self._patterns:
-            factors = self._factors
-            parts = shares(exponent, [exponents(fmt, self.normal) for fmt in factors])
-            signs = [sign, *[1] * (len(parts) - 1)]
-            self._patterns[key] = list(map(power_pattern, factors, signs, parts))
-        return self._patterns[key]
+        factors = self._factors
+        parts = shares(exponent, [exponents(fmt, self.normal) for fmt in factors])
+        return list(map(power_pattern, factors, [sign, *[1] * (len(parts) - 1)], parts))
 
     def fail(self, reason: str) -> UnrevealedError:
         return UnrevealedError(reason, tuple(self.questions))
