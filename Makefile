@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/installed
 
 demo: $(INSTALLED)
 	$(BIN)/mmaprobe distinguish carry-bits-ampere -o carry-bits-ampere.jsonl
-	$(BIN)/mmaprobe evaluate carry-bits-ampere.jsonl
+	$(BIN)/mmaprobe evaluate tests/data/recorded.jsonl.gz
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2

@@ -251,7 +251,7 @@ def _side(device: Device, model: Model) -> Side:
         return [pattern for _, pattern in device.answers(vectors)]
 
     software, closed = isinstance(device, ModelDevice), isinstance(device, RecordedDevice)
-    return Side(device.name, model, ask, software=software, steady=software or closed, closed=closed)
+    return Side(device.name, model, ask, software=software, steady=device.steady, closed=closed)
 
 
 def _given(file: str, pair: Pair) -> Iterator[Row]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +24,7 @@ from cli.options import (
     solver_options,
     write_vectors,
 )
-from smtmodel.errors import InputError, MmaprobeError
+from smtmodel.errors import IncompleteError, InputError, MmaprobeError
 from smtmodel.progress import Count, Rarely
 from smtmodel.wording import counted
 
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
     from runner.protocol import Device
     from smtmodel.dot import Model
     from smtmodel.vectors import Vector
+
+SHOWN = 3  # contradictions printed for people
+PART = 64  # questions about the summation order between two looks at the clock
 
 MODEL = click.option(
     "--model",
@@ -75,6 +80,7 @@ def separate(
 
     chosen = _family(family, model)
     candidates = chosen.candidates()
+    _say_impossible(chosen)
     found = single(candidates, options) if one else separate_family(candidates, options, each=each or EACH)
     progress("")
     base = chosen.base
@@ -96,7 +102,8 @@ def separate(
             for members, results in zip(found.classes, found.predictions, strict=True)
         ]
         print_json({
-            "schema": 1, "family": chosen.id, "candidates": found.candidates, "classes": classes,
+            "schema": 1, "family": chosen.id, "candidates": found.candidates,
+            "impossible": _impossible(chosen), "classes": classes,
             "vectors": [vector.to_json() for vector in vectors],
             "unknown": [[left.reference, right.reference] for left, right in found.unknown],
             "seconds": round(found.seconds, 3),
@@ -104,6 +111,17 @@ def separate(
     if output is not None or not as_json:
         write_vectors(vectors, output)
     sys.exit(3 if found.unknown else 0)
+
+
+def _say_impossible(family: Family) -> None:
+    if family.impossible.count:
+        say(f"left out: {family.impossible.text()}")
+
+
+def _impossible(family: Family) -> dict[str, Any]:
+    """What was left out of a family, as JSON."""
+    left_out = family.impossible
+    return {"combinations": left_out.combinations, "left_out": left_out.count, "reasons": dict(left_out.reasons)}
 
 
 def _outcomes(found: Any, number: int, base: Model) -> dict[str, int]:
@@ -145,17 +163,24 @@ def identify(
     mmaprobe identify nvidia-f16 --device command:./my-gpu -o answers.jsonl
     mmaprobe identify nvidia-fp8 --device model:hopper/wgmma/m64n8k32.f32.e4m3.e4m3
 
-    Exit codes: 0 one class of candidates is left, 1 no candidate fits, 2 bad input, 3 cut short or undecided.
+    Exit codes: 0 one class of candidates is left, 1 no candidate fits, 2 bad input (also: ANSWERS are of another
+    device), 3 cut short or undecided, or the device contradicts itself.
     """
     from runner.devices import open_device
 
-    with open_device(device_name, device_timeout) as device:
-        recorded = list(getattr(device, "vectors", ()))
-        base = model or _reference_of(device, device_name, recorded)
-        chosen = _family(family, base)
-        recorded = [vector for vector in recorded if _same_signature(vector, chosen.base)]
-        session = _Session(device, output, device_name)
-        found, failure = session.identify(chosen, options, recorded)
+    start = time.monotonic()
+    with _answers(output, device_name) as answers:
+        if answers is not None and answers.earlier:
+            say(f"{counted(answers.earlier, 'answer')} of an earlier run")
+            with open_device(device_name, device_timeout) as device:
+                answers.recheck(device, lambda vector: str(vector.id).startswith("question"))
+        with open_device(device_name, device_timeout) as device:
+            recorded = list(getattr(device, "vectors", ()))
+            base = model or _reference_of(device, device_name, recorded)
+            chosen = _family(family, base)
+            recorded = [vector for vector in recorded if _same_signature(vector, chosen.base)]
+            session = _Session(device, device_name, answers, options.timeout and start + options.timeout)
+            found, failure = session.identify(chosen, options, recorded)
     progress("")
     _show(chosen, found, session, failure)
     if as_json:
@@ -191,59 +216,67 @@ def _same_signature(vector: Vector, base: Model) -> bool:
     return vector.model.reference.partition("@")[0] == base.reference.partition("@")[0]
 
 
+def _answers(output: str | None, device: str) -> AbstractContextManager[AnswersFile | None]:
+    """The file that answers are kept in, if there is to be one. Raises InputError."""
+    from runner.answers import AnswersFile
+
+    return nullcontext() if output is None else AnswersFile(Path(output), device)
+
+
 @dataclass
 class _Session:
-    """The questions put to one device, and the answers of an earlier run."""
+    """The questions put to one device, and the answers of an earlier run. `deadline`: of time.monotonic, for the
+    summation order."""
 
     device: Device
-    output: str | None
     name: str
-    answers: AnswersFile | None = None
+    answers: AnswersFile | None
+    deadline: float | None
     structure: Any = None
     structure_questions: int = 0
 
     def identify(
         self, family: Family, options: Options, recorded: Sequence[Vector]
     ) -> tuple[Identification, MmaprobeError | None]:
-        """What was found, and the device's error if it ended the work. An interrupt counts as cut short."""
-        from contextlib import nullcontext
+        """What was found, and the error that ended the work, if one did. An interrupt counts as cut short."""
+        from queries.identify import Identification, Identifier
+        from queries.steady import ContradictionError
 
-        from queries.identify import Identifier
-        from runner.answers import AnswersFile
-
-        with AnswersFile(Path(self.output), self.name) if self.output else nullcontext() as self.answers:
-            if self.answers is not None and self.answers.earlier:
-                say(f"{counted(self.answers.earlier, 'answer')} of an earlier run")
-            identifier: Identifier | None = None
-            candidates = family.candidates()
-            try:
-                if not recorded:
-                    self._reveal(family.base)
-                identifier = Identifier(candidates, self.ask, options, self.structure, recorded)
-                return identifier.run(), None
-            except MmaprobeError as error:
-                if identifier is None:
-                    raise
-                return identifier.result, error
-            except KeyboardInterrupt:
-                if identifier is None:
-                    raise
-                say("interrupted")
-                return identifier.result, None
+        candidates = family.candidates()
+        _say_impossible(family)
+        found = Identification("open", len(candidates))
+        start = None if self.deadline is None or options.timeout is None else self.deadline - options.timeout
+        try:
+            if not recorded:
+                self._reveal(family.base)
+            identifier = Identifier(
+                candidates, self.ask, options, self.structure, recorded, again=self.again, start=start
+            )
+            found = identifier.result
+            identifier.run()
+            for contradiction in found.contradictions:
+                raise ContradictionError(*contradiction, self.name)
+        except ContradictionError as error:
+            error = ContradictionError(error.vector, error.first, error.again, self.name)
+            found.contradictions = found.contradictions or [(error.vector, error.first, error.again)]
+            return found, error
+        except MmaprobeError as error:
+            return found, error
+        except KeyboardInterrupt:
+            say("interrupted")
+        return found, None
 
     def _reveal(self, base: Model) -> None:
         """The summation order, as a first step."""
         from queries.summation import UnrevealedError, reveal
 
-        def one(vector: Vector) -> int:
-            self.structure_questions += 1
-            [answer] = self.ask([vector])
-            assert answer is not None
-            return answer
+        def every(vectors: Sequence[Vector]) -> list[int]:
+            progress(f"revealing the summation order: {counted(self.structure_questions, 'question')}")
+            return [d for d in self.ask(vectors, revealing=True) if d is not None]
 
         progress("revealing the summation order")
         try:
-            self.structure = reveal(one, base)
+            self.structure = reveal(lambda vector: every([vector])[0], base, ask_all=every, again=self.again)
         except UnrevealedError as error:
             say(f"summation order: {error}")
             return
@@ -253,20 +286,35 @@ class _Session:
         for line in self.structure.draw():
             say(f"  {line}")
 
-    def ask(self, vectors: Sequence[Vector]) -> list[int | None]:
+    def ask(self, vectors: Sequence[Vector], revealing: bool = False) -> list[int | None]:
         """Answers in order, from the earlier run where it has them; each is kept before the next is waited for."""
         known = [None if self.answers is None else self.answers.take(vector) for vector in vectors]
         missing = [vector for vector, d in zip(vectors, known, strict=True) if d is None]
+        self.structure_questions += revealing * (len(vectors) - len(missing))
         fresh: list[int | None] = []
         now_and_then = Rarely()
-        for vector, d in self.device.answers(missing):
-            if now_and_then():
-                progress(Count(len(fresh), len(missing), "answers"))
-            if d is not None and self.answers is not None:
-                self.answers.append(vector, d, self.device.description)
-            fresh.append(d)
+        parts = [missing[start : start + PART] for start in range(0, len(missing), PART)] if revealing else [missing]
+        for part in parts:
+            for vector, d in self.device.answers(part):
+                self.structure_questions += revealing
+                if now_and_then():
+                    progress(Count(len(fresh), len(missing), "answers"))
+                if d is not None and self.answers is not None:
+                    self.answers.append(vector, d, self.device.description)
+                fresh.append(d)
+                if revealing and self.deadline is not None and time.monotonic() > self.deadline:
+                    raise IncompleteError(
+                        f"the time ran out after {counted(self.structure_questions, 'question')} about the summation "
+                        f"order of {counted(vector.model.length, 'product')} and the addend"
+                    )
         rest = iter(fresh)
         return [next(rest) if d is None else d for d in known]
+
+    def again(self, vectors: Sequence[Vector]) -> list[int | None]:
+        """What the device answers now, whatever is known."""
+        if self.device.steady:
+            return [None] * len(vectors)
+        return [d for _, d in self.device.answers(vectors)]
 
 
 def _show(family: Family, found: Identification, session: _Session, failure: MmaprobeError | None) -> None:
@@ -280,6 +328,11 @@ def _show(family: Family, found: Identification, session: _Session, failure: Mma
         f"summation order, {counted(found.validated, 'vector')} of validation, {found.seconds:.1f} s"
     )
     decided, undecided = found.values()
+    for vector, first, second in found.contradictions[:SHOWN]:
+        say(f"the device contradicts itself on {vector.id}")
+        show_operands(vector.model, vector.operands)
+        for text, d in (("it gave", first), ("and then", second)):
+            say(f"  {text} {to_hex(d, vector.model.d)}  {number_text(d, vector.model.d)}")
     if found.verdict == "no candidate":
         say("no candidate fits")
         if found.killer is not None:
@@ -289,6 +342,8 @@ def _show(family: Family, found: Identification, session: _Session, failure: Mma
                 f"{number_text(found.killer.answer, vector.model.d)}")  # fmt: skip
         for model, agreed in found.nearest:
             say(f"  near: {model.reference} explains {agreed} of {len(found.questions)} answers")
+        for line in _other_formats(family):
+            say(f"  {line}")
     elif found.survivors:
         say("identified:" if found.verdict == "identified" else "not decided:")
         for name, value in decided.items():
@@ -302,10 +357,20 @@ def _show(family: Family, found: Identification, session: _Session, failure: Mma
             say(f"  open: {left.reference} | {right.reference}")
         if found.would_decide:
             say(f"  {counted(len(found.would_decide), 'vector')} beyond the recording would decide")
-    else:
+    elif not found.contradictions:
         say("cut short" if failure is None else f"cut short: {failure}")
-    for vector, first, second in found.contradictions:
-        say(f"  the device contradicts itself on {vector.id}: {first:x}, then {second:x}")
+
+
+def _other_formats(family: Family) -> Iterator[str]:
+    """That a shipped family is made for other formats than the device has, and which families are made for these."""
+    from hypotheses.family import families
+
+    asked, own = family.formats, families().get(family.id, family).formats
+    if asked != own:
+        better = ", ".join(name for name, other in families().items() if other.formats == asked)
+        yield f"{family.id} is made for {' '.join(own)}, and the device was asked {' '.join(asked)}" + (
+            f": try {better}" if better else ""
+        )
 
 
 def _text(value: Any) -> str:
@@ -332,6 +397,7 @@ def _document(
         "verdict": found.verdict,
         "error": str(failure) if failure else None,
         "candidates": found.candidates,
+        "impossible": _impossible(family),
         "decided": {name: plain(value) for name, value in decided.items()},
         "undecided": {name: [plain(value) for value in values] for name, values in undecided.items()},
         "why_undecided": sorted({m.why for members in found.classes for m in members if m.why}),
@@ -354,7 +420,7 @@ def _document(
         ],
         "nearest": [{"model": model.reference, "explains": agreed} for model, agreed in found.nearest],
         "contradictions": [
-            {"vector": vector.to_json(), "answers": [f"{first:x}", f"{second:x}"]}
+            {"vector": vector.to_json(), "answers": [to_hex(d, vector.model.d) for d in (first, second)]}
             for vector, first, second in found.contradictions
         ],
         "would_decide": [vector.to_json() for vector in found.would_decide],

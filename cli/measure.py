@@ -33,20 +33,22 @@ EXPLAINED = 3  # of them, with the model's evaluation and the neighbours that gi
 def evaluate(file: str, model: str | None, output: str | None, as_json: bool) -> None:
     """Compare the model of every row of a vector file with the row's observed result `d`.
 
-    FILE is JSONL, gzip-compressed or not; "-" reads standard input. Exit code 1 if any row disagrees.
+    FILE is JSONL, gzip-compressed or not; "-" reads standard input.
 
     \b
     mmaprobe evaluate observed.jsonl
+
+    Exit codes: 0 no row disagrees, 1 a row does, 2 bad input, 3 nothing was compared: no row has a `d`.
     """
     from queries.evaluate import Report, evaluate_vectors
-    from smtmodel.errors import InputError
+    from smtmodel.errors import IncompleteError, InputError, MmaprobeError
     from smtmodel.reference import parse_reference
     from smtmodel.vectors import read_vectors
 
     if output is not None and output != "-" and os.path.realpath(output) == os.path.realpath(file):
         raise InputError("the output would overwrite the input", output)
     report = Report(keep=output is not None)
-    failure: InputError | None = None
+    failure: MmaprobeError | None = None
     with open_input(file) as (lines, name):
         try:
             report.take(evaluate_vectors(read_vectors(lines, name), parse_reference(model) if model else None))
@@ -55,6 +57,8 @@ def evaluate(file: str, model: str | None, output: str | None, as_json: bool) ->
     if output is not None:
         write_vectors(report.predicted, output)
     document = report.document()
+    if failure is None and not document["compared"]:
+        failure = IncompleteError(f"{name}: nothing was compared: no row has an observed result `d`")
     if document["rows"] or failure is None:
         _show(document, report, name)
     if as_json:
@@ -83,4 +87,6 @@ def _show(document: dict[str, Any], report: Any, name: str) -> None:
     for counts in document["models"]:
         rest = f"{counted(counts['mismatches'], 'mismatch')}, {counts['unobserved']} without d"
         say(f"  {counts['model']}: {counted(counts['rows'], 'row')}, {rest}")
-    say(f"{counted(document['rows'], 'row')}, {counted(document['mismatches'], 'mismatch')}")
+    without = document["rows"] - document["compared"]
+    rest = f", {without} without d" if without else ""
+    say(f"{counted(document['rows'], 'row')}, {counted(document['mismatches'], 'mismatch')}{rest}")

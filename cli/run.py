@@ -14,12 +14,14 @@ import click
 from cli.completion import file_names, models
 from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, say
 from cli.reading import open_input
+from queries.steady import Sample
 from smtmodel.errors import IncompleteError, InputError, MmaprobeError
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
     from queries.standing import Standings
     from runner.answers import AnswersFile
+    from runner.devices import Device
     from smtmodel.vectors import Vector
 
 
@@ -62,13 +64,15 @@ def run(file: str, device_name: str, output: str | None, device_timeout: float, 
     """Put every vector of FILE to a device; say which hypotheses its answers leave standing.
 
     FILE is JSONL, gzip-compressed or not; "-" reads standard input. The answers are vectors with `d`, written as they
-    come. If ANSWERS holds the answers of an earlier run, cut short, of the same vectors and device, the run goes on.
+    come. If ANSWERS holds the answers of an earlier run, cut short, of the same vectors and device, the run goes on,
+    after asking some of them again. At the end some vectors are asked again too.
 
     \b
     mmaprobe distinguish carry-bits-ampere -o vectors.jsonl
     mmaprobe run vectors.jsonl --device command:./my-gpu -o answers.jsonl
 
-    Exit codes: 0 every vector was answered, 2 bad input, 3 the device failed or has no answer (the answers are kept).
+    Exit codes: 0 every vector was answered, 2 bad input (also: ANSWERS are of another device), 3 the device failed, has
+    no answer, or contradicts itself (the answers are kept).
     """
     from queries.standing import Standings
 
@@ -107,11 +111,13 @@ class _Session:
     description: dict[str, Any] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
     keep: bool = False
+    sample: Sample = field(default_factory=Sample)
     source: dict[str, Any] = field(default_factory=dict)  # provenance of answers that go to no file
 
     def run(self, lines: Iterable[str], name: str, output: str | None, as_json: bool) -> None:
         """Ask everything. Raises MmaprobeError; whatever was answered before is written and counted."""
         from runner.answers import AnswersFile, provenance
+        from runner.devices import open_device
         from smtmodel.vectors import read_vectors
 
         vectors: Iterable[Vector] = read_vectors(lines, name)
@@ -122,6 +128,8 @@ class _Session:
             with AnswersFile(Path(output), self.name) as target:
                 if target.earlier:
                     vectors = self._remaining(vectors, target)
+                    with open_device(self.name, self.timeout) as device:
+                        target.recheck(device, lambda vector: bool(vector.extra.get("predictions")))
                 self._ask(vectors, name, target)
         if self.unanswered:
             count, first = len(self.unanswered), self.unanswered[0]
@@ -160,12 +168,28 @@ class _Session:
                         self.unanswered.append(vector)
                     else:
                         self._take(vector, d, target)
+                self._stand_by(device)
             except DeviceError as error:
                 raise IncompleteError(f"{name}:{error.vector.line}: {error}") from None
             except InputError as error:
                 if error.file is None and error.line is not None:  # a vector that does not fit the device
                     raise InputError(str(error).removeprefix(f"{error.line}: "), name, error.line) from None
                 raise
+
+    def _stand_by(self, device: Device) -> None:
+        """Ask some vectors again, first those whose answers speak against something. Raises ContradictionError."""
+        from queries.steady import AGAIN, ContradictionError, contradictions, spread
+        from runner.devices import DeviceError
+
+        odd = list(self.standings.surprises())
+        chosen = [odd[place] for place in spread(len(odd), AGAIN)]
+        chosen += [self.sample.answered[place] for place in spread(len(self.sample.answered), AGAIN)]
+        try:
+            for one in [] if device.steady else chosen:
+                for contradiction in contradictions(lambda vectors: [d for _, d in device.answers(vectors)], [one]):
+                    raise ContradictionError(*contradiction, device.name)
+        except DeviceError as error:  # every vector has been answered
+            say(f"asked again: {error}")
 
     def _take(self, vector: Vector, d: int, target: AnswersFile | None) -> None:
         from runner.answers import answered_row
@@ -180,6 +204,7 @@ class _Session:
                 click.echo(json.dumps(row))
         self.answered += 1
         self.standings.take(vector, d)
+        self.sample.take(vector, d)
 
     def summary(self) -> None:
         """For people: how many answers, and what they mean."""

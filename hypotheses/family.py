@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -14,10 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt
 from hypotheses.yamlfile import YamlFile, read_file, read_yaml, validate
 from smtmodel.accumulator import PARAMETERS, Accumulator, check_parameter, format_parameter, parse_parameter
 from smtmodel.dot import Model
-from smtmodel.errors import MmaprobeError, ParameterError, UnknownNameError
+from smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
 from smtmodel.formats import FORMATS
 from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.reference import parse_reference
+from smtmodel.reference import parse_reference, with_parameters
+from smtmodel.wording import counted
 
 #: the order in which parameters are chosen, and when one has an effect, given those chosen before
 _EXACT = "exact"
@@ -77,27 +79,78 @@ class _FamilyFile(_Strict):
 
 
 @dataclass(frozen=True)
+class Impossible:
+    """The combinations of a family that no unit can have, and how many there are of each reason."""
+
+    combinations: int  # possible ones included
+    reasons: Mapping[str, int]
+
+    @property
+    def count(self) -> int:
+        return sum(self.reasons.values())
+
+    def text(self, most: int = 3) -> str:
+        """How many were left out and why: the `most` frequent reasons."""
+        parts = [f"{count} x {reason}" for reason, count in list(self.reasons.items())[:most]]
+        if len(self.reasons) > most:
+            rest = len(self.reasons) - most
+            parts.append(f"{sum(list(self.reasons.values())[most:])} for {counted(rest, 'other reason')}")
+        return f"{self.count} of {counted(self.combinations, 'combination')} impossible: {'; '.join(parts)}"
+
+
+@dataclass(frozen=True)
 class Family:
-    """Candidates for one unit: `values` of every parameter, less the combinations that match an exclusion."""
+    """Candidates for one unit: `values` of every parameter, less the combinations that match an exclusion. `file`: the
+    one that errors name."""
 
     id: str
     base: Model
     values: dict[str, tuple[Any, ...]]
     excluded: tuple[dict[str, tuple[Any, ...]], ...] = ()
     about: str = ""
+    file: YamlFile | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """Of a, b, c and d; e8m13 travels as f32."""
+        return _formats(self.base)
 
     def candidates(self) -> list[Model]:
-        """The models of the family, each once: a parameter without effect in one keeps its default there."""
+        """The models of the family, each once: a parameter without effect in one keeps its default there.
+
+        Raises InputError if there are none.
+        """
+        models, impossible = self._grid
+        if not models:
+            reason = impossible.text() if impossible.count else "every combination is excluded by `except`"
+            raise self._error(f"no candidate is left for {self.base.reference}: {reason}")
+        return list(models)
+
+    @property
+    def impossible(self) -> Impossible:
+        """The combinations that are no candidates because no unit can have them."""
+        return self._grid[1]
+
+    @cached_property
+    def _grid(self) -> tuple[list[Model], Impossible]:
         found: dict[Accumulator, Model] = {}
+        reasons: Counter[str] = Counter()
+        combinations = 0
         rest = [name for name in PARAMETERS if name not in ORDER]
         for values in self._combinations([*ORDER, *rest], {}):
+            combinations += 1
             try:
                 accumulator = Accumulator(**values)
-            except ParameterError:
-                continue  # impossible together
+            except ParameterError as error:
+                reasons[str(error)] += 1
+                continue
             if accumulator not in found:
                 found[accumulator] = replace(self.base, reference=self._reference(accumulator), accumulator=accumulator)
-        return list(found.values())
+        return list(found.values()), Impossible(combinations, dict(reasons.most_common()))
+
+    def _error(self, message: str) -> InputError:
+        key = ("parameters",)
+        return InputError(message, key=key[0]) if self.file is None else self.file.error(key, message)
 
     def _combinations(self, names: list[str], chosen: dict[str, Any]) -> Iterator[dict[str, Any]]:
         if not names:
@@ -144,6 +197,11 @@ class Family:
         return replace(self, base=base, values={**self.values, **changed})
 
 
+def _formats(row: Model) -> tuple[str, ...]:
+    output = row.accumulator.output
+    return row.a.name, row.b.name, row.c.name, "f32" if output == "e8m13" else output
+
+
 def _default(name: str) -> Any:
     defaults = {"operation": "fused_dot", "fraction_bits": _EXACT, "output_rounding": "toward_zero"}
     return defaults.get(name, Accumulator.__dataclass_fields__[name].default)
@@ -155,6 +213,10 @@ def build_family(file: YamlFile) -> Family:
     for side, fmt in parsed.formats.model_dump().items():
         if fmt not in FORMATS:
             raise file.error(("formats", side), str(UnknownNameError("format", fmt, FORMATS)))
+    try:
+        check_parameter("length", parsed.length)
+    except ParameterError as error:
+        raise file.error(("length",), str(error).removeprefix("length: ")) from None
     base = _base(file, parsed)
     values = {name: _values(file, ("parameters", name), name, given) for name, given in parsed.parameters.items()}
     values.setdefault("block", (parsed.length,))
@@ -169,7 +231,7 @@ def build_family(file: YamlFile) -> Family:
         {name: _values(file, ("except", index, name), name, given) for name, given in rule.items()}
         for index, rule in enumerate(parsed.exclude)
     )
-    return Family(parsed.id, base, values, excluded, parsed.about)
+    return Family(parsed.id, _of_length(base, values), values, excluded, parsed.about, file)
 
 
 def _base(file: YamlFile, parsed: _FamilyFile) -> Model:
@@ -177,9 +239,8 @@ def _base(file: YamlFile, parsed: _FamilyFile) -> Model:
     wanted = tuple(parsed.formats.model_dump().values())
     best = None
     for reference, row in INSTRUCTIONS.items():
-        output = "f32" if row.accumulator.output == "e8m13" else row.accumulator.output
         scaled = "scale_format" in parsed.parameters
-        if (row.a, row.b, row.c, output) != wanted or (row.accumulator.scale_format is not None) != scaled:
+        if _formats(parse_reference(reference)) != wanted or (row.accumulator.scale_format is not None) != scaled:
             continue
         if best is None or row.accumulator.length == parsed.length:
             best = reference
@@ -188,6 +249,17 @@ def _base(file: YamlFile, parsed: _FamilyFile) -> Model:
     if best is None:
         raise file.error(("formats",), f"no instruction of the table takes {' '.join(wanted)}")
     return parse_reference(best)
+
+
+def _of_length(base: Model, values: Mapping[str, tuple[Any, ...]]) -> Model:
+    """The base with the family's length; where the table has none of it, as one plain step."""
+    [length] = values["length"]
+    if base.length == length:
+        return base
+    plain = {"operation": "fused_dot", "block_order": "contiguous", "grouping": "none", "addend": "fused",
+             "scale_block": next((size for size in values["scale_block"] if length % size == 0), 1)}  # fmt: skip
+    changes = {name: value for name, value in plain.items() if getattr(base.accumulator, name) != value}
+    return with_parameters(base, {"length": length, "block": length, **changes})
 
 
 def _values(file: YamlFile, path: tuple[str | int, ...], name: str, given: Any) -> tuple[Any, ...]:

@@ -18,6 +18,7 @@ from hypotheses.schema import Compare
 from queries.evaluate import evaluate_vectors
 from queries.exercises import exercises
 from queries.problem import Problem
+from queries.steady import AGAIN, spread
 from queries.witness import Row, _cost, _fields, _replaced, _smaller
 from smtmodel.batch import to_integers
 from smtmodel.carriers.arrays import ArrayCarrier
@@ -237,6 +238,17 @@ class Comparison:
             self.progress(Share(text, min(taken, total), total, "vectors"))
             if self.done:
                 return
+        if not self.differences:
+            self._stand_by(pair)
+
+    def _stand_by(self, pair: Pair) -> None:
+        """Ask some vectors again that made no difference: a device may contradict itself all the same."""
+        kept = [self.kept[place] for place in spread(len(self.kept), AGAIN)]
+        for side, first in zip(pair.sides, ([one[1] for one in kept], [one[2] for one in kept]), strict=True):
+            if kept and not side.steady:
+                again, itself = side.results([one[0] for one in kept]), Problem(side.model, side.model)
+                for i in np.flatnonzero(differing(itself, first, again)):
+                    self.contradictions.append(Contradiction(side, kept[i][0], (first[i], again[i])))
 
     def keep(self, answered: Iterable[Answered]) -> None:
         """Remember answers, up to a limit."""

@@ -77,7 +77,7 @@ def agrees(model: Model, predicted: int, vector: Vector) -> bool | None:
         return None
     if predicted == vector.d:
         return True
-    return model.accumulator.nan is None and _is_nan(predicted, model.d) and _is_nan(vector.d, model.d)
+    return model.accumulator.nan is None and is_nan(predicted, model.d) and is_nan(vector.d, model.d)
 
 
 def explained_by(row: Row) -> list[Neighbour]:
@@ -85,7 +85,8 @@ def explained_by(row: Row) -> list[Neighbour]:
     return reproducing(row.model, row.vector.operands, lambda near, result: bool(agrees(near, result, row.vector)))
 
 
-def _is_nan(pattern: int, fmt: Format) -> bool:
+def is_nan(pattern: int, fmt: Format) -> bool:
+    """Whether a pattern of a format is a NaN."""
     return bool(unpack(constant(ArrayCarrier(), pattern, fmt.width), fmt).is_nan.value)
 
 
@@ -122,6 +123,7 @@ class Report:
         return {
             "schema": 1,
             "rows": sum(row["rows"] for row in models),
+            "compared": sum(rows - without for rows, _, without in self.counts.values()),
             "mismatches": len(self.mismatches),
             "models": models,
             "first_mismatches": [

@@ -15,11 +15,14 @@ from queries.distinguish import Options
 from queries.outcomes import Outcomes, pool_rows, without_payload
 from queries.samples import Table, sample_rows
 from queries.separate import smallest_set, unique_models
+from queries.steady import AGAIN, AGAIN_IN_DOUBT, Answered, contradictions, spread
 from queries.witness import Row
 from smtmodel.batch import evaluate_models
 from smtmodel.dot import Model
+from smtmodel.errors import IncompleteError
 from smtmodel.operands import Operands, layout_of
 from smtmodel.vectors import Vector
+from smtmodel.wording import counted
 
 Verdict = Literal["identified", "no candidate", "open"]
 Ask = Callable[[Sequence[Vector]], Sequence[int | None]]
@@ -30,7 +33,6 @@ FEWER = 4
 VALIDATION = 2000  # vectors by which a survivor is checked before it is named
 MOST = 200  # questions, at most
 EACH = 60.0  # seconds for proving one pair of survivors equal
-AGAIN = 3  # questions asked again at the end
 
 
 class Structure(Protocol):
@@ -88,7 +90,8 @@ class Identification:
 
 
 class Identifier:
-    """One identification: `ask` answers vectors in order (None where there is no answer)."""
+    """One identification: `ask` answers vectors in order (None where there is no answer); `again` those that were
+    answered before. `start`: when the time of `options.timeout` began (time.monotonic)."""
 
     def __init__(
         self,
@@ -98,15 +101,19 @@ class Identifier:
         structure: Structure | None = None,
         recorded: Sequence[Vector] = (),
         seed: int = 1,
+        again: Ask | None = None,
+        start: float | None = None,
     ) -> None:
-        self.start = time.monotonic()
+        self.start = time.monotonic() if start is None else start
         self.deadline = None if options.timeout is None else self.start + options.timeout
         admitted = [m for m in candidates if structure is None or structure.admits(m.accumulator)]
         self.ask, self.options, self.seed = ask, options, seed
+        self.again = again or (lambda vectors: [ask([vector])[0] for vector in vectors])
         self.kinds = unique_models(admitted)
         self.models = list(self.kinds)  # that are left; `alive` are those that fit the answers since they were listed
         self.result = Identification("open", len(candidates))
         self.asked: set[int] = set()
+        self.checked: list[Answered] = []  # what the last validation asked
         self.recorded = list(recorded)
 
     def run(self) -> Identification:
@@ -151,6 +158,8 @@ class Identifier:
         """Ask from the pool until no vector of it tells two survivors apart; False if none survives or too much was
         asked."""
         while len(self.result.questions) < MOST:
+            if self.deadline is not None and time.monotonic() > self.deadline:
+                raise IncompleteError(f"the time ran out after {counted(len(self.result.questions), 'question')}")
             representatives = [members[0] for members in self.outcomes.classes(self.alive)]
             allowed = np.ones(len(self.outcomes.table), dtype=bool)
             allowed[list(self.asked)] = False
@@ -213,10 +222,10 @@ class Identifier:
         return found
 
     def _no_candidate(self, killer: Question) -> None:
-        """Say what nobody explains; ask once more first, since a device may contradict itself."""
-        again = self._answer(killer.vector)
-        if again is not None and again != killer.answer:
-            self.result.contradictions.append((killer.vector, killer.answer, again))
+        """Say what nobody explains, unless the device does not stand by the answers that led here."""
+        self._stand_by(AGAIN_IN_DOUBT)
+        if self.result.contradictions:
+            return
         self.result.verdict, self.result.killer = "no candidate", killer
         answers = [question.answer for question in self.result.questions]
         rows = np.array([question.vector.operands.every for question in self.result.questions], dtype=np.uint64)
@@ -237,15 +246,20 @@ class Identifier:
         answers = self.ask(vectors)
         self.result.validated = sum(answer is not None for answer in answers)
         known = [i for i, answer in enumerate(answers) if answer is not None]
+        self.checked = [(vectors[i], answers[i] or 0) for i in known]
         found = without_payload(np.array([answers[i] for i in known], dtype=np.uint64), self.models[0].d)
         wrong = [i for i, answer in zip(known, found, strict=True) if answer != expected[i]]
         if not wrong:
             return True
-        row, vector, first = rows[wrong[0]], vectors[wrong[0]], answers[wrong[0]]
-        again = self._answer(vector)
-        if again is not None and first is not None and again == expected[wrong[0]]:
+        doubted = {vectors[i].id: i for i in wrong[:AGAIN]}
+        for vector, first, again in contradictions(self.again, [(vectors[i], answers[i] or 0) for i in wrong[:AGAIN]]):
             self.result.contradictions.append((vector, first, again))
+            if again == expected[doubted.pop(vector.id)]:
+                continue
+            return False
+        if not doubted:
             return True
+        row = rows[next(iter(doubted.values()))]
         self.outcomes.extend(row[None, :], self.alive)
         return self._take(len(self.outcomes.table) - 1)
 
@@ -266,18 +280,17 @@ class Identifier:
         self.result.would_decide += [self._vector(row, "would-decide") for row in witnesses]
         for members in self.result.classes:
             members += [Equality(twin, WHY) for member in list(members) for twin in self.kinds[member.model]]
-        self._repeat()
+        self._stand_by(AGAIN)
         one = len(self.result.classes) == 1 and not self.result.unknown
         self.result.verdict = "identified" if one and not self.result.contradictions else "open"
         return True
 
-    def _repeat(self) -> None:
-        """Ask a few questions again."""
-        questions = self.result.questions
-        for question in questions[:: max(1, len(questions) // AGAIN)] if not self.recorded else ():
-            again = self._answer(question.vector)
-            if again is not None and again != question.answer:
-                self.result.contradictions.append((question.vector, question.answer, again))
+    def _stand_by(self, most: int) -> None:
+        """Ask some questions again, spread over the run."""
+        questions = [(question.vector, question.answer) for question in self.result.questions]
+        for answered in (questions, self.checked) if not self.recorded else ():
+            chosen = [answered[place] for place in spread(len(answered), most)]
+            self.result.contradictions += contradictions(self.again, chosen)
 
     def _would_decide(self) -> list[list[Model]]:
         """The survivors of a recording, as vectors beyond it tell them apart, which are kept."""

@@ -227,6 +227,14 @@ class Standings:
             if not agrees(vector.model, d, vector):
                 self.disagreements.append((vector, to_hex(d, vector.model.d)))
 
+    def surprises(self) -> Iterator[tuple[Vector, int]]:
+        """Answers that a hypothesis, or an earlier result, speaks against: the first ones of each sort."""
+        seen = [(vector, observed) for vector, observed in self.disagreements[:LISTED]]
+        for standing in self.questions.values():
+            seen += [(vector, observed) for vector, observed, _ in standing.unpredicted[:LISTED]]
+            seen += [(one.refuted.vector, one.refuted.observed) for one in standing.records.values() if one.refuted]
+        yield from ((vector, int(observed, 16)) for vector, observed in seen)
+
     def lines(self) -> Iterator[str]:
         """Everything in words."""
         for standing in self.questions.values():

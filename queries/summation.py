@@ -11,19 +11,23 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
+from queries.steady import AGAIN, AGAIN_IN_DOUBT, AskAgain
 from queries.summation_build import Builder, Inside
-from queries.summation_probe import Ask, Probe, Question, Span, UnrevealedError
+from queries.summation_probe import Ask, AskAll, Probe, Question, Span, UnrevealedError
 from queries.summation_structure import structure_of, trees_of
 from queries.summation_tree import (
     KINDS,
     Leaf,
     Node,
-    Pair,
     compact,
     is_chain,
     is_pairwise,
     leaves_of,
     losses,
+    nodes_of,
     order,
     pruned,
 )  # fmt: skip
@@ -34,6 +38,8 @@ from smtmodel.wording import counted
 __all__ = ["Question", "Tree", "UnrevealedError", "reveal"]
 
 Products = tuple[int, ...]
+DRAWN = 12  # levels of a tree that are drawn
+LISTED = 16  # blocks that are listed one by one
 
 
 @dataclass(frozen=True)
@@ -147,7 +153,9 @@ class Tree:
         if structure not in self._shapes:
             kept, shown = self._shown
             candidates = [pruned(tree, kept) for tree in trees_of(accumulator, self.span.bits, len(kept))]
-            self._shapes[structure] = any(tree is not None and losses(tree) == shown for tree in candidates)
+            self._shapes[structure] = any(
+                tree is not None and np.array_equal(losses(tree), shown) for tree in candidates
+            )
         return self._shapes[structure] and self._admits_addend(accumulator) and self._admits_groups(accumulator)
 
     @cached_property
@@ -156,7 +164,7 @@ class Tree:
         return {}
 
     @cached_property
-    def _shown(self) -> tuple[frozenset[Leaf], dict[Pair, int]]:
+    def _shown(self) -> tuple[frozenset[Leaf], NDArray[np.int16]]:
         return frozenset(leaves_of(self.root)), losses(self.root)
 
     def _admits_addend(self, accumulator: Accumulator) -> bool:
@@ -182,7 +190,7 @@ class Tree:
         lines = _drawn(self, self.root)
         blocks = self.blocks()
         if len(blocks) > 1:
-            lines.append("blocks: " + " then ".join(compact(block) for block in blocks))
+            lines.append("blocks: " + " then ".join(_listed(blocks)))
         lines.append(f"addend: {self.addend or 'fused or late: no answer shows it'}")
         if self.width > 1:
             lines.append(f"{self.width} products share scale factors: the order among them is not told")
@@ -206,20 +214,30 @@ class Tree:
         }
 
 
-def reveal(ask: Ask, model: Model, thorough: bool = False) -> Tree:
+def reveal(
+    ask: Ask, model: Model, thorough: bool = False, ask_all: AskAll | None = None, again: AskAgain | None = None
+) -> Tree:
     """The summation tree of the device behind `ask`. `model` gives formats, length and scale factors only.
 
-    `thorough` asks every pair of leaves. Raises UnrevealedError, with what was asked, if the answers fit no tree or
-    the formats' range is too narrow; scale blocks stand for their products where only that helps.
+    `thorough` asks every pair of leaves. `ask_all` asks many vectors at a time, where the device can; `again` asks
+    questions again, of a device that may contradict itself. Raises UnrevealedError, with what was asked, if the answers
+    fit no tree or the formats' range is too narrow (scale blocks stand for their products where only that helps), and
+    ContradictionError.
     """
-    probe = Probe(ask, model)
+    every = ask_all or (lambda vectors: [ask(vector) for vector in vectors])
+    probe = Probe(every, model, again=again)
     if model.scale is not None and model.scales > 1 and probe.widest() < probe.needed:
-        probe = Probe(ask, model, model.accumulator.scale_block)
-    probe.calibrate()
-    root = Builder(probe, thorough).tree()
+        probe = Probe(every, model, model.accumulator.scale_block, again)
+    try:
+        probe.calibrate()
+        root = Builder(probe, thorough).tree()
+    except UnrevealedError:
+        probe.stand_by(AGAIN_IN_DOUBT)
+        raise
     inside = Inside(probe, root)
     if probe.width == 1:
         inside.look()
+    probe.stand_by(AGAIN)
     return Tree(
         length=model.length,
         root=root,
@@ -246,6 +264,13 @@ def _running(node: Node) -> Node | Leaf | None:
     return sums[0] if len(sums) == 1 else None
 
 
+def _listed(blocks: BlockOrder) -> list[str]:
+    """The blocks in words; of many in the usual order the first and the last ones."""
+    usual = [k for block in blocks for k in block] == list(range(len(blocks) * len(blocks[0])))
+    names = [compact(block) for block in blocks]
+    return names if len(names) <= LISTED or not usual else [*names[:2], "...", names[-1]]
+
+
 def _label(tree: Tree, leaves: list[int]) -> str:
     return compact(k for leaf in leaves for k in range(leaf, leaf + tree.width))
 
@@ -264,13 +289,17 @@ def _short(tree: Tree, branch: Node | Leaf) -> str | None:
     return f"{text} (added in pairs)" if len(numbers) == len(leaves) and is_pairwise(branch) else None
 
 
-def _drawn(tree: Tree, branch: Node | Leaf) -> list[str]:
+def _drawn(tree: Tree, branch: Node | Leaf, depth: int = 0) -> list[str]:
     short = _short(tree, branch)
     if short is not None or not isinstance(branch, Node):
         return [short or ""]
+    if depth == DRAWN:
+        leaves = leaves_of(branch)
+        names = ["c"] * ("c" in leaves) + [_label(tree, [leaf for leaf in leaves if leaf != "c"])]
+        return [f"... {counted(len(nodes_of(branch)), 'step')} more, of {' and '.join(names)}"]
     products = tuple(sorted(child for child in branch.children if isinstance(child, int)))
     rows = [["c"]] if "c" in branch.children else []
-    rows += [_drawn(tree, child) for child in branch.children if isinstance(child, Node)]
+    rows += [_drawn(tree, child, depth + 1) for child in branch.children if isinstance(child, Node)]
     parts = tree.parts.get(products, (products,)) if products else ()
     if branch.kind == "binary":
         rows += [[_label(tree, [k])] for k in products]
@@ -286,7 +315,11 @@ def _drawn(tree: Tree, branch: Node | Leaf) -> list[str]:
     return lines
 
 
-def _as_json(branch: Node | Leaf) -> Any:
-    if not isinstance(branch, Node):
-        return branch
-    return {"kind": branch.kind, "children": [_as_json(child) for child in branch.children]}
+def _as_json(root: Node | Leaf) -> Any:
+    if not isinstance(root, Node):
+        return root
+    found: dict[int, Any] = {}
+    for node in nodes_of(root):
+        children = [found[id(child)] if isinstance(child, Node) else child for child in node.children]
+        found[id(node)] = {"kind": node.kind, "children": children}
+    return found[id(root)]

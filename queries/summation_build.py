@@ -6,12 +6,22 @@ import random
 from collections.abc import Callable, Iterator
 from itertools import combinations, pairwise
 
+from queries.steady import AGAIN_IN_DOUBT
 from queries.summation_probe import Probe, sorted_leaves
-from queries.summation_tree import Leaf, Node, leaves_of, losses, nodes_of, order, pair_of
+from queries.summation_tree import Leaf, Node, in_order, leaves_of, losses, nodes_of, order
 
 
 class MisfitError(Exception):
     """The answers fit no tree of the kind tried."""
+
+
+_Reading = tuple[Node | Leaf, tuple[Node | Leaf, ...]]  # what a level joins, and what joined in the same step
+
+
+def _readings(current: Node | Leaf) -> Iterator[_Reading]:
+    yield current, ()
+    if isinstance(current, Node) and current.kind != "fused":
+        yield current.children[0], current.children[1:]
 
 
 class Builder:
@@ -24,13 +34,13 @@ class Builder:
         """The tree, validated. Raises UnrevealedError."""
         leaves = self.probe.leaves
         if self.thorough:
-            self._ask_all()
+            self.probe.ask_pairs(combinations(leaves, 2))
         try:
-            root = self.build(leaves)
-            for one, other in self._sample():
-                self.probe.lost(one, other)
-            self._check(root)
+            root = in_order(self.build(leaves))
+            self.probe.ask_pairs(self._sample())
+            self._check_all(root)
         except MisfitError as error:
+            self.probe.stand_by(AGAIN_IN_DOUBT)
             if self.thorough:
                 raise self.probe.fail(f"the answers fit no tree: {error}") from None
             self.thorough = True
@@ -38,23 +48,18 @@ class Builder:
         self._confirm_span(root)
         return root
 
-    def _ask_all(self) -> None:
-        leaves = self.probe.leaves
-        for position, one in enumerate(leaves):
-            for other in leaves[position + 1 :]:
-                self.probe.lost(one, other)
-
     def _sample(self) -> list[tuple[Leaf, Leaf]]:
         leaves = self.probe.leaves
-        pairs = [pair_of(x, y) for position, x in enumerate(leaves) for y in leaves[position + 1 :]]
+        pairs = list(combinations(leaves, 2))
         return random.Random(0).sample(pairs, min(len(pairs), len(leaves)))
 
     def _confirm_span(self, root: Node | Leaf) -> None:
         """Larger units must be hidden alike: otherwise the mask hides them in part, and counts mean nothing."""
         chosen = {lost: pair for pair, lost in self.probe.asked.items()}
-        for pair in list(chosen.values())[:6]:
-            for raised in (1, 2):
-                if self.probe.measure(pair, raised) != self.probe.lost(*pair):
+        pairs = list(chosen.values())[:6]
+        for raised in (1, 2):
+            for pair, lost in zip(pairs, self.probe.measure(pairs, raised), strict=True):
+                if lost != self.probe.lost(*pair):
                     bits = self.probe.span.bits
                     raise self.probe.fail(
                         "the formats' range is too narrow: units of another size are hidden otherwise under a mask "
@@ -63,32 +68,45 @@ class Builder:
 
     # -- construction
 
-    def build(self, leaves: list[Leaf]) -> Node | Leaf:
-        """The tree of leaves that are known to be added up before they meet others."""
-        first, *rest = leaves
+    def build(self, leaves: list[Leaf], turn: int = 0) -> Node | Leaf:
+        """The tree of leaves that are known to be added up before they meet others.
+
+        It grows from one of them: the first, which most orders begin with. `turn` counts how often the leaf before it
+        came last of all and told nothing: then the last one is tried, then any, so that trees nest a few times only,
+        however long a chain is and in whatever order.
+        """
+        pivot = leaves[0] if turn < 2 else leaves[-1] if turn == 2 else random.Random(len(leaves)).choice(leaves)
+        rest = [leaf for leaf in leaves if leaf != pivot]
+        self.probe.ask_pairs((pivot, leaf) for leaf in rest)
         levels: dict[int, list[Leaf]] = {}
         for leaf in rest:
-            levels.setdefault(self.probe.lost(first, leaf), []).append(leaf)
-        return self._grow(first, sorted(levels.items()))
+            levels.setdefault(self.probe.lost(pivot, leaf), []).append(leaf)
+        return self._grow(pivot, sorted(levels.items()), turn)
 
-    def _grow(self, current: Node | Leaf, levels: list[tuple[int, list[Leaf]]]) -> Node | Leaf:
-        """Add what joins a branch, level by level. A level may be a step of its own, or a larger branch that joins
-        the exact step before it; of two readings the first that fits counts."""
-        if not levels:
-            return current
-        (lost, group), *rest = levels
-        readings: list[tuple[Node | Leaf, tuple[Node | Leaf, ...]]] = [(current, ())]
-        if isinstance(current, Node) and current.kind != "fused":
-            readings.append((current.children[0], current.children[1:]))
-        problem = MisfitError(f"a mask hides {lost} leaves")
-        for base, siblings in readings:
+    def _grow(self, pivot: Leaf, levels: list[tuple[int, list[Leaf]]], turn: int) -> Node | Leaf:
+        """Add what joins a leaf, level by level. A level may be a step of its own, or a larger branch that joins
+        the exact step before it; the first readings that fit together count."""
+        grown: list[tuple[Node | Leaf, Iterator[_Reading]]] = [(pivot, _readings(pivot))]  # one more for each level
+        problem = MisfitError("no leaf")
+        while len(grown) <= len(levels):
+            lost, group = levels[len(grown) - 1]
+            reading = next(grown[-1][1], None)
+            if reading is None:
+                grown.pop()
+                if not grown:
+                    raise problem
+                continue
             try:
-                return self._grow(self._attach(base, siblings, lost, group), rest)
+                node = self._attach(*reading, lost, group, turn)
             except MisfitError as error:
                 problem = error
-        raise problem
+            else:
+                grown.append((node, _readings(node)))
+        return grown[-1][0]
 
-    def _attach(self, base: Node | Leaf, siblings: tuple[Node | Leaf, ...], lost: int, group: list[Leaf]) -> Node:
+    def _attach(
+        self, base: Node | Leaf, siblings: tuple[Node | Leaf, ...], lost: int, group: list[Leaf], turn: int
+    ) -> Node:
         size = len(leaves_of(base))
         width = lost - size
         if width < 1 or len(group) % width:
@@ -103,32 +121,52 @@ class Builder:
             exact = False
         if exact and any(len(part) != width for part in parts):
             raise MisfitError(f"branches of {sorted(map(len, parts))} leaves join where each should have {width}")
-        children = (base, *siblings, *(self.build(part) for part in parts))
+        told_nothing = len(parts) == 1 and not isinstance(base, Node)
+        children = (base, *siblings, *(self.build(part, turn + told_nothing) for part in parts))
         node = Node("binary" if len(children) == 2 else "exact" if exact else "fused", children)
         self._check(node)
         return node
 
-    def _check(self, branch: Node | Leaf) -> None:
-        expected, asked = losses(branch), self.probe.asked
-        for pair in expected.keys() & asked.keys():
-            if expected[pair] != asked[pair]:
-                raise MisfitError(f"a mask at {pair[0]} and {pair[1]} hides {asked[pair]}, not {expected[pair]}")
+    def _check(self, node: Node) -> None:
+        """The masks whose leaves meet in this step; those within its children were checked with these."""
+        parts = [leaves_of(child) for child in node.children]
+        where = {leaf: number for number, part in enumerate(parts) for leaf in part}
+        for number, part in enumerate(parts[1:], 1):
+            for leaf in part:
+                for other in self.probe.met(leaf):
+                    there = where.get(other, number)
+                    if there != number:
+                        exact = len(part) + len(parts[there])
+                        self._expect(leaf, other, exact if node.kind == "exact" else len(where))
+
+    def _check_all(self, root: Node | Leaf) -> None:
+        table = losses(root)
+        place = {leaf: number for number, leaf in enumerate(sorted_leaves(list(leaves_of(root))))}
+        for one, other in self.probe.asked:
+            self._expect(one, other, int(table[place[one], place[other]]))
+
+    def _expect(self, one: Leaf, other: Leaf, hidden: int) -> None:
+        found = self.probe.lost(one, other)
+        if found != hidden:
+            raise MisfitError(f"a mask at {one} and {other} hides {found}, not {hidden}")
 
     def _split(self, group: list[Leaf], same: Callable[[int], bool]) -> list[list[Leaf]]:
         """The branches that a group of leaves consists of. `same` judges what a mask on two leaves of one hides."""
         rest = sorted_leaves(group)
-        for one, other in self._telling_pairs(rest):
-            self.probe.lost(one, other)
+        if len(rest) == 1:
+            return [rest]
+        self.probe.ask_pairs(self._telling_pairs(rest))
+        inside = {*rest}
+        close = [pair for pair, lost in self.probe.asked.items() if same(lost) and inside.issuperset(pair)]
         parts: list[list[Leaf]] = []
-        while rest:
-            inside = (pair for pair, lost in self.probe.asked.items() if same(lost) and {*pair} <= {*rest})
-            seed = next(inside, None)
-            if seed is None:  # single leaves are left
-                return sorted([*parts, *([leaf] for leaf in rest)], key=lambda part: order(part[0]))
-            part = [leaf for leaf in rest if leaf == seed[0] or same(self.probe.lost(seed[0], leaf))]
-            parts.append(part)
-            rest = [leaf for leaf in rest if leaf not in part]
-        return sorted(parts, key=lambda part: order(part[0]))
+        for seed, other in close:
+            if seed in inside and other in inside:
+                self.probe.ask_pairs((seed, leaf) for leaf in rest if leaf != seed)
+                part = [leaf for leaf in rest if leaf == seed or same(self.probe.lost(seed, leaf))]
+                parts.append(part)
+                inside -= {*part}
+                rest = [leaf for leaf in rest if leaf in inside]
+        return sorted([*parts, *([leaf] for leaf in rest)], key=lambda part: order(part[0]))  # single leaves are left
 
     def _telling_pairs(self, group: list[Leaf]) -> Iterator[tuple[Leaf, Leaf]]:
         """Pairs that join any branch a unit is likely to have: neighbours, and numbers that differ in one bit."""

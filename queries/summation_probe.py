@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from queries.steady import AskAgain, stand_by
 from queries.summation_tree import Leaf, Pair, order, pair_of
 from smtmodel.display import exact_value, number_text
 from smtmodel.dot import Model
@@ -16,6 +18,7 @@ from smtmodel.operands import Operands
 from smtmodel.vectors import Vector, to_hex
 
 Ask = Callable[[Vector], int]
+AskAll = Callable[[Sequence[Vector]], Sequence[int]]
 Power = tuple[int, int]  # (sign, exponent) of a power of two
 
 WIDEST = 64  # fraction bits: what any accumulator cuts lies above
@@ -83,16 +86,18 @@ def shares(total: int, ranges: list[tuple[int, int]]) -> list[int]:
 
 
 class Probe:
-    """Asks one device. `width` products share a leaf, the first of them standing for all: 1, or a scale block."""
+    """Asks one device, many vectors at a time. `width` products share a leaf, the first of them standing for all: 1, or
+    a scale block. `again` asks questions again (by default none)."""
 
-    def __init__(self, ask: Ask, model: Model, width: int = 1) -> None:
-        self.ask, self.model, self.width = ask, model, width
+    def __init__(self, ask: AskAll, model: Model, width: int = 1, again: AskAgain | None = None) -> None:
+        self.ask, self.model, self.width, self.again = ask, model, width, again
         self.products = list(range(0, model.length, width))
         self.leaves: list[Leaf] = ["c", *self.products]
         self.questions: list[Question] = []
         self.span = Span(0, 0)
         self.normal = True
         self._lost: dict[Pair, int] = {}
+        self._met: defaultdict[Leaf, list[Leaf]] = defaultdict(list)
         self._variant = VARIANTS[0]
 
     # -- the range of the formats
@@ -130,36 +135,49 @@ class Probe:
 
     # -- questions
 
-    def value(self, terms: Mapping[Leaf, Power], text: str) -> Fraction | None:
-        """The device's sum of powers of two at some leaves, zeros elsewhere; None if the answer is not finite."""
-        vector = self._vector(terms, text)
-        d = self.ask(vector)
-        self.questions.append(Question(text, vector, d))
-        found = exact_value(d, self.model.d)
-        if found == "-0":
-            return Fraction(0)
-        return None if isinstance(found, str) else found
+    def values(self, asked: Sequence[tuple[Mapping[Leaf, Power], str]]) -> list[Fraction | None]:
+        """The device's sums of powers of two at some leaves, zeros elsewhere; None for an answer that is not finite."""
+        first = len(self.questions) + 1
+        vectors = [self._vector(terms, text, number) for number, (terms, text) in enumerate(asked, first)]
+        answers = self.ask(vectors)
+        for (_, text), vector, d in zip(asked, vectors, answers, strict=True):
+            self.questions.append(Question(text, vector, d))
+        found = [exact_value(d, self.model.d) for d in answers]
+        return [Fraction(0) if value == "-0" else None if isinstance(value, str) else value for value in found]
 
-    def _vector(self, terms: Mapping[Leaf, Power], text: str) -> Vector:
+    def value(self, terms: Mapping[Leaf, Power], text: str) -> Fraction | None:
+        """One such sum."""
+        return self.values([(terms, text)])[0]
+
+    def _vector(self, terms: Mapping[Leaf, Power], text: str, number: int) -> Vector:
         model, one = self.model, [power_pattern(self.model.scale, 1, 0)] if self.model.scale else []
         a, b = [0] * model.length, [0] * model.length
         scale_a, scale_b = one * model.scales, one * model.scales
-        ranges = [exponents(fmt, self.normal) for fmt in self._factors]
-        for leaf, (sign, exponent) in terms.items():
+        factors = {power: self._factors_of(*power) for power in set(terms.values())}
+        for leaf, power in terms.items():
             if leaf == "c":
                 continue
-            parts = shares(exponent, ranges)
-            a[leaf], b[leaf] = power_pattern(model.a, sign, parts[0]), power_pattern(model.b, 1, parts[1])
-            if len(parts) > 2:
-                assert model.scale is not None
+            a[leaf], b[leaf], *scales = factors[power]
+            if scales:
                 block = leaf // model.accumulator.scale_block
-                scale_a[block], scale_b[block] = (power_pattern(model.scale, 1, share) for share in parts[2:])
+                scale_a[block], scale_b[block] = scales
         c = power_pattern(model.c, *terms["c"]) if "c" in terms else 0
         operands = Operands(tuple(a), tuple(b), c, tuple(scale_a), tuple(scale_b))
-        return Vector(model, operands, id=len(self.questions) + 1, extra={"question": text})
+        return Vector(model, operands, id=number, extra={"question": text})
+
+    def _factors_of(self, sign: int, exponent: int) -> list[int]:
+        """The patterns of the factors of a signed power of two, the sign with the first."""
+        factors = self._factors
+        parts = shares(exponent, [exponents(fmt, self.normal) for fmt in factors])
+        return list(map(power_pattern, factors, [sign, *[1] * (len(parts) - 1)], parts))
 
     def fail(self, reason: str) -> UnrevealedError:
         return UnrevealedError(reason, tuple(self.questions))
+
+    def stand_by(self, most: int) -> None:
+        """Ask some questions again. Raises ContradictionError for a device that answers otherwise now."""
+        if self.again is not None:
+            stand_by(self.again, [(question.vector, question.d) for question in self.questions], most)
 
     def calibrate(self) -> None:
         """Choose mask and unit: units must be counted exactly, and a mask must come back. Raises UnrevealedError."""
@@ -202,29 +220,53 @@ class Probe:
         """What the masks asked so far took away."""
         return self._lost
 
+    def met(self, leaf: Leaf) -> list[Leaf]:
+        """The leaves that shared a mask with this one."""
+        return self._met[leaf]
+
     def lost(self, one: Leaf, other: Leaf) -> int:
         """How many leaves, both included, a mask on two of them takes out of the sum. Raises UnrevealedError."""
         pair = pair_of(one, other)
-        if pair not in self._lost:
-            self._lost[pair] = self.measure(pair, 0)
+        self.ask_pairs([pair])
         return self._lost[pair]
 
-    def measure(self, pair: Pair, raised: int) -> int:
-        """The same, asked again, with units 2^raised times as large."""
-        unit = self.span.unit + raised
-        seen = []
+    def ask_pairs(self, pairs: Iterable[tuple[Leaf, Leaf]]) -> None:
+        """Ask what masks on pairs of leaves take out of the sum, all that are new together. Raises UnrevealedError."""
+        new = [pair for pair in dict.fromkeys(pair_of(*pair) for pair in pairs) if pair not in self._lost]
+        for group in (new[:1], new[1:]):  # the first finds out which signs work
+            for pair, lost in zip(group, self.measure(group, 0), strict=True):
+                self._lost[pair] = lost
+                self._met[pair[0]].append(pair[1])
+                self._met[pair[1]].append(pair[0])
+
+    def measure(self, pairs: Sequence[Pair], raised: int) -> list[int]:
+        """What masks on pairs of leaves take out of the sum, with units 2^raised times as large; always asked."""
+        found: list[int | None] = [None] * len(pairs)
+        seen: list[list[str]] = [[] for _ in pairs]
+        # directed rounding leaves an ulp of the mask behind if the units have the wrong sign: try the others
         for signs in dict.fromkeys((self._variant, *VARIANTS)):
-            # directed rounding leaves an ulp of the mask behind if the units have the wrong sign: try the others
-            terms: dict[Leaf, Power] = dict.fromkeys(self.leaves, (signs[1], unit))
-            terms[pair[0]], terms[pair[1]] = (signs[0], self.span.mask), (-signs[0], self.span.mask)
-            text = f"2^{self.span.mask} at {pair[0]}, its negative at {pair[1]}, units of 2^{unit} elsewhere"
-            value = self.value(terms, text)
-            count = None if value is None else value / (signs[1] * Fraction(2) ** unit)
-            if count is not None and count.denominator == 1 and 0 <= count <= len(self.leaves) - 2:
-                self._variant = signs
-                return len(self.leaves) - int(count)
-            seen.append(number_text(self.questions[-1].d, self.model.d))
-        raise self.fail(f"{text}: no number of units came back, but {', '.join(seen)}")
+            rest = [place for place, lost in enumerate(found) if lost is None]
+            if not rest:
+                break
+            values = self.values([self._mask(pairs[place], signs, raised) for place in rest])
+            for place, value, question in zip(rest, values, self.questions[-len(rest) :], strict=True):
+                count = None if value is None else value / (signs[1] * Fraction(2) ** (self.span.unit + raised))
+                if count is not None and count.denominator == 1 and 0 <= count <= len(self.leaves) - 2:
+                    found[place], self._variant = len(self.leaves) - int(count), signs
+                else:
+                    seen[place].append(number_text(question.d, self.model.d))
+        for pair, lost, texts in zip(pairs, found, seen, strict=True):
+            if lost is None:
+                text = self._mask(pair, self._variant, raised)[1]
+                raise self.fail(f"{text}: no number of units came back, but {', '.join(texts)}")
+        return [lost for lost in found if lost is not None]
+
+    def _mask(self, pair: Pair, signs: Power, raised: int) -> tuple[dict[Leaf, Power], str]:
+        """A mask on a pair of leaves, units on the others."""
+        unit = self.span.unit + raised
+        terms: dict[Leaf, Power] = dict.fromkeys(self.leaves, (signs[1], unit))
+        terms[pair[0]], terms[pair[1]] = (signs[0], self.span.mask), (-signs[0], self.span.mask)
+        return terms, f"2^{self.span.mask} at {pair[0]}, its negative at {pair[1]}, units of 2^{unit} elsewhere"
 
     @property
     def signs(self) -> Power:

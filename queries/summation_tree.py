@@ -1,15 +1,18 @@
 """Summation trees: which terms of d = c + sum of a_k * b_k a unit adds in one step, and what its masks cost.
 
 A mask is a huge number at one leaf and its negative at another. `losses` says how many leaves it hides for every pair
-of leaves: all that meets it before it cancels.
+of leaves: all that meets it before it cancels. A chain is as deep as it is long, so nothing here recurses into a tree.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 Leaf = int | Literal["c"]  # the number of a product, or the addend
 Kind = Literal["binary", "fused", "exact"]
@@ -41,9 +44,15 @@ def pair_of(one: Leaf, other: Leaf) -> Pair:
 
 def leaves_of(branch: Node | Leaf) -> tuple[Leaf, ...]:
     """The leaves under a branch, from left to right."""
-    if not isinstance(branch, Node):
-        return (branch,)
-    return tuple(leaf for child in branch.children for leaf in leaves_of(child))
+    found: list[Leaf] = []
+    waiting = [branch]
+    while waiting:
+        current = waiting.pop()
+        if isinstance(current, Node):
+            waiting.extend(reversed(current.children))
+        else:
+            found.append(current)
+    return tuple(found)
 
 
 def joined(kind: Kind, children: Iterable[Node | Leaf]) -> Node | Leaf:
@@ -54,45 +63,80 @@ def joined(kind: Kind, children: Iterable[Node | Leaf]) -> Node | Leaf:
     return Node("binary" if len(given) == 2 else kind, given)
 
 
-def losses(branch: Node | Leaf) -> dict[Pair, int]:
-    """For every pair of leaves how many leaves, both included, a mask on them takes out of the sum.
+def losses(branch: Node | Leaf) -> NDArray[np.int16]:
+    """For every pair of leaves how many leaves, both included, a mask on them takes out of the sum: a symmetric table
+    of the leaves in their `order`, with zeros on its diagonal.
 
     Below the step where it cancels it hides everything that it meets; in that step a fused sum is cut at the mask,
     an exact one keeps its other children.
     """
-    found: dict[Pair, int] = {}
-    _collect(branch, found)
+    leaves = leaves_of(branch)
+    table = np.zeros((len(leaves), len(leaves)), dtype=np.int16)
+    sizes = _sizes(branch)
+    waiting = [(branch, 0)] if isinstance(branch, Node) else []
+    while waiting:  # a step before those below it, which write over it
+        node, start = waiting.pop()
+        parts = [sizes[id(child)] if isinstance(child, Node) else 1 for child in node.children]
+        whole = slice(start, start + sum(parts))
+        if node.kind == "exact":
+            own = np.repeat(parts, parts)
+            table[whole, whole] = own[:, None] + own[None, :]
+        elif len(parts) == 2:
+            halves = slice(start, start + parts[0]), slice(start + parts[0], start + sum(parts))
+            table[halves] = table[halves[::-1]] = sum(parts)
+        else:
+            table[whole, whole] = sum(parts)
+        for child, size in zip(node.children, parts, strict=True):
+            if isinstance(child, Node):
+                waiting.append((child, start))
+            start += size
+    np.fill_diagonal(table, 0)
+    places = np.argsort([order(leaf) for leaf in leaves])
+    return table[np.ix_(places, places)]
+
+
+def _sizes(branch: Node | Leaf) -> dict[int, int]:
+    """The number of leaves of every step, by its identity."""
+    found: dict[int, int] = {}
+    for node in nodes_of(branch):
+        found[id(node)] = sum(found[id(child)] if isinstance(child, Node) else 1 for child in node.children)
     return found
-
-
-def _collect(branch: Node | Leaf, found: dict[Pair, int]) -> tuple[Leaf, ...]:
-    if not isinstance(branch, Node):
-        return (branch,)
-    parts = [_collect(child, found) for child in branch.children]
-    total = sum(len(part) for part in parts)
-    for position, part in enumerate(parts):
-        for other in parts[position + 1 :]:
-            cost = total if branch.kind == "fused" else len(part) + len(other)
-            for x in part:
-                for y in other:
-                    found[pair_of(x, y)] = cost
-    return tuple(leaf for part in parts for leaf in part)
 
 
 def pruned(branch: Node | Leaf, kept: frozenset[Leaf]) -> Node | Leaf | None:
     """The tree of some of its leaves."""
     if not isinstance(branch, Node):
         return branch if branch in kept else None
-    children = [small for child in branch.children if (small := pruned(child, kept)) is not None]
-    return joined(branch.kind, children) if children else None
+    found: dict[int, Node | Leaf | None] = {}
+    for node in nodes_of(branch):
+        given = [found[id(child)] if isinstance(child, Node) else child for child in node.children]
+        children = [child for child in given if isinstance(child, Node) or (child is not None and child in kept)]
+        found[id(node)] = joined(node.kind, children) if children else None
+    return found[id(branch)]
 
 
-def nodes_of(branch: Node | Leaf) -> Iterator[Node]:
+def in_order(branch: Node | Leaf) -> Node | Leaf:
+    """The same tree, the children of each step by their first leaves."""
+    if not isinstance(branch, Node):
+        return branch
+    found: dict[int, tuple[int, Node]] = {}
+    for node in nodes_of(branch):
+        pairs = [found[id(child)] if isinstance(child, Node) else (order(child), child) for child in node.children]
+        pairs.sort(key=lambda pair: pair[0])
+        found[id(node)] = pairs[0][0], Node(node.kind, tuple(child for _, child in pairs))
+    return found[id(branch)][1]
+
+
+def nodes_of(branch: Node | Leaf) -> list[Node]:
     """Every step, in the order in which they are done."""
-    if isinstance(branch, Node):
-        for child in branch.children:
-            yield from nodes_of(child)
-        yield branch
+    found: list[Node] = []
+    waiting = [branch]
+    while waiting:
+        current = waiting.pop()
+        if isinstance(current, Node):
+            found.append(current)
+            waiting.extend(current.children)
+    return found[::-1]
 
 
 def compact(numbers: Iterable[int]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -12,9 +12,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from runner.protocol import CLOCK
+from queries.steady import AGAIN, Answered, ContradictionError, same_answer, spread
+from runner.protocol import CLOCK, Device, DeviceError
 from smtmodel.errors import InputError, MmaprobeError
 from smtmodel.vectors import Vector, parse_row, to_hex
+
+REPEATS = 4  # times that a question is asked once more if its answer is not that of the earlier run
 
 
 def provenance(device: str) -> dict[str, Any]:
@@ -45,6 +48,7 @@ class AnswersFile:
         self.path = path
         self.source = provenance(device)
         self._known: dict[Hashable, deque[int]] = {}
+        self._rows: list[tuple[int, Vector]] = []  # line and vector of each earlier answer
         self.description: dict[str, Any] | None = None  # what the device of the earlier answers said of itself
         self._cut = 0  # where to go on writing, if the last line was cut short
         self._newline = b""
@@ -67,7 +71,7 @@ class AnswersFile:
             last = number == len(lines)
             if text.strip():
                 try:
-                    self._remember(json.loads(text), device)
+                    self._remember(json.loads(text), device, number)
                     self._newline = b"\n" if last else b""
                 except (ValueError, RecursionError, MmaprobeError) as error:
                     if last and self._known and isinstance(error, json.JSONDecodeError):
@@ -76,7 +80,7 @@ class AnswersFile:
                     raise InputError(message, str(self.path), number) from None
             self._cut += len(text) + (not last)
 
-    def _remember(self, row: Any, device: str) -> None:
+    def _remember(self, row: Any, device: str, line: int) -> None:
         vector = parse_row(row)
         origin = row.get("provenance")
         if not isinstance(origin, dict) or vector.d is None:
@@ -85,6 +89,7 @@ class AnswersFile:
             raise InputError(f"answered by {origin.get('device')}, not by {device}")
         self.description = origin.get("description")
         self._known.setdefault(_key(vector), deque()).append(vector.d)
+        self._rows.append((line, vector))
 
     @property
     def earlier(self) -> int:
@@ -95,6 +100,42 @@ class AnswersFile:
         """The earlier answer to a vector, once for each time that it was given."""
         found = self._known.get(_key(vector))
         return found.popleft() if found else None
+
+    def recheck(self, device: Device, telling: Callable[[Vector], bool]) -> int:
+        """Ask a device some of the earlier questions again, half of them `telling` ones; how many it stood by.
+
+        Raises InputError if it answers otherwise now, ContradictionError if it cannot make up its mind, and DeviceError
+        if it fails at the first; one that fails later has stood by some, and the next question will show it.
+        """
+        first = [place for place, (_, vector) in enumerate(self._rows) if telling(vector)]
+        first = [first[place] for place in spread(len(first), AGAIN // 2)]
+        rest = [place for place in range(len(self._rows)) if place not in set(first)]
+        chosen = sorted([*first, *(rest[place] for place in spread(len(rest), AGAIN - len(first)))])
+        stood_by = 0
+        try:
+            for place in chosen:
+                line, vector = self._rows[place]
+                for _, d in device.answers([vector]):
+                    if d is not None and vector.d is not None:
+                        if not same_answer(vector.model.d, vector.d, d):
+                            raise self._changed(device, line, (vector, vector.d), d)
+                        stood_by += 1
+        except DeviceError:
+            if not stood_by:
+                raise
+        return stood_by
+
+    def _changed(self, device: Device, line: int, earlier: Answered, now: int) -> MmaprobeError:
+        """The error for another answer than in the file, after asking a few times more."""
+        vector, before = earlier
+        for _ in range(REPEATS):
+            fresh = [d for _, d in device.answers([vector]) if d is not None]
+            for again in fresh:
+                if not same_answer(vector.model.d, now, again):
+                    return ContradictionError(vector, now, again, device.name)
+        answers = f"{to_hex(before, vector.model.d)} here, {to_hex(now, vector.model.d)} now"
+        message = f"the device has changed: its answer is {answers}; choose another file for its answers"
+        return InputError(message, str(self.path), line, "d")
 
     def append(self, vector: Vector, d: int, description: dict[str, Any]) -> None:
         """Write an answer. Raises InputError if the device is another than in the earlier run."""

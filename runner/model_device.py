@@ -11,6 +11,7 @@ class ModelDevice(BatchDevice):
     """Answers what a model computes. The vectors' own models do not count, but their formats must fit (InputError)."""
 
     batch = 4096
+    steady = True
 
     def __init__(self, reference: str) -> None:
         self.model = parse_reference(reference)

@@ -39,11 +39,13 @@ class Device(ABC):
     """A unit that answers vectors. `name` is its name on the command line.
 
     `description` (name, driver, ...) is what the device says of itself, complete once it has answered a vector.
-    A device is closed on leaving its `with` block.
+    A device is closed on leaving its `with` block. `steady`: it gives the same answer always, and need not be asked
+    twice.
     """
 
     name: str
     description: dict[str, Any]
+    steady: bool = False
 
     @abstractmethod
     def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:

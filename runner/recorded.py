@@ -17,6 +17,8 @@ class RecordedDevice(Device):
     about the instruction. Raises InputError, also for rows that contradict each other.
     """
 
+    steady = True
+
     def __init__(self, file: str) -> None:
         self.name = f"recorded:{file}"
         self.vectors: list[Vector] = []

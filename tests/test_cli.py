@@ -147,7 +147,9 @@ def test_vectors_written_are_read_by_evaluate(tmp_path: Path) -> None:
     assert result.stdout == ""
     vectors = json_lines(path.read_text(encoding="utf-8"))
     assert len({json.dumps([vector["a"], vector["b"], vector["c"]]) for vector in vectors}) == 3
-    assert "3 rows, 0 mismatches" in run("evaluate", str(path), code=0).stderr
+    unobserved = run("evaluate", str(path), code=3).stderr
+    assert "3 rows, 0 mismatches, 3 without d" in unobserved
+    assert f"error: {path}: nothing was compared" in unobserved
     for name, code in (("truncated", 0), ("properly_rounded", 1)):
         observed = [{**vector, "d": vector["predictions"][name]} for vector in vectors]
         run("evaluate", vector_file(tmp_path, *observed), code=code)
@@ -179,6 +181,15 @@ def test_evaluate_without_mismatches(tmp_path: Path) -> None:
     result = run("evaluate", vector_file(tmp_path, ROW, {**ROW, "d": None}), code=0)
     assert result.stdout == ""
     assert f"{VOLTA}: 2 rows, 0 mismatches, 1 without d" in result.stderr
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_evaluate_with_nothing_to_compare(tmp_path: Path, rows: int) -> None:
+    result = run("evaluate", vector_file(tmp_path, *[{**ROW, "d": None}] * rows), "--json", code=3)
+    assert "nothing was compared: no row has an observed result `d`" in result.stderr
+    document = json.loads(result.stdout)
+    assert (document["rows"], document["compared"], document["mismatches"]) == (rows, 0, 0)
+    assert "nothing was compared" in document["error"]
 
 
 def test_evaluate_with_a_mismatch(tmp_path: Path) -> None:
