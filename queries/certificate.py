@@ -1,6 +1,6 @@
 """Certificates: files by which anyone can check again, without our solvers, that a question has no answer.
 
-`python -m queries.certificate DIRECTORY` checks every file of a certificate again.
+`python -P -m queries.certificate DIRECTORY` checks every file of a certificate again.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ def _file_fault(directory: Path, name: str, digests: dict[str, str], timeout: fl
 
 def main(arguments: Sequence[str]) -> int:
     if len(arguments) != 1:
-        print("usage: python -m queries.certificate DIRECTORY", file=sys.stderr)
+        print("usage: python -P -m queries.certificate DIRECTORY", file=sys.stderr)
         return 2
     return 0 if recheck(Path(arguments[0]), report=print) else 1
 

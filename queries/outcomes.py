@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from queries.children import safe_imports
 from queries.samples import Table, sample_rows
 from smtmodel.batch import evaluate_models
 from smtmodel.dot import Model
@@ -78,8 +80,11 @@ def simulate(
     processes = processes or min(os.cpu_count() or 1, len(parts))
     if len(models) < ALONE or processes == 1:
         return _gathered((_simulate(part, table) for part in parts), len(models), progress)
-    with ProcessPoolExecutor(processes, get_context("spawn")) as executor:
-        return _gathered(executor.map(_simulate, parts, [table] * len(parts)), len(models), progress)
+    with ExitStack() as stack:
+        with safe_imports():  # map starts them all
+            executor = stack.enter_context(ProcessPoolExecutor(processes, get_context("spawn")))
+            results = executor.map(_simulate, parts, [table] * len(parts))
+        return _gathered(results, len(models), progress)
 
 
 def _gathered(parts: Iterable[Results], count: int, progress: Callable[[str], None] | None) -> Results:
