@@ -15,6 +15,7 @@ from cli.options import (
     JSON,
     RESTRICTIONS_HELP,
     VECTORS_OUTPUT,
+    overall,
     parse_inputs,
     print_json,
     progress,
@@ -106,7 +107,7 @@ def distinguish(
     codes = [answered.exit_code for answered in done]
     if len(codes) > 1:
         say(f"{codes.count(0)} of {len(codes)} questions answered as expected, {codes.count(3)} unknown")
-    sys.exit(3 if 3 in codes else max(codes))
+    sys.exit(overall(codes))
 
 
 def _questions(names: tuple[str, ...], restrictions: str, target: str | None) -> list[Question]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.completion import models_or_architectures
-from cli.options import opened_store, program_version, progress, say, write_text
+from cli.options import opened_store, program_version, progress, say
+from smtmodel.files import write_whole
 from smtmodel.errors import InputError, UnknownNameError
 from smtmodel.progress import Pieces, Wait
 from smtmodel.wording import counted
@@ -54,7 +55,7 @@ def datasheet(subject: str | None, every: bool, output: Path, limit: float, stor
         sheets = _sheets(subject, asker, pieces)
     progress("")
     title = "Numerical data sheets" if len(sheets) > 1 else f"Numerical data sheet: {sheets[0].title}"
-    write_text(output, page(sheets, f"mmaprobe {program_version()}", title))
+    write_whole(output, page(sheets, f"mmaprobe {program_version()}", title))
     say(f"{output}: {counted(len(sheets), 'sheet')}, {counted(asker.known, 'answer')} from the store, "
         f"{asker.asked} asked, {asker.open} open")  # fmt: skip
 

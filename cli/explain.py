@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.completion import file_names, models
-from cli.options import JSON, loudness, print_json, write_text
+from cli.options import JSON, loudness, print_json
 from cli.reading import open_input
+from smtmodel.files import write_whole
 from smtmodel.errors import InputError, MmaprobeError
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def explain(model: str, vector: str, other: str | None, svg: Path | None, as_jso
     if svg is not None:
         from reports.evaluation_svg import evaluation_svg
 
-        write_text(svg, evaluation_svg(explanations, difference))
+        write_whole(svg, evaluation_svg(explanations, difference))
     if as_json:
         documents = [_document(one, seen) for one, seen in zip(explanations, observed, strict=True)]
         parted = None if difference is None else parting_json(difference)

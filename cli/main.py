@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -24,7 +25,9 @@ from cli.show import list_command
 from cli.simulate import simulate
 from cli.study import study
 from cli.verify import verify
-from smtmodel.errors import MmaprobeError
+from cli.faults import fault_text
+from cli.streams import NobodyReadsError, secure
+from smtmodel.errors import FaultError, MmaprobeError
 
 
 class Group(click.Group):
@@ -35,16 +38,38 @@ class Group(click.Group):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
+        if (path := config_path()) is not None:
+            ctx.default_map, ctx.meta[CONFIGURATION] = load_defaults(self, path), str(path)
+        return super().invoke(ctx)
+
+    def main(self, *arguments: Any, standalone_mode: bool = True, **named: Any) -> Any:
+        if not standalone_mode:
+            return super().main(*arguments, standalone_mode=False, **named)
+        secure()
+        sys.exit(self._code(*arguments, **named))
+
+    def _code(self, *arguments: Any, **named: Any) -> int:
+        """The exit code of a command line; what ended it early is said."""
         try:
-            if (path := config_path()) is not None:
-                ctx.default_map, ctx.meta[CONFIGURATION] = load_defaults(self, path), str(path)
-            return super().invoke(ctx)
+            return super().main(*arguments, standalone_mode=False, **named) or 0
+        except click.ClickException as error:
+            with suppress(OSError):
+                error.show()
+            return error.exit_code
+        except NobodyReadsError as error:
+            return error.exit_code
         except MmaprobeError as error:
             LINE.say(f"error: {error}")
-            sys.exit(error.exit_code)
+            return error.exit_code
         except (KeyboardInterrupt, click.Abort):
             LINE.say("interrupted")
-            sys.exit(3)
+            return 3
+        except MemoryError:
+            LINE.say("error: memory ran out")
+            return 3
+        except Exception as error:
+            LINE.say(f"error: {fault_text(error)}")
+            return FaultError.exit_code
         finally:
             LINE.end()
 
@@ -63,7 +88,9 @@ def main(context: click.Context, quiet: bool, verbose: bool) -> None:
     Defaults of options stand in ~/.config/mmaprobe/config.toml (MMAPROBE_CONFIG names another file): `timeout = 60`
     for every command that has the option, `[prove]` before it for one. NO_COLOR turns colours off.
 
-    Exit codes: 0 the positive answer, or as a file expects; 1 the opposite; 2 bad input; 3 unknown or incomplete.
+    Exit codes: 0 the positive answer, or as a file expects; 1 the opposite; 2 bad input; 3 unknown or incomplete;
+    4 a fault of this program (results that contradict each other, an unexpected error), or output that could not be
+    written.
     """
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other")

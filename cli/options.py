@@ -6,7 +6,7 @@ import functools
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,7 +17,7 @@ import click
 from cli.choice import Choice
 from cli.completion import file_names
 from cli.line import Line
-from smtmodel.errors import InputError
+from smtmodel.files import write_whole
 from smtmodel.vectors import Vector
 
 if TYPE_CHECKING:
@@ -202,23 +202,16 @@ def progress(text: str, loud: int | None = None) -> None:
 
 
 def write_vectors(vectors: Iterable[Vector], target: str | None) -> None:
-    """Vectors as JSONL to a file, or to standard output for None or "-". Raises InputError."""
+    """Vectors as JSONL to a file, or to standard output for None or "-". Raises what `write_whole` does."""
     lines = "".join(json.dumps(vector.to_json()) + "\n" for vector in vectors)
     if target in (None, "-"):
         click.echo(lines, nl=False)
         return
     assert target is not None
-    write_text(Path(target), lines)
+    write_whole(Path(target), lines)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a whole file. Raises InputError where it cannot be written."""
-    write_bytes(path, text.encode())
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a whole file. Raises InputError where it cannot be written."""
-    try:
-        path.write_bytes(content)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
+def overall(codes: Sequence[int]) -> int:
+    """The exit code of several answers. They weigh as much as they count: a fault more than what is unknown, that more
+    than what is not as expected."""
+    return max(codes)

@@ -14,6 +14,7 @@ import click
 from cli.completion import file_names, models
 from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, say
 from cli.reading import open_input
+from cli.streams import NobodyReadsError, check_reader
 from smtmodel.errors import IncompleteError, InputError, MmaprobeError
 from smtmodel.wording import counted
 
@@ -79,6 +80,8 @@ def run(file: str, device_name: str, output: str | None, device_timeout: float, 
     with open_input(file) as (lines, name):
         try:
             session.run(lines, name, output, as_json)
+        except NobodyReadsError:
+            raise
         except MmaprobeError as error:  # the answers before it count
             failure = error
         except KeyboardInterrupt:
@@ -178,6 +181,7 @@ class _Session:
                 self.rows.append(row)
             else:
                 click.echo(json.dumps(row))
+                check_reader()
         self.answered += 1
         self.standings.take(vector, d)
 

@@ -119,13 +119,10 @@ def _load(path: Path) -> dict[str, NDArray[Any]]:
 def _save(path: Path, results: dict[str, NDArray[Any]]) -> None:
     import numpy as np
 
-    from smtmodel.errors import InputError
+    from smtmodel.files import whole_file
 
-    try:
-        with path.open("wb") as stream:
-            if "" in results:
-                np.save(stream, results[""])
-            else:
-                np.savez(stream, **results)  # type: ignore[arg-type]
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
+    with whole_file(path) as stream:
+        if "" in results:
+            np.save(stream, results[""])
+        else:
+            np.savez(stream, **results)  # type: ignore[arg-type]

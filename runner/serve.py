@@ -12,6 +12,7 @@ from runner.process import CHUNK, widen
 from runner.protocol import check_fit
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError
+from smtmodel.files import cannot_write
 from smtmodel.vectors import Vector, parse_row, to_hex
 
 NAME = "standard input"
@@ -38,7 +39,7 @@ def serve(device: BatchDevice, source: int = 0, sink: int = 1) -> None:
 def _waiting(source: int) -> Iterator[list[bytes]]:
     """All whole lines that are there, as soon as there is one; a last line may lack its end."""
     rest: list[bytes] = []
-    while chunk := os.read(source, CHUNK):
+    while chunk := _read(source):
         first, *others = chunk.split(b"\n")
         rest.append(first)
         if others:
@@ -46,6 +47,13 @@ def _waiting(source: int) -> Iterator[list[bytes]]:
             rest = [others[-1]]
     if last := b"".join(rest):
         yield [last]
+
+
+def _read(source: int) -> bytes:
+    try:
+        return os.read(source, CHUNK)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", NAME) from None
 
 
 def _answer(device: BatchDevice, lines: Sequence[bytes], number: int, sink: int) -> None:
@@ -85,5 +93,10 @@ def _vector(model: Model, text: bytes, line: int) -> Vector:
 
 def _write(sink: int, content: bytes) -> None:
     view = memoryview(content)
-    while view:
-        view = view[os.write(sink, view) :]
+    try:
+        while view:
+            view = view[os.write(sink, view) :]
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise cannot_write(error, "standard output") from None

@@ -16,13 +16,19 @@ from queries.children import FOLDER, environment, python_command
 from queries.gates import Clause
 from queries.solvers import sat_worker
 from queries.solvers.contract import DEFAULT_MEMORY
-from smtmodel.errors import IncompleteError
+from smtmodel.errors import FaultError, IncompleteError
 
 SOLVER = "cadical195"  # its steps are RUP: it adds no clause that does not follow, and no variable
 
 
 class CertificateError(IncompleteError):
     """A certificate that could not be made, or does not stand."""
+
+
+class FaultyProofError(CertificateError):
+    """A proof that does not stand, or a formula that can be met although a solver says that it cannot: a fault."""
+
+    exit_code = FaultError.exit_code
 
 
 class OutOfTimeError(CertificateError):
