@@ -23,6 +23,7 @@ from cli.options import (
     solver_options,
     write_vectors,
 )
+from smtmodel.errors import InputError
 from smtmodel.progress import Pieces
 
 if TYPE_CHECKING:
@@ -115,6 +116,9 @@ def _questions(names: tuple[str, ...], restrictions: str, target: str | None) ->
     from smtmodel.errors import ParameterError
 
     if all(_is_reference(name) and name not in library() for name in names):
+        for name in names:
+            if Path(name).is_dir():
+                raise InputError("is a folder: a model, a question or its file is needed", name)
         if len(names) != 2:
             raise click.UsageError(f"two models are compared, {len(names)} given")
         if target is not None:

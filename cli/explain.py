@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -15,8 +14,9 @@ import click
 from cli.completion import file_names, models
 from cli.options import JSON, loudness, print_json
 from cli.reading import open_input
-from smtmodel.files import write_whole
 from smtmodel.errors import InputError, MmaprobeError
+from smtmodel.files import write_whole
+from smtmodel.jsontext import parse_json
 
 if TYPE_CHECKING:
     from queries.evaluate import Row
@@ -136,9 +136,9 @@ def _row(text: str) -> tuple[dict[str, Any], str]:
 
 def _parsed(text: str, name: str, line: int | None) -> dict[str, Any]:
     try:
-        row = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"not JSON: {error.msg} at column {error.colno}", name, line) from None
+        row = parse_json(text.removeprefix("\ufeff"))
+    except ValueError as error:
+        raise InputError(str(error), name, line) from None
     if not isinstance(row, dict):
         raise InputError("a JSON object is needed", name, line)
     return row

@@ -52,8 +52,10 @@ def export(file: str, wanted: str, output: str | None, model: str | None) -> Non
 
     if output not in (None, "-") and os.path.realpath(str(output)) == os.path.realpath(file):
         raise InputError("the output would overwrite the input", output)
+    candidate = parse_reference(model) if model else None
     with open_input(file) as (lines, name):
-        rows = list(evaluate_vectors(read_vectors(lines, name), parse_reference(model) if model else None))
+        vectors = read_vectors(lines, name, (lambda: candidate) if candidate else None)
+        rows = list(evaluate_vectors(vectors, candidate))
     _, module, function = FORMATS[wanted]
     content, note = getattr(import_module(f"reports.{module}"), function)(rows, name)
     if note:

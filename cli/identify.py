@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.choice import Seconds
 from cli.completion import families, file_names, models
 from cli.options import (
     DEVICE,
@@ -50,7 +51,7 @@ MODEL = click.option(
 @VECTORS_OUTPUT
 @click.option("--one", is_flag=True, help="A single vector with as many different outcomes as possible.")
 @click.option(
-    "--each", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+    "--each", type=Seconds(), metavar="SECONDS",
     help="Time for one pair, of --timeout (default: 30).",
 )  # fmt: skip
 @solver_options("all pairs together")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -15,6 +16,7 @@ from cli.config import config_path, load_defaults
 from cli.datasheet import datasheet
 from cli.explain import explain
 from cli.export import export
+from cli.faults import fault_text
 from cli.identify import identify, separate
 from cli.measure import evaluate
 from cli.options import ARGUMENTS, CONFIGURATION, LINE, LOUDNESS, program_version
@@ -23,10 +25,9 @@ from cli.report import report
 from cli.run import device, run
 from cli.show import list_command
 from cli.simulate import simulate
+from cli.streams import NobodyReadsError, secure
 from cli.study import study
 from cli.verify import verify
-from cli.faults import fault_text
-from cli.streams import NobodyReadsError, secure
 from smtmodel.errors import FaultError, MmaprobeError
 
 
@@ -42,16 +43,18 @@ class Group(click.Group):
             ctx.default_map, ctx.meta[CONFIGURATION] = load_defaults(self, path), str(path)
         return super().invoke(ctx)
 
-    def main(self, *arguments: Any, standalone_mode: bool = True, **named: Any) -> Any:
+    def main(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, standalone_mode: bool = True, **rest: Any
+    ) -> Any:
         if not standalone_mode:
-            return super().main(*arguments, standalone_mode=False, **named)
+            return super().main(args, prog_name, standalone_mode=False, **rest)
         secure()
-        sys.exit(self._code(*arguments, **named))
+        sys.exit(self._code(args, prog_name, **rest))
 
-    def _code(self, *arguments: Any, **named: Any) -> int:
+    def _code(self, args: Sequence[str] | None, prog_name: str | None, **rest: Any) -> int:
         """The exit code of a command line; what ended it early is said."""
         try:
-            return super().main(*arguments, standalone_mode=False, **named) or 0
+            return super().main(args, prog_name, standalone_mode=False, **rest) or 0
         except click.ClickException as error:
             with suppress(OSError):
                 error.show()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.choice import Choice
+from cli.choice import Choice, Seconds
 from cli.completion import file_names
 from cli.line import Line
 from smtmodel.files import write_whole
@@ -39,7 +39,7 @@ DEVICE = click.option(
     help="model:REFERENCE, command:CMDLINE, recorded:FILE or cuda:[UNIT/]INSTRUCTION.",
 )  # fmt: skip
 DEVICE_TIMEOUT = click.option(
-    "--device-timeout", type=click.FloatRange(min=0, min_open=True), default=60.0, show_default=True,
+    "--device-timeout", type=Seconds(), default=60.0, show_default=True,
     help="Seconds for one answer.",
 )  # fmt: skip
 CLUSTER = click.option(
@@ -82,7 +82,7 @@ def _with_solver_options(timed: str, command: Callable[..., Any]) -> Callable[..
             help="MiB that a solver's process may use.",
         ),
         click.option(
-            "--timeout", type=click.FloatRange(min=0, min_open=True), default=300.0, show_default=True,
+            "--timeout", type=Seconds(), default=300.0, show_default=True,
             help=f"Seconds for {timed}.",
         ),
         click.option(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,8 @@ from smtmodel.wording import counted
 if TYPE_CHECKING:
     from queries.standing import Standings
     from runner.answers import AnswersFile
+    from runner.protocol import Device
+    from smtmodel.dot import Model
     from smtmodel.vectors import Vector
 
 
@@ -111,13 +114,15 @@ class _Session:
     rows: list[dict[str, Any]] = field(default_factory=list)
     keep: bool = False
     source: dict[str, Any] = field(default_factory=dict)  # provenance of answers that go to no file
+    device: Device | None = None  # while it is in use
+    model: Model | None = None
 
     def run(self, lines: Iterable[str], name: str, output: str | None, as_json: bool) -> None:
         """Ask everything. Raises MmaprobeError; whatever was answered before is written and counted."""
         from runner.answers import AnswersFile, provenance
         from smtmodel.vectors import read_vectors
 
-        vectors: Iterable[Vector] = read_vectors(lines, name)
+        vectors: Iterable[Vector] = read_vectors(lines, name, self._model)
         if output is None or output == "-":
             self.keep, self.source = as_json, provenance(self.name)
             self._ask(vectors, name, None)
@@ -150,11 +155,11 @@ class _Session:
         return remaining
 
     def _ask(self, vectors: Iterable[Vector], name: str, target: AnswersFile | None) -> None:
-        from runner.devices import DeviceError, open_device
+        from runner.devices import DeviceError
 
         if vectors == []:
             return
-        with open_device(self.name, self.timeout) as device:
+        with self._device() as device:
             self.description = device.description
             try:
                 for vector, d in device.answers(_checked(vectors, name)):
@@ -169,6 +174,31 @@ class _Session:
                 if error.file is None and error.line is not None:  # a vector that does not fit the device
                     raise InputError(str(error).removeprefix(f"{error.line}: "), name, error.line) from None
                 raise
+
+    @contextmanager
+    def _device(self) -> Iterator[Device]:
+        """The device, opened where it is not in use already."""
+        from runner.devices import open_device
+
+        if self.device is not None:
+            yield self.device
+            return
+        with open_device(self.name, self.timeout) as self.device:
+            try:
+                yield self.device
+            finally:
+                self.device = None
+
+    def _model(self) -> Model:
+        """The model of vectors that name none: that of the device's instruction. Raises InputError."""
+        from runner.batches import BatchDevice
+
+        if self.model is None:
+            with self._device() as device:
+                if not isinstance(device, BatchDevice):
+                    raise InputError(f"model: this field is missing, and {self.name} does not tell its instruction")
+                self.model = device.model
+        return self.model
 
     def _take(self, vector: Vector, d: int, target: AnswersFile | None) -> None:
         from runner.answers import answered_row

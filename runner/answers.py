@@ -16,6 +16,7 @@ from typing import Any, Self
 from runner.protocol import CLOCK
 from smtmodel.errors import InputError, MmaprobeError
 from smtmodel.files import cannot_write
+from smtmodel.jsontext import BrokenJsonError, parse_json
 from smtmodel.vectors import Vector, parse_row, to_hex
 
 
@@ -68,10 +69,10 @@ class AnswersFile:
             last = number == len(lines)
             if text.strip():
                 try:
-                    self._remember(json.loads(text), device)
+                    self._remember(parse_json(text), device)
                     self._newline = b"\n" if last else b""
-                except (ValueError, RecursionError, MmaprobeError) as error:
-                    if last and isinstance(error, json.JSONDecodeError) and (self._known or _begins(text)):
+                except (ValueError, MmaprobeError) as error:
+                    if last and isinstance(error, BrokenJsonError) and (self._known or _begins(text)):
                         return  # cut short in the middle of this line
                     message = f"not a file of answers to go on with, choose another: {error}"
                     raise InputError(message, str(self.path), number) from None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from runner.batches import BatchDevice
 from runner.process import CHUNK, widen
@@ -13,6 +12,7 @@ from runner.protocol import check_fit
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError
 from smtmodel.files import cannot_write
+from smtmodel.jsontext import parse_json
 from smtmodel.vectors import Vector, parse_row, to_hex
 
 NAME = "standard input"
@@ -77,16 +77,9 @@ def _answer(device: BatchDevice, lines: Sequence[bytes], number: int, sink: int)
 
 def _vector(model: Model, text: bytes, line: int) -> Vector:
     try:
-        row: Any = json.loads(text)
-        if isinstance(row, dict) and not {"model", "arch", "unit", "instruction"} & row.keys():
-            row = {**row, "model": model.reference}
-        vector = parse_row(row)
+        vector = parse_row(parse_json(text), model_of=lambda: model)
         check_fit(model, vector)
         return vector
-    except json.JSONDecodeError as error:
-        raise InputError(f"not JSON: {error.msg} at column {error.colno}", NAME, line) from None
-    except RecursionError:
-        raise InputError("not JSON: nested too deep", NAME, line) from None
     except (ValueError, MmaprobeError) as error:
         raise InputError(str(error), NAME, line) from None
 

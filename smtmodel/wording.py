@@ -15,3 +15,8 @@ def duration(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def install(extra: str) -> str:
+    """How to install the packages of an optional part, which pyproject.toml names."""
+    return f"pip install '.[{extra}]' in a clone of mmaprobe"

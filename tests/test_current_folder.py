@@ -18,9 +18,12 @@ from smtmodel.operands import layout_of
 from smtmodel.reference import parse_reference
 
 V = "volta/mma/m8n8k4.f32.f16.f16.f32"
-MODULES = """bitwuzla cvc5 z3 pysat json random signal struct resource select socket selectors subprocess tempfile
-    queries threading numpy pickle cli smtmodel""".split()
-QUERY = "(set-option :produce-models true)(set-logic QF_BV)(declare-const x (_ BitVec 4))(assert (= x #x3))(check-sat)(get-value (x))"
+MODULES = [
+    "bitwuzla", "cvc5", "z3", "pysat", "json", "random", "signal", "struct", "resource", "select", "socket",
+    "selectors", "subprocess", "tempfile", "queries", "threading", "numpy", "pickle", "cli", "smtmodel",
+]  # fmt: skip
+QUERY = "(set-option :produce-models true)(set-logic QF_BV)"
+QUERY += "(declare-const x (_ BitVec 4))(assert (= x #x3))(check-sat)(get-value (x))"
 LIBRARY = """#include <stdio.h>
 __attribute__((constructor)) static void loaded(void) { FILE *f = fopen("%s", "a"); fputs("libz3", f); fclose(f); }
 """

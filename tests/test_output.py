@@ -72,9 +72,14 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
         write_whole(path, "x" * 1000)
     assert caught.value.exit_code == 4
     assert (path.read_text(), os.listdir(tmp_path)) == ("before", ["out.txt"])
-    with pytest.raises(RuntimeError), whole_file(path) as stream:
-        stream.write(b"half")
-        raise RuntimeError
+
+    def half():
+        with whole_file(path) as stream:
+            stream.write(b"half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        half()
     assert (path.read_text(), os.listdir(tmp_path)) == ("before", ["out.txt"])
     write_whole(path, "after")
     assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("after", 0o640)
