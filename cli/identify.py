@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from smtmodel.dot import Model
     from smtmodel.vectors import Vector
 
+SHOWN = 20  # open pairs printed for people
+
 MODEL = click.option(
     "--model",
     metavar="MODEL",
@@ -61,7 +63,8 @@ def separate(
 ) -> None:
     """Find a small set of vectors that tells every two candidates of FAMILY apart.
 
-    FAMILY is an id (`mmaprobe list families`) or a file. Candidates that no vector tells apart are proved equal.
+    FAMILY is an id (`mmaprobe list families`) or a file. Candidates that no vector tells apart are proved equal. The
+    timeout counts the simulation of the candidates, too; an interrupt leaves the pairs that are not settled open.
 
     \b
     mmaprobe separate nvidia-f16 --timeout 600 -o vectors.jsonl
@@ -89,8 +92,12 @@ def separate(
         f"{counted(len(vectors), 'vector')}, {counted(found.asked, 'class')} asked of solvers, "
         f"{counted(len(found.unknown), 'pair')} open, {found.seconds:.1f} s"
     )
-    for left, right in found.unknown:
+    if found.interrupted:
+        say("interrupted: what was not settled is open")
+    for left, right in found.unknown[:SHOWN]:
         say(f"  open: {left.reference} | {right.reference}")
+    if len(found.unknown) > SHOWN:
+        say(f"  and {counted(len(found.unknown) - SHOWN, 'more open pair')}, which --json lists")
     if as_json:
         classes = [
             {"members": _members(members), "results": [to_hex(d, base.d) for d in results]}

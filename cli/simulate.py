@@ -106,14 +106,17 @@ def _load(path: Path) -> dict[str, NDArray[Any]]:
 
     try:
         loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return {"": loaded}
+        with loaded:
+            return dict(loaded)
     except FileNotFoundError:
         raise InputError("no such file", str(path)) from None
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"not a .npy or .npz file: {error}", str(path)) from None
-    if isinstance(loaded, np.ndarray):
-        return {"": loaded}
-    with loaded:
-        return dict(loaded)
+    except MemoryError:
+        raise
+    except Exception as error:  # NumPy reads headers with Python's own parser, which raises errors of many kinds
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"not a .npy or .npz file: {reason}", str(path)) from None
 
 
 def _save(path: Path, results: dict[str, NDArray[Any]]) -> None:
