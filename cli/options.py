@@ -103,6 +103,8 @@ def opened_store(path: Path | None) -> Iterator[Store | None]:
     from queries.store import Store, StoreError
 
     warn = _warning()
+    if path is not None and not path.parent.exists():  # a slip in a name makes no folders
+        raise StoreError(path, f"there is no folder {path.parent}: make it first")
     try:
         store = Store(path, warn=warn)
     except StoreError as error:

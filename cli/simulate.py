@@ -105,11 +105,9 @@ def _load(path: Path) -> dict[str, NDArray[Any]]:
     from smtmodel.errors import InputError
 
     try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return {"": loaded}
-        with loaded:
-            return dict(loaded)
+        with path.open("rb") as stream:  # NumPy leaves a file open whose archive is broken
+            loaded = np.load(stream, allow_pickle=False)
+            return {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
     except FileNotFoundError:
         raise InputError("no such file", str(path)) from None
     except MemoryError:

@@ -47,7 +47,8 @@ def affordable(models: Sequence[Model], table: Table, seconds: float) -> Table:
         return table
     least = needed(table[:FEWEST])
     more = max(0.0, seconds - least) / max(1e-9, whole - least) * (len(table) - FEWEST)
-    return table[np.linspace(0, len(table) - 1, FEWEST + int(more)).astype(int)]
+    chosen: Table = table[np.linspace(0, len(table) - 1, FEWEST + int(more)).astype(int)]
+    return chosen
 
 
 def pool_rows(layout: Layout, count: int, seed: int = 1) -> Table:

@@ -189,7 +189,7 @@ class Store:
         self._warn = warn
         self._readable = self._writable = True
         self._lock = threading.Lock()  # one transaction at a time, whichever thread asks
-        self._connection = _open(self.path, make_folder=path is None)
+        self._connection = _open(self.path)
 
     def __enter__(self) -> Store:
         return self
@@ -303,12 +303,9 @@ class Store:
 # --- opening ------------------------------------------------------------------------------------------------------
 
 
-def _open(path: Path, make_folder: bool) -> sqlite3.Connection:
+def _open(path: Path) -> sqlite3.Connection:
     try:
-        if make_folder:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        elif not path.parent.is_dir():
-            raise StoreError(path, f"there is no folder {path.parent}: make it first, or {_OTHER}")
+        path.parent.mkdir(parents=True, exist_ok=True)
         _check_owner(path)
     except OSError as error:
         raise StoreError(path, f"cannot be used as the result store: {error.strerror}; {_OTHER}") from None

@@ -23,7 +23,6 @@ SCHEMA_VERSION = 1
 _OWN = {"schema", "id", "model", "arch", "unit", "instruction", "a", "b", "c", "scale_a", "scale_b", "d"}
 _KNOWN = {*_OWN, "predictions", "question", "exercises", "alt", "kind", "gpu", "provenance"}
 _HEX = re.compile(r"[0-9a-fA-F]+")
-_PREFIXED = re.compile(r"0[xX]([0-9a-fA-F]+)")
 _BOM = "\ufeff"
 
 
@@ -70,10 +69,10 @@ def parse_pattern(text: Any, fmt: Format, key: str) -> int:
     """The pattern of a hexadecimal string. Raises ValueError, naming the key."""
     if not isinstance(text, str):
         raise ValueError(f"{key}: {text!r} is not a string of hexadecimal digits")
-    digits = prefixed.group(1) if (prefixed := _PREFIXED.fullmatch(text)) else text
-    if not _HEX.fullmatch(digits):
-        raise ValueError(f"{key}: {text!r} is not hexadecimal")
-    value = int(digits, 16)
+    if not _HEX.fullmatch(text):
+        hint = ": write the digits alone, without 0x" if text[:2] in ("0x", "0X") else ""
+        raise ValueError(f"{key}: {text!r} is not hexadecimal{hint}")
+    value = int(text, 16)
     if value >> fmt.width:
         raise ValueError(f"{key}: {text!r} is too wide: {fmt.name} has {fmt.width} bits")
     return value

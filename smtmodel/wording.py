@@ -20,3 +20,9 @@ def duration(seconds: float) -> str:
 def install(extra: str) -> str:
     """How to install the packages of an optional part, which pyproject.toml names."""
     return f"pip install '.[{extra}]' in a clone of mmaprobe"
+
+
+def shortened(text: str, length: int = 80) -> str:
+    """A text of a file on one line, for a message."""
+    line = " ".join(text.split())
+    return line if len(line) <= length else f"{line[: length - 3]}..."
