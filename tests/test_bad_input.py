@@ -178,3 +178,13 @@ def test_expressions_without_end():
             parse_predicate(text, ["a"])
         assert len(str(caught.value)) < 200
         assert "\n" not in str(caught.value)
+
+
+def test_families_without_end(tmp_path, monkeypatch):
+    path = tmp_path / "f.yaml"
+    head = "id: f\nformats: {a: f16, b: f16, c: f32, d: f32}\nlength: 4\nparameters:\n"
+    path.write_text(head + "  fraction_bits: {from: 0, to: 1000000000}\n")
+    run("separate", str(path), code=2, said="f.yaml:5: parameters.fraction_bits: a range of more than 1,000 values")
+    monkeypatch.setattr("hypotheses.family.MOST_COMBINATIONS", 100)
+    path.write_text(head + "  block: [1, 2, 4]\n  fraction_bits: {from: 1, to: 60}\n")
+    run("separate", str(path), code=2, said="parameters: more than 100 combinations: leave values out")
