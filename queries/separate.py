@@ -43,8 +43,8 @@ def unique_models(candidates: Sequence[Model]) -> dict[Model, list[Model]]:
 
 
 def separate(candidates: Sequence[Model], options: Options, seed: int = 1, each: float = EACH) -> Separation:
-    """Simulate first, then ask solvers about what simulation leaves together; `options.timeout` is for the whole, half
-    of it or so for simulating, and `each` for one pair, in seconds. After an interrupt of the solvers what they have
+    """Simulate first, then ask solvers about what simulation leaves together; `options.timeout` is for the whole, a
+    quarter of it or so for simulating, and `each` for one pair, in seconds. After an interrupt of the solvers what they have
     not settled is open. Raises SimulationTimeError."""
     start = time.monotonic()
     kinds = unique_models(candidates)
@@ -52,7 +52,7 @@ def separate(candidates: Sequence[Model], options: Options, seed: int = 1, each:
     deadline = None if options.timeout is None else start + options.timeout
     table = pool_rows(layout_of(models[0]), POOL, seed)
     if options.timeout is not None:
-        table = affordable(models, table, options.timeout / 2)
+        table = affordable(models, table, options.timeout / 4)
     outcomes = Outcomes.of(models, table, options.progress, deadline)
     together = outcomes.classes(range(len(models)))
     classes: list[list[Equality]] = []
