@@ -23,7 +23,7 @@ from cli.options import (
     solver_options,
     write_vectors,
 )
-from smtmodel.errors import InputError
+from smtmodel.errors import FaultError, InputError
 from smtmodel.progress import Pieces
 
 if TYPE_CHECKING:
@@ -88,11 +88,17 @@ def distinguish(
     pieces = Pieces(options.progress, "questions")
     options = replace(options, count=count, progress=pieces)
     done: list[Answered] = []
+    fault: FaultError | None = None
     vectors = []
     for question in pieces.of(questions):
         part = question.id.replace("/", "-")
         path = smt2.with_stem(f"{smt2.stem}-{part}") if smt2 and len(questions) > 1 else smt2
-        answered = answer(question, options, compare, path)
+        try:
+            answered = answer(question, options, compare, path)
+        except FaultError as error:  # the other questions have answers all the same
+            say(f"{question.id}: {error}")
+            fault = fault or error
+            continue
         progress("")
         done.append(answered)
         vectors.extend(answered.vectors)
@@ -108,6 +114,8 @@ def distinguish(
     codes = [answered.exit_code for answered in done]
     if len(codes) > 1:
         say(f"{codes.count(0)} of {len(codes)} questions answered as expected, {codes.count(3)} unknown")
+    if fault is not None:
+        raise fault
     sys.exit(overall(codes))
 
 

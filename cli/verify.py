@@ -12,7 +12,7 @@ import click
 from cli.completion import claim_names
 from cli.options import JSON, overall, print_json, progress, say, solver_options
 from cli.prove import PROVED_WITHOUT, show_witness
-from smtmodel.errors import MmaprobeError
+from smtmodel.errors import FaultError, MmaprobeError
 from smtmodel.progress import Pieces
 from smtmodel.wording import counted
 
@@ -58,10 +58,16 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
         maximised(claim)
     documents: list[dict[str, Any]] = []
     failure: MmaprobeError | None = None
+    fault: FaultError | None = None
     pieces = Pieces(options.progress, "cases")
     options = replace(options, progress=pieces)
     for claim in pieces.of(claims):
-        outcome = settle(claim, options)
+        try:
+            outcome = settle(claim, options)
+        except FaultError as error:  # the other claims have answers all the same
+            say(f"{claim.id}: {error}")
+            fault = fault or error
+            continue
         progress("")
         document = document_of(outcome)
         _show(document)
@@ -86,6 +92,8 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
     if failure is not None:
         say(PROVED_WITHOUT)
         raise failure
+    if fault is not None:
+        raise fault
     sys.exit(overall(codes))
 
 

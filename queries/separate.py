@@ -44,8 +44,8 @@ def unique_models(candidates: Sequence[Model]) -> dict[Model, list[Model]]:
 
 def separate(candidates: Sequence[Model], options: Options, seed: int = 1, each: float = EACH) -> Separation:
     """Simulate first, then ask solvers about what simulation leaves together; `options.timeout` is for the whole, a
-    quarter of it or so for simulating, and `each` for one pair, in seconds. After an interrupt of the solvers what they have
-    not settled is open. Raises SimulationTimeError."""
+    quarter of it or so for simulating, and `each` for one pair, in seconds. After an interrupt of the solvers what they
+    have not settled is open. Raises SimulationTimeError."""
     start = time.monotonic()
     kinds = unique_models(candidates)
     models = list(kinds)

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 from cli.main import main
 from runner.answers import AnswersFile
-from smtmodel.errors import InputError, OutputError
+from smtmodel.errors import FaultError, InputError, OutputError
 from smtmodel.files import whole_file, write_whole
 from smtmodel.vectors import parse_row
 
@@ -266,6 +266,29 @@ def test_a_fault_outweighs_what_is_unknown():
     from cli.options import overall
 
     assert [overall(codes) for codes in ([0, 0], [0, 1], [1, 3, 0], [3, 4, 1])] == [0, 1, 3, 4]
+
+
+def test_a_fault_leaves_the_other_answers(monkeypatch):
+    from queries import answer, settle
+
+    def faulty(original):
+        def run(first, *rest, **named):
+            if first.id in ("exact-products", "fp8-smallest-term"):
+                raise FaultError("two engines disagree")
+            return original(first, *rest, **named)
+
+        return run
+
+    monkeypatch.setattr(answer, "answer", faulty(answer.answer))
+    monkeypatch.setattr(settle, "settle", faulty(settle.settle))
+    for command, first, second in (
+        ("distinguish", "exact-products", "carry-bits-ampere"), ("verify", "fp8-smallest-term", "fp8-loses"),
+    ):  # fmt: skip
+        done = CliRunner().invoke(main, [command, first, second, "--json"])
+        documents = json.loads(done.stdout)
+        assert done.exit_code == 4
+        assert [one["id"] for one in documents["questions" if command == "distinguish" else "claims"]] == [second]
+        assert "error: two engines disagree" in done.stderr
 
 
 def test_an_interrupt_while_the_program_loads():
