@@ -14,6 +14,7 @@ from queries.children import environment
 from queries.drat.sat import SatSolver
 from queries.outcomes import pool_rows, simulate
 from queries.solvers.contract import SolverProcess, end_idle
+from smtmodel.folders import cache_folder
 from smtmodel.operands import layout_of
 from smtmodel.reference import parse_reference
 
@@ -116,3 +117,11 @@ def test_commands_of_certificates_are_safe():
     root = Path(__file__).parents[1]
     for page in (root / "docs" / "prove.md", root / "queries" / "drat" / "certificate.md"):
         assert "python -m queries.certificate" not in page.read_text()
+
+
+def test_programs_are_not_kept_in_the_current_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", "cache")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / ".cache" / "mmaprobe"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert cache_folder() == tmp_path / "cache" / "mmaprobe"
