@@ -40,7 +40,7 @@ def cluster(workers: int, folder: Path) -> Iterator[Pool]:
     """A scheduler and so many workers with one thread each, started as `docs/cluster.md` has it."""
     file = folder / "scheduler.json"
     common = ["--no-dashboard", "--scheduler-file", str(file)]
-    command = [sys.executable, "-m", "dask"]
+    command = [sys.executable, "-P", "-m", "dask"]
     several = ["--nworkers", str(workers), "--nthreads", "1"]
     started = [
         subprocess.Popen([*command, *words, *common], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -88,7 +88,8 @@ def run(case: Case) -> tuple[dict[str, Any], float]:
     """The document of one identification, and its seconds."""
     with tempfile.TemporaryDirectory() as folder:
         model = case.truth.reference.partition("@")[0]
-        command = [sys.executable, "-m", "cli.main", "identify", case.family, "--device", case.device, "--model", model]
+        command = [sys.executable, "-P", "-m", "cli.main", "identify", case.family]
+        command += ["--device", case.device, "--model", model]
         start = time.monotonic()
         done = subprocess.run(
             [*command, "--timeout", "180", "--json", "--store", f"{folder}/store"], capture_output=True, text=True

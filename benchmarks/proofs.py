@@ -91,7 +91,8 @@ def ask(claim: Claim, slack: float) -> tuple[str, float, str]:
     """(outcome, seconds, who said so) by the command line, with an empty store."""
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "cli.main", "prove", *claim.arguments, f"--timeout={claim.limit * slack}"]
+        command = [sys.executable, "-P", "-m", "cli.main", "prove", *claim.arguments]
+        command += [f"--timeout={claim.limit * slack}"]
         done = subprocess.run([*command, f"--store={folder}/store.sqlite"], capture_output=True, text=True)
     tail = done.stderr.strip().splitlines() or [""]
     return OUTCOME.get(done.returncode, "crash"), time.monotonic() - start, tail[-1]

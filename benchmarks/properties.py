@@ -73,7 +73,8 @@ def current(records: Iterable[dict[str, Any]]) -> dict[tuple[str, str], dict[str
 
 def ask(wanted: str, reference: str, timeout: float, store: str | None, confirm: bool) -> dict[str, Any]:
     """What `prove` says, without its lemmas."""
-    command = [sys.executable, "-m", "cli.main", "prove", reference, "--property", wanted, "--timeout", str(timeout)]
+    command = [sys.executable, "-P", "-m", "cli.main", "prove", reference]
+    command += ["--property", wanted, "--timeout", str(timeout)]
     command += ["--json", *(["--store", store] if store else []), *([] if confirm else ["--no-confirm"])]
     done = subprocess.run(command, capture_output=True, text=True)
     if not done.stdout.strip():

@@ -15,6 +15,7 @@ from cli.options import (
     JSON,
     RESTRICTIONS_HELP,
     VECTORS_OUTPUT,
+    overall,
     parse_inputs,
     print_json,
     progress,
@@ -22,6 +23,7 @@ from cli.options import (
     solver_options,
     write_vectors,
 )
+from smtmodel.errors import FaultError, InputError
 from smtmodel.progress import Pieces
 
 if TYPE_CHECKING:
@@ -86,11 +88,17 @@ def distinguish(
     pieces = Pieces(options.progress, "questions")
     options = replace(options, count=count, progress=pieces)
     done: list[Answered] = []
+    fault: FaultError | None = None
     vectors = []
     for question in pieces.of(questions):
         part = question.id.replace("/", "-")
         path = smt2.with_stem(f"{smt2.stem}-{part}") if smt2 and len(questions) > 1 else smt2
-        answered = answer(question, options, compare, path)
+        try:
+            answered = answer(question, options, compare, path)
+        except FaultError as error:  # the other questions have answers all the same
+            say(f"{question.id}: {error}")
+            fault = fault or error
+            continue
         progress("")
         done.append(answered)
         vectors.extend(answered.vectors)
@@ -106,7 +114,9 @@ def distinguish(
     codes = [answered.exit_code for answered in done]
     if len(codes) > 1:
         say(f"{codes.count(0)} of {len(codes)} questions answered as expected, {codes.count(3)} unknown")
-    sys.exit(3 if 3 in codes else max(codes))
+    if fault is not None:
+        raise fault
+    sys.exit(overall(codes))
 
 
 def _questions(names: tuple[str, ...], restrictions: str, target: str | None) -> list[Question]:
@@ -114,6 +124,9 @@ def _questions(names: tuple[str, ...], restrictions: str, target: str | None) ->
     from smtmodel.errors import ParameterError
 
     if all(_is_reference(name) and name not in library() for name in names):
+        for name in names:
+            if Path(name).is_dir():
+                raise InputError("is a folder: a model, a question or its file is needed", name)
         if len(names) != 2:
             raise click.UsageError(f"two models are compared, {len(names)} given")
         if target is not None:

@@ -1,7 +1,8 @@
-"""A parameter that is one of a few words."""
+"""Parameters: one of a few words, a number of seconds."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import click
@@ -18,3 +19,23 @@ class Choice(click.Choice[str]):
         except click.BadParameter as error:
             near = nearest(str(value), map(str, self.choices))
             self.fail(error.message + (f" Did you mean {near!r}?" if near else ""), param, ctx)
+
+
+class Seconds(click.ParamType[float]):
+    """A time above zero, or `zero` as well, and no longer than a clock can wait."""
+
+    name = "seconds"
+    LONGEST = 1e9  # 30 years
+
+    def __init__(self, zero: bool = False) -> None:
+        self.zero = zero
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            seconds = math.nan if isinstance(value, bool) else float(value)
+        except (TypeError, ValueError, OverflowError):
+            seconds = math.nan
+        if not (0 < seconds <= self.LONGEST or (self.zero and seconds == 0)):
+            least = "from 0" if self.zero else "above 0"
+            self.fail(f"{value!r} is not a number of seconds {least} and up to {self.LONGEST:.0e}.", param, ctx)
+        return seconds

@@ -260,7 +260,7 @@ def _given(file: str, pair: Pair) -> Iterator[Row]:
     from smtmodel.vectors import read_vectors
 
     with open_input(file) as (lines, name):
-        for vector in read_vectors(lines, name):
+        for vector in read_vectors(lines, name, lambda: pair.left.model):
             row = row_of(vector.operands, pair.layout) if fits(vector, pair.left.model) else None
             if row is None:
                 message = f"{vector.model.reference} takes other formats, or more products, than {pair.left.name}"

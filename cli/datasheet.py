@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.choice import Seconds
 from cli.completion import models_or_architectures
-from cli.options import opened_store, program_version, progress, say, write_text
+from cli.options import opened_store, program_version, progress, say
 from smtmodel.errors import InputError, UnknownNameError
+from smtmodel.files import write_whole
 from smtmodel.progress import Pieces, Wait
 from smtmodel.wording import counted
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 @click.option("--all", "every", is_flag=True, help="Every architecture of the table.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=True, metavar="FILE",
               help="Write the page (HTML) here.")  # fmt: skip
-@click.option("--limit", type=click.FloatRange(min=0), default=20.0, show_default=True,
+@click.option("--limit", type=Seconds(zero=True), default=20.0, show_default=True,
               help="Seconds for each property to be proved; 0: only what the store knows.")  # fmt: skip
 @click.option("--store", type=click.Path(path_type=Path), metavar="FILE",
               help="Keep answers in this SQLite file (default: in the cache folder).")  # fmt: skip
@@ -54,7 +56,7 @@ def datasheet(subject: str | None, every: bool, output: Path, limit: float, stor
         sheets = _sheets(subject, asker, pieces)
     progress("")
     title = "Numerical data sheets" if len(sheets) > 1 else f"Numerical data sheet: {sheets[0].title}"
-    write_text(output, page(sheets, f"mmaprobe {program_version()}", title))
+    write_whole(output, page(sheets, f"mmaprobe {program_version()}", title))
     say(f"{output}: {counted(len(sheets), 'sheet')}, {counted(asker.known, 'answer')} from the store, "
         f"{asker.asked} asked, {asker.open} open")  # fmt: skip
 

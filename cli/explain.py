@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -13,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.completion import file_names, models
-from cli.options import JSON, loudness, print_json, write_text
+from cli.options import JSON, loudness, print_json
 from cli.reading import open_input
 from smtmodel.errors import InputError, MmaprobeError
+from smtmodel.files import write_whole
+from smtmodel.jsontext import parse_json
 
 if TYPE_CHECKING:
     from queries.evaluate import Row
@@ -73,7 +74,7 @@ def explain(model: str, vector: str, other: str | None, svg: Path | None, as_jso
     if svg is not None:
         from reports.evaluation_svg import evaluation_svg
 
-        write_text(svg, evaluation_svg(explanations, difference))
+        write_whole(svg, evaluation_svg(explanations, difference))
     if as_json:
         documents = [_document(one, seen) for one, seen in zip(explanations, observed, strict=True)]
         parted = None if difference is None else parting_json(difference)
@@ -135,9 +136,9 @@ def _row(text: str) -> tuple[dict[str, Any], str]:
 
 def _parsed(text: str, name: str, line: int | None) -> dict[str, Any]:
     try:
-        row = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"not JSON: {error.msg} at column {error.colno}", name, line) from None
+        row = parse_json(text.removeprefix("\ufeff"))
+    except ValueError as error:
+        raise InputError(str(error), name, line) from None
     if not isinstance(row, dict):
         raise InputError("a JSON object is needed", name, line)
     return row

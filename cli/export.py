@@ -10,9 +10,10 @@ import click
 
 from cli.choice import Choice
 from cli.completion import file_names, models
-from cli.options import say, write_bytes
+from cli.options import say
 from cli.reading import open_input
 from smtmodel.errors import InputError
+from smtmodel.files import write_whole
 from smtmodel.wording import counted
 
 #: format -> what it is, and the function that makes its bytes of evaluated rows and says what it left out
@@ -51,8 +52,10 @@ def export(file: str, wanted: str, output: str | None, model: str | None) -> Non
 
     if output not in (None, "-") and os.path.realpath(str(output)) == os.path.realpath(file):
         raise InputError("the output would overwrite the input", output)
+    candidate = parse_reference(model) if model else None
     with open_input(file) as (lines, name):
-        rows = list(evaluate_vectors(read_vectors(lines, name), parse_reference(model) if model else None))
+        vectors = read_vectors(lines, name, (lambda: candidate) if candidate else None)
+        rows = list(evaluate_vectors(vectors, candidate))
     _, module, function = FORMATS[wanted]
     content, note = getattr(import_module(f"reports.{module}"), function)(rows, name)
     if note:
@@ -60,5 +63,5 @@ def export(file: str, wanted: str, output: str | None, model: str | None) -> Non
     if output in (None, "-"):
         click.echo(content, nl=False)
     else:
-        write_bytes(Path(str(output)), content)
+        write_whole(Path(str(output)), content)
         say(f"{output}: {counted(len(rows), 'vector')}")

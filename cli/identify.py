@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.choice import Seconds
 from cli.completion import families, file_names, models
 from cli.options import (
     DEVICE,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 SHOWN = 3  # contradictions printed for people
 PART = 64  # questions about the summation order between two looks at the clock
+SHOWN = 20  # open pairs printed for people
 
 MODEL = click.option(
     "--model",
@@ -55,7 +57,7 @@ MODEL = click.option(
 @VECTORS_OUTPUT
 @click.option("--one", is_flag=True, help="A single vector with as many different outcomes as possible.")
 @click.option(
-    "--each", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+    "--each", type=Seconds(), metavar="SECONDS",
     help="Time for one pair, of --timeout (default: 30).",
 )  # fmt: skip
 @solver_options("all pairs together")
@@ -65,7 +67,8 @@ def separate(
 ) -> None:
     """Find a small set of vectors that tells every two candidates of FAMILY apart.
 
-    FAMILY is an id (`mmaprobe list families`) or a file. Candidates that no vector tells apart are proved equal.
+    FAMILY is an id (`mmaprobe list families`) or a file. Candidates that no vector tells apart are proved equal. The
+    timeout counts the simulation of the candidates, too; an interrupt leaves the pairs that are not settled open.
 
     \b
     mmaprobe separate nvidia-f16 --timeout 600 -o vectors.jsonl
@@ -94,8 +97,12 @@ def separate(
         f"{counted(len(vectors), 'vector')}, {counted(found.asked, 'class')} asked of solvers, "
         f"{counted(len(found.unknown), 'pair')} open, {found.seconds:.1f} s"
     )
-    for left, right in found.unknown:
+    if found.interrupted:
+        say("interrupted: what was not settled is open")
+    for left, right in found.unknown[:SHOWN]:
         say(f"  open: {left.reference} | {right.reference}")
+    if len(found.unknown) > SHOWN:
+        say(f"  and {counted(len(found.unknown) - SHOWN, 'more open pair')}, which --json lists")
     if as_json:
         classes = [
             {"members": _members(members), "results": [to_hex(d, base.d) for d in results]}

@@ -6,12 +6,19 @@ from __future__ import annotations
 import shutil
 import sys
 import threading
+from contextlib import suppress
 
 import click
 
 from smtmodel.progress import TimeLeft
 
 TICK = 1.0  # seconds between two drawings
+
+
+def _echo(text: str, nl: bool = True) -> None:
+    """Text on standard error; what nobody can read is no reason to end."""
+    with suppress(OSError):
+        click.echo(text, err=True, nl=nl)
 
 
 class Line:
@@ -32,8 +39,8 @@ class Line:
         with self._lock:
             self.time_left.take(text)
             if stays:
-                click.echo(self.time_left.text(), err=True)
-            elif sys.stderr.isatty():
+                _echo(self.time_left.text())
+            elif sys.stderr is not None and sys.stderr.isatty():
                 self._draw()
                 if self._ticker is None:
                     self._ended = threading.Event()
@@ -44,7 +51,7 @@ class Line:
         """Lasting text."""
         with self._lock:
             self._clear()
-            click.echo(text, err=True)
+            _echo(text)
 
     def end(self) -> None:
         """No progress any more: the line is cleared."""
@@ -57,12 +64,12 @@ class Line:
 
     def _draw(self) -> None:
         columns = shutil.get_terminal_size().columns
-        click.echo(f"\r\x1b[2K{self.time_left.text(columns - 1)}\r", err=True, nl=False)
+        _echo(f"\r\x1b[2K{self.time_left.text(columns - 1)}\r", nl=False)
         self._drawn = True
 
     def _clear(self) -> None:
         if self._drawn:
-            click.echo("\r\x1b[2K", err=True, nl=False)
+            _echo("\r\x1b[2K", nl=False)
             self._drawn = False
 
     def _tick(self, ended: threading.Event) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -14,6 +16,7 @@ from cli.config import config_path, load_defaults
 from cli.datasheet import datasheet
 from cli.explain import explain
 from cli.export import export
+from cli.faults import fault_text
 from cli.identify import identify, separate
 from cli.measure import evaluate
 from cli.options import ARGUMENTS, CONFIGURATION, LINE, LOUDNESS, program_version
@@ -22,9 +25,10 @@ from cli.report import report
 from cli.run import device, run
 from cli.show import list_command
 from cli.simulate import simulate
+from cli.streams import NobodyReadsError, secure
 from cli.study import study
 from cli.verify import verify
-from smtmodel.errors import MmaprobeError
+from smtmodel.errors import FaultError, MmaprobeError
 
 
 class Group(click.Group):
@@ -35,16 +39,40 @@ class Group(click.Group):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
+        if (path := config_path()) is not None:
+            ctx.default_map, ctx.meta[CONFIGURATION] = load_defaults(self, path), str(path)
+        return super().invoke(ctx)
+
+    def main(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, standalone_mode: bool = True, **rest: Any
+    ) -> Any:
+        if not standalone_mode:
+            return super().main(args, prog_name, standalone_mode=False, **rest)
+        secure()
+        sys.exit(self._code(args, prog_name, **rest))
+
+    def _code(self, args: Sequence[str] | None, prog_name: str | None, **rest: Any) -> int:
+        """The exit code of a command line; what ended it early is said."""
         try:
-            if (path := config_path()) is not None:
-                ctx.default_map, ctx.meta[CONFIGURATION] = load_defaults(self, path), str(path)
-            return super().invoke(ctx)
+            return super().main(args, prog_name, standalone_mode=False, **rest) or 0
+        except click.ClickException as error:
+            with suppress(OSError):
+                error.show()
+            return error.exit_code
+        except NobodyReadsError as error:
+            return error.exit_code
         except MmaprobeError as error:
             LINE.say(f"error: {error}")
-            sys.exit(error.exit_code)
+            return error.exit_code
         except (KeyboardInterrupt, click.Abort):
             LINE.say("interrupted")
-            sys.exit(3)
+            return 3
+        except MemoryError:
+            LINE.say("error: memory ran out")
+            return 3
+        except Exception as error:
+            LINE.say(f"error: {fault_text(error)}")
+            return FaultError.exit_code
         finally:
             LINE.end()
 
@@ -63,7 +91,9 @@ def main(context: click.Context, quiet: bool, verbose: bool) -> None:
     Defaults of options stand in ~/.config/mmaprobe/config.toml (MMAPROBE_CONFIG names another file): `timeout = 60`
     for every command that has the option, `[prove]` before it for one. NO_COLOR turns colours off.
 
-    Exit codes: 0 the positive answer, or as a file expects; 1 the opposite; 2 bad input; 3 unknown or incomplete.
+    Exit codes: 0 the positive answer, or as a file expects; 1 the opposite; 2 bad input; 3 unknown or incomplete;
+    4 a fault of this program (results that contradict each other, an unexpected error), or output that could not be
+    written.
     """
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other")

@@ -51,7 +51,9 @@ def evaluate(file: str, model: str | None, output: str | None, as_json: bool) ->
     failure: MmaprobeError | None = None
     with open_input(file) as (lines, name):
         try:
-            report.take(evaluate_vectors(read_vectors(lines, name), parse_reference(model) if model else None))
+            candidate = parse_reference(model) if model else None
+            vectors = read_vectors(lines, name, (lambda: candidate) if candidate else None)
+            report.take(evaluate_vectors(vectors, candidate))
         except InputError as error:  # the rows before it count
             failure = error
     if output is not None:

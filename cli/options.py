@@ -6,7 +6,7 @@ import functools
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.choice import Choice
+from cli.choice import Choice, Seconds
 from cli.completion import file_names
 from cli.line import Line
-from smtmodel.errors import InputError
+from smtmodel.files import write_whole
 from smtmodel.vectors import Vector
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ DEVICE = click.option(
     help="model:REFERENCE, command:CMDLINE, recorded:FILE or cuda:[UNIT/]INSTRUCTION.",
 )  # fmt: skip
 DEVICE_TIMEOUT = click.option(
-    "--device-timeout", type=click.FloatRange(min=0, min_open=True), default=60.0, show_default=True,
+    "--device-timeout", type=Seconds(), default=60.0, show_default=True,
     help="Seconds for one answer.",
 )  # fmt: skip
 CLUSTER = click.option(
@@ -82,7 +82,7 @@ def _with_solver_options(timed: str, command: Callable[..., Any]) -> Callable[..
             help="MiB that a solver's process may use.",
         ),
         click.option(
-            "--timeout", type=click.FloatRange(min=0, min_open=True), default=300.0, show_default=True,
+            "--timeout", type=Seconds(), default=300.0, show_default=True,
             help=f"Seconds for {timed}.",
         ),
         click.option(
@@ -103,6 +103,8 @@ def opened_store(path: Path | None) -> Iterator[Store | None]:
     from queries.store import Store, StoreError
 
     warn = _warning()
+    if path is not None and not path.parent.exists():  # a slip in a name makes no folders
+        raise StoreError(path, f"there is no folder {path.parent}: make it first")
     try:
         store = Store(path, warn=warn)
     except StoreError as error:
@@ -202,23 +204,16 @@ def progress(text: str, loud: int | None = None) -> None:
 
 
 def write_vectors(vectors: Iterable[Vector], target: str | None) -> None:
-    """Vectors as JSONL to a file, or to standard output for None or "-". Raises InputError."""
+    """Vectors as JSONL to a file, or to standard output for None or "-". Raises what `write_whole` does."""
     lines = "".join(json.dumps(vector.to_json()) + "\n" for vector in vectors)
     if target in (None, "-"):
         click.echo(lines, nl=False)
         return
     assert target is not None
-    write_text(Path(target), lines)
+    write_whole(Path(target), lines)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a whole file. Raises InputError where it cannot be written."""
-    write_bytes(path, text.encode())
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a whole file. Raises InputError where it cannot be written."""
-    try:
-        path.write_bytes(content)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
+def overall(codes: Sequence[int]) -> int:
+    """The exit code of several answers. They weigh as much as they count: a fault more than what is unknown, that more
+    than what is not as expected."""
+    return max(codes)

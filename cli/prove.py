@@ -13,6 +13,7 @@ from cli.choice import Choice
 from cli.completion import models
 from cli.options import JSON, RESTRICTIONS_HELP, parse_inputs, print_json, progress, say, solver_options
 from hypotheses.properties import Property
+from smtmodel.errors import MmaprobeError
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
@@ -82,11 +83,22 @@ def prove(
     else:
         say("answered from the store (--fresh asks again)")
     _show(document, explain)
+    failure: MmaprobeError | None = None
     if certificate is not None and document["verdict"] == "equal":
-        document["certificates"] = _certify(proofs, certificate, options)
+        try:
+            document["certificates"] = _certify(proofs, certificate, options)
+        except MmaprobeError as error:  # what is proved stays true
+            failure, document["certificate_error"] = error, str(error)
     if as_json:
         print_json(document)
+    if failure is not None:
+        say(PROVED_WITHOUT)
+        raise failure
     sys.exit({"equal": 0, "different": 1, "unknown": 3}[document["verdict"]])
+
+
+#: what is said of a proof before the error that says why it has no certificate
+PROVED_WITHOUT = "what is proved above stands, but there is no certificate of it:"
 
 
 def _proved_by(document: Mapping[str, Any], solver: str) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 from cli.options import progress
+from cli.streams import standard_input
 from smtmodel.progress import Rarely, Share
 
 
@@ -23,7 +23,7 @@ def open_input(name: str) -> Iterator[tuple[Iterable[str], str]]:
     from smtmodel.vectors import open_text
 
     if name == "-":
-        yield _counted(sys.stdin), "standard input"
+        yield _counted(standard_input()), "standard input"
         return
     with open_text(Path(name)) as stream:
         yield _counted(stream), name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ import click
 from cli.completion import file_names, models
 from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, say
 from cli.reading import open_input
+from cli.streams import NobodyReadsError, check_reader
 from queries.steady import Sample
 from smtmodel.errors import IncompleteError, InputError, MmaprobeError
 from smtmodel.wording import counted
@@ -21,7 +23,8 @@ from smtmodel.wording import counted
 if TYPE_CHECKING:
     from queries.standing import Standings
     from runner.answers import AnswersFile
-    from runner.devices import Device
+    from runner.protocol import Device
+    from smtmodel.dot import Model
     from smtmodel.vectors import Vector
 
 
@@ -83,6 +86,8 @@ def run(file: str, device_name: str, output: str | None, device_timeout: float, 
     with open_input(file) as (lines, name):
         try:
             session.run(lines, name, output, as_json)
+        except NobodyReadsError:
+            raise
         except MmaprobeError as error:  # the answers before it count
             failure = error
         except KeyboardInterrupt:
@@ -113,6 +118,8 @@ class _Session:
     keep: bool = False
     sample: Sample = field(default_factory=Sample)
     source: dict[str, Any] = field(default_factory=dict)  # provenance of answers that go to no file
+    device: Device | None = None  # while it is in use
+    model: Model | None = None
 
     def run(self, lines: Iterable[str], name: str, output: str | None, as_json: bool) -> None:
         """Ask everything. Raises MmaprobeError; whatever was answered before is written and counted."""
@@ -120,7 +127,7 @@ class _Session:
         from runner.devices import open_device
         from smtmodel.vectors import read_vectors
 
-        vectors: Iterable[Vector] = read_vectors(lines, name)
+        vectors: Iterable[Vector] = read_vectors(lines, name, self._model)
         if output is None or output == "-":
             self.keep, self.source = as_json, provenance(self.name)
             self._ask(vectors, name, None)
@@ -155,11 +162,11 @@ class _Session:
         return remaining
 
     def _ask(self, vectors: Iterable[Vector], name: str, target: AnswersFile | None) -> None:
-        from runner.devices import DeviceError, open_device
+        from runner.devices import DeviceError
 
         if vectors == []:
             return
-        with open_device(self.name, self.timeout) as device:
+        with self._device() as device:
             self.description = device.description
             try:
                 for vector, d in device.answers(_checked(vectors, name)):
@@ -191,6 +198,31 @@ class _Session:
         except DeviceError as error:  # every vector has been answered
             say(f"asked again: {error}")
 
+    @contextmanager
+    def _device(self) -> Iterator[Device]:
+        """The device, opened where it is not in use already."""
+        from runner.devices import open_device
+
+        if self.device is not None:
+            yield self.device
+            return
+        with open_device(self.name, self.timeout) as self.device:
+            try:
+                yield self.device
+            finally:
+                self.device = None
+
+    def _model(self) -> Model:
+        """The model of vectors that name none: that of the device's instruction. Raises InputError."""
+        from runner.batches import BatchDevice
+
+        if self.model is None:
+            with self._device() as device:
+                if not isinstance(device, BatchDevice):
+                    raise InputError(f"model: this field is missing, and {self.name} does not tell its instruction")
+                self.model = device.model
+        return self.model
+
     def _take(self, vector: Vector, d: int, target: AnswersFile | None) -> None:
         from runner.answers import answered_row
 
@@ -202,6 +234,7 @@ class _Session:
                 self.rows.append(row)
             else:
                 click.echo(json.dumps(row))
+                check_reader()
         self.answered += 1
         self.standings.take(vector, d)
         self.sample.take(vector, d)

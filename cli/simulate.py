@@ -105,27 +105,25 @@ def _load(path: Path) -> dict[str, NDArray[Any]]:
     from smtmodel.errors import InputError
 
     try:
-        loaded = np.load(path, allow_pickle=False)
+        with path.open("rb") as stream:  # NumPy leaves a file open whose archive is broken
+            loaded = np.load(stream, allow_pickle=False)
+            return {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
     except FileNotFoundError:
         raise InputError("no such file", str(path)) from None
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"not a .npy or .npz file: {error}", str(path)) from None
-    if isinstance(loaded, np.ndarray):
-        return {"": loaded}
-    with loaded:
-        return dict(loaded)
+    except MemoryError:
+        raise
+    except Exception as error:  # NumPy reads headers with Python's own parser, which raises errors of many kinds
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"not a .npy or .npz file: {reason}", str(path)) from None
 
 
 def _save(path: Path, results: dict[str, NDArray[Any]]) -> None:
     import numpy as np
 
-    from smtmodel.errors import InputError
+    from smtmodel.files import whole_file
 
-    try:
-        with path.open("wb") as stream:
-            if "" in results:
-                np.save(stream, results[""])
-            else:
-                np.savez(stream, **results)  # type: ignore[arg-type]
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
+    with whole_file(path) as stream:
+        if "" in results:
+            np.save(stream, results[""])
+        else:
+            np.savez(stream, **results)  # type: ignore[arg-type]

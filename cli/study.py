@@ -10,6 +10,7 @@ import click
 
 from cli.completion import studies
 from cli.options import CLUSTER, JSON, loudness, opened_pool, print_json, progress, say
+from smtmodel.wording import install
 
 
 @click.command()
@@ -58,16 +59,21 @@ def study(name: str, sizes: str | None, seed: int, output: Path, cluster: str | 
     for path in pictures:
         say(str(path))
     if not pictures:
-        say("no curves drawn: they need matplotlib (pip install 'mmaprobe[plots]')")
+        say(f"no curves drawn: they need matplotlib ({install('plots')})")
     if as_json:
         files = [str(path) for path in (table.path, *pictures)]
         print_json({"schema": 1, "study": name, "seed": seed, "sizes": list(wanted), "new": measured, "files": files})
+
+
+DIGITS = 9  # of a size
 
 
 def _sizes(text: str) -> tuple[int, ...]:
     """Whole numbers with commas between them, each once and in order. Raises ParameterError."""
     from smtmodel.errors import ParameterError
 
-    if not re.fullmatch(r"\d{1,9}(,\d{1,9})*", text):
+    if not re.fullmatch(r"\d+(,\d+)*", text):
         raise ParameterError("--sizes", f"{text!r}: whole numbers with commas between them are needed")
+    if long := [part for part in text.split(",") if len(part) > DIGITS]:
+        raise ParameterError("--sizes", f"{long[0]} is too large: a size has up to {DIGITS} digits")
     return tuple(sorted({int(part) for part in text.split(",")}))

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.completion import claim_names
-from cli.options import JSON, print_json, progress, say, solver_options
-from cli.prove import show_witness
+from cli.options import JSON, overall, print_json, progress, say, solver_options
+from cli.prove import PROVED_WITHOUT, show_witness
+from smtmodel.errors import FaultError, MmaprobeError
 from smtmodel.progress import Pieces
 from smtmodel.wording import counted
 
@@ -55,30 +56,45 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
     claims = [claim for name in names for claim in claims_named(name)]
     for claim in claims if largest else ():
         maximised(claim)
-    documents = []
+    documents: list[dict[str, Any]] = []
+    failure: MmaprobeError | None = None
+    fault: FaultError | None = None
     pieces = Pieces(options.progress, "cases")
     options = replace(options, progress=pieces)
     for claim in pieces.of(claims):
-        outcome = settle(claim, options)
+        try:
+            outcome = settle(claim, options)
+        except FaultError as error:  # the other claims have answers all the same
+            say(f"{claim.id}: {error}")
+            fault = fault or error
+            continue
         progress("")
         document = document_of(outcome)
         _show(document)
         if certificate is not None and outcome.lemmas:
             folder = certificate if len(claims) == 1 else certificate / claim.id
-            document["certificates"] = _certify(outcome, folder, options)
+            try:
+                document["certificates"] = _certify(outcome, folder, options)
+            except MmaprobeError as error:  # what is proved stays true
+                failure, document["certificate_error"] = error, str(error)
         if largest and not outcome.interrupted and isinstance(claim, Claim):
             document["worst"] = worst_json(maximise(claim, options))
             progress("")
             _show_worst(document["worst"])
         documents.append(document)
-        if outcome.interrupted:
+        if outcome.interrupted or failure is not None:
             break
     codes = [_code(document) for document in documents]
     if len(codes) > 1:
         say(f"{codes.count(0)} of {len(claims)} cases answered as expected, {codes.count(3)} unknown")
     if as_json:
         print_json({"schema": 1, "claims": documents})
-    sys.exit(3 if 3 in codes else max(codes))
+    if failure is not None:
+        say(PROVED_WITHOUT)
+        raise failure
+    if fault is not None:
+        raise fault
+    sys.exit(overall(codes))
 
 
 def _code(document: dict[str, Any]) -> int:

@@ -58,6 +58,9 @@ ORDER = (
 )  # fmt: skip
 
 
+MOST_VALUES, MOST_COMBINATIONS = 1000, 200_000  # of one parameter; of a family
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -139,6 +142,8 @@ class Family:
         rest = [name for name in PARAMETERS if name not in ORDER]
         for values in self._combinations([*ORDER, *rest], {}):
             combinations += 1
+            if combinations > MOST_COMBINATIONS:
+                raise ParameterError("parameters", f"more than {MOST_COMBINATIONS:,} combinations: leave values out")
             try:
                 accumulator = Accumulator(**values)
             except ParameterError as error:
@@ -268,6 +273,8 @@ def _values(file: YamlFile, path: tuple[str | int, ...], name: str, given: Any) 
     if isinstance(given, dict):
         if set(given) != {"from", "to"} or not all(type(edge) is int for edge in given.values()):
             raise file.error(path, "a range is written {from: LOW, to: HIGH}")
+        if given["to"] - given["from"] >= MOST_VALUES:
+            raise file.error(path, f"a range of more than {MOST_VALUES:,} values")
         given = list(range(given["from"], given["to"] + 1))
     if not isinstance(given, list):
         given = [given]

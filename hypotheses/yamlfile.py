@@ -11,8 +11,10 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from smtmodel.errors import InputError, nearest
+from smtmodel.jsontext import plain_reason
 
 Key = tuple[str | int, ...]
+MOST_CHARACTERS, MOST_VALUES = 1_000_000, 20_000  # of a file; aliases can make a short one endless
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -32,34 +34,43 @@ class YamlFile:
 
 
 def read_yaml(text: str, name: str) -> YamlFile:
-    """Parse one document. Raises InputError for broken YAML and for repeated keys."""
+    """Parse one document. Raises InputError for broken YAML, for repeated keys, and for more than anybody writes."""
+    if len(text) > MOST_CHARACTERS:
+        raise InputError(f"more than {MOST_CHARACTERS:,} characters", name)
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise InputError(f"not YAML: {error.problem}", name, mark.line + 1 if mark else None) from None
     except yaml.YAMLError as error:
-        raise InputError(f"not YAML: {error}", name) from None
+        raise InputError(f"not YAML: {plain_reason(error)}", name) from None
     except RecursionError:
         raise InputError("not YAML: nested too deep", name) from None
     if root is None:
         raise InputError("the file is empty", name, 1)
     file = YamlFile(name, None)
-    file.data = _construct(root, (), file)
+    try:
+        file.data = _construct(root, (), file)
+    except RecursionError:
+        raise InputError("not YAML: nested too deep", name) from None
     return file
 
 
 def _construct(node: yaml.Node, path: Key, file: YamlFile, above: tuple[yaml.Node, ...] = ()) -> Any:
     line = node.start_mark.line + 1
     file.lines.setdefault(path, line)
+    if len(file.lines) > MOST_VALUES:
+        raise InputError(f"more than {MOST_VALUES:,} values, every use of an alias counted", file.name, line)
     if any(node is other for other in above):
         raise InputError("an alias that contains itself", file.name, line)
     above = (*above, node)
     if isinstance(node, yaml.MappingNode):
         out: dict[Any, Any] = {}
         for key_node, value_node in node.value:
-            key = str(key_node.value)
             line = key_node.start_mark.line + 1
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise InputError("a key must be a single word", file.name, line)
+            key = str(key_node.value)
             if key in out:
                 raise InputError(f"repeated key (first on line {file.lines[(*path, key)]})", file.name, line, key)
             file.lines[(*path, key)] = line
@@ -69,8 +80,9 @@ def _construct(node: yaml.Node, path: Key, file: YamlFile, above: tuple[yaml.Nod
         return [_construct(child, (*path, index), file, above) for index, child in enumerate(node.value)]
     try:
         return yaml.SafeLoader("").construct_object(node)
-    except (yaml.YAMLError, ValueError) as error:
-        reason = getattr(error, "problem", None) or str(error)
+    except (yaml.YAMLError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError) as error:
+        # PyYAML's constructors raise whatever their own code does: an IndexError for `!!int ""`
+        reason = getattr(error, "problem", None) or plain_reason(error)
         raise InputError(f"not a value: {reason}", file.name, line) from None
 
 
@@ -95,6 +107,8 @@ def _message(kind: str, message: str, path: Key, schema: type[BaseModel]) -> str
         return "unknown key" + (f"; did you mean {near!r}?" if near else f"; known: {', '.join(known)}")
     if kind == "missing":
         return "this key is missing"
+    if kind == "string_pattern_mismatch":  # of which ids have the only one
+        return "an id has small letters a to z, digits, dots and hyphens, and begins with a letter or a digit"
     return message.removeprefix("Value error, ")
 
 
@@ -114,8 +128,9 @@ def _fields_at(schema: type[BaseModel], path: Key) -> list[str]:
 def read_file(path: Path) -> str:
     """The text of a file. Raises InputError when there is none or it cannot be read."""
     try:
-        return path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8") as stream:
+            return stream.read(MOST_CHARACTERS + 1)
     except FileNotFoundError:
         raise InputError("no such file", str(path)) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {error}", str(path)) from None
+        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", str(path)) from None

@@ -11,7 +11,7 @@ from queries.distinguish import Options, Outcome, Verdict, build_query, distingu
 from queries.problem import Problem
 from queries.witness import Witness, confirmed
 from smtmodel.batch import evaluate_row
-from smtmodel.errors import InputError
+from smtmodel.files import write_whole
 from smtmodel.progress import Pieces
 from smtmodel.vectors import Vector, to_hex
 
@@ -62,7 +62,7 @@ def answer(question: Question, options: Options, compare: Compare | None = None,
         problem = Problem(question.models[left], question.models[right], question.inputs, compare or question.compare)
         if smt2 is not None:
             path = smt2 if len(question.pairs) == 1 else smt2.with_stem(f"{smt2.stem}-{left}-{right}")
-            _write(path, build_query(problem).text)
+            write_whole(path, build_query(problem).text)
         outcome = _reused(problem, answered) if options.count == 1 else None
         pair = PairAnswer(left, right, outcome or distinguish(problem, options), reused=outcome is not None)
         answered.pairs.append(pair)
@@ -70,13 +70,6 @@ def answer(question: Question, options: Options, compare: Compare | None = None,
             for witness in pair.outcome.witnesses:
                 answered.vectors.append(_vector(question, problem, witness, len(answered.vectors)))
     return answered
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
 
 
 def _reused(problem: Problem, answered: Answered) -> Outcome | None:

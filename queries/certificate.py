@@ -1,6 +1,6 @@
 """Certificates: files by which anyone can check again, without our solvers, that a question has no answer.
 
-`python -m queries.certificate DIRECTORY` checks every file of a certificate again.
+`python -P -m queries.certificate DIRECTORY` checks every file of a certificate again.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,10 +19,20 @@ from pysmt.fnode import FNode
 
 from queries.bitblast import Cnf, cnf_of_text
 from queries.drat.checker import Check, check, check_files
-from queries.drat.sat import SOLVER, CertificateError, OutOfTimeError, SatSolver, proof_text, solver_version
+from queries.drat.sat import (
+    SOLVER,
+    CertificateError,
+    FaultyProofError,
+    OutOfTimeError,
+    SatSolver,
+    proof_text,
+    solver_version,
+)
 from queries.drat.whole import Whole, WholeLemma
 from queries.smtlib import Query
 from queries.solvers.contract import DEFAULT_MEMORY
+from smtmodel.errors import InputError, MmaprobeError
+from smtmodel.files import write_whole
 from smtmodel.progress import Pieces, Wait
 
 __all__ = [
@@ -37,6 +48,7 @@ __all__ = [
 ]
 
 SCHEMA = 1
+MANIFEST = "manifest.json"
 SUFFIXES = ("smt2", "cnf", "drat")
 
 
@@ -50,11 +62,11 @@ class ProvedLemma(Protocol):
 
 
 def refute(cnf: Cnf, timeout: float | None = None, memory: int = DEFAULT_MEMORY, solver: str = SOLVER) -> str:
-    """A DRAT proof that a formula cannot be met. Raises CertificateError if it can, OutOfTimeError."""
+    """A DRAT proof that a formula cannot be met. Raises FaultyProofError if it can, OutOfTimeError."""
     with SatSolver(solver, memory) as process:
         steps = process.refute(cnf.clauses, timeout)
     if steps is None:
-        raise CertificateError("the formula can be met")
+        raise FaultyProofError("the formula can be met")
     return proof_text(steps)
 
 
@@ -82,17 +94,29 @@ def write_certificate(
 ) -> dict[str, Any]:
     """Write the files of a certificate, check each proof, and give the manifest, which is written last.
 
-    Raises CertificateError if a proof does not stand, OutOfTimeError.
+    Whatever goes wrong leaves no certificate there. Raises FaultyProofError if a proof does not stand, OutOfTimeError,
+    and what `write_whole` does.
     """
     shown = Pieces(progress, "files of the certificate", len(lemmas) + 1)
     writer = _Writer(directory, timeout, memory, shown)
     writer.clear()
+    try:
+        return _written(writer, lemmas, whole, question, shown)
+    except BaseException:
+        with suppress(OSError, MmaprobeError):
+            writer.clear()
+        raise
+
+
+def _written(
+    writer: _Writer, lemmas: Sequence[ProvedLemma], whole: Whole, question: str, shown: Pieces
+) -> dict[str, Any]:
     pieces = [writer.piece("whole", whole, "the whole question")]
     for number, lemma in enumerate(lemmas, 1):
         name = f"lemma-{number:02d}"
         shown.next()
         shown(Wait(lemma.name, writer.remaining()))
-        piece = whole_of_query(lemma.query, writer.remaining(), memory)
+        piece = whole_of_query(lemma.query, writer.remaining(), writer.memory)
         pieces.append(writer.piece(name, piece, lemma.name))
     manifest = {
         "schema": SCHEMA,
@@ -101,8 +125,8 @@ def write_certificate(
         "skipped_lemmas": [position + 1 for position in whole.skipped],
         "pieces": pieces,
     }
-    (directory / "README.md").write_text(_readme(question, pieces), encoding="utf-8")
-    (directory / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+    write_whole(writer.directory / "README.md", _readme(question, pieces))
+    write_whole(writer.directory / MANIFEST, json.dumps(manifest, indent=1) + "\n")
     return manifest
 
 
@@ -115,11 +139,11 @@ class _Writer:
         """Make the folder, and remove the files of an earlier certificate."""
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
-            for pattern in ("manifest.json", *(f"{stem}.{end}" for stem in ("whole", "lemma-*") for end in SUFFIXES)):
+            for pattern in (MANIFEST, *(f"{stem}.{end}" for stem in ("whole", "lemma-*") for end in SUFFIXES)):
                 for path in self.directory.glob(pattern):
                     path.unlink()
         except OSError as error:
-            raise CertificateError(f"{self.directory}: {error.strerror}") from error
+            raise InputError(f"cannot be written: {error.strerror}", str(self.directory)) from None
 
     def remaining(self) -> float | None:
         if self.deadline is None:
@@ -133,15 +157,15 @@ class _Writer:
         """Write one query with its formula and proof, check the proof, and describe all three."""
         texts = {"smt2": whole.query.text, "cnf": whole.cnf, "drat": whole.drat}
         for suffix, text in texts.items():
-            (self.directory / f"{name}.{suffix}").write_text(text, encoding="ascii")
+            write_whole(self.directory / f"{name}.{suffix}", text)
         self.progress(Wait(f"checking {name}.drat", self.remaining()))
         if fault := _formula_fault(self.directory, name):
-            raise CertificateError(f"{name}.cnf: {fault}")
+            raise FaultyProofError(f"{name}.cnf: {fault}")
         found = _check_piece(self.directory, name, self.remaining())
         if not found.complete:
             raise OutOfTimeError(f"{name}.drat could not be checked: {found.fault}")
         if not found.valid:
-            raise CertificateError(f"{name}.drat does not stand: {found.fault}")
+            raise FaultyProofError(f"{name}.drat does not stand: {found.fault}")
         return {
             "name": name,
             "states": states,
@@ -177,7 +201,7 @@ def _readme(question: str, pieces: Sequence[dict[str, Any]]) -> str:
 def recheck(directory: Path, timeout: float | None = None, report: Callable[[str], None] = lambda text: None) -> bool:
     """Whether every file of a certificate is as it was written and every proof stands; reports one line a file."""
     try:
-        pieces = json.loads((directory / "manifest.json").read_text(encoding="utf-8"))["pieces"]
+        pieces = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))["pieces"]
         named = [(piece["name"], dict(piece["sha256"])) for piece in pieces]
     except (OSError, ValueError, KeyError, TypeError) as error:
         report(f"manifest.json: cannot be read: {error}")
@@ -210,7 +234,7 @@ def _file_fault(directory: Path, name: str, digests: dict[str, str], timeout: fl
 
 def main(arguments: Sequence[str]) -> int:
     if len(arguments) != 1:
-        print("usage: python -m queries.certificate DIRECTORY", file=sys.stderr)
+        print("usage: python -P -m queries.certificate DIRECTORY", file=sys.stderr)
         return 2
     return 0 if recheck(Path(arguments[0]), report=print) else 1
 

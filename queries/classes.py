@@ -40,19 +40,24 @@ def settle(models: Sequence[Model], options: Options, confirm: bool = False, dea
 
 
 def settle_sets(
-    sets: Sequence[Sequence[Model]], options: Options, confirm: bool = False, deadline: float | None = None
+    sets: Sequence[Sequence[Model]],
+    options: Options,
+    confirm: bool = False,
+    deadline: float | None = None,
+    interrupt: Callable[[], None] | None = None,
 ) -> list[Settled]:
     """Prove the models of each set equal or find vectors that tell them apart: each is compared with the first of
     every class of its set.
 
     NaNs count as one. Models built into the same term need no solver. `options.timeout` is for one pair that has the
     machine to itself; pairs that are asked at the same time have as many times longer as they share it. After the
-    `deadline` (of time.monotonic) nothing more is asked, and what is not settled is open.
+    `deadline` (of time.monotonic) nothing more is asked, and what is not settled is open. `interrupt` is called at an
+    interrupt, after which it is as after the deadline; without it KeyboardInterrupt is raised.
 
     The first models without a class are compared with all others without one, at the same time as far as the pool
     goes; then comes the next round. What comes out does not depend on who answers first: results are taken in order.
     """
-    return _Settling(sets, options, confirm, deadline).run()
+    return _Settling(sets, options, confirm, deadline, interrupt).run()
 
 
 @dataclass(frozen=True)
@@ -75,9 +80,14 @@ class _Pair:
 
 class _Settling:
     def __init__(
-        self, sets: Sequence[Sequence[Model]], options: Options, confirm: bool, deadline: float | None
+        self,
+        sets: Sequence[Sequence[Model]],
+        options: Options,
+        confirm: bool,
+        deadline: float | None,
+        interrupt: Callable[[], None] | None,
     ) -> None:
-        self.options, self.confirm, self.deadline = options, confirm, deadline
+        self.options, self.confirm, self.deadline, self.interrupt = options, confirm, deadline, interrupt
         self.settled = [Settled() for _ in sets]
         self.left = [_alike(models) for models in sets]  # the groups without a class
 
@@ -91,8 +101,20 @@ class _Settling:
                     pairs += [_Pair(number, members, group) for group in groups[1:]]
             self.left = [[] for _ in self.left]
             self.pieces = Pieces(self.options.progress, "pairs", len(pairs))
-            self.options.pool.gather(self._prove, pairs, self._take)
+            self._settle(pairs)
         return self.settled
+
+    def _settle(self, pairs: list[_Pair]) -> None:
+        self.taken = 0
+        try:
+            self.options.pool.gather(self._prove, pairs, self._take)
+        except KeyboardInterrupt:
+            if self.interrupt is None:
+                raise
+            self.interrupt()
+            self.deadline = time.monotonic()
+            for pair in pairs[self.taken :]:
+                self._take(pair, lambda: None)
 
     def _told_apart(self, pair: _Pair) -> bool:
         problem = pair.problem
@@ -117,6 +139,7 @@ class _Settling:
         self.pieces.next()
         if proof is not None and proof.interrupted:
             raise KeyboardInterrupt
+        self.taken += 1
         if proof is not None and proof.verdict == "equal":
             why = f"proved by {', '.join(proof.engines) or 'construction'}"
             pair.members.extend(Equality(model, why, proof.confirmations) for model in pair.group)

@@ -27,6 +27,7 @@ from queries.solvers.contract import ENGINE_NAMES, Answer
 from queries.solvers.worker import version_of
 from queries.store import program
 from smtmodel.errors import IncompleteError, MmaprobeError
+from smtmodel.wording import install
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -241,9 +242,7 @@ def _connected(address: str) -> Client:
         from distributed import Client
         from distributed.comm import get_address_host_port
     except ImportError:
-        raise ClusterError(
-            "--cluster needs dask.distributed, which is not installed: pip install 'mmaprobe[cluster]'"
-        ) from None
+        raise ClusterError(f"--cluster needs dask.distributed, which is not installed: {install('cluster')}") from None
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong is said here, in a line
     try:
         get_address_host_port(address)  # a client is not made for an address that is none

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -12,9 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from queries.children import safe_imports
 from queries.samples import Table, sample_rows
 from smtmodel.batch import evaluate_models
 from smtmodel.dot import Model
+from smtmodel.errors import IncompleteError
 from smtmodel.formats import Format
 from smtmodel.operands import Layout, layout_of
 from smtmodel.progress import Count
@@ -22,6 +25,30 @@ from smtmodel.progress import Count
 Results = NDArray[np.uint64]
 PART = 64  # candidates that a process simulates at a time
 ALONE = 96  # candidates that are not worth a second process
+FEWEST = 100  # vectors that are worth simulating
+
+
+class SimulationTimeError(IncompleteError):
+    """Time ran out before all candidates were simulated: nothing is known of them."""
+
+
+def affordable(models: Sequence[Model], table: Table, seconds: float) -> Table:
+    """As many vectors, from all over a table, as all models can be simulated on in some seconds, as far as a few of
+    the models tell."""
+    few = models[: PART // 8]
+    shares = len(models) / len(few) / (os.cpu_count() or 1)
+
+    def needed(rows: Table) -> float:
+        began = time.monotonic()
+        _simulate(few, rows)
+        return (time.monotonic() - began) * shares
+
+    if len(models) < ALONE or (whole := needed(table)) <= seconds:
+        return table
+    least = needed(table[:FEWEST])
+    more = max(0.0, seconds - least) / max(1e-9, whole - least) * (len(table) - FEWEST)
+    chosen: Table = table[np.linspace(0, len(table) - 1, FEWEST + int(more)).astype(int)]
+    return chosen
 
 
 def pool_rows(layout: Layout, count: int, seed: int = 1) -> Table:
@@ -71,21 +98,35 @@ def _simulate(models: Sequence[Model], table: Table) -> Results:
 
 
 def simulate(
-    models: Sequence[Model], table: Table, processes: int | None = None, progress: Callable[[str], None] | None = None
+    models: Sequence[Model],
+    table: Table,
+    processes: int | None = None,
+    progress: Callable[[str], None] | None = None,
+    deadline: float | None = None,
 ) -> Results:
-    """The results of every model (rows) on every vector (columns); NaNs are one pattern."""
+    """The results of every model (rows) on every vector (columns); NaNs are one pattern. Raises SimulationTimeError at
+    the `deadline` (of time.monotonic)."""
     parts = [models[start : start + PART] for start in range(0, len(models), PART)]
     processes = processes or min(os.cpu_count() or 1, len(parts))
     if len(models) < ALONE or processes == 1:
-        return _gathered((_simulate(part, table) for part in parts), len(models), progress)
-    with ProcessPoolExecutor(processes, get_context("spawn")) as executor:
-        return _gathered(executor.map(_simulate, parts, [table] * len(parts)), len(models), progress)
+        return _gathered((_simulate(part, table) for part in parts), len(models), progress, deadline)
+    with safe_imports():  # map starts them all
+        executor = ProcessPoolExecutor(processes, get_context("spawn"))
+        results = executor.map(_simulate, parts, [table] * len(parts))
+    try:
+        return _gathered(results, len(models), progress, deadline)
+    finally:
+        executor.shutdown(cancel_futures=True)
 
 
-def _gathered(parts: Iterable[Results], count: int, progress: Callable[[str], None] | None) -> Results:
+def _gathered(
+    parts: Iterable[Results], count: int, progress: Callable[[str], None] | None, deadline: float | None
+) -> Results:
     found: list[Results] = []
     for part in parts:
         found.append(part)
+        if deadline is not None and time.monotonic() > deadline and len(found) * PART < count:
+            raise SimulationTimeError(f"time ran out when {len(found) * PART} of {count} candidates were simulated")
         if progress is not None:
             progress(Count(min(len(found) * PART, count), count, "candidates simulated"))
     return np.concatenate(found)
@@ -104,9 +145,15 @@ class Outcomes:
         self.layout = layout_of(self.candidates[0])
 
     @classmethod
-    def of(cls, models: list[Model], table: Table, progress: Callable[[str], None] | None = None) -> Outcomes:
-        """The candidates simulated on a pool."""
-        return cls(models, table, simulate(models, table, progress=progress))
+    def of(
+        cls,
+        models: list[Model],
+        table: Table,
+        progress: Callable[[str], None] | None = None,
+        deadline: float | None = None,
+    ) -> Outcomes:
+        """The candidates simulated on a pool. Raises SimulationTimeError at the `deadline` (of time.monotonic)."""
+        return cls(models, table, simulate(models, table, progress=progress, deadline=deadline))
 
     def narrowed(self, members: Sequence[int]) -> Outcomes:
         """The same vectors for some of the candidates."""

@@ -11,7 +11,7 @@ import numpy as np
 from queries.canonical import WHY, canonical
 from queries.classes import Equality, settle_sets
 from queries.distinguish import Options
-from queries.outcomes import Outcomes, distinct, pool_rows
+from queries.outcomes import Outcomes, affordable, distinct, pool_rows
 from queries.witness import Row
 from smtmodel.dot import Model
 from smtmodel.operands import layout_of
@@ -31,6 +31,7 @@ class Separation:
     unknown: list[tuple[Model, Model]] = field(default_factory=list)
     asked: int = 0
     seconds: float = 0.0
+    interrupted: bool = False
 
 
 def unique_models(candidates: Sequence[Model]) -> dict[Model, list[Model]]:
@@ -42,20 +43,28 @@ def unique_models(candidates: Sequence[Model]) -> dict[Model, list[Model]]:
 
 
 def separate(candidates: Sequence[Model], options: Options, seed: int = 1, each: float = EACH) -> Separation:
-    """Simulate first, then ask solvers about what simulation leaves together; `options.timeout` is for the whole, and
-    `each` for one pair, in seconds."""
+    """Simulate first, then ask solvers about what simulation leaves together; `options.timeout` is for the whole, a
+    quarter of it or so for simulating, and `each` for one pair, in seconds. After an interrupt of the solvers what they
+    have not settled is open. Raises SimulationTimeError."""
     start = time.monotonic()
     kinds = unique_models(candidates)
     models = list(kinds)
+    deadline = None if options.timeout is None else start + options.timeout
     table = pool_rows(layout_of(models[0]), POOL, seed)
-    outcomes = Outcomes.of(models, table, options.progress)
+    if options.timeout is not None:
+        table = affordable(models, table, options.timeout / 4)
+    outcomes = Outcomes.of(models, table, options.progress, deadline)
     together = outcomes.classes(range(len(models)))
     classes: list[list[Equality]] = []
     open_ones = [[models[index] for index in indices] for indices in together if len(indices) > 1]
     found = Separation(len(candidates), classes, [], [], asked=len(open_ones))
     options.progress(f"simulation leaves {sum(map(len, open_ones))} candidates in {found.asked} classes together")
-    deadline = None if options.timeout is None else start + options.timeout
-    rest = iter(settle_sets(open_ones, replace(options, timeout=each), deadline=deadline))
+
+    def interrupt() -> None:
+        found.interrupted = True
+
+    settled_sets = settle_sets(open_ones, replace(options, timeout=each), deadline=deadline, interrupt=interrupt)
+    rest = iter(settled_sets)
     witnesses: list[Row] = []
     for indices in together:
         if len(indices) == 1:

@@ -70,8 +70,8 @@ def predictions_of(vector: Vector) -> list[Prediction]:
         from hypotheses.schema import check_comparable
     except ModuleNotFoundError as error:
         raise InputError(
-            f"predictions: judging them needs the Python package {error.name!r} (pip install mmaprobe); a machine that "
-            'has it can ask the device of this one: --device "command:ssh HOST mmaprobe device ..."'
+            f"predictions: judging them needs the Python package {error.name!r} (`pip install .` in a clone); "
+            'a machine that has it can ask the device of this one: --device "command:ssh HOST mmaprobe device ..."'
         ) from None
     question = _question(vector.extra.get("question"))
     found = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,6 +14,7 @@ from reports import measured, solved
 from reports.sheet import style_sheet
 from reports.views import Pictures, Section
 from smtmodel.errors import InputError, MmaprobeError
+from smtmodel.jsontext import parse_json
 from smtmodel.vectors import vector_of
 from smtmodel.wording import counted
 
@@ -52,18 +52,18 @@ def _numbered(path: str) -> list[tuple[int, dict[str, Any]]]:
 
     with open_text(Path(path)) as stream:
         try:
-            text = stream.read()
+            text = stream.read().removeprefix("\ufeff")
         except (OSError, EOFError, UnicodeDecodeError) as error:
             raise InputError(f"cannot be read: {error}", path) from None
     try:
-        found = [(1, json.loads(text))]
-    except json.JSONDecodeError:
+        found = [(1, parse_json(text))]
+    except ValueError:
         found = []
-        for number, line in enumerate(text.splitlines(), 1):
+        for number, line in enumerate(text.split("\n"), 1):
             try:
-                found += [(number, json.loads(line))] if line.strip() else []
-            except json.JSONDecodeError as error:
-                raise InputError(f"not JSON: {error.msg} at column {error.colno}", path, number) from None
+                found += [(number, parse_json(line))] if line.strip() else []
+            except ValueError as error:
+                raise InputError(str(error), path, number) from None
     if not found or not all(isinstance(one, dict) for _, one in found):
         raise InputError(f"no results of {COMMANDS} (with --json) and no vectors", path)
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -15,6 +16,8 @@ from typing import Any, Self
 from queries.steady import AGAIN, Answered, ContradictionError, same_answer, spread
 from runner.protocol import CLOCK, Device, DeviceError
 from smtmodel.errors import InputError, MmaprobeError
+from smtmodel.files import cannot_write
+from smtmodel.jsontext import BrokenJsonError, parse_json
 from smtmodel.vectors import Vector, parse_row, to_hex
 
 REPEATS = 4  # times that a question is asked once more if its answer is not that of the earlier run
@@ -55,15 +58,14 @@ class AnswersFile:
         if path.suffix == ".gz":
             raise InputError("answers are written as they come, uncompressed: choose a name without .gz", str(path))
         try:
-            content = path.read_bytes() if path.exists() else b""
-            self._load(content, device)
             self._new = not path.exists()
-            self._stream = path.open("wb" if self._new else "r+b")
-            self._stream.truncate(self._cut)
-            self._stream.seek(self._cut)
-            self._stream.write(self._newline)
+            self._kept = self._new or path.is_file()  # a device or a pipe holds no earlier answers
+            if self._kept and not self._new:
+                self._load(path.read_bytes(), device)
+            self._stream = path.open("wb" if self._new or not self._kept else "r+b", buffering=0)
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
+        self._write(self._newline)
 
     def _load(self, content: bytes, device: str) -> None:
         lines = content.split(b"\n")
@@ -71,10 +73,10 @@ class AnswersFile:
             last = number == len(lines)
             if text.strip():
                 try:
-                    self._remember(json.loads(text), device, number)
+                    self._remember(parse_json(text), device, number)
                     self._newline = b"\n" if last else b""
-                except (ValueError, RecursionError, MmaprobeError) as error:
-                    if last and self._known and isinstance(error, json.JSONDecodeError):
+                except (ValueError, MmaprobeError) as error:
+                    if last and isinstance(error, BrokenJsonError) and (self._known or _begins(text)):
                         return  # cut short in the middle of this line
                     message = f"not a file of answers to go on with, choose another: {error}"
                     raise InputError(message, str(self.path), number) from None
@@ -141,12 +143,23 @@ class AnswersFile:
         """Write an answer. Raises InputError if the device is another than in the earlier run."""
         if self.description is not None and _lasting(self.description) != _lasting(description):
             raise InputError(f"the earlier answers are of {self.description}, now it is {description}", str(self.path))
-        row = answered_row(vector, d, self.source, description)
+        self._write(json.dumps(answered_row(vector, d, self.source, description)).encode() + b"\n")
+
+    def _write(self, content: bytes) -> None:
+        """Whole lines after what is kept. Raises OutputError; a line that did not fit is taken away again."""
         try:
-            self._stream.write(json.dumps(row).encode() + b"\n")
-            self._stream.flush()
+            if self._kept:
+                self._stream.truncate(self._cut)
+                self._stream.seek(self._cut)
+            left = memoryview(content)
+            while left:
+                left = left[self._stream.write(left) or 0 :]
+            self._cut += len(content)
         except OSError as error:
-            raise InputError(f"cannot be written: {error.strerror}", str(self.path)) from None
+            if self._kept:
+                with suppress(OSError):
+                    self._stream.truncate(self._cut)
+            raise cannot_write(error, self.path) from None
 
     def __enter__(self) -> Self:
         return self
@@ -155,8 +168,14 @@ class AnswersFile:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stream.close()
-        if self._new and not self.path.stat().st_size:
-            self.path.unlink()
+        if self._new and not self._cut:
+            self.path.unlink(missing_ok=True)
+
+
+def _begins(text: bytes) -> bool:
+    """Whether this may be the beginning of an answer that we wrote."""
+    head = b'{"schema": '
+    return text.startswith(head) or head.startswith(text)
 
 
 def _lasting(description: dict[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from smtmodel.batch import Patterns
 from smtmodel.errors import InputError, NotModelledError, UnknownNameError
 from smtmodel.instructions import INSTRUCTIONS, Instruction, not_modelled
 from smtmodel.reference import parse_reference
+from smtmodel.wording import install
 
 LARGEST = 1 << 21  # vectors of one launch
 SMALLEST = 1 << 8  # a launch of fewer must fit
@@ -118,7 +119,7 @@ def _named(reference: str, wanted: str) -> bool:
 def launcher_here() -> Launcher:
     """This machine's GPU, by way of CuPy. Raises DeviceUnavailableError, saying what is missing."""
     needs = (
-        "pip install 'mmaprobe[cuda12]' or 'mmaprobe[cuda13]', after the CUDA version that nvidia-smi shows; "
+        f"{install('cuda12')} (or cuda13, after the CUDA version that nvidia-smi shows); "
         "an NVIDIA GPU and its driver are needed as well"
     )
     try:

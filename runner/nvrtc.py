@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from smtmodel.errors import MmaprobeError
+from smtmodel.wording import install
 
 MAJORS = (13, 12)  # versions of CUDA, the preferred first
 _FOLDERS = {13: "nvidia/cu13/lib", 12: "nvidia/cuda_nvrtc/lib"}  # of the wheels, below site-packages
@@ -114,8 +115,8 @@ def compiler_for(capability: tuple[int, int], newest: int = MAJORS[0]) -> Nvrtc:
             return nvrtc
     if not found:
         raise CompilerError(
-            f"no NVRTC of CUDA {newest if newest in MAJORS else MAJORS[-1]} was found: pip install "
-            f"'mmaprobe[cuda{12 if newest < 13 else 13}]', or set CUDA_PATH to a CUDA toolkit"
+            f"no NVRTC of CUDA {newest if newest in MAJORS else MAJORS[-1]} was found: "
+            f"{install('cuda12' if newest < 13 else 'cuda13')}, or set CUDA_PATH to a CUDA toolkit"
         )
     versions = " and ".join(".".join(map(str, nvrtc.version)) for nvrtc in found)
     hint = "; CUDA 13 dropped Volta: pip install nvidia-cuda-nvrtc-cu12" if wanted < 75 else ""

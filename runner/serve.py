@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from runner.batches import BatchDevice
 from runner.process import CHUNK, widen
 from runner.protocol import check_fit
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError
+from smtmodel.files import cannot_write
+from smtmodel.jsontext import parse_json
 from smtmodel.vectors import Vector, parse_row, to_hex
 
 NAME = "standard input"
@@ -38,7 +39,7 @@ def serve(device: BatchDevice, source: int = 0, sink: int = 1) -> None:
 def _waiting(source: int) -> Iterator[list[bytes]]:
     """All whole lines that are there, as soon as there is one; a last line may lack its end."""
     rest: list[bytes] = []
-    while chunk := os.read(source, CHUNK):
+    while chunk := _read(source):
         first, *others = chunk.split(b"\n")
         rest.append(first)
         if others:
@@ -46,6 +47,13 @@ def _waiting(source: int) -> Iterator[list[bytes]]:
             rest = [others[-1]]
     if last := b"".join(rest):
         yield [last]
+
+
+def _read(source: int) -> bytes:
+    try:
+        return os.read(source, CHUNK)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", NAME) from None
 
 
 def _answer(device: BatchDevice, lines: Sequence[bytes], number: int, sink: int) -> None:
@@ -69,21 +77,19 @@ def _answer(device: BatchDevice, lines: Sequence[bytes], number: int, sink: int)
 
 def _vector(model: Model, text: bytes, line: int) -> Vector:
     try:
-        row: Any = json.loads(text)
-        if isinstance(row, dict) and not {"model", "arch", "unit", "instruction"} & row.keys():
-            row = {**row, "model": model.reference}
-        vector = parse_row(row)
+        vector = parse_row(parse_json(text), model_of=lambda: model)
         check_fit(model, vector)
         return vector
-    except json.JSONDecodeError as error:
-        raise InputError(f"not JSON: {error.msg} at column {error.colno}", NAME, line) from None
-    except RecursionError:
-        raise InputError("not JSON: nested too deep", NAME, line) from None
     except (ValueError, MmaprobeError) as error:
         raise InputError(str(error), NAME, line) from None
 
 
 def _write(sink: int, content: bytes) -> None:
     view = memoryview(content)
-    while view:
-        view = view[os.write(sink, view) :]
+    try:
+        while view:
+            view = view[os.write(sink, view) :]
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise cannot_write(error, "standard output") from None

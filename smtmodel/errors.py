@@ -63,3 +63,9 @@ class FaultError(MmaprobeError):
     is printed beside it; it is for a bug report."""
 
     exit_code = 4
+
+
+class OutputError(MmaprobeError):
+    """Output that could not be written to its end: a full disk, say. The input was right."""
+
+    exit_code = 4

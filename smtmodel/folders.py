@@ -7,9 +7,12 @@ from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """The user's cache folder for this program; it need not exist. Raises FileNotFoundError without a home folder."""
-    base = os.environ.get("XDG_CACHE_HOME")
+    """The user's cache folder for this program; it need not exist. Raises FileNotFoundError without a home folder.
+
+    Programs are kept there and run: a relative folder, which the standard of these variables forbids, does not count.
+    """
+    base = os.environ.get("XDG_CACHE_HOME", "")
     try:
-        return (Path(base) if base else Path.home() / ".cache") / "mmaprobe"
+        return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "mmaprobe"
     except RuntimeError:
         raise FileNotFoundError("no home folder: set XDG_CACHE_HOME") from None

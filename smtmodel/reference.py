@@ -25,9 +25,9 @@ def normalised_name(arch: str, unit: str, instruction: str) -> str:
 @lru_cache(maxsize=4096)
 def parse_reference(text: str) -> Model:
     """The model of a reference. Raises UnknownNameError or ParameterError."""
-    base, _, tail = text.strip().partition("@")
+    base, at, tail = text.strip().partition("@")
     changes: dict[str, Any] = {}
-    for part in tail.split(",") if tail else []:
+    for part in tail.split(",") if at else []:
         name, equals, value = part.partition("=")
         name, value = name.strip(), value.strip()
         if not equals or not value:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -15,19 +14,25 @@ from typing import IO, Any
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError, nearest
 from smtmodel.formats import Format
+from smtmodel.jsontext import parse_json
 from smtmodel.operands import Operands
 from smtmodel.reference import normalised_name, parse_reference
 
 SCHEMA_VERSION = 1
 
-_EXTRA = ("predictions", "question", "exercises", "alt", "kind", "gpu", "provenance")  # taken along as they are
-_KNOWN = {"schema", "id", "model", "arch", "unit", "instruction", "a", "b", "c", "scale_a", "scale_b", "d", *_EXTRA}
+_OWN = {"schema", "id", "model", "arch", "unit", "instruction", "a", "b", "c", "scale_a", "scale_b", "d"}
+_KNOWN = {*_OWN, "predictions", "question", "exercises", "alt", "kind", "gpu", "provenance"}
 _HEX = re.compile(r"[0-9a-fA-F]+")
+_BOM = "\ufeff"
+
+
+ModelOf = Callable[[], Model]
 
 
 @dataclass(frozen=True)
 class Vector:
-    """An input, and what is known about its result. Patterns are integers; missing trailing products are zero."""
+    """An input, and what is known about its result. Patterns are integers; missing trailing products are zero. `extra`:
+    the other keys of its row, as they are."""
 
     model: Model
     operands: Operands[int]
@@ -65,15 +70,17 @@ def parse_pattern(text: Any, fmt: Format, key: str) -> int:
     if not isinstance(text, str):
         raise ValueError(f"{key}: {text!r} is not a string of hexadecimal digits")
     if not _HEX.fullmatch(text):
-        raise ValueError(f"{key}: {text!r} is not hexadecimal")
+        hint = ": write the digits alone, without 0x" if text[:2] in ("0x", "0X") else ""
+        raise ValueError(f"{key}: {text!r} is not hexadecimal{hint}")
     value = int(text, 16)
     if value >> fmt.width:
         raise ValueError(f"{key}: {text!r} is too wide: {fmt.name} has {fmt.width} bits")
     return value
 
 
-def parse_row(row: Any, line: int = 0) -> Vector:
-    """The vector of one JSON object. Raises ValueError or MmaprobeError, naming the field."""
+def parse_row(row: Any, line: int = 0, model_of: ModelOf | None = None) -> Vector:
+    """The vector of one JSON object. `model_of` gives the model of a row that names none. Raises ValueError or
+    MmaprobeError, naming the field."""
     if not isinstance(row, dict):
         raise ValueError("a JSON object is needed")
     _check_keys(row)
@@ -81,7 +88,7 @@ def parse_row(row: Any, line: int = 0) -> Vector:
         raise ValueError(f"schema: version {row['schema']!r} is not known; this is version {SCHEMA_VERSION}")
     if not isinstance(row.get("id", ""), str | int | None):
         raise ValueError("id: a string or a number is needed")
-    model = _model_of(row)
+    model = _model_of(row, model_of)
     sides = []
     for name, fmt in (("a", model.a), ("b", model.b)):
         items = row.get(name)
@@ -98,7 +105,7 @@ def parse_row(row: Any, line: int = 0) -> Vector:
     d = None if row.get("d") is None else parse_pattern(row["d"], model.d, "d")
     if not isinstance(row.get("predictions", {}), dict):
         raise ValueError("predictions: an object of hypotheses and bit patterns is needed")
-    extra = {key: row[key] for key in _EXTRA if key in row}
+    extra = {key: value for key, value in row.items() if key not in _OWN}
     scales = [_scales(row, name, model) for name in ("scale_a", "scale_b")]
     operands = Operands(sides[0], sides[1], c, scales[0], scales[1])
     return Vector(model, operands, d, row.get("id"), line, extra)
@@ -147,13 +154,15 @@ def _patterns(items: list[Any], fmt: Format, name: str) -> tuple[int, ...]:
     return tuple(parse_pattern(item, fmt, f"{name}[{k}]") for k, item in enumerate(items))
 
 
-def _model_of(row: dict[str, Any]) -> Model:
+def _model_of(row: dict[str, Any], model_of: ModelOf | None) -> Model:
     for key in ("model", "arch", "unit", "instruction"):
         if key in row and not isinstance(row[key], str):
             raise ValueError(f"{key}: {row[key]!r} is not a string")
     if "model" in row:
         return parse_reference(row["model"])
     missing = [key for key in ("arch", "unit", "instruction") if key not in row]
+    if len(missing) == 3 and model_of is not None:
+        return model_of()
     if missing:
         raise ValueError(f"{missing[0]}: this field is missing (or give `model`, a model reference)")
     return parse_reference(normalised_name(row["arch"], row["unit"], row["instruction"]))
@@ -171,21 +180,24 @@ def open_text(path: Path) -> IO[str]:
         raise InputError(f"cannot be read: {error.strerror}", str(path)) from None
 
 
-def read_vectors(lines: Iterable[str], name: str) -> Iterator[Vector]:
-    """The vectors of a file, one at a time. Raises InputError, with file, line and field at the first bad row, and for
-    a file without a vector."""
+def read_vectors(lines: Iterable[str], name: str, model_of: ModelOf | None = None) -> Iterator[Vector]:
+    """The vectors of a file, one at a time; those that name no model have that of `model_of`. Raises InputError, with
+    file, line and field at the first bad row, also for an id that an earlier row has, and for a file without a
+    vector."""
     number = found = 0
+    places: dict[str | int, int] = {}
     try:
         for number, text in enumerate(lines, start=1):
+            if number == 1:
+                text = text.removeprefix(_BOM)
             if not text.strip():
                 continue
             found += 1
             try:
-                yield parse_row(json.loads(text), number)
-            except json.JSONDecodeError as error:
-                raise InputError(f"not JSON: {error.msg} at column {error.colno}", name, number) from None
-            except RecursionError:
-                raise InputError("not JSON: nested too deep", name, number) from None
+                vector = parse_row(parse_json(text), number, model_of)
+                if vector.id is not None and places.setdefault(vector.id, number) != number:
+                    raise ValueError(f"id: {vector.id!r} is that of line {places[vector.id]}")
+                yield vector
             except (ValueError, MmaprobeError) as error:
                 raise InputError(str(error), name, number) from None
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:

@@ -15,3 +15,14 @@ def duration(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def install(extra: str) -> str:
+    """How to install the packages of an optional part, which pyproject.toml names."""
+    return f"pip install '.[{extra}]' in a clone of mmaprobe"
+
+
+def shortened(text: str, length: int = 80) -> str:
+    """A text of a file on one line, for a message."""
+    line = " ".join(text.split())
+    return line if len(line) <= length else f"{line[: length - 3]}..."

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from smtmodel.errors import InputError
+from smtmodel.files import whole_file
 from studies.catalogue import Study
 from studies.run import points
 from studies.table import Table
@@ -18,7 +18,7 @@ TITLES = {"l1": "l1 error", "l2": "l2 error", "linf": "infinity-norm error", "pe
 def draw(study: Study, sizes: Sequence[int], seed: int, table: Table, stem: Path) -> list[Path]:
     """Writes STEM.png and STEM.svg, a row of panels for each distribution; nothing where matplotlib is missing.
 
-    Sums that overflow leave a gap, and the legend says from which size on. Raises InputError.
+    Sums that overflow leave a gap, and the legend says from which size on. Raises what `whole_file` does.
     """
     try:
         import matplotlib
@@ -44,11 +44,10 @@ def draw(study: Study, sizes: Sequence[int], seed: int, table: Table, stem: Path
         if row == 0 or study.kind == "sum":  # where sums overflow the legend says from which size on
             panels[row][-1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=7, frameon=False)
     found = [stem.with_name(stem.name + suffix) for suffix in (".png", ".svg")]
-    try:
-        figure.savefig(found[0], dpi=150)
-        figure.savefig(found[1], metadata={"Date": None})
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", str(stem)) from None
+    with whole_file(found[0]) as stream:
+        figure.savefig(stream, format="png", dpi=150)
+    with whole_file(found[1]) as stream:
+        figure.savefig(stream, format="svg", metadata={"Date": None})
     pyplot.close(figure)
     return found
 

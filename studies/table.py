@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from smtmodel.errors import InputError
+from smtmodel.files import cannot_write, write_whole
 
 KEYS = ("study", "seed", "distribution", "drawn", "size", "series", "algorithm")
 
@@ -41,7 +42,7 @@ class Table:
             if path.exists():
                 self._read(path.read_text(encoding="utf-8"))
             else:
-                path.write_text(_line((*KEYS, *measures)), encoding="utf-8")
+                write_whole(path, _line((*KEYS, *measures)))
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"cannot be used: {error}", str(path)) from None
 
@@ -60,7 +61,7 @@ class Table:
                 raise InputError("not a row of this table: delete it or the file", str(self.path), number)
             self.rows[tuple(row[: len(KEYS)])] = values
         if whole != text:  # a run was killed while it wrote a row
-            self.path.write_text(whole, encoding="utf-8")
+            write_whole(self.path, whole)
 
     def find(self, point: Point) -> tuple[float, ...] | None:
         """The values of a finished point, in the order of the measures."""
@@ -72,7 +73,7 @@ class Table:
             with self.path.open("a", encoding="utf-8") as stream:
                 stream.write(_line((*point.key, *(repr(value) for value in values))))
         except OSError as error:
-            raise InputError(f"cannot be written: {error.strerror}", str(self.path)) from None
+            raise cannot_write(error, self.path) from None
         self.rows[point.key] = values
 
     def put_last(self, points: Sequence[Point]) -> None:
@@ -82,12 +83,7 @@ class Table:
             return
         self.rows = {key: values for key, values in self.rows.items() if key not in last} | last
         rows = ((*key, *(repr(value) for value in values)) for key, values in self.rows.items())
-        new = self.path.with_name(f"{self.path.name}.new")
-        try:
-            new.write_text("".join(map(_line, ((*KEYS, *self.measures), *rows))), encoding="utf-8")
-            new.replace(self.path)
-        except OSError as error:
-            raise InputError(f"cannot be written: {error.strerror}", str(self.path)) from None
+        write_whole(self.path, "".join(map(_line, ((*KEYS, *self.measures), *rows))))
 
 
 def _line(fields: tuple[str, ...]) -> str:

@@ -370,5 +370,5 @@ def test_a_proof_that_does_not_stand_is_an_error(order: Whole, tmp_path: Path, m
     monkeypatch.setattr(order, "drat", "0\n", raising=False)
     with pytest.raises(CertificateError, match="does not stand") as caught:
         write_certificate(tmp_path, [], order, "order", 60.0)
-    assert caught.value.exit_code == 3
+    assert caught.value.exit_code == 4
     assert not (tmp_path / "manifest.json").exists()

@@ -118,7 +118,7 @@ def test_distinguish_with_one_unknown_among_several() -> None:
 
 def test_distinguish_with_a_lying_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "solve", lambda *rest, **named: [Answer("sat", "liar", "1.0", 0.0)])
-    result = run("distinguish", "exact-products", code=3)
+    result = run("distinguish", "exact-products", code=4)
     assert "liar 1.0" in result.stderr
     assert result.stdout == ""
 

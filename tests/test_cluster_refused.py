@@ -61,4 +61,4 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     result = CliRunner().invoke(main, ["separate", "nvidia-f16", "--cluster", "tcp://127.0.0.1:8786"])
     assert result.exit_code == 2
-    assert "pip install 'mmaprobe[cluster]'" in result.stderr
+    assert "pip install '.[cluster]' in a clone" in result.stderr

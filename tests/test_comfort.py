@@ -241,7 +241,7 @@ def test_defaults_from_a_file(tmp_path: Path) -> None:
         ("timeout = 5\n[ verify ]\ntimeout = 6\n[prove]\n'timeot' = 5", "5: timeot: unknown option 'timeot'; did you"),
         ("[prove", " not TOML"),
         ('timeout = "soon"', "1: timeout: 'soon' is not"),
-        ("[prove]\ntimeout = [5]", "2: timeout: float()"),
+        ("[prove]\ntimeout = [5]", "2: timeout: [5] is not a number"),
         ("timeout = -1", "1: timeout: -1"),
         ('[verify]\nsolver = "zz3"', "2: solver: 'zz3' is not one of"),  # of another command than the one given
         ("[prove.deep]\nx = 1", " deep: unknown option"),

@@ -253,6 +253,6 @@ def test_run_says_what_the_gpu_lacks(tmp_path: Path, gpu: Callable[..., FakeGpu]
 def test_without_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
     monkeypatch.delitem(sys.modules, "runner.cupy_launch", raising=False)
-    with pytest.raises(DeviceUnavailableError, match=r"'cupy' is missing: pip install 'mmaprobe\[cuda12\]'") as caught:
+    with pytest.raises(DeviceUnavailableError, match=r"'cupy' is missing: pip install '.\[cuda12\]'") as caught:
         open_device("cuda:mma/m16n8k16.f32.f16.f16.f32")
     assert caught.value.exit_code == 2

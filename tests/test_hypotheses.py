@@ -117,7 +117,7 @@ FAULTS: list[tuple[str, dict[str, str], int, str | None, str]] = [
      "hypotheses.three.model", "did you mean 'ampere/mma/m16n8k16.f32.f16.f16.f32'"),
     ("number for a model", {"model": "model: 5"}, 4, "model", "string"),
     ("misspelt verdict", {"expect": "expect: differs"}, 9, "expect", "'different' or 'equal'"),
-    ("id with blanks", {"id": "id: My own"}, 1, "id", "pattern"),
+    ("id with blanks", {"id": "id: My own"}, 1, "id", "small letters"),
     ("missing key", {"expect": ""}, 1, "expect", "missing"),
     ("unclosed bracket", {"three": "  three: {carry_bits: 3"}, 9, None, "not YAML"),
     ("tab", {"three": "\tthree: {carry_bits: 3}"}, 8, None, "not YAML"),

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from cli.main import main
 from hypotheses.family import Family, build_family, families, family_named
 from hypotheses.yamlfile import read_yaml
+from queries import outcomes
 from queries.canonical import canonical
 from queries.classes import settle
 from queries.distinguish import Options
@@ -331,3 +332,33 @@ def test_a_candidate_is_named_as_what_it_is() -> None:
         candidates = family_named("nvidia-f16").retargeted(parse_reference(reference)).candidates()
         for candidate in candidates[:: len(candidates) // 20]:
             assert parse_reference(candidate.reference).accumulator == candidate.accumulator
+
+
+def test_the_timeout_of_separate_counts_its_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
+    candidates = small().candidates()
+    table = pool_rows(layout_of(candidates[0]), 1000)
+    monkeypatch.setattr(outcomes, "PART", 8)
+    with pytest.raises(outcomes.SimulationTimeError, match="candidates were simulated"):
+        outcomes.simulate(candidates, table, processes=1, deadline=0.0)
+    monkeypatch.setattr(outcomes, "ALONE", 1)
+    assert len(outcomes.affordable(candidates, table, 0.0)) == outcomes.FEWEST
+    assert outcomes.affordable(candidates, table, 1e6) is table
+    done = CliRunner().invoke(main, ["separate", "nvidia-f16", "--timeout", "0.01"])
+    assert (done.exit_code, done.stdout) == (3, "")
+    assert "error: time ran out when" in done.stderr
+
+
+def test_separate_keeps_what_it_has_at_an_interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, output = tmp_path / "little.yaml", tmp_path / "vectors.jsonl"
+    file.write_text(LITTLE, encoding="utf-8")
+
+    def interrupted(*rest: Any, **named: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("queries.classes.prove", interrupted)
+    done = CliRunner().invoke(main, ["separate", str(file), "--json", "-o", str(output)])
+    assert done.exit_code == 3
+    assert "interrupted: what was not settled is open" in done.stderr
+    document = json.loads(done.stdout)
+    assert len(document["unknown"]) > 0
+    assert len(document["vectors"]) == len(output.read_text(encoding="utf-8").splitlines()) > 0

@@ -68,5 +68,5 @@ def test_cuda_says_what_is_missing() -> None:
     ):
         done = lean(*command, given=rows())
         assert done.returncode == 2
-        assert "the Python package 'cupy' is missing: pip install 'mmaprobe[cuda12]'" in done.stderr
+        assert "the Python package 'cupy' is missing: pip install '.[cuda12]' in a clone" in done.stderr
         assert len(done.stderr.splitlines()) == 1

@@ -146,10 +146,11 @@ def test_hypotheses_of_the_library_and_references() -> None:
 
 @pytest.mark.parametrize("text", [5, None, "xyz", "1000000000000000f", ""])
 def test_bad_predictions_are_found_before_they_are_asked(tmp_path: Path, text: Any) -> None:
-    vector = replace(addends(1)[0], extra={"predictions": {"x": text}})
+    first, second, *others = addends(5)
+    vector = replace(others[0], extra={"predictions": {"x": text}})
     with pytest.raises(InputError, match="predictions: x: "):
         predictions_of(vector)
-    path = write(tmp_path / "in.jsonl", *addends(2), vector, *addends(2))
+    path = write(tmp_path / "in.jsonl", first, second, vector, *others[1:])
     result = run("run", path, "--device", program(tmp_path, ECHO), code=2)
     assert f"error: {path}:3: predictions: x: " in result.stderr
     assert len(json_lines(result.stdout)) == 2
@@ -262,7 +263,7 @@ def test_bad_input_keeps_what_was_answered(tmp_path: Path, bad: str) -> None:
         answers.unlink(missing_ok=True)
         assert f"error: {path}:3: " in run("run", str(path), "--device", name, "-o", str(answers), code=2).stderr
         assert len(content(answers)) == 2
-    odd = write(tmp_path / "odd.jsonl", *addends(1), *addends(1, "volta/mma/m8n8k4.f16.f16.f16.f16"))
+    odd = write(tmp_path / "odd.jsonl", *addends(1), *addends(2, "volta/mma/m8n8k4.f16.f16.f16.f16")[1:])
     assert (
         f"error: {odd}:2: {VOLTA} takes other formats" in run("run", odd, "--device", f"model:{VOLTA}", code=2).stderr
     )

@@ -197,7 +197,7 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = ["study", "small", "--sizes", "8,4", "-o", str(tmp_path / "new"), "--json"]
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 0
-    assert "pip install 'mmaprobe[plots]'" in result.stderr
+    assert "pip install '.[plots]' in a clone" in result.stderr
     document = json.loads(result.stdout)
     assert (document["new"], document["sizes"]) == (8, [4, 8])
     assert document["files"] == [str(tmp_path / "new" / "small.csv")]

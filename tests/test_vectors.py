@@ -88,9 +88,11 @@ def test_a_field_that_is_nearly_a_known_one_is_a_slip(slip: str, meant: str) -> 
         read(json.dumps(row))
 
 
-def test_other_fields_are_left_alone() -> None:
-    [vector] = read(row_with(source="somewhere", sides=[1], models="of both", name="x"))
-    assert vector.extra == {}
+def test_other_fields_are_kept() -> None:
+    others = {"source": "somewhere", "sides": [1], "models": "of both", "name": "x"}
+    [vector] = read(row_with(**others))
+    assert vector.extra == others
+    assert others.items() <= vector.to_json().items()
 
 
 @pytest.mark.parametrize("field", ["a", "b"])

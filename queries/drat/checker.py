@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from queries.drat import slow
+from smtmodel.folders import cache_folder
 
 Engine = Literal["c", "python"]
 FLAGS = ("-O2", "-w")
@@ -43,9 +44,8 @@ def program() -> Path | None:
         return None
     source = files("queries.drat").joinpath("check.c").read_bytes()
     key = hashlib.sha256(b"\0".join([source, cc.encode(), *(flag.encode() for flag in FLAGS), _machine()])).hexdigest()
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    path = Path(base) / "mmaprobe" / "compiled" / f"drat-{key[:32]}"
     try:
+        path = cache_folder() / "compiled" / f"drat-{key[:32]}"
         if not path.exists():
             _build(cc, source, path)
     except (OSError, subprocess.CalledProcessError):

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import threading
 from array import array
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib.metadata import version
+from pathlib import Path
 from types import TracebackType
 
+from queries.children import FOLDER, environment, python_command
 from queries.gates import Clause
+from queries.solvers import sat_worker
 from queries.solvers.contract import DEFAULT_MEMORY
-from smtmodel.errors import IncompleteError
+from smtmodel.errors import FaultError, IncompleteError
 
 SOLVER = "cadical195"  # its steps are RUP: it adds no clause that does not follow, and no variable
 
 
 class CertificateError(IncompleteError):
     """A certificate that could not be made, or does not stand."""
+
+
+class FaultyProofError(CertificateError):
+    """A proof that does not stand, or a formula that can be met although a solver says that it cannot: a fault."""
+
+    exit_code = FaultError.exit_code
 
 
 class OutOfTimeError(CertificateError):
@@ -70,10 +78,10 @@ class SatSolver:
         return None if proof is None else list(_steps(proof))
 
     def _start(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "queries.solvers.sat_worker"]
-        command += [self.solver, str(self.memory), str(os.getpid())]
         return subprocess.Popen(
-            command,
+            python_command(Path(sat_worker.__file__), self.solver, str(self.memory), str(os.getpid())),
+            cwd=FOLDER,
+            env=environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

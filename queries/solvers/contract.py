@@ -9,15 +9,17 @@ import atexit
 import json
 import os
 import subprocess
-import sys
 import threading
 import time
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
+from queries.children import FOLDER, environment, python_command
 from queries.smtlib import parse_values
+from queries.solvers import worker
 from queries.solvers.worker import ENGINES, version_of
 from smtmodel.errors import UnknownNameError
 
@@ -53,7 +55,9 @@ class _Server:
 
     def __init__(self, engine: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "queries.solvers.worker", engine],
+            python_command(Path(worker.__file__), engine),
+            cwd=FOLDER,
+            env=environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

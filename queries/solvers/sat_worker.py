@@ -1,6 +1,6 @@
 """The program inside a SAT solver's process: reads formulas on standard input, answers each with a proof or a model.
 
-Run as `python -m queries.solvers.sat_worker SOLVER MEMORY_MIB PARENT`. One formula after another, each as a line with
+Run as `python -P sat_worker.py SOLVER MEMORY_MIB PARENT`, by its path. One formula after another, each as a line with
 the number of its literals, terminating zeros included, and that many integers (4 bytes each, in the machine's order).
 An answer is a line "unsat N" with N bytes of DRAT after it, or a line "sat".
 """

@@ -1,6 +1,6 @@
 """The program that runs a solver's processes: each query that it reads gets a child process of its own.
 
-Run as `python -m queries.solvers.worker ENGINE`. It loads one solver and nothing else of the project, once, since that
+Run as `python -P worker.py ENGINE`, by its path. It loads one solver and nothing else of the project, once, since that
 takes longer than most queries do. A query is a line "MEMORY_MIB BYTES" and so many bytes of SMT-LIB; an empty line
 ends the query that is running, and the end of the input ends everything. It is answered by two lines of JSON: first
 the child's `pid`, and, when it has ended, its exit `code` (negative: a signal's number) with what it wrote, `out` and

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 
 from smtmodel.errors import ParameterError, UnknownNameError
+from smtmodel.wording import shortened
 
 #: function: (fewest arguments, most arguments, meaning)
 FUNCTIONS: dict[str, tuple[int, int, str]] = {
@@ -30,6 +31,7 @@ FUNCTIONS: dict[str, tuple[int, int, str]] = {
     "abs": (1, 1, "the magnitude of a quantity"),
     "max": (2, 2, "the larger of two quantities"),
 }
+MOST_LEVELS = 50  # of an expression, one in another
 _COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Pow)
 
@@ -40,12 +42,24 @@ def parse_predicate(text: str, names: Iterable[str]) -> ast.expr:
     Raises ParameterError for what is no expression of the language, UnknownNameError for unknown names.
     """
     known = set(names)
+    shown = shortened(text)
     try:
         tree = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError) as error:
-        raise ParameterError(text.strip(), f"not an expression: {getattr(error, 'msg', error)}") from None
+    except (SyntaxError, ValueError) as error:
+        raise ParameterError(shown, f"not an expression: {getattr(error, 'msg', error)}") from None
+    except (RecursionError, MemoryError):  # the latter is what Python's parser raises
+        raise ParameterError(shown, "not an expression: nested too deep") from None
+    if _levels(tree) > MOST_LEVELS:
+        raise ParameterError(shown, "not an expression: nested too deep")
     _check(tree, known)
     return tree
+
+
+def _levels(tree: ast.AST) -> int:
+    levels, nodes = 0, [tree]
+    while nodes:
+        levels, nodes = levels + 1, [child for node in nodes for child in ast.iter_child_nodes(node)]
+    return levels
 
 
 def _check(node: ast.expr, names: set[str]) -> None:

@@ -1,0 +1,31 @@
+"""Unexpected errors: one line that says so, and the traceback in a file for the report."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import traceback
+from pathlib import Path
+
+from cli.options import program_version
+from smtmodel.files import write_whole
+from smtmodel.folders import cache_folder
+
+NAME = "fault.txt"
+
+
+def fault_text(error: Exception) -> str:
+    """What to say of an error that nobody expected: where it was, and where its traceback is kept."""
+    said = " ".join(str(error).split())
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    what = f"{type(error).__name__}{f': {said}' if said else ''} ({Path(last.filename).name}:{last.lineno})"
+    whole = "".join(traceback.format_exception(error))
+    command = shlex.join(["mmaprobe", *sys.argv[1:]])
+    try:
+        path = cache_folder() / NAME
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, f"mmaprobe {program_version()}\n{command}\n\n{whole}")
+        kept = f"please report it with {path}, which holds the command and the traceback"
+    except Exception:  # then it is printed
+        kept = f"please report it with the command and this traceback:\n{whole}"
+    return f"a fault of mmaprobe, not of the input: {what}; {kept}"

@@ -1,0 +1,78 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from smtmodel.errors import InputError, MmaprobeError, OutputError
+
+
+def cannot_write(error: OSError, path: Path | str) -> MmaprobeError:
+    """What to raise for a file that could not be written."""
+    why = error.strerror or f"{error} (is the disk full?)"  # NumPy's own has no number
+    return OutputError(f"{path}: cannot be written: {why}")
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write: a temporary one beside it takes its place at the end, so that whatever goes wrong leaves what
+    was there before. Symbolic links are followed; devices and pipes are written as they are.
+
+    Raises InputError where there can be no such file, OutputError where it cannot be written to its end (a full disk).
+    """
+    if _special(path):
+        with _written(path), _opened(path, "wb") as stream:
+            yield stream
+        return
+    target = Path(os.path.realpath(path))
+    if target.exists() and not os.access(target, os.W_OK):
+        raise InputError("cannot be written: Permission denied", str(path))
+    beside = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.new")
+    with _opened(beside, "xb", path) as stream:
+        try:
+            with _written(path):
+                with suppress(FileNotFoundError):
+                    os.fchmod(stream.fileno(), stat.S_IMODE(target.stat().st_mode))
+                yield stream
+                stream.close()  # what is still buffered may not fit
+                beside.replace(target)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            with suppress(OSError):  # the buffer, once more
+                stream.close()
+            raise
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file, text in UTF-8. Raises what `whole_file` does."""
+    with whole_file(path) as stream:
+        stream.write(content.encode() if isinstance(content, str) else content)
+
+
+def _special(path: Path) -> bool:
+    """Whether a path is no regular file, or a name of one that is already open, such as /dev/stdout."""
+    parent = os.path.realpath(path.parent)
+    if parent == "/dev" or parent.startswith("/proc/"):
+        return True
+    return path.exists() and not path.is_file()
+
+
+def _opened(path: Path, mode: str, named: Path | None = None) -> IO[bytes]:
+    try:
+        return path.open(mode)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", str(named or path)) from None
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise cannot_write(error, path) from None

@@ -1,0 +1,190 @@
+"""Input that is wrong: named in words, with its place, and at once."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from cli.main import main
+from hypotheses.yamlfile import read_yaml
+from smtmodel.algorithms.predicate import parse_predicate
+from smtmodel.errors import InputError, ParameterError
+from smtmodel.vectors import read_vectors
+
+V = "volta/mma/m8n8k4.f32.f16.f16.f32"
+PLAIN = {"a": ["3c00"], "b": ["3c00"], "c": "00000000"}
+ROW = {"model": V, **PLAIN}
+QUESTION = f"""id: mine
+question: Which?
+source: nobody
+model: {V}
+hypotheses:
+  two: {{carry_bits: 2}}
+  three: {{carry_bits: 3}}
+expect: different
+"""
+
+
+def run(*arguments, code, said, stdin=None):
+    """The command ends with this exit code and one line that says this."""
+    done = CliRunner().invoke(main, list(arguments), input=stdin)
+    assert done.exit_code == code, done.output
+    assert said in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+# --- YAML ---------------------------------------------------------------------------------------------------------
+
+BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 41))
+NINES = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 8))
+CHAIN = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} {'[' * 150}*a{n - 1}{']' * 150}\n" for n in range(1, 10))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (BOMB, "more than 20,000 values, every use of an alias counted"),
+        (NINES, "more than 20,000 values, every use of an alias counted"),
+        (CHAIN, "nested too deep"),
+        ("x: " + "[" * 5000, "nested too deep"),
+        ("x: y\n" * 300_000, "more than 1,000,000 characters"),
+        (f"x: {'9' * 5000}", "not a value: a number of more than 4300 digits"),
+        ('x: !!int ""', "not a value"),
+        ("x: !!bool maybe", "not a value"),
+        ("x: !!timestamp noon", "not a value"),
+        ("? [a, b]\n: c", "a key must be a single word"),
+        ("x: \x01", "not YAML"),
+    ],
+)
+def test_yaml_that_nobody_writes(text, said, tmp_path):
+    with pytest.raises(InputError, match=said) as caught:
+        read_yaml(text, "file.yaml")
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith("file.yaml")
+
+
+def test_a_bomb_on_the_command_line(tmp_path):
+    path = tmp_path / "bomb.yaml"
+    path.write_text(BOMB)
+    for command in ("distinguish", "verify", "separate"):
+        run(command, str(path), code=2, said="every use of an alias counted")
+
+
+@pytest.mark.parametrize("name", ["Mine", "größe", "-x", "a b"])
+def test_an_id_in_words(name, tmp_path):
+    path = tmp_path / "q.yaml"
+    path.write_text(QUESTION.replace("mine", f"'{name}'"))
+    said = "q.yaml:1: id: an id has small letters a to z, digits, dots and hyphens"
+    run("distinguish", str(path), code=2, said=said)
+
+
+# --- vectors ------------------------------------------------------------------------------------------------------
+
+
+def vectors(*lines):
+    return list(read_vectors(lines, "rows.jsonl"))
+
+
+def test_keys_and_ids_stand_once():
+    with pytest.raises(InputError, match=r"rows\.jsonl:1: c: this key is given twice"):
+        vectors(json.dumps(ROW)[:-1] + ', "c": "00000001"}')
+    with pytest.raises(InputError, match=r"rows\.jsonl:3: id: 'x' is that of line 1"):
+        vectors(*(json.dumps({**ROW, "id": name}) for name in ("x", 1, "x")))
+    assert len(vectors(*(json.dumps({**ROW, "id": name}) for name in ("1", 1, None, None)))) == 4
+
+
+def test_numbers_of_thousands_of_digits():
+    with pytest.raises(InputError, match=r"rows\.jsonl:1: a number of more than 4300 digits"):
+        vectors(json.dumps(ROW)[:-1] + f', "id": {"9" * 5000}}}')
+
+
+def test_a_byte_order_mark_is_read():
+    [vector] = vectors("\ufeff" + json.dumps(ROW))
+    assert vector.operands.a == (0x3C00,)
+
+
+def test_a_prefix_is_told():
+    with pytest.raises(InputError, match=r"a\[0\]: '0x3c00' is not hexadecimal: write the digits alone, without 0x"):
+        vectors(json.dumps({**ROW, "a": ["0x3c00"]}))
+
+
+def test_other_keys_are_kept(tmp_path):
+    path, extra = tmp_path / "v.jsonl", {"note": "mine", "tags": [1, {"x": None}]}
+    path.write_text(json.dumps({**ROW, "id": "v", **extra}) + "\n")
+    [line] = run("run", str(path), "--device", f"model:{V}", code=0, said="1 vector").stdout.splitlines()
+    answered = json.loads(line)
+    assert {name: answered[name] for name in extra} == extra
+    path.write_text(json.dumps({**ROW, "scale_q": 1}) + "\n")
+    run("run", str(path), "--device", f"model:{V}", code=2, said="scale_q: unknown field; did you mean 'scale_")
+
+
+def test_vectors_without_a_model(tmp_path):
+    """Where the command has --model, or a device that knows its instruction."""
+    path = tmp_path / "v.jsonl"
+    path.write_text(json.dumps(PLAIN) + "\n" + json.dumps({**PLAIN, "d": "3f800000"}) + "\n")
+    answers = tmp_path / "answers.jsonl"
+    for _ in range(2):  # the second goes on, with nothing left to ask
+        run("run", str(path), "--device", f"model:{V}", "-o", str(answers), code=0, said="2 vectors answered")
+    assert json.loads(answers.read_text().splitlines()[0])["model"] == V
+    done = CliRunner().invoke(main, ["evaluate", str(path), "--model", V])
+    assert "0 mismatches" in done.stderr
+    assert CliRunner().invoke(main, ["export", str(path), "--model", V, "--format", "csv"]).exit_code == 0
+    assert CliRunner().invoke(main, ["explain", V, str(path)]).exit_code == 0
+    sides = f"model:{V}", f"model:{V}@fraction_bits=20"
+    assert CliRunner().invoke(main, ["compare", *sides, "--vectors", str(path), "--samples", "10"]).exit_code == 0
+    run("evaluate", str(path), code=2, said=f"{path}:1: arch: this field is missing (or give `model`")
+    device = "command:cat"
+    run("run", str(path), "--device", device, code=2, said=f"{path}:1: model: this field is missing, and {device}")
+
+
+# --- options ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "0", "-1", "1e400", "2e9", "abc"])
+def test_times_are_finite(value):
+    run("distinguish", "carry-bits-ampere", "--timeout", value, code=2, said=f"'{value}' is not a number of seconds")
+    run("separate", "nvidia-f16", "--each", value, code=2, said="is not a number of seconds above 0")
+    run("identify", "nvidia-f16", "--device", f"model:{V}", "--device-timeout", value, code=2, said="number of seconds")
+
+
+def test_defaults_name_file_line_and_key(tmp_path, monkeypatch):
+    path = tmp_path / "config.toml"
+    monkeypatch.setenv("MMAPROBE_CONFIG", str(path))
+    path.write_text('quiet = 1\n[prove]\ntimeout = "abc"\n'.removeprefix("quiet = 1\n"))
+    said = f"error: {path}:2: timeout: 'abc' is not a number of seconds above 0"
+    run("list", "formats", code=2, said=said)
+
+
+def test_small_mistakes():
+    run("distinguish", V, f"{V}@", code=2, said="@: a parameter is written name=value")
+    run("distinguish", "/tmp", code=2, said="error: /tmp: is a folder: a model, a question or its file is needed")
+    run("distinguish", "/tmp", V, code=2, said="error: /tmp: is a folder")
+    run("study", "valero-tf32", "--sizes", "8,99999999999999", code=2, said="--sizes: 99999999999999 is too large")
+
+
+def test_a_store_makes_no_folders(tmp_path):
+    path = tmp_path / "new" / "s.sqlite"
+    said = f"{path}: there is no folder {path.parent}: make it first"
+    run("distinguish", "carry-bits-ampere", "--store", str(path), code=2, said=said)
+    assert not path.parent.exists()
+
+
+def test_expressions_without_end():
+    for text in ("-" * 20_000 + "a", "(" * 20_000, "-" * 60 + "1", "1 +\n" * 5):
+        with pytest.raises(ParameterError) as caught:
+            parse_predicate(text, ["a"])
+        assert len(str(caught.value)) < 200
+        assert "\n" not in str(caught.value)
+
+
+def test_families_without_end(tmp_path, monkeypatch):
+    path = tmp_path / "f.yaml"
+    head = "id: f\nformats: {a: f16, b: f16, c: f32, d: f32}\nlength: 4\nparameters:\n"
+    path.write_text(head + "  fraction_bits: {from: 0, to: 1000000000}\n")
+    run("separate", str(path), code=2, said="f.yaml:5: parameters.fraction_bits: a range of more than 1,000 values")
+    monkeypatch.setattr("hypotheses.family.MOST_COMBINATIONS", 100)
+    path.write_text(head + "  block: [1, 2, 4]\n  fraction_bits: {from: 1, to: 60}\n")
+    run("separate", str(path), code=2, said="parameters: more than 100 combinations: leave values out")

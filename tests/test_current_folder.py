@@ -1,0 +1,127 @@
+"""Nothing is imported from the folder in which a command is run, by no process that it starts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from queries.children import environment
+from queries.drat.sat import SatSolver
+from queries.outcomes import pool_rows, simulate
+from queries.solvers.contract import SolverProcess, end_idle
+from smtmodel.folders import cache_folder
+from smtmodel.operands import layout_of
+from smtmodel.reference import parse_reference
+
+V = "volta/mma/m8n8k4.f32.f16.f16.f32"
+MODULES = [
+    "bitwuzla", "cvc5", "z3", "pysat", "json", "random", "signal", "struct", "resource", "select", "socket",
+    "selectors", "subprocess", "tempfile", "queries", "threading", "numpy", "pickle", "cli", "smtmodel",
+]  # fmt: skip
+QUERY = "(set-option :produce-models true)(set-logic QF_BV)"
+QUERY += "(declare-const x (_ BitVec 4))(assert (= x #x3))(check-sat)(get-value (x))"
+LIBRARY = """#include <stdio.h>
+__attribute__((constructor)) static void loaded(void) { FILE *f = fopen("%s", "a"); fputs("libz3", f); fclose(f); }
+"""
+
+
+@pytest.fixture
+def trap(tmp_path):
+    """A folder of modules that leave a marker when they are imported, and the marker."""
+    folder, marker = tmp_path / "trap", tmp_path / "executed"
+    folder.mkdir()
+
+    def text(name):
+        return f"open({str(marker)!r}, 'a').write({name!r} + chr(10))\n"
+
+    for name in MODULES:
+        (folder / f"{name}.py").write_text(text(name))
+    (folder / "queries").mkdir()
+    (folder / "queries" / "__init__.py").write_text(text("queries/__init__.py"))
+    if cc := shutil.which("cc"):
+        source = tmp_path / "trap.c"
+        source.write_text(LIBRARY % marker)
+        subprocess.run([cc, "-shared", "-fPIC", "-o", str(folder / "libz3.so"), str(source)], check=True)
+    return folder, marker
+
+
+def executed(marker):
+    return marker.read_text().split() if marker.exists() else []
+
+
+@pytest.mark.parametrize("path", [None, ".", os.pathsep])
+def test_processes_of_solvers(trap, path, monkeypatch):
+    folder, marker = trap
+    monkeypatch.chdir(folder)
+    if path is not None:
+        monkeypatch.setenv("PYTHONPATH", path)
+    end_idle()
+    for engine in ("bitwuzla", "z3", "cvc5"):
+        answer = SolverProcess(engine, QUERY).answer(60)
+        assert (answer.status, executed(marker)) == ("sat", []), answer
+    with SatSolver() as solver:
+        assert solver.refute([(1,), (-1,)], 60) is not None
+    assert executed(marker) == []
+    end_idle()
+
+
+def test_processes_that_simulate(trap, monkeypatch):
+    folder, marker = trap
+    monkeypatch.chdir(folder)
+    models = [parse_reference(f"{V}@fraction_bits={bits}") for bits in range(20, 26)]
+    monkeypatch.setattr("queries.outcomes.ALONE", 1)
+    monkeypatch.setattr("queries.outcomes.PART", 3)
+    table = pool_rows(layout_of(models[0]), 10)
+    there = simulate(models, table, processes=2)
+    assert executed(marker) == []
+    assert (there == simulate(models, table, processes=1)).all()
+    assert "PYTHONSAFEPATH" not in os.environ  # devices of users are started as they are
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["prove", V, f"{V}@carry_bits=4", "--certificate", "proof"], 0, "verified by the checker"),
+        (["--verbose", "verify", "chain-length-exact", "--timeout", "1"], None, "chain-length-exact"),
+    ],
+)
+def test_commands(trap, tmp_path, arguments, code, said):
+    """Run as the console script is: its own folder, not the current one, is on the import path."""
+    folder, marker = trap
+    program = tmp_path / "bin" / "mmaprobe"
+    program.parent.mkdir()
+    program.write_text("from cli.main import main\nmain()\n")
+    done = subprocess.run(
+        [sys.executable, str(program), *arguments, "--store", str(tmp_path / "store.sqlite")],
+        cwd=folder, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert executed(marker) == []
+    assert said in done.stderr, done.stderr
+    assert code is None or done.returncode == code
+    assert "Traceback" not in done.stderr
+
+
+def test_a_path_without_the_current_folder():
+    found = environment({"PYTHONPATH": os.pathsep.join(["", "lib", "/opt/lib", "."]), "HOME": "/home/me"})
+    assert found == {"PYTHONPATH": "/opt/lib", "HOME": "/home/me", "PYTHONSAFEPATH": "1"}
+    assert "PYTHONPATH" not in environment({"PYTHONPATH": ""})
+
+
+def test_commands_of_certificates_are_safe():
+    """The folder of a certificate comes from somebody else: what is said to check it with must not run its files."""
+    root = Path(__file__).parents[1]
+    for page in (root / "docs" / "prove.md", root / "queries" / "drat" / "certificate.md"):
+        assert "python -m queries.certificate" not in page.read_text()
+
+
+def test_programs_are_not_kept_in_the_current_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", "cache")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / ".cache" / "mmaprobe"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert cache_folder() == tmp_path / "cache" / "mmaprobe"
