@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hypotheses.claim import Claim
+from hypotheses.claim import Claim, PropertyClaim
 from queries.claim_scene import lanes_of
 from queries.maximise import Worst, maximised
 from queries.proof_report import proof_json
@@ -33,6 +33,7 @@ def document_of(outcome: Outcome) -> dict[str, Any]:
         "quantifier": claim.quantifier,
         "claim": claim.text,
         "parts": claim.part_texts,
+        "zeros_only": list(claim.zeros) if isinstance(claim, PropertyClaim) else [],
         "expect": claim.expect,
         "verdict": outcome.verdict,
         "as_expected": outcome.as_expected,
