@@ -81,7 +81,7 @@ def _cut_off(columns: list[Table], layout: Layout, bits: Sequence[int], rng: np.
         fmt = c if k == products else a
         exponent = np.where(large == k, top, top - distance)
         full = np.uint64((1 << fmt.fraction) - 1)
-        other = np.clip(exponent // 2, b.emin, b.emax) if k < products else 0
+        other = np.clip(exponent // 2, b.emin, b.emax) * (k < products)
         term = pattern_of(fmt, np.zeros(count, dtype=np.int64), exponent - other + fmt.bias, np.full(count, full))
         place = 2 * products if k == products else k
         columns[place] = np.where(chosen, term, columns[place])

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hypotheses.claim import Claim, PropertyClaim
+from hypotheses.claim import Claim
+from hypotheses.unit_claims import PropertyClaim
 from queries.claim_scene import lanes_of
 from queries.maximise import Worst, maximised
 from queries.proof_report import proof_json

@@ -107,11 +107,11 @@ def _check_bound(claim: BoundClaim, claimed: str) -> None:
     table, values = (side[np.isfinite(values).all(axis=1)] for side in (table, values))
     results = evaluate_batch(model, table[:, :k], table[:, k : 2 * k], table[:, 2 * k])
     for row, given, d in zip(table, values.tolist(), numbers(results, model.d).tolist(), strict=True):
-        if not _bounded(claim, list(map(Fraction, given)), d):
+        if not within_bound(claim, list(map(Fraction, given)), d):
             _contradicted(claimed, row_text(layout, row.tolist()), f"{d!r}")
 
 
-def _bounded(claim: BoundClaim, given: list[Fraction], d: float) -> bool:
+def within_bound(claim: BoundClaim, given: list[Fraction], d: float) -> bool:
     """Whether a result is finite and its error in the bound."""
     model, k = claim.model, claim.model.length
     bits = model.accumulator.fraction_bits
