@@ -22,15 +22,16 @@ from queries import error_bound, overflow, proving, settle
 from queries.admitted import admitted_rows, numbers
 from queries.distinguish import Options
 from queries.problem import Problem
-from queries.properties import problems_of
+from queries.properties import negations, problems_of
 from queries.prove import Proof
 from queries.scope import Scope
 from queries.settle import settle as settled
+from queries.symmetric_steps import negated_parts
 from queries.verify import Asked, Outcome
 from queries.witness import replay
 from smtmodel.accumulator import PARAMETERS, Accumulator
 from smtmodel.display import exact_value
-from smtmodel.errors import FaultError, InputError
+from smtmodel.errors import FaultError, InputError, ParameterError
 from smtmodel.formats import FORMATS
 from smtmodel.operands import layout_of
 from smtmodel.reference import parse_reference
@@ -186,3 +187,45 @@ def test_numbers_of_patterns(name: str) -> None:
     for pattern, number in zip(patterns.tolist(), numbers(patterns, fmt).tolist(), strict=True):
         value = exact_value(pattern, fmt)
         assert np.isnan(number) if value == "nan" else number == float(value)
+
+
+# --- arguments about parts and orders --------------------------------------------------------------------------------
+
+
+def test_parts_say_nothing_of_signs_of_zeros(tmp_path: Path) -> None:
+    """Sign symmetry by parts is of values: bit for bit, a sum that cancels is +0 on both sides."""
+    found = run("prove", "--property", "sign-symmetric", "--compare", "bits", "ieee/fma/f16@length=2",
+                "--store", str(tmp_path / "store"))  # fmt: skip
+    assert found.exit_code == 1, found.stderr
+
+
+def test_parts_of_a_unit_that_flushes_its_inputs() -> None:
+    """Its step would flush the sum so far as well, which the chain does not."""
+    model = parse_reference("ieee/fma/f16@length=2,flush_inputs=true")
+    assert not negated_parts(negations(model)[0])
+    assert negated_parts(negations(parse_reference("ieee/fma/f16@length=2"))[0])
+
+
+@pytest.mark.parametrize("wanted", ["order-independent", "zero-padding"])
+def test_products_fixed_to_zero(wanted: str) -> None:
+    """Two exchanges generate every order only where no product stands fixed."""
+    with pytest.raises(ParameterError, match=f"zero_terms: {wanted} is asked with all products free"):
+        problems_of(wanted, parse_reference(VOLTA), Inputs(zero_terms=(0,)))
+
+
+def test_a_property_of_nothing_is_refused() -> None:
+    with pytest.raises(ParameterError, match="no shorter dot product"):
+        problems_of("zero-padding", parse_reference("ieee/fma/f32"), Inputs())
+    with pytest.raises(ParameterError, match="none can rise"):
+        problems_of("monotonic-product", parse_reference(VOLTA), Inputs(zero_terms=(0, 1, 2, 3)))
+    with pytest.raises(ParameterError, match="it cannot rise"):
+        problems_of("monotonic-addend", parse_reference(VOLTA), Inputs(zero_terms=(4,)))
+
+
+@pytest.mark.parametrize("change", ["flush_inputs=true", "flush_outputs=true", "exponent_floor=0"])
+def test_an_exact_sum_is_that_of_the_inputs(change: str) -> None:
+    """The sum that a model is compared with flushes nothing and knows no floor, whatever the model does."""
+    (problem,) = problems_of("exact", parse_reference(f"ieee/fma/f32@{change}"), Inputs())
+    exact = problem.right.accumulator
+    assert (exact.flush_inputs, exact.flush_outputs, exact.exponent_floor) == (False, False, None)
+    assert problem.right == parse_reference(problem.right.reference)
