@@ -20,6 +20,7 @@ from cli.options import (
     print_json,
     progress,
     say,
+    show_zeros,
     solver_options,
     write_vectors,
 )
@@ -104,6 +105,7 @@ def distinguish(
         vectors.extend(answered.vectors)
         for name, reason in question.dropped.items():
             say(f"  dropped {name}: {reason}")
+        show_zeros(question.zeros)
         show_answer(answered)
         if output is not None:  # kept up to date, so that nothing found is lost
             write_vectors(vectors, output)
@@ -161,6 +163,7 @@ def _as_json(answered: Answered) -> dict[str, Any]:
         "hypotheses": {name: model.reference for name, model in question.models.items()},
         "dropped": question.dropped,
         "observed": question.observed,
+        "zeros_only": list(question.zeros),
         "pairs": [_pair_json(pair) for pair in answered.pairs],
         "vectors": [vector.to_json() for vector in answered.vectors],
     }

@@ -6,7 +6,7 @@ import functools
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -156,6 +156,12 @@ def parse_inputs(restrictions: str) -> Inputs:
         elif word:
             raise UnknownNameError("restriction of inputs", word, (*RESTRICTIONS, WINDOW))
     return Inputs.model_validate(chosen)
+
+
+def show_zeros(zeros: Mapping[str, str]) -> None:
+    """The operands of which restrictions admit zeros alone, each with why."""
+    for name, reach in zeros.items():
+        say(f"  of {name} zeros alone are admitted: {reach}")
 
 
 def say(text: str = "") -> None:

@@ -11,7 +11,16 @@ import click
 
 from cli.choice import Choice
 from cli.completion import models
-from cli.options import JSON, RESTRICTIONS_HELP, parse_inputs, print_json, progress, say, solver_options
+from cli.options import (
+    JSON,
+    RESTRICTIONS_HELP,
+    parse_inputs,
+    print_json,
+    progress,
+    say,
+    show_zeros,
+    solver_options,
+)
 from hypotheses.properties import Property
 from smtmodel.errors import MmaprobeError
 from smtmodel.wording import counted
@@ -67,6 +76,7 @@ def prove(
     mmaprobe prove turing/mma/m16n8k8.f32.f16.f16.f32 ampere/mma/m16n8k8.f32.f16.f16.f32
     mmaprobe prove --property order-independent hopper/mma/m16n8k16.f32.f16.f16.f32
     """
+    from queries.contradiction import check_problems
     from queries.proof_report import proof_document, proof_key
     from queries.proving import proofs_of
 
@@ -82,6 +92,10 @@ def prove(
             store.record_result(key, document)
     else:
         say("answered from the store (--fresh asks again)")
+        if document["verdict"] == "equal":
+            check_problems(problems)
+    document["zeros_only"] = list(problems[0].zeros) if problems else []
+    show_zeros(problems[0].zeros if problems else {})
     _show(document, explain)
     failure: MmaprobeError | None = None
     if certificate is not None and document["verdict"] == "equal":

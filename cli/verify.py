@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.completion import claim_names
-from cli.options import JSON, overall, print_json, progress, say, solver_options
+from cli.options import JSON, overall, print_json, progress, say, show_zeros, solver_options
 from cli.prove import PROVED_WITHOUT, show_witness
 from smtmodel.errors import FaultError, MmaprobeError
 from smtmodel.progress import Pieces
@@ -49,6 +49,7 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
     mmaprobe verify my-claim.yaml --certificate proof
     """
     from hypotheses.claim import Claim, claims_named
+    from hypotheses.unit_claims import PropertyClaim
     from queries.claim_report import document_of, worst_json
     from queries.maximise import maximise, maximised
     from queries.settle import settle
@@ -70,7 +71,7 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
             continue
         progress("")
         document = document_of(outcome)
-        _show(document)
+        _show(document, claim.zeros if isinstance(claim, PropertyClaim) else {})
         if certificate is not None and outcome.lemmas:
             folder = certificate if len(claims) == 1 else certificate / claim.id
             try:
@@ -123,12 +124,13 @@ def _certify(outcome: Outcome, folder: Path, options: Options) -> list[dict[str,
     return written
 
 
-def _show(document: dict[str, Any]) -> None:
+def _show(document: dict[str, Any], zeros: dict[str, str]) -> None:
     say(f"{document['id']}: {document['about']}")
     quantified = {"all": "for all inputs", "exists": "for some input"}[document["quantifier"]]
     say(f"  {quantified}: {document['claim']}")
     for name, text in document["parts"].items():
         say(f"  {name} = {text}")
+    show_zeros(zeros)
     if document["vector"] is not None:
         _show_vector(document["vector"])
     if document["counterexample"] is not None:

@@ -12,6 +12,7 @@ from hypotheses.retarget import RetargetError, essence, hypothesis_model
 from hypotheses.yamlfile import YamlFile, validate
 from smtmodel.dot import Model
 from smtmodel.errors import MmaprobeError, ParameterError
+from smtmodel.formats import Format
 from smtmodel.reference import parse_reference
 
 Compare = Literal["bits", "value"]
@@ -57,6 +58,53 @@ class Inputs(_Strict):
         return value
 
 
+def admitted(inputs: Inputs, fmt: Format) -> Literal["nothing", "zeros", "numbers"]:
+    """What the restrictions leave of one operand in a format. Nothing but a window of exponents that misses the
+    format's can leave no number: every exponent has a power of two, which meets all others."""
+    window = inputs.exponents
+    if window is None or (window.min <= fmt.emax and window.max >= fmt.emin):
+        return "numbers"
+    return "nothing" if inputs.nonzero else "zeros"
+
+
+def zeros_only(inputs: Inputs, model: Model, length: int) -> dict[str, str]:
+    """The operands (a, b, c) of `length` products of which the exponents admit zeros alone, each with the range of its
+    format. Raises ParameterError for an operand of which nothing is admitted."""
+    found = {}
+    for name, fmt, indices in (
+        ("a", model.a, range(length)),
+        ("b", model.b, range(length)),
+        ("c", model.c, range(length, length + 1)),
+    ):
+        left = "zeros" if set(indices) <= set(inputs.zero_terms) else admitted(inputs, fmt)
+        reach = f"{fmt.name} has exponents from {fmt.emin} to {fmt.emax}"
+        window = inputs.exponents
+        if left == "nothing" and window is not None:
+            raise ParameterError(
+                "exponents",
+                f"no input is admitted: {reach}, and {name} is to be nonzero, from {window.min} to {window.max}",
+            )
+        if left == "zeros" and admitted(inputs, fmt) != "numbers":
+            found[name] = reach
+    return found
+
+
+def check_inputs(inputs: Inputs, model: Model, length: int) -> None:
+    """Raises ParameterError for restrictions that admit no input of `length` products, or name a term beyond them."""
+    zeros_only(inputs, model, length)
+    for index in inputs.zero_terms:
+        if index > length:
+            raise ParameterError("zero_terms", f"{index}: there are {length} products and an addend")
+
+
+def check_file_inputs(file: YamlFile, inputs: Inputs, model: Model, length: int) -> None:
+    """`check_inputs` of the key `inputs` of a file. Raises InputError."""
+    try:
+        check_inputs(inputs, model, length)
+    except ParameterError as error:
+        raise file.error(("inputs", error.parameter), str(error).removeprefix(f"{error.parameter}: ")) from None
+
+
 class _HypothesisFile(_Strict):
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")
     question: str
@@ -98,6 +146,11 @@ class Question:
         """Products of an input: those of the shortest model (longer ones take zeros)."""
         return min(model.length for model in self.models.values())
 
+    @property
+    def zeros(self) -> dict[str, str]:
+        """The operands of which zeros alone are admitted, each with why."""
+        return zeros_only(self.inputs, next(iter(self.models.values())), self.length)
+
 
 def build_question(file: YamlFile) -> Question:
     """The question of a hypothesis file. Raises InputError with file, line and key."""
@@ -116,7 +169,7 @@ def build_question(file: YamlFile) -> Question:
         if name not in models:
             raise file.error(("observed", device), f"{name!r} is none of the hypotheses: {', '.join(models)}")
     question = _question(parsed, models)
-    _check_zero_terms(file, question)
+    _check_restrictions(file, question)
     return question
 
 
@@ -134,13 +187,14 @@ def _question(parsed: _HypothesisFile, models: dict[str, Model]) -> Question:
     )
 
 
-def _check_zero_terms(file: YamlFile, question: Question) -> None:
+def _check_restrictions(file: YamlFile, question: Question) -> None:
     lengths = {model.length for model in question.models.values()}
     for position, index in enumerate(question.inputs.zero_terms):
         if index >= question.length and len(lengths) > 1:
             raise file.error(("inputs", "zero_terms", position), "ambiguous for models of different lengths")
         if index > question.length:
             raise file.error(("inputs", "zero_terms", position), f"there are {question.length} products and an addend")
+    check_file_inputs(file, question.inputs, next(iter(question.models.values())), question.length)
 
 
 def retarget(file: YamlFile, reference: str) -> Question:
@@ -202,7 +256,7 @@ def _moved_inputs(own: Question, question: Question, base: Model) -> Inputs:
         )
     window = inputs.exponents
     for fmt in (base.a, base.b, base.c):
-        if window is not None and (window.max < fmt.emin or window.min > fmt.emax):
+        if window is not None and admitted(inputs, fmt) != "numbers":
             raise RetargetError(
                 f"{own.id} makes no sense for {base.reference}: "
                 f"no {fmt.name} has an exponent from {window.min} to {window.max}"

@@ -10,7 +10,7 @@ from pydantic import Field, StrictInt
 
 from hypotheses.claim_file import Head, Statement, cases_of, located, stated
 from hypotheses.properties import Property
-from hypotheses.schema import Compare, Inputs
+from hypotheses.schema import Compare, Inputs, check_file_inputs, zeros_only
 from hypotheses.yamlfile import YamlFile
 from smtmodel.algorithms import parse_reduction, reference_of
 from smtmodel.algorithms.reductions import Reduction
@@ -93,6 +93,16 @@ class PropertyClaim(Statement):
     compare: Compare | None
 
     @property
+    def length(self) -> int:
+        """Products of an input."""
+        return min(model.length for model in (self.model, self.other) if model is not None)
+
+    @property
+    def zeros(self) -> dict[str, str]:
+        """The operands of which zeros alone are admitted, each with why."""
+        return zeros_only(self.inputs, self.model, self.length)
+
+    @property
     def text(self) -> str:
         said = self.inputs.model_dump(exclude_defaults=True)
         admitted = ", ".join(name if value is True else f"{name}: {value}" for name, value in said.items())
@@ -126,10 +136,12 @@ def property_claims(file: YamlFile) -> Iterator[PropertyClaim]:
         if (parsed.property == "equal") != (parsed.other is not None):
             raise plain.error(("property",), "equal is about two models, `model` and `other`; a property is of one")
         other = None if parsed.other is None else _model(plain, "other", parsed.other)
-        yield PropertyClaim(
+        claim = PropertyClaim(
             **stated(parsed, plain, case), model=_model(plain, "model", parsed.model), other=other,
             wanted=parsed.property, inputs=parsed.inputs, compare=parsed.compare,
         )  # fmt: skip
+        check_file_inputs(plain, claim.inputs, claim.model, claim.length)
+        yield claim
 
 
 def _model(file: YamlFile, key: str, text: str) -> Model:

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from hypotheses.claim import Claim
+from hypotheses.unit_claims import PropertyClaim
 from queries.claim_scene import lanes_of
 from queries.maximise import Worst, maximised
 from queries.proof_report import proof_json
 from queries.verify import Outcome
 from queries.witness import Row
 from smtmodel.batch import to_integers
-from smtmodel.display import exact_value, powers
+from smtmodel.display import exact_value, powers, ulp_of
 from smtmodel.formats import Format
 from smtmodel.vectors import to_hex
 
@@ -33,6 +34,7 @@ def document_of(outcome: Outcome) -> dict[str, Any]:
         "quantifier": claim.quantifier,
         "claim": claim.text,
         "parts": claim.part_texts,
+        "zeros_only": list(claim.zeros) if isinstance(claim, PropertyClaim) else [],
         "expect": claim.expect,
         "verdict": outcome.verdict,
         "as_expected": outcome.as_expected,
@@ -108,15 +110,6 @@ def result_json(pattern: int, fmt: Format, exact: Fraction) -> dict[str, Any]:
         error = abs(value - exact)
         found |= {"error": powers(error), "error_ulps": float(error / ulp_of(exact, fmt))}
     return found
-
-
-def ulp_of(value: Fraction, fmt: Format) -> Fraction:
-    """The unit in the last place at a number of that size; never below the spacing of the subnormals."""
-    size, exponent = abs(value), fmt.emin
-    if size:
-        exponent = size.numerator.bit_length() - size.denominator.bit_length()
-        exponent -= Fraction(2) ** exponent > size
-    return Fraction(2) ** (max(exponent, fmt.emin) - fmt.fraction)
 
 
 def steps_of(claim: Claim, row: Row, name: str) -> Steps:

@@ -18,14 +18,17 @@ from queries.confirm import confirm
 from queries.cutting import Cutter, renamed
 from queries.distinguish import Options
 from queries.prove import Lemma
+from queries.scope import UNREAD, Scope
 from queries.smtlib import Query
 from queries.verify import Asked, Outcome
+from smtmodel.accumulator import Accumulator
 from smtmodel.algebra import Bit, Bits, choose, constant
 from smtmodel.carriers.terms import TermCarrier
-from smtmodel.decode import Exponent, unpack
-from smtmodel.dot import evaluate
+from smtmodel.decode import Exponent, Unpacked, unpack
+from smtmodel.dot import Model, evaluate
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
+from smtmodel.stages import floor_matters
 from smtmodel.trace import Trace
 
 
@@ -64,11 +67,7 @@ class _Proof:
         model = claim.model
         accumulator = model.accumulator
         self.fraction_bits = accumulator.fraction_bits
-        truncating = (accumulator.operation, accumulator.addend, accumulator.align_rounding, accumulator.partials,
-                      accumulator.carry_bits, accumulator.output_rounding, accumulator.grouping)  # fmt: skip
-        if len(accumulator.blocks) > 1 or model.scale is not None or truncating != _TRUNCATING:
-            raise ParameterError(model.reference, "the bound is about one truncating sum of products and c")
-        assert self.fraction_bits != "exact"
+        _check_scope(model)
         sides = [[self.carrier.symbol(f"{name}{k}", fmt.width) for k in range(model.length)]
                  for name, fmt in (("a", model.a), ("b", model.b))]  # fmt: skip
         self.inputs = [*zip(sides[0], [model.a] * model.length, strict=True),
@@ -76,6 +75,7 @@ class _Proof:
         c = self.carrier.symbol("c", model.c.width)
         self.inputs.append((c, model.c))
         self.trace = evaluate(model, sides[0], sides[1], c).trace
+        _check_floor(accumulator, [item for _, item in self.trace.entered[""][1]])
         maximum = self.trace["max_exponent"]
         assert isinstance(maximum.value, Bits)
         bits = maximum.value
@@ -186,7 +186,32 @@ class _Proof:
         return self._ask("the bound follows", Query((), (), epilogue="\n".join(lines), logic="QF_LRA"), 0, "z3")
 
 
-_TRUNCATING = ("fused_dot", "fused", "toward_zero", "unnormalised", "exact", "toward_zero", "none")
+_ABOUT = "the bound is about one truncating sum of exact products and c, rounded once"
+_FREE = UNREAD | {"length", "block", "fraction_bits", "exponent_floor", "floor_applies_to", "output", "zero_sign",
+                  "overflow", "nan"}  # fmt: skip
+SCOPE = Scope(Accumulator(length=1, block=1, fraction_bits=1), _FREE, _ABOUT)
+
+
+def _check_scope(model: Model) -> None:
+    """Raises ParameterError for a model that the lemmas are not about, by the parameter at fault."""
+    accumulator = model.accumulator
+    SCOPE.check(accumulator)
+    if accumulator.block != accumulator.length:
+        raise ParameterError("block", f"{accumulator.block} of {accumulator.length} products: {_ABOUT}")
+    bits = accumulator.fraction_bits
+    if bits == "exact":
+        raise ParameterError("fraction_bits", f"exact: {_ABOUT}")
+    products, c, d = model.a.emax + model.b.emax + 2, model.c.emax, model.d.emax  # no product reaches 2^products
+    beside_c = c < d or (c == d and products <= c - bits)  # or c has the largest exponent, and they are cut off whole
+    if products + model.length.bit_length() > d or not beside_c:
+        raise ParameterError("output", f"{model.d.name} can overflow on finite inputs: {_ABOUT}")
+
+
+def _check_floor(accumulator: Accumulator, items: Sequence[Unpacked]) -> None:
+    """Raises ParameterError for a floor above the exponents of terms: u would not be that of the largest term."""
+    floor = accumulator.exponent_floor
+    if floor_matters(accumulator, items):
+        raise ParameterError("exponent_floor", f"{floor} can exceed the exponents of all terms: {_ABOUT}")
 
 
 def _finite(inputs: Sequence[tuple[Bits, Format]]) -> list[Bit]:

@@ -15,25 +15,41 @@ from fractions import Fraction
 import numpy as np
 
 from hypotheses.unit_claims import OverflowClaim
+from queries.scope import UNREAD, Scope
 from queries.verify import Asked, Outcome
-from smtmodel.algorithms import sum_of_array
+from smtmodel.accumulator import Accumulator
+from smtmodel.algorithms import reference_of, sum_of_array
 from smtmodel.algorithms.reductions import Reduction, Row, in_tree
 from smtmodel.display import exact_value
 from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
+from smtmodel.errors import FaultError
 from smtmodel.formats import FORMATS, Format
 
 BELOW_ONE = 0x3F7FFFFF  # the largest f32 below 1
 Bounds = tuple[Fraction | None, ...]  # None: it may be infinite
 
+#: sums of exact products, or of smaller ones, that are cut off toward zero alone, into the addend's format
+SCOPE = Scope(
+    Accumulator(length=1, block=1, fraction_bits=1, output="f32"),
+    UNREAD | {"length", "block", "block_order", "fraction_bits", "exponent_floor", "floor_applies_to", "flush_inputs",
+              "flush_outputs", "zero_sign", "overflow", "nan"},
+    "bounds are known of sums of exact products that are only ever cut off toward zero; this unit may round up",
+)  # fmt: skip
+
 
 def verify_overflow(claim: OverflowClaim) -> Outcome:
-    """Settle a claim. Raises ParameterError for a unit that may round up."""
+    """Settle a claim. Raises ParameterError for a unit whose sums have no bound here, and FaultError where the bounds
+    contradict the evaluation."""
     start = time.monotonic()
     outcome = Outcome(claim)
     fewer = counts_below(claim.reduction, claim.numbers) if claim.overflow == "smallest" else [claim.numbers]
     bounded = all(bound(claim.reduction, n) is not None for n in fewer)
     infinite = overflows(claim.reduction, claim.numbers)
+    if infinite and bound(claim.reduction, claim.numbers) is not None:
+        raise FaultError(
+            f"{claim.id}: bounds say that no {claim.numbers} numbers from 0 to below 1 overflow; evaluated, "
+            f"{claim.numbers} times {BELOW_ONE:#x} do, of {reference_of(claim.reduction)}"
+        )
     steps = [f"{claim.numbers} times the largest number below 1 {'overflow' if infinite else 'do not overflow'}"]
     if claim.overflow == "smallest":
         steps.append(f"fewer {'never do' if bounded else 'may as well'}, by bounds")
@@ -105,9 +121,7 @@ class BoundRow(Row[Bounds]):
         return tuple(rounded(number, fmt, nearest=True) for number in numbers)
 
     def column_sums(self, unit: Model, shape: tuple[int, int], chain: int, numbers: Bounds) -> Bounds:
-        accumulator = unit.accumulator
-        if (accumulator.align_rounding, accumulator.output_rounding) != ("toward_zero", "toward_zero"):
-            raise ParameterError("unit", f"{unit.reference} may round up: its sums have no bound here")
+        SCOPE.check(unit.accumulator)
         side, width = shape
         size = side * width
         filled = numbers + (Fraction(0),) * (-len(numbers) % (chain * size))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hypotheses.schema import Compare, Inputs, Window, check_comparable
+from hypotheses.schema import Compare, Inputs, Window, check_comparable, check_inputs, zeros_only
 from smtmodel import ieee
 from smtmodel.algebra import Bit, Bits, all_of, constant, truth
 from smtmodel.carriers.terms import SignedSum
@@ -20,7 +20,7 @@ from smtmodel.rounding import Target
 class Problem:
     """Two models of the same input formats, the inputs that count, and how results are compared.
 
-    Raises ParameterError if the two cannot be compared.
+    Raises ParameterError if the two cannot be compared, or if no input is admitted.
     """
 
     left: Model
@@ -30,10 +30,16 @@ class Problem:
 
     def __post_init__(self) -> None:
         check_comparable(self.left, self.right, self.compare)
+        check_inputs(self.inputs, self.left, self.length)
 
     @property
     def length(self) -> int:
         return min(self.left.length, self.right.length)
+
+    @property
+    def zeros(self) -> dict[str, str]:
+        """The operands of which zeros alone are admitted, each with why."""
+        return zeros_only(self.inputs, self.left, self.length)
 
     @property
     def layout(self) -> Layout:

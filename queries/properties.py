@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hypotheses.schema import Compare, Inputs
 from queries.problem import Problem, admits, evaluate_on
 from queries.samples import RAISED
+from smtmodel.accumulator import PARAMETERS, Accumulator
 from smtmodel.algebra import Bit, Bits
 from smtmodel.carriers.terms import SignedSum
 from smtmodel.decode import unpack
@@ -67,6 +68,14 @@ class Monotonic(Problem):
 
     raised: int | None = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        zeros = self.zeros
+        if self.raised is None and ("c" in zeros or self.length in self.inputs.zero_terms):
+            raise ParameterError("c", f"of the addend zeros alone are admitted: it cannot rise{_reach(zeros, 'c')}")
+        if self.raised is not None and zeros.keys() & {"a", "b"}:
+            raise ParameterError("a, b", f"zeros alone are admitted: no product can rise{_reach(zeros, *'ab')}")
+
     @property
     def focus(self) -> int | None:
         return self.raised
@@ -105,6 +114,12 @@ class Monotonic(Problem):
             product_key(unpack(side.a[k], model.a), unpack(side.b[k], model.b)) for side in (operands, moved)
         )
         return both & ~one & ~two & before.slt(after)
+
+
+def _reach(zeros: Mapping[str, str], *names: str) -> str:
+    """Why zeros alone are admitted, in parentheses."""
+    found = next((zeros[name] for name in names if name in zeros), "")
+    return f" ({found})" if found else ""
 
 
 def exchangeable(model: Model) -> list[Sequence[int]]:
@@ -171,7 +186,8 @@ def raised_products(model: Model) -> list[Monotonic]:
 
 
 def paddings(model: Model) -> list[Problem]:
-    """Every shorter dot product that the model has equals the whole one with zeros in the products beyond."""
+    """Every shorter dot product that the model has equals the whole one with zeros in the products beyond. Raises
+    ParameterError where there is none."""
     found = []
     for length in range(1, model.length):
         try:
@@ -179,17 +195,23 @@ def paddings(model: Model) -> list[Problem]:
         except ParameterError:
             continue  # its blocks, groups or scales do not come out even
         found.append(Problem(shorter, model))
+    if not found:
+        raise ParameterError("length", f"{model.reference} has no shorter dot product that zeros could be added to")
     return found
+
+
+#: what an exact sum has in common with a model: its size, how it is rounded, and what stands for zeros and specials
+ROUNDING = ("length", "output", "output_rounding", "zero_sign", "overflow", "nan")
 
 
 def exactness(model: Model) -> list[Problem]:
     """The result is the exact sum, rounded once as the model rounds its results."""
-    changes = {
-        "operation": "fused_dot", "block": model.length, "fraction_bits": "exact", "carry_bits": "exact",
-        "product": "unnormalised", "addend": "fused", "block_order": "contiguous", "partials": "unnormalised",
-    }  # fmt: skip
-    if model.accumulator.grouping != "scale_blocks":
-        changes["grouping"] = "none"
+    if model.scale is not None:
+        raise ParameterError("scale_format", "exact sums of scaled products are not modelled")
+    kept = {name: getattr(model.accumulator, name) for name in ROUNDING}
+    exact = Accumulator(**kept, block=model.length)
+    changes = {name: getattr(exact, name) for name in PARAMETERS}
+    changes = {name: value for name, value in changes.items() if value != getattr(model.accumulator, name)}
     return [Problem(model, with_parameters(model, changes), compare="value")]
 
 
@@ -205,6 +227,16 @@ PROPERTIES: dict[str, Callable[[Model], Sequence[Problem]]] = {
 
 
 def problems_of(wanted: str, model: Model, inputs: Inputs, compare: Compare | None = None) -> list[Problem]:
-    """The problems that must all come out equal for a property to hold on the admitted inputs."""
-    found = PROPERTIES[wanted](model)
+    """The problems that must all come out equal for a property to hold on the admitted inputs. Raises ParameterError
+    for restrictions that admit no input, or under which the problems would not say the same together as apart."""
+    if inputs.zero_terms and wanted in ("order-independent", "zero-padding"):
+        raise ParameterError("zero_terms", f"{wanted} is asked with all products free")
+    found = [problem for problem in PROPERTIES[wanted](model) if not _fixed(problem, inputs)]
+    if inputs.zero_terms and not found:
+        raise ParameterError("zero_terms", "every product is fixed to zero: none can rise")
     return [replace(problem, inputs=inputs, compare=compare or problem.compare) for problem in found]
+
+
+def _fixed(problem: Problem, inputs: Inputs) -> bool:
+    """Whether the product that is to rise is fixed to zero."""
+    return isinstance(problem, Monotonic) and problem.raised is not None and problem.raised in inputs.zero_terms

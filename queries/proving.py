@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from queries.contradiction import check_problems
 from queries.distinguish import Options
 from queries.monotone import prove_monotonic
 from queries.problem import Problem
@@ -22,8 +23,11 @@ from smtmodel.progress import Pieces
 
 def proofs_of(problems: Sequence[Problem], options: Options, confirm: bool) -> list[Proof]:
     """The first difference, or an interrupt, ends it. What is proved by the order of products stands for the problems
-    about these."""
-    return _Proving(options, confirm).run(problems)
+    about these. Raises FaultError where an evaluation contradicts what was proved."""
+    proofs = _Proving(options, confirm).run(problems)
+    if verdict_of(proofs) == "equal" and not any(proof.interrupted for proof in proofs):
+        check_problems(problems)
+    return proofs
 
 
 def verdict_of(proofs: Sequence[Proof]) -> Verdict:

@@ -31,7 +31,12 @@ def sample_rows(layout: Layout, count: int, seed: int = 1) -> Table:
     base = 2 * layout.length + 1 + 2 * layout.scales
     plain = replace(layout, formats=layout.formats[:base], names=layout.names[:base])
     table = np.concatenate([_Shaped(plain, shaped, rng).rows(), _random(plain, count - shaped, rng)])
-    raised = [_raised(layout, table, index, rng) for index in range(base, len(layout.names))]
+    return with_raised(layout, table, rng)
+
+
+def with_raised(layout: Layout, table: Table, rng: np.random.Generator) -> Table:
+    """Rows of operands with those columns of the layout that take another's place in a second evaluation."""
+    raised = [_raised(layout, table, index, rng) for index in range(table.shape[1], len(layout.names))]
     return np.concatenate([table, *raised], axis=1)
 
 
@@ -52,7 +57,7 @@ def _random(layout: Layout, count: int, rng: np.random.Generator) -> Table:
     for fmt in layout.formats:
         bits = _bits(rng, count, fmt.width)
         centre = fmt.bias + rng.integers(-2, 3, count)
-        tidy = _pattern(fmt, rng.integers(0, 1 + fmt.signed, count), centre, _bits(rng, count, max(fmt.fraction, 1)))
+        tidy = pattern_of(fmt, rng.integers(0, 1 + fmt.signed, count), centre, _bits(rng, count, max(fmt.fraction, 1)))
         sign = bits & np.uint64(1 << fmt.field_width) if fmt.signed else np.uint64(0)
         chance = rng.random(count)
         values = np.where(chance < 0.5, bits, tidy)
@@ -67,7 +72,7 @@ def _bits(rng: np.random.Generator, count: int, width: int) -> Table:
     return bits >> np.uint64(64 - width)
 
 
-def _pattern(fmt: Format, sign: Lanes, exponent: Lanes, fraction: Table) -> Table:
+def pattern_of(fmt: Format, sign: Lanes, exponent: Lanes, fraction: Table) -> Table:
     """Patterns of numbers with a biased exponent (brought into range; subnormal from 0 on down) and the low bits of a
     fraction."""
     highest = (fmt.largest >> (fmt.padding + fmt.fraction)) & ((1 << fmt.exponent) - 1)
@@ -138,14 +143,14 @@ class _Shaped:
             part = np.clip(exponent // 2 + rng.integers(-3, 4, count), exponent - b.emax, exponent - b.emin)
             part = np.clip(part, a.emin, a.emax)
             left, right = np.where(brim, fill[0], self._fraction(a)), np.where(brim, fill[1], self._fraction(b))
-            x = _pattern(a, sign, part + a.bias, left)
-            y = _pattern(b, rng.integers(0, 2, count) * (signs > 2), exponent - part + b.bias, right)
+            x = pattern_of(a, sign, part + a.bias, left)
+            y = pattern_of(b, rng.integers(0, 2, count) * (signs > 2), exponent - part + b.bias, right)
             columns[k] = np.where(zero, np.uint64(0), x)
             columns[products + k] = np.where(zero, np.uint64(0), y)
         exponent = largest - self._distance(scatter, cut) + (rng.random(count) < 0.2)
         loose = full & (rng.random(count) < 0.5)  # so that the last place kept is odd as well
         fraction = np.where(loose, _bits(rng, count, max(c.fraction, 1)), self._fraction(c))
-        addend = _pattern(c, self._sign(signs), exponent + c.bias, fraction)
+        addend = pattern_of(c, self._sign(signs), exponent + c.bias, fraction)
         columns[2 * products] = np.where(rng.random(count) < 0.2, np.uint64(0), addend)
         self._pairs(columns, products, a)
         self._ties(columns, largest)
@@ -156,7 +161,7 @@ class _Shaped:
         for index in range(2 * products + 1, len(formats)):
             fmt = formats[index]
             near = fmt.bias + rng.integers(-2, 3, count)
-            columns[index] = _pattern(fmt, np.zeros(count, dtype=np.int64), near, self._fraction(fmt))
+            columns[index] = pattern_of(fmt, np.zeros(count, dtype=np.int64), near, self._fraction(fmt))
         return np.stack(columns, axis=1)
 
     def _distance(self, scatter: Lanes, cut: Lanes, first: bool = False) -> Lanes:
@@ -220,7 +225,7 @@ class _Shaped:
                 columns[side] = np.where(chosen, np.where(distance < 400, pattern, np.uint64(0)), columns[side])
         c = formats[2 * products]
         exponent = np.where(lead, largest, largest - far)
-        addend = _pattern(c, rng.integers(0, 2, count), exponent + c.bias, np.zeros(count, dtype=np.uint64))
+        addend = pattern_of(c, rng.integers(0, 2, count), exponent + c.bias, np.zeros(count, dtype=np.uint64))
         there = lead | (below[2] == 400)
         columns[2 * products] = np.where(chosen, np.where(there, addend, np.uint64(0)), columns[2 * products])
 
@@ -236,7 +241,7 @@ class _Shaped:
         least = np.maximum(exponent - b.emax, a.emin - a.fraction * a.subnormals)
         most = np.minimum(exponent - b.emin + b.fraction * b.subnormals, a.emax)
         part = np.clip(exponent // 2, least, most)
-        return _pattern(a, sign, part + a.bias, zero), _pattern(
+        return pattern_of(a, sign, part + a.bias, zero), pattern_of(
             b, zero.astype(np.int64), exponent - part + b.bias, zero
         )
 
@@ -295,7 +300,7 @@ class _Shaped:
             ):
                 made = np.select(kinds, patterns, np.uint64(0))
                 columns[side] = np.where(chosen, made, columns[side])
-        addend = _pattern(c, rng.integers(0, 2, count), top - self._cutting() + c.bias, self._fraction(c))
+        addend = pattern_of(c, rng.integers(0, 2, count), top - self._cutting() + c.bias, self._fraction(c))
         columns[2 * products] = np.where(chosen, np.where(third < 0, addend, np.uint64(0)), columns[2 * products])
 
     def _zeros(self, columns: list[Table]) -> None:

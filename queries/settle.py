@@ -7,6 +7,7 @@ import time
 from hypotheses.claim import AnyClaim
 from hypotheses.claim_file import located
 from hypotheses.unit_claims import BoundClaim, OverflowClaim, PropertyClaim
+from queries.contradiction import check_outcome
 from queries.distinguish import Options
 from queries.error_bound import verify_bound
 from queries.overflow import verify_overflow
@@ -17,7 +18,14 @@ from queries.verify import Asked, Outcome, verify
 
 
 def settle(claim: AnyClaim, options: Options) -> Outcome:
-    """The verdict on a claim. Raises InputError for one that has no sense, SolverFaultError."""
+    """The verdict on a claim. Raises InputError for one that has no sense, FaultError where an evaluation contradicts
+    what was proved."""
+    outcome = _settle(claim, options)
+    check_outcome(outcome)
+    return outcome
+
+
+def _settle(claim: AnyClaim, options: Options) -> Outcome:
     if isinstance(claim, PropertyClaim):
         return verify_property(claim, options)
     if isinstance(claim, BoundClaim):

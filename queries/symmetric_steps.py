@@ -85,15 +85,21 @@ class NegatedProduct(Negated):
 
 
 def negated_parts(problem: Negated) -> list[Problem]:
-    """What proves a model's sign symmetry part by part. Empty where its steps are no models by themselves, or where
-    inputs are restricted (sums between steps are not)."""
+    """What proves a model's sign symmetry, as a value, part by part. Empty where its steps are no models by themselves
+    (that of a unit that flushes its inputs would flush sums between steps too), or where inputs are restricted (such
+    sums are not)."""
     model, accumulator = problem.left, problem.left.accumulator
     rounded, after = accumulator.operation == "add_mul", accumulator.addend == "after"
-    if problem.inputs != Inputs() or model.scale is not None or ((after or rounded) and model.c != model.d):
+    if (
+        problem.compare != "value"
+        or problem.inputs != Inputs()
+        or model.scale is not None
+        or ((after or rounded) and model.c != model.d)
+    ):
         return []
     if rounded:
         return [NegatedProduct(model, model, compare="value"), *_additions(model)]
-    steps = _steps(model) if after or len(accumulator.blocks) > 1 else []
+    steps = _steps(model) if (after or len(accumulator.blocks) > 1) and not accumulator.flush_inputs else []
     return [*steps, *_additions(model)] if steps and after else steps
 
 

@@ -30,6 +30,15 @@ def exact_value(pattern: int, fmt: Format) -> Fraction | str:
     return (-1 if sign else 1) * term.significand.value * Fraction(2) ** exponent
 
 
+def ulp_of(value: Fraction, fmt: Format) -> Fraction:
+    """The unit in the last place at a number of that size; never below the spacing of the subnormals."""
+    size, exponent = abs(value), fmt.emin
+    if size:
+        exponent = size.numerator.bit_length() - size.denominator.bit_length()
+        exponent -= Fraction(2) ** exponent > size
+    return Fraction(2) ** (max(exponent, fmt.emin) - fmt.fraction)
+
+
 def powers(value: Fraction) -> str:
     """An exact dyadic number as a sum of at most three signed powers of two, else as an odd number times one."""
     if value == 0:

@@ -1,0 +1,144 @@
+"""No verdict leaves that an evaluation contradicts: what was proved is tried on inputs once more, with no solver.
+
+Every verdict that a statement is true passes here: equality and properties, error bounds, overflow, claims about
+algorithms. The inputs are others than those by which the provers search: random ones that the restrictions admit,
+their exponents at both ends, products and addends that cancel, edges of the formats.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NoReturn
+
+import numpy as np
+
+from hypotheses.claim import Claim
+from hypotheses.schema import Inputs
+from hypotheses.unit_claims import BoundClaim, OverflowClaim
+from queries.admitted import admitted_rows, numbers
+from queries.claim_samples import claim_rows
+from queries.claim_scene import look
+from queries.overflow import BELOW_ONE
+from queries.problem import Problem
+from queries.samples import sample_rows
+from queries.verify import Outcome
+from queries.witness import Row, replay
+from smtmodel.algorithms import sum_of_array
+from smtmodel.batch import evaluate_batch
+from smtmodel.display import exact_value, ulp_of
+from smtmodel.dot import Model
+from smtmodel.errors import FaultError
+from smtmodel.formats import Format
+from smtmodel.operands import Layout, layout_of
+from smtmodel.vectors import to_hex
+
+ROWS, LEAST = 3072, 256  # inputs for a verdict, and for each of the problems that it rests on
+BOUND_ROWS = 512  # inputs in rationals
+CLAIM_ROWS = 4096
+SEED = 20  # not one of those that the provers begin with
+
+
+def check_problems(problems: Sequence[Problem]) -> None:
+    """Raises FaultError if the sides of a problem, all of which were proved equal, differ on an admitted input."""
+    for problem in problems:
+        rows = _rows(problem, max(LEAST, ROWS // len(problems)))
+        found = replay(problem, rows)
+        for hit in np.flatnonzero(found.differs)[:1]:
+            pair = zip(problem.sides, (problem.left.d, problem.right.d), (found.left, found.right), strict=True)
+            results = " but ".join(f"{side} = {to_hex(int(patterns[hit]), fmt)}" for side, fmt, patterns in pair)
+            _contradicted(_statement(problem), row_text(problem.layout, rows[hit]), results)
+
+
+def _statement(problem: Problem) -> str:
+    sides = zip(problem.sides, (problem.left.reference, problem.right.reference), strict=True)
+    return " equals ".join(f"{side} of {reference}" for side, reference in sides)
+
+
+def check_outcome(outcome: Outcome) -> None:
+    """Raises FaultError if an evaluation contradicts the verdict on a claim."""
+    claim, claimed = outcome.claim, f"{outcome.claim.id} {outcome.verdict}"
+    if isinstance(claim, Claim):
+        if outcome.row is None and outcome.verdict == ("holds" if claim.quantifier == "all" else "refuted"):
+            _check_claim(claim, claimed)
+    elif outcome.verdict == "holds" and isinstance(claim, BoundClaim):
+        _check_bound(claim, claimed)
+    elif outcome.verdict == "holds" and isinstance(claim, OverflowClaim):
+        _check_overflow(claim, claimed)
+
+
+def row_text(layout: Layout, row: Sequence[int]) -> str:
+    """The operands that are not zero, in hexadecimal."""
+    columns = zip(layout.names, row, layout.formats, strict=True)
+    return " ".join(f"{name}={to_hex(pattern, fmt)}" for name, pattern, fmt in columns if pattern) or "zeros alone"
+
+
+def _contradicted(claimed: str, given: str, found: str) -> NoReturn:
+    raise FaultError(f"{claimed!r} was proved, but an evaluation contradicts it: {given} gives {found}")
+
+
+def _rows(problem: Problem, count: int) -> list[Row]:
+    layout, cuts = problem.layout, _cuts(problem.left, problem.right)
+    table = [sample_rows(layout, count // 3, SEED), admitted_rows(layout, problem.inputs, count, SEED, cuts)]
+    return [tuple(row) for row in np.concatenate(table).tolist()]
+
+
+def _cuts(*models: Model) -> list[int]:
+    """The fraction bits that units keep."""
+    return [bits for model in models if isinstance(bits := model.accumulator.fraction_bits, int)]
+
+
+def _check_claim(claim: Claim, claimed: str) -> None:
+    rows = claim_rows(claim, CLAIM_ROWS, SEED)
+    for hit in np.flatnonzero(look(claim, rows).deciding)[:1]:
+        _contradicted(claimed, row_text(claim.layout, rows[hit].tolist()), "the opposite")
+
+
+def _check_bound(claim: BoundClaim, claimed: str) -> None:
+    """The errors of finite inputs, in rationals."""
+    model, layout, k = claim.model, layout_of(claim.model), claim.model.length
+    count = min(BOUND_ROWS, 8 * BOUND_ROWS // k)
+    finite = Inputs(finite=True)
+    table = np.concatenate(
+        [sample_rows(layout, count // 2, SEED), admitted_rows(layout, finite, count, SEED, _cuts(model))]
+    )
+    values = np.stack([numbers(table[:, i].copy(), fmt) for i, fmt in enumerate(layout.formats)], axis=1)
+    table, values = (side[np.isfinite(values).all(axis=1)] for side in (table, values))
+    results = evaluate_batch(model, table[:, :k], table[:, k : 2 * k], table[:, 2 * k])
+    for row, given, d in zip(table, values.tolist(), numbers(results, model.d).tolist(), strict=True):
+        if not within_bound(claim, list(map(Fraction, given)), d):
+            _contradicted(claimed, row_text(layout, row.tolist()), f"{d!r}")
+
+
+def within_bound(claim: BoundClaim, given: list[Fraction], d: float) -> bool:
+    """Whether a result is finite and its error in the bound."""
+    model, k = claim.model, claim.model.length
+    bits = model.accumulator.fraction_bits
+    assert bits != "exact"
+    a, b, c = given[:k], given[k : 2 * k], given[2 * k]
+    tops = [top_of(x, model.a) * top_of(y, model.b) for x, y in zip(a, b, strict=True) if x and y]
+    unit = max([*tops, *([top_of(c, model.c)] if c else [])], default=Fraction(0)) / 2**bits
+    if not math.isfinite(d):
+        return False
+    ulp = ulp_of(Fraction(d), model.d)
+    bound = (k - 1) * unit + max(unit, ulp) if claim.bound == "tight" else (k + 1) * unit + ulp
+    exact = sum((x * y for x, y in zip(a, b, strict=True)), c)
+    return bool(abs(Fraction(d) - exact) <= bound)
+
+
+def top_of(value: Fraction, fmt: Format) -> Fraction:
+    """The power of two at a number's exponent; subnormal numbers have that of the smallest normal one."""
+    return ulp_of(value, fmt) * (1 << fmt.fraction)
+
+
+def _check_overflow(claim: OverflowClaim, claimed: str) -> None:
+    """No sum of as many numbers (of fewer, where they are the fewest that overflow) is infinite."""
+    count = claim.numbers - (claim.overflow == "smallest")
+    if count < 1:
+        return
+    rng = np.random.default_rng(SEED)
+    near = np.uint32(BELOW_ONE) - rng.integers(0, 1 << 14, count, dtype=np.uint32)  # halfway cases of f16 among them
+    for what, row in (("the largest number below 1", np.full(count, BELOW_ONE, np.uint32)), ("numbers near 1", near)):
+        if exact_value(sum_of_array(claim.reduction, row), claim.reduction.result_format) == "inf":
+            _contradicted(claimed, f"{count} times {what}", "an infinite sum")

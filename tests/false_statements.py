@@ -1,0 +1,121 @@
+"""Statements that an evaluation shows to be false: how they are read, shown to be false again, and put to the provers.
+
+A row of data/false_statements.jsonl.gz is `property` of `models` (as `mmaprobe prove` has it), or `claim`, a claim
+file's data; and `row`, the patterns of an input that breaks it (of `problem`, where a property asks several).
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from hypotheses.claim import AnyClaim, Claim, build_claims
+from hypotheses.schema import Inputs
+from hypotheses.unit_claims import BoundClaim, OverflowClaim
+from hypotheses.yamlfile import read_yaml
+from queries.claim_scene import look
+from queries.distinguish import Options
+from queries.problem import Problem
+from queries.properties import problems_of
+from queries.proving import proofs_of, verdict_of
+from queries.settle import settle
+from queries.witness import replay
+from smtmodel.algorithms import sum_of_array
+from smtmodel.batch import evaluate_rows
+from smtmodel.display import exact_value
+from smtmodel.errors import MmaprobeError
+from smtmodel.operands import layout_of
+from smtmodel.reference import parse_reference
+from tests.oracle import decode
+
+DATA = Path(__file__).parent / "data" / "false_statements.jsonl.gz"
+BELOW_ONE = 0x3F7FFFFF
+Statement = dict[str, Any]
+
+
+def statements() -> list[Statement]:
+    with gzip.open(DATA, "rt") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def kind_of(statement: Statement) -> str:
+    """What it is a statement of: for counting, and for names of tests."""
+    if "property" in statement:
+        return str(statement["property"])
+    claim = statement["claim"]
+    return next((key for key in ("error_bound", "overflow", "property") if key in claim), str(claim["id"]))
+
+
+def problems(statement: Statement) -> list[Problem]:
+    models = [parse_reference(model) for model in statement["models"]]
+    inputs = Inputs.model_validate(statement.get("inputs", {}))
+    if statement["property"] == "equal":
+        return [Problem(models[0], models[1], inputs)]
+    return problems_of(statement["property"], models[0], inputs)
+
+
+def claim_of(statement: Statement) -> AnyClaim:
+    (claim,) = build_claims(read_yaml(yaml.safe_dump(statement["claim"]), "false.yaml"))
+    return claim
+
+
+def is_false(statement: Statement) -> bool:
+    """Whether its input breaks it, by evaluation alone."""
+    row = statement["row"]
+    if "property" in statement:
+        return bool(replay(problems(statement)[statement["problem"]], [tuple(row)]).differs[0])
+    claim = claim_of(statement)
+    if isinstance(claim, Claim):
+        return claim.quantifier == "all" and bool(look(claim, np.array([row], dtype=np.uint64)).deciding[0])
+    if isinstance(claim, BoundClaim):
+        return breaks_bound(claim, row)
+    assert isinstance(claim, OverflowClaim)
+    (count,) = row
+    numbers = np.full(count, BELOW_ONE, dtype=np.uint32)
+    infinite = exact_value(sum_of_array(claim.reduction, numbers), claim.reduction.result_format) == "inf"
+    return infinite and count <= claim.numbers - (claim.overflow == "smallest")
+
+
+def breaks_bound(claim: BoundClaim, row: list[int]) -> bool:
+    """By the exact rationals of the oracle."""
+    model, k = claim.model, claim.model.length
+    operands = layout_of(model).split(row)
+    a, b, (c,) = ([decode(fmt.name, x) for x in side] for side, fmt in
+                  ((operands.a, model.a), (operands.b, model.b), ((operands.c,), model.c)))  # fmt: skip
+    assert all(x.kind == "finite" for x in (*a, *b, c))
+    (pattern,) = evaluate_rows(model, [operands])
+    d = decode(model.d.name, pattern)
+    if d.kind != "finite":
+        return True
+
+    def power(value: Fraction, emin: int) -> Fraction:
+        exponent = abs(value).numerator.bit_length() - value.denominator.bit_length()
+        exponent -= Fraction(2) ** exponent > abs(value)
+        return Fraction(2) ** max(exponent, emin)
+
+    tops = [power(x.value, model.a.emin) * power(y.value, model.b.emin)
+            for x, y in zip(a, b, strict=True) if x.value and y.value]  # fmt: skip
+    tops += [power(c.value, model.c.emin)] if c.value else []
+    u = max(tops, default=Fraction(0)) / 2 ** int(model.accumulator.fraction_bits)
+    ulp = power(d.value, model.d.emin) / (1 << model.d.fraction) if d.value else Fraction(2) ** (
+        model.d.emin - model.d.fraction)  # fmt: skip
+    bound = (k + 1) * u + ulp if claim.bound == "loose" else (k - 1) * u + max(u, ulp)
+    exact = c.value + sum((x.value * y.value for x, y in zip(a, b, strict=True)), Fraction(0))
+    return bool(abs(d.value - exact) > bound)
+
+
+def verdict(statement: Statement, seconds: float) -> str:
+    """What the provers say: "refused" for bad input, "fault" for a contradiction that was noticed."""
+    options = Options(timeout=seconds)
+    try:
+        if "property" in statement:
+            return verdict_of(proofs_of(problems(statement), options, confirm=False))
+        return settle(claim_of(statement), options).verdict
+    except MmaprobeError as error:
+        return {2: "refused", 3: "unknown", 4: "fault"}[error.exit_code]

@@ -1,0 +1,231 @@
+"""No false statement is called true: provers refuse models that they are not about, and an evaluation that contradicts
+a verdict is a fault."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from cli.main import main
+from hypotheses.claim import AnyClaim, build_claims
+from hypotheses.schema import Inputs, Window
+from hypotheses.yamlfile import read_yaml
+from queries import error_bound, overflow, proving, settle
+from queries.admitted import admitted_rows, numbers
+from queries.distinguish import Options
+from queries.problem import Problem
+from queries.properties import negations, problems_of
+from queries.prove import Proof
+from queries.scope import Scope
+from queries.settle import settle as settled
+from queries.symmetric_steps import negated_parts
+from queries.verify import Asked, Outcome
+from queries.witness import replay
+from smtmodel.accumulator import PARAMETERS, Accumulator
+from smtmodel.display import exact_value
+from smtmodel.errors import FaultError, InputError, ParameterError
+from smtmodel.formats import FORMATS
+from smtmodel.operands import layout_of
+from smtmodel.reference import parse_reference
+
+VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
+HEAD = {"id": "mine", "about": "", "source": "", "says": "nothing", "expect": "holds"}
+
+
+def claim_of(**parts: Any) -> AnyClaim:
+    (claim,) = build_claims(read_yaml(yaml.safe_dump(HEAD | parts), "mine.yaml"))
+    return claim
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments))
+
+
+# --- provers refuse what they are not about --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bound", ["loose", "tight"])
+@pytest.mark.parametrize(("reference", "parameter"), [
+    (f"{VOLTA}@flush_inputs=true", "flush_inputs"),
+    (f"{VOLTA}@product=rounded_bf16", "product"),
+    (f"{VOLTA}@product=normalised", "product"),
+    (f"{VOLTA}@product_overflow=4", "product_overflow"),
+    (f"{VOLTA}@flush_outputs=true", "flush_outputs"),
+    (f"{VOLTA}@fraction_bits=exact", "fraction_bits"),
+    (f"{VOLTA}@exponent_floor=0", "exponent_floor"),
+    (f"{VOLTA}@block=2", "block"),
+    ("turing/mma/m16n8k8.f32.f16.f16.f32@flush_inputs=true", "flush_inputs"),
+    ("ada-lovelace/mma/m16n8k16.f32.e4m3.e4m3.f32@product=rounded_f16", "product"),
+    ("ampere/mma/m16n8k8.f32.bf16.bf16.f32@length=8,block=8", "output"),
+])  # fmt: skip
+def test_bounds_are_refused_by_name(reference: str, parameter: str, bound: str) -> None:
+    with pytest.raises(InputError, match=rf"^mine.yaml:\d+: model: {parameter}: "):
+        settled(claim_of(model=reference, error_bound=bound), Options(timeout=10))
+
+
+@pytest.mark.parametrize(("changes", "parameter"), [
+    ("product=rounded_bf16,product_rounding=up", "product"), ("product_overflow=0", "product_overflow"),
+    ("carry_bits=0", "carry_bits"), ("addend=late", "addend"), ("output=f16", "output"),
+    ("output_rounding=up", "output_rounding"), ("align_rounding=up", "align_rounding"),
+])  # fmt: skip
+def test_overflow_is_refused_by_name(changes: str, parameter: str) -> None:
+    claim = claim_of(reduction=f"recurrence@unit=({VOLTA}@{changes}),chain=1", numbers=300, overflow="never")
+    with pytest.raises(InputError, match=rf"^mine.yaml:\d+: reduction: {parameter}: "):
+        settled(claim, Options())
+
+
+@pytest.mark.parametrize("scope", [error_bound.SCOPE, overflow.SCOPE])
+def test_a_parameter_that_nobody_thought_of_is_refused(scope: Scope) -> None:
+    """Every field that is not free, the ones to come as well."""
+    assert scope.free < set(PARAMETERS)
+    for field in fields(Accumulator):
+        other = replace(scope.template)
+        object.__setattr__(other, field.name, "never heard of")
+        assert scope.outside(other) == [field.name] * (field.name not in scope.free)
+
+
+# --- what an evaluation contradicts ----------------------------------------------------------------------------------
+
+
+def _truthful(claim: AnyClaim, options: Options) -> Outcome:
+    return Outcome(claim, "holds", asked=[Asked("nothing")])
+
+
+@pytest.mark.parametrize(("prover", "parts"), [
+    ("verify_bound", {"model": f"{VOLTA}@flush_inputs=true", "error_bound": "loose"}),
+    ("verify_bound", {"model": f"{VOLTA}@product=rounded_bf16", "error_bound": "loose"}),
+    ("verify_bound", {"model": f"{VOLTA}@fraction_bits=22", "error_bound": "tight"}),
+    ("verify_bound", {"model": f"{VOLTA}@exponent_floor=0", "error_bound": "loose"}),
+    ("verify_overflow", {"reduction": f"recurrence@unit={VOLTA},chain=1", "numbers": 65519, "overflow": "never"}),
+    ("verify", {"terms": 1, "inputs": {"format": "f16", "a": [0, 1], "b": [0, 1], "c": [0, 0]},
+                "parts": {"p": VOLTA}, "claim": "value(p) < 4"}),
+])  # fmt: skip
+def test_a_contradicted_claim_is_a_fault(
+    prover: str, parts: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A prover that calls a false claim true is not believed: exit code 4, no verdict, both said."""
+    monkeypatch.setattr(settle, prover, lambda claim, options=None: _truthful(claim, Options()))
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(HEAD | parts))
+    found = run("verify", str(path), "--store", str(tmp_path / "store"))
+    assert found.exit_code == 4, found.stderr
+    assert "'mine holds' was proved, but an evaluation contradicts it: " in found.stderr
+    assert " holds in " not in found.stderr
+
+
+FALSE = [
+    (("order-independent",), f"{VOLTA}@partials=normalised"),
+    (("sign-symmetric",), "cdna3/mfma/f32_32x32x8_f16"),
+    (("monotonic-product",), f"{VOLTA}@carry_bits=0"),
+    (("exact",), VOLTA),
+    (("equal",), VOLTA),
+]
+
+
+@pytest.mark.parametrize(("wanted", "reference"), FALSE)
+def test_a_contradicted_proof_is_a_fault(
+    wanted: tuple[str], reference: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(proving, "prove", lambda problem, options, confirm: Proof(problem, "equal"))
+    monkeypatch.setattr(proving, "prove_monotonic", lambda problem, options, confirm: Proof(problem, "equal"))
+    models = [reference, f"{reference}@fraction_bits=21"] if wanted == ("equal",) else [reference]
+    found = run("prove", *models, "--property", *wanted, "--store", str(tmp_path / "store"))
+    assert found.exit_code == 4, found.stderr
+    assert "was proved, but an evaluation contradicts it: " in found.stderr
+    assert ": proved" not in found.stderr
+
+
+def test_bounds_and_evaluation_of_a_reduction_contradict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overflow, "bound", lambda reduction, numbers: 1)
+    claim = claim_of(reduction=f"recurrence@unit={VOLTA},chain=1", numbers=65519, overflow="never")
+    with pytest.raises(FaultError, match=r"bounds say that no 65519 numbers .* overflow; evaluated, 65519 times .* do"):
+        settled(claim, Options())
+
+
+def test_a_true_verdict_passes(tmp_path: Path) -> None:
+    found = run("prove", VOLTA, f"{VOLTA}@nan=none", "--store", str(tmp_path / "store"))
+    assert found.exit_code == 0, found.stderr
+
+
+# --- the inputs ------------------------------------------------------------------------------------------------------
+
+
+def restrictions() -> Iterator[Inputs]:
+    window = Window(min=-2, max=3)
+    names = ("finite", "nonnegative", "nonzero", "normal", "products_below_two")
+    for chosen in product((False, True), repeat=len(names)):
+        flags = dict(zip(names, chosen, strict=True))
+        yield Inputs(**flags)
+        yield Inputs(**flags, exponents=window, zero_terms=(1, 4))
+
+
+@pytest.mark.parametrize("reference", [VOLTA, "hopper/wgmma/m64n8k32.f32.e4m3.e4m3@length=4,block=4"])
+def test_admitted_rows_are_admitted(reference: str) -> None:
+    model = parse_reference(reference)
+    for inputs in restrictions():
+        rows = admitted_rows(layout_of(model), inputs, 200, 1)
+        found = replay(Problem(model, model, inputs), [tuple(row) for row in rows.tolist()])
+        assert found.admitted.mean() > 0.5, inputs
+    (raised, *_) = problems_of("monotonic-product", model, Inputs(finite=True))
+    rows = admitted_rows(raised.layout, raised.inputs, 400, 1)
+    assert replay(raised, [tuple(row) for row in rows.tolist()]).admitted.mean() > 0.2
+
+
+@pytest.mark.parametrize("name", ["e2m1", "e4m3", "e4m3fnuz", "f16", "bf16", "tf32"])
+def test_numbers_of_patterns(name: str) -> None:
+    fmt = FORMATS[name]
+    patterns = np.random.default_rng(1).integers(0, 1 << fmt.width, 300, dtype=np.uint64)
+    patterns &= ~np.uint64((1 << fmt.padding) - 1)
+    for pattern, number in zip(patterns.tolist(), numbers(patterns, fmt).tolist(), strict=True):
+        value = exact_value(pattern, fmt)
+        assert np.isnan(number) if value == "nan" else number == float(value)
+
+
+# --- arguments about parts and orders --------------------------------------------------------------------------------
+
+
+def test_parts_say_nothing_of_signs_of_zeros(tmp_path: Path) -> None:
+    """Sign symmetry by parts is of values: bit for bit, a sum that cancels is +0 on both sides."""
+    found = run("prove", "--property", "sign-symmetric", "--compare", "bits", "ieee/fma/f16@length=2",
+                "--store", str(tmp_path / "store"))  # fmt: skip
+    assert found.exit_code == 1, found.stderr
+
+
+def test_parts_of_a_unit_that_flushes_its_inputs() -> None:
+    """Its step would flush the sum so far as well, which the chain does not."""
+    model = parse_reference("ieee/fma/f16@length=2,flush_inputs=true")
+    assert not negated_parts(negations(model)[0])
+    assert negated_parts(negations(parse_reference("ieee/fma/f16@length=2"))[0])
+
+
+@pytest.mark.parametrize("wanted", ["order-independent", "zero-padding"])
+def test_products_fixed_to_zero(wanted: str) -> None:
+    """Two exchanges generate every order only where no product stands fixed."""
+    with pytest.raises(ParameterError, match=f"zero_terms: {wanted} is asked with all products free"):
+        problems_of(wanted, parse_reference(VOLTA), Inputs(zero_terms=(0,)))
+
+
+def test_a_property_of_nothing_is_refused() -> None:
+    with pytest.raises(ParameterError, match="no shorter dot product"):
+        problems_of("zero-padding", parse_reference("ieee/fma/f32"), Inputs())
+    with pytest.raises(ParameterError, match="none can rise"):
+        problems_of("monotonic-product", parse_reference(VOLTA), Inputs(zero_terms=(0, 1, 2, 3)))
+    with pytest.raises(ParameterError, match="it cannot rise"):
+        problems_of("monotonic-addend", parse_reference(VOLTA), Inputs(zero_terms=(4,)))
+
+
+@pytest.mark.parametrize("change", ["flush_inputs=true", "flush_outputs=true", "exponent_floor=0"])
+def test_an_exact_sum_is_that_of_the_inputs(change: str) -> None:
+    """The sum that a model is compared with flushes nothing and knows no floor, whatever the model does."""
+    (problem,) = problems_of("exact", parse_reference(f"ieee/fma/f32@{change}"), Inputs())
+    exact = problem.right.accumulator
+    assert (exact.flush_inputs, exact.flush_outputs, exact.exponent_floor) == (False, False, None)
+    assert problem.right == parse_reference(problem.right.reference)
