@@ -66,6 +66,7 @@ class _HypothesisFile(_Strict):
     hypotheses: dict[str, dict[str, Any]]
     expect: Literal["different", "equal"]
     expect_any: Literal["different", "equal"] | None = None
+    one_vector: str | None = None
     compare: Compare = "bits"
     observed: dict[str, str] = {}
     note: str = ""
@@ -75,6 +76,7 @@ class _HypothesisFile(_Strict):
 class Question:
     """Candidate models for one unit, the inputs that count, and what is expected and known of hardware.
 
+    `one_vector`: a hypothesis that one input must tell apart from every other one; None: each pair is asked alone.
     `dropped`: hypotheses of the file that make no sense for the model it was re-targeted to, each with the reason.
     """
 
@@ -88,9 +90,13 @@ class Question:
     source: str = ""
     note: str = ""
     dropped: dict[str, str] = field(default_factory=dict)
+    one_vector: str | None = None
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
+        """The hypotheses that are to be told apart, two by two."""
+        if self.one_vector is not None:
+            return [(self.one_vector, name) for name in self.models if name != self.one_vector]
         return list(combinations(self.models, 2))
 
     @property
@@ -117,6 +123,7 @@ def build_question(file: YamlFile) -> Question:
             raise file.error(("observed", device), f"{name!r} is none of the hypotheses: {', '.join(models)}")
     question = _question(parsed, models)
     _check_zero_terms(file, question)
+    _check_one_vector(file, parsed)
     return question
 
 
@@ -131,7 +138,19 @@ def _question(parsed: _HypothesisFile, models: dict[str, Model]) -> Question:
         parsed.observed,
         parsed.source,
         parsed.note,
+        one_vector=parsed.one_vector,
     )
+
+
+def _check_one_vector(file: YamlFile, parsed: _HypothesisFile) -> None:
+    name = parsed.one_vector
+    if name is None:
+        return
+    if name not in parsed.hypotheses:
+        raise file.error(("one_vector",), f"{name!r} is none of the hypotheses: {', '.join(parsed.hypotheses)}")
+    for key in ("expect", "expect_any"):
+        if getattr(parsed, key) == "equal":
+            raise file.error((key,), "a question that wants one vector can expect `different` alone")
 
 
 def _check_zero_terms(file: YamlFile, question: Question) -> None:
@@ -159,6 +178,9 @@ def retarget(file: YamlFile, reference: str) -> Question:
             dropped[name] = found
         else:
             models[name] = found
+    wanted = parsed.one_vector
+    if wanted is not None and wanted in dropped:
+        raise RetargetError(f"{own.id} makes no sense for {base.reference}: {wanted!r} is left out ({dropped[wanted]})")
     if len(models) < 2:
         left = f"only {next(iter(models))!r} is left" if models else "no hypothesis is left"
         reasons = "; ".join(f"{name!r}: {reason}" for name, reason in dropped.items())

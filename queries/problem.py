@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypotheses.schema import Compare, Inputs, Window, check_comparable
 from smtmodel import ieee
@@ -76,6 +76,28 @@ class Problem:
     def admits(self, operands: Operands[Bits]) -> Bit:
         """Whether an input counts."""
         return admits(self.inputs, self.left, operands)
+
+
+@dataclass(frozen=True)
+class AgainstAll(Problem):
+    """One model against several at once: only inputs on which the left one differs from each of `rest` too count."""
+
+    rest: tuple[Model, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for model in self.rest:
+            check_comparable(self.left, model, self.compare)
+
+    @property
+    def length(self) -> int:
+        return min(model.length for model in (self.left, self.right, *self.rest))
+
+    def admits(self, operands: Operands[Bits]) -> Bit:
+        left = evaluate_on(self.left, operands).d
+        others = [replace(self, right=model, rest=()) for model in self.rest]
+        apart = [other.differ(left, evaluate_on(other.right, operands).d) for other in others]
+        return all_of([super().admits(operands), *apart])
 
 
 @dataclass(frozen=True)
