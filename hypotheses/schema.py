@@ -39,6 +39,7 @@ class Inputs(_Strict):
 
     `zero_terms`: products fixed to zero, by index; the index after the last product is the addend.
     `products_below_two`: the significands of a product multiply to less than 2, so that it is normalised as it is.
+    `special`: at least one element, or the addend, is an infinity or a NaN.
     """
 
     finite: StrictBool = False
@@ -46,6 +47,7 @@ class Inputs(_Strict):
     nonzero: StrictBool = False
     normal: StrictBool = False
     products_below_two: StrictBool = False
+    special: StrictBool = False
     exponents: Window | None = None
     zero_terms: tuple[StrictInt, ...] = ()
 
@@ -55,6 +57,12 @@ class Inputs(_Strict):
         if any(index < 0 for index in value):
             raise ValueError("indices of products start at 0")
         return value
+
+    @model_validator(mode="after")
+    def _some(self) -> Inputs:
+        if self.special and (self.finite or self.normal or self.exponents is not None):
+            raise ValueError("special wants an infinity or a NaN, and the other restrictions admit none")
+        return self
 
 
 class _HypothesisFile(_Strict):
