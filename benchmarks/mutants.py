@@ -76,7 +76,7 @@ MODELS = {
     "cdna1": "cdna1/mfma/f32_32x32x4f16",
     "cdna1-short": "cdna1/mfma/f32_32x32x4f16@length=1",
     "cdna2": "cdna2/mfma/f32_32x32x4f16@length=2,group=2",
-    "cdna2-one": "cdna2/mfma/f32_32x32x4f16@length=1,group=1",
+    "cdna2-one": "cdna2/mfma/f32_32x32x4f16@length=1,group=1,input_zeros=signed",
     "cdna2-four": "cdna2/mfma/f32_32x32x4f16",
     "cdna2-bf16": "cdna2/mfma/f32_32x32x2bf16",
     "cdna3": "cdna3/mfma/f32_32x32x8_f16@length=4",

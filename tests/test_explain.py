@@ -171,13 +171,13 @@ def test_a_sum_that_wraps() -> None:
 
 
 def test_a_late_addend() -> None:
-    """Equation 10 on CDNA3: the products' sum keeps 24 bits and enters the second sum with 31."""
+    """Equation 10 on CDNA3: the products' sum keeps 24 bits and enters the second sum with 32."""
     explanation = explained(CDNA3, **EQUATION_10)
     products, late = pictures(explanation)
     assert (products.kind, products.unit, products.total.value) == ("products", -1, -(TWO**23) - TWO**-1)
     rows = named(late)
-    assert (late.kind, late.maximum, late.unit) == ("late", 23, -8)
-    assert (rows["products"].last, rows["addend"].last) == (-8, -1)
+    assert (late.kind, late.maximum, late.unit) == ("late", 23, -9)
+    assert (rows["products"].last, rows["addend"].last) == (-9, -1)
     assert (rows["products"].value, late.total.value) == (products.total.value, -(TWO**-1))
 
 
@@ -192,7 +192,21 @@ def test_a_late_addend_cut_among_bits_that_the_products_keep() -> None:
     row = named(late)["addend"]
     assert (row.value, row.lost) == (-(TWO**-23), -11534337 * TWO**-47)
     assert "raised" in row.marks
-    assert any(line.startswith("         c - -24  ") and "1x.xx...|" in line for line in drawn(explanation))
+    assert any(line.startswith("         c - -24  ") and "1x.xx....|" in line for line in drawn(explanation))
+
+
+def test_a_late_sum_cut_before_it_is_rounded() -> None:
+    """2^15 + 2^-9 + 2^-17 loses its last bit, 32 places below the first, and is then halfway between two results."""
+    row = {"a": ["3804"], "b": ["1c00"], "c": "47000000"}
+    explanation = explained(CDNA3, **row)
+    late = list(pictures(explanation))[-1]
+    assert late.cut is not None
+    assert (late.total.value, late.cut.value) == (2**15 + TWO**-9 + TWO**-17, 2**15 + TWO**-9)
+    assert late.rounded is not None
+    assert (late.rounded.half, late.rounded.sticky, explanation.result) == (True, False, 0x47000000)
+    assert any(line.endswith("10000000.  normalised and cut") for line in drawn(explanation))
+    whole = explained(f"{CDNA3}@late_sum_bits=none", **row)
+    assert (list(pictures(whole))[-1].cut, whole.result) == (None, 0x47000001)
 
 
 def test_a_late_addend_too_small_is_dropped() -> None:

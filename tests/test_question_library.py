@@ -66,7 +66,7 @@ def parameters(question: Question, name: str) -> dict[str, Any]:
         (AMPERE, "block", "K", 16),
         (AMPERE, "length", "K/2", 8),
         (VOLTA, "exponent_floor", "floor+1", -130),
-        (CDNA3, "late_fraction_bits", "F2-3", 28),
+        (CDNA3, "late_fraction_bits", "F2-3", 29),
         (VOLTA, "carry_bits", "enough", 4),
         (VOLTA, "carry_bits", "enough-1", 3),
         (AMPERE, "carry_bits", "enough", 5),
@@ -298,7 +298,7 @@ def test_command_line() -> None:
 
 # --- published probes ---------------------------------------------------------------------------------------------
 
-PROBES = ("fasi-2021.jsonl", "xie-2026.jsonl")
+PROBES = ("fasi-2021.jsonl", "xie-2026.jsonl", "mma-sim.jsonl")
 
 
 def rows(name: str) -> Iterator[Vector]:
@@ -320,7 +320,26 @@ def test_probes_hold_what_the_models_predict(name: str) -> None:
         }
         assert vector.extra["predictions"] == expected, vector.id
         assert vector.model.reference in {model.reference.partition("@")[0] for model in question.models.values()}
-    assert len(identifiers) == {"fasi-2021.jsonl": 159, "xie-2026.jsonl": 54}[name]
+    assert len(identifiers) == {"fasi-2021.jsonl": 159, "xie-2026.jsonl": 54, "mma-sim.jsonl": 16}[name]
+
+
+def test_vectors_of_mma_sim_decide() -> None:
+    """Its result is what the table gives; every two hypotheses of a question have a vector that tells them apart, and
+    the first is the one shipped."""
+    told: dict[str, list[dict[str, str]]] = {}
+    for vector in rows("mma-sim.jsonl"):
+        assert vector.d == evaluate_row(vector.model, vector.operands), vector.id
+        told.setdefault(vector.extra["question"], []).append(vector.extra["predictions"])
+    asked = {name for name, q in library().items() if "MMA-Sim 2.1.1" in q.source}
+    assert asked == set(told)
+    for name, found in told.items():
+        models = question_named(name).models
+        first = next(iter(models))
+        assert essence(models[first].accumulator) == essence(
+            parse_reference(models[first].reference.partition("@")[0]).accumulator
+        )
+        for other in models.keys() - {first}:
+            assert any(row[first] != row[other] for row in found), (name, other)
 
 
 def test_every_observation_agrees_with_the_table() -> None:
