@@ -12,7 +12,10 @@ from studies.catalogue import Study
 from studies.run import points
 from studies.table import Table
 
-TITLES = {"l1": "l1 error", "l2": "l2 error", "linf": "infinity-norm error", "percent": "error in percent"}
+TITLES = {"l1": "l1 error", "l2": "l2 error", "linf": "infinity-norm error", "percent": "error in percent",
+          "mean": "mean of the signed errors", "deviation": "standard deviation of the errors",
+          "negative": "percentage of negative errors"}  # fmt: skip
+LINEAR = ("mean", "negative")  # measures that may be zero or negative
 
 
 def draw(study: Study, sizes: Sequence[int], seed: int, table: Table, stem: Path) -> list[Path]:
@@ -64,13 +67,15 @@ def _panel(
             if other is series and point.distribution == distribution and values is not None:
                 curve.append((point.size, values[column]))
         lost = [size for size, value in curve if not math.isfinite(value)]
-        shown = [(size, value) for size, value in curve if math.isfinite(value) and value > 0]
+        linear = study.measures[column] in LINEAR
+        shown = [(size, value) for size, value in curve if math.isfinite(value) and (linear or value > 0)]
         label = series.label + (f" (overflows from {lost[0]:,})" if lost else "")
         style = "--" if series.dashed else "-"
         wide = 1.2 if series.dashed else 2.0
-        panel.loglog(*zip(*shown, strict=True) if shown else ([], []), style, color=colours[series.group], marker=".",
+        lines = panel.semilogx if linear else panel.loglog
+        lines(*zip(*shown, strict=True) if shown else ([], []), style, color=colours[series.group], marker=".",
                      linewidth=wide, label=label)  # fmt: skip
     panel.minorticks_off()
-    if study.kind == "product":
+    if study.kind != "sum":
         panel.set_xticks(list(sizes), [str(size) for size in sizes], fontsize=7)
     panel.grid(True, which="major", alpha=0.3)
