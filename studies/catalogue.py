@@ -172,14 +172,16 @@ _COMPENSATED = Study(
 )  # fmt: skip
 
 _CDNA3 = "cdna3/mfma/f32_32x32x8_f16"
+_DOWN, _ZERO = f"{_ONE},unit={_CDNA3}", f"{_ONE},unit=({_CDNA3}@late_rounding=toward_zero)"
 
 _BIAS = Study(
     "xie-bias",
     "signed errors of CDNA3's round-down beside round-to-zero and NVIDIA's truncation (Xie et al. 2026, Figure 3)",
     "f32", "bias", (8, 16, 32, 64, 128, 256, 512, 1024),
     (
-        Series("CDNA3, down", f"{_ONE},unit={_CDNA3}", group="CDNA3"),
-        Series("CDNA3, toward zero", f"{_ONE},unit=({_CDNA3}@late_rounding=toward_zero)", group="CDNA3", dashed=True),
+        Series("CDNA3, down", _DOWN, group="CDNA3"),
+        Series("CDNA3, toward zero", _ZERO, group="CDNA3", dashed=True),
+        Series("down - toward zero", _DOWN, _ZERO, group="difference", dashed=True),
         *(Series(name, f"{_ONE},unit={UNITS[name][0]}", group=name) for name in ("Volta", "Ampere", "Hopper", "CDNA2")),
         Series("SGEMM", _SGEMM, group="SGEMM"),
     ),

@@ -15,7 +15,7 @@ from studies.table import Table
 TITLES = {"l1": "l1 error", "l2": "l2 error", "linf": "infinity-norm error", "percent": "error in percent",
           "mean": "mean of the signed errors", "deviation": "standard deviation of the errors",
           "negative": "percentage of negative errors"}  # fmt: skip
-LINEAR = ("mean", "negative")  # measures that may be zero or negative
+SCALES = {"mean": "symlog", "negative": "linear"}  # of measures that may be zero or negative; the others: log
 
 
 def draw(study: Study, sizes: Sequence[int], seed: int, table: Table, stem: Path) -> list[Path]:
@@ -60,6 +60,7 @@ def _panel(
     panel: Any, study: Study, sizes: Sequence[int], seed: int, table: Table, distribution: str, column: int,
     colours: dict[str, Any],
 ) -> None:  # fmt: skip
+    scale = SCALES.get(study.measures[column], "log")
     for series in study.series:
         curve = []
         for point, other in points(study, sizes, seed):
@@ -67,14 +68,14 @@ def _panel(
             if other is series and point.distribution == distribution and values is not None:
                 curve.append((point.size, values[column]))
         lost = [size for size, value in curve if not math.isfinite(value)]
-        linear = study.measures[column] in LINEAR
-        shown = [(size, value) for size, value in curve if math.isfinite(value) and (linear or value > 0)]
+        shown = [(size, value) for size, value in curve if math.isfinite(value) and (scale != "log" or value > 0)]
         label = series.label + (f" (overflows from {lost[0]:,})" if lost else "")
         style = "--" if series.dashed else "-"
         wide = 1.2 if series.dashed else 2.0
-        lines = panel.semilogx if linear else panel.loglog
-        lines(*zip(*shown, strict=True) if shown else ([], []), style, color=colours[series.group], marker=".",
+        panel.plot(*zip(*shown, strict=True) if shown else ([], []), style, color=colours[series.group], marker=".",
                      linewidth=wide, label=label)  # fmt: skip
+    panel.set_xscale("log")
+    panel.set_yscale(scale, **({"linthresh": 0.01} if scale == "symlog" else {}))
     panel.minorticks_off()
     if study.kind != "sum":
         panel.set_xticks(list(sizes), [str(size) for size in sizes], fontsize=7)
