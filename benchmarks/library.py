@@ -20,6 +20,7 @@ from pathlib import Path
 
 from hypotheses.library import library
 from hypotheses.schema import Question
+from queries.answer import problems
 from queries.distinguish import Options, Outcome, SolverFaultError, distinguish
 from queries.problem import Problem
 from queries.solvers.contract import ENGINE_NAMES
@@ -102,8 +103,7 @@ def _why(outcome: Outcome, timeout: float) -> str:
 
 
 def rows_of(question: Question, engines: list[str], timeout: float) -> Iterator[Row]:
-    for left, right in question.pairs:
-        problem = Problem(question.models[left], question.models[right], question.inputs, question.compare)
+    for left, right, problem in problems(question):
         results = []
         for engine in engines:
             results.append(asked(problem, engine, timeout))

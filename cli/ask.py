@@ -162,6 +162,7 @@ def _as_json(answered: Answered) -> dict[str, Any]:
         "expect": question.expect,
         "hypotheses": {name: model.reference for name, model in question.models.items()},
         "dropped": question.dropped,
+        "one_vector": question.one_vector,
         "observed": question.observed,
         "zeros_only": list(question.zeros),
         "pairs": [_pair_json(pair) for pair in answered.pairs],
@@ -185,7 +186,7 @@ def _pair_json(pair: PairAnswer) -> dict[str, Any]:
     return {
         "left": pair.left,
         "right": pair.right,
-        "verdict": outcome.verdict,
+        "verdict": pair.verdict,
         "reused_vector": pair.reused,
         "complete": outcome.complete,
         "seconds": round(outcome.seconds, 3),

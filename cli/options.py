@@ -46,7 +46,8 @@ CLUSTER = click.option(
     "--cluster", metavar="ADDRESS", help="Let the workers of this dask scheduler do the work (docs/cluster.md)."
 )
 
-RESTRICTIONS, WINDOW = ("finite", "nonnegative", "nonzero", "normal", "products_below_two"), "exponents=LOW..HIGH"
+RESTRICTIONS = ("finite", "nonnegative", "nonzero", "normal", "products_below_two", "special")
+WINDOW = "exponents=LOW..HIGH"
 RESTRICTIONS_HELP = f"{', '.join(RESTRICTIONS)}, {WINDOW} (comma-separated)."
 
 
@@ -140,6 +141,8 @@ def _warning() -> Callable[[str], None]:
 
 def parse_inputs(restrictions: str) -> Inputs:
     """The restrictions of inputs that a comma-separated list names. Raises UnknownNameError."""
+    from pydantic import ValidationError
+
     from hypotheses.schema import Inputs
     from smtmodel.errors import ParameterError, UnknownNameError
 
@@ -155,7 +158,10 @@ def parse_inputs(restrictions: str) -> Inputs:
             chosen[word] = True
         elif word:
             raise UnknownNameError("restriction of inputs", word, (*RESTRICTIONS, WINDOW))
-    return Inputs.model_validate(chosen)
+    try:
+        return Inputs.model_validate(chosen)
+    except ValidationError as problem:
+        raise ParameterError("--inputs", problem.errors()[0]["msg"].removeprefix("Value error, ")) from None
 
 
 def show_zeros(zeros: Mapping[str, str]) -> None:

@@ -189,6 +189,8 @@ def _verdict(pair: PairAnswer) -> str:
         f"{len(step.free)} free{' of one sign' if step.one_sign else ''}: {', '.join(map(str, step.answers))}"
         for step in outcome.steps
     )
+    if pair.verdict == "divided":
+        return f"no input tells it apart from all of them; not confirmed by a second solver [{asked}]"
     if outcome.verdict == "different":
         more = "" if outcome.complete else " (there may be more kinds)"
         return f"different, {len(outcome.witnesses)} vector(s){more} [{asked}]"

@@ -40,6 +40,7 @@ class Inputs(_Strict):
 
     `zero_terms`: products fixed to zero, by index; the index after the last product is the addend.
     `products_below_two`: the significands of a product multiply to less than 2, so that it is normalised as it is.
+    `special`: at least one element, or the addend, is an infinity or a NaN.
     """
 
     finite: StrictBool = False
@@ -47,6 +48,7 @@ class Inputs(_Strict):
     nonzero: StrictBool = False
     normal: StrictBool = False
     products_below_two: StrictBool = False
+    special: StrictBool = False
     exponents: Window | None = None
     zero_terms: tuple[StrictInt, ...] = ()
 
@@ -56,6 +58,12 @@ class Inputs(_Strict):
         if any(index < 0 for index in value):
             raise ValueError("indices of products start at 0")
         return value
+
+    @model_validator(mode="after")
+    def _some(self) -> Inputs:
+        if self.special and (self.finite or self.normal or self.exponents is not None):
+            raise ValueError("special wants an infinity or a NaN, and the other restrictions admit none")
+        return self
 
 
 def admitted(inputs: Inputs, fmt: Format) -> Literal["nothing", "zeros", "numbers"]:
@@ -114,6 +122,7 @@ class _HypothesisFile(_Strict):
     hypotheses: dict[str, dict[str, Any]]
     expect: Literal["different", "equal"]
     expect_any: Literal["different", "equal"] | None = None
+    one_vector: str | None = None
     compare: Compare = "bits"
     observed: dict[str, str] = {}
     note: str = ""
@@ -123,6 +132,7 @@ class _HypothesisFile(_Strict):
 class Question:
     """Candidate models for one unit, the inputs that count, and what is expected and known of hardware.
 
+    `one_vector`: a hypothesis that one input must tell apart from every other one; None: each pair is asked alone.
     `dropped`: hypotheses of the file that make no sense for the model it was re-targeted to, each with the reason.
     """
 
@@ -136,9 +146,13 @@ class Question:
     source: str = ""
     note: str = ""
     dropped: dict[str, str] = field(default_factory=dict)
+    one_vector: str | None = None
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
+        """The hypotheses that are to be told apart, two by two."""
+        if self.one_vector is not None:
+            return [(self.one_vector, name) for name in self.models if name != self.one_vector]
         return list(combinations(self.models, 2))
 
     @property
@@ -170,6 +184,7 @@ def build_question(file: YamlFile) -> Question:
             raise file.error(("observed", device), f"{name!r} is none of the hypotheses: {', '.join(models)}")
     question = _question(parsed, models)
     _check_restrictions(file, question)
+    _check_one_vector(file, parsed)
     return question
 
 
@@ -184,7 +199,19 @@ def _question(parsed: _HypothesisFile, models: dict[str, Model]) -> Question:
         parsed.observed,
         parsed.source,
         parsed.note,
+        one_vector=parsed.one_vector,
     )
+
+
+def _check_one_vector(file: YamlFile, parsed: _HypothesisFile) -> None:
+    name = parsed.one_vector
+    if name is None:
+        return
+    if name not in parsed.hypotheses:
+        raise file.error(("one_vector",), f"{name!r} is none of the hypotheses: {', '.join(parsed.hypotheses)}")
+    for key in ("expect", "expect_any"):
+        if getattr(parsed, key) == "equal":
+            raise file.error((key,), "a question that wants one vector can expect `different` alone")
 
 
 def _check_restrictions(file: YamlFile, question: Question) -> None:
@@ -213,6 +240,9 @@ def retarget(file: YamlFile, reference: str) -> Question:
             dropped[name] = found
         else:
             models[name] = found
+    wanted = parsed.one_vector
+    if wanted is not None and wanted in dropped:
+        raise RetargetError(f"{own.id} makes no sense for {base.reference}: {wanted!r} is left out ({dropped[wanted]})")
     if len(models) < 2:
         left = f"only {next(iter(models))!r} is left" if models else "no hypothesis is left"
         reasons = "; ".join(f"{name!r}: {reason}" for name, reason in dropped.items())

@@ -8,22 +8,32 @@ from typing import Any, Literal
 
 from hypotheses.schema import Compare, Question
 from queries.distinguish import Options, Outcome, Verdict, build_query, distinguish
-from queries.problem import Problem
+from queries.problem import AgainstAll, Problem
 from queries.witness import Witness, confirmed
 from smtmodel.batch import evaluate_row
 from smtmodel.files import write_whole
 from smtmodel.progress import Pieces
 from smtmodel.vectors import Vector, to_hex
 
+#: "divided": what is asked for does not hold as a whole, and may hold in part
+AnswerVerdict = Verdict | Literal["divided"]
+
 
 @dataclass
 class PairAnswer:
-    """The outcome for two hypotheses. `reused`: an earlier pair's vectors tell these two apart as well."""
+    """The outcome for two hypotheses, or for one and all others at once (`right` names them). `reused`: an earlier
+    pair's vectors tell these two apart as well."""
 
     left: str
     right: str
     outcome: Outcome
     reused: bool = False
+
+    @property
+    def verdict(self) -> AnswerVerdict:
+        """That of the outcome. Where no one input tells a hypothesis apart from all others, nothing is equal."""
+        nowhere = self.outcome.verdict == "equal" and isinstance(self.outcome.problem, AgainstAll)
+        return "divided" if nowhere else self.outcome.verdict
 
 
 @dataclass
@@ -35,9 +45,9 @@ class Answered:
     vectors: list[Vector]
 
     @property
-    def verdict(self) -> Verdict | Literal["divided"]:
+    def verdict(self) -> AnswerVerdict:
         """That of every pair if they agree; else "unknown" if one is unknown, or "divided"."""
-        verdicts = {pair.outcome.verdict for pair in self.pairs}
+        verdicts = {pair.verdict for pair in self.pairs}
         if len(verdicts) == 1:
             return verdicts.pop()
         return "unknown" if "unknown" in verdicts else "divided"
@@ -50,6 +60,20 @@ class Answered:
         return 0 if self.verdict == (self.question.expect or "different") else 1
 
 
+def problems(question: Question, compare: Compare | None = None) -> list[tuple[str, str, Problem]]:
+    """What a question asks, with names for both sides: every pair, or one hypothesis against all others at once.
+
+    `compare` overrules the question.
+    """
+    models, inputs, compare = question.models, question.inputs, compare or question.compare
+    if question.one_vector is None:
+        return [(left, right, Problem(models[left], models[right], inputs, compare)) for left, right in question.pairs]
+    first, *rest = (right for _, right in question.pairs)
+    others = tuple(models[name] for name in rest)
+    problem = AgainstAll(models[question.one_vector], models[first], inputs, compare, others)
+    return [(question.one_vector, ", ".join((first, *rest)), problem)]
+
+
 def answer(question: Question, options: Options, compare: Compare | None = None, smt2: Path | None = None) -> Answered:
     """Ask about every pair; a vector found for one pair is tried on the later ones first.
 
@@ -58,10 +82,10 @@ def answer(question: Question, options: Options, compare: Compare | None = None,
     answered = Answered(question, [], [])
     pieces = Pieces(options.progress, "pairs")
     options = replace(options, progress=pieces)
-    for left, right in pieces.of(question.pairs):
-        problem = Problem(question.models[left], question.models[right], question.inputs, compare or question.compare)
+    asked = problems(question, compare)
+    for left, right, problem in pieces.of(asked):
         if smt2 is not None:
-            path = smt2 if len(question.pairs) == 1 else smt2.with_stem(f"{smt2.stem}-{left}-{right}")
+            path = smt2 if len(asked) == 1 else smt2.with_stem(f"{smt2.stem}-{left}-{right}")
             write_whole(path, build_query(problem).text)
         outcome = _reused(problem, answered) if options.count == 1 else None
         pair = PairAnswer(left, right, outcome or distinguish(problem, options), reused=outcome is not None)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypotheses.schema import Compare, Inputs, Window, check_comparable, check_inputs, zeros_only
 from smtmodel import ieee
-from smtmodel.algebra import Bit, Bits, all_of, constant, truth
+from smtmodel.algebra import Bit, Bits, all_of, any_of, constant, truth
 from smtmodel.carriers.terms import SignedSum
 from smtmodel.decode import Unpacked, multiply, unpack
 from smtmodel.dot import Evaluation, Model, evaluate
@@ -85,6 +85,28 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class AgainstAll(Problem):
+    """One model against several at once: only inputs on which the left one differs from each of `rest` too count."""
+
+    rest: tuple[Model, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for model in self.rest:
+            check_comparable(self.left, model, self.compare)
+
+    @property
+    def length(self) -> int:
+        return min(model.length for model in (self.left, self.right, *self.rest))
+
+    def admits(self, operands: Operands[Bits]) -> Bit:
+        left = evaluate_on(self.left, operands).d
+        others = [replace(self, right=model, rest=()) for model in self.rest]
+        apart = [other.differ(left, evaluate_on(other.right, operands).d) for other in others]
+        return all_of([super().admits(operands), *apart])
+
+
+@dataclass(frozen=True)
 class Candidates(Problem):
     """Two candidates for one device, whose results are compared as the patterns that it answers with: of f32 and of
     e8m13, which travels as f32."""
@@ -118,14 +140,18 @@ def _differ_in_value(left: Bits, left_format: Format, right: Bits, right_format:
 def admits(inputs: Inputs, model: Model, operands: Operands[Bits]) -> Bit:
     """Whether every operand meets the restrictions; products (and the addend) fixed to zero need only be +0."""
     count = len(operands.a)
-    conditions = [truth(operands.c.carrier, True)]
+    conditions, special = [truth(operands.c.carrier, True)], [truth(operands.c.carrier, False)]
     for side, fmt in ((operands.a, model.a), (operands.b, model.b), ((operands.c,), model.c)):
         for k, pattern in enumerate(side):
             index = count if side == (operands.c,) else k
             if index in inputs.zero_terms:
                 conditions.append(pattern.equals(0))
             else:
-                conditions += _restrictions(inputs, unpack(pattern, fmt), fmt)
+                value = unpack(pattern, fmt)
+                conditions += _restrictions(inputs, value, fmt)
+                special.append(value.is_nan | value.is_infinite)
+    if inputs.special:
+        conditions.append(any_of(special))
     if inputs.products_below_two:
         for x, y in zip(operands.a, operands.b, strict=True):
             conditions.append(~multiply(unpack(x, model.a).term, unpack(y, model.b).term).significand.msb())

@@ -59,6 +59,8 @@ def _pair(pair: dict[str, Any]) -> str:
         return f"different, in {pair['seconds']} s: vectors replayed under both models; asked {by}"
     if pair["verdict"] == "equal":
         return f"equal on every admitted input, in {pair['seconds']} s, by {by}; not confirmed by a second solver"
+    if pair["verdict"] == "divided":
+        return f"no input tells them apart at once, in {pair['seconds']} s, by {by}; not confirmed by a second solver"
     return f"unknown after {pair['seconds']} s; asked {by}"
 
 

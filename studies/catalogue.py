@@ -7,8 +7,9 @@ from typing import Literal
 
 from smtmodel.errors import UnknownNameError
 
-Kind = Literal["product", "sum"]
+Kind = Literal["product", "sum", "bias"]
 NORMS = ("l1", "l2", "linf")
+SIGNED = ("mean", "deviation", "negative")  # measures of a bias
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,10 @@ class Study:
 
     product: C = A * B, `size` is K and, unless `rows` says otherwise, the number of rows and of columns too; errors in
     the l1, l2 and infinity norms, relative to the norms of A and B. sum: of `size` numbers; error in percent of the
-    exact sum. `source`: format of the numbers; `grid`: a narrower format whose numbers they are. `repeats`: draws of
-    each point, whose errors are averaged.
+    exact sum. bias: D = C + A * B; the deviations of D from the exact result, with their signs: mean, standard
+    deviation, and the percentage of those below zero. `source`: format of the numbers; `grid`: a narrower format whose
+    numbers those of A and B are; `factor`: what they are multiplied by. `repeats`: draws of each point, whose errors
+    are averaged.
     """
 
     name: str
@@ -42,6 +45,7 @@ class Study:
     distributions: tuple[str, ...] = ("normal", "uniform")
     rows: int | None = None
     grid: str = ""
+    factor: int = 1
     repeats: int = 1
     measures: tuple[str, ...] = field(default=NORMS)
     axis: str = "n"
@@ -50,7 +54,8 @@ class Study:
     def drawn(self) -> str:
         """What numbers are drawn, in a few words: a table made before they changed is not gone on with."""
         shape = f", {self.rows} rows" if self.rows else ""
-        return f"{self.repeats} of {self.grid or self.source}{shape}"
+        factor = f", times {self.factor}" if self.factor != 1 else ""
+        return f"{self.repeats} of {self.grid or self.source}{shape}{factor}"
 
 
 _TF32 = "ampere/mma/m16n8k8.f32.tf32.tf32.f32"
@@ -60,6 +65,7 @@ _ONE = "multiword@words=1,products=1"
 _SGEMM = f"{_ONE},unit=ieee/fma/f32"
 _DGEMM = f"{_ONE},unit=ieee/fma/f64,source=f64"
 _OUTSIDE = "chain=1,addend=first"
+_CUT = "split=toward_zero"  # as the unit cuts an f32 operand to TF32
 
 _VALERO_TF32 = Study(
     "valero-tf32",
@@ -73,6 +79,11 @@ _VALERO_TF32 = Study(
         Series("3xTF32, sums outside", f"multiword@unit={_TF32},{_OUTSIDE}", group="3xTF32 outside"),
         Series("4xTF32, sums outside", f"multiword@unit={_TF32},products=4,{_OUTSIDE}", group="4xTF32 outside",
                dashed=True),
+        Series("1xTF32, truncated", f"{_ONE},unit={_TF32},{_CUT}", group="1xTF32 truncated"),
+        Series("3xTF32, truncated", f"multiword@unit={_TF32},{_CUT}", group="3xTF32 truncated"),
+        Series("4xTF32, truncated", f"multiword@unit={_TF32},products=4,{_CUT}", group="4xTF32 truncated", dashed=True),
+        Series("3xTF32, truncated, sums outside", f"multiword@unit={_TF32},{_CUT},{_OUTSIDE}",
+               group="3xTF32 truncated outside"),
         Series("1xFP16", f"{_ONE},unit={_F16}", group="1xFP16", dashed=True),
         Series("1xFP16, f16 results", f"{_ONE},unit={_HALF}", group="1xFP16 f16"),
         Series("3xFP16", f"multiword@unit={_F16}", group="3xFP16"),
@@ -160,7 +171,26 @@ _COMPENSATED = Study(
     rows=48, measures=("l2", "linf"), axis="K",
 )  # fmt: skip
 
-STUDIES = {study.name: study for study in (_VALERO_TF32, _VALERO_TF64, _VARIANTS, _CUB, _ARCHITECTURES, _COMPENSATED)}
+_CDNA3 = "cdna3/mfma/f32_32x32x8_f16"
+_DOWN, _ZERO = f"{_ONE},unit={_CDNA3}", f"{_ONE},unit=({_CDNA3}@late_rounding=toward_zero)"
+
+_BIAS = Study(
+    "xie-bias",
+    "signed errors of CDNA3's round-down beside round-to-zero and NVIDIA's truncation (Xie et al. 2026, Figure 3)",
+    "f32", "bias", (8, 16, 32, 64, 128, 256, 512, 1024),
+    (
+        Series("CDNA3, down", _DOWN, group="CDNA3"),
+        Series("CDNA3, toward zero", _ZERO, group="CDNA3", dashed=True),
+        Series("down - toward zero", _DOWN, _ZERO, group="difference", dashed=True),
+        *(Series(name, f"{_ONE},unit={UNITS[name][0]}", group=name) for name in ("Volta", "Ampere", "Hopper", "CDNA2")),
+        Series("SGEMM", _SGEMM, group="SGEMM"),
+    ),
+    rows=128, grid="f16", factor=1000, measures=SIGNED, axis="K",
+)  # fmt: skip
+
+STUDIES = {
+    study.name: study for study in (_VALERO_TF32, _VALERO_TF64, _VARIANTS, _CUB, _ARCHITECTURES, _COMPENSATED, _BIAS)
+}
 
 
 def study_named(name: str) -> Study:

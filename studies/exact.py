@@ -64,3 +64,12 @@ def relative_error(error: Floats, sizes: float, norm: str) -> float:
 def percent_error(result: float, exact: float) -> float:
     """Percent of an exact sum; infinite if the result overflowed."""
     return 100 * abs(result - exact) / abs(exact) if math.isfinite(result) and exact else math.inf
+
+
+def signed_measures(error: Floats) -> dict[str, float]:
+    """Mean and standard deviation of errors with their signs, and the percentage of them below zero."""
+    return {
+        "mean": float(error.mean()),
+        "deviation": float(error.std()),
+        "negative": 100 * float((error < 0).mean()),
+    }

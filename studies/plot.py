@@ -12,7 +12,10 @@ from studies.catalogue import Study
 from studies.run import points
 from studies.table import Table
 
-TITLES = {"l1": "l1 error", "l2": "l2 error", "linf": "infinity-norm error", "percent": "error in percent"}
+TITLES = {"l1": "l1 error", "l2": "l2 error", "linf": "infinity-norm error", "percent": "error in percent",
+          "mean": "mean of the signed errors", "deviation": "standard deviation of the errors",
+          "negative": "percentage of negative errors"}  # fmt: skip
+SCALES = {"mean": "symlog", "negative": "linear"}  # of measures that may be zero or negative; the others: log
 
 
 def draw(study: Study, sizes: Sequence[int], seed: int, table: Table, stem: Path) -> list[Path]:
@@ -56,6 +59,7 @@ def _panel(
     panel: Any, study: Study, sizes: Sequence[int], seed: int, table: Table, distribution: str, column: int,
     colours: dict[str, Any],
 ) -> None:  # fmt: skip
+    scale = SCALES.get(study.measures[column], "log")
     for series in study.series:
         curve = []
         for point, other in points(study, sizes, seed):
@@ -63,13 +67,15 @@ def _panel(
             if other is series and point.distribution == distribution and values is not None:
                 curve.append((point.size, values[column]))
         lost = [size for size, value in curve if not math.isfinite(value)]
-        shown = [(size, value) for size, value in curve if math.isfinite(value) and value > 0]
+        shown = [(size, value) for size, value in curve if math.isfinite(value) and (scale != "log" or value > 0)]
         label = series.label + (f" (overflows from {lost[0]:,})" if lost else "")
         style = "--" if series.dashed else "-"
         wide = 1.2 if series.dashed else 2.0
-        panel.loglog(*zip(*shown, strict=True) if shown else ([], []), style, color=colours[series.group], marker=".",
+        panel.plot(*zip(*shown, strict=True) if shown else ([], []), style, color=colours[series.group], marker=".",
                      linewidth=wide, label=label)  # fmt: skip
+    panel.set_xscale("log")
+    panel.set_yscale(scale, **({"linthresh": 0.01} if scale == "symlog" else {}))
     panel.minorticks_off()
-    if study.kind == "product":
+    if study.kind != "sum":
         panel.set_xticks(list(sizes), [str(size) for size in sizes], fontsize=7)
     panel.grid(True, which="major", alpha=0.3)

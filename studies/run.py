@@ -15,8 +15,8 @@ from smtmodel.algorithms import matrix_product, parse_algorithm, parse_reduction
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS
 from smtmodel.gemm import from_numbers, to_numbers
-from studies.catalogue import Series, Study
-from studies.exact import exact_product, percent_error, relative_error, size_of
+from studies.catalogue import Kind, Series, Study
+from studies.exact import exact_product, percent_error, relative_error, signed_measures, size_of
 from studies.table import Point, Table
 
 Floats = NDArray[np.float64]
@@ -34,17 +34,23 @@ class Draw:
     repeat: int = 0
 
     def numbers(self, shape: tuple[int, ...], side: str, study: Study) -> Floats:
-        """Normal (mean 0, variance 1) or uniform (0 to 1) numbers, rounded to the study's formats. They depend on the
-        draw, the shape and the side alone."""
+        """Normal (mean 0, variance 1) or uniform (0 to 1) numbers, rounded to the study's formats; those of
+        all sides but the addend "c" are multiplied by the study's factor and are numbers of its grid. They depend on
+        the draw, the shape and the side alone."""
         words = (self.distribution, side)
         key = [self.seed, self.size, self.repeat, *(zlib.crc32(word.encode()) for word in words), *shape]
         rng = np.random.default_rng(key)
         drawn = rng.standard_normal(shape) if self.distribution == "normal" else rng.random(shape)
-        if study.grid:
-            fmt = FORMATS[study.grid]
-            wide = from_numbers(from_numbers(drawn, fmt, "nearest_even").astype(np.uint64), fmt)
-            drawn = _values(wide, study.grid)
+        if side != "c":
+            drawn = drawn * study.factor
+            drawn = _rounded(drawn, study.grid) if study.grid else drawn
         return drawn.astype(np.float32).astype(np.float64) if study.source == "f32" else drawn
+
+
+def _rounded(numbers: Floats, name: str) -> Floats:
+    """The nearest numbers of a narrow format."""
+    patterns = from_numbers(numbers, FORMATS[name], "nearest_even").astype(np.uint64)
+    return _values(patterns, name)
 
 
 def _values(patterns: NDArray[np.uint64], name: str) -> Floats:
@@ -66,6 +72,7 @@ class Product:
         self.source = FORMATS[study.source]
         self.a = draw.numbers((rows, draw.size), "a", study)
         self.b = draw.numbers((draw.size, rows), "b", study)
+        self.addend = np.zeros((rows, rows))
         self.exact: tuple[Floats, Floats] | None = None
         self.sizes: dict[str, float] = {}
         self.results: dict[str, Floats] = {}
@@ -76,22 +83,37 @@ class Product:
             fmt = algorithm.sum_format
             a, b = (from_numbers(_narrow(side, self.source.name), self.source) for side in (self.a, self.b))
             kind = {16: np.uint16, 32: np.uint32, 64: np.uint64}[fmt.width]
-            c = np.zeros((a.shape[0], b.shape[1]), dtype=kind)
+            c = from_numbers(self.addend, fmt).astype(kind)
             self.results[text] = to_numbers(matrix_product(algorithm, a, b, c).astype(kind), fmt).astype(np.float64)
         return self.results[text]
 
-    def measure(self, series: Series, measures: Sequence[str]) -> tuple[float, ...]:
+    def error(self, series: Series) -> Floats:
+        """The deviation of every element, with its sign."""
         with np.errstate(invalid="ignore", over="ignore"):
             if series.minus:
-                error = self.result(series.algorithm) - self.result(series.minus)
-            else:
-                if self.exact is None:
-                    self.exact = exact_product(self.a, self.b)
-                error = (self.result(series.algorithm) - self.exact[0]) - self.exact[1]
+                return self.result(series.algorithm) - self.result(series.minus)
+            if self.exact is None:
+                self.exact = exact_product(self.a, self.b)
+            return ((self.result(series.algorithm) - self.exact[0]) - self.exact[1]) - self.addend
+
+    def measure(self, series: Series, measures: Sequence[str]) -> tuple[float, ...]:
+        error = self.error(series)
         for name in measures:
             if name not in self.sizes:
                 self.sizes[name] = size_of(self.a, name) * size_of(self.b, name)
         return tuple(relative_error(error, self.sizes[name], name) for name in measures)
+
+
+class Bias(Product):
+    """D = C + A * B of one draw, whose deviations from the exact result keep their signs."""
+
+    def __init__(self, study: Study, draw: Draw) -> None:
+        super().__init__(study, draw)
+        self.addend = draw.numbers(self.addend.shape, "c", study)
+
+    def measure(self, series: Series, measures: Sequence[str]) -> tuple[float, ...]:
+        found = signed_measures(self.error(series))
+        return tuple(found[name] for name in measures)
 
 
 class Sum:
@@ -124,6 +146,7 @@ def points(study: Study, sizes: Sequence[int], seed: int) -> Iterator[tuple[Poin
 
 #: the subjects of the numbers drawn last, which the next series shares
 _drawn: dict[tuple[Study, Draw], Product | Sum] = {}
+SUBJECTS: dict[Kind, type[Product] | type[Sum]] = {"product": Product, "bias": Bias, "sum": Sum}
 
 
 def _subject(study: Study, draw: Draw) -> Product | Sum:
@@ -132,7 +155,7 @@ def _subject(study: Study, draw: Draw) -> Product | Sum:
         for key in list(_drawn):
             if key[0] != study or replace(key[1], repeat=draw.repeat) != draw:
                 _drawn.pop(key, None)  # another thread may have been here
-        found = _drawn[study, draw] = (Product if study.kind == "product" else Sum)(study, draw)
+        found = _drawn[study, draw] = SUBJECTS[study.kind](study, draw)
     return found
 
 

@@ -24,7 +24,7 @@ from cli.options import RESTRICTIONS, WINDOW, parse_inputs
 from hypotheses.claim import claims
 from hypotheses.family import families
 from hypotheses.library import library
-from smtmodel.errors import UnknownNameError
+from smtmodel.errors import ParameterError, UnknownNameError
 from smtmodel.instructions import INSTRUCTIONS
 from studies.catalogue import STUDIES
 
@@ -127,6 +127,8 @@ def test_every_restriction_of_inputs_is_in_the_help(name: str) -> None:
     assert WINDOW in shown
     with pytest.raises(UnknownNameError):
         parse_inputs("restricted")
+    with pytest.raises(ParameterError, match="admit none"):
+        parse_inputs("special, finite")
 
 
 class Terminal(io.StringIO):

@@ -69,6 +69,10 @@ def differ(left: Model, right: Model, operands: Operands[int], compare: Compare)
 def admissible(inputs: Inputs, model: Model, operands: Operands[int]) -> bool:
     """Whether an input meets its restrictions, by the oracle's decoding."""
     terms = [*zip(operands.a, operands.b, strict=True), (operands.c,)]
+    names = [*[model.a.name] * len(operands.a), *[model.b.name] * len(operands.b), model.c.name]
+    kinds = [oracle.decode(name, x).kind for name, x in zip(names, (*operands.a, *operands.b, operands.c), strict=True)]
+    if inputs.special and set(kinds) == {"finite"}:
+        return False
     for index, term in enumerate(terms):
         names = [model.a.name, model.b.name] if len(term) == 2 else [model.c.name]
         if index in inputs.zero_terms:

@@ -109,6 +109,7 @@ FAULTS: list[tuple[str, dict[str, str], int, str | None, str]] = [
      "inputs.zero_terms.1", "4 products"),
     ("negative zero term", {"inputs": "inputs:\n  zero_terms: [0, -1]"}, 6, "inputs.zero_terms", "start at 0"),
     ("zero term in words", {"inputs": "inputs: {zero_terms: [0, a]}"}, 5, "inputs.zero_terms.1", "integer"),
+    ("special and finite", {"inputs": "inputs: {special: true, finite: true}"}, 5, "inputs", "admit none"),
     ("number for a truth", {"inputs": "inputs: {finite: 1}"}, 5, "inputs.finite", "boolean"),
     ("quoted truth", {"inputs": "inputs: {finite: 'true'}"}, 5, "inputs.finite", "boolean"),
     ("unknown model", {"model": "model: volta/mma/m8n8k4.f32.f16.f16.f23"}, 4, "model",

@@ -17,10 +17,10 @@ from cli.main import main
 from smtmodel.algorithms import parse_algorithm, parse_reduction
 from smtmodel.errors import InputError, ParameterError
 from studies import catalogue
-from studies.catalogue import STUDIES, Series, Study
-from studies.exact import exact_product, percent_error, relative_error, size_of
+from studies.catalogue import SIGNED, STUDIES, Series, Study
+from studies.exact import exact_product, percent_error, relative_error, signed_measures, size_of
 from studies.plot import draw
-from studies.run import Draw, Product, Sum, run
+from studies.run import Bias, Draw, Product, Sum, run
 from studies.table import Point, Table
 
 VALERO = STUDIES["valero-tf32"]
@@ -138,7 +138,7 @@ def test_every_study_names_algorithms_of_its_kind(study: Study) -> None:
     assert len({series.label for series in study.series}) == len(study.series)
     for series in study.series:
         for text in filter(None, (series.algorithm, series.minus)):
-            if study.kind == "product":
+            if study.kind != "sum":
                 assert parse_algorithm(text).source == study.source
             else:
                 parse_reduction(text)
@@ -165,6 +165,47 @@ def test_the_shape_of_figure_5() -> None:
     assert found["3xTF64"] < 20 * found["DGEMM"]
     assert found["4xTF64"] <= found["3xTF64"]
     assert found["SGEMM"] > found["1xTF64"]
+
+
+def test_truncated_words() -> None:
+    """Cut words err to one side: of uniform numbers the errors add up instead of cancelling, of two words as of one."""
+    found = errors(VALERO, "uniform", 48)
+    assert found["1xTF32, truncated"] > 4 * found["1xTF32"]
+    assert found["3xTF32, truncated"] > 2 * found["3xTF32"]
+    assert found["4xTF32, truncated"] == pytest.approx(found["3xTF32, truncated"], rel=0.02)
+
+
+def test_the_shape_of_figure_3_of_xie() -> None:
+    """Round-down lowers the sums of numbers of both signs; round-to-zero does not, nor does truncation."""
+    study = STUDIES["xie-bias"]
+    subject = Bias(study, Draw("normal", 8, 0))
+    found = {series.label: subject.measure(series, SIGNED) for series in study.series if not series.minus}
+    count = (study.rows or 0) ** 2
+    for label, (mean, deviation, negative) in found.items():
+        biased = label == "CDNA3, down"
+        assert (mean < -20 * deviation / math.sqrt(count)) == biased, label
+        assert biased or abs(mean) < 5 * deviation / math.sqrt(count)
+        assert (negative > 55) == biased
+
+
+def test_signed_errors_in_rationals() -> None:
+    """The deviations of single elements from c + sum of a * b."""
+    study = STUDIES["xie-bias"]
+    subject = Bias(replace(study, rows=3), Draw("uniform", 8, 1))
+    series = study.series[0]
+    error = subject.error(series)
+    for i, j in np.ndindex(3, 3):
+        exact = Fraction(subject.addend[i, j])
+        exact += sum(Fraction(x) * Fraction(y) for x, y in zip(subject.a[i], subject.b[:, j], strict=True))
+        assert abs(Fraction(error[i, j]) - (Fraction(subject.result(series.algorithm)[i, j]) - exact)) < 2**-30
+    assert np.array_equal(subject.a, subject.a.astype(np.float16).astype(np.float64))
+    assert subject.a.max() > 500
+    assert 0 <= subject.addend.min() <= subject.addend.max() < 1
+
+
+def test_signed_measures() -> None:
+    found = signed_measures(np.array([[-3.0, 1.0], [0.0, -2.0]]))
+    assert found == {"mean": -1.0, "deviation": pytest.approx(math.sqrt(2.5)), "negative": 50.0}
 
 
 def test_the_recurrence_overflows() -> None:
