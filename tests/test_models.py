@@ -49,8 +49,9 @@ def results(model: Model, data: Sequence[Row]) -> list[int]:
 
 def same(model: Model, ours: int, theirs: int) -> bool:
     """Bit for bit; any NaN will do where the model names no pattern."""
-    nan = [decode(model.d.name, pattern).kind == "nan" for pattern in (ours, theirs)]
-    return ours == theirs or (model.accumulator.nan is None and all(nan))
+    if ours == theirs or model.accumulator.nan is not None:
+        return ours == theirs
+    return all(decode(model.d.name, pattern).kind == "nan" for pattern in (ours, theirs))
 
 
 def mismatches(model: Model, data: Sequence[Row]) -> list[Row]:
