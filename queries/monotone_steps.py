@@ -249,13 +249,18 @@ class Step(ABC, Generic[Parts]):
         return ledger.establish(self.say("the results are ordered"), ordered(results, fmt), cuts, specials)
 
     def _shape(self, label: str, side: Side) -> list[str]:
-        """Rounding keeps the sign and zero and gives no NaN; what the sign has to do with the sum."""
+        """Rounding keeps the sign (of what is not zero) and zero and gives no NaN; what the sign has to do with the
+        sum."""
         fmt, ledger = self.output, self.ledger
         fields, zero = side.fields(fmt), ~side.magnitude.any()
         sign = side.rounded.bit(fmt.field_width)
         largest = self.constant(fmt.infinity, fmt.field_width)
         claim = all_of(
-            [~(sign ^ side.sign), fields.ule(largest), implies(zero & self.in_range(side), fields.equals(0))]
+            [
+                implies(fields.any(), ~(sign ^ side.sign)),
+                fields.ule(largest),
+                implies(zero & self.in_range(side), fields.equals(0)),
+            ]
         )
         cuts: list[Bits | Bit] = [side.whole, side.unit.bits, side.sign]
         name = ledger.establish(self.say(f"what rounding keeps, {label}"), claim, cuts)
