@@ -58,7 +58,7 @@ ORDER = (
 )  # fmt: skip
 
 
-MOST_VALUES, MOST_COMBINATIONS = 1000, 200_000  # of one parameter; of a family
+MOST_VALUES, MOST_COMBINATIONS = 1000, 1_000_000  # of one parameter; of a family
 
 
 class _Strict(BaseModel):
@@ -144,6 +144,8 @@ class Family:
             combinations += 1
             if combinations > MOST_COMBINATIONS:
                 raise ParameterError("parameters", f"more than {MOST_COMBINATIONS:,} combinations: leave values out")
+            if values is None:
+                continue
             try:
                 accumulator = Accumulator(**values)
             except ParameterError as error:
@@ -157,7 +159,8 @@ class Family:
         key = ("parameters",)
         return InputError(message, key=key[0]) if self.file is None else self.file.error(key, message)
 
-    def _combinations(self, names: list[str], chosen: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def _combinations(self, names: list[str], chosen: dict[str, Any]) -> Iterator[dict[str, Any] | None]:
+        """Every combination; None for those that an exclusion leaves out together."""
         if not names:
             yield dict(chosen)
             return
@@ -165,7 +168,9 @@ class Family:
         matters = name not in RELEVANT or RELEVANT[name](chosen)
         for value in self.values.get(name, (_default(name),)) if matters else (_default(name),):
             more = {**chosen, name: value}
-            if not self._excludes(more, name):
+            if self._excludes(more, name):
+                yield None
+            else:
                 yield from self._combinations(rest, more)
 
     def _excludes(self, chosen: Mapping[str, Any], last: str) -> bool:

@@ -19,7 +19,7 @@ from tests.mutations import matrix_files, mutated, mutated_rows, mutated_yaml, r
 
 SEED = int(os.environ.get("MMAPROBE_MUTATION_SEED", "1"))
 COUNT = int(os.environ.get("MMAPROBE_MUTATIONS", "100"))  # of each of the three kinds
-LIMIT = 30  # seconds after which a file hangs: far beyond what any needs to be read
+LIMIT = 30  # seconds of a processor after which a file hangs: far beyond what any needs to be read
 SOLVED = 600  # with questions to solvers: building those of a whole claim is not counted by --timeout
 V = "volta/mma/m8n8k4.f32.f16.f16.f32"
 
@@ -33,13 +33,13 @@ def limited(what, seconds=LIMIT):
     def late(*rest):
         raise HangsError(what)
 
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(seconds)
+    before = signal.signal(signal.SIGPROF, late)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def command(*arguments, seconds=LIMIT):
