@@ -36,19 +36,21 @@ class Trace:
     prefix: str = ""
     entered: dict[str, tuple[int, tuple[tuple[str, Unpacked], ...]]] = field(default_factory=dict)
 
-    def flag(self, name: str, value: Bits | Bit, depends: frozenset[str]) -> None:
+    def flag(self, name: str, value: Bits | Bit, depends: frozenset[str] = frozenset()) -> None:
         """A flag, a pattern, or a plain count."""
         self._add(Signal(self.prefix + name, value, depends))
 
-    def exponent(self, name: str, value: Exponent, depends: frozenset[str]) -> None:
+    def exponent(self, name: str, value: Exponent, depends: frozenset[str] = frozenset()) -> None:
         """An exponent: the number is `value.bits` + `value.low`."""
         self._add(Signal(self.prefix + name, value.bits, depends, offset=value.low))
 
-    def number(self, name: str, value: Bits, unit: Exponent, depends: frozenset[str], is_signed: bool = False) -> None:
+    def number(
+        self, name: str, value: Bits, unit: Exponent, depends: frozenset[str] = frozenset(), is_signed: bool = False
+    ) -> None:
         """A fixed-point number of which the lowest bit is worth 2^unit."""
         self._add(Signal(self.prefix + name, value, depends, scale=unit, is_signed=is_signed))
 
-    def term(self, name: str, value: Term, depends: frozenset[str]) -> None:
+    def term(self, name: str, value: Term, depends: frozenset[str] = frozenset()) -> None:
         self.flag(f"{name}.sign", value.sign, depends)
         self.number(f"{name}.significand", value.significand, value.exponent.offset(-value.fraction), depends)
         self.exponent(f"{name}.exponent", value.exponent, depends)
