@@ -15,7 +15,8 @@ from smtmodel.nodes.node import Context, Node, Value, joined
 
 @dataclass(frozen=True, eq=False)
 class ExactSum(Node):
-    """The exact sum of its terms."""
+    """The exact sum of its terms. Where it is a term of a fused sum, it enters with the exponent 0 of its fixed point
+    (Xie et al. 2026, Algorithm 9, line 3)."""
 
     kind: ClassVar[str] = "exact"
     source: ClassVar[str] = "IEEE 754-2019, 5.4.1 (two terms); Xie et al. 2026, Algorithm 6"
@@ -42,22 +43,25 @@ class ExactSum(Node):
         if len(terms) == 1:
             context.trace.prefix = outer
             return values[0]
+        is_nan, infinities, negatives = joined(values)
+        is_zero = all_of([value.item.is_zero for value in values])
         if len(terms) == 2 and keep is not None:
             negative, magnitude, unit = sum_two(terms[0], terms[1], keep)
+            term = Term(negative, magnitude, unit, 0)
         else:
             placed, low = place_all(terms)
-            unit = Exponent(constant(placed[0].carrier, 0, 1), low, low)
+            nought = constant(placed[0].carrier, 0, 1)
+            unit = Exponent(nought, low, low)
             for (name, _), part in zip(named, placed, strict=True):
                 context.trace.number(f"placed[{name}]", part, unit)
             total = total_of([term.sign for term in terms], placed, None)
             context.trace.number("sum", total, unit, is_signed=True)
             negative, magnitude = magnitude_of(total)
+            term = Term(negative, magnitude, Exponent(nought, 0, 0), -low)
+            is_zero = ~magnitude.any()
         context.trace.flag("sum.negative", negative)
         context.trace.number("sum.magnitude", magnitude, unit)
         context.trace.prefix = outer
-        is_nan, infinities, negatives = joined(values)
-        is_zero = all_of([value.item.is_zero for value in values])
-        term = Term(negative, magnitude, unit, 0)
         return Value(Unpacked(term, is_zero, infinities[0] | infinities[1], is_nan), infinities, negatives)
 
     def sentence(self) -> str:
