@@ -22,7 +22,7 @@ from hypotheses.unit_claims import (
     overflow_claims,
     property_claims,
 )
-from hypotheses.yamlfile import YamlFile, read_file, read_yaml
+from smtmodel.yamlfile import YamlFile, read_file, read_yaml
 from smtmodel.algorithms.exact import Window
 from smtmodel.algorithms.parts import Part
 from smtmodel.algorithms.predicate import parse_predicate

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
-from hypotheses.yamlfile import YamlFile, validate
+from smtmodel.yamlfile import YamlFile, validate
 from smtmodel.errors import ParameterError, UnknownNameError
 
 Quantifier = Literal["all", "exists"]

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
-from hypotheses.yamlfile import YamlFile, read_file, read_yaml, validate
+from smtmodel.yamlfile import YamlFile, read_file, read_yaml, validate
 from smtmodel.accumulator import PARAMETERS, Accumulator, check_parameter, format_parameter, parse_parameter
 from smtmodel.dot import Model
 from smtmodel.errors import MmaprobeError, ParameterError, UnknownNameError

@@ -8,7 +8,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from hypotheses.schema import Question, build_question, retarget
-from hypotheses.yamlfile import YamlFile, read_file, read_yaml
+from smtmodel.yamlfile import YamlFile, read_file, read_yaml
 from smtmodel.errors import UnknownNameError
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, field_validator, model_validator
 
 from hypotheses.retarget import RetargetError, essence, hypothesis_model
-from hypotheses.yamlfile import YamlFile, validate
+from smtmodel.yamlfile import YamlFile, validate
 from smtmodel.dot import Model
 from smtmodel.errors import MmaprobeError, ParameterError
 from smtmodel.reference import parse_reference

@@ -11,7 +11,7 @@ from pydantic import Field, StrictInt
 from hypotheses.claim_file import Head, Statement, cases_of, located, stated
 from hypotheses.properties import Property
 from hypotheses.schema import Compare, Inputs
-from hypotheses.yamlfile import YamlFile
+from smtmodel.yamlfile import YamlFile
 from smtmodel.algorithms import parse_reduction, reference_of
 from smtmodel.algorithms.reductions import Reduction
 from smtmodel.dot import Model

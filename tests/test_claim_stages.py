@@ -12,7 +12,7 @@ import yaml
 
 from benchmarks.claims import row
 from hypotheses.claim import Claim, build_claims, claims_named
-from hypotheses.yamlfile import read_yaml
+from smtmodel.yamlfile import read_yaml
 from queries.claim_report import document_of
 from queries.claim_samples import claim_rows
 from queries.claim_scene import lanes_of, look

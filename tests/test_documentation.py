@@ -19,7 +19,7 @@ from cli.main import main
 from hypotheses.claim import build_claims
 from hypotheses.family import build_family
 from hypotheses.schema import build_question
-from hypotheses.yamlfile import YamlFile, read_yaml
+from smtmodel.yamlfile import YamlFile, read_yaml
 from smtmodel.accumulator import PARAMETERS
 from smtmodel.errors import MmaprobeError
 from smtmodel.instructions import INSTRUCTIONS

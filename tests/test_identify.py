@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from cli.main import main
 from hypotheses.family import Family, build_family, families, family_named
-from hypotheses.yamlfile import read_yaml
+from smtmodel.yamlfile import read_yaml
 from queries.canonical import canonical
 from queries.classes import settle
 from queries.distinguish import Options

@@ -12,7 +12,7 @@ from benchmarks.properties import COLUMNS, PAGE, RECORDS, alike, page
 from hypotheses.claim import build_claims, claims, claims_named
 from hypotheses.schema import Inputs
 from hypotheses.unit_claims import PropertyClaim
-from hypotheses.yamlfile import read_yaml
+from smtmodel.yamlfile import read_yaml
 from queries.distinguish import Options
 from queries.proof_report import proof_json
 from queries.properties import negations, problems_of, raised_products

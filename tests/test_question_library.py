@@ -15,7 +15,7 @@ from cli.main import main
 from hypotheses.library import library, question_named
 from hypotheses.retarget import SYMBOLS, RetargetError, enough_carry_bits, essence, hypothesis_model
 from hypotheses.schema import Question, build_question, retarget
-from hypotheses.yamlfile import YamlFile, read_yaml
+from smtmodel.yamlfile import YamlFile, read_yaml
 from queries.answer import answer
 from queries.distinguish import Options
 from queries.evaluate import agrees

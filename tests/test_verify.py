@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from hypotheses.claim import AnyClaim, BoundClaim, Claim, build_claims, claims, claims_named
-from hypotheses.yamlfile import read_yaml
+from smtmodel.yamlfile import read_yaml
 from queries.claim_report import document_of
 from queries.claim_samples import claim_rows
 from queries.claim_scene import build_query, deciding, look, scene_of
