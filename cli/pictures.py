@@ -82,7 +82,7 @@ class PictureText:
 
     def _draw_rows(self) -> None:
         picture = self.picture
-        extra = [row for row in (self.result,) if row]
+        extra = [row for row in (picture.cut, self.result) if row]
         grid = grid_of(picture, extra, self.canvas.width - self.gutter)
         for panel in range(len(grid.panels)):
             self._say_ruler(grid, panel)
@@ -108,10 +108,12 @@ class PictureText:
         if picture.complement is not None:
             self._row(picture.complement, grid, panel, name="2's c", sign=" ")
         self._row(picture.total, grid, panel, note="lowest bit: sticky" if "sticky" in picture.total.marks else "")
+        if picture.cut is not None:
+            self._row(picture.cut, grid, panel, note="normalised and cut")
         if rounded is None or self.result is None:
             return
-        top = max(rounded.kept.first, rounded.lowest)
-        spans = [(rounded.lowest - 1, rounded.lowest - 1, "h"), (rounded.lowest - 2, picture.total.last, "s")]
+        top, last = max(rounded.kept.first, rounded.lowest), (picture.cut or picture.total).last
+        spans = [(rounded.lowest - 1, rounded.lowest - 1, "h"), (rounded.lowest - 2, last, "s")]
         self._line("", "", "", grid.marker(panel, [(top, rounded.lowest, "^"), *spans]))
         self._row(self.result, grid, panel)
 

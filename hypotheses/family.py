@@ -44,6 +44,7 @@ RELEVANT: dict[str, Callable[[Mapping[str, Any]], bool]] = {
     "product_overflow": lambda v: v["operation"] in ("fused_dot", "exact_dot"),
     "addend": lambda v: v["operation"] in ("fused_dot", "exact_dot"),
     "late_fraction_bits": lambda v: v["addend"] == "late",
+    "late_sum_bits": lambda v: v["addend"] == "late",
     "late_rounding": lambda v: v["addend"] == "late",
     "late_small_addend": lambda v: v["addend"] == "late",
     "block_order": lambda v: v["operation"] in ("fused_dot", "exact_dot") and v["block"] < v["length"],

@@ -197,7 +197,10 @@ def essence(accumulator: Accumulator) -> Accumulator:
     """The accumulator with every parameter that has no effect on it at its default: equal ones compute the same."""
     changes: dict[str, Any] = {}
     if accumulator.addend != "late":
-        changes |= _defaults("late_fraction_bits", "late_rounding", "late_small_addend")
+        changes |= _defaults("late_fraction_bits", "late_sum_bits", "late_rounding", "late_small_addend")
+    summing = accumulator.operation in ("fused_dot", "exact_dot") and accumulator.addend != "after"
+    if summing and accumulator.zero_sign != "ieee":  # such sums do not see the signs of zeros
+        changes |= _defaults("input_zeros")
     if accumulator.product_format is None:
         changes |= _defaults("product_rounding")
     if accumulator.grouping not in ("scale_blocks", "pairwise"):

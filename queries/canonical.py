@@ -23,7 +23,8 @@ def canonical(model: Model) -> Accumulator:
     """The accumulator with what has no effect at its default: a floor below every term's last bit, a limit that no
     product reaches, the overflow rule where rounding to nearest gives infinity anyway, products rounded to a format
     that holds them all, in an exact sum how products are normalised and where it would be cut, how a sum is
-    rounded that always fits the result, and the sign of zeros after a chain from +0 that never gives -0."""
+    rounded that always fits the result, and the sign of zeros after a chain from +0 that never gives -0, or where no
+    sum is rounded to zero."""
     accumulator, changes = model.accumulator, dict[str, object]()
     fmt = accumulator.product_format
     if fmt is not None and _holds_products(fmt, model.a, model.b):
@@ -49,6 +50,8 @@ def canonical(model: Model) -> Accumulator:
         if bits == "exact" or not _floor_cuts(accumulator, items):
             changes |= {"exponent_floor": None, "floor_applies_to": "zero_terms"}
     if accumulator.addend == "after" and _never_negative_zero(accumulator, items):
+        changes["zero_sign"] = "positive"
+    if accumulator.zero_sign == "always_positive" and _never_rounded_to_zero(accumulator, items, model.c):
         changes["zero_sign"] = "positive"
     if accumulator.output_rounding in ("nearest_even", "nearest_away") and _fits_the_result(
         accumulator, items, model.c
@@ -94,6 +97,16 @@ def _never_negative_zero(accumulator: Accumulator, items: tuple[Unpacked, Unpack
     kept = bits == "exact" or (bits >= max(product.fraction, first) and not _floor_cuts(accumulator, items))
     plain = accumulator.scale_format is None and accumulator.grouping == "none" and not accumulator.flush_outputs
     return held and kept and plain and accumulator.output_rounding != "down" and accumulator.align_rounding != "sticky"
+
+
+def _never_rounded_to_zero(accumulator: Accumulator, items: tuple[Unpacked, Unpacked], c: Format) -> bool:
+    """Whether every nonzero sum of a step is so large that its result is no zero: every term, cut or not, is a multiple
+    of the smallest subnormal result."""
+    fmt = accumulator.output_format
+    least = min(item.term.exponent.least - item.term.fraction for item in items)
+    plain = accumulator.scale_format is None and accumulator.grouping == "none" and not accumulator.flush_outputs
+    known = _known_terms(accumulator, c) and accumulator.align_rounding != "sticky"
+    return plain and known and least >= fmt.emin - fmt.fraction
 
 
 def _holds_products(fmt: Format, a: Format, b: Format) -> bool:

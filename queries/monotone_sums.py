@@ -29,6 +29,7 @@ from smtmodel.algebra import Bit, Bits, all_of, select, shift_right_jam, sum_of
 from smtmodel.decode import Term, Unpacked, at_maximum, unpack
 from smtmodel.dot import Evaluation
 from smtmodel.rounding import Target, round_and_pack
+from smtmodel.stages import unpack_input
 
 
 @dataclass(frozen=True)
@@ -217,5 +218,5 @@ class RoundedAddition(TwoTerms):
     def _read(self, pattern: Bits) -> Unpacked:
         model, inputs = self.ledger.problem.left, self.ledger.inputs
         if pattern in (inputs.c, *inputs.changed):
-            return unpack(pattern, model.c, model.accumulator.flush_inputs)
+            return unpack_input(model.accumulator, pattern, model.c)
         return unpack(pattern, self.output)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from smtmodel.accumulator import format_parameter
+from smtmodel.accumulator import ZERO_SIGNS, format_parameter
 from smtmodel.batch import evaluate_row
 from smtmodel.display import exact_value
 from smtmodel.dot import Model
@@ -28,6 +28,7 @@ STAGES = {
     "placed": "alignment",
     "sum": "sum",
     "total": "sum",
+    "cut": "cut of the sum",
     "special": "special values",
     "rounded": "rounding",
     "result": "result",
@@ -37,7 +38,7 @@ STAGES = {
     "after_addend": "final addition",
 }
 PART = re.compile(r"(\]|addend)\.(sign|exponent|is_\w+)$")  # of a term, whose number is a signal too
-FLOORS = {"f16": (-20, -21, -22), "f32": (-131, -132, -133), "e8m13": (-131, -132, -133)}
+FLOORS = {"f16": (-19, -20, -21), "f32": (-131, -132, -133), "e8m13": (-131, -132, -133)}
 MOST_CARRIES = 6  # enough for 64 terms
 
 
@@ -190,6 +191,7 @@ def candidates(model: Model) -> Iterator[tuple[str, Any]]:
             steps["floor_applies_to"] = ("zero_terms", "maximum")
     if acc.addend == "late":
         steps["late_fraction_bits"] = _near(acc.late_fraction_bits)
+        steps["late_sum_bits"] = (31,) if acc.late_sum_bits is None else (None, *_near(acc.late_sum_bits))
         steps["late_rounding"] = ROUNDINGS
         steps["late_small_addend"] = ("keep", "cut")
         steps["product_overflow"] = (None, 128)
@@ -197,8 +199,9 @@ def candidates(model: Model) -> Iterator[tuple[str, Any]]:
         "product": ("unnormalised", "normalised", "rounded_f32"),
         "output_rounding": ROUNDINGS,
         "overflow": OVERFLOWS,
-        "zero_sign": ("positive", "ieee"),
+        "zero_sign": ZERO_SIGNS,
         "flush_inputs": (False, True),
+        "input_zeros": ("signed", "positive"),
         "flush_outputs": (False, True),
         "block": tuple(n for n in range(acc.length, 0, -1) if acc.length % n == 0),
         "block_order": ("contiguous", "interleaved_pairs"),

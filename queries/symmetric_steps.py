@@ -22,7 +22,7 @@ from smtmodel.operands import Operands
 from smtmodel.ordering import negated
 from smtmodel.reference import with_parameters
 from smtmodel.rounding import Target
-from smtmodel.stages import PRODUCT, RESULT, form_product, pattern_of
+from smtmodel.stages import PRODUCT, RESULT, form_product, pattern_of, unpack_input
 from smtmodel.trace import Trace
 
 
@@ -47,12 +47,13 @@ class _Addition(Negated):
     """The IEEE addition of a0 (a pattern of the results' format) and c, or of c and a0."""
 
     swapped: bool = False
-    flush: bool = False
+    given: bool = False  # c is an input of the unit, not a sum so far
 
     def compute(self, operands: Operands[Bits]) -> Evaluation:
         accumulator, fmt, trace = self.left.accumulator, self.left.d, Trace()
         target = Target(fmt, accumulator.addition_rounding, flush=accumulator.flush_outputs)
-        pair = [unpack(operands.a[0], fmt), unpack(operands.c, self.left.c, self.flush)]
+        c = unpack_input(accumulator, operands.c, self.left.c) if self.given else unpack(operands.c, self.left.c)
+        pair = [unpack(operands.a[0], fmt), c]
         left, right = pair[::-1] if self.swapped else pair
         result = ieee.add_unpacked(left, right, target, accumulator.nan_pattern)
         trace.flag("result", result, RESULT)
@@ -75,9 +76,9 @@ class NegatedProduct(Negated):
 
     def compute(self, operands: Operands[Bits]) -> Evaluation:
         model, trace = self.left, Trace()
-        accumulator, flush = model.accumulator, model.accumulator.flush_inputs
-        factors = unpack(operands.a[0], model.a, flush), unpack(operands.b[0], model.b, flush)
-        product = form_product(accumulator, *factors)
+        accumulator = model.accumulator
+        sides = (operands.a[0], model.a), (operands.b[0], model.b)
+        product = form_product(accumulator, *(unpack_input(accumulator, *side) for side in sides))
         trace.term("product", product.term, PRODUCT)
         target = Target(model.d, accumulator.output_rounding, flush=accumulator.flush_outputs)
         return Evaluation(pattern_of(product, target, accumulator.nan_pattern), trace)
@@ -97,7 +98,10 @@ def negated_parts(problem: Negated) -> list[Problem]:
 
 
 def _steps(model: Model) -> list[Problem]:
-    """One step from c and from any sum so far, and what the sign of a zero or NaN does there."""
+    """One step from c and from any sum so far, and what the sign of a zero or NaN does there. None where c is read
+    otherwise than a sum so far, since a step by itself reads every addend as an input."""
+    if _reads_otherwise(model):
+        return []
     length, formats = len(model.accumulator.blocks[0]), {model.c.name: model.c, model.d.name: model.d}
     try:
         changes = {"length": length, "block": length, "block_order": "contiguous"}
@@ -111,15 +115,20 @@ def _steps(model: Model) -> list[Problem]:
     ]
 
 
+def _reads_otherwise(model: Model) -> bool:
+    """Whether inputs are not read as the patterns that they are."""
+    return model.accumulator.flush_inputs or model.accumulator.input_zeros != "signed"
+
+
 def _additions(model: Model) -> list[Problem]:
-    """Additions in both orders; sums so far are not flushed, c may be."""
+    """Additions in both orders; sums so far are taken as they are, c as the unit reads it."""
     base = replace(model, a=model.d, b=model.d)
     found: list[Problem] = []
     for swapped in (False, True):
-        for flush in sorted({False, model.accumulator.flush_inputs}):
-            found.append(NegatedAddition(base, base, compare="value", swapped=swapped, flush=flush))
+        for given in sorted({False, _reads_otherwise(model)}):
+            found.append(NegatedAddition(base, base, compare="value", swapped=swapped, given=given))
             for pattern in _signs(model):
-                one = UnsignedAddition(base, base, compare="value", swapped=swapped, flush=flush, addend=pattern)
+                one = UnsignedAddition(base, base, compare="value", swapped=swapped, given=given, addend=pattern)
                 found.append(one)
     return found
 

@@ -61,7 +61,8 @@ def _width(column: object) -> float:
 
 def picture_grid(picture: Picture, rows: Sequence[Row]) -> Grid:
     result = words.rounded_row(picture.rounded)
-    return grid_of(replace(picture, rows=tuple(rows)), [result] if result else [], COLUMNS)
+    extra = [row for row in (picture.cut, result) if row]
+    return grid_of(replace(picture, rows=tuple(rows)), extra, COLUMNS)
 
 
 class BitsDrawing:
@@ -161,11 +162,13 @@ class BitsDrawing:
         if picture.complement is not None:
             self._row(replace(picture.complement, signals=()), "2's c", sign=" ")
         self._row(picture.total, "sum", note="lowest: sticky" if "sticky" in picture.total.marks else "")
+        if picture.cut is not None:
+            self._row(picture.cut, "cut", note="normalised, cut")
         if rounded is None or self.result is None:
             return
         top = max(rounded.kept.first, rounded.lowest)
         spans = [(top, rounded.lowest, "kept"), (rounded.lowest - 1, rounded.lowest - 1, "half")]
-        spans.append((rounded.lowest - 2, picture.total.last, "sticky"))
+        spans.append((rounded.lowest - 2, (picture.cut or picture.total).last, "sticky"))
         self._brackets(spans)
         self._row(self.result, self.result.name)
 

@@ -151,6 +151,7 @@ def _arithmetic(acc: Accumulator) -> list[tuple[str, str, str]]:
         ("output_rounding", "Rounding of the result", f"{_words(acc.output_rounding)}, to {acc.output}"),
         ("overflow", "Results beyond the range", beyond[acc.overflow]),
         ("flush_inputs", "Subnormal inputs", "read as zero" if acc.flush_inputs else "kept"),
+        ("input_zeros", "Zero inputs", "keep their signs" if acc.input_zeros == "signed" else "read as +0"),
         ("flush_outputs", "Subnormal results", "become zero" if acc.flush_outputs else "kept"),
     ]
     return [fact for fact in facts if fact[2]]
@@ -181,6 +182,8 @@ def _floor(acc: Accumulator) -> str:
 
 def _addend(acc: Accumulator) -> str:
     late = f"after the products, whose sum keeps {acc.late_fraction_bits} bits ({_words(acc.late_rounding)})"
+    if acc.late_sum_bits is not None:
+        late += f"; the joined sum is cut to {acc.late_sum_bits} bits below its leading one"
     return {"fused": "aligned with the products", "after": "added once, at the end, by an IEEE addition",
             "late": late}[acc.addend]  # fmt: skip
 

@@ -19,6 +19,7 @@ BlockOrder = tuple[tuple[int, ...], ...]
 
 SCALES = ("ue8m0", "ue4m3")
 OUTPUTS = ("f32", "f16", "e8m13", "f64")
+ZERO_SIGNS = ("positive", "ieee", "always_positive")
 _ROUNDED = tuple(f"rounded_{fmt.name}" for fmt in FORMATS.values() if fmt.specials == "ieee")
 
 
@@ -61,7 +62,8 @@ PARAMETERS: dict[str, Parameter] = {
     "align_rounding": Parameter("what happens to bits shifted out of one term", (*ROUNDINGS, "sticky")),
     "addend": Parameter("where c enters", ("fused", "late", "after")),
     "late_fraction_bits": Parameter("F2: bits kept of the products' sum when a late addend joins", low=1, high=64),
-    "late_rounding": Parameter("how sums and a late addend are cut when they are aligned", ROUNDINGS),
+    "late_sum_bits": Parameter("bits kept below the leading one of the sum with a late addend", low=1, high=64, none=True),
+    "late_rounding": Parameter("how sums are cut when a late addend joins", ROUNDINGS),
     "late_small_addend": Parameter("an addend more than F + 1 places below the sum", ("keep", "cut")),
     "block_order": Parameter("which products each block takes", ("contiguous", "interleaved_pairs"), order=True),
     "grouping": Parameter("how products are combined first", ("none", "even_odd", "scale_blocks", "pairwise")),
@@ -74,8 +76,9 @@ PARAMETERS: dict[str, Parameter] = {
     "output": Parameter("format of the result", OUTPUTS),
     "output_rounding": Parameter("rounding of the result", ROUNDINGS),
     "flush_inputs": Parameter("subnormal inputs are read as +0", boolean=True),
+    "input_zeros": Parameter("sign of zero inputs", ("signed", "positive")),
     "flush_outputs": Parameter("subnormal results become zero", boolean=True),
-    "zero_sign": Parameter("sign of an exact zero sum", ("positive", "ieee")),
+    "zero_sign": Parameter("sign of an exact zero sum, or (always_positive) of every zero result", ZERO_SIGNS),
     "overflow": Parameter("result beyond the largest finite number", OVERFLOWS),
     "nan": Parameter("pattern of a NaN result (none: the format's quiet NaN)", none=True, pattern=True),
 }
@@ -99,6 +102,7 @@ class Accumulator:
     align_rounding: Rounding | Literal["sticky"] = "toward_zero"
     addend: Literal["fused", "late", "after"] = "fused"
     late_fraction_bits: int = 31
+    late_sum_bits: int | None = None
     late_rounding: Rounding = "down"
     late_small_addend: Literal["keep", "cut"] = "keep"
     block_order: str | BlockOrder = "contiguous"
@@ -112,8 +116,9 @@ class Accumulator:
     output: Literal["f32", "f16", "e8m13", "f64"] = "f32"
     output_rounding: Rounding = "toward_zero"
     flush_inputs: bool = False
+    input_zeros: Literal["signed", "positive"] = "signed"
     flush_outputs: bool = False
-    zero_sign: Literal["positive", "ieee"] = "positive"
+    zero_sign: Literal["positive", "ieee", "always_positive"] = "positive"
     overflow: Overflow = "infinity"
     nan: int | None = None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from smtmodel.algebra import Bit, Bits, constant, max_of, product, select, truth
 from smtmodel.formats import Format
@@ -88,8 +88,8 @@ class Unpacked:
         return self.term.sign
 
 
-def unpack(pattern: Bits, fmt: Format, flush: bool = False) -> Unpacked:
-    """Decode a pattern of `fmt.width` bits. `flush` reads subnormals as +0."""
+def unpack(pattern: Bits, fmt: Format, flush: bool = False, positive_zero: bool = False) -> Unpacked:
+    """Decode a pattern of `fmt.width` bits. `flush` reads subnormals as +0, `positive_zero` -0 as +0."""
     carrier = pattern.carrier
     sign = pattern.bit(fmt.field_width) if fmt.signed else truth(carrier, False)
     exponent = pattern.extract(fmt.field_width - 1, fmt.padding + fmt.fraction)
@@ -108,6 +108,8 @@ def unpack(pattern: Bits, fmt: Format, flush: bool = False) -> Unpacked:
     at_least_one = exponent | (~normal).bits(exponent.width)
     term = Term(sign, significand, Exponent(at_least_one, -fmt.bias, fmt.emax, spare=1), fmt.fraction)
     is_zero = ~normal & ~low_bits.any()
+    if positive_zero:
+        term = replace(term, sign=sign & ~is_zero)
     return Unpacked(term, is_zero.settled(), is_infinite.settled(), is_nan.settled())
 
 

@@ -12,11 +12,11 @@ from smtmodel.algebra import Bits, constant
 from smtmodel.decode import Unpacked, unpack
 from smtmodel.formats import FORMATS, Format
 from smtmodel.rounding import Target
-from smtmodel.stages import DECODE, PRODUCT, RESULT, block_sum, form_product, group_sum, scale_product
+from smtmodel.stages import DECODE, PRODUCT, RESULT, block_sum, form_product, group_sum, scale_product, unpack_input
 from smtmodel.trace import Trace
 
 #: the parameters that single products depend on
-FORMING = ("flush_inputs", "product", "product_rounding", "product_overflow")
+FORMING = ("flush_inputs", "input_zeros", "product", "product_rounding", "product_overflow")
 Memo = dict[tuple[Any, ...], list[Unpacked]]
 
 
@@ -81,7 +81,7 @@ def evaluate(
         raise ValueError(f"{model.reference} takes {model.scales} scale factors on each side")
     products = _products(model, a, b, trace, {} if memo is None else memo)
     output = accumulator.output_format
-    addend = unpack(c, model.c, accumulator.flush_inputs)
+    addend = unpack_input(accumulator, c, model.c)
     trace.term("addend", addend.term, DECODE)
     if accumulator.addend == "after":
         addend = unpack(constant(carrier, 0, output.width), output)
@@ -97,7 +97,7 @@ def evaluate(
     assert result is not None
     if accumulator.addend == "after":
         target = Target(output, accumulator.addition_rounding, flush=accumulator.flush_outputs)
-        outer = unpack(c, model.c, accumulator.flush_inputs)
+        outer = unpack_input(accumulator, c, model.c)
         result = ieee.add_unpacked(unpack(result, output), outer, target, accumulator.nan_pattern)
         trace.flag("after_addend", result, RESULT)
     return Evaluation(result, trace)
@@ -111,12 +111,13 @@ def _products(model: Model, a: Sequence[Bits], b: Sequence[Bits], trace: Trace, 
 
 
 def _form_products(model: Model, a: Sequence[Bits], b: Sequence[Bits], trace: Trace) -> list[Unpacked]:
-    flush, missing = model.accumulator.flush_inputs, model.length - len(a)
+    accumulator, missing = model.accumulator, model.length - len(a)
     carrier = a[0].carrier
     padded = [[*side, *[constant(carrier, 0, fmt.width)] * missing] for side, fmt in ((a, model.a), (b, model.b))]
     products = []
     for k, (x, y) in enumerate(zip(*padded, strict=True)):
-        product = form_product(model.accumulator, unpack(x, model.a, flush), unpack(y, model.b, flush))
+        factors = unpack_input(accumulator, x, model.a), unpack_input(accumulator, y, model.b)
+        product = form_product(accumulator, *factors)
         trace.term(f"product[{k}]", product.term, PRODUCT)
         products.append(product)
     return products

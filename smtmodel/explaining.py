@@ -116,8 +116,8 @@ class _Explainer:
             row += (*side, *[0] * (model.scales - len(side)))
         layout = layout_of(model)
         for name, pattern, fmt in zip(layout.names, row, layout.formats, strict=True):
-            flush = self.accumulator.flush_inputs and not name.startswith("scale")
-            given, read = (item_of_pattern(name, pattern, fmt, how) for how in (False, flush))
+            reader = None if name.startswith("scale") else self.accumulator
+            given, read = (item_of_pattern(name, pattern, fmt, how) for how in (None, reader))
             self.decoded[name] = read
             self.inputs[name] = Input(name, pattern, fmt, read.is_zero and not given.is_zero)
 
@@ -289,10 +289,20 @@ class _Explainer:
         result = (f"{prefix}rounded", f"{prefix}result")
         if not is_nan and not is_infinite:
             mode, pattern = self.accumulator.output_rounding, self.facts[result[0]].value
-            return replace(picture, rounded=round_row(picture.total, self.model.d, mode, pattern, result))
+            cut = self._cut(picture.total, f"{prefix}cut")
+            return replace(picture, cut=cut, rounded=round_row(cut or picture.total, self.model.d, mode, pattern, result))
         causes = [c for row in rows or picture.rows if row.marks & {"nan", "infinite"} for c in self._causes(row)]
         special = self._special(is_nan, causes, self.facts[result[1]].value, (*flags, result[1]))
         return replace(picture, special=special)
+
+    def _cut(self, total: Row, signal: str) -> Row | None:
+        """The sum as cut before it is rounded, where that changes it."""
+        number = self.facts.get(signal)
+        if number is None:
+            return None
+        assert number.scale is not None
+        row = bits_row("cut", total.negative, number.value, number.scale, keep_zeros=True)
+        return None if row.value == total.value else replace(row, signals=(signal,))
 
     @staticmethod
     def _special(is_nan: bool, causes: list[Cause], pattern: int, signals: tuple[str, ...]) -> Special:
@@ -333,15 +343,15 @@ class _Explainer:
                 pictures.append(self._added("pair", name, pair, signal))
                 above.append(item_of_pattern(name, self.facts[signal].value, self.model.d))
             layer, level = above, level + 1
-        flush = self.accumulator.flush_inputs and self.index == 0
-        running = item_of_pattern("addend", *self.incoming, flush)
+        reader = self.accumulator if self.index == 0 else None
+        running = item_of_pattern("addend", *self.incoming, reader)
         pictures.append(self._added("pair", "", [running, layer[0]], f"{prefix}result"))
         return pictures
 
     def _after(self, result: int) -> Picture:
         """The sum of the products and c, by an IEEE addition to nearest."""
         model, output = self.model, self.model.d
-        c = item_of_pattern("c", self.operands.c, model.c, self.accumulator.flush_inputs)
+        c = item_of_pattern("c", self.operands.c, model.c, self.accumulator)
         items = [item_of_pattern("sum", result, output), c]
         return self._added("after", "", items, "after_addend", "nearest_even")
 

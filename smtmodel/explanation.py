@@ -117,6 +117,7 @@ class Picture:
     `name`: which terms it adds, where there are several sums. `unit`: the lowest place kept by the alignment (None:
     an exact sum). `floor`: the exponent floor where it decides the maximum. `zeros`: zero terms, without rows.
     `unwrapped`: the exact sum of one that wrapped. `complement`: two's complement of one that is negative or wrapped.
+    `cut`: the total as cut before it is rounded, where that changes it.
     """
 
     prefix: str
@@ -129,6 +130,7 @@ class Picture:
     unit: int | None = None
     unwrapped: Row | None = None
     complement: Row | None = None
+    cut: Row | None = None
     rounded: Rounded | None = None
     special: Special | None = None
     name: str = ""
@@ -137,7 +139,8 @@ class Picture:
     def plain(self) -> bool:
         """Whether nothing is lost: the result is the exact sum of the terms."""
         lossless = not any(row.cut or row.marks & {"raised", "sticky"} for row in (*self.rows, self.total))
-        return lossless and self.unwrapped is None and (self.rounded is None or self.rounded.outcome == "exact")
+        lossless = lossless and self.unwrapped is None and self.cut is None
+        return lossless and (self.rounded is None or self.rounded.outcome == "exact")
 
 
 @dataclass(frozen=True)

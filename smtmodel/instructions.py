@@ -49,8 +49,9 @@ _ABSENT = (
     (re.compile(r".*[._](s8|u8|s4|u4|b1|s32|i8|i32)\b.*|.*/i32_.*|.*\d+i8(_.*)?"), _INTEGER),
     (re.compile(r".*/(mma_sp|wgmma_sp|tcgen05mma_sp|mma\.sp)/.*|.*smfmac.*|.*[._]sp[._].*"), _SPARSE),
     (
-        re.compile(r"(turing|ampere|ada-lovelace|hopper|blackwell|rtx-blackwell)/mma/m8n8k4\.f(16|32)\..*"),
-        "m8n8k4 with f16 runs on the tensor cores of Volta alone; later GPUs replace it by ordinary multiply-adds",
+        re.compile(r"(ampere|ada-lovelace|hopper|blackwell|rtx-blackwell)/mma/m8n8k4\.f(16|32)\..*"),
+        "m8n8k4 with f16 runs on the tensor cores of Volta and Turing alone; from Ampere on it is done by ordinary "
+        "multiply-adds",
     ),
     (
         re.compile(r"ada-lovelace/wgmma/.*|(blackwell|rtx-blackwell)/wgmma/.*"),

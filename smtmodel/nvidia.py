@@ -1,7 +1,8 @@
 """The rows of NVIDIA's tensor cores.
 
-Sources: Xie et al. 2026, Tables 3 to 5; exponent floors from later public models (for f16 results of `mma` two of them
-disagree by one: see hypotheses/pairs/floors); recorded hardware (tests/data) confirms the rows marked so.
+Sources: Xie et al. 2026, Tables 3 to 5; exponent floors and signs of zeros from its authors' later simulator, MMA-Sim
+2.1.1 (hypotheses/pairs/mma-sim asks where it parts from earlier readings); recorded hardware (tests/data) confirms the
+rows marked so.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from smtmodel.accumulator import Accumulator, nvidia_nan
 from smtmodel.formats import FORMATS
 from smtmodel.instructions import Evidence, Instruction
 
-XIE = "Xie et al. 2026, Tables 3 to 5; exponent floor from public models"
+XIE = "Xie et al. 2026, Tables 3 to 5; exponent floor and zero signs from MMA-Sim 2.1.1"
 RECORDED = "recorded results of MATLAB-tensor-core"
 EMULATED = "recorded results: an emulation on the f16 unit, no evidence about an FP8 unit"
 FMA = "Xie et al. 2026, Table 3, Algorithm 4"
@@ -35,6 +36,7 @@ class Unit:
     evidence: Evidence = "published model"
     mn: str = "m16n8"
     f32_as: str = "f32"
+    addend: str = ""  # format of the addend, where it is not that of the result
     mixed: bool = False  # the input formats combine freely
     emulated: bool = False  # chained steps of the f16 unit from zero, c added at the end
     scale_format: str | None = None
@@ -47,10 +49,13 @@ FP8_6_4 = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
 BOTH = ("f32", "f16")
 HW: Evidence = "recorded hardware"
 
-_T, _H, _W = (-132, -21), (-133, -22), (-133, -133)
+_V, _T, _H = (-131, -19), (-132, -20), (-133, -21)
 
 UNITS = (
-    Unit("volta", "mma", ("f16",), (4,), 4, 23, (-131, -20), BOTH, HW, mn="m8n8"),
+    Unit("volta", "mma", ("f16",), (4,), 4, 23, _V, BOTH, HW, mn="m8n8"),
+    Unit("volta", "mma", ("f16",), (4,), 4, 23, _V, mn="m8n8", addend="f16"),
+    Unit("turing", "mma", ("f16",), (4,), 4, 23, _V, BOTH, mn="m8n8"),
+    Unit("turing", "mma", ("f16",), (4,), 4, 23, _V, mn="m8n8", addend="f16"),
     Unit("turing", "mma", ("f16",), (8,), 8, 24, _T, BOTH),
     Unit("ampere", "mma", ("f16",), (8, 16), 8, 24, _T, BOTH, HW),
     Unit("ampere", "mma", ("bf16",), (8, 16), 8, 24, _T, evidence=HW),
@@ -63,31 +68,36 @@ UNITS = (
     Unit("hopper", "mma", ("bf16",), (8, 16), 16, 25, _H, evidence=HW),
     Unit("hopper", "mma", ("tf32",), (4, 8), 8, 25, _H, evidence=HW),
     Unit("hopper", "mma", FP8, (32,), 16, 25, _H, BOTH, HW, mixed=True, emulated=True),
-    Unit("hopper", "wgmma", ("f16",), (16,), 16, 25, _W, BOTH, mn="m64n8"),
-    Unit("hopper", "wgmma", ("bf16",), (16,), 16, 25, _W, mn="m64n8"),
-    Unit("hopper", "wgmma", ("tf32",), (8,), 8, 25, _W, mn="m64n8"),
-    Unit("hopper", "wgmma", FP8, (32,), 32, 13, _W, BOTH, HW, mn="m64n8", f32_as="e8m13", mixed=True),
+    Unit("hopper", "wgmma", ("f16",), (16,), 16, 25, _H, BOTH, mn="m64n8"),
+    Unit("hopper", "wgmma", ("bf16",), (16,), 16, 25, _H, mn="m64n8"),
+    Unit("hopper", "wgmma", ("tf32",), (8,), 8, 25, _H, mn="m64n8"),
+    Unit("hopper", "wgmma", FP8, (32,), 32, 13, _H, BOTH, HW, mn="m64n8", f32_as="e8m13", mixed=True),
     Unit("blackwell", "mma", ("f16",), (8, 16), 16, 25, _H, BOTH),
     Unit("blackwell", "mma", ("bf16",), (8, 16), 16, 25, _H),
     Unit("blackwell", "mma", ("tf32",), (4, 8), 8, 25, _H),
     Unit("blackwell", "mma", FP8, (32,), 16, 25, _H, BOTH, "inferred", mixed=True, emulated=True),
-    Unit("blackwell", "tcgen05mma", ("f16",), (16,), 16, 25, _W, BOTH, mn="m64n8"),
-    Unit("blackwell", "tcgen05mma", ("bf16",), (16,), 16, 25, _W, mn="m64n8"),
-    Unit("blackwell", "tcgen05mma", ("tf32",), (8,), 8, 25, _W, mn="m64n8"),
-    Unit("blackwell", "tcgen05mma", FP8_6_4, (32,), 32, 25, _W, BOTH, mn="m64n8", mixed=True),
-    Unit("blackwell", "tcgen05mma_block_scale", FP8_6_4, (32,), 32, 25, _W, mn="m64n8", mixed=True,
+    Unit("blackwell", "tcgen05mma", ("f16",), (16,), 16, 25, _H, BOTH, mn="m64n8"),
+    Unit("blackwell", "tcgen05mma", ("bf16",), (16,), 16, 25, _H, mn="m64n8"),
+    Unit("blackwell", "tcgen05mma", ("tf32",), (8,), 8, 25, _H, mn="m64n8"),
+    Unit("blackwell", "tcgen05mma", FP8_6_4, (32,), 32, 25, _H, BOTH, mn="m64n8", mixed=True),
+    Unit("blackwell", "tcgen05mma_block_scale", FP8_6_4, (32,), 32, 25, _H, mn="m64n8", mixed=True,
          scale_format="ue8m0"),
     Unit("blackwell", "tcgen05mma_block_scale", ("e2m1",), (64,), 64, 35, (-139, -139), mn="m64n8",
          scale_format="ue8m0", group=16),
     Unit("blackwell", "tcgen05mma_block_scale", ("e2m1",), (64,), 64, 35, (-139, -139), mn="m64n8",
          scale_format="ue4m3", scale_block=16, group=16),
+    Unit("blackwell", "tcgen05mma_block_scale", ("e2m1",), (64,), 64, 35, (-139, -139), mn="m64n8",
+         scale_format="ue8m0", scale_block=16, group=16),
     Unit("rtx-blackwell", "mma", ("f16",), (8, 16), 16, 25, _H, BOTH),
     Unit("rtx-blackwell", "mma", ("bf16",), (8, 16), 16, 25, _H),
     Unit("rtx-blackwell", "mma", ("tf32",), (4, 8), 8, 25, _H),
+    Unit("rtx-blackwell", "mma", FP8, (16,), 16, 25, _H, BOTH, mixed=True),
     Unit("rtx-blackwell", "mma", FP8_6_4, (32,), 32, 25, _H, BOTH, mixed=True),
     Unit("rtx-blackwell", "mma_block_scale", FP8_6_4, (32,), 32, 25, _H, mixed=True, scale_format="ue8m0"),
     Unit("rtx-blackwell", "mma_block_scale", ("e2m1",), (64,), 64, 35, (-139, -139), scale_format="ue8m0", group=16),
     Unit("rtx-blackwell", "mma_block_scale", ("e2m1",), (64,), 64, 35, (-139, -139), scale_format="ue4m3",
+         scale_block=16, group=16),
+    Unit("rtx-blackwell", "mma_block_scale", ("e2m1",), (64,), 64, 35, (-139, -139), scale_format="ue8m0",
          scale_block=16, group=16),
 )  # fmt: skip
 
@@ -135,7 +145,8 @@ def _rows(unit: Unit) -> Iterator[Instruction]:
             for a, b in pairs:
                 shape = f"{unit.mn}k{length}" + (f".block{unit.scale_block}" if unit.scale_format else "")
                 parts = [shape, output, a, b]
-                parts += [output] if unit.unit.startswith("mma") else []  # the others accumulate in place
+                addend = unit.addend or output
+                parts += [addend] if unit.unit.startswith("mma") else []  # the others accumulate in place
                 parts += [unit.scale_format] if unit.scale_format else []
                 yield Instruction(
                     unit.arch,
@@ -144,7 +155,7 @@ def _rows(unit: Unit) -> Iterator[Instruction]:
                     (m, n, length),
                     a,
                     b,
-                    output,
+                    addend,
                     _truncated(unit, length, output),
                     source,
                     unit.evidence,
@@ -163,6 +174,7 @@ def _truncated(unit: Unit, length: int, output: str) -> Accumulator:
         exponent_floor=unit.floors[0 if single else 1],
         output=result,
         output_rounding="toward_zero" if single else "nearest_even",
+        zero_sign="always_positive",
         nan=nvidia_nan(FORMATS[result]),
         block_order="interleaved_pairs" if unit.emulated else "contiguous",
         addend="after" if unit.emulated else "fused",

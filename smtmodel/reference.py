@@ -14,7 +14,7 @@ from smtmodel.formats import FORMATS, format_named
 from smtmodel.instructions import INSTRUCTIONS, not_modelled
 
 _IEEE = re.compile(r"ieee/fma/(\w+)(?:\.(\w+)\.(\w+)\.(\w+))?")
-_COLUMNS = re.compile(r"((?:hopper/wgmma|blackwell/tcgen05mma(?:_block_scale)?)/m64n)(\d+)(k.*)")
+_SHAPE = re.compile(r"((?:hopper/wgmma|blackwell/tcgen05mma(?:_block_scale)?)/m)(64|128)n(\d+)(k.*)")
 
 
 def normalised_name(arch: str, unit: str, instruction: str) -> str:
@@ -43,9 +43,9 @@ def _base_model(base: str) -> Model:
     if ieee:
         d, a, b, c = (name or ieee.group(1) for name in ieee.groups())
         return _ieee_chain(base, d, a, b, c)
-    columns = _COLUMNS.fullmatch(base)
-    if columns and int(columns.group(2)) in range(8, 257, 8):  # the width N does not enter the arithmetic
-        base = f"{columns.group(1)}8{columns.group(3)}"
+    shape = _SHAPE.fullmatch(base)
+    if shape and int(shape.group(3)) in range(8, 257, 8) and (shape.group(2) == "64" or "tcgen05" in base):
+        base = f"{shape.group(1)}64n8{shape.group(4)}"  # the size of the tile does not enter the arithmetic
     row = INSTRUCTIONS.get(base)
     if row is None:
         if reason := not_modelled(base):

@@ -37,18 +37,20 @@ def increments(mode: Mode, sign: Bit, lowest: Bit, half: Bit, sticky: Bit) -> Bi
 @dataclass(frozen=True)
 class Target:
     """How a value becomes a pattern. `overflow`: infinity in every rounding mode (NVIDIA's units), the largest
-    finite number, or what IEEE 754-2019, 7.4 prescribes for the mode. `flush` turns subnormal results to zero."""
+    number, or what IEEE 754-2019, 7.4 prescribes for the mode. `flush` turns subnormal results to zero;
+    `positive_zero`: no result is -0."""
 
     format: Format
     rounding: Mode
     overflow: Overflow = "ieee"
     flush: bool = False
+    positive_zero: bool = False
 
 
 def round_and_pack(sign: Bit, magnitude: Bits, unit: Exponent, target: Target) -> Bits:
     """The pattern of (-1)^sign * magnitude * 2^unit in the target format.
 
-    A zero magnitude gives a zero of that sign. Any width of magnitude; the result has `format.width` bits.
+    A zero magnitude gives a zero of that sign, if the target has one. Any width of magnitude; the result has `format.width` bits.
     """
     fmt = target.format
     short = fmt.precision + 2 - magnitude.width
@@ -104,7 +106,7 @@ def _limit(packed: Bits, sign: Bit, target: Target) -> Bits:
     fields = packed.truncate(bits)
     if target.flush:
         fields = select(fields.extract(bits - 1, fmt.fraction).any(), fields, constant(carrier, 0, bits))
-    if fmt.specials == "negative_zero":  # -0 would be NaN
+    if target.positive_zero or fmt.specials == "negative_zero":  # where -0 would be NaN
         finite = _with_sign(fields, sign & fields.any(), fmt)
     else:
         finite = _with_sign(fields, sign, fmt)

@@ -25,11 +25,12 @@ from smtmodel.algebra import (
 )
 from smtmodel.alignment import align, magnitude_of, place_all, reaches, total_of
 from smtmodel.decode import Exponent, Term, Unpacked, multiply, unpack
+from smtmodel.formats import Format
 from smtmodel.ieee import infinities, product_specials, round_term, sum_two, with_specials, zero_sign
 from smtmodel.rounding import Target, round_and_pack
 from smtmodel.trace import Trace
 
-DECODE = frozenset({"flush_inputs"})
+DECODE = frozenset({"flush_inputs", "input_zeros"})
 PRODUCT = DECODE | {
     "product",
     "product_rounding",
@@ -41,9 +42,14 @@ PRODUCT = DECODE | {
 }
 MAXIMUM = PRODUCT | {"length", "block", "block_order", "exponent_floor", "floor_applies_to", "addend", "partials"}
 ALIGNED = MAXIMUM | {"operation", "fraction_bits", "align_rounding"}
-LATE = frozenset({"late_fraction_bits", "late_rounding", "late_small_addend"})
+LATE = frozenset({"late_fraction_bits", "late_sum_bits", "late_rounding", "late_small_addend"})
 SUM = ALIGNED | LATE | {"carry_bits"}
 RESULT = SUM | {"output", "output_rounding", "overflow", "flush_outputs", "zero_sign", "nan"}
+
+
+def unpack_input(accumulator: Accumulator, pattern: Bits, fmt: Format) -> Unpacked:
+    """An element or an addend as the unit reads it."""
+    return unpack(pattern, fmt, accumulator.flush_inputs, accumulator.input_zeros == "positive")
 
 
 def form_product(accumulator: Accumulator, left: Unpacked, right: Unpacked) -> Unpacked:
@@ -74,7 +80,8 @@ def scale_product(product: Unpacked, left: Unpacked, right: Unpacked) -> Unpacke
 
 
 def group_sum(products: Sequence[Unpacked], name: str, trace: Trace) -> Unpacked:
-    """The exact dot product of one group in fixed point, as a term of exponent zero (Algorithm 9, line 3)."""
+    """The exact dot product of one group in fixed point, as a term of exponent zero (Algorithm 9, line 3). It counts as
+    a zero, for the alignment, if all its products are zero, not if they cancel."""
     magnitudes, low = place_all([product.term for product in products])
     signs = [product.sign for product in products]
     total = total_of(signs, magnitudes, None)
@@ -84,7 +91,7 @@ def group_sum(products: Sequence[Unpacked], name: str, trace: Trace) -> Unpacked
     sign = choose(magnitude.any(), negative, zero_sign(signs, "nearest_even"))
     is_nan, positive, minus = specials(products)
     term = Term(sign, magnitude, exponent, -low)
-    return Unpacked(term, ~magnitude.any(), positive ^ minus, is_nan | (positive & minus))
+    return Unpacked(term, all_of([item.is_zero for item in products]), positive ^ minus, is_nan | (positive & minus))
 
 
 @dataclass(frozen=True)
@@ -151,7 +158,7 @@ def floor_matters(accumulator: Accumulator, items: Sequence[Unpacked]) -> bool:
 
 def _signed_sum(accumulator: Accumulator, items: Sequence[Unpacked], total: tuple[Bit, Bits], unit: Exponent) -> Sum:
     negative, magnitude = total
-    if accumulator.zero_sign == "positive":
+    if accumulator.zero_sign != "ieee":
         return Sum(negative, magnitude, unit)
     of_zero = zero_sign([item.sign for item in items], accumulator.output_rounding)
     return Sum(choose(magnitude.any(), negative, of_zero), magnitude, unit)
@@ -269,7 +276,22 @@ def late_sum(
     result = _signed_sum(accumulator, items, (result.sign, result.magnitude), result.unit)
     trace.flag("sum.negative", result.sign, SUM)
     trace.number("sum.magnitude", result.magnitude, result.unit, SUM)
-    return result
+    return _cut_sum(accumulator, result, trace)
+
+
+def _cut_sum(accumulator: Accumulator, total: Sum, trace: Trace) -> Sum:
+    """The sum with a late addend, normalised and cut to so many bits below its leading one: rounded to a number that
+    has the smallest exponent of the results, and no largest."""
+    bits, fmt = accumulator.late_sum_bits, accumulator.output_format
+    if bits is None:
+        return total
+    highest = total.unit.high + total.magnitude.width - fmt.emin
+    wide = Format("sum", (highest + 1).bit_length(), bits, fmt.bias, "none")
+    pattern = round_and_pack(total.sign, total.magnitude, total.unit, Target(wide, accumulator.late_rounding))
+    cut = unpack(pattern, wide).term
+    unit = cut.exponent.offset(-bits)
+    trace.number("cut", cut.significand, unit, SUM)
+    return Sum(total.sign, cut.significand, unit)
 
 
 def pairwise_sum(accumulator: Accumulator, products: Sequence[Unpacked], addend: Unpacked, trace: Trace) -> Bits:
@@ -307,7 +329,8 @@ def specials(items: Sequence[Unpacked]) -> tuple[Bit, Bit, Bit]:
 def finish(accumulator: Accumulator, total: Sum, items: Sequence[Unpacked], trace: Trace) -> Bits:
     """Round and pack the sum, then let NaNs and infinities among the terms decide (Xie et al. 2026, 4.2)."""
     fmt = accumulator.output_format
-    target = Target(fmt, accumulator.output_rounding, accumulator.overflow, accumulator.flush_outputs)
+    target = Target(fmt, accumulator.output_rounding, accumulator.overflow, accumulator.flush_outputs,
+                    positive_zero=accumulator.zero_sign == "always_positive")  # fmt: skip
     finite = round_and_pack(total.sign, total.magnitude, total.unit, target)
     is_nan, positive, negative = specials(items)
     trace.flag("special.nan", is_nan | (positive & negative), PRODUCT)

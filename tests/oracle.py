@@ -75,12 +75,14 @@ FORMATS: dict[str, Format] = {
 
 @dataclass(frozen=True)
 class Decoded:
-    """A term as the datapath sees it: (-1)^sign * significand * 2^exponent, not normalised."""
+    """A term as the datapath sees it: (-1)^sign * significand * 2^exponent, not normalised. A sum that `cancelled` is
+    zero but for its exponent, which counts."""
 
     kind: str  # finite | inf | nan
     sign: bool
     significand: Fraction
     exponent: int
+    cancelled: bool = False
 
     @property
     def value(self) -> Fraction:
@@ -147,7 +149,8 @@ def multiply(x: Decoded, y: Decoded) -> Decoded:
     """Exact product: significands multiplied, exponents added (step 1 of Algorithms 7-11)."""
     sign = x.sign != y.sign
     if x.kind == "finite" and y.kind == "finite":
-        return Decoded("finite", sign, x.significand * y.significand, x.exponent + y.exponent)
+        cancelled = (x.cancelled and y.significand > 0) or (y.cancelled and x.significand > 0)
+        return Decoded("finite", sign, x.significand * y.significand, x.exponent + y.exponent, cancelled)
     if "nan" in (x.kind, y.kind) or not x.significand or not y.significand:
         return NAN
     return Decoded("inf", sign, Fraction(1), 0)
@@ -190,6 +193,7 @@ class Model:
     align_rounding: str = "toward_zero"
     addend: Literal["fused", "late", "after"] = "fused"
     late_fraction_bits: int | str = "exact"
+    late_sum_bits: int | None = None
     late_rounding: str = "down"
     late_small_addend: Literal["keep", "cut"] = "keep"
     block_order: str | Sequence[Bits] = "contiguous"
@@ -202,8 +206,9 @@ class Model:
     floor_applies_to: Literal["zero_terms", "maximum"] = "zero_terms"
     output_rounding: str = "toward_zero"
     flush_inputs: bool = False
+    input_zeros: Literal["signed", "positive"] = "signed"
     flush_outputs: bool = False
-    zero_sign: Literal["positive", "ieee"] = "positive"
+    zero_sign: Literal["positive", "ieee", "always_positive"] = "positive"
     overflow: str = "infinity"
     nan: int | None = None
 
@@ -229,9 +234,11 @@ class Model:
         return replace(m, output_rounding=rounding, zero_sign="ieee", overflow="ieee")
 
     def operand(self, name: str, bits: int) -> Decoded:
-        """Decode an input; flushed subnormals become +0 (Algorithm 2, lines 1-3)."""
+        """Decode an input; flushed subnormals become +0 (Algorithm 2, lines 1-3), and -0 where zeros have no sign."""
         x = decode(self.formats[name], bits)
-        return ZERO if self.flush_inputs and x.kind == "finite" and 0 < x.significand < 1 else x
+        flushed = self.flush_inputs and 0 < x.significand < 1
+        unsigned = self.input_zeros == "positive" and x.significand == 0
+        return ZERO if x.kind == "finite" and (flushed or unsigned) else x
 
     def result(self, bits: int) -> Decoded:
         return decode(self.formats["d"], bits)
@@ -240,10 +247,12 @@ class Model:
         """Convert a finished sum to the output format (Table 2); Algorithm 1, line 5 for flushed results."""
         d, mode = self.formats["d"], self.output_rounding
         sign = total < 0 if total else self.zero_sign == "ieee" and negative_zero(terms, mode)
-        bits = encode(d, sign, abs(total), mode, self.overflow, self.nan)
+        bits = encode(d, sign, abs(self.cut_sum(total)), mode, self.overflow, self.nan)
         x = self.result(bits)
         tiny = self.flush_outputs and x.kind == "finite" and x.significand < 1
-        return encode(d, sign, Fraction(0), mode) if tiny else bits
+        if x.kind == "finite" and (tiny or x.significand == 0):
+            return encode(d, sign and self.zero_sign != "always_positive", Fraction(0), mode)
+        return bits
 
     def product_term(self, x: Decoded, y: Decoded) -> Decoded:
         """One product as a term of the sum: exact, normalised or rounded; large ones may become infinite."""
@@ -261,7 +270,7 @@ class Model:
 
     def maximum(self, terms: Sequence[Decoded]) -> int | None:
         """The exponent that terms are aligned at; None where all are zero and no floor says otherwise."""
-        found = [t.exponent for t in terms if t.significand]
+        found = [t.exponent for t in terms if t.significand or t.cancelled]
         floored = self.floor_applies_to == "maximum" or len(found) < len(terms)
         floors = [] if self.exponent_floor is None or not floored else [self.exponent_floor]
         return max(found + floors, default=None)
@@ -286,6 +295,13 @@ class Model:
         small = final is not None and f is not None and addend.exponent < final - f - 1
         kept = ZERO if small and self.late_small_addend == "cut" else addend
         return total + cut(kept.value, final, f, self.late_rounding)
+
+    def cut_sum(self, total: Fraction) -> Fraction:
+        """A late addend's sum in MMA-Sim 2.1.1: normalised as a number with the smallest exponent of d, then cut."""
+        if self.addend != "late" or self.late_sum_bits is None or not total:
+            return total
+        exponent = max(floor_log2(abs(total)), FORMATS[self.formats["d"]].emin)
+        return cut(total, exponent, self.late_sum_bits, self.late_rounding)
 
     def add(self, terms: Sequence[Decoded]) -> int:
         """Terms to a result in the output format (Algorithm 7; section 4.2)."""
@@ -324,10 +340,12 @@ class Model:
         return self.block_order
 
     def scaled_group(self, pairs: Sequence[Decoded], scale: Decoded) -> Decoded:
-        """Step 1 of Algorithm 9: the exact dot product of G elements, times the scale factors."""
+        """Step 1 of Algorithm 9: the exact dot product of G elements, times the scale factors. MMA-Sim 2.1.1: one whose
+        products cancel keeps the exponent of its scale factors; only one of zeros counts as a zero."""
         total = sum((t.value for t in pairs), Fraction(0))
         sign = total < 0 if total else negative_zero(pairs, "nearest_even")
-        return multiply(special_sum(pairs) or Decoded("finite", sign, abs(total), 0), scale)
+        cancelled = not total and any(t.significand for t in pairs)
+        return multiply(special_sum(pairs) or Decoded("finite", sign, abs(total), 0, cancelled), scale)
 
     def dot(self, pairs: Sequence[tuple[Decoded, Decoded]], scales: Sequence[Decoded], c: Decoded) -> int:
         """Algorithm 5: blocks in order, each result the addend of the next."""

@@ -61,6 +61,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         f"{AMPERE}@block_order=0-1-4-5:2-3-6-7",
         f"{AMPERE}@length=4,block_order=3:1:2:0",
         f"{VOLTA}@output=f64,fraction_bits=50,nan=none",
+        f"{TF32}@zero_sign=positive",
     ),
     "truncated, f16": (
         VOLTA_F16,
@@ -71,6 +72,8 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         f"{VOLTA_F16}@overflow=saturate,flush_outputs=true",
         f"{VOLTA_F16}@output_rounding=toward_zero,exponent_floor=-19",
         f"{VOLTA_F16}@carry_bits=0,fraction_bits=3",
+        f"{VOLTA_F16}@zero_sign=positive,align_rounding=down",
+        "volta/mma/m8n8k4.f32.f16.f16.f16",
     ),
     "truncated, e8m13": (
         "ada-lovelace/mma/m16n8k32.f32.e4m3.e4m3.f32",
@@ -117,15 +120,21 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "cdna3/mfma/f32_16x16x8_xf32",
         "cdna3/mfma/f32_16x16x32_fp8_fp8",
         "cdna3/mfma/f32_32x32x16_bf8_fp8",
+        "cdna3/mfma/f32_32x32x4_2b_bf16@late_fraction_bits=31,late_sum_bits=none",
+        "cdna3/mfma/f32_32x32x4_2b_bf16@late_sum_bits=12",
+        "cdna3/mfma/f32_32x32x8_f16@late_sum_bits=25,late_rounding=nearest_even,zero_sign=ieee,output_rounding=up",
+        "cdna3/mfma/f32_32x32x16_fp8_bf8@late_sum_bits=23,late_rounding=toward_zero,zero_sign=always_positive",
     ),
     "pairwise": (
         "cdna2/mfma/f32_32x32x8f16",
         "cdna2/mfma/f32_32x32x4bf16",
         "cdna2/mfma/f32_32x32x8bf16_1k",
+        "cdna2/mfma/f32_32x32x4bf16@input_zeros=signed",
     ),
     "scaled": (
         "rtx-blackwell/mma_block_scale/m16n8k32.block32.f32.e4m3.e4m3.f32.ue8m0",
         "rtx-blackwell/mma_block_scale/m16n8k64.block16.f32.e2m1.e2m1.f32.ue4m3",
+        "rtx-blackwell/mma_block_scale/m16n8k64.block16.f32.e2m1.e2m1.f32.ue8m0",
     ),
 }
 #: where a datapath that is right for the instructions of the table can still be wrong
@@ -138,6 +147,8 @@ CORNERS = (
     f"{TF32}@partials=normalised",  # partial sums overflow before an infinite addend comes
     f"{VOLTA}@length=1,flush_inputs=true,zero_sign=ieee",  # the sign of a zero that is not subnormal
     f"{BF16}@product=normalised,product_overflow=100",
+    f"{VOLTA}@length=2,input_zeros=positive,zero_sign=ieee",
+    f"{VOLTA_F16}@addend=after,input_zeros=positive,zero_sign=ieee",
     "cdna2/mfma/f32_32x32x4bf16@flush_inputs=false",
 )
 TERM_INPUTS = 10_000

@@ -26,12 +26,13 @@ FP32, FP64 = "f32 f32 f32 f32", "f64 f64 f64 f64"
 
 
 def fdpa(length: int, block: int, fraction_bits: int, exponent_floor: int | None, **more: Any) -> Params:
-    """T-FDPA and its scaled forms: Tables 4 and 5."""
+    """T-FDPA and its scaled forms: Tables 4 and 5; exponents of zeros and zero signs from MMA-Sim 2.1.1."""
     return {
         "length": length,
         "block": block,
         "fraction_bits": fraction_bits,
         "exponent_floor": exponent_floor,
+        "zero_sign": "always_positive",
         **more,
     }
 
@@ -47,13 +48,14 @@ def exact(length: int, block: int) -> Params:
 
 def add_mul(length: int, group: int) -> Params:
     """FTZ-AddMul: Table 6."""
-    flush = {"flush_inputs": True, "flush_outputs": True}
+    flush = {"flush_inputs": True, "input_zeros": "positive", "flush_outputs": True}
     return {"operation": "add_mul", "grouping": "pairwise", "length": length, "group": group, **flush, **RNE}
 
 
 def late(length: int, block: int, **more: Any) -> Params:
-    """TR-FDPA and GTR-FDPA: Table 7."""
-    return fdpa(length, block, 24, None, addend="late", late_fraction_bits=31, late_rounding="down", **RNE, **more)
+    """TR-FDPA and GTR-FDPA: Table 7, with the two cuts of MMA-Sim 2.1.1."""
+    cuts = {"late_fraction_bits": 32, "late_sum_bits": 31, "late_rounding": "down", "zero_sign": "positive"}
+    return fdpa(length, block, 24, None, addend="late", **cuts, **RNE, **more)
 
 
 MX8 = {"scale_format": "ue8m0", "scale_block": 32}
@@ -64,28 +66,28 @@ GTR: Params = {"grouping": "even_odd", "late_small_addend": "cut"}
 
 CLASSES: dict[str, Class] = {
     "volta/mma/m8n8k4.f32.f16.f16.f32": (FP16_FP32, fdpa(4, 4, 23, -131)),
-    "volta/mma/m8n8k4.f16.f16.f16.f16": (FP16, fdpa(4, 4, 23, -20, **RNE)),
+    "volta/mma/m8n8k4.f16.f16.f16.f16": (FP16, fdpa(4, 4, 23, -19, **RNE)),
     "turing/mma/m16n8k8.f32.f16.f16.f32": (FP16_FP32, fdpa(8, 8, 24, -132)),
-    "turing/mma/m16n8k8.f16.f16.f16.f16": (FP16, fdpa(8, 8, 24, -21, **RNE)),
+    "turing/mma/m16n8k8.f16.f16.f16.f16": (FP16, fdpa(8, 8, 24, -20, **RNE)),
     "ampere/mma/m16n8k16.f32.f16.f16.f32": (FP16_FP32, fdpa(16, 8, 24, -132)),
-    "ampere/mma/m16n8k16.f16.f16.f16.f16": (FP16, fdpa(16, 8, 24, -21, **RNE)),
+    "ampere/mma/m16n8k16.f16.f16.f16.f16": (FP16, fdpa(16, 8, 24, -20, **RNE)),
     "ampere/mma/m16n8k16.f32.bf16.bf16.f32": (BF16, fdpa(16, 8, 24, -132)),
     "ampere/mma/m16n8k8.f32.tf32.tf32.f32": (TF32, fdpa(8, 4, 24, -132)),
     "ampere/mma/m8n8k4.f64.f64.f64.f64": (FP64, fma(4)),
     "ada-lovelace/mma/m16n8k32.f32.e4m3.e4m3.f32": ("e4m3 e4m3 f32 e8m13", fdpa(32, 16, 13, -132)),
-    "ada-lovelace/mma/m16n8k32.f16.e4m3.e4m3.f16": ("e4m3 e4m3 f16 f16", fdpa(32, 16, 13, -21, **RNE)),
+    "ada-lovelace/mma/m16n8k32.f16.e4m3.e4m3.f16": ("e4m3 e4m3 f16 f16", fdpa(32, 16, 13, -20, **RNE)),
     "ada-lovelace/mma/m16n8k32.f32.e5m2.e5m2.f32": ("e5m2 e5m2 f32 e8m13", fdpa(32, 16, 13, -132)),
-    "ada-lovelace/mma/m16n8k32.f16.e5m2.e5m2.f16": ("e5m2 e5m2 f16 f16", fdpa(32, 16, 13, -21, **RNE)),
+    "ada-lovelace/mma/m16n8k32.f16.e5m2.e5m2.f16": ("e5m2 e5m2 f16 f16", fdpa(32, 16, 13, -20, **RNE)),
     "hopper/mma/m16n8k16.f32.f16.f16.f32": (FP16_FP32, fdpa(16, 16, 25, -133)),
-    "hopper/mma/m16n8k16.f16.f16.f16.f16": (FP16, fdpa(16, 16, 25, -22, **RNE)),
+    "hopper/mma/m16n8k16.f16.f16.f16.f16": (FP16, fdpa(16, 16, 25, -21, **RNE)),
     "hopper/mma/m16n8k16.f32.bf16.bf16.f32": (BF16, fdpa(16, 16, 25, -133)),
     "hopper/mma/m16n8k8.f32.tf32.tf32.f32": (TF32, fdpa(8, 8, 25, -133)),
     "hopper/wgmma/m64n8k16.f32.f16.f16": (FP16_FP32, fdpa(16, 16, 25, -133)),
-    "hopper/wgmma/m64n8k16.f16.f16.f16": (FP16, fdpa(16, 16, 25, -133, **RNE)),
+    "hopper/wgmma/m64n8k16.f16.f16.f16": (FP16, fdpa(16, 16, 25, -21, **RNE)),
     "hopper/wgmma/m64n8k32.f32.e4m3.e4m3": ("e4m3 e4m3 f32 e8m13", fdpa(32, 32, 13, -133)),
-    "hopper/wgmma/m64n8k32.f16.e4m3.e4m3": ("e4m3 e4m3 f16 f16", fdpa(32, 32, 13, -133, **RNE)),
+    "hopper/wgmma/m64n8k32.f16.e4m3.e4m3": ("e4m3 e4m3 f16 f16", fdpa(32, 32, 13, -21, **RNE)),
     "hopper/wgmma/m64n8k32.f32.e5m2.e5m2": ("e5m2 e5m2 f32 e8m13", fdpa(32, 32, 13, -133)),
-    "hopper/wgmma/m64n8k32.f16.e5m2.e5m2": ("e5m2 e5m2 f16 f16", fdpa(32, 32, 13, -133, **RNE)),
+    "hopper/wgmma/m64n8k32.f16.e5m2.e5m2": ("e5m2 e5m2 f16 f16", fdpa(32, 32, 13, -21, **RNE)),
     "blackwell/tcgen05mma/m64n8k32.f32.e4m3.e4m3": ("e4m3 e4m3 f32 f32", fdpa(32, 32, 25, -133)),
     "blackwell/tcgen05mma/m64n8k32.f32.e5m2.e5m2": ("e5m2 e5m2 f32 f32", fdpa(32, 32, 25, -133)),
     "rtx-blackwell/mma_block_scale/m16n8k32.block32.f32.e4m3.e4m3.f32.ue8m0": (
@@ -120,7 +122,7 @@ RECORDED_ONLY: dict[str, Class] = {
         fdpa(32, 16, 25, None, addend="after", block_order="interleaved_pairs", **RNE),
     ),
     "ada-lovelace/mma/m16n8k16.f32.f16.f16.f32": (FP16_FP32, fdpa(16, 8, 24, -132)),
-    "ada-lovelace/mma/m16n8k16.f16.f16.f16.f16": (FP16, fdpa(16, 8, 24, -21, **RNE)),
+    "ada-lovelace/mma/m16n8k16.f16.f16.f16.f16": (FP16, fdpa(16, 8, 24, -20, **RNE)),
 }
 
 
@@ -323,7 +325,10 @@ def test_zero_signs() -> None:
     assert zero(minus, 0xBC00, minus, zero_sign="ieee", output_rounding="down") == minus
     assert zero(plus, 0x3C00, plus, zero_sign="ieee", output_rounding="down") == plus
     assert zero(0x0001, 0x8001, plus) == minus, "a nonzero sum that rounds to zero keeps its sign"
+    assert zero(0x0001, 0x8001, plus, zero_sign="always_positive") == plus, "but where every zero is +0"
     assert zero(0x0001, 0x8001, plus, exponent_floor=-14, fraction_bits=20) == plus
+    assert zero(minus, 0x3C00, minus, zero_sign="ieee", input_zeros="positive") == plus
+    assert zero(minus, 0xBC00, plus, zero_sign="ieee", output_rounding="down", input_zeros="positive") == minus
 
 
 def test_block_orders() -> None:
