@@ -62,7 +62,9 @@ PARAMETERS: dict[str, Parameter] = {
     "align_rounding": Parameter("what happens to bits shifted out of one term", (*ROUNDINGS, "sticky")),
     "addend": Parameter("where c enters", ("fused", "late", "after")),
     "late_fraction_bits": Parameter("F2: bits kept of the products' sum when a late addend joins", low=1, high=64),
-    "late_sum_bits": Parameter("bits kept below the leading one of the sum with a late addend", low=1, high=64, none=True),
+    "late_sum_bits": Parameter(
+        "bits kept below the leading one of the sum with a late addend", low=1, high=64, none=True
+    ),
     "late_rounding": Parameter("how sums are cut when a late addend joins", ROUNDINGS),
     "late_small_addend": Parameter("an addend more than F + 1 places below the sum", ("keep", "cut")),
     "block_order": Parameter("which products each block takes", ("contiguous", "interleaved_pairs"), order=True),

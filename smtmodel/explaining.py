@@ -290,7 +290,9 @@ class _Explainer:
         if not is_nan and not is_infinite:
             mode, pattern = self.accumulator.output_rounding, self.facts[result[0]].value
             cut = self._cut(picture.total, f"{prefix}cut")
-            return replace(picture, cut=cut, rounded=round_row(cut or picture.total, self.model.d, mode, pattern, result))
+            return replace(
+                picture, cut=cut, rounded=round_row(cut or picture.total, self.model.d, mode, pattern, result)
+            )
         causes = [c for row in rows or picture.rows if row.marks & {"nan", "infinite"} for c in self._causes(row)]
         special = self._special(is_nan, causes, self.facts[result[1]].value, (*flags, result[1]))
         return replace(picture, special=special)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from smtmodel.accumulator import Accumulator
 from smtmodel.nodes import (
     Constant,
+    Cut,
     Each,
     Element,
     ExactSum,
@@ -20,9 +21,11 @@ from smtmodel.nodes import (
     Scale,
 )
 from smtmodel.nodes.element import Operand, Subnormals
-from smtmodel.nodes.round import Rounding
+from smtmodel.nodes.repeat import places_of
+from smtmodel.nodes.round import Rounding, Zero
 
-OUTER, INNER = 1, 2  # levels of loops
+OUTER = 1  # the level of the loop over steps
+ZEROS: dict[str, Zero] = {"ieee": "ieee", "positive": "exact_positive", "always_positive": "positive"}
 
 
 def expression(accumulator: Accumulator) -> Node:
@@ -34,13 +37,13 @@ class _Family:
     def __init__(self, accumulator: Accumulator) -> None:
         self.acc = accumulator
         self.subnormals: Subnormals = "positive_zero" if accumulator.flush_inputs else "keep"
-        self.c = Element("c", subnormals=self.subnormals)
+        self.c = self._element("c", None)
         self.rounding = Rounding(
             accumulator.output_format,
             accumulator.output_rounding,
             "ieee" if accumulator.operation == "add_mul" else accumulator.overflow,
             "flush_after" if accumulator.flush_outputs else "keep",
-            "ieee" if accumulator.zero_sign == "ieee" else "exact_positive",
+            ZEROS[accumulator.zero_sign],
             accumulator.nan,
         )
 
@@ -69,8 +72,10 @@ class _Family:
         alike = all(tuple(k + offset for k in first) == block for offset, block in zip(offsets, blocks, strict=True))
         return (first if alike else None), offsets
 
-    def _element(self, operand: Operand, index: Index) -> Element:
-        return Element(operand, index, "keep" if operand.startswith("scale") else self.subnormals)
+    def _element(self, operand: Operand, index: Index | None) -> Element:
+        if operand.startswith("scale"):
+            return Element(operand, index)
+        return Element(operand, index, self.subnormals, self.acc.input_zeros == "positive")
 
     def _product(self, index: Index) -> Node:
         acc = self.acc
@@ -86,7 +91,7 @@ class _Family:
         acc = self.acc
         loop = ((outer, 1),) if outer else ()
         if acc.scale_format is None:
-            return (self._range(places, lambda index: self._product(index), loop, outer + 1),)
+            return (self._range(places, self._product, loop, outer + 1),)
         if acc.grouping != "scale_blocks":
             return tuple(self._scaled(self._product(Index(k, loop)), k, loop) for k in places)
         groups = [places[start : start + acc.group] for start in range(0, len(places), acc.group)]
@@ -95,11 +100,17 @@ class _Family:
             for group in groups
         )
 
-    def _range(self, places, form, loop, level) -> Node:  # type: ignore[no-untyped-def]
+    def _range(
+        self, places: Sequence[int], form: Callable[[Index], Node], loop: tuple[tuple[int, int], ...], level: int
+    ) -> Node:
+        """The terms at these places, shifted by the loop over steps."""
         if len(places) == 1:
-            return form(Index(places[0], loop))  # type: ignore[no-any-return]
+            return form(Index(places[0], loop))
         base = places[0]
-        return Each(level, tuple(k - base for k in places), form(Index(base, (*loop, (level, 1)))))
+        found = places_of([k - base for k in places])
+        step = found.step if isinstance(found, range) else 1
+        every = range(len(places)) if isinstance(found, range) else found
+        return Each(level, every, form(Index(base, (*loop, (level, step)))))
 
     def _scaled(self, term: Node, place: int, loop: tuple[tuple[int, int], ...]) -> Node:
         if loop:
@@ -150,4 +161,7 @@ class _Family:
             total = self._fused(terms)
         reach = (None, bits + 1) if acc.late_small_addend == "cut" else ()
         keeps = (acc.late_fraction_bits, bits)
-        return FusedSum((total, start), keeps, acc.late_rounding, zeros=zeros, least=least, reach=reach)
+        late = FusedSum((total, start), keeps, acc.late_rounding, zeros=zeros, least=least, reach=reach)
+        if acc.late_sum_bits is None:
+            return late
+        return Cut(late, acc.late_sum_bits + 1, acc.late_rounding, acc.output_format.emin)

@@ -111,6 +111,7 @@ class _Reader:
         self.steps: dict[str, Node] = {}
         self.roundings: dict[str, Rounding] = {}
         self.subnormals: dict[str, str] = {}
+        self.positive_zeros = False
 
     def unit(self) -> Unit:
         data = self.data
@@ -152,13 +153,18 @@ class _Reader:
 
     def _inputs(self) -> None:
         for key, value in self.data.inputs.items():
+            if key == "zeros":
+                if value not in ("signed", "positive"):
+                    raise self.file.error(("inputs", key), "zeros are read as signed, or as positive")
+                continue
             if key not in ("subnormals", "a", "b", "c"):
-                raise self.file.error(("inputs", key), "the keys are subnormals, for all of a, b, c, or a, b, c")
+                raise self.file.error(("inputs", key), "the keys are zeros, subnormals, or subnormals of one: a, b, c")
             if value not in SUBNORMALS:
                 raise self.file.error(
                     ("inputs", key), str(UnknownNameError("reading of subnormals", value, SUBNORMALS))
                 )
         everywhere = self.data.inputs.get("subnormals", "keep")
+        self.positive_zeros = self.data.inputs.get("zeros") == "positive"
         self.subnormals = {operand: self.data.inputs.get(operand, everywhere) for operand in "abc"}
 
     def _new_name(self, name: str, section: str) -> str:
@@ -216,7 +222,7 @@ class _Reader:
 
     def _named(self, tree: ast.expr, name: str, scope: _Scope) -> Node:
         if name == "c":
-            return Element("c", None, self.subnormals["c"])  # type: ignore[arg-type]
+            return self._input("c", None)
         if name == "acc" and scope.repeats:
             return Running(scope.repeats[-1])
         if name in self.steps:
@@ -228,10 +234,9 @@ class _Reader:
         if operand not in OPERANDS or operand == "c":
             known = [name for name in OPERANDS if name != "c"]
             raise _FaultError(tree, str(UnknownNameError("operand", operand, known)))
-        read: Any = self.subnormals.get(operand, "keep")
         if not isinstance(tree.slice, ast.Slice):
             place = self._affine(tree.slice, scope)
-            return Element(operand, Index(place.offset, place.factors), read)
+            return self._input(operand, Index(place.offset, place.factors))
         part = tree.slice
         if part.lower is None or part.upper is None:
             raise _FaultError(tree, "a range of elements has a first and a last place: a[0:16]")
@@ -242,7 +247,13 @@ class _Reader:
             raise _FaultError(tree, "a range of elements has a fixed, positive length and step")
         level = len(scope.levels) + 1
         index = Index(low.offset, (*low.factors, (level, step.offset)))
-        return Each(level, range(-(-count.offset // step.offset)), Element(operand, index, read))
+        return Each(level, range(-(-count.offset // step.offset)), self._input(operand, index))
+
+    def _input(self, operand: Any, index: Index | None) -> Element:
+        if operand.startswith("scale"):
+            return Element(operand, index)
+        read: Any = self.subnormals[operand]
+        return Element(operand, index, read, self.positive_zeros)
 
     def _times(self, tree: ast.expr, left: Node, right: Node, options: Mapping[str, Any]) -> Node:
         if isinstance(left, Each) and isinstance(right, Each):
@@ -350,9 +361,11 @@ class _Reader:
 
     def _call_cut(self, tree: ast.Call, options: dict[str, ast.expr], scope: _Scope) -> Node:
         term, bits, *mode = self._arguments(tree, 2, 3)
-        self._only(tree, options, ())
-        modes = {"mode": self._word(mode[0], MODES)} if mode else {}
-        return Cut(self._node(term, scope), self._number(bits), **modes)
+        self._only(tree, options, ("least",))
+        given: dict[str, Any] = {"mode": self._word(mode[0], MODES)} if mode else {}
+        if "least" in options:
+            given["least"] = self._number(options["least"])
+        return Cut(self._node(term, scope), self._number(bits), **given)
 
     def _rounding_text(self, tree: ast.expr) -> Rounding:
         if not (isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "round"):
@@ -453,8 +466,13 @@ class _Writer:
             data["scale_block"] = unit.scale_block
         reads = {node.operand: node.subnormals for node in walk(unit.result) if isinstance(node, Element)}
         reads = {operand: reads[operand] for operand in OPERANDS[:3] if operand in reads}
+        inputs: dict[str, Any] = {}
         if set(reads.values()) - {"keep"}:
-            data["inputs"] = {"subnormals": reads["a"]} if len(set(reads.values())) == 1 else reads
+            inputs = {"subnormals": reads["a"]} if len(set(reads.values())) == 1 else {**reads}
+        if any(isinstance(node, Element) and node.positive_zeros for node in walk(unit.result)):
+            inputs["zeros"] = "positive"
+        if inputs:
+            data["inputs"] = inputs
         data["roundings"] = {name: f"round({self._rounding(how)})" for how, name in self.roundings.items()}
         steps = {self.names[node]: self._body(node) for node in self.order if node is not unit.result}
         data["steps"] = steps | {"d": self._body(unit.result)}
@@ -495,7 +513,8 @@ class _Writer:
                 words += [f"{word}={_listed(value)}" for word in ("floors", "reach") if (value := getattr(node, word))]
                 return f"fused({', '.join([*map(self._node, node.items), *words])})"
             case Cut():
-                return f"cut({self._node(node.term)}, {node.bits}, {node.mode})"
+                words = [self._node(node.term), str(node.bits), node.mode, *_changed(node, ("least",))]
+                return f"cut({', '.join(words)})"
             case Round():
                 return f"{self.roundings[node.rounding]}({self._node(node.term)})"
             case Scale():

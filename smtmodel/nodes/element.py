@@ -31,7 +31,8 @@ class Index:
 class Element(Node):
     """One element of an operand; `c` has no index.
 
-    `subnormals`: kept; read as zero with their sign (x86's DAZ, Arm's FIZ); or read as +0 (AMD CDNA2).
+    `subnormals`: kept; read as zero with their sign (x86's DAZ, Arm's FIZ); or read as +0. `positive_zeros`: zeros are
+    read as +0 (AMD CDNA2).
     """
 
     kind: ClassVar[str] = "element"
@@ -39,6 +40,7 @@ class Element(Node):
     operand: Operand
     index: Index | None = None
     subnormals: Subnormals = "keep"
+    positive_zeros: bool = False
 
     def __post_init__(self) -> None:
         if (self.index is None) != (self.operand == "c"):
@@ -60,8 +62,8 @@ class Element(Node):
         at = 0 if self.index is None else context.at(self.index)
         carrier = context.patterns["c"][0].carrier
         pattern = patterns[at] if at < len(patterns) else constant(carrier, 0, fmt.width)
-        item = unpack(pattern, fmt, self.subnormals != "keep" and fmt.subnormals)
-        if self.subnormals == "zero" and fmt.signed:
+        item = unpack(pattern, fmt, self.subnormals != "keep" and fmt.subnormals, self.positive_zeros)
+        if self.subnormals == "zero" and fmt.signed and not self.positive_zeros:
             item = replace(item, term=replace(item.term, sign=pattern.bit(fmt.field_width)))
         if self.operand == "c":
             context.trace.term("addend", item.term)
@@ -69,7 +71,8 @@ class Element(Node):
 
     def sentence(self) -> str:
         read = {"keep": "", "zero": ", subnormals read as zero", "positive_zero": ", subnormals read as +0"}
-        return f"an element of {self.operand}{read[self.subnormals]}"
+        zeros = ", -0 as +0" if self.positive_zeros else ""
+        return f"an element of {self.operand}{read[self.subnormals]}{zeros}"
 
 
 @dataclass(frozen=True, eq=False)

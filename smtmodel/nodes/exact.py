@@ -58,7 +58,6 @@ class ExactSum(Node):
             context.trace.number("sum", total, unit, is_signed=True)
             negative, magnitude = magnitude_of(total)
             term = Term(negative, magnitude, Exponent(nought, 0, 0), -low)
-            is_zero = ~magnitude.any()
         context.trace.flag("sum.negative", negative)
         context.trace.number("sum.magnitude", magnitude, unit)
         context.trace.prefix = outer

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
-from smtmodel.algebra import Bit, Bits, choose, constant, select, truth
+from smtmodel.algebra import Bit, choose, select, truth
 from smtmodel.alignment import below
-from smtmodel.decode import Exponent, Term, Unpacked, unpack
+from smtmodel.decode import Term, Unpacked, unpack
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
 from smtmodel.ieee import with_specials
 from smtmodel.nodes.node import Context, Node, Value, number
-from smtmodel.rounding import Mode, Overflow, Target, increments, round_and_pack, signed
+from smtmodel.rounding import Mode, Overflow, Target, round_and_pack, signed
 
 Zero = Literal["ieee", "exact_positive", "positive"]
 Tiny = Literal["keep", "flush_after", "flush_before"]
@@ -70,12 +70,11 @@ class Round(Node):
         value = context.value(self.term, fmt.precision + 1 if how.subnormals == "flush_before" else fmt.precision)
         term = value.item.term
         sign, unit = self._sign(value), term.exponent.offset(-term.fraction)
-        target = Target(fmt, how.mode, how.overflow, how.subnormals == "flush_after")
+        target = Target(fmt, how.mode, how.overflow, how.subnormals == "flush_after", how.zero == "positive")
         finite = round_and_pack(sign, term.significand, unit, target)
         if how.subnormals == "flush_before":
-            finite = select(below(term.significand, unit, fmt.emin), signed(0, sign, fmt), finite)
-        if how.zero == "positive":
-            finite = select(_is_zero(finite, fmt), constant(finite.carrier, 0, fmt.width), finite)
+            zero = signed(0, sign & truth(sign.carrier, how.zero != "positive"), fmt)
+            finite = select(below(term.significand, unit, fmt.emin), zero, finite)
         outer = context.enter(context.name(self))
         opposite = value.is_nan | (value.infinities[0] & value.infinities[1])
         context.trace.flag("special.nan", opposite)
@@ -99,19 +98,20 @@ class Round(Node):
         return f"rounded to {how.format.name}, {how.mode}{tiny[how.subnormals]}"
 
 
-def _is_zero(pattern: Bits, fmt: Format) -> Bit:
-    return ~pattern.truncate(fmt.field_width).any()
-
-
 @dataclass(frozen=True, eq=False)
 class Cut(Node):
-    """A sum normalised and rounded to `bits` significant bits: not yet a number of a format."""
+    """A sum normalised and rounded to `bits` significant bits: not yet a number of a format.
+
+    `least`: the exponent below which a leading one does not count, so that smaller sums are rounded at one fixed place;
+    None: there is none.
+    """
 
     kind: ClassVar[str] = "cut"
     source: ClassVar[str] = "MMA-Sim 2.1.1, TR-FDPA and GTR-FDPA (CDNA3)"
     term: Node
     bits: int
     mode: Mode = "toward_zero"
+    least: int | None = None
 
     def __post_init__(self) -> None:
         if not 2 <= self.bits <= 256:
@@ -126,26 +126,23 @@ class Cut(Node):
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         value = context.value(self.term, self.bits)
-        term = value.item.term
-        missing = self.bits + 2 - term.significand.width
-        if missing > 0:
-            term = Term(term.sign, term.significand.pad(missing), term.exponent, term.fraction + missing)
-        whole = term.normalised()
-        kept = whole.significand.top(self.bits)
-        rest = whole.significand.truncate(whole.significand.width - self.bits)
-        half = rest.msb()
-        sticky = rest.truncate(rest.width - 1).any() if rest.width > 1 else truth(half.carrier, False)
-        raised = increments(self.mode, term.sign, kept.bit(0), half, sticky)
-        # one bit more above, so that a carry out of the significand stays in it
-        significand = kept.zext(self.bits + 1) + raised.bits(self.bits + 1)
-        exponent = Exponent(whole.exponent.bits, whole.exponent.low, whole.exponent.high, whole.exponent.spare)
-        cut = Term(term.sign, significand, exponent, self.bits - 1)
+        term, fraction = value.item.term, self.bits - 1
+        unit = term.exponent.offset(-term.fraction)
+        # rounded to a number of a format that has no largest exponent, and no smaller one than `least` or any sum has
+        least = unit.low if self.least is None else self.least
+        highest = unit.high + term.significand.width - least
+        wide = Format("sum", max(2, (highest + 1).bit_length()), fraction, 1 - least, "none")
+        cut = unpack(round_and_pack(term.sign, term.significand, unit, Target(wide, self.mode)), wide).term
         outer = context.enter(context.name(self))
         context.trace.flag("sum.negative", cut.sign)
-        context.trace.number("sum.magnitude", significand, exponent.offset(1 - self.bits))
+        context.trace.number("sum.magnitude", cut.significand, cut.exponent.offset(-fraction))
         context.trace.prefix = outer
-        item = Unpacked(cut, value.item.is_zero, value.item.is_infinite, value.item.is_nan)
+        item = Unpacked(Term(term.sign, cut.significand, cut.exponent, fraction), *_flags(value))
         return Value(item, value.infinities, value.negatives)
 
     def sentence(self) -> str:
         return f"normalised and cut to {self.bits} bits, {self.mode}"
+
+
+def _flags(value: Value) -> tuple[Bit, Bit, Bit]:
+    return value.item.is_zero, value.item.is_infinite, value.item.is_nan
