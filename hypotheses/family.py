@@ -11,13 +11,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
-from smtmodel.yamlfile import YamlFile, read_file, read_yaml, validate
 from smtmodel.accumulator import PARAMETERS, Accumulator, check_parameter, format_parameter, parse_parameter
 from smtmodel.dot import Model
 from smtmodel.errors import MmaprobeError, ParameterError, UnknownNameError
 from smtmodel.formats import FORMATS
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import parse_reference
+from smtmodel.yamlfile import YamlFile, read_file, read_yaml, validate
 
 #: the order in which parameters are chosen, and when one has an effect, given those chosen before
 _EXACT = "exact"

@@ -50,7 +50,8 @@ class Target:
 def round_and_pack(sign: Bit, magnitude: Bits, unit: Exponent, target: Target) -> Bits:
     """The pattern of (-1)^sign * magnitude * 2^unit in the target format.
 
-    A zero magnitude gives a zero of that sign, if the target has one. Any width of magnitude; the result has `format.width` bits.
+    A zero magnitude gives a zero of that sign, if the target has one. Any width of magnitude; the result has
+    `format.width` bits.
     """
     fmt = target.format
     short = fmt.precision + 2 - magnitude.width

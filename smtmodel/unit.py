@@ -20,8 +20,8 @@ LONGEST = 4096
 class Unit:
     """d as a node over a, b (`length` elements each), c and scale factors (one pair for `scale_block` products).
 
-    Two units are equal if they compute alike by structure: names, `about` and `source` do not count. `names` are the
-    closed steps that have one, in the order in which they are written.
+    Two units are equal if they compute alike by structure: names, `about`, `source` and `evidence` do not count.
+    `names` are the closed steps that have one, in the order in which they are written.
     """
 
     a: Format
@@ -35,6 +35,7 @@ class Unit:
     reference: str = field(default="", compare=False)
     about: str = field(default="", compare=False)
     source: str = field(default="", compare=False)
+    evidence: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if not 1 <= self.length <= LONGEST:
@@ -65,6 +66,13 @@ class Unit:
     def scales(self) -> int:
         """The number of scale factors on each side."""
         return self.length // self.scale_block if self.scale is not None else 0
+
+    @cached_property
+    def blocks(self) -> tuple[tuple[int, ...], ...]:
+        """The products that each round of a repetition takes, in order; all of them where nothing is repeated."""
+        loops = [node for node in walk(self.result) if isinstance(node, Repeat) and not node.free]
+        found = [tuple(sorted(_products(loop.body, {loop.level: place}))) for loop in loops for place in loop.places]
+        return tuple(block for block in found if block) or (tuple(range(self.length)),)
 
     def _check_places(self, node: Node, ranges: dict[int, tuple[int, int]]) -> None:
         """Every index lies in its operand, for the least and the greatest value of each loop variable."""
@@ -116,6 +124,17 @@ def format_of(node: Node) -> Format | None:
     if isinstance(node, Repeat):
         return format_of(node.body)
     return node.rounding.format if isinstance(node, Round) else None
+
+
+def _products(node: Node, places: dict[int, int]) -> set[int]:
+    """The places of a that a node reads, for values of loop variables."""
+    if isinstance(node, Element):
+        index = node.index
+        return set() if node.operand != "a" or index is None else {index.at(places)}
+    if isinstance(node, (Each, Repeat)):
+        inner = [_products(node.body, {**places, node.level: place}) for place in node.places]
+        return set().union(*inner)
+    return set().union(*(_products(operand, places) for operand in node.operands))
 
 
 def closed_steps(result: Node) -> list[Node]:

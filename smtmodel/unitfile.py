@@ -50,7 +50,7 @@ from smtmodel.unit import Unit, closed_steps
 from smtmodel.yamlfile import YamlFile, read_yaml, validate
 
 MODES: tuple[str, ...] = tuple(name for part in get_args(Mode) for name in (get_args(part) or (part,)))
-VARIABLES = "ijklmnop"  # the loop variable of each level, as it is written
+VARIABLES = "ijkl"  # the loop variable of each level, as it is written
 CALLS = ("product", "exact", "fused", "cut", "round", "scale", "repeat", "each")
 
 
@@ -60,6 +60,7 @@ class _File(BaseModel):
     unit: str
     about: str = ""
     source: str = ""
+    evidence: str = ""
     formats: dict[str, str]
     length: int
     scale_block: int = 0
@@ -128,7 +129,7 @@ class _Reader:
         scale = formats.get("scale")
         try:
             unit = Unit(formats["a"], formats["b"], formats["c"], data.length, result, scale, data.scale_block,
-                        self.steps, data.unit, data.about, data.source)  # fmt: skip
+                        self.steps, data.unit, data.about, data.source, data.evidence)  # fmt: skip
         except ParameterError as error:
             raise self.file.error((error.parameter,) if error.parameter in data.model_fields_set else ("steps", "d"),
                                   str(error)) from None  # fmt: skip
@@ -460,12 +461,14 @@ class _Writer:
         unit = self.unit
         formats = {name: getattr(unit, name).name for name in "abcd"}
         data: dict[str, Any] = {"unit": unit.reference}
-        data |= {key: getattr(unit, key) for key in ("about", "source") if getattr(unit, key)}
+        data |= {key: getattr(unit, key) for key in ("about", "source", "evidence") if getattr(unit, key)}
         data |= {"formats": formats | ({"scale": unit.scale.name} if unit.scale else {}), "length": unit.length}
         if unit.scale:
             data["scale_block"] = unit.scale_block
-        reads = {node.operand: node.subnormals for node in walk(unit.result) if isinstance(node, Element)}
-        reads = {operand: reads[operand] for operand in OPERANDS[:3] if operand in reads}
+        reads: dict[str, str] = {
+            node.operand: node.subnormals for node in walk(unit.result) if isinstance(node, Element)
+        }
+        reads = {str(operand): reads[operand] for operand in OPERANDS[:3] if operand in reads}
         inputs: dict[str, Any] = {}
         if set(reads.values()) - {"keep"}:
             inputs = {"subnormals": reads["a"]} if len(set(reads.values())) == 1 else {**reads}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, get_args
 
 from smtmodel.algebra import constant, truth
-from smtmodel.decode import Exponent, Term, Unpacked, unpack
+from smtmodel.decode import unpack
 from smtmodel.errors import ParameterError
 from smtmodel.nodes.node import Context, Node, Value, number
 
@@ -25,6 +26,10 @@ class Index:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "factors", tuple(sorted((k, x) for k, x in self.factors if x)))
+
+    def at(self, places: Mapping[int, int]) -> int:
+        """The place for values of the loop variables by level."""
+        return self.offset + sum(factor * places[level] for level, factor in self.factors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,10 +94,8 @@ class Constant(Node):
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         carrier, fmt = context.patterns["c"][0].carrier, context.formats["c"]
-        zero = constant(carrier, 0, 1)
-        term = Term(truth(carrier, self.negative), zero, Exponent(zero, fmt.emin, fmt.emin), 0)
-        no = truth(carrier, False)
-        return number(Unpacked(term, truth(carrier, True), no, no))
+        zero = unpack(constant(carrier, 0, fmt.width), fmt)
+        return number(replace(zero, term=replace(zero.term, sign=truth(carrier, self.negative))))
 
     def sentence(self) -> str:
         return "-0" if self.negative else "+0"

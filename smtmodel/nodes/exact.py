@@ -31,7 +31,7 @@ class ExactSum(Node):
         return self.items
 
     def place(self, context: Context) -> str:
-        places = [name for item in self.items for name, _ in item.terms(context)]
+        places = [place for item in self.items for place in item.places_of_terms(context)]
         return f"{places[0]}-{places[-1]}" if all(place.isdigit() for place in places) else ""
 
     def evaluate(self, context: Context, keep: int | None) -> Value:

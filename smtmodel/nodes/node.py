@@ -96,7 +96,7 @@ class Context:
 
     def at(self, index: Index) -> int:
         """The number that an index stands for here."""
-        return index.offset + sum(factor * self.places[level] for level, factor in index.factors)
+        return index.at(self.places)
 
     def name(self, node: Node) -> str:
         """What a node's signals are called."""
@@ -138,6 +138,10 @@ class Node(ABC):
     def place(self, context: Context) -> str:
         """Its place among the inputs, where that names it best."""
         return ""
+
+    def places_of_terms(self, context: Context) -> list[str]:
+        """The place of each of its terms, as `terms` has them."""
+        return [self.place(context)]
 
     @property
     def binds(self) -> int | None:

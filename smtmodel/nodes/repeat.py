@@ -120,6 +120,13 @@ class Each(Node):
     def binds(self) -> int | None:
         return self.level
 
+    def places_of_terms(self, context: Context) -> list[str]:
+        found = []
+        for place in self.places:
+            with context.iteration(self.level, place):
+                found += self.body.places_of_terms(context)
+        return found
+
     def terms(self, context: Context) -> Iterator[tuple[str, Value]]:
         for place in self.places:
             with context.iteration(self.level, place):
