@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from smtmodel.accumulator import Accumulator
+from smtmodel.dot import Model, UnitModel
 from smtmodel.nodes import (
     Constant,
     Cut,
@@ -23,6 +24,7 @@ from smtmodel.nodes import (
 from smtmodel.nodes.element import Operand, Subnormals
 from smtmodel.nodes.repeat import places_of
 from smtmodel.nodes.round import Rounding, Zero
+from smtmodel.unit import Unit
 
 OUTER = 1  # the level of the loop over steps
 ZEROS: dict[str, Zero] = {"ieee": "ieee", "positive": "exact_positive", "always_positive": "positive"}
@@ -31,6 +33,15 @@ ZEROS: dict[str, Zero] = {"ieee": "ieee", "positive": "exact_positive", "always_
 def expression(accumulator: Accumulator) -> Node:
     """The expression of an accumulator's parameters."""
     return _Family(accumulator).result()
+
+
+def unit_of(model: Model) -> Unit:
+    """The unit of a model: a unit file's own, or the expression of its parameters."""
+    if isinstance(model, UnitModel):
+        return model.unit
+    scale_block = model.scale_block if model.scale else 0
+    result = expression(model.accumulator)
+    return Unit(model.a, model.b, model.c, model.length, result, model.scale, scale_block, reference=model.reference)
 
 
 class _Family:

@@ -25,16 +25,29 @@ class Signal:
     is_signed: bool = False
 
 
+@dataclass(frozen=True)
+class Visit:
+    """A step of an expression in an evaluation: its node, what its signals' names begin with, its place among the
+    inputs (where that names it best) and its value."""
+
+    node: object
+    prefix: str
+    place: str
+    value: Unpacked
+
+
 @dataclass
 class Trace:
     """The signals of one evaluation by name, in the order of the stages.
 
     `entered`: for each sum, by its prefix, how many signals came before it and the terms that it adds, by name.
+    `visits`: the steps of a unit that is an expression.
     """
 
     signals: dict[str, Signal] = field(default_factory=dict)
     prefix: str = ""
     entered: dict[str, tuple[int, tuple[tuple[str, Unpacked], ...]]] = field(default_factory=dict)
+    visits: list[Visit] = field(default_factory=list)
 
     def flag(self, name: str, value: Bits | Bit, depends: frozenset[str] = frozenset()) -> None:
         """A flag, a pattern, or a plain count."""

@@ -90,8 +90,10 @@ class Unit:
 
     @cached_property
     def labels(self) -> dict[Node, str]:
-        """What the signals of every node are called: its name, or its kind with a number where there are several."""
-        found = {node: name for name, node in self.names.items()}
+        """What the signals of every node are called: its name, d for the result, next for what is repeated, or its kind,
+        with a number where there are several."""
+        found = {node.body: "next" for node in walk(self.result) if isinstance(node, Repeat)}
+        found |= {node: name for name, node in self.names.items()} | {self.result: "d"}
         nodes = [node for node in walk(self.result) if node not in found]
         for kind in {node.kind for node in nodes}:
             alike = [node for node in nodes if node.kind == kind]

@@ -441,6 +441,12 @@ def unit_text(unit: Unit) -> str:
     return _Writer(unit).text()
 
 
+def step_texts(unit: Unit) -> dict[str, str]:
+    """The roundings and the steps of a unit as they are written, by name."""
+    writer = _Writer(unit)
+    return writer.rounding_texts() | writer.step_texts()
+
+
 class _Writer:
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
@@ -476,10 +482,15 @@ class _Writer:
             inputs["zeros"] = "positive"
         if inputs:
             data["inputs"] = inputs
-        data["roundings"] = {name: f"round({self._rounding(how)})" for how, name in self.roundings.items()}
-        steps = {self.names[node]: self._body(node) for node in self.order if node is not unit.result}
-        data["steps"] = steps | {"d": self._body(unit.result)}
+        data["roundings"], data["steps"] = self.rounding_texts(), self.step_texts()
         return yaml.dump(data, Dumper=_Dumper, sort_keys=False, width=118, allow_unicode=True)
+
+    def rounding_texts(self) -> dict[str, str]:
+        return {name: f"round({self._rounding(how)})" for how, name in self.roundings.items()}
+
+    def step_texts(self) -> dict[str, str]:
+        steps = {self.names[node]: self._body(node) for node in self.order if node is not self.unit.result}
+        return steps | {"d": self._body(self.unit.result)}
 
     def _rounding(self, how: Rounding) -> str:
         return ", ".join([how.format.name, how.mode, *_changed(how, ("overflow", "subnormals", "zero"))] + (

@@ -60,7 +60,7 @@ class Element(Node):
         return frozenset(level for level, _ in self.index.factors) if self.index else frozenset()
 
     def place(self, context: Context) -> str:
-        return "addend" if self.index is None else f"{self.operand}{context.at(self.index)}"
+        return "c" if self.index is None else f"{self.operand}{context.at(self.index)}"
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         patterns, fmt = context.patterns[self.operand], context.formats[self.operand]

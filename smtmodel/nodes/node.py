@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from smtmodel.algebra import Bit, Bits, all_of, any_of
 from smtmodel.decode import Unpacked
 from smtmodel.formats import Format
-from smtmodel.trace import Trace
+from smtmodel.trace import Trace, Visit
 
 if TYPE_CHECKING:
     from smtmodel.nodes.element import Index
@@ -79,7 +79,10 @@ class Context:
         scope = self.scopes[max((self.opened[level] for level in node.free), default=0)]
         key = (node, keep)
         if key not in scope:
-            scope[key] = node.evaluate(self, keep)
+            value = scope[key] = node.evaluate(self, keep)
+            self.trace.visits.append(
+                Visit(node, f"{self.trace.prefix}{self.name(node)}.", node.place(self), value.item)
+            )
         return scope[key]
 
     @contextmanager

@@ -48,8 +48,7 @@ class Product(Node):
             formed = formed.normalised()
         if self.limit is not None:
             is_infinite = is_infinite | (reaches(formed, self.limit) & ~(is_zero | is_nan))
-        place = self.place(context)
-        context.trace.term(f"product[{place}]" if place else context.name(self), formed)
+        context.trace.term(f"product[{self.place(context)}]" if self.place(context) else context.name(self), formed)
         return number(Unpacked(formed, is_zero, is_infinite, is_nan))
 
     def sentence(self) -> str:

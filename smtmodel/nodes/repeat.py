@@ -43,7 +43,7 @@ class Running(Node):
         return frozenset((self.level,))
 
     def place(self, context: Context) -> str:
-        return "addend"
+        return "acc"
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         return context.running[self.level]
