@@ -12,9 +12,9 @@ from smtmodel.algebra import Bits, constant
 from smtmodel.decode import Unpacked, unpack
 from smtmodel.errors import NotModelledError
 from smtmodel.formats import FORMATS, Format
-from smtmodel.rounding import Target
+from smtmodel.rounding import Mode, Target
 from smtmodel.stages import DECODE, PRODUCT, RESULT, block_sum, form_product, group_sum, scale_product, unpack_input
-from smtmodel.trace import Trace
+from smtmodel.trace import Silent, Trace
 from smtmodel.unit import Unit
 
 #: the parameters that single products depend on
@@ -62,6 +62,11 @@ class Model:
         return self.accumulator.nan
 
     @property
+    def rounding(self) -> Mode:
+        """How the result is rounded."""
+        return self.accumulator.output_rounding
+
+    @property
     def blocks(self) -> tuple[tuple[int, ...], ...]:
         """The products that each step takes, in the order of the steps."""
         return self.accumulator.blocks
@@ -74,6 +79,7 @@ class Model:
         scale_a: Sequence[Bits],
         scale_b: Sequence[Bits],
         memo: Memo | None,
+        traced: bool,
     ) -> Evaluation:
         """See `evaluate`, which checks the numbers of operands."""
         return _evaluate_stages(self, a, b, c, scale_a, scale_b, memo)
@@ -122,7 +128,11 @@ class UnitModel(Model):
 
     @property
     def scale_block(self) -> int:
-        return self.unit.scale_block
+        return self.unit.scale_block or 1
+
+    @property
+    def rounding(self) -> Mode:
+        return self.unit.rounding.mode
 
     @property
     def nan(self) -> int | None:
@@ -140,8 +150,9 @@ class UnitModel(Model):
         scale_a: Sequence[Bits],
         scale_b: Sequence[Bits],
         memo: Memo | None,
+        traced: bool,
     ) -> Evaluation:
-        return Evaluation(*self.unit.evaluate(a, b, c, scale_a, scale_b))
+        return Evaluation(*self.unit.evaluate(a, b, c, scale_a, scale_b, Trace() if traced else Silent()))
 
 
 @dataclass(frozen=True)
@@ -161,6 +172,7 @@ def evaluate(
     scale_b: Sequence[Bits] = (),
     *,
     memo: Memo | None = None,
+    traced: bool = True,
 ) -> Evaluation:
     """Evaluate over the carrier of the inputs: patterns of `a.width`, `b.width`, `c.width` bits.
 
@@ -168,11 +180,11 @@ def evaluate(
     `model.scales` of them (`model.scale.width` bits) on each side.
 
     `memo`, for many models on the same inputs: products are formed once for all models that form them alike (those
-    taken from it are not in the trace again).
+    taken from it are not in the trace again). `traced`: whether the signals of an expression are kept.
     """
     if not len(scale_a) == len(scale_b) == model.scales:
         raise ValueError(f"{model.reference} takes {model.scales} scale factors on each side")
-    return model.evaluate(a, b, c, scale_a, scale_b, memo)
+    return model.evaluate(a, b, c, scale_a, scale_b, memo, traced)
 
 
 def _evaluate_stages(

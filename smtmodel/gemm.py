@@ -143,7 +143,7 @@ def _numpy_rows(model: Model, a: Matrix, b: Matrix, c: Matrix, scale_a: Matrix, 
                 [lanes(scale_b[k : k + 1, part], scale) for k in range(scale_b.shape[0])],
             ]
         with np.errstate(over="ignore"):
-            result = evaluate(model, left, right, lanes(c[:, part], model.c), *factors).d
+            result = evaluate(model, left, right, lanes(c[:, part], model.c), *factors, traced=False).d
         out[:, part] = result.node
     return out
 

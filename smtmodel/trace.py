@@ -75,8 +75,25 @@ class Trace:
     def _add(self, signal: Signal) -> None:
         self.signals[signal.name] = signal
 
+    def visit(self, node: object, name: str, place: str, value: Unpacked) -> None:
+        """A step of an expression, whose signals' names begin with `name`."""
+        self.visits.append(Visit(node, f"{self.prefix}{name}.", place, value))
+
     def __getitem__(self, name: str) -> Signal:
         return self.signals[name]
 
     def __iter__(self) -> Iterator[Signal]:
         return iter(self.signals.values())
+
+
+class Silent(Trace):
+    """Keeps nothing: for results alone, of chains whose signals would fill the memory."""
+
+    def enter(self, names: Sequence[str], items: Sequence[Unpacked]) -> None:
+        pass
+
+    def visit(self, node: object, name: str, place: str, value: Unpacked) -> None:
+        pass
+
+    def _add(self, signal: Signal) -> None:
+        pass

@@ -11,6 +11,7 @@ from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
 from smtmodel.nodes import Constant, Each, Element, Node, Repeat, Round
 from smtmodel.nodes.node import Context, walk
+from smtmodel.nodes.round import Rounding
 from smtmodel.trace import Trace
 
 LONGEST = 4096
@@ -42,25 +43,28 @@ class Unit:
             raise ParameterError("length", f"{self.length} is impossible; it takes a whole number from 1 to {LONGEST}")
         if self.scale is not None and (self.scale_block < 1 or self.length % self.scale_block):
             raise ParameterError("scale_block", f"{self.scale_block} does not divide the length {self.length}")
-        if self.d is None:
-            raise ParameterError("d", "the result is not rounded to a format: its last step is a round")
+        assert self.rounding
         self._check_places(self.result, {})
 
     @cached_property
+    def rounding(self) -> Rounding:
+        """How the result is rounded at last. Raises ParameterError where it is not."""
+        node = self.result
+        while isinstance(node, Repeat):
+            node = node.body
+        if not isinstance(node, Round):
+            raise ParameterError("d", "the result is not rounded to a format: its last step is a round")
+        return node.rounding
+
+    @property
     def d(self) -> Format:
         """The format of the result."""
-        found = format_of(self.result)
-        if found is None:
-            raise ParameterError("d", "the result is not rounded to a format: its last step is a round")
-        return found
+        return self.rounding.format
 
     @property
     def nan(self) -> int | None:
         """The pattern of a NaN result; None for any."""
-        node = self.result
-        while isinstance(node, Repeat):
-            node = node.body
-        return node.rounding.nan if isinstance(node, Round) else None
+        return self.rounding.nan
 
     @property
     def scales(self) -> int:
@@ -90,8 +94,8 @@ class Unit:
 
     @cached_property
     def labels(self) -> dict[Node, str]:
-        """What the signals of every node are called: its name, d for the result, next for what is repeated, or its kind,
-        with a number where there are several."""
+        """What the signals of every node are called: its name, d for the result, next for what is repeated, or its
+        kind, with a number where there are several."""
         found = {node.body: "next" for node in walk(self.result) if isinstance(node, Repeat)}
         found |= {node: name for name, node in self.names.items()} | {self.result: "d"}
         nodes = [node for node in walk(self.result) if node not in found]
@@ -107,25 +111,19 @@ class Unit:
         c: Bits,
         scale_a: Sequence[Bits] = (),
         scale_b: Sequence[Bits] = (),
+        trace: Trace | None = None,
     ) -> tuple[Bits, Trace]:
-        """The result's pattern, and the signals on the way; missing trailing products are zero."""
+        """The result's pattern, and the signals on the way, in `trace`; missing trailing products are zero."""
         formats = {"a": self.a, "b": self.b, "c": self.c}
         patterns: dict[str, Sequence[Bits]] = {"a": a, "b": b, "c": (c,)}
         if self.scale is not None:
             formats |= {"scale_a": self.scale, "scale_b": self.scale}
             patterns |= {"scale_a": scale_a, "scale_b": scale_b}
-        context = Context(patterns, formats, self.labels)
+        context = Context(patterns, formats, self.labels, Trace() if trace is None else trace)
         result = context.value(self.result).pattern
         assert result is not None
         context.trace.flag("result", result)
         return result, context.trace
-
-
-def format_of(node: Node) -> Format | None:
-    """The format that a node's value is a number of; None for an unrounded one."""
-    if isinstance(node, Repeat):
-        return format_of(node.body)
-    return node.rounding.format if isinstance(node, Round) else None
 
 
 def _products(node: Node, places: dict[int, int]) -> set[int]:

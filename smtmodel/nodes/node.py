@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from smtmodel.algebra import Bit, Bits, all_of, any_of
 from smtmodel.decode import Unpacked
 from smtmodel.formats import Format
-from smtmodel.trace import Trace, Visit
+from smtmodel.trace import Trace
 
 if TYPE_CHECKING:
     from smtmodel.nodes.element import Index
@@ -80,9 +80,7 @@ class Context:
         key = (node, keep)
         if key not in scope:
             value = scope[key] = node.evaluate(self, keep)
-            self.trace.visits.append(
-                Visit(node, f"{self.trace.prefix}{self.name(node)}.", node.place(self), value.item)
-            )
+            self.trace.visit(node, self.name(node), node.place(self), value.item)
         return scope[key]
 
     @contextmanager
