@@ -27,10 +27,11 @@ def evaluate_lanes(
     c: Patterns,
     scale_a: Patterns | None = None,
     scale_b: Patterns | None = None,
+    *,
     traced: bool = True,
 ) -> Evaluation:
-    """One evaluation, with all signals if `traced`: `a` and `b` have shape (vectors, products), `c` (vectors,), scale factors
-    (vectors, model.scales)."""
+    """One evaluation, with all signals if `traced`: `a` and `b` have shape (vectors, products), `c` (vectors,), scale
+    factors (vectors, model.scales)."""
     with np.errstate(over="ignore"):
         return evaluate(model, *_operands(model, a, b, c, scale_a, scale_b), traced=traced)
 
@@ -75,9 +76,8 @@ def evaluate_models(models: Sequence[Model], table: Patterns) -> Patterns:
         memo: Memo = {}
         with np.errstate(over="ignore"):
             for index, model in enumerate(models):
-                out[index, start : start + CHUNK] = to_integers(
-                    evaluate(model, *operands, memo=memo, traced=False).d, len(part)
-                )
+                found = evaluate(model, *operands, memo=memo, traced=False).d
+                out[index, start : start + CHUNK] = to_integers(found, len(part))
     return out
 
 
