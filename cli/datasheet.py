@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 def datasheet(subject: str | None, every: bool, output: Path, limit: float, store: Path | None) -> None:
     """Make the numerical data sheet of a unit: formats, sum, rounding, special values, properties, error bound.
 
-    The subject is a model, an architecture, or what `identify --json` printed for an unknown device. Properties are
-    taken from the store, or proved within --limit seconds each; what is not answered is called open.
+    The subject is a model (or a unit file), an architecture, or what `identify --json` printed for an unknown device.
+    Properties are taken from the store, or proved within --limit seconds each; what is not answered is called open.
 
     \b
     mmaprobe datasheet hopper/mma/m16n8k16.f32.f16.f16.f32 -o hopper.html
@@ -70,13 +70,13 @@ def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
     architectures = sorted({row.arch for row in INSTRUCTIONS.values()})
     if subject is None or subject in architectures:
         return sheets_of(subject, ask, pieces)
-    if Path(subject).is_file():
+    if Path(subject).is_file() and not subject.endswith(".yaml"):
         try:
             return [sheet_of_identified(documents(subject)[0], ask)]
         except (KeyError, IndexError, TypeError, ValueError) as error:
             reason = str(error) if type(error) is ValueError else "it is not what identify --json prints"
             raise InputError(reason, subject) from None
-    if "/" not in subject:
+    if "/" not in subject and not subject.endswith(".yaml"):
         raise UnknownNameError("architecture", subject, architectures)
     return [sheet_of_model(parse_reference(subject), ask)]
 

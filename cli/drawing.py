@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from itertools import groupby
 
 from cli.pictures import Canvas, PictureText
 from reports import words
+from smtmodel.dot import UnitModel
 from smtmodel.explanation import Explanation, Row
+from smtmodel.unitfile import step_texts
 from smtmodel.vectors import to_hex
 
 LIST_UP_TO = 16  # nonzero products with a line of their own
@@ -17,6 +20,9 @@ def draw(explanation: Explanation, canvas: Canvas) -> None:
     """The whole evaluation."""
     model = explanation.model
     canvas.say(model.reference, "title")
+    if isinstance(model, UnitModel):
+        _draw_unit(explanation, model, canvas)
+        return
     for line in textwrap.wrap(words.parameters_text(model), canvas.width - 2, break_on_hyphens=False):
         canvas.say(f"  {line}")
     canvas.say()
@@ -31,6 +37,27 @@ def draw(explanation: Explanation, canvas: Canvas) -> None:
         canvas.say()
         canvas.say(words.AFTER, "title")
         PictureText(explanation.after, canvas, str).draw()
+    canvas.say()
+    canvas.say(f"d = {words.pattern_text(explanation.result, model.d, canvas.width - 4)}", "title")
+
+
+def _draw_unit(explanation: Explanation, model: UnitModel, canvas: Canvas) -> None:
+    """An expression: its steps as text, the inputs, and a picture for every rounded result that is not exact."""
+    for name, text in step_texts(model.unit).items():
+        canvas.say(f"  {name}: {text}")
+    canvas.say()
+    _draw_products(explanation, canvas)
+    for passes, run in groupby(explanation.steps, key=lambda step: step.passes):
+        steps = list(run)
+        names = [step.prefix.removesuffix(".").removesuffix(".next") for step in steps]
+        canvas.say()
+        if passes:
+            span = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+            canvas.say(f"{span}: one nonzero term at most passes through unchanged", "fill")
+            continue
+        for name, step in zip(names, steps, strict=True):
+            canvas.say(name, "title", (f"{step.prefix}result",))
+            PictureText(step.pictures[0], canvas, str).draw()
     canvas.say()
     canvas.say(f"d = {words.pattern_text(explanation.result, model.d, canvas.width - 4)}", "title")
 

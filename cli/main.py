@@ -24,6 +24,7 @@ from cli.prove import prove
 from cli.report import report
 from cli.run import device, run
 from cli.show import list_command
+from cli.show_unit import show
 from cli.simulate import simulate
 from cli.streams import NobodyReadsError, secure
 from cli.study import study
@@ -102,7 +103,7 @@ def main(context: click.Context, quiet: bool, verbose: bool) -> None:
 
 for command in (
     distinguish, prove, verify, separate, identify, evaluate, run, device, compare, explain, export, simulate, study,
-    report, datasheet, list_command, completion,
+    report, datasheet, list_command, show, completion,
 ):  # fmt: skip
     main.add_command(command)
 

@@ -45,6 +45,7 @@ def list_command(kind: str, as_json: bool) -> None:
 
 def _models() -> list[dict[str, Any]]:
     from smtmodel.instructions import INSTRUCTIONS
+    from smtmodel.unit_table import units
 
     rows = []
     for row in INSTRUCTIONS.values():
@@ -65,7 +66,23 @@ def _models() -> list[dict[str, Any]]:
                 "emulated": row.emulated,
             }
         )
-    return rows
+    return rows + [_unit_row(reference) for reference in units()]
+
+
+def _unit_row(reference: str) -> dict[str, Any]:
+    """A unit that ships as a file."""
+    from smtmodel.unit_table import shipped_unit
+
+    unit = shipped_unit(reference)
+    return {
+        "id": reference,
+        "summary": f"K={unit.length}  {unit.d.name} {unit.rounding.mode}  [{unit.evidence}]",
+        "shape": [1, 1, unit.length],
+        "formats": {side: getattr(unit, side).name for side in "abcd"},
+        "source": unit.source,
+        "evidence": unit.evidence,
+        "emulated": False,
+    }
 
 
 def _families() -> list[dict[str, Any]]:

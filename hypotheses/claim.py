@@ -22,7 +22,6 @@ from hypotheses.unit_claims import (
     overflow_claims,
     property_claims,
 )
-from hypotheses.yamlfile import YamlFile, read_file, read_yaml
 from smtmodel.algorithms.exact import Window
 from smtmodel.algorithms.parts import Part
 from smtmodel.algorithms.predicate import parse_predicate
@@ -30,6 +29,7 @@ from smtmodel.algorithms.scene import Shape
 from smtmodel.errors import UnknownNameError
 from smtmodel.formats import format_named
 from smtmodel.operands import Layout
+from smtmodel.yamlfile import YamlFile, read_file, read_yaml
 
 Exponents = tuple[StrictInt, StrictInt]
 

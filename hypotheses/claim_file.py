@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
-from hypotheses.yamlfile import YamlFile, validate
 from smtmodel.errors import ParameterError, UnknownNameError
+from smtmodel.yamlfile import YamlFile, validate
 
 Quantifier = Literal["all", "exists"]
 Expected = Literal["holds", "refuted"]

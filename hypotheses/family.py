@@ -12,7 +12,6 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
-from hypotheses.yamlfile import YamlFile, read_file, read_yaml, validate
 from smtmodel.accumulator import PARAMETERS, Accumulator, check_parameter, format_parameter, parse_parameter
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
@@ -20,6 +19,7 @@ from smtmodel.formats import FORMATS
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import parse_reference, with_parameters
 from smtmodel.wording import counted
+from smtmodel.yamlfile import YamlFile, read_file, read_yaml, validate
 
 #: the order in which parameters are chosen, and when one has an effect, given those chosen before
 _EXACT = "exact"

@@ -8,8 +8,8 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from hypotheses.schema import Question, build_question, retarget
-from hypotheses.yamlfile import YamlFile, read_file, read_yaml
 from smtmodel.errors import UnknownNameError
+from smtmodel.yamlfile import YamlFile, read_file, read_yaml
 
 
 def yaml_files(folder: Traversable) -> list[Traversable]:

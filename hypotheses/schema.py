@@ -9,11 +9,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, field_validator, model_validator
 
 from hypotheses.retarget import RetargetError, essence, hypothesis_model
-from hypotheses.yamlfile import YamlFile, validate
-from smtmodel.dot import Model
+from smtmodel.dot import Model, UnitModel
 from smtmodel.errors import MmaprobeError, ParameterError
 from smtmodel.formats import Format
 from smtmodel.reference import parse_reference
+from smtmodel.yamlfile import YamlFile, validate
 
 Compare = Literal["bits", "value"]
 
@@ -300,7 +300,7 @@ def check_comparable(left: Model, right: Model, compare: Compare) -> None:
         formats = [getattr(model, side).name for model in (left, right)]
         if formats[0] != formats[1]:
             raise ParameterError(side, f"the models take different formats: {formats[0]} and {formats[1]}")
-    scales = [(model.scale, model.scale and model.accumulator.scale_block) for model in (left, right)]
+    scales = [(model.scale, model.scale and model.scale_block) for model in (left, right)]
     if scales[0] != scales[1]:
         raise ParameterError("scale_format", "the models take different scale factors")
     if compare == "bits" and left.d != right.d:
@@ -313,6 +313,8 @@ def _same(first: Model, second: Model) -> bool:
     """Whether two hypotheses say the same; two instructions of one arithmetic are a fair question."""
 
     def parts(model: Model) -> tuple[Any, ...]:
+        if isinstance(model, UnitModel):
+            return model.reference, model.unit
         return model.reference.partition("@")[0], model.a, model.b, model.c, essence(model.accumulator)
 
     return parts(first) == parts(second)

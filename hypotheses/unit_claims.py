@@ -11,11 +11,11 @@ from pydantic import Field, StrictInt
 from hypotheses.claim_file import Head, Statement, cases_of, located, stated
 from hypotheses.properties import Property
 from hypotheses.schema import Compare, Inputs, check_file_inputs, zeros_only
-from hypotheses.yamlfile import YamlFile
 from smtmodel.algorithms import parse_reduction, reference_of
 from smtmodel.algorithms.reductions import Reduction
 from smtmodel.dot import Model
 from smtmodel.reference import parse_reference
+from smtmodel.yamlfile import YamlFile
 
 BOUNDS = {"loose": "error <= (L + 1) * u + ulp(d)", "tight": "error <= (L - 1) * u + max(u, ulp(d))"}
 

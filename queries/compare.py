@@ -96,7 +96,7 @@ def model_side(model: Model) -> Side:
 
 def segment(operands: Operands[int], start: int, length: int, c: int, model: Model) -> Operands[int]:
     """`length` products of a longer input, with an addend of their own."""
-    block = model.accumulator.scale_block if model.scale else 1
+    block = model.scale_block if model.scale else 1
     part, factors = slice(start, start + length), slice(start // block, (start + length) // block)
     return Operands(operands.a[part], operands.b[part], c, operands.scale_a[factors], operands.scale_b[factors])
 

@@ -215,7 +215,7 @@ def symbolic_operands(problem: Problem, carrier: TermCarrier, free: Sequence[int
 def free_sets(problem: Problem) -> list[tuple[int, ...]]:
     """Which products to leave free, in the order of asking: one, two and three of the first step, then as many from
     the steps in turn, at last all."""
-    steps = max((model.accumulator.blocks for model in (problem.left, problem.right)), key=len)
+    steps = max((model.blocks for model in (problem.left, problem.right)), key=len)
     fixed = problem.inputs.zero_terms
     turns = [k for turn in zip_longest(*steps) for k in turn]
     orders = [[k for step in steps for k in step], turns]

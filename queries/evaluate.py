@@ -77,7 +77,7 @@ def agrees(model: Model, predicted: int, vector: Vector) -> bool | None:
         return None
     if predicted == vector.d:
         return True
-    return model.accumulator.nan is None and is_nan(predicted, model.d) and is_nan(vector.d, model.d)
+    return model.nan is None and is_nan(predicted, model.d) and is_nan(vector.d, model.d)
 
 
 def explained_by(row: Row) -> list[Neighbour]:

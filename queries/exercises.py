@@ -22,16 +22,18 @@ def exercises(model: Model, evaluation: Evaluation) -> dict[str, Bit]:
     """The flags of one evaluation, for the stages that the model has."""
     trace, carrier = evaluation.trace, evaluation.d.carrier
     found: dict[str, list[Bit]] = {name: [] for name in EXERCISES}
-    aligned: list[Bits] = []  # of the sum under way
+    aligned: list[Bits] = []  # of the sum under way, and its largest exponent
+    maximum: Signal | None = None
     for signal in trace:
         last = signal.name.rpartition(".")[2]
         if last.startswith("aligned["):
             found["truncated"].append(_cut(trace[signal.name.replace("aligned[", "term[")], signal))
             aligned.append(_bits(signal))
-        elif (
-            last == "magnitude" and isinstance(model.accumulator.fraction_bits, int) and not model.accumulator.exact_sum
-        ):
-            places = _places(model, signal.name)
+        elif last == "max_exponent":
+            maximum = signal
+        elif last == "magnitude" and maximum is not None:
+            places = _places(maximum, signal)
+            maximum = None
             found["carry"].append(_reaches(_bits(signal), places + 1))
             if aligned:
                 found["cancellation"].append(_cancels(_bits(signal), aligned, places))
@@ -46,13 +48,10 @@ def exercises(model: Model, evaluation: Evaluation) -> dict[str, Bit]:
     return {name: any_of(flags) if flags else constant(carrier, 0, 1).any() for name, flags in found.items()}
 
 
-def _places(model: Model, name: str) -> int:
+def _places(maximum: Signal, total: Signal) -> int:
     """Fraction bits of a finished sum below the unit of its maximum exponent."""
-    accumulator = model.accumulator
-    assert accumulator.fraction_bits != "exact"
-    inner = any(part in name for part in ("products.", "even.", "odd.", "join."))
-    late = accumulator.addend == "late" and not inner
-    return max(accumulator.fraction_bits, accumulator.late_fraction_bits) if late else accumulator.fraction_bits
+    assert total.scale is not None
+    return maximum.offset - total.scale.low
 
 
 def _bits(signal: Signal) -> Bits:

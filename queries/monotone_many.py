@@ -20,9 +20,9 @@ from queries.monotone_steps import (
     within,
 )
 from smtmodel.algebra import Bit, Bits, all_of, select, truth
+from smtmodel.alignment import place_all
 from smtmodel.decode import Term, Unpacked
 from smtmodel.dot import Evaluation
-from smtmodel.stages import place_all
 
 LABELS = ("before", "after")
 

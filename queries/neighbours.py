@@ -89,7 +89,7 @@ def first_difference(left: dict[str, Fact], one: Model, right: dict[str, Fact], 
     the signals that only one side has, nonzero terms count: an alignment (where the other side sums exactly) is no
     difference until a sum shows it.
     """
-    same_nan = one.accumulator.nan is not None and other.accumulator.nan is not None
+    same_nan = one.nan is not None and other.nan is not None
     sides = [_telling(facts, model, one.d == other.d, same_nan) for facts, model in ((left, one), (right, other))]
     if _chained(left) != _chained(right):  # the first block answers to the only one
         sides = [{name.removeprefix("block0."): told for name, told in side.items()} for side in sides]

@@ -74,7 +74,7 @@ class Problem:
         if self.compare == "value":
             return _differ_in_value(left, self.left.d, right, self.right.d)
         different = ~left.eq(right)
-        if self.left.accumulator.nan is not None and self.right.accumulator.nan is not None:
+        if self.left.nan is not None and self.right.nan is not None:
             return different
         both_nan = unpack(left, self.left.d).is_nan & unpack(right, self.right.d).is_nan
         return different & ~both_nan

@@ -11,12 +11,13 @@ from reports.bounds import bound_text
 from smtmodel.accumulator import Accumulator, format_parameter
 from smtmodel.batch import evaluate_row
 from smtmodel.display import exact_value
-from smtmodel.dot import Model
+from smtmodel.dot import Model, UnitModel
 from smtmodel.formats import Format
 from smtmodel.instructions import INSTRUCTIONS, Instruction
 from smtmodel.operands import Operands
 from smtmodel.progress import Pieces
 from smtmodel.reference import parse_reference
+from smtmodel.unitfile import step_texts
 from smtmodel.vectors import to_hex
 
 #: property of `prove` -> what the sheet calls it
@@ -90,7 +91,10 @@ def sheet_of_model(model: Model, ask: Ask) -> Sheet:
     """The sheet of one model reference."""
     row = INSTRUCTIONS.get(model.reference.partition("@")[0])
     changed = "parameters as given; " if "@" in model.reference else ""
-    basis = f"{changed}{_basis([row])}" if row else f"{changed}IEEE 754-2019"
+    if isinstance(model, UnitModel):
+        basis = "; ".join(text for text in (model.unit.evidence, model.unit.source) if text) or "as the file has it"
+    else:
+        basis = f"{changed}{_basis([row])}" if row else f"{changed}IEEE 754-2019"
     return Sheet(model.reference, [model.reference], basis, _lines(model, f"{model.a.name} * {model.b.name}", ask))
 
 
@@ -122,6 +126,8 @@ def _lines(
     model: Model, factors: str, ask: Ask, undecided: Mapping[str, str] | None = None, why: str = ""
 ) -> list[Line]:
     """`undecided`: the values of parameters that evidence leaves open, and `why`."""
+    if isinstance(model, UnitModel):
+        return _unit_lines(model, factors)
     acc, scale, still_open = model.accumulator, model.scale, dict(undecided or {})
     lines = [Line("Formats", f"{factors} + {model.c.name} -> {model.d.name}", MODEL)]
     if scale is not None:
@@ -133,6 +139,15 @@ def _lines(
     lines += [Line(name, text, "evaluated") for name, text in special_values(model)]
     lines += [_property(wanted, name, ask(wanted, model)) for wanted, name in ASKED.items()]
     lines.append(Line("Error against the exact sum", bound_text(acc), "derived from the parameters"))
+    return lines
+
+
+def _unit_lines(model: UnitModel, factors: str) -> list[Line]:
+    """The lines of an expression: its steps as they are written, and what it gives for special values."""
+    lines = [Line("Formats", f"{factors} + {model.c.name} -> {model.d.name}", MODEL)]
+    lines.append(Line("Products", str(model.length), MODEL))
+    lines += [Line(name, text, MODEL) for name, text in step_texts(model.unit).items()]
+    lines += [Line(name, text, "evaluated") for name, text in special_values(model)]
     return lines
 
 
@@ -221,7 +236,7 @@ def special_values(model: Model) -> list[tuple[str, str]]:
     for name, (x, y, z) in cases.items():
         d = evaluate_row(model, Operands((x,), (y,), z, scales, scales))
         value = exact_value(d, model.d)
-        known = value != "nan" or model.accumulator.nan is not None
+        known = value != "nan" or model.nan is not None
         found.append((name, f"{value} ({to_hex(d, model.d) if known else 'pattern not known'})"))
     return found
 

@@ -50,7 +50,9 @@ def _line(row: Row) -> str | None:
     patterns = [pattern for pattern in inputs if pattern is not None]
     texts = " ".join(operand_text(pattern, model.d) for pattern in patterns)
     flags = _flags(patterns, d, model.d)
-    mode = MODES[model.accumulator.output_rounding]
+    mode = MODES.get(model.rounding)
+    if mode is None:
+        return None
     return f"{TYPES[model.d.name]}*+ {mode} {texts} -> {operand_text(d, model.d)} {flags}".rstrip()
 
 

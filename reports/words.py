@@ -7,11 +7,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from smtmodel.display import bit_fields, exact_value, number_text, powers
-from smtmodel.dot import Model
+from smtmodel.dot import Model, UnitModel
 from smtmodel.explaining import fraction_row
 from smtmodel.explanation import Cause, Explanation, Group, Input, Picture, Rounded, Row, Special, Step
 from smtmodel.facts import Fact
 from smtmodel.formats import Format
+from smtmodel.unitfile import step_texts
 from smtmodel.vectors import to_hex
 
 if TYPE_CHECKING:
@@ -24,7 +25,9 @@ ROW_NOTES = {"raised": "rounded up", "dropped": "too small: dropped"}
 
 
 def parameters_text(model: Model) -> str:
-    """What of the accumulator a reader needs for the picture."""
+    """What of the arithmetic a reader needs for the picture."""
+    if isinstance(model, UnitModel):
+        return "; ".join(f"{name}: {text}" for name, text in step_texts(model.unit).items())
     acc, parts = model.accumulator, [model.accumulator.operation.replace("_", " ")]
     if len(acc.blocks) > 1:
         parts.append(f"{len(acc.blocks)} chained blocks of {len(acc.blocks[0])}")

@@ -27,11 +27,13 @@ def evaluate_lanes(
     c: Patterns,
     scale_a: Patterns | None = None,
     scale_b: Patterns | None = None,
+    *,
+    traced: bool = True,
 ) -> Evaluation:
-    """One evaluation with all signals: `a` and `b` have shape (vectors, products), `c` (vectors,), scale factors
-    (vectors, model.scales)."""
+    """One evaluation, with all signals if `traced`: `a` and `b` have shape (vectors, products), `c` (vectors,), scale
+    factors (vectors, model.scales)."""
     with np.errstate(over="ignore"):
-        return evaluate(model, *_operands(model, a, b, c, scale_a, scale_b))
+        return evaluate(model, *_operands(model, a, b, c, scale_a, scale_b), traced=traced)
 
 
 def _operands(
@@ -57,7 +59,8 @@ def evaluate_batch(model: Model, a: Any, b: Any, c: Any, scale_a: Any = None, sc
     for start in range(0, len(c), CHUNK):
         part = slice(start, start + CHUNK)
         factors = [None if side is None else side[part] for side in scales]
-        out[part] = to_integers(evaluate_lanes(model, a[part], b[part], c[part], *factors).d, len(c[part]))
+        found = evaluate_lanes(model, a[part], b[part], c[part], *factors, traced=False)
+        out[part] = to_integers(found.d, len(c[part]))
     return out
 
 
@@ -73,7 +76,8 @@ def evaluate_models(models: Sequence[Model], table: Patterns) -> Patterns:
         memo: Memo = {}
         with np.errstate(over="ignore"):
             for index, model in enumerate(models):
-                out[index, start : start + CHUNK] = to_integers(evaluate(model, *operands, memo=memo).d, len(part))
+                found = evaluate(model, *operands, memo=memo, traced=False).d
+                out[index, start : start + CHUNK] = to_integers(found, len(part))
     return out
 
 

@@ -28,6 +28,7 @@ from smtmodel.dot import Model, evaluate
 from smtmodel.folders import cache_folder
 
 FLAGS = ("-O3", "-march=native", "-shared", "-fPIC", "-w")
+LONGEST = 8000  # statements: an optimising compiler takes minutes for many more
 STRIP = 512  # columns decoded at a time, so that their values stay in the processor's cache
 
 _PROGRAM = """#include <stdint.h>
@@ -68,7 +69,10 @@ def c_source(model: Model) -> str:
     a = [carrier.input(f"a{x}", model.a.width, ROW) for x in range(k)]
     b = [carrier.input(f"b{x}", model.b.width, COLUMN) for x in range(k)]
     result = evaluate(model, a, b, carrier.input("c0", model.c.width, INNER)).d.node
-    loops = _Loops(model, _statements(carrier, [result]), result.text)
+    statements = _statements(carrier, [result])
+    if len(statements) > LONGEST:
+        raise TooWideError(f"{len(statements)} statements")
+    loops = _Loops(model, statements, result.text)
     kinds = {f"t{side}": _kind(getattr(model, side).width) for side in "abcd"}
     bodies = {name: "\n".join(" " * 8 + line for line in getattr(loops, name)) for name in ("column", "row", "inner")}
     return _PROGRAM.format(strip=STRIP, k=k, slots="\n  ".join(loops.slots), **kinds, **bodies)

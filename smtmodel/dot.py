@@ -10,10 +10,12 @@ from smtmodel import ieee
 from smtmodel.accumulator import Accumulator
 from smtmodel.algebra import Bits, constant
 from smtmodel.decode import Unpacked, unpack
+from smtmodel.errors import NotModelledError
 from smtmodel.formats import FORMATS, Format
-from smtmodel.rounding import Target
+from smtmodel.rounding import Mode, Target
 from smtmodel.stages import DECODE, PRODUCT, RESULT, block_sum, form_product, group_sum, scale_product, unpack_input
-from smtmodel.trace import Trace
+from smtmodel.trace import Silent, Trace
+from smtmodel.unit import Unit
 
 #: the parameters that single products depend on
 FORMING = ("flush_inputs", "input_zeros", "product", "product_rounding", "product_overflow")
@@ -49,6 +51,109 @@ class Model:
         """The number of scale factors on each side."""
         return self.accumulator.scales
 
+    @property
+    def scale_block(self) -> int:
+        """The number of products that share a pair of scale factors."""
+        return self.accumulator.scale_block
+
+    @property
+    def nan(self) -> int | None:
+        """The pattern of a NaN result; None where it is not known."""
+        return self.accumulator.nan
+
+    @property
+    def rounding(self) -> Mode:
+        """How the result is rounded."""
+        return self.accumulator.output_rounding
+
+    @property
+    def blocks(self) -> tuple[tuple[int, ...], ...]:
+        """The products that each step takes, in the order of the steps."""
+        return self.accumulator.blocks
+
+    def evaluate(
+        self,
+        a: Sequence[Bits],
+        b: Sequence[Bits],
+        c: Bits,
+        scale_a: Sequence[Bits],
+        scale_b: Sequence[Bits],
+        memo: Memo | None,
+        traced: bool,
+    ) -> Evaluation:
+        """See `evaluate`, which checks the numbers of operands."""
+        return _evaluate_stages(self, a, b, c, scale_a, scale_b, memo)
+
+
+class UnitModel(Model):
+    """A model that is an expression: a unit file. It has no parameters of a family."""
+
+    def __init__(self, unit: Unit, reference: str) -> None:
+        for name, value in (("reference", reference), ("a", unit.a), ("b", unit.b), ("c", unit.c), ("unit", unit)):
+            object.__setattr__(self, name, value)
+
+    unit: Unit
+
+    @property
+    def accumulator(self) -> Accumulator:
+        raise NotModelledError(
+            f"{self.reference} is a unit file, an expression without parameters of a family: this needs an instruction "
+            "of the table, which has them"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UnitModel) and (self.reference, self.unit) == (other.reference, other.unit)
+
+    def __hash__(self) -> int:
+        return hash((self.reference, self.unit))
+
+    def __repr__(self) -> str:
+        return f"UnitModel({self.reference!r})"
+
+    @property
+    def d(self) -> Format:
+        return self.unit.d
+
+    @property
+    def length(self) -> int:
+        return self.unit.length
+
+    @property
+    def scale(self) -> Format | None:
+        return self.unit.scale
+
+    @property
+    def scales(self) -> int:
+        return self.unit.scales
+
+    @property
+    def scale_block(self) -> int:
+        return self.unit.scale_block or 1
+
+    @property
+    def rounding(self) -> Mode:
+        return self.unit.rounding.mode
+
+    @property
+    def nan(self) -> int | None:
+        return self.unit.nan
+
+    @property
+    def blocks(self) -> tuple[tuple[int, ...], ...]:
+        return self.unit.blocks
+
+    def evaluate(
+        self,
+        a: Sequence[Bits],
+        b: Sequence[Bits],
+        c: Bits,
+        scale_a: Sequence[Bits],
+        scale_b: Sequence[Bits],
+        memo: Memo | None,
+        traced: bool,
+    ) -> Evaluation:
+        return Evaluation(*self.unit.evaluate(a, b, c, scale_a, scale_b, Trace() if traced else Silent()))
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -67,6 +172,7 @@ def evaluate(
     scale_b: Sequence[Bits] = (),
     *,
     memo: Memo | None = None,
+    traced: bool = True,
 ) -> Evaluation:
     """Evaluate over the carrier of the inputs: patterns of `a.width`, `b.width`, `c.width` bits.
 
@@ -74,11 +180,23 @@ def evaluate(
     `model.scales` of them (`model.scale.width` bits) on each side.
 
     `memo`, for many models on the same inputs: products are formed once for all models that form them alike (those
-    taken from it are not in the trace again).
+    taken from it are not in the trace again). `traced`: whether the signals of an expression are kept.
     """
-    accumulator, carrier, trace = model.accumulator, c.carrier, Trace()
     if not len(scale_a) == len(scale_b) == model.scales:
         raise ValueError(f"{model.reference} takes {model.scales} scale factors on each side")
+    return model.evaluate(a, b, c, scale_a, scale_b, memo, traced)
+
+
+def _evaluate_stages(
+    model: Model,
+    a: Sequence[Bits],
+    b: Sequence[Bits],
+    c: Bits,
+    scale_a: Sequence[Bits],
+    scale_b: Sequence[Bits],
+    memo: Memo | None,
+) -> Evaluation:
+    accumulator, carrier, trace = model.accumulator, c.carrier, Trace()
     products = _products(model, a, b, trace, {} if memo is None else memo)
     output = accumulator.output_format
     addend = unpack_input(accumulator, c, model.c)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from smtmodel.display import exact_value
-from smtmodel.dot import Model
+from smtmodel.dot import Model, UnitModel
 from smtmodel.explanation import (
     Cause,
     Explanation,
@@ -95,6 +95,10 @@ def _outcome(kept: Fraction, step: Fraction, inexact: bool, result: Fraction | s
 
 def explain(model: Model, operands: Operands[int]) -> Explanation:
     """The picture of one evaluation."""
+    if isinstance(model, UnitModel):
+        from smtmodel.explaining_unit import explain_unit
+
+        return explain_unit(model, operands)
     return _Explainer(model, operands).explanation()
 
 

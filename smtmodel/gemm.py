@@ -63,7 +63,7 @@ def simulate(
             if compiled is not None:
                 running = compiled.tile(x, y, running)
                 continue
-            block = model.accumulator.scale_block
+            block = model.scale_block
             factors = slice(k // block, (k + length) // block)
             running = _numpy_rows(model, x, y, running, scales[0][rows, factors], scales[1][factors])
         out[rows] = running
@@ -105,7 +105,7 @@ def _scales(
         return np.zeros((left[0], 0), dtype=np.uint64), np.zeros((0, right[1]), dtype=np.uint64)
     if scale_a is None or scale_b is None:
         raise ParameterError("scale factors", f"{model.reference} needs them on both sides")
-    steps = left[1] // model.accumulator.scale_block
+    steps = left[1] // model.scale_block
     filled = []
     for name, side, axis, other in (("scale_a", scale_a, 1, left[0]), ("scale_b", scale_b, 0, right[1])):
         short = steps - side.shape[axis] if side.ndim == 2 else -1
@@ -143,7 +143,7 @@ def _numpy_rows(model: Model, a: Matrix, b: Matrix, c: Matrix, scale_a: Matrix, 
                 [lanes(scale_b[k : k + 1, part], scale) for k in range(scale_b.shape[0])],
             ]
         with np.errstate(over="ignore"):
-            result = evaluate(model, left, right, lanes(c[:, part], model.c), *factors).d
+            result = evaluate(model, left, right, lanes(c[:, part], model.c), *factors, traced=False).d
         out[:, part] = result.node
     return out
 

@@ -17,12 +17,12 @@ from collections.abc import Sequence
 from smtmodel.algebra import Bit, Bits, all_of, any_of, choose, constant, select, shift_right_jam, sum_of
 from smtmodel.decode import Exponent, Term, Unpacked, at_maximum, multiply, unpack
 from smtmodel.formats import Format
-from smtmodel.rounding import Rounding, Target, infinity_of, round_and_pack
+from smtmodel.rounding import Mode, Rounding, Target, infinity_of, round_and_pack
 
 GUARD = 3
 
 
-def zero_sign(signs: Sequence[Bit], rounding: Rounding) -> Bit:
+def zero_sign(signs: Sequence[Bit], rounding: Mode) -> Bit:
     """The sign of an exact zero sum: that of all terms if they agree, else + (but - when rounding down)."""
     negative = all_of(signs)
     return any_of(signs) if rounding == "down" else negative

@@ -58,7 +58,7 @@ class Layout:
 def layout_of(model: Model, length: int | None = None) -> Layout:
     """The layout of a model's inputs, or of inputs with fewer products (a multiple of its scale block)."""
     length = model.length if length is None else length
-    scales = length // model.accumulator.scale_block if model.scale else 0
+    scales = length // model.scale_block if model.scale else 0
     parts: list[tuple[str, int, Format]] = [("a", length, model.a), ("b", length, model.b)]
     formats = [fmt for _, count, fmt in parts for _ in range(count)] + [model.c]
     names = [f"{name}{k}" for name, count, _ in parts for k in range(count)] + ["c"]

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from smtmodel.accumulator import Accumulator, format_parameter
-from smtmodel.dot import Model
+from smtmodel.dot import Model, UnitModel
 from smtmodel.errors import NotModelledError, ParameterError, UnknownNameError
 from smtmodel.formats import FORMATS, format_named
 from smtmodel.instructions import INSTRUCTIONS, not_modelled
+from smtmodel.unit_table import read_unit, shipped_unit, units
 
 _IEEE = re.compile(r"ieee/fma/(\w+)(?:\.(\w+)\.(\w+)\.(\w+))?")
 _SHAPE = re.compile(r"((?:hopper/wgmma|blackwell/tcgen05mma(?:_block_scale)?)/m)(64|128)n(\d+)(k.*)")
@@ -22,9 +24,21 @@ def normalised_name(arch: str, unit: str, instruction: str) -> str:
     return "/".join(part.strip().lower().replace(" ", "-") for part in (arch, unit, instruction))
 
 
-@lru_cache(maxsize=4096)
 def parse_reference(text: str) -> Model:
-    """The model of a reference. Raises UnknownNameError or ParameterError."""
+    """The model of a reference, or of the path of a unit file (it ends in .yaml).
+
+    Raises UnknownNameError, ParameterError, or InputError for a unit file.
+    """
+    path, _, changes = text.strip().partition("@")
+    if not path.endswith(".yaml"):
+        return _known_model(text)
+    if changes:
+        raise ParameterError("@", "a unit file has no parameters to change: change its text")
+    return UnitModel(read_unit(Path(path)), path)
+
+
+@lru_cache(maxsize=4096)
+def _known_model(text: str) -> Model:
     base, at, tail = text.strip().partition("@")
     changes: dict[str, Any] = {}
     for part in tail.split(",") if at else []:
@@ -46,11 +60,13 @@ def _base_model(base: str) -> Model:
     shape = _SHAPE.fullmatch(base)
     if shape and int(shape.group(3)) in range(8, 257, 8) and (shape.group(2) == "64" or "tcgen05" in base):
         base = f"{shape.group(1)}64n8{shape.group(4)}"  # the size of the tile does not enter the arithmetic
+    if base in units():
+        return UnitModel(shipped_unit(base), base)
     row = INSTRUCTIONS.get(base)
     if row is None:
         if reason := not_modelled(base):
             raise NotModelledError(f"{base}: {reason}")
-        raise UnknownNameError("model", base, INSTRUCTIONS, hint=" (`mmaprobe list models` shows all)")
+        raise UnknownNameError("model", base, [*INSTRUCTIONS, *units()], hint=" (`mmaprobe list models` shows all)")
     return Model(base, FORMATS[row.a], FORMATS[row.b], FORMATS[row.c], row.accumulator)
 
 
@@ -76,6 +92,8 @@ def with_parameters(model: Model, changes: Mapping[str, Any]) -> Model:
     """The model with other parameters; its reference says which. Raises UnknownNameError or ParameterError."""
     if not changes:
         return model
+    if isinstance(model, UnitModel):
+        raise ParameterError("@", f"{model.reference} is a unit file: it has no parameters to change")
     accumulator = model.accumulator.changed(changes)
     base, _, earlier = model.reference.partition("@")
     given = dict(part.split("=", 1) for part in earlier.split(",")) if earlier else {}

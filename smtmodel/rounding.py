@@ -10,15 +10,17 @@ from smtmodel.decode import Exponent, fit
 from smtmodel.formats import Format
 
 Rounding = Literal["nearest_even", "nearest_away", "toward_zero", "up", "down"]
+Mode = Rounding | Literal["to_odd"]
 Overflow = Literal["infinity", "saturate", "ieee"]
 ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)
 OVERFLOWS: tuple[Overflow, ...] = get_args(Overflow)
 
 
-def increments(mode: Rounding, sign: Bit, lowest: Bit, half: Bit, sticky: Bit) -> Bit:
+def increments(mode: Mode, sign: Bit, lowest: Bit, half: Bit, sticky: Bit) -> Bit:
     """Whether a magnitude cut off below `lowest` is raised by one unit.
 
-    `half` is the first bit cut off, `sticky` tells whether any bit below it was set. IEEE 754-2019, 4.3.
+    `half` is the first bit cut off, `sticky` tells whether any bit below it was set. IEEE 754-2019, 4.3; to odd (the
+    lowest bit is set where anything was cut off): Arm Architecture Reference Manual, FPRounding_ODD.
     """
     if mode == "nearest_even":
         return half & (sticky | lowest)
@@ -27,6 +29,8 @@ def increments(mode: Rounding, sign: Bit, lowest: Bit, half: Bit, sticky: Bit) -
     if mode == "toward_zero":
         return truth(sign.carrier, False)
     inexact = half | sticky
+    if mode == "to_odd":
+        return inexact & ~lowest
     return inexact & (~sign if mode == "up" else sign)
 
 
@@ -37,7 +41,7 @@ class Target:
     `positive_zero`: no result is -0."""
 
     format: Format
-    rounding: Rounding
+    rounding: Mode
     overflow: Overflow = "ieee"
     flush: bool = False
     positive_zero: bool = False

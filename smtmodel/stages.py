@@ -21,14 +21,13 @@ from smtmodel.algebra import (
     constant,
     max_of,
     select,
-    shift_right_jam,
-    sum_of,
     truth,
 )
+from smtmodel.alignment import align, magnitude_of, place_all, reaches, total_of
 from smtmodel.decode import Exponent, Term, Unpacked, multiply, unpack
 from smtmodel.formats import Format
 from smtmodel.ieee import infinities, product_specials, round_term, sum_two, with_specials, zero_sign
-from smtmodel.rounding import Rounding, Target, increments, round_and_pack
+from smtmodel.rounding import Target, round_and_pack
 from smtmodel.trace import Trace
 
 DECODE = frozenset({"flush_inputs", "input_zeros"})
@@ -67,16 +66,8 @@ def form_product(accumulator: Accumulator, left: Unpacked, right: Unpacked) -> U
         is_infinite = is_infinite | rounded.is_infinite
     limit = accumulator.product_overflow
     if limit is not None:
-        is_infinite = is_infinite | (_reaches(formed, limit) & ~(is_zero | is_nan))
+        is_infinite = is_infinite | (reaches(formed, limit) & ~(is_zero | is_nan))
     return Unpacked(formed, is_zero, is_infinite, is_nan)
-
-
-def _reaches(term: Term, power: int) -> Bit:
-    """Whether a nonzero magnitude is 2^power or more."""
-    exponent = term.normalised().exponent
-    if not exponent.low < power <= exponent.high:
-        return truth(term.sign.carrier, power <= exponent.low)
-    return constant(exponent.bits.carrier, power - exponent.low, exponent.bits.width).ule(exponent.bits)
 
 
 def scale_product(product: Unpacked, left: Unpacked, right: Unpacked) -> Unpacked:
@@ -93,10 +84,10 @@ def group_sum(products: Sequence[Unpacked], name: str, trace: Trace) -> Unpacked
     a zero, for the alignment, if all its products are zero, not if they cancel."""
     magnitudes, low = place_all([product.term for product in products])
     signs = [product.sign for product in products]
-    total = _total(signs, magnitudes, None)
+    total = total_of(signs, magnitudes, None)
     exponent = Exponent(constant(total.carrier, 0, 1), 0, 0)
     trace.number(f"group[{name}]", total, exponent.offset(low), PRODUCT, is_signed=True)
-    negative, magnitude = _magnitude(total)
+    negative, magnitude = magnitude_of(total)
     sign = choose(magnitude.any(), negative, zero_sign(signs, "nearest_even"))
     is_nan, positive, minus = specials(products)
     term = Term(sign, magnitude, exponent, -low)
@@ -165,41 +156,6 @@ def floor_matters(accumulator: Accumulator, items: Sequence[Unpacked]) -> bool:
     return floor - bits > min(item.term.exponent.least - item.term.fraction for item in items)
 
 
-def align(term: Term, maximum: Exponent, fraction_bits: int, rounding: Rounding) -> Bits:
-    """The magnitude of a term in units of 2^(maximum - fraction_bits), cut or rounded as the unit does it."""
-    width = maximum.bits.width
-    shift = maximum.bits - term.exponent.rebased(maximum.low, width)
-    spare = term.fraction - fraction_bits
-    scaled = term.significand.pad(max(0, -spare))
-    if rounding == "toward_zero":
-        shifted = scaled.lshr(shift)
-        return shifted.extract(shifted.width - 1, spare) if spare > 0 else shifted
-    # two bits below the unit, the last one sticky, decide every other rounding
-    spare = max(0, spare)
-    jammed = scaled.pad(2)
-    if spare:
-        jammed = shift_right_jam(jammed, constant(jammed.carrier, spare, spare.bit_length()))
-        jammed = jammed.truncate(jammed.width - spare)
-    jammed = shift_right_jam(jammed, shift)
-    kept = jammed.extract(jammed.width - 1, 2).zext(jammed.width - 1)
-    raised = increments(rounding, term.sign, kept.bit(0), jammed.bit(1), jammed.bit(0))
-    return kept + raised.bits(kept.width)
-
-
-def _total(signs: Sequence[Bit], magnitudes: Sequence[Bits], carry_width: int | None) -> Bits:
-    """A sum in two's complement: exact, or formed and wrapped in `carry_width` bits."""
-    largest = sum((1 << magnitude.width) - 1 for magnitude in magnitudes)
-    width = largest.bit_length() + 1 if carry_width is None else carry_width
-    kept = [magnitude if magnitude.width <= width else magnitude.truncate(width) for magnitude in magnitudes]
-    return sum_of(signs[0].carrier, signs, kept, width)
-
-
-def _magnitude(total: Bits) -> tuple[Bit, Bits]:
-    """(negative, magnitude) of a number in two's complement."""
-    negative = total.msb()
-    return negative, select(negative, -total, total)
-
-
 def _signed_sum(accumulator: Accumulator, items: Sequence[Unpacked], total: tuple[Bit, Bits], unit: Exponent) -> Sum:
     negative, magnitude = total
     if accumulator.zero_sign != "ieee":
@@ -217,21 +173,9 @@ def _exact_sum(accumulator: Accumulator, items: Sequence[Unpacked], names: Seque
     unit = Exponent(constant(items[0].sign.carrier, 0, 1), low, low)
     for name, magnitude in zip(names, placed, strict=True):
         trace.number(f"placed[{name}]", magnitude, unit, ALIGNED)
-    total = _total([item.sign for item in items], placed, None)
+    total = total_of([item.sign for item in items], placed, None)
     trace.number("sum", total, unit, SUM, is_signed=True)
-    return _signed_sum(accumulator, items, _magnitude(total), unit)
-
-
-def place_all(terms: Sequence[Term]) -> tuple[list[Bits], int]:
-    """The magnitudes in fixed point over the whole range of the exponents, and the exponent of their unit."""
-    low = min(term.exponent.low - term.fraction for term in terms)
-    placed = []
-    for term in terms:
-        position = term.exponent.offset(-term.fraction)
-        width = term.significand.width + position.high - low
-        places = max((width - 1).bit_length(), position.bits.width)
-        placed.append(term.significand.zext(width).shl(position.rebased(low, places)))
-    return placed, low
+    return _signed_sum(accumulator, items, magnitude_of(total), unit)
 
 
 def fused_sum(accumulator: Accumulator, items: Sequence[Unpacked], names: Sequence[str], trace: Trace) -> Sum:
@@ -254,9 +198,9 @@ def fused_sum(accumulator: Accumulator, items: Sequence[Unpacked], names: Sequen
             trace.number(f"aligned[{name}]", magnitude, unit, ALIGNED)
         carry = accumulator.carry_bits
         width = None if carry == "exact" else fraction_bits + 2 + carry
-        total = _total([item.sign for item in items], aligned, width)
+        total = total_of([item.sign for item in items], aligned, width)
         trace.number("sum", total, unit, SUM, is_signed=True)
-        result = _signed_sum(accumulator, items, _magnitude(total), unit)
+        result = _signed_sum(accumulator, items, magnitude_of(total), unit)
     trace.flag("sum.negative", result.sign, SUM)
     trace.number("sum.magnitude", result.magnitude, result.unit, SUM)
     return result
@@ -297,9 +241,9 @@ def _join(
     unit = maximum.offset(-finest)
     for name, magnitude in zip(names, aligned, strict=True):
         trace.number(f"placed[{name}]", magnitude, unit, SUM)
-    total = _total([item.sign for item in items], aligned, None)
+    total = total_of([item.sign for item in items], aligned, None)
     trace.number("sum", total, unit, SUM, is_signed=True)
-    return _signed_sum(accumulator, items, _magnitude(total), unit)
+    return _signed_sum(accumulator, items, magnitude_of(total), unit)
 
 
 def late_sum(

@@ -25,30 +25,45 @@ class Signal:
     is_signed: bool = False
 
 
+@dataclass(frozen=True)
+class Visit:
+    """A step of an expression in an evaluation: its node, what its signals' names begin with, its place among the
+    inputs (where that names it best) and its value."""
+
+    node: object
+    prefix: str
+    place: str
+    value: Unpacked
+
+
 @dataclass
 class Trace:
     """The signals of one evaluation by name, in the order of the stages.
 
     `entered`: for each sum, by its prefix, how many signals came before it and the terms that it adds, by name.
+    `visits`: the steps of a unit that is an expression.
     """
 
     signals: dict[str, Signal] = field(default_factory=dict)
     prefix: str = ""
     entered: dict[str, tuple[int, tuple[tuple[str, Unpacked], ...]]] = field(default_factory=dict)
+    visits: list[Visit] = field(default_factory=list)
 
-    def flag(self, name: str, value: Bits | Bit, depends: frozenset[str]) -> None:
+    def flag(self, name: str, value: Bits | Bit, depends: frozenset[str] = frozenset()) -> None:
         """A flag, a pattern, or a plain count."""
         self._add(Signal(self.prefix + name, value, depends))
 
-    def exponent(self, name: str, value: Exponent, depends: frozenset[str]) -> None:
+    def exponent(self, name: str, value: Exponent, depends: frozenset[str] = frozenset()) -> None:
         """An exponent: the number is `value.bits` + `value.low`."""
         self._add(Signal(self.prefix + name, value.bits, depends, offset=value.low))
 
-    def number(self, name: str, value: Bits, unit: Exponent, depends: frozenset[str], is_signed: bool = False) -> None:
+    def number(
+        self, name: str, value: Bits, unit: Exponent, depends: frozenset[str] = frozenset(), is_signed: bool = False
+    ) -> None:
         """A fixed-point number of which the lowest bit is worth 2^unit."""
         self._add(Signal(self.prefix + name, value, depends, scale=unit, is_signed=is_signed))
 
-    def term(self, name: str, value: Term, depends: frozenset[str]) -> None:
+    def term(self, name: str, value: Term, depends: frozenset[str] = frozenset()) -> None:
         self.flag(f"{name}.sign", value.sign, depends)
         self.number(f"{name}.significand", value.significand, value.exponent.offset(-value.fraction), depends)
         self.exponent(f"{name}.exponent", value.exponent, depends)
@@ -60,8 +75,25 @@ class Trace:
     def _add(self, signal: Signal) -> None:
         self.signals[signal.name] = signal
 
+    def visit(self, node: object, name: str, place: str, value: Unpacked) -> None:
+        """A step of an expression, whose signals' names begin with `name`."""
+        self.visits.append(Visit(node, f"{self.prefix}{name}.", place, value))
+
     def __getitem__(self, name: str) -> Signal:
         return self.signals[name]
 
     def __iter__(self) -> Iterator[Signal]:
         return iter(self.signals.values())
+
+
+class Silent(Trace):
+    """Keeps nothing: for results alone, of chains whose signals would fill the memory."""
+
+    def enter(self, names: Sequence[str], items: Sequence[Unpacked]) -> None:
+        pass
+
+    def visit(self, node: object, name: str, place: str, value: Unpacked) -> None:
+        pass
+
+    def _add(self, signal: Signal) -> None:
+        pass

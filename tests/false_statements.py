@@ -18,7 +18,6 @@ import yaml
 from hypotheses.claim import AnyClaim, Claim, build_claims
 from hypotheses.schema import Inputs
 from hypotheses.unit_claims import BoundClaim, OverflowClaim
-from hypotheses.yamlfile import read_yaml
 from queries.claim_scene import look
 from queries.distinguish import Options
 from queries.problem import Problem
@@ -32,6 +31,7 @@ from smtmodel.display import exact_value
 from smtmodel.errors import MmaprobeError
 from smtmodel.operands import layout_of
 from smtmodel.reference import parse_reference
+from smtmodel.yamlfile import read_yaml
 from tests.oracle import decode
 
 DATA = Path(__file__).parent / "data" / "false_statements.jsonl.gz"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hypotheses.family import Family, build_family
-from hypotheses.yamlfile import read_yaml
+from smtmodel.yamlfile import read_yaml
 
 LITTLE = """
 id: little

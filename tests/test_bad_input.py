@@ -8,10 +8,10 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import main
-from hypotheses.yamlfile import read_yaml
 from smtmodel.algorithms.predicate import parse_predicate
 from smtmodel.errors import InputError, ParameterError
 from smtmodel.vectors import read_vectors
+from smtmodel.yamlfile import read_yaml
 
 V = "volta/mma/m8n8k4.f32.f16.f16.f32"
 PLAIN = {"a": ["3c00"], "b": ["3c00"], "c": "00000000"}

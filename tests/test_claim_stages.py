@@ -13,7 +13,6 @@ import yaml
 from benchmarks.claims import row
 from benchmarks.sides import results_of
 from hypotheses.claim import Claim, build_claims, claims_named
-from hypotheses.yamlfile import read_yaml
 from queries.claim_report import document_of
 from queries.claim_samples import claim_rows
 from queries.claim_scene import lanes_of, look
@@ -28,6 +27,7 @@ from smtmodel.algorithms.exact import Fixed
 from smtmodel.batch import to_integers
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.formats import FORMATS
+from smtmodel.yamlfile import read_yaml
 from tests.oracle import decode
 
 TF32 = "multiword@unit=ampere/mma/m16n8k8.f32.tf32.tf32.f32,split=toward_zero,order=large_first,products"

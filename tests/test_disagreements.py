@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from hypotheses.claim import build_claims, claims_named
-from hypotheses.yamlfile import read_yaml
 from queries.distinguish import Options
 from queries.settle import settle
 from smtmodel.batch import evaluate_row
 from smtmodel.errors import MmaprobeError
 from smtmodel.operands import Operands
 from smtmodel.reference import parse_reference
+from smtmodel.yamlfile import read_yaml
 from tests.test_models import answer, probes
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -19,11 +19,11 @@ from cli.main import main
 from hypotheses.claim import build_claims
 from hypotheses.family import build_family
 from hypotheses.schema import build_question
-from hypotheses.yamlfile import YamlFile, read_yaml
 from smtmodel.accumulator import PARAMETERS
 from smtmodel.errors import MmaprobeError
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import normalised_name, parse_reference
+from smtmodel.yamlfile import YamlFile, read_yaml
 from tests.documentation import PAGES, PICTURES, ROOT, Block, Terminal, blocks, commands, matches, played, update
 from tests.documented import REFERENCE, check_command, mentioned, prose
 from tests.test_recordings import left_open

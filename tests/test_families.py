@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from hypotheses.family import build_family, families
-from hypotheses.yamlfile import read_yaml
 from smtmodel.accumulator import Accumulator
 from smtmodel.errors import InputError
 from smtmodel.reference import parse_reference
+from smtmodel.yamlfile import read_yaml
 from tests.test_cli import run
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"

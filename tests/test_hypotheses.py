@@ -9,9 +9,9 @@ import pytest
 
 from hypotheses.library import library, question_named
 from hypotheses.schema import Question, build_question
-from hypotheses.yamlfile import read_file, read_yaml
 from smtmodel.errors import InputError, UnknownNameError
 from smtmodel.reference import parse_reference
+from smtmodel.yamlfile import read_file, read_yaml
 
 NAME = "mine.yaml"
 LINES = {

@@ -14,7 +14,6 @@ from click.testing import CliRunner
 
 from cli.main import main
 from hypotheses.family import Family, build_family, families, family_named
-from hypotheses.yamlfile import read_yaml
 from queries import outcomes
 from queries.canonical import canonical
 from queries.classes import settle
@@ -30,6 +29,7 @@ from smtmodel.errors import InputError, ParameterError, UnknownNameError
 from smtmodel.operands import layout_of
 from smtmodel.reference import parse_reference
 from smtmodel.vectors import Vector
+from smtmodel.yamlfile import read_yaml
 from tests.families import LITTLE
 
 SMALL = """\

@@ -12,12 +12,12 @@ from cli.main import main
 from hypotheses.library import library, question_named
 from hypotheses.retarget import RetargetError
 from hypotheses.schema import build_question, retarget
-from hypotheses.yamlfile import read_yaml
 from queries.answer import answer
 from queries.distinguish import Options
 from reports.solved import distinguished
 from reports.views import Pictures
 from smtmodel.errors import InputError
+from smtmodel.yamlfile import read_yaml
 from tests.test_distinguish import admissible, result
 from tests.test_hypotheses import text_with
 

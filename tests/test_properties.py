@@ -13,7 +13,6 @@ from benchmarks.sides import results_of
 from hypotheses.claim import build_claims, claims, claims_named
 from hypotheses.schema import Inputs
 from hypotheses.unit_claims import PropertyClaim
-from hypotheses.yamlfile import read_yaml
 from queries.distinguish import Options
 from queries.proof_report import proof_json
 from queries.properties import negations, problems_of, raised_products
@@ -26,6 +25,7 @@ from smtmodel.errors import InputError
 from smtmodel.operands import Operands
 from smtmodel.reference import parse_reference
 from smtmodel.vectors import parse_row
+from smtmodel.yamlfile import read_yaml
 from tests import oracle
 from tests.test_distinguish import result
 

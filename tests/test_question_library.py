@@ -16,7 +16,6 @@ from cli.main import main
 from hypotheses.library import library, question_named
 from hypotheses.retarget import SYMBOLS, RetargetError, enough_carry_bits, essence, hypothesis_model
 from hypotheses.schema import Question, build_question, retarget
-from hypotheses.yamlfile import YamlFile, read_yaml
 from queries.answer import answer
 from queries.distinguish import Options
 from queries.evaluate import agrees
@@ -25,6 +24,7 @@ from smtmodel.display import exact_value
 from smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
 from smtmodel.reference import parse_reference
 from smtmodel.vectors import Vector, open_text, read_vectors, to_hex
+from smtmodel.yamlfile import YamlFile, read_yaml
 from tests.test_hypotheses import text_with
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"

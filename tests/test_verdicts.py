@@ -17,7 +17,6 @@ from click.testing import CliRunner, Result
 from cli.main import main
 from hypotheses.claim import AnyClaim, build_claims
 from hypotheses.schema import Inputs, Window
-from hypotheses.yamlfile import read_yaml
 from queries import error_bound, overflow, proving, settle
 from queries.admitted import admitted_rows, numbers
 from queries.distinguish import Options
@@ -35,6 +34,7 @@ from smtmodel.errors import FaultError, InputError, ParameterError
 from smtmodel.formats import FORMATS
 from smtmodel.operands import layout_of
 from smtmodel.reference import parse_reference
+from smtmodel.yamlfile import read_yaml
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 HEAD = {"id": "mine", "about": "", "source": "", "says": "nothing", "expect": "holds"}

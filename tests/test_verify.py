@@ -15,7 +15,6 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from hypotheses.claim import AnyClaim, BoundClaim, Claim, build_claims, claims, claims_named
-from hypotheses.yamlfile import read_yaml
 from queries.claim_report import document_of
 from queries.claim_samples import claim_rows
 from queries.claim_scene import build_query, deciding, look, scene_of
@@ -30,6 +29,7 @@ from smtmodel.carriers.terms import TermCarrier
 from smtmodel.display import exact_value
 from smtmodel.errors import InputError, ParameterError, UnknownNameError
 from smtmodel.reference import parse_reference
+from smtmodel.yamlfile import read_yaml
 from tests import algorithm_oracle as oracle
 from tests.claim_oracle import Rationals, unit_of
 from tests.oracle import decode

@@ -1,0 +1,70 @@
+"""Fixed point: terms placed or truncated at a common exponent, and their sums in two's complement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from smtmodel.algebra import Bit, Bits, constant, select, shift_right_jam, sum_of, truth
+from smtmodel.decode import Exponent, Term
+from smtmodel.rounding import Mode, increments
+
+
+def reaches(term: Term, power: int) -> Bit:
+    """Whether a nonzero magnitude is 2^power or more."""
+    exponent = term.normalised().exponent
+    if not exponent.low < power <= exponent.high:
+        return truth(term.sign.carrier, power <= exponent.low)
+    return constant(exponent.bits.carrier, power - exponent.low, exponent.bits.width).ule(exponent.bits)
+
+
+def align(term: Term, maximum: Exponent, fraction_bits: int, rounding: Mode) -> Bits:
+    """The magnitude of a term in units of 2^(maximum - fraction_bits), cut or rounded as the unit does it."""
+    width = maximum.bits.width
+    shift = maximum.bits - term.exponent.rebased(maximum.low, width)
+    spare = term.fraction - fraction_bits
+    scaled = term.significand.pad(max(0, -spare))
+    if rounding == "toward_zero":
+        shifted = scaled.lshr(shift)
+        return shifted.extract(shifted.width - 1, spare) if spare > 0 else shifted
+    # two bits below the unit, the last one sticky, decide every other rounding
+    spare = max(0, spare)
+    jammed = scaled.pad(2)
+    if spare:
+        jammed = shift_right_jam(jammed, constant(jammed.carrier, spare, spare.bit_length()))
+        jammed = jammed.truncate(jammed.width - spare)
+    jammed = shift_right_jam(jammed, shift)
+    kept = jammed.extract(jammed.width - 1, 2).zext(jammed.width - 1)
+    raised = increments(rounding, term.sign, kept.bit(0), jammed.bit(1), jammed.bit(0))
+    return kept + raised.bits(kept.width)
+
+
+def total_of(signs: Sequence[Bit], magnitudes: Sequence[Bits], carry_width: int | None) -> Bits:
+    """A sum in two's complement: exact, or formed and wrapped in `carry_width` bits."""
+    largest = sum((1 << magnitude.width) - 1 for magnitude in magnitudes)
+    width = largest.bit_length() + 1 if carry_width is None else carry_width
+    kept = [magnitude if magnitude.width <= width else magnitude.truncate(width) for magnitude in magnitudes]
+    return sum_of(signs[0].carrier, signs, kept, width)
+
+
+def magnitude_of(total: Bits) -> tuple[Bit, Bits]:
+    """(negative, magnitude) of a number in two's complement."""
+    negative = total.msb()
+    return negative, select(negative, -total, total)
+
+
+def place_all(terms: Sequence[Term]) -> tuple[list[Bits], int]:
+    """The magnitudes in fixed point over the whole range of the exponents, and the exponent of their unit."""
+    low = min(term.exponent.low - term.fraction for term in terms)
+    placed = []
+    for term in terms:
+        position = term.exponent.offset(-term.fraction)
+        width = term.significand.width + position.high - low
+        places = max((width - 1).bit_length(), position.bits.width)
+        placed.append(term.significand.zext(width).shl(position.rebased(low, places)))
+    return placed, low
+
+
+def below(magnitude: Bits, unit: Exponent, power: int) -> Bit:
+    """Whether magnitude * 2^unit, not zero, is below 2^power."""
+    term = Term(truth(magnitude.carrier, False), magnitude, unit, 0)
+    return magnitude.any() & ~reaches(term, power)

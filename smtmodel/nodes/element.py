@@ -1,0 +1,101 @@
+"""Inputs: an element of a, b, c or of the scale factors, read as a number; and the constants +0 and -0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, get_args
+
+from smtmodel.algebra import constant, truth
+from smtmodel.decode import unpack
+from smtmodel.errors import ParameterError
+from smtmodel.nodes.node import Context, Node, Value, number
+
+Operand = Literal["a", "b", "c", "scale_a", "scale_b"]
+Subnormals = Literal["keep", "zero", "positive_zero"]
+OPERANDS: tuple[Operand, ...] = get_args(Operand)
+SUBNORMALS: tuple[Subnormals, ...] = get_args(Subnormals)
+
+
+@dataclass(frozen=True)
+class Index:
+    """A place in an operand: `offset` plus, for each (level, factor), the loop variable of that level times factor."""
+
+    offset: int = 0
+    factors: tuple[tuple[int, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "factors", tuple(sorted((k, x) for k, x in self.factors if x)))
+
+    def at(self, places: Mapping[int, int]) -> int:
+        """The place for values of the loop variables by level."""
+        return self.offset + sum(factor * places[level] for level, factor in self.factors)
+
+
+@dataclass(frozen=True, eq=False)
+class Element(Node):
+    """One element of an operand; `c` has no index.
+
+    `subnormals`: kept; read as zero with their sign (x86's DAZ, Arm's FIZ); or read as +0. `positive_zeros`: zeros are
+    read as +0 (AMD CDNA2).
+    """
+
+    kind: ClassVar[str] = "element"
+    source: ClassVar[str] = "IEEE 754-2019, 3.4; flushing: Xie et al. 2026, Algorithm 1, and the manuals of x86 and Arm"
+    operand: Operand
+    index: Index | None = None
+    subnormals: Subnormals = "keep"
+    positive_zeros: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.index is None) != (self.operand == "c"):
+            raise ParameterError(self.operand, "c has no index, and every other operand has one")
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        return ()
+
+    @property
+    def free(self) -> frozenset[int]:
+        return frozenset(level for level, _ in self.index.factors) if self.index else frozenset()
+
+    def place(self, context: Context) -> str:
+        return "c" if self.index is None else f"{self.operand}{context.at(self.index)}"
+
+    def evaluate(self, context: Context, keep: int | None) -> Value:
+        patterns, fmt = context.patterns[self.operand], context.formats[self.operand]
+        at = 0 if self.index is None else context.at(self.index)
+        carrier = context.patterns["c"][0].carrier
+        pattern = patterns[at] if at < len(patterns) else constant(carrier, 0, fmt.width)
+        item = unpack(pattern, fmt, self.subnormals != "keep" and fmt.subnormals, self.positive_zeros)
+        if self.subnormals == "zero" and fmt.signed and not self.positive_zeros:
+            item = replace(item, term=replace(item.term, sign=pattern.bit(fmt.field_width)))
+        if self.operand == "c":
+            context.trace.term("addend", item.term)
+        return number(item)
+
+    def sentence(self) -> str:
+        read = {"keep": "", "zero": ", subnormals read as zero", "positive_zero": ", subnormals read as +0"}
+        zeros = ", -0 as +0" if self.positive_zeros else ""
+        return f"an element of {self.operand}{read[self.subnormals]}{zeros}"
+
+
+@dataclass(frozen=True, eq=False)
+class Constant(Node):
+    """+0, or -0, as a number to start a sum from."""
+
+    kind: ClassVar[str] = "zero"
+    source: ClassVar[str] = "IEEE 754-2019, 6.3"
+    negative: bool = False
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        return ()
+
+    def evaluate(self, context: Context, keep: int | None) -> Value:
+        carrier, fmt = context.patterns["c"][0].carrier, context.formats["c"]
+        zero = unpack(constant(carrier, 0, fmt.width), fmt)
+        return number(replace(zero, term=replace(zero.term, sign=truth(carrier, self.negative))))
+
+    def sentence(self) -> str:
+        return "-0" if self.negative else "+0"

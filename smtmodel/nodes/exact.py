@@ -1,0 +1,67 @@
+"""The sum without loss: two terms with a sticky bit below what is kept, more in fixed point over the whole range."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from smtmodel.algebra import all_of, constant
+from smtmodel.alignment import magnitude_of, place_all, total_of
+from smtmodel.decode import Exponent, Term, Unpacked
+from smtmodel.errors import ParameterError
+from smtmodel.ieee import sum_two
+from smtmodel.nodes.node import Context, Node, Value, joined
+
+
+@dataclass(frozen=True, eq=False)
+class ExactSum(Node):
+    """The exact sum of its terms. Where it is a term of a fused sum, it enters with the exponent 0 of its fixed point
+    (Xie et al. 2026, Algorithm 9, line 3)."""
+
+    kind: ClassVar[str] = "exact"
+    source: ClassVar[str] = "IEEE 754-2019, 5.4.1 (two terms); Xie et al. 2026, Algorithm 6"
+    items: tuple[Node, ...]
+
+    def __post_init__(self) -> None:
+        if not self.items:
+            raise ParameterError("exact", "a sum needs a term")
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        return self.items
+
+    def place(self, context: Context) -> str:
+        places = [place for item in self.items for place in item.places_of_terms(context)]
+        return f"{places[0]}-{places[-1]}" if all(place.isdigit() for place in places) else ""
+
+    def evaluate(self, context: Context, keep: int | None) -> Value:
+        named = [pair for item in self.items for pair in item.terms(context)]
+        values = [value for _, value in named]
+        outer = context.enter(context.name(self))
+        context.trace.enter([name for name, _ in named], [value.item for value in values])
+        terms = [value.item.term for value in values]
+        if len(terms) == 1:
+            context.trace.prefix = outer
+            return values[0]
+        is_nan, infinities, negatives = joined(values)
+        is_zero = all_of([value.item.is_zero for value in values])
+        if len(terms) == 2 and keep is not None:
+            negative, magnitude, unit = sum_two(terms[0], terms[1], keep)
+            term = Term(negative, magnitude, unit, 0)
+        else:
+            placed, low = place_all(terms)
+            nought = constant(placed[0].carrier, 0, 1)
+            unit = Exponent(nought, low, low)
+            for (name, _), part in zip(named, placed, strict=True):
+                context.trace.number(f"placed[{name}]", part, unit)
+            total = total_of([term.sign for term in terms], placed, None)
+            context.trace.number("sum", total, unit, is_signed=True)
+            negative, magnitude = magnitude_of(total)
+            term = Term(negative, magnitude, Exponent(nought, 0, 0), -low)
+        context.trace.flag("sum.negative", negative)
+        context.trace.number("sum.magnitude", magnitude, unit)
+        context.trace.prefix = outer
+        return Value(Unpacked(term, is_zero, infinities[0] | infinities[1], is_nan), infinities, negatives)
+
+    def sentence(self) -> str:
+        return "the exact sum"

@@ -1,0 +1,170 @@
+"""The fused sum: all terms aligned at the largest exponent, each truncated or rounded there, added unnormalised."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from smtmodel.algebra import Bit, Bits, all_of, any_of, constant, max_of, select, truth
+from smtmodel.alignment import align, magnitude_of, total_of
+from smtmodel.decode import Exponent, Term, Unpacked
+from smtmodel.errors import ParameterError
+from smtmodel.nodes.node import Context, Node, Value, joined
+from smtmodel.rounding import Mode
+
+Lost = Literal["dropped", "sticky"]
+
+
+@dataclass(frozen=True, eq=False)
+class FusedSum(Node):
+    """The sum of terms aligned at the largest exponent m among them, in units of 2^(m - F).
+
+    `fraction_bits`: F, one for all terms or one for each operand. `rounding`: what happens to the bits of a term below
+    its last place. `sticky`: those bits are dropped, and one bit below the sum's last place is set where any was.
+    `carry_bits`: the sum wraps in F + 1 + carry_bits bits and a sign; None: it always fits. What
+    exponents count in m: `zeros`, that of a term that is zero (None: it does not count); `least`, a least m; `floors`,
+    one for each operand, the least that its exponents count as (None: no floor). `reach`, one for each operand: a term
+    more than that many places below m vanishes (None: none does).
+    """
+
+    kind: ClassVar[str] = "fused"
+    source: ClassVar[str] = "Xie et al. 2026, Algorithms 7 to 11; Valpey et al. 2025, Algorithm 1"
+    items: tuple[Node, ...]
+    fraction_bits: int | tuple[int, ...]
+    rounding: Mode = "toward_zero"
+    sticky: bool = False
+    carry_bits: int | None = None
+    zeros: int | None = None
+    least: int | None = None
+    floors: tuple[int | None, ...] = ()
+    reach: tuple[int | None, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.items:
+            raise ParameterError("fused", "a sum needs a term")
+        for name in ("fraction_bits", "floors", "reach"):
+            given = getattr(self, name)
+            if isinstance(given, tuple) and given and len(given) != len(self.items):
+                raise ParameterError(name, f"{len(given)} values for {len(self.items)} operands")
+        if self.sticky and self.rounding != "toward_zero":
+            raise ParameterError("sticky", "the bits of a term that are ORed into the sum are not rounded as well")
+        if self.carry_bits is not None and (self.sticky or isinstance(self.fraction_bits, tuple)):
+            raise ParameterError("carry", "a sum that wraps has one F for all operands and no sticky bit")
+        for bits in self.fraction_bits if isinstance(self.fraction_bits, tuple) else (self.fraction_bits,):
+            if not 0 <= bits <= 256:
+                raise ParameterError("F", f"{bits} is impossible; it takes a whole number from 0 to 256")
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        return self.items
+
+    def _each(self, given: int | tuple[int | None, ...] | None, position: int) -> int | None:
+        """The value of a parameter for the operand at a position."""
+        return given if not isinstance(given, tuple) else given[position] if given else None
+
+    def evaluate(self, context: Context, keep: int | None) -> Value:
+        names, values, keeps, floors, reach = [], [], [], [], []
+        for position, operand in enumerate(self.items):
+            for name, value in operand.terms(context):
+                names.append(name)
+                values.append(value)
+                keeps.append(self._each(self.fraction_bits, position) or 0)
+                floors.append(self._each(self.floors, position))
+                reach.append(self._each(self.reach, position))
+        items, trace = [value.item for value in values], context.trace
+        outer = context.enter(context.name(self))
+        trace.enter(names, items)
+        exponents = self._counted(items, floors, min(keeps))
+        for name, exponent in zip(names, exponents, strict=True):
+            trace.exponent(f"term[{name}].exponent", exponent)
+        maximum = self._maximum(exponents, items, min(keeps))
+        trace.exponent("max_exponent", maximum)
+        finest = max(keeps)
+        unit = maximum.offset(-finest)
+        aligned, lost = [], []
+        for item, bits, far in zip(items, keeps, reach, strict=True):
+            magnitude = align(item.term, maximum, bits, self.rounding)
+            if self.sticky:
+                lost.append(_loses(item.term, maximum, bits, magnitude))
+            aligned.append(_within(item.term, maximum, far, magnitude).pad(finest - bits))
+        for name, item, magnitude in zip(names, items, aligned, strict=True):
+            trace.flag(f"term[{name}].sign", item.sign)
+            trace.number(f"term[{name}]", item.term.significand, item.term.exponent.offset(-item.term.fraction))
+            trace.number(f"aligned[{name}]", magnitude, unit)
+        width = None if self.carry_bits is None else finest + 2 + self.carry_bits
+        total = total_of([item.sign for item in items], aligned, width)
+        trace.number("sum", total, unit, is_signed=True)
+        negative, magnitude = magnitude_of(total)
+        if self.sticky:
+            magnitude, unit, finest = magnitude.concat(any_of(lost).bits(1)), unit.offset(-1), finest + 1
+        trace.flag("sum.negative", negative)
+        trace.number("sum.magnitude", magnitude, unit)
+        trace.prefix = outer
+        is_nan, infinities, negatives = joined(values)
+        term = Term(negative, magnitude, unit.offset(finest), finest)
+        is_zero = all_of([item.is_zero for item in items])
+        return Value(Unpacked(term, is_zero, infinities[0] | infinities[1], is_nan), infinities, negatives)
+
+    def _matters(self, bound: int | None, items: Sequence[Unpacked], bits: int) -> bool:
+        """Whether a least exponent can make any bit of the sum vanish. It cannot where no term's exponent is ever below
+        it; nor where its last kept place lies at or below the last place of every term."""
+        if bound is None or bound <= min(item.term.exponent.least for item in items):
+            return False
+        if self.carry_bits is not None or isinstance(self.fraction_bits, tuple) or self.reach:
+            return True
+        return bound - bits > min(item.term.exponent.least - item.term.fraction for item in items)
+
+    def _counted(self, items: Sequence[Unpacked], floors: Sequence[int | None], bits: int) -> list[Exponent]:
+        """The exponents with which the terms count, on one scale. One that must not count is the smallest that there
+        is, which no sum can notice: if every term is zero the sum is zero at any scale."""
+        zeros = self.zeros if self._matters(self.zeros, items, bits) else None
+        least = self.least if self._matters(self.least, items, bits) else None
+        bounds = [bound for bound in (zeros, least, *floors) if bound is not None]
+        low = min([item.term.exponent.low for item in items] + bounds)
+        high = max([item.term.exponent.high for item in items] + bounds)
+        width = max(1, (high - low).bit_length())
+        carrier = items[0].sign.carrier
+        absent = constant(carrier, 0 if zeros is None else zeros - low, width)
+        found = []
+        for item, floor in zip(items, floors, strict=True):
+            own = select(item.is_zero, absent, item.term.exponent.rebased(low, width))
+            if floor is not None:
+                own = max_of([own, constant(carrier, floor - low, width)])
+            found.append(Exponent(own, low, high))
+        return found
+
+    def _maximum(self, exponents: Sequence[Exponent], items: Sequence[Unpacked], bits: int) -> Exponent:
+        low, high, own = exponents[0].low, exponents[0].high, [exponent.bits for exponent in exponents]
+        if self.least is not None and self._matters(self.least, items, bits):
+            own.append(constant(own[0].carrier, self.least - low, own[0].width))
+        return Exponent(max_of(own), low, high)
+
+    def sentence(self) -> str:
+        bits = self.fraction_bits
+        kept = f"{bits} bits" if isinstance(bits, int) else f"{', '.join(map(str, bits))} bits (by operand)"
+        small = {"toward_zero": "truncated"}.get(self.rounding, f"rounded {self.rounding}")
+        wraps = "" if self.carry_bits is None else f", {self.carry_bits} carry bits"
+        return f"terms aligned at the largest exponent, {small} {kept} below it, added{wraps}"
+
+
+def _distance(term: Term, maximum: Exponent) -> Bits:
+    return maximum.bits - term.exponent.rebased(maximum.low, maximum.bits.width)
+
+
+def _loses(term: Term, maximum: Exponent, bits: int, magnitude: Bits) -> Bit:
+    """Whether a term has a set bit below its last place."""
+    spare = max(0, term.fraction - bits)
+    width = magnitude.width + spare
+    back = magnitude.pad(spare).zext(width).shl(_distance(term, maximum))
+    return ~back.eq(term.significand.pad(max(0, bits - term.fraction)).zext(width))
+
+
+def _within(term: Term, maximum: Exponent, reach: int | None, magnitude: Bits) -> Bits:
+    """An aligned magnitude, or nothing where the term lies more than `reach` places below the maximum."""
+    if reach is None:
+        return magnitude
+    width = maximum.bits.width
+    limit = constant(magnitude.carrier, min(reach, (1 << width) - 1), width)
+    far = limit.ult(_distance(term, maximum)) if reach < (1 << width) else truth(magnitude.carrier, False)
+    return select(far, constant(far.carrier, 0, magnitude.width), magnitude)

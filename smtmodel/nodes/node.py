@@ -1,0 +1,186 @@
+"""What every node is: a frozen value with operands, evaluated over any carrier; and what travels between nodes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+from smtmodel.algebra import Bit, Bits, all_of, any_of
+from smtmodel.decode import Unpacked
+from smtmodel.formats import Format
+from smtmodel.trace import Trace
+
+if TYPE_CHECKING:
+    from smtmodel.nodes.element import Index
+
+
+@dataclass(frozen=True)
+class Value:
+    """A number on its way, rounded or not.
+
+    `item`: its term, and whether it counts as zero in an alignment: a zero input, or a sum of such. `infinities`:
+    whether +infinity and -infinity are among what was added; of a single number only one can be. `negatives`: of a
+    sum, whether all, and whether any, of the numbers added are negative: the sign of an exact zero hangs on it.
+    `pattern`: of a rounded result.
+    """
+
+    item: Unpacked
+    infinities: tuple[Bit, Bit]
+    negatives: tuple[Bit, Bit] | None = None
+    pattern: Bits | None = None
+
+    @property
+    def is_nan(self) -> Bit:
+        return self.item.is_nan
+
+    def all_negative(self) -> Bit:
+        return self.item.sign if self.negatives is None else self.negatives[0]
+
+    def any_negative(self) -> Bit:
+        return self.item.sign if self.negatives is None else self.negatives[1]
+
+
+def number(item: Unpacked, pattern: Bits | None = None) -> Value:
+    """A single number, not a sum."""
+    return Value(item, (item.is_infinite & ~item.sign, item.is_infinite & item.sign), pattern=pattern)
+
+
+def joined(values: Sequence[Value]) -> tuple[Bit, tuple[Bit, Bit], tuple[Bit, Bit]]:
+    """Of the terms of a sum: (any NaN, infinities, negatives)."""
+    positive = any_of([value.infinities[0] for value in values])
+    negative = any_of([value.infinities[1] for value in values])
+    negatives = all_of([value.all_negative() for value in values]), any_of([value.any_negative() for value in values])
+    return any_of([value.is_nan for value in values]), (positive, negative), negatives
+
+
+@dataclass
+class Context:
+    """One evaluation: the inputs, the values of loop variables and running sums, and the signals so far.
+
+    `patterns` and `formats` by operand (a, b, c, scale_a, scale_b); missing trailing elements are zero.
+    """
+
+    patterns: Mapping[str, Sequence[Bits]]
+    formats: Mapping[str, Format]
+    names: Mapping[Node, str]
+    trace: Trace = field(default_factory=Trace)
+    places: dict[int, int] = field(default_factory=dict)  # value of the variable of each level
+    running: dict[int, Value] = field(default_factory=dict)
+    scopes: list[dict[tuple[Node, int | None], Value]] = field(default_factory=lambda: [{}])
+    opened: dict[int, int] = field(default_factory=dict)  # the scope of each level
+
+    def value(self, node: Node, keep: int | None = None) -> Value:
+        """The value of a node, formed once where it is shared. `keep`: a sum may be exact to so many bits, with one
+        sticky bit below; None asks for every bit."""
+        scope = self.scopes[max((self.opened[level] for level in node.free), default=0)]
+        key = (node, keep)
+        if key not in scope:
+            value = scope[key] = node.evaluate(self, keep)
+            self.trace.visit(node, self.name(node), node.place(self), value.item)
+        return scope[key]
+
+    @contextmanager
+    def iteration(self, level: int, place: int) -> Iterator[None]:
+        """Within it, the loop variable of a level has this value, and what hangs on it is formed anew."""
+        places, running, opened = dict(self.places), dict(self.running), dict(self.opened)
+        self.places[level], self.opened[level] = place, len(self.scopes)
+        self.scopes.append({})
+        try:
+            yield
+        finally:
+            self.scopes.pop()
+            self.places, self.running, self.opened = places, running, opened
+
+    def at(self, index: Index) -> int:
+        """The number that an index stands for here."""
+        return index.at(self.places)
+
+    def name(self, node: Node) -> str:
+        """What a node's signals are called."""
+        return self.names.get(node, node.kind)
+
+    def enter(self, name: str) -> str:
+        """Begin the names of signals with this as well; gives what they began with before."""
+        before = self.trace.prefix
+        self.trace.prefix = f"{before}{name}."
+        return before
+
+
+class Node(ABC):
+    """One step of a unit: a frozen dataclass (eq=False), equal to another by structure.
+
+    `kind` is its word in unit files; `source` says where its arithmetic is published.
+    """
+
+    kind: ClassVar[str]
+    source: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def operands(self) -> tuple[Node, ...]:
+        """The nodes that it reads."""
+
+    @abstractmethod
+    def evaluate(self, context: Context, keep: int | None) -> Value:
+        """Its value; asked through `Context.value`, which keeps it."""
+
+    @abstractmethod
+    def sentence(self) -> str:
+        """What it does, for people, after its name."""
+
+    def terms(self, context: Context) -> Iterator[tuple[str, Value]]:
+        """What it adds to a sum, with names: itself, unless it stands for a range of terms."""
+        yield self.place(context) or context.name(self), context.value(self)
+
+    def place(self, context: Context) -> str:
+        """Its place among the inputs, where that names it best."""
+        return ""
+
+    def places_of_terms(self, context: Context) -> list[str]:
+        """The place of each of its terms, as `terms` has them."""
+        return [self.place(context)]
+
+    @property
+    def binds(self) -> int | None:
+        """The level of the loop variable that it gives to its operands, if it does."""
+        return None
+
+    @cached_property
+    def free(self) -> frozenset[int]:
+        """The levels of loops that it depends on."""
+        found = frozenset[int]().union(*(operand.free for operand in self.operands))
+        return found - {self.binds}
+
+    @cached_property
+    def _fields(self) -> tuple[object, ...]:
+        return tuple(getattr(self, item.name) for item in fields(self))  # type: ignore[arg-type]
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.kind, self._fields))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return type(self) is type(other) and self._hash == hash(other) and self._fields == other._fields
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Every node below, each once, operands first."""
+    seen: set[Node] = set()
+
+    def visit(current: Node) -> Iterator[Node]:
+        if current not in seen:
+            seen.add(current)
+            for operand in current.operands:
+                yield from visit(operand)
+            yield current
+
+    return visit(node)

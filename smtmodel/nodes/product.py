@@ -1,0 +1,56 @@
+"""The product of two numbers: exact and unnormalised, or normalised; perhaps infinite beyond a limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from smtmodel.alignment import reaches
+from smtmodel.decode import Unpacked, multiply
+from smtmodel.errors import ParameterError
+from smtmodel.ieee import product_specials
+from smtmodel.nodes.element import Constant, Element
+from smtmodel.nodes.node import Context, Node, Value, number
+from smtmodel.nodes.round import Round
+
+
+@dataclass(frozen=True, eq=False)
+class Product(Node):
+    """Significands multiplied, exponents added. `limit`: a magnitude of 2^limit or more is infinite."""
+
+    kind: ClassVar[str] = "product"
+    source: ClassVar[str] = "Xie et al. 2026, Algorithm 7, lines 2 to 5; the limit of CDNA3: section 4.2"
+    left: Node
+    right: Node
+    normalised: bool = False
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        for operand in (self.left, self.right):
+            if not isinstance(operand, (Element, Constant, Round)):
+                raise ParameterError("product", f"its operands are inputs or rounded results, not a {operand.kind}")
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        return self.left, self.right
+
+    def place(self, context: Context) -> str:
+        at = [x.index for x in (self.left, self.right) if isinstance(x, Element) and x.index is not None]
+        places = {context.at(index) for index in at}
+        return str(places.pop()) if len(at) == 2 and len(places) == 1 else ""
+
+    def evaluate(self, context: Context, keep: int | None) -> Value:
+        left, right = context.value(self.left).item, context.value(self.right).item
+        formed = multiply(left.term, right.term)
+        is_nan, is_infinite = product_specials(left, right)
+        is_zero = left.is_zero | right.is_zero
+        if self.normalised:
+            formed = formed.normalised()
+        if self.limit is not None:
+            is_infinite = is_infinite | (reaches(formed, self.limit) & ~(is_zero | is_nan))
+        context.trace.term(f"product[{self.place(context)}]" if self.place(context) else context.name(self), formed)
+        return number(Unpacked(formed, is_zero, is_infinite, is_nan))
+
+    def sentence(self) -> str:
+        formed = "normalised" if self.normalised else "exact"
+        return f"the {formed} product" + ("" if self.limit is None else f", infinite from 2^{self.limit} on")

@@ -1,0 +1,140 @@
+"""Loops: a body repeated over places with a running result, and one term for each of several places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from smtmodel.errors import ParameterError
+from smtmodel.nodes.node import Context, Node, Value
+
+Places = range | tuple[int, ...]
+
+
+def places_of(numbers: Sequence[int]) -> Places:
+    """The same numbers as a range where they are one."""
+    if isinstance(numbers, range):
+        return numbers if len(numbers) > 1 else range(numbers.start, numbers.start + len(numbers))
+    if not numbers:
+        raise ParameterError("range", "no place is in it")
+    step = numbers[1] - numbers[0] if len(numbers) > 1 else 1
+    if step > 0:
+        whole = range(numbers[0], numbers[-1] + 1, step)
+        if tuple(whole) == tuple(numbers):
+            return whole
+    return tuple(numbers)
+
+
+@dataclass(frozen=True, eq=False)
+class Running(Node):
+    """The result of the repetition so far, of the loop at a level."""
+
+    kind: ClassVar[str] = "acc"
+    source: ClassVar[str] = ""
+    level: int
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        return ()
+
+    @property
+    def free(self) -> frozenset[int]:
+        return frozenset((self.level,))
+
+    def place(self, context: Context) -> str:
+        return "acc"
+
+    def evaluate(self, context: Context, keep: int | None) -> Value:
+        return context.running[self.level]
+
+    def sentence(self) -> str:
+        return "the result so far"
+
+
+@dataclass(frozen=True, eq=False)
+class Repeat(Node):
+    """The body for each place in turn, from `start`; `Running` and indices of its level are what changes."""
+
+    kind: ClassVar[str] = "repeat"
+    source: ClassVar[str] = "Xie et al. 2026, Algorithm 3 (chains of instructions' steps)"
+    level: int
+    places: Places
+    start: Node
+    body: Node
+
+    def __post_init__(self) -> None:
+        if not self.places:
+            raise ParameterError("repeat", "no place is in its range")
+        object.__setattr__(self, "places", places_of(self.places))
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        return self.start, self.body
+
+    @property
+    def binds(self) -> int | None:
+        return self.level
+
+    @property
+    def free(self) -> frozenset[int]:
+        return self.start.free | (self.body.free - {self.level})
+
+    def evaluate(self, context: Context, keep: int | None) -> Value:
+        value = context.value(self.start)
+        outer = context.trace.prefix
+        with_names = len(self.places) > 1
+        for step, place in enumerate(self.places):
+            with context.iteration(self.level, place):
+                context.running[self.level] = value
+                if with_names:
+                    context.enter(f"{context.name(self)}[{step}]")
+                value = context.value(self.body)
+                context.trace.prefix = outer
+        return value
+
+    def sentence(self) -> str:
+        return f"{len(self.places)} times, each from the result before"
+
+
+@dataclass(frozen=True, eq=False)
+class Each(Node):
+    """One term for each place: stands among the terms of a sum."""
+
+    kind: ClassVar[str] = "each"
+    source: ClassVar[str] = ""
+    level: int
+    places: Places
+    body: Node
+
+    def __post_init__(self) -> None:
+        if not self.places:
+            raise ParameterError("range", "no place is in it")
+        object.__setattr__(self, "places", places_of(self.places))
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        return (self.body,)
+
+    @property
+    def binds(self) -> int | None:
+        return self.level
+
+    def places_of_terms(self, context: Context) -> list[str]:
+        found = []
+        for place in self.places:
+            with context.iteration(self.level, place):
+                found += self.body.places_of_terms(context)
+        return found
+
+    def terms(self, context: Context) -> Iterator[tuple[str, Value]]:
+        for place in self.places:
+            with context.iteration(self.level, place):
+                found = list(self.body.terms(context))
+            yield from found
+
+    def evaluate(self, context: Context, keep: int | None) -> Value:
+        raise ParameterError("range", "several terms stand where one is needed: they are added by exact or fused")
+
+    def sentence(self) -> str:
+        return f"{len(self.places)} terms"

@@ -1,0 +1,148 @@
+"""Rounding: to a number of a format, with the rules for overflow, subnormals, zeros and NaNs; or to fewer bits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+from smtmodel.algebra import Bit, choose, select, truth
+from smtmodel.alignment import below
+from smtmodel.decode import Term, Unpacked, unpack
+from smtmodel.errors import ParameterError
+from smtmodel.formats import Format
+from smtmodel.ieee import with_specials
+from smtmodel.nodes.node import Context, Node, Value, number
+from smtmodel.rounding import Mode, Overflow, Target, round_and_pack, signed
+
+Zero = Literal["ieee", "exact_positive", "positive"]
+Tiny = Literal["keep", "flush_after", "flush_before"]
+ZEROS: tuple[Zero, ...] = get_args(Zero)
+TINY: tuple[Tiny, ...] = get_args(Tiny)
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """How a number becomes one of a format, as a value of its own.
+
+    `overflow`: beyond the largest finite number, infinity in every mode, the largest number, or what IEEE 754-2019, 7.4
+    prescribes. `subnormals`: kept, or zero of the same sign if the rounded result is subnormal (`flush_after`), or if
+    the exact one lies below the smallest normal number (`flush_before`). `zero`: the sign of a zero result: IEEE's; +0
+    for an exact zero sum; +0 for every zero. `nan`: the pattern of a NaN result; None: any quiet NaN.
+    """
+
+    format: Format
+    mode: Mode = "nearest_even"
+    overflow: Overflow = "ieee"
+    subnormals: Tiny = "keep"
+    zero: Zero = "ieee"
+    nan: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.nan is not None and self.nan >> self.format.width:
+            raise ParameterError(
+                "nan", f"{self.nan:x} is wider than the {self.format.width} bits of {self.format.name}"
+            )
+
+    @property
+    def nan_pattern(self) -> int:
+        return self.format.nan if self.nan is None else self.nan
+
+
+@dataclass(frozen=True, eq=False)
+class Round(Node):
+    """A term as a number of a format."""
+
+    kind: ClassVar[str] = "round"
+    source: ClassVar[str] = "IEEE 754-2019, 4.3 and 7.4; Xie et al. 2026, section 4.2"
+    term: Node
+    rounding: Rounding
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        return (self.term,)
+
+    def place(self, context: Context) -> str:
+        return self.term.place(context)
+
+    def evaluate(self, context: Context, keep: int | None) -> Value:
+        how = self.rounding
+        fmt = how.format
+        value = context.value(self.term, fmt.precision + 1 if how.subnormals == "flush_before" else fmt.precision)
+        term = value.item.term
+        sign, unit = self._sign(value), term.exponent.offset(-term.fraction)
+        target = Target(fmt, how.mode, how.overflow, how.subnormals == "flush_after", how.zero == "positive")
+        finite = round_and_pack(sign, term.significand, unit, target)
+        if how.subnormals == "flush_before":
+            zero = signed(0, sign & truth(sign.carrier, how.zero != "positive"), fmt)
+            finite = select(below(term.significand, unit, fmt.emin), zero, finite)
+        outer = context.enter(context.name(self))
+        opposite = value.is_nan | (value.infinities[0] & value.infinities[1])
+        context.trace.flag("special.nan", opposite)
+        context.trace.flag("special.infinite", value.infinities[0] | value.infinities[1])
+        context.trace.flag("rounded", finite)
+        result = with_specials(finite, value.is_nan, *value.infinities, fmt, how.nan_pattern)
+        context.trace.flag("result", result)
+        context.trace.prefix = outer
+        return number(unpack(result, fmt), result)
+
+    def _sign(self, value: Value) -> Bit:
+        """The sign that the rounded result carries; exact sums that are zero come with a plus."""
+        if value.negatives is None or self.rounding.zero != "ieee":
+            return value.item.sign
+        of_zero = value.negatives[1] if self.rounding.mode == "down" else value.negatives[0]
+        return choose(value.item.term.significand.any(), value.item.sign, of_zero)
+
+    def sentence(self) -> str:
+        how = self.rounding
+        tiny = {"keep": "", "flush_after": ", subnormal results are zero", "flush_before": ", tiny results are zero"}
+        return f"rounded to {how.format.name}, {how.mode}{tiny[how.subnormals]}"
+
+
+@dataclass(frozen=True, eq=False)
+class Cut(Node):
+    """A sum normalised and rounded to `bits` significant bits: not yet a number of a format.
+
+    `least`: the exponent below which a leading one does not count, so that smaller sums are rounded at one fixed place;
+    None: there is none.
+    """
+
+    kind: ClassVar[str] = "cut"
+    source: ClassVar[str] = "MMA-Sim 2.1.1, TR-FDPA and GTR-FDPA (CDNA3)"
+    term: Node
+    bits: int
+    mode: Mode = "toward_zero"
+    least: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.bits <= 256:
+            raise ParameterError("cut", f"{self.bits} bits are impossible; it takes a whole number from 2 to 256")
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        return (self.term,)
+
+    def place(self, context: Context) -> str:
+        return self.term.place(context)
+
+    def evaluate(self, context: Context, keep: int | None) -> Value:
+        value = context.value(self.term, self.bits)
+        term, fraction = value.item.term, self.bits - 1
+        unit = term.exponent.offset(-term.fraction)
+        # rounded to a number of a format that has no largest exponent, and no smaller one than `least` or any sum has
+        least = unit.low if self.least is None else self.least
+        highest = unit.high + term.significand.width - least
+        wide = Format("sum", max(2, (highest + 1).bit_length()), fraction, 1 - least, "none")
+        cut = unpack(round_and_pack(term.sign, term.significand, unit, Target(wide, self.mode)), wide).term
+        outer = context.enter(context.name(self))
+        context.trace.flag("sum.negative", cut.sign)
+        context.trace.number("sum.magnitude", cut.significand, cut.exponent.offset(-fraction))
+        context.trace.prefix = outer
+        item = Unpacked(Term(term.sign, cut.significand, cut.exponent, fraction), *_flags(value))
+        return Value(item, value.infinities, value.negatives)
+
+    def sentence(self) -> str:
+        return f"normalised and cut to {self.bits} bits, {self.mode}"
+
+
+def _flags(value: Value) -> tuple[Bit, Bit, Bit]:
+    return value.item.is_zero, value.item.is_infinite, value.item.is_nan

@@ -1,0 +1,147 @@
+"""A unit: an expression over nodes, the formats of its operands, and the names of its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from smtmodel.algebra import Bits
+from smtmodel.errors import ParameterError
+from smtmodel.formats import Format
+from smtmodel.nodes import Constant, Each, Element, Node, Repeat, Round
+from smtmodel.nodes.node import Context, walk
+from smtmodel.nodes.round import Rounding
+from smtmodel.trace import Trace
+
+LONGEST = 4096
+
+
+@dataclass(frozen=True)
+class Unit:
+    """d as a node over a, b (`length` elements each), c and scale factors (one pair for `scale_block` products).
+
+    Two units are equal if they compute alike by structure: names, `about`, `source` and `evidence` do not count.
+    `names` are the closed steps that have one, in the order in which they are written.
+    """
+
+    a: Format
+    b: Format
+    c: Format
+    length: int
+    result: Node
+    scale: Format | None = None
+    scale_block: int = 0
+    names: Mapping[str, Node] = field(default_factory=dict, compare=False, hash=False)
+    reference: str = field(default="", compare=False)
+    about: str = field(default="", compare=False)
+    source: str = field(default="", compare=False)
+    evidence: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.length <= LONGEST:
+            raise ParameterError("length", f"{self.length} is impossible; it takes a whole number from 1 to {LONGEST}")
+        if self.scale is not None and (self.scale_block < 1 or self.length % self.scale_block):
+            raise ParameterError("scale_block", f"{self.scale_block} does not divide the length {self.length}")
+        assert self.rounding
+        self._check_places(self.result, {})
+
+    @cached_property
+    def rounding(self) -> Rounding:
+        """How the result is rounded at last. Raises ParameterError where it is not."""
+        node = self.result
+        while isinstance(node, Repeat):
+            node = node.body
+        if not isinstance(node, Round):
+            raise ParameterError("d", "the result is not rounded to a format: its last step is a round")
+        return node.rounding
+
+    @property
+    def d(self) -> Format:
+        """The format of the result."""
+        return self.rounding.format
+
+    @property
+    def nan(self) -> int | None:
+        """The pattern of a NaN result; None for any."""
+        return self.rounding.nan
+
+    @property
+    def scales(self) -> int:
+        """The number of scale factors on each side."""
+        return self.length // self.scale_block if self.scale is not None else 0
+
+    @cached_property
+    def blocks(self) -> tuple[tuple[int, ...], ...]:
+        """The products that each round of a repetition takes, in order; all of them where nothing is repeated."""
+        loops = [node for node in walk(self.result) if isinstance(node, Repeat) and not node.free]
+        found = [tuple(sorted(_products(loop.body, {loop.level: place}))) for loop in loops for place in loop.places]
+        return tuple(block for block in found if block) or (tuple(range(self.length)),)
+
+    def _check_places(self, node: Node, ranges: dict[int, tuple[int, int]]) -> None:
+        """Every index lies in its operand, for the least and the greatest value of each loop variable."""
+        if isinstance(node, Element) and node.index is not None:
+            ends = [sorted(factor * end for end in ranges[level]) for level, factor in node.index.factors]
+            low, high = (node.index.offset + sum(end[side] for end in ends) for side in (0, 1))
+            count = self.scales if node.operand.startswith("scale") else self.length
+            if low < 0 or high >= count:
+                where = f"{low}" if low == high else f"{low} to {high}"
+                raise ParameterError(node.operand, f"index {where} is outside 0 to {count - 1}")
+        if isinstance(node, (Repeat, Each)):
+            ranges = {**ranges, node.level: (min(node.places), max(node.places))}
+        for operand in node.operands:
+            self._check_places(operand, ranges)
+
+    @cached_property
+    def labels(self) -> dict[Node, str]:
+        """What the signals of every node are called: its name, d for the result, next for what is repeated, or its
+        kind, with a number where there are several."""
+        found = {node.body: "next" for node in walk(self.result) if isinstance(node, Repeat)}
+        found |= {node: name for name, node in self.names.items()} | {self.result: "d"}
+        nodes = [node for node in walk(self.result) if node not in found]
+        for kind in {node.kind for node in nodes}:
+            alike = [node for node in nodes if node.kind == kind]
+            found |= {node: f"{kind}{number}" if len(alike) > 1 else kind for number, node in enumerate(alike, start=1)}
+        return found
+
+    def evaluate(
+        self,
+        a: Sequence[Bits],
+        b: Sequence[Bits],
+        c: Bits,
+        scale_a: Sequence[Bits] = (),
+        scale_b: Sequence[Bits] = (),
+        trace: Trace | None = None,
+    ) -> tuple[Bits, Trace]:
+        """The result's pattern, and the signals on the way, in `trace`; missing trailing products are zero."""
+        formats = {"a": self.a, "b": self.b, "c": self.c}
+        patterns: dict[str, Sequence[Bits]] = {"a": a, "b": b, "c": (c,)}
+        if self.scale is not None:
+            formats |= {"scale_a": self.scale, "scale_b": self.scale}
+            patterns |= {"scale_a": scale_a, "scale_b": scale_b}
+        context = Context(patterns, formats, self.labels, Trace() if trace is None else trace)
+        result = context.value(self.result).pattern
+        assert result is not None
+        context.trace.flag("result", result)
+        return result, context.trace
+
+
+def _products(node: Node, places: dict[int, int]) -> set[int]:
+    """The places of a that a node reads, for values of loop variables."""
+    if isinstance(node, Element):
+        index = node.index
+        return set() if node.operand != "a" or index is None else {index.at(places)}
+    if isinstance(node, (Each, Repeat)):
+        inner = [_products(node.body, {**places, node.level: place}) for place in node.places]
+        return set().union(*inner)
+    return set().union(*(_products(operand, places) for operand in node.operands))
+
+
+def closed_steps(result: Node) -> list[Node]:
+    """The nodes without free loop variables that stand in more than one place: what a text has to name."""
+    counts: dict[Node, int] = {}
+    for node in walk(result):
+        for operand in node.operands:
+            counts[operand] = counts.get(operand, 0) + 1
+    simple = (Element, Constant)
+    return [node for node in walk(result) if counts.get(node, 0) > 1 and not node.free and not isinstance(node, simple)]

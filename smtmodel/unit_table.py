@@ -1,0 +1,28 @@
+"""The units that ship as unit files: arch/unit/instruction is the path of its file below smtmodel/units."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from smtmodel.unit import Unit
+from smtmodel.unitfile import parse_unit
+from smtmodel.yamlfile import read_file
+
+FOLDER = Path(__file__).parent / "units"
+
+
+@cache
+def units() -> tuple[str, ...]:
+    """The references of all shipped unit files."""
+    return tuple(sorted(str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.rglob("*.yaml")))
+
+
+@cache
+def shipped_unit(reference: str) -> Unit:
+    return read_unit(FOLDER / f"{reference}.yaml")
+
+
+def read_unit(path: Path) -> Unit:
+    """The unit of a file. Raises InputError with file, line, key and column."""
+    return parse_unit(read_file(path), str(path))

@@ -1,0 +1,602 @@
+"""Unit files: the text of a unit in YAML, read and written here alone.
+
+A step is one expression in Python's syntax, read by Python's own parser and never executed:
+
+    a[k] * b[k], a[k:k+16] * b[k:k+16]    products, one or one for each place; product(x, y, normalised=..., limit=...)
+    c, +0, -0, acc                        the addend, zeros, the result of a repetition so far
+    exact(x, ...)                         the exact sum
+    fused(x, ..., F=25, zeros=-133)       the fused sum; also rounding, sticky, carry, least, floors, reach
+    cut(x, 31, down)                      normalised and cut to 31 bits
+    round(x, f32, nearest_even, ...)      a number of a format; also overflow, subnormals, zero, nan
+    scale(x, scale_a[i], scale_b[i])      times its scale factors
+    repeat(k in range(0, 32, 2), start, body)
+    each(k in range(16), x)               one term for each place
+    name, r(x)                            an earlier step; a rounding of `roundings` applied
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, get_args
+
+import yaml
+from pydantic import BaseModel, ConfigDict
+
+from smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
+from smtmodel.formats import FORMATS, Format, format_named
+from smtmodel.nodes import (
+    Constant,
+    Cut,
+    Each,
+    Element,
+    ExactSum,
+    FusedSum,
+    Index,
+    Node,
+    Product,
+    Repeat,
+    Round,
+    Running,
+    Scale,
+)
+from smtmodel.nodes.element import OPERANDS, SUBNORMALS
+from smtmodel.nodes.node import walk
+from smtmodel.nodes.repeat import Places
+from smtmodel.nodes.round import TINY, ZEROS, Rounding
+from smtmodel.rounding import OVERFLOWS, Mode
+from smtmodel.unit import Unit, closed_steps
+from smtmodel.yamlfile import YamlFile, read_yaml, validate
+
+MODES: tuple[str, ...] = tuple(name for part in get_args(Mode) for name in (get_args(part) or (part,)))
+VARIABLES = "ijkl"  # the loop variable of each level, as it is written
+CALLS = ("product", "exact", "fused", "cut", "round", "scale", "repeat", "each")
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    unit: str
+    about: str = ""
+    source: str = ""
+    evidence: str = ""
+    formats: dict[str, str]
+    length: int
+    scale_block: int = 0
+    inputs: dict[str, str] = {}
+    roundings: dict[str, str] = {}
+    steps: dict[str, str | int]
+
+
+def parse_unit(text: str, name: str) -> Unit:
+    """The unit of a text; `name` is that of its file. Raises InputError with file, line, key and column."""
+    return _Reader(read_yaml(text, name)).unit()
+
+
+@dataclass
+class _Scope:
+    """What names stand for at a place of an expression."""
+
+    levels: dict[str, int] = field(default_factory=dict)
+    repeats: list[int] = field(default_factory=list)
+
+
+class _FaultError(Exception):
+    """A mistake at a place of an expression."""
+
+    def __init__(self, where: ast.AST, message: str) -> None:
+        self.where = where
+        super().__init__(message)
+
+
+@dataclass(frozen=True)
+class _Affine:
+    offset: int
+    factors: tuple[tuple[int, int], ...] = ()
+
+    def plus(self, other: _Affine, sign: int = 1) -> _Affine:
+        found = dict(self.factors)
+        for level, factor in other.factors:
+            found[level] = found.get(level, 0) + sign * factor
+        return _Affine(self.offset + sign * other.offset, tuple(sorted((k, x) for k, x in found.items() if x)))
+
+    def times(self, factor: int) -> _Affine:
+        return _Affine(self.offset * factor, tuple((level, own * factor) for level, own in self.factors if factor))
+
+
+class _Reader:
+    def __init__(self, file: YamlFile) -> None:
+        self.file = file
+        self.data = validate(file, _File)
+        self.steps: dict[str, Node] = {}
+        self.roundings: dict[str, Rounding] = {}
+        self.subnormals: dict[str, str] = {}
+        self.positive_zeros = False
+
+    def unit(self) -> Unit:
+        data = self.data
+        formats = self._formats()
+        self._inputs()
+        for name, text in data.roundings.items():
+            self.roundings[self._new_name(name, "roundings")] = self._read("roundings", name, text, self._rounding_text)
+        for name, step in data.steps.items():
+            node = self._read("steps", name, str(step), lambda tree: self._node(tree, _Scope()))
+            self.steps[self._new_name(name, "steps")] = node
+        if "d" not in self.steps:
+            raise self.file.error(("steps",), "the step `d` is missing: the result")
+        result = self.steps.pop("d")
+        scale = formats.get("scale")
+        try:
+            unit = Unit(formats["a"], formats["b"], formats["c"], data.length, result, scale, data.scale_block,
+                        self.steps, data.unit, data.about, data.source, data.evidence)  # fmt: skip
+        except ParameterError as error:
+            raise self.file.error((error.parameter,) if error.parameter in data.model_fields_set else ("steps", "d"),
+                                  str(error)) from None  # fmt: skip
+        if unit.d != formats["d"]:
+            message = f"the result of the last step is {unit.d.name}"
+            raise self.file.error(("formats", "d"), message)
+        return unit
+
+    def _formats(self) -> dict[str, Format]:
+        found = {}
+        for operand, name in self.data.formats.items():
+            if operand not in ("a", "b", "c", "d", "scale"):
+                raise self.file.error(("formats", operand), "the operands are a, b, c, d and scale")
+            try:
+                found[operand] = format_named(name)
+            except UnknownNameError as error:
+                raise self.file.error(("formats", operand), str(error)) from None
+        for operand in "abcd":
+            if operand not in found:
+                raise self.file.error(("formats",), f"the format of {operand} is missing")
+        return found
+
+    def _inputs(self) -> None:
+        for key, value in self.data.inputs.items():
+            if key == "zeros":
+                if value not in ("signed", "positive"):
+                    raise self.file.error(("inputs", key), "zeros are read as signed, or as positive")
+                continue
+            if key not in ("subnormals", "a", "b", "c"):
+                raise self.file.error(("inputs", key), "the keys are zeros, subnormals, or subnormals of one: a, b, c")
+            if value not in SUBNORMALS:
+                raise self.file.error(
+                    ("inputs", key), str(UnknownNameError("reading of subnormals", value, SUBNORMALS))
+                )
+        everywhere = self.data.inputs.get("subnormals", "keep")
+        self.positive_zeros = self.data.inputs.get("zeros") == "positive"
+        self.subnormals = {operand: self.data.inputs.get(operand, everywhere) for operand in "abc"}
+
+    def _new_name(self, name: str, section: str) -> str:
+        taken = (*CALLS, *OPERANDS, *FORMATS, *MODES, "acc", "range", *VARIABLES)
+        if not name.isidentifier() or name in taken or name in self.steps or name in self.roundings:
+            raise self.file.error((section, name), "this name cannot be used: it is no identifier, or has a meaning")
+        return name
+
+    def _read(self, section: str, name: str, text: str, build: Callable[[ast.expr], Any]) -> Any:
+        try:
+            return build(ast.parse(text.strip(), mode="eval").body)
+        except SyntaxError as error:
+            raise self._mistake((section, name), (error.lineno or 1, error.offset or 1), error.msg) from None
+        except _FaultError as error:
+            place = getattr(error.where, "lineno", 1), getattr(error.where, "col_offset", 0) + 1
+            raise self._mistake((section, name), place, str(error)) from None
+        except RecursionError:
+            raise self.file.error((section, name), "nested too deep") from None
+
+    def _mistake(self, key: tuple[str, str], place: tuple[int, int], message: str) -> InputError:
+        return self.file.error(key, f"column {place[1]} of the expression: {message}")
+
+    # -- expressions
+
+    def _node(self, tree: ast.expr, scope: _Scope) -> Node:
+        found = self._item(tree, scope)
+        if isinstance(found, Each):
+            raise _FaultError(tree, "several terms stand where one is needed: add them with exact or fused")
+        return found
+
+    def _item(self, tree: ast.expr, scope: _Scope) -> Node:
+        """A node, or several terms of a sum."""
+        try:
+            return self._built(tree, scope)
+        except MmaprobeError as error:
+            raise _FaultError(tree, str(error)) from None
+
+    def _built(self, tree: ast.expr, scope: _Scope) -> Node:
+        match tree:
+            case ast.UnaryOp(op=ast.UAdd() | ast.USub() as sign, operand=ast.Constant(value=0)):
+                return Constant(isinstance(sign, ast.USub))
+            case ast.Constant(value=0):
+                return Constant()
+            case ast.Name(id=name):
+                return self._named(tree, name, scope)
+            case ast.Attribute(value=ast.Name(id=name), attr="acc") if scope.levels.get(name) in scope.repeats:
+                return Running(scope.levels[name])
+            case ast.Subscript(value=ast.Name(id=operand)):
+                return self._element(tree, operand, scope)
+            case ast.BinOp(left=left, op=ast.Mult(), right=right):
+                return self._times(tree, self._item(left, scope), self._item(right, scope), {})
+            case ast.Call(func=ast.Name(id=name)):
+                return self._call(tree, name, scope)
+        raise _FaultError(tree, f"{ast.unparse(tree)!r} is not a node")
+
+    def _named(self, tree: ast.expr, name: str, scope: _Scope) -> Node:
+        if name == "c":
+            return self._input("c", None)
+        if name == "acc" and scope.repeats:
+            return Running(scope.repeats[-1])
+        if name in self.steps:
+            return self.steps[name]
+        known = ["c", "acc", *self.steps, *self.roundings, *CALLS]
+        raise _FaultError(tree, str(UnknownNameError("name", name, known)))
+
+    def _element(self, tree: ast.Subscript, operand: str, scope: _Scope) -> Node:
+        if operand not in OPERANDS or operand == "c":
+            known = [name for name in OPERANDS if name != "c"]
+            raise _FaultError(tree, str(UnknownNameError("operand", operand, known)))
+        if not isinstance(tree.slice, ast.Slice):
+            place = self._affine(tree.slice, scope)
+            return self._input(operand, Index(place.offset, place.factors))
+        part = tree.slice
+        if part.lower is None or part.upper is None:
+            raise _FaultError(tree, "a range of elements has a first and a last place: a[0:16]")
+        low, high = self._affine(part.lower, scope), self._affine(part.upper, scope)
+        count = high.plus(low, -1)
+        step = self._affine(part.step, scope) if part.step is not None else _Affine(1)
+        if count.factors or step.factors or count.offset < 1 or step.offset < 1:
+            raise _FaultError(tree, "a range of elements has a fixed, positive length and step")
+        level = len(scope.levels) + 1
+        index = Index(low.offset, (*low.factors, (level, step.offset)))
+        return Each(level, range(-(-count.offset // step.offset)), self._input(operand, index))
+
+    def _input(self, operand: Any, index: Index | None) -> Element:
+        if operand.startswith("scale"):
+            return Element(operand, index)
+        read: Any = self.subnormals[operand]
+        return Element(operand, index, read, self.positive_zeros)
+
+    def _times(self, tree: ast.expr, left: Node, right: Node, options: Mapping[str, Any]) -> Node:
+        if isinstance(left, Each) and isinstance(right, Each):
+            if (left.level, left.places) != (right.level, right.places):
+                raise _FaultError(tree, "the two factors have different numbers of elements")
+            return Each(left.level, left.places, Product(left.body, right.body, **options))
+        if isinstance(left, Each) or isinstance(right, Each):
+            raise _FaultError(tree, "one factor is an element, the other a range of them")
+        return Product(left, right, **options)
+
+    def _affine(self, tree: ast.expr, scope: _Scope) -> _Affine:
+        match tree:
+            case ast.Constant(value=int() as value) if not isinstance(value, bool):
+                return _Affine(value)
+            case ast.Name(id=name) if name in scope.levels:
+                return _Affine(0, ((scope.levels[name], 1),))
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return self._affine(operand, scope).times(-1)
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as sign, right=right):
+                return self._affine(left, scope).plus(
+                    self._affine(right, scope), 1 if isinstance(sign, ast.Add) else -1
+                )
+            case ast.BinOp(left=left, op=ast.Mult(), right=right):
+                one, two = self._affine(left, scope), self._affine(right, scope)
+                if not one.factors or not two.factors:
+                    return two.times(one.offset) if not one.factors else one.times(two.offset)
+        known = f"a whole number, or one with {', '.join(scope.levels)}" if scope.levels else "a whole number"
+        raise _FaultError(tree, f"{ast.unparse(tree)!r} is not a place: {known} is needed")
+
+    # -- calls
+
+    def _call(self, tree: ast.Call, name: str, scope: _Scope) -> Node:
+        options = {str(word.arg): word.value for word in tree.keywords}
+        if name in self.roundings:
+            (term,) = self._arguments(tree, 1)
+            self._only(tree, options, ())
+            return Round(self._node(term, scope), self.roundings[name])
+        if name not in CALLS:
+            raise _FaultError(tree, str(UnknownNameError("node", name, [*CALLS, *self.roundings])))
+        build: Callable[[ast.Call, dict[str, ast.expr], _Scope], Node] = getattr(self, f"_call_{name}")
+        return build(tree, options, scope)
+
+    def _arguments(self, tree: ast.Call, least: int, most: int | None = None) -> list[ast.expr]:
+        count, most = len(tree.args), least if most is None else most
+        if not least <= count <= most:
+            wanted = str(least) if least == most else f"{least} to {most}"
+            raise _FaultError(tree, f"{count} arguments are given, {wanted} are needed")
+        return tree.args
+
+    def _only(self, tree: ast.Call, options: Mapping[str, ast.expr], known: tuple[str, ...]) -> None:
+        for name in options:
+            if name not in known:
+                raise _FaultError(options[name], str(UnknownNameError("parameter", name, known or ("none",))))
+
+    def _number(self, tree: ast.expr) -> int:
+        return self._affine(tree, _Scope()).offset
+
+    def _numbers(self, tree: ast.expr, none: bool = False) -> tuple[int | None, ...]:
+        if not isinstance(tree, ast.List):
+            raise _FaultError(tree, "a list with a number for each operand is needed")
+        return tuple(None if none and _is_none(x) else self._number(x) for x in tree.elts)
+
+    def _word(self, tree: ast.expr, known: tuple[str, ...]) -> Any:
+        if isinstance(tree, ast.Name) and tree.id in known:
+            return tree.id
+        raise _FaultError(tree, str(UnknownNameError("value", ast.unparse(tree), known)))
+
+    def _truth(self, tree: ast.expr) -> bool:
+        match tree:
+            case ast.Name(id="true") | ast.Constant(value=True):
+                return True
+            case ast.Name(id="false") | ast.Constant(value=False):
+                return False
+        raise _FaultError(tree, "true or false is needed")
+
+    def _call_product(self, tree: ast.Call, options: dict[str, ast.expr], scope: _Scope) -> Node:
+        left, right = self._arguments(tree, 2)
+        self._only(tree, options, ("normalised", "limit"))
+        given: dict[str, Any] = {}
+        if "normalised" in options:
+            given["normalised"] = self._truth(options["normalised"])
+        if "limit" in options:
+            given["limit"] = self._number(options["limit"])
+        return self._times(tree, self._item(left, scope), self._item(right, scope), given)
+
+    def _call_exact(self, tree: ast.Call, options: dict[str, ast.expr], scope: _Scope) -> Node:
+        self._only(tree, options, ())
+        return ExactSum(tuple(self._item(term, scope) for term in tree.args))
+
+    def _call_fused(self, tree: ast.Call, options: dict[str, ast.expr], scope: _Scope) -> Node:
+        self._only(tree, options, ("F", "rounding", "sticky", "carry", "zeros", "least", "floors", "reach"))
+        if "F" not in options:
+            raise _FaultError(tree, "F is missing: the bits kept below the largest exponent")
+        bits = options["F"]
+        many = isinstance(bits, ast.List)
+        given: dict[str, Any] = {"fraction_bits": self._numbers(bits) if many else self._number(bits)}
+        if "rounding" in options:
+            given["rounding"] = self._word(options["rounding"], MODES)
+        if "sticky" in options:
+            given["sticky"] = self._truth(options["sticky"])
+        whole = (("carry", "carry_bits"), ("zeros", "zeros"), ("least", "least"))
+        given |= {own: self._number(options[word]) for word, own in whole if word in options}
+        given |= {word: self._numbers(options[word], none=True) for word in ("floors", "reach") if word in options}
+        return FusedSum(tuple(self._item(term, scope) for term in tree.args), **given)
+
+    def _call_cut(self, tree: ast.Call, options: dict[str, ast.expr], scope: _Scope) -> Node:
+        term, bits, *mode = self._arguments(tree, 2, 3)
+        self._only(tree, options, ("least",))
+        given: dict[str, Any] = {"mode": self._word(mode[0], MODES)} if mode else {}
+        if "least" in options:
+            given["least"] = self._number(options["least"])
+        return Cut(self._node(term, scope), self._number(bits), **given)
+
+    def _rounding_text(self, tree: ast.expr) -> Rounding:
+        if not (isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "round"):
+            raise _FaultError(tree, "a rounding is written round(FORMAT, MODE, ...)")
+        return self._rounding(tree, tree.args)
+
+    def _rounding(self, tree: ast.Call, args: list[ast.expr]) -> Rounding:
+        options = {str(word.arg): word.value for word in tree.keywords}
+        self._only(tree, options, ("overflow", "subnormals", "zero", "nan"))
+        if not 1 <= len(args) <= 2:
+            raise _FaultError(tree, "a format and a mode are needed")
+        fmt = FORMATS[self._word(args[0], tuple(FORMATS))]
+        given: dict[str, Any] = {"mode": self._word(args[1], MODES)} if len(args) == 2 else {}
+        for word, known in (("overflow", OVERFLOWS), ("subnormals", TINY), ("zero", ZEROS)):
+            if word in options:
+                given[word] = self._word(options[word], known)
+        if "nan" in options:
+            given["nan"] = self._number(options["nan"])
+        return Rounding(fmt, **given)
+
+    def _call_round(self, tree: ast.Call, options: dict[str, ast.expr], scope: _Scope) -> Node:
+        term, *rest = self._arguments(tree, 2, 3)
+        return Round(self._node(term, scope), self._rounding(tree, rest))
+
+    def _call_scale(self, tree: ast.Call, options: dict[str, ast.expr], scope: _Scope) -> Node:
+        self._only(tree, options, ())
+        term, left, right = (self._node(part, scope) for part in self._arguments(tree, 3))
+        return Scale(term, left, right)
+
+    def _loop(self, tree: ast.expr, scope: _Scope) -> tuple[str, int, Places]:
+        match tree:
+            case ast.Compare(left=ast.Name(id=name), ops=[ast.In()], comparators=[places]):
+                if name in scope.levels or name in self.steps or not name.isidentifier():
+                    raise _FaultError(tree, f"{name} has a meaning already")
+                return name, len(scope.levels) + 1, self._places(places)
+        raise _FaultError(tree, "a loop is written k in range(0, 32, 2), or k in [0, 1, 4, 5]")
+
+    def _places(self, tree: ast.expr) -> Places:
+        if isinstance(tree, ast.List):
+            return tuple(self._number(x) for x in tree.elts)
+        if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "range":
+            numbers = [self._number(x) for x in self._arguments(tree, 1, 3)]
+            if len(numbers) == 3 and not numbers[2]:
+                raise _FaultError(tree, "a step of 0 never ends")
+            return range(*numbers)
+        raise _FaultError(tree, "places are written range(0, 32, 2), or [0, 1, 4, 5]")
+
+    def _call_repeat(self, tree: ast.Call, options: dict[str, ast.expr], scope: _Scope) -> Node:
+        self._only(tree, options, ())
+        loop, start, body = self._arguments(tree, 3)
+        name, level, places = self._loop(loop, scope)
+        inner = _Scope({**scope.levels, name: level}, [*scope.repeats, level])
+        return Repeat(level, places, self._node(start, scope), self._node(body, inner))
+
+    def _call_each(self, tree: ast.Call, options: dict[str, ast.expr], scope: _Scope) -> Node:
+        self._only(tree, options, ())
+        loop, body = self._arguments(tree, 2)
+        name, level, places = self._loop(loop, scope)
+        inner = _Scope({**scope.levels, name: level}, scope.repeats)
+        return Each(level, places, self._node(body, inner))
+
+
+def _is_none(tree: ast.expr) -> bool:
+    return (isinstance(tree, ast.Name) and tree.id == "none") or (isinstance(tree, ast.Constant) and tree.value is None)
+
+
+# -- writing
+
+
+def unit_text(unit: Unit) -> str:
+    """The text of a unit, which `parse_unit` reads back as an equal one."""
+    return _Writer(unit).text()
+
+
+def step_texts(unit: Unit) -> dict[str, str]:
+    """The roundings and the steps of a unit as they are written, by name."""
+    writer = _Writer(unit)
+    return writer.rounding_texts() | writer.step_texts()
+
+
+class _Writer:
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+        self.names: dict[Node, str] = {node: name for name, node in unit.names.items()}
+        for number, node in enumerate((n for n in closed_steps(unit.result) if n not in self.names), start=1):
+            self.names[node] = f"step{number}"
+        self.order = [node for node in walk(unit.result) if node in self.names]
+        self.roundings = self._named_roundings()
+        self.open: list[int] = []  # the levels of the repetitions around what is written
+
+    def _named_roundings(self) -> dict[Rounding, str]:
+        found = dict.fromkeys(node.rounding for node in walk(self.unit.result) if isinstance(node, Round))
+        if len(found) == 1:
+            return dict.fromkeys(found, "r")
+        return {rounding: f"r{number}" for number, rounding in enumerate(found, start=1)}
+
+    def text(self) -> str:
+        unit = self.unit
+        formats = {name: getattr(unit, name).name for name in "abcd"}
+        data: dict[str, Any] = {"unit": unit.reference}
+        data |= {key: getattr(unit, key) for key in ("about", "source", "evidence") if getattr(unit, key)}
+        data |= {"formats": formats | ({"scale": unit.scale.name} if unit.scale else {}), "length": unit.length}
+        if unit.scale:
+            data["scale_block"] = unit.scale_block
+        reads: dict[str, str] = {
+            node.operand: node.subnormals for node in walk(unit.result) if isinstance(node, Element)
+        }
+        reads = {str(operand): reads[operand] for operand in OPERANDS[:3] if operand in reads}
+        inputs: dict[str, Any] = {}
+        if set(reads.values()) - {"keep"}:
+            inputs = {"subnormals": reads["a"]} if len(set(reads.values())) == 1 else {**reads}
+        if any(isinstance(node, Element) and node.positive_zeros for node in walk(unit.result)):
+            inputs["zeros"] = "positive"
+        if inputs:
+            data["inputs"] = inputs
+        data["roundings"], data["steps"] = self.rounding_texts(), self.step_texts()
+        return yaml.dump(data, Dumper=_Dumper, sort_keys=False, width=118, allow_unicode=True)
+
+    def rounding_texts(self) -> dict[str, str]:
+        return {name: f"round({self._rounding(how)})" for how, name in self.roundings.items()}
+
+    def step_texts(self) -> dict[str, str]:
+        steps = {self.names[node]: self._body(node) for node in self.order if node is not self.unit.result}
+        return steps | {"d": self._body(self.unit.result)}
+
+    def _rounding(self, how: Rounding) -> str:
+        return ", ".join([how.format.name, how.mode, *_changed(how, ("overflow", "subnormals", "zero"))] + (
+            [] if how.nan is None else [f"nan=0x{how.nan:x}"]))  # fmt: skip
+
+    def _node(self, node: Node) -> str:
+        return self.names[node] if node in self.names else self._body(node)
+
+    def _index(self, index: Index) -> str:
+        parts = [VARIABLES[level - 1] if factor == 1 else f"{factor}*{VARIABLES[level - 1]}"
+                 for level, factor in index.factors]  # fmt: skip
+        parts += [str(index.offset)] if index.offset or not parts else []
+        return " + ".join(parts) if len(parts) > 1 else parts[0]
+
+    def _body(self, node: Node) -> str:
+        match node:
+            case Constant():
+                return "-0" if node.negative else "+0"
+            case Element():
+                return "c" if node.index is None else f"{node.operand}[{self._index(node.index)}]"
+            case Running():
+                return "acc" if node.level == self.open[-1] else f"{VARIABLES[node.level - 1]}.acc"
+            case Product():
+                left, right = self._node(node.left), self._node(node.right)
+                changed = _changed(node, ("normalised", "limit"))
+                return f"product({', '.join([left, right, *changed])})" if changed else f"{left} * {right}"
+            case ExactSum():
+                return f"exact({', '.join(map(self._node, node.items))})"
+            case FusedSum():
+                bits = node.fraction_bits
+                words = [f"F={bits}" if isinstance(bits, int) else f"F={_listed(bits)}"]
+                words += [f"carry={node.carry_bits}"] if node.carry_bits is not None else []
+                words += _changed(node, ("rounding", "sticky", "zeros", "least"))
+                words += [f"{word}={_listed(value)}" for word in ("floors", "reach") if (value := getattr(node, word))]
+                return f"fused({', '.join([*map(self._node, node.items), *words])})"
+            case Cut():
+                words = [self._node(node.term), str(node.bits), node.mode, *_changed(node, ("least",))]
+                return f"cut({', '.join(words)})"
+            case Round():
+                return f"{self.roundings[node.rounding]}({self._node(node.term)})"
+            case Scale():
+                return f"scale({', '.join(map(self._node, node.operands))})"
+            case Repeat():
+                loop = f"{VARIABLES[node.level - 1]} in {_places(node.places)}"
+                start = self._node(node.start)
+                self.open.append(node.level)
+                body = self._node(node.body)
+                self.open.pop()
+                return f"repeat({loop}, {start}, {body})"
+            case Each():
+                return (
+                    self._slice(node)
+                    or f"each({VARIABLES[node.level - 1]} in {_places(node.places)}, {self._node(node.body)})"
+                )
+        raise TypeError(f"no text for {type(node).__name__}")
+
+    def _slice(self, node: Each) -> str | None:
+        """`a[0:16] * b[0:16]`, where a range of terms is one."""
+        body = node.body
+        if not (isinstance(body, Product) and isinstance(node.places, range)):
+            return None
+        if node.places.start or node.places.step != 1:
+            return None
+        sides = []
+        for factor in (body.left, body.right):
+            if not (isinstance(factor, Element) and factor.index is not None):
+                return None
+            factors = dict(factor.index.factors)
+            step = factors.pop(node.level, 0)
+            if step < 1:
+                return None
+            low = Index(factor.index.offset, tuple(factors.items()))
+            high = Index(factor.index.offset + step * len(node.places), tuple(factors.items()))
+            every = f":{step}" if step > 1 else ""
+            sides.append(f"{factor.operand}[{self._index(low)}:{self._index(high)}{every}]".replace(" ", ""))
+        changed = _changed(body, ("normalised", "limit"))
+        return f"product({', '.join([*sides, *changed])})" if changed else " * ".join(sides)
+
+
+def _changed(value: Any, names: tuple[str, ...]) -> list[str]:
+    """The parameters that differ from their defaults, as they are written."""
+    defaults = {item.name: item.default for item in fields(value)}
+    found = ((name, getattr(value, name)) for name in names)
+    return [f"{name}={str(own).lower()}" for name, own in found if own != defaults[name]]
+
+
+def _listed(values: tuple[int | None, ...]) -> str:
+    return f"[{', '.join('none' if value is None else str(value) for value in values)}]"
+
+
+def _places(places: Places) -> str:
+    if not isinstance(places, range):
+        return f"[{', '.join(map(str, places))}]"
+    end = places[-1] + places.step
+    if places.step != 1:
+        return f"range({places.start}, {end}, {places.step})"
+    return f"range({places.start}, {end})" if places.start else f"range({end})"
+
+
+class _Dumper(yaml.SafeDumper):
+    """Short mappings on one line, as people write them."""
+
+
+def _mapping(dumper: yaml.SafeDumper, data: dict[str, Any]) -> yaml.Node:
+    short = all(isinstance(value, str) and len(value) < 20 for value in data.values())
+    return dumper.represent_mapping("tag:yaml.org,2002:map", data, flow_style=short)
+
+
+_Dumper.add_representer(dict, _mapping)

@@ -1,0 +1,271 @@
+"""Units as expressions: every row and parameter of the table as one, their text, and the commands that take them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from cli.main import main
+from queries.problem import Problem
+from queries.prove import prove
+from smtmodel.batch import evaluate_batch, evaluate_row
+from smtmodel.compiled import compile_model, compiler
+from smtmodel.dot import UnitModel
+from smtmodel.errors import InputError, MmaprobeError, NotModelledError, ParameterError
+from smtmodel.families import unit_of
+from smtmodel.formats import FORMATS
+from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.nodes import Each, Element, ExactSum, FusedSum, Index, Product, Repeat, Round, Running
+from smtmodel.nodes.round import Rounding
+from smtmodel.operands import Operands
+from smtmodel.reference import parse_reference
+from smtmodel.unit import Unit
+from smtmodel.unit_table import shipped_unit, units
+from smtmodel.unitfile import parse_unit, unit_text
+from tests.inputs import mixture, scale_factors
+from tests.test_carriers import FAMILIES
+
+AMX, VDP = "x86/amx/tdpbf16ps", "x86/avx512/vdpbf16ps"
+ROWS = 400
+#: one reference for each arithmetic of the table, and the variations that the carriers are tested on
+ARITHMETICS = list(
+    {(m.a, m.b, m.c, m.accumulator): ref for ref in INSTRUCTIONS for m in (parse_reference(ref),)}.values()
+)
+VARIED = sorted({reference for references in FAMILIES.values() for reference in references})
+
+PAIR = "exact(a[0] * b[0], a[1] * b[1])"
+SMALL = """unit: small
+formats: {a: f16, b: f16, c: f32, d: f32}
+length: 4
+roundings:
+  r: round(f32, nearest_even)
+steps:
+  pair: exact(a[0] * b[0], a[1] * b[1])
+  d: r(exact(pair, c))
+"""
+
+
+def as_unit(reference: str) -> UnitModel:
+    return UnitModel(unit_of(parse_reference(reference)), reference)
+
+
+@pytest.mark.parametrize("reference", [*ARITHMETICS, *VARIED])
+def test_the_expression_of_parameters_computes_what_they_say(reference: str) -> None:
+    model, rng = parse_reference(reference), np.random.default_rng(len(reference))
+    rows = (*mixture(model, ROWS, rng), *scale_factors(model, ROWS, rng))
+    expected = evaluate_batch(model, *rows)
+    found = evaluate_batch(as_unit(reference), *rows)
+    counts = np.full(len(expected), True)
+    if model.accumulator.partials == "normalised":
+        # an infinity to which a partial sum overflowed is one for the next step; the parameter looks at the inputs
+        counts = (found & np.uint64(model.d.sign_bit - 1)) <= model.d.largest
+        assert counts.sum() > ROWS // 4
+    bad = np.flatnonzero((expected != found) & counts)
+    assert not len(bad), [hex(int(side[bad[0]])) for side in (expected, found)]
+
+
+def test_the_text_of_every_row_is_short_and_reads_back() -> None:
+    for reference in ARITHMETICS:
+        unit = unit_of(parse_reference(reference))
+        text = unit_text(unit)
+        back = parse_unit(text, "unit.yaml")
+        assert back == unit
+        assert hash(back) == hash(unit)
+        assert len(text.splitlines()) <= 20, reference
+        assert unit_text(back) == text
+
+
+@pytest.mark.parametrize("reference", units())
+def test_shipped_units_read_back(reference: str) -> None:
+    unit = shipped_unit(reference)
+    assert unit.reference == reference
+    assert unit.source
+    assert unit.evidence
+    assert parse_unit(unit_text(unit), "unit.yaml") == unit
+
+
+def test_one_arithmetic_is_one_expression() -> None:
+    names = ("mma/m16n8k16.f32.f16.f16.f32", "wgmma/m64n8k16.f32.f16.f16")
+    hopper = {unit_of(parse_reference(f"hopper/{name}")) for name in names}
+    assert len(hopper | {unit_of(parse_reference("blackwell/tcgen05mma/m64n8k16.f32.f16.f16"))}) == 1
+    assert unit_of(parse_reference("ampere/mma/m16n8k16.f32.f16.f16.f32")) not in hopper
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        ("exact(pair, c)", "exat(pair, c)", 8, r"steps\.d: column 3 .*unknown node 'exat'; did you mean 'exact'"),
+        ("exact(pair, c)", "exact(pear, c)", 8, r"steps\.d: column 9 of the expression: unknown name 'pear'.*'pair'"),
+        ("nearest_even", "nearest_evn", 5, r"roundings\.r: column 12 .*did you mean 'nearest_even'"),
+        ("a[1] * b[1]", "a[4] * b[4]", 8, r"a: index 4 is outside 0 to 3"),
+        ("exact(a[0]", "fused(a[0]", 7, r"steps\.pair: column 1 .*F is missing"),
+        (PAIR, "fused(a[0] * b[0], F=3, zero=1)", 7, r"unknown parameter 'zero'; did you mean 'zeros'"),
+        (PAIR, "a[0:2] * b[0:2]", 7, r"several terms stand where one is needed"),
+        (PAIR, "exact(a[0:2] * b[0:3])", 7, r"different numbers of elements"),
+        (PAIR, "repeat(k in 4, c, acc)", 7, r"places are written range\(0, 32, 2\)"),
+        (PAIR, "repeat(k in range(4), c, a[k*k] * b[k])", 7, r"'k \* k' is not a place"),
+        ("r(exact(pair, c))", "exact(pair, c)", 8, r"the result is not rounded to a format"),
+        ("r(exact(pair, c))", "r(exact(pair, c)", 8, r"steps\.d: column \d+ of the expression: '\(' was never closed"),
+        ("d: f32}", "d: f16}", 2, r"formats\.d: the result of the last step is f32"),
+        ("  d: r", "  c: r", 8, r"steps\.c: this name cannot be used"),
+        ("length: 4", "length: 0", 3, r"length: 0 is impossible"),
+        ("length: 4", "lenght: 4", 3, r"unknown key; did you mean 'length'"),
+        ("a: f16", "a: f17", 2, r"formats\.a: unknown format 'f17'"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_named_with_their_place(old: str, new: str, line: int, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        parse_unit(SMALL.replace(old, new), "small.yaml")
+    assert str(caught.value).startswith(f"small.yaml:{line}: ")
+
+
+def test_nothing_in_a_unit_file_is_executed() -> None:
+    for text in ("__import__('os').system('true')", "(lambda: c)()", "c.__class__", "[c for c in a]", "r.__init__(c)"):
+        with pytest.raises(InputError):
+            parse_unit(SMALL.replace(PAIR, text), "small.yaml")
+
+
+def test_impossible_nodes_are_named() -> None:
+    c, f32 = Element("c"), Rounding(FORMATS["f32"])
+    product = Product(Element("a", Index(0)), Element("b", Index(0)))
+    for build, message in (
+        (lambda: Element("a"), "index"),
+        (lambda: Element("c", Index(0)), "index"),
+        (lambda: Product(ExactSum((c,)), c), "inputs or rounded results"),
+        (lambda: FusedSum((product, c), (24,)), "1 values for 2 operands"),
+        (lambda: FusedSum((product, c), 24, "up", sticky=True), "sticky"),
+        (lambda: FusedSum((product, c), (24, 25), carry_bits=1), "wraps"),
+        (lambda: FusedSum((), 24), "needs a term"),
+        (lambda: Rounding(FORMATS["f16"], nan=0x7FFFFFFF), "wider"),
+        (lambda: Repeat(1, (), c, c), "no place"),
+        (lambda: Unit(FORMATS["f16"], FORMATS["f16"], FORMATS["f32"], 1, ExactSum((product, c))), "not rounded"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            build()
+    assert Round(ExactSum((product, c)), f32) == Round(ExactSum((product, Element("c"))), f32)
+
+
+def test_a_chain_of_4096_is_small_in_text_and_right() -> None:
+    text = """unit: chain
+formats: {a: f16, b: f16, c: f32, d: f32}
+length: 4096
+roundings: {r: "round(f32, nearest_even)"}
+steps: {d: "repeat(k in range(4096), c, r(exact(acc, a[k] * b[k])))"}
+"""
+    unit = parse_unit(text, "chain.yaml")
+    assert isinstance(unit.result, Repeat)
+    assert len(unit_text(unit).splitlines()) < 10
+    rng = np.random.default_rng(1)
+    a, b = (rng.integers(0x3C00, 0x4000, (2, 4096)).astype(np.uint16) for _ in "ab")
+    total = np.zeros(2, dtype=np.float32)
+    for k in range(4096):
+        exact = a[:, k].view(np.float16).astype(np.float64) * b[:, k].view(np.float16).astype(np.float64)
+        total = (total.astype(np.float64) + exact).astype(np.float32)
+    found = evaluate_batch(UnitModel(unit, "chain"), a, b, np.zeros(2))
+    assert found.tolist() == total.view(np.uint32).tolist()
+
+
+def test_nested_loops_read_back() -> None:
+    index = Index(0, ((1, 4), (2, 1)))
+    product = Product(Element("a", index), Element("b", index))
+    r = Rounding(FORMATS["f32"])
+    inner = Repeat(2, range(4), Running(1), Round(ExactSum((Running(2), product)), r))
+    outer = Repeat(1, range(2), Element("c"), Round(ExactSum((inner, Running(1))), r))
+    unit = Unit(FORMATS["f16"], FORMATS["f16"], FORMATS["f32"], 8, outer)
+    assert "i.acc" not in unit_text(unit).replace("repeat(j in range(4), acc", "")
+    assert parse_unit(unit_text(unit), "nested.yaml") == unit
+    spread = Round(
+        ExactSum((Each(1, (0, 3, 1), Product(Element("a", Index(0, ((1, 1),))), Element("b", Index(5)))),)), r
+    )
+    assert parse_unit(unit_text(Unit(unit.a, unit.b, unit.c, 8, spread)), "each.yaml").result == spread
+
+
+def test_parameters_of_a_unit_file_are_refused() -> None:
+    with pytest.raises(ParameterError, match="no parameters"):
+        parse_reference(f"{AMX}@fraction_bits=3")
+    with pytest.raises(NotModelledError, match="unit file"):
+        _ = parse_reference(AMX).accumulator
+    with pytest.raises(MmaprobeError, match=r"did you mean 'x86/amx/tdpbf16ps'"):
+        parse_reference("x86/amx/tdpbf16p")
+
+
+@pytest.mark.skipif(compiler() is None, reason="no C compiler")
+def test_compiled_units_agree_with_arrays() -> None:
+    model, rng = parse_reference("arm/neon/fmlal"), np.random.default_rng(3)
+    compiled = compile_model(model)
+    assert compiled is not None
+    a, b = (rng.integers(0, 1 << 16, (20, 1), dtype=np.uint64) for _ in "ab")
+    c = rng.integers(0, 1 << 32, (20, 20), dtype=np.uint64)
+    found = compiled.tile(a, b.T, c)
+    for i in range(20):
+        expected = evaluate_batch(model, np.repeat(a[i : i + 1], 20, 0), b, c[i])
+        assert found[i].tolist() == expected.tolist()
+
+
+def test_arm_s_matrix_instruction_is_two_dot_products(tmp_path: Path) -> None:
+    text = (Path("smtmodel") / "units" / "arm" / "neon" / "bfmmla.yaml").read_text(encoding="utf-8")
+    steps = text.index("steps:")
+    step = "o(exact({}, o(exact(o(a[{}] * b[{}]), o(a[{}] * b[{}])))))"
+    chained = f"steps:\n  first: {step.format('c', 0, 0, 1, 1)}\n  d: {step.format('first', 2, 2, 3, 3)}\n"
+    file = tmp_path / "chained.yaml"
+    file.write_text(text[:steps] + chained, encoding="utf-8")
+    pair = parse_reference("arm/neon/bfmmla"), parse_reference(str(file))
+    proof = prove(Problem(*pair))
+    assert proof.verdict == "equal"
+    assert proof.confirmations
+    file.write_text(text[:steps] + chained.replace("a[2] * b[2]", "a[2] * b[3]"), encoding="utf-8")
+    assert prove(Problem(pair[0], parse_reference(str(file)))).verdict == "different"
+
+
+def test_two_instructions_of_one_processor_differ() -> None:
+    """One product that underflows: flushed to -0, then added to the other chain's +0, or to c by a fused addition."""
+    operands = Operands((0xBE80, 0), (0x0100, 0), 0)
+    found = [evaluate_row(parse_reference(reference), operands) for reference in (AMX, VDP)]
+    assert found == [0, 0x80000000]
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(main, list(arguments))
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_commands_take_unit_files(tmp_path: Path) -> None:
+    file = tmp_path / "unit.yaml"
+    file.write_text(run("show", VDP), encoding="utf-8")
+    assert parse_unit(file.read_text(encoding="utf-8"), "x") == shipped_unit(VDP)
+    row = {"model": str(file), "a": ["3f81", "3f80"], "b": ["3f83", "4040"], "c": "3f800001", "d": "40a10180"}
+    vectors = tmp_path / "v.jsonl"
+    vectors.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    assert json.loads(run("evaluate", str(vectors), "--json"))["mismatches"] == 0
+    shown = run("explain", str(file), json.dumps(row))
+    assert "d: r(exact(a[0] * b[0], r(exact(a[1] * b[1], c))))" in shown
+    assert "d = 40a10180" in shown
+    document = json.loads(run("explain", str(file), json.dumps(row), "--against", VDP, "--json"))
+    assert document["difference"] is None
+    command = [sys.executable, "-m", "cli.main", "device", str(file)]
+    asked = json.dumps({side: row[side] for side in "abc"}) + "\n"
+    served = subprocess.run(command, input=asked, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert json.loads(served[1])["d"] == "40a10180"
+    np.save(tmp_path / "a.npy", np.full((3, 5), 0x3F80, dtype=np.uint16))
+    np.save(tmp_path / "b.npy", np.full((5, 2), 0x4000, dtype=np.uint16))
+    run(
+        "simulate",
+        str(tmp_path / "a.npy"),
+        str(tmp_path / "b.npy"),
+        "-o",
+        str(tmp_path / "d.npy"),
+        "--model",
+        str(file),
+    )
+    assert (np.load(tmp_path / "d.npy") == 10).all()
+    assert "declare" in run("export", str(vectors), "--format", "smt2")
+    run("datasheet", str(file), "-o", str(tmp_path / "sheet.html"))
+    assert "exact(a[1] * b[1], c)" in (tmp_path / "sheet.html").read_text(encoding="utf-8")
+    assert AMX in run("list", "models")
