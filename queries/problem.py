@@ -140,7 +140,8 @@ def _differ_in_value(left: Bits, left_format: Format, right: Bits, right_format:
 def admits(inputs: Inputs, model: Model, operands: Operands[Bits]) -> Bit:
     """Whether every operand meets the restrictions; products (and the addend) fixed to zero need only be +0."""
     count = len(operands.a)
-    conditions, special = [truth(operands.c.carrier, True)], [truth(operands.c.carrier, False)]
+    conditions = [truth(operands.c.carrier, True)]
+    special: list[Bit] = []
     for side, fmt in ((operands.a, model.a), (operands.b, model.b), ((operands.c,), model.c)):
         for k, pattern in enumerate(side):
             index = count if side == (operands.c,) else k
@@ -149,9 +150,9 @@ def admits(inputs: Inputs, model: Model, operands: Operands[Bits]) -> Bit:
             else:
                 value = unpack(pattern, fmt)
                 conditions += _restrictions(inputs, value, fmt)
-                special.append(value.is_nan | value.is_infinite)
+                special += [value.is_nan | value.is_infinite] if inputs.special else []
     if inputs.special:
-        conditions.append(any_of(special))
+        conditions.append(any_of([*special, truth(operands.c.carrier, False)]))
     if inputs.products_below_two:
         for x, y in zip(operands.a, operands.b, strict=True):
             conditions.append(~multiply(unpack(x, model.a).term, unpack(y, model.b).term).significand.msb())
