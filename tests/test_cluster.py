@@ -274,7 +274,7 @@ def solvers(started: Processes) -> int:
     for process in below:
         with suppress(psutil.NoSuchProcess):
             parent = process.parent()
-            count += parent is not None and "queries.solvers.worker" in parent.cmdline()
+            count += parent is not None and "queries/solvers/worker.py" in " ".join(parent.cmdline())
     return count
 
 
