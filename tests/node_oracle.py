@@ -108,7 +108,8 @@ def exact_sum(terms: Sequence[Value]) -> Value:
     """The sum without loss: exponent 0 of its fixed point, zero if it is zero."""
     total = sum((t.exact for t in terms), Fraction(0))
     signs = frozenset[bool]().union(*(t.signs for t in terms))
-    return special(terms) or Value("finite", total, 0, not total, signs, single=False)
+    single = len(terms) == 1 and terms[0].single
+    return special(terms) or Value("finite", total, 0, not total, signs, single)
 
 
 def fused_sum(node: FusedSum, operands: Sequence[Sequence[Value]]) -> Value:

@@ -147,7 +147,8 @@ class Maker:
 
     def sum_of(self, items: tuple[Node, ...]) -> Node:
         rng = self.rng
-        node: Node = ExactSum(items) if rng.random() < 0.3 else self.fused(items)
+        zero = any(isinstance(x, Constant | Running) for x in items)  # an exact sum with a constant is not tried
+        node: Node = ExactSum(items) if not zero and rng.random() < 0.4 else self.fused(items)
         if rng.random() < 0.2:
             choose: Any = rng.choice
             node = Cut(node, rng.randint(1, 8), choose(MODES))
