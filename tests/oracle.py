@@ -19,6 +19,7 @@ ROUND: dict[str, Callable[[Fraction], int]] = {
     "toward_zero": trunc,
     "up": ceil,
     "down": floor,
+    "to_odd": lambda x: trunc(x) if x == trunc(x) or trunc(x) % 2 else trunc(x) + (1 if x > 0 else -1),
 }
 
 
@@ -137,7 +138,7 @@ def encode(
     n = abs(ROUND[mode]((-magnitude if sign else magnitude) / unit))
     body = max(((exponent - f.emin) << f.mantissa_bits) + n - (not f.subnormals), 0)
     if n * unit > decode(fmt, f.largest << f.padding).value:
-        inward = mode == "toward_zero" or (mode == "up" and sign) or (mode == "down" and not sign)
+        inward = mode in ("toward_zero", "to_odd") or (mode == "up" and sign) or (mode == "down" and not sign)
         if overflow == "infinity" or (overflow == "ieee" and not inward):
             return infinity(fmt, sign, nan)
         body = f.largest

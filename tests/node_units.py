@@ -1,0 +1,220 @@
+"""Random small units over all kinds of nodes, and inputs for them; all seeded by the generator passed in."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smtmodel.errors import ParameterError
+from smtmodel.formats import FORMATS, Format
+from smtmodel.nodes import Constant, Cut, Each, Element, ExactSum, FusedSum, Product, Repeat, Round, Running, Scale
+from smtmodel.nodes.element import Index
+from smtmodel.nodes.node import Node
+from smtmodel.nodes.round import Rounding
+from smtmodel.unit import Unit
+from tests.inputs import numbers, raw, specials
+
+Patterns = NDArray[np.uint64]
+FACTORS = ("e2m1", "e2m3", "e3m2", "e4m3", "e5m2", "e4m3fnuz", "f16", "bf16")
+ADDENDS = ("e4m3", "e5m2", "e4m3fnuz", "f16", "e2m3", "bf16")
+RESULTS = ("e4m3", "e5m2", "f16", "bf16", "f32")
+MODES = ("nearest_even", "nearest_away", "toward_zero", "up", "down", "to_odd")
+LARGEST = 12  # nodes of an expression, the elements apart
+
+
+def operands(node: Node) -> list[Node]:
+    """The nodes in the fields of a node."""
+    values = vars(node).values()
+    found = [x for v in values for x in (v if isinstance(v, tuple) else (v,))]
+    return [x for x in found if isinstance(x, Node)]
+
+
+def every(node: Node) -> dict[int, Node]:
+    """The nodes of an expression, each once."""
+    found, waiting = {}, [node]
+    while waiting:
+        x = waiting.pop()
+        if id(x) not in found:
+            found[id(x)] = x
+            waiting += operands(x)
+    return found
+
+
+@dataclass
+class Maker:
+    """Makes the nodes of one unit."""
+
+    rng: random.Random
+    length: int
+    formats: dict[str, Format]
+    scale: Format | None
+    shared: list[Node] = field(default_factory=list)
+    levels: int = 0
+
+    def rounding(self, fmt: Format | None = None) -> Rounding:
+        rng = self.rng
+        fmt = fmt or FORMATS[rng.choice(RESULTS)]
+        choose: Any = rng.choice
+        return Rounding(
+            fmt,
+            choose(MODES),
+            choose(("infinity", "saturate", "ieee")),
+            choose(("keep", "keep", "flush_after", "flush_before" if fmt.name != "e4m3" else "keep")),
+            choose(("ieee", "exact_positive", "positive")),
+            fmt.nan if rng.random() < 0.3 and fmt.specials == "ieee" else None,
+        )
+
+    def element(self, operand: Any, level: int | None = None) -> Element:
+        rng = self.rng
+        choose: Any = rng.choice
+        index = None
+        if operand != "c":
+            index = Index(rng.randrange(self.length)) if level is None else Index(0, ((level, 1),))
+        return Element(operand, index, choose(("keep", "keep", "zero", "positive_zero")))
+
+    def places(self) -> Any:
+        n, rng = self.length, self.rng
+        if rng.random() < 0.7:
+            return range(rng.randrange(2) if n > 1 else 0, n, rng.choice((1, 1, 2)))
+        return tuple(rng.sample(range(n), rng.randint(1, n)))
+
+    def product(self, depth: int, level: int | None = None) -> Node:
+        rng = self.rng
+        left: Node = self.element("a", level)
+        right: Node = self.element("b", level)
+        if rng.random() < 0.1:
+            right = self.number(depth - 1)
+        limit = rng.choice((-1, 2, 4, 8)) if rng.random() < 0.15 else None
+        node: Node = Product(left, right, rng.random() < 0.25, limit)
+        return self.scaled(node) if self.scale and rng.random() < 0.7 else node
+
+    def scaled(self, node: Node) -> Node:
+        return Scale(node, Element("scale_a", Index(0)), Element("scale_b", Index(0)))
+
+    def number(self, depth: int) -> Node:
+        """A number of a format."""
+        kind = self.rng.random()
+        if depth <= 0 or kind < 0.4:
+            return self.element(self.rng.choice("abcc"))
+        if kind < 0.5:
+            return Constant(self.rng.random() < 0.5)
+        return self.repeat(depth) if kind < 0.65 else self.round(depth)
+
+    def round(self, depth: int, fmt: Format | None = None) -> Node:
+        term = self.product(depth) if self.rng.random() < 0.15 else self.sum(depth)
+        return self.kept(Round(term, self.rounding(fmt)))
+
+    def repeat(self, depth: int, fmt: Format | None = None) -> Node:
+        rng, level = self.rng, self.levels
+        self.levels += 1
+        start: Node = rng.choice((Constant(rng.random() < 0.5), self.element("c"), self.element("c")))
+        items = [Running(level), self.product(0, level)]
+        if rng.random() < 0.3:
+            items.append(self.term(depth - 1))
+        rng.shuffle(items)
+        body = self.sum_of(tuple(items))
+        return self.kept(Repeat(level, self.places(), start, Round(body, self.rounding(fmt))))
+
+    def kept(self, node: Node) -> Node:
+        self.shared.append(node)
+        return node
+
+    def term(self, depth: int) -> Node:
+        kind = self.rng.random()
+        if self.shared and kind < 0.12:
+            return self.rng.choice(self.shared)
+        if depth <= 0 or kind < 0.45:
+            return self.product(depth)
+        if kind < 0.65:
+            return self.number(depth)
+        node = self.sum(depth - 1)
+        return self.scaled(node) if self.scale and self.rng.random() < 0.5 else self.kept(node)
+
+    def item(self, depth: int) -> Node:
+        if self.rng.random() < 0.3:
+            level = self.levels
+            self.levels += 1
+            return Each(level, self.places(), self.product(0, level))
+        return self.term(depth)
+
+    def sum(self, depth: int) -> Node:
+        items = tuple(self.item(depth - 1) for _ in range(self.rng.choice((1, 2, 2, 3, 3))))
+        return self.sum_of(items)
+
+    def sum_of(self, items: tuple[Node, ...]) -> Node:
+        rng = self.rng
+        zero = any(isinstance(x, Constant | Running) for x in items)  # an exact sum with a constant is not tried
+        node: Node = ExactSum(items) if not zero and rng.random() < 0.4 else self.fused(items)
+        if rng.random() < 0.2:
+            choose: Any = rng.choice
+            node = Cut(node, rng.randint(1, 8), choose(MODES))
+        return node
+
+    def fused(self, items: tuple[Node, ...]) -> Node:
+        rng, count = self.rng, len(items)
+        choose: Any = rng.choice
+
+        def some(low: int, high: int, share: float) -> int | None:
+            return rng.randint(low, high) if rng.random() < share else None
+
+        each = rng.random() < 0.25
+        sticky = rng.random() < 0.2
+        return FusedSum(
+            items,
+            tuple(rng.randint(0, 9) for _ in items) if each else rng.choice((1, 2, 3, 4, 6, 9, 13)),
+            "toward_zero" if sticky else choose(MODES),
+            sticky,
+            None if any(isinstance(x, ExactSum) for x in items) else some(0, 2, 0.2),
+            some(-12, 3, 0.25),
+            some(-12, 3, 0.15),
+            tuple(some(-10, 3, 0.6) for _ in range(count)) if rng.random() < 0.15 else (),
+            tuple(some(0, 8, 0.6) for _ in range(count)) if not sticky and rng.random() < 0.15 else (),
+        )
+
+
+def random_unit(rng: random.Random) -> Unit:
+    """A unit of at most LARGEST nodes besides elements."""
+    while True:
+        factors = rng.choice(FACTORS), rng.choice(FACTORS)
+        formats = {"a": FORMATS[factors[0]], "b": FORMATS[factors[rng.randrange(2)]]}
+        formats["c"] = FORMATS[rng.choice(ADDENDS)]
+        scale = FORMATS[rng.choice(("ue8m0", "ue4m3"))] if rng.random() < 0.25 else None
+        length = rng.choice((1, 2, 2, 3, 4))
+        maker = Maker(rng, length, formats, scale)
+        try:
+            top = maker.repeat(2) if rng.random() < 0.2 else maker.round(3)
+            if sum(not isinstance(x, Element) for x in every(top).values()) > LARGEST:
+                continue
+            return Unit(*formats.values(), length, top, scale, length if scale else 0)
+        except ParameterError:
+            continue
+
+
+def patterns(fmt: Format, shape: tuple[int, ...], rng: np.random.Generator) -> Patterns:
+    """Ordinary numbers, any patterns, small ones, zeros and special ones, mixed."""
+    rest = np.uint64(fmt.sign_bit | ((1 << (fmt.fraction + fmt.padding + 1)) - 1))
+    any_pattern = raw(fmt, shape, rng)
+    kinds = [numbers(fmt, shape, rng, 2), any_pattern, any_pattern & rest, rng.choice(specials(fmt), shape)]
+    kinds.append(any_pattern & np.uint64(fmt.sign_bit))
+    shares = rng.choice([[0.8, 0.1, 0.1, 0, 0], [0.3, 0.2, 0.3, 0.1, 0.1], [0.4, 0, 0.3, 0, 0.3], [0, 1, 0, 0, 0]])
+    return np.array(np.choose(rng.choice(5, shape, p=shares), kinds), dtype=np.uint64)
+
+
+def vectors(unit: Unit, count: int, rng: np.random.Generator) -> tuple[Patterns, ...]:
+    """a, b, c and, where the unit has them, scale factors; in several mixtures."""
+
+    def column(fmt: Format, width: int) -> Patterns:
+        return np.concatenate([patterns(fmt, (count // 4, width), rng) for _ in range(4)])
+
+    found = [column(unit.a, unit.length), column(unit.b, unit.length), column(unit.c, 1)[:, 0]]
+    if unit.scale is not None:
+        for _ in range(2):
+            bias = 127 if unit.scale.name == "ue8m0" else 0x38
+            near = (bias + rng.integers(-4, 5, (count, unit.scales))).astype(np.uint64)
+            some = rng.integers(0, 256, near.shape, dtype=np.uint64)
+            found.append(np.where(rng.random((count, 1)) < 0.85, near, some))
+    return tuple(found)
