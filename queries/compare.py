@@ -40,7 +40,7 @@ KEPT = 512  # answered vectors that are remembered to judge explanations by
 
 Answer = int | None
 Ask = Callable[[Sequence[Vector]], Sequence[Answer]]
-Kind = tuple[object, ...]
+Kind = tuple[tuple[str, ...], str, str]
 Answered = tuple[Operands[int], Answer, Answer]
 
 _CARRIER = ArrayCarrier()
@@ -153,11 +153,13 @@ class Pair:
         return list(zip(*found, strict=True))
 
     def kinds(self, rows: Sequence[Row], left: Sequence[Answer], right: Sequence[Answer]) -> list[Kind]:
-        """What tells differences apart: what the inputs exercise, and whether the results are NaN, infinite, zero."""
+        """What tells differences apart: what the inputs exercise in either model, and whether the results are NaN,
+        infinite, zero."""
         if not rows:
             return []
         sorts = _sorts(left, self.left.model.d), _sorts(right, self.right.model.d)
-        return list(zip(self.exercised(rows), *sorts, strict=True))
+        together = [tuple(sorted({name for side in sides for name in side})) for sides in self.exercised(rows)]
+        return list(zip(together, *sorts, strict=True))
 
 
 def _sorts(results: Sequence[Answer], fmt: Format) -> list[str]:
