@@ -189,7 +189,7 @@ def random_unit(rng: random.Random) -> Unit:
             top = maker.repeat(2) if rng.random() < 0.2 else maker.round(3)
             if sum(not isinstance(x, Element) for x in every(top).values()) > LARGEST:
                 continue
-            return Unit(*formats.values(), length, top, scale, length if scale else 0)
+            return Unit(formats["a"], formats["b"], formats["c"], length, top, scale, length if scale else 0)
         except ParameterError:
             continue
 
@@ -200,7 +200,8 @@ def patterns(fmt: Format, shape: tuple[int, ...], rng: np.random.Generator) -> P
     any_pattern = raw(fmt, shape, rng)
     kinds = [numbers(fmt, shape, rng, 2), any_pattern, any_pattern & rest, rng.choice(specials(fmt), shape)]
     kinds.append(any_pattern & np.uint64(fmt.sign_bit))
-    shares = rng.choice([[0.8, 0.1, 0.1, 0, 0], [0.3, 0.2, 0.3, 0.1, 0.1], [0.4, 0, 0.3, 0, 0.3], [0, 1, 0, 0, 0]])
+    mixtures = np.array([[0.8, 0.1, 0.1, 0, 0], [0.3, 0.2, 0.3, 0.1, 0.1], [0.4, 0, 0.3, 0, 0.3], [0, 1, 0, 0, 0]])
+    shares = mixtures[rng.integers(len(mixtures))]
     return np.array(np.choose(rng.choice(5, shape, p=shares), kinds), dtype=np.uint64)
 
 
