@@ -14,7 +14,7 @@ import pytest
 from smtmodel.batch import evaluate_batch
 from smtmodel.dot import Model, UnitModel
 from smtmodel.reference import parse_reference
-from smtmodel.unit_table import FOLDER, units
+from smtmodel.unit_table import FOLDER, shipped_unit, units
 from smtmodel.unitfile import parse_unit
 from tests.cpu import Inputs, NoDeviceError, Patterns, Vectors, differing, execute
 
@@ -172,3 +172,13 @@ def test_instructions_refute_units_nearby(reference: str, old: str, new: str) ->
     found = on_device(reference, vectors)
     model = changed(reference, old, new)
     assert differing(model, evaluate_batch(model, *vectors), found).size
+
+
+# -- their page
+
+
+def test_the_page_of_units_shows_every_unit_as_it_ships() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "units.md").read_text(encoding="utf-8")
+    rows = [f"| `{name}` | {shipped_unit(name).source} | {shipped_unit(name).evidence} |" for name in units()]
+    assert [line for line in page.splitlines() if line.startswith("| `")] == rows
+    assert f"```text\n{(FOLDER / 'x86/amx/tdpbf16ps.yaml').read_text(encoding='utf-8')}```" in page
