@@ -1,4 +1,4 @@
-"""Processors as devices in tests: `cpu_device.c` compiled for this machine or for an emulated one, and random inputs."""
+"""Processors as devices in tests: `cpu_device.c` compiled for this machine or an emulated one, and random inputs."""
 
 from __future__ import annotations
 
