@@ -40,7 +40,7 @@ class ExactSum(Node):
         outer = context.enter(context.name(self))
         context.trace.enter([name for name, _ in named], [value.item for value in values])
         terms = [value.item.term for value in values]
-        if len(terms) == 1:
+        if len(terms) == 1 and keep is not None:
             context.trace.prefix = outer
             return values[0]
         is_nan, infinities, negatives = joined(values)

@@ -85,9 +85,11 @@ class FusedSum(Node):
         aligned, lost = [], []
         for item, bits, far in zip(items, keeps, reach, strict=True):
             magnitude = align(item.term, maximum, bits, self.rounding)
+            counts = _counts(item.term, maximum, far)
             if self.sticky:
-                lost.append(_loses(item.term, maximum, bits, magnitude))
-            aligned.append(_within(item.term, maximum, far, magnitude).pad(finest - bits))
+                lost.append(_loses(item.term, maximum, bits, magnitude) & counts)
+            kept = select(counts, magnitude, constant(counts.carrier, 0, magnitude.width))
+            aligned.append(kept.pad(finest - bits))
         for name, item, magnitude in zip(names, items, aligned, strict=True):
             trace.flag(f"term[{name}].sign", item.sign)
             trace.number(f"term[{name}]", item.term.significand, item.term.exponent.offset(-item.term.fraction))
@@ -160,11 +162,9 @@ def _loses(term: Term, maximum: Exponent, bits: int, magnitude: Bits) -> Bit:
     return ~back.eq(term.significand.pad(max(0, bits - term.fraction)).zext(width))
 
 
-def _within(term: Term, maximum: Exponent, reach: int | None, magnitude: Bits) -> Bits:
-    """An aligned magnitude, or nothing where the term lies more than `reach` places below the maximum."""
-    if reach is None:
-        return magnitude
+def _counts(term: Term, maximum: Exponent, reach: int | None) -> Bit:
+    """Whether a term lies at most `reach` places below the maximum: one that does not vanishes as if it were zero."""
     width = maximum.bits.width
-    limit = constant(magnitude.carrier, min(reach, (1 << width) - 1), width)
-    far = limit.ult(_distance(term, maximum)) if reach < (1 << width) else truth(magnitude.carrier, False)
-    return select(far, constant(far.carrier, 0, magnitude.width), magnitude)
+    if reach is None or reach >= 1 << width:
+        return truth(term.sign.carrier, True)
+    return _distance(term, maximum).ule(constant(term.sign.carrier, reach, width))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
-from smtmodel.algebra import Bit, choose, select, truth
+from smtmodel.algebra import Bit, choose, constant, select, truth
 from smtmodel.alignment import below
 from smtmodel.decode import Term, Unpacked, unpack
 from smtmodel.errors import ParameterError
@@ -73,7 +73,8 @@ class Round(Node):
         target = Target(fmt, how.mode, how.overflow, how.subnormals == "flush_after", how.zero == "positive")
         finite = round_and_pack(sign, term.significand, unit, target)
         if how.subnormals == "flush_before":
-            zero = signed(0, sign & truth(sign.carrier, how.zero != "positive"), fmt)
+            positive = how.zero == "positive" or fmt.specials == "negative_zero"
+            zero = signed(0, sign & truth(sign.carrier, not positive), fmt)
             finite = select(below(term.significand, unit, fmt.emin), zero, finite)
         outer = context.enter(context.name(self))
         opposite = value.is_nan | (value.infinities[0] & value.infinities[1])
@@ -81,6 +82,8 @@ class Round(Node):
         context.trace.flag("special.infinite", value.infinities[0] | value.infinities[1])
         context.trace.flag("rounded", finite)
         result = with_specials(finite, value.is_nan, *value.infinities, fmt, how.nan_pattern)
+        if fmt.specials == "all_ones" and how.nan is not None:  # where an infinite result is a NaN, of this pattern too
+            result = select(unpack(result, fmt).is_nan, constant(result.carrier, how.nan, fmt.width), result)
         context.trace.flag("result", result)
         context.trace.prefix = outer
         return number(unpack(result, fmt), result)
@@ -102,7 +105,7 @@ class Round(Node):
 class Cut(Node):
     """A sum normalised and rounded to `bits` significant bits: not yet a number of a format.
 
-    `least`: the exponent below which a leading one does not count, so that smaller sums are rounded at one fixed place;
+    A sum that is zero counts with the least exponent in an alignment. `least`: the exponent below which a leading one does not count, so that smaller sums are rounded at one fixed place;
     None: there is none.
     """
 
