@@ -103,7 +103,7 @@ class _Family:
         loop = ((outer, 1),) if outer else ()
         if acc.scale_format is None:
             return (self._range(places, self._product, loop, outer + 1),)
-        if acc.grouping != "scale_blocks":
+        if acc.grouping != "scale_blocks" or acc.group == 1:
             return tuple(self._scaled(self._product(Index(k, loop)), k, loop) for k in places)
         groups = [places[start : start + acc.group] for start in range(0, len(places), acc.group)]
         return tuple(
