@@ -26,6 +26,7 @@ from smtmodel.nodes.round import Rounding
 from smtmodel.unit import Unit
 from tests.oracle import FORMATS, ROUND, TWO, decode, encode, floor_log2, infinity
 
+BELOW_ALL = -5000  # an exponent that no term has
 ANY_NAN = -1  # the result where a NaN has no pattern of its own
 
 
@@ -105,11 +106,11 @@ def special(terms: Sequence[Value]) -> Value | None:
 
 
 def exact_sum(terms: Sequence[Value]) -> Value:
-    """The sum without loss: exponent 0 of its fixed point, zero if it is zero."""
+    """The sum without loss: exponent 0 of its fixed point, a zero if all its terms are."""
     total = sum((t.exact for t in terms), Fraction(0))
     signs = frozenset[bool]().union(*(t.signs for t in terms))
     single = len(terms) == 1 and terms[0].single
-    return special(terms) or Value("finite", total, 0, not total, signs, single)
+    return special(terms) or Value("finite", total, 0, all(t.is_zero for t in terms), signs, single)
 
 
 def fused_sum(node: FusedSum, operands: Sequence[Sequence[Value]]) -> Value:
@@ -147,12 +148,16 @@ def fused_sum(node: FusedSum, operands: Sequence[Sequence[Value]]) -> Value:
     return Value("finite", total, top, False, signs, single=False)
 
 
-def cut(value: Value, bits: int, mode: str) -> Value:
-    """Normalised and rounded to some significant bits."""
+def cut(value: Value, node: Cut) -> Value:
+    """Normalised and rounded to some significant bits; a sum that is zero has the least exponent, or one below all."""
+    least = BELOW_ALL if node.least is None else node.least
     if value.kind != "finite" or not value.exact:
-        return value
-    exponent = floor_log2(abs(value.exact))
-    return replace(value, exact=units(value.exact, exponent - bits + 1, mode), exponent=exponent)
+        return replace(value, exponent=least)
+    exponent = max(floor_log2(abs(value.exact)), least)
+    exact = units(value.exact, exponent - node.bits + 1, node.mode)
+    if not exact:  # it keeps its sign
+        return replace(value, exact=exact, exponent=exponent, signs=frozenset({value.exact < 0}), single=True)
+    return replace(value, exact=exact, exponent=exponent)
 
 
 def zero_is_negative(value: Value, rule: str, mode: str) -> bool:
@@ -251,7 +256,7 @@ class Evaluation:
         if isinstance(node, FusedSum):
             return fused_sum(node, [[*self.terms(item, loops)] for item in node.items])
         if isinstance(node, Cut):
-            return cut(self.value(node.term, loops), node.bits, node.mode)
+            return cut(self.value(node.term, loops), node)
         if isinstance(node, Round):
             return rounded(self.value(node.term, loops), node.rounding)
         if isinstance(node, Repeat):

@@ -147,11 +147,10 @@ class Maker:
 
     def sum_of(self, items: tuple[Node, ...]) -> Node:
         rng = self.rng
-        zero = any(isinstance(x, Constant | Running) for x in items)  # an exact sum with a constant is not tried
-        node: Node = ExactSum(items) if not zero and rng.random() < 0.4 else self.fused(items)
+        node: Node = ExactSum(items) if rng.random() < 0.4 else self.fused(items)
         if rng.random() < 0.2:
             choose: Any = rng.choice
-            node = Cut(node, rng.randint(1, 8), choose(MODES))
+            node = Cut(node, rng.randint(2, 8), choose(MODES), rng.choice((None, None, -9, -2)))
         return node
 
     def fused(self, items: tuple[Node, ...]) -> Node:
@@ -172,7 +171,7 @@ class Maker:
             some(-12, 3, 0.25),
             some(-12, 3, 0.15),
             tuple(some(-10, 3, 0.6) for _ in range(count)) if rng.random() < 0.15 else (),
-            tuple(some(0, 8, 0.6) for _ in range(count)) if not sticky and rng.random() < 0.15 else (),
+            tuple(some(0, 8, 0.6) for _ in range(count)) if rng.random() < 0.15 else (),
         )
 
 

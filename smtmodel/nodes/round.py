@@ -105,7 +105,7 @@ class Round(Node):
 class Cut(Node):
     """A sum normalised and rounded to `bits` significant bits: not yet a number of a format.
 
-    A sum that is zero counts with the least exponent in an alignment. `least`: the exponent below which a leading one
+    One that is cut to zero keeps its sign. A sum that is zero counts with the least exponent in an alignment. `least`: the exponent below which a leading one
     does not count, so that smaller sums are rounded at one fixed place; None: there is none.
     """
 
@@ -141,7 +141,11 @@ class Cut(Node):
         context.trace.number("sum.magnitude", cut.significand, cut.exponent.offset(-fraction))
         context.trace.prefix = outer
         item = Unpacked(Term(term.sign, cut.significand, cut.exponent, fraction), *_flags(value))
-        return Value(item, value.infinities, value.negatives)
+        negatives = value.negatives
+        if negatives is not None:  # a sum that is cut to zero keeps its sign
+            nonzero = term.significand.any()
+            negatives = choose(nonzero, term.sign, negatives[0]), choose(nonzero, term.sign, negatives[1])
+        return Value(item, value.infinities, negatives)
 
     def sentence(self) -> str:
         return f"normalised and cut to {self.bits} bits, {self.mode}"
