@@ -66,7 +66,7 @@ def command(*arguments: str) -> Result:
     out, said, code = io.StringIO(), io.StringIO(), 0
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(said):
         try:
-            main([*arguments, "--json"], standalone_mode=False)
+            main([*arguments, "--json"])
         except SystemExit as end:
             code = int(end.code or 0)
     lines = said.getvalue().splitlines()

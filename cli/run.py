@@ -16,12 +16,12 @@ from cli.completion import file_names, models
 from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, say
 from cli.reading import open_input
 from cli.streams import NobodyReadsError, check_reader
-from queries.steady import Sample
 from smtmodel.errors import IncompleteError, InputError, MmaprobeError
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
     from queries.standing import Standings
+    from queries.steady import Sample
     from runner.answers import AnswersFile
     from runner.protocol import Device
     from smtmodel.dot import Model
@@ -103,6 +103,12 @@ def run(file: str, device_name: str, output: str | None, device_timeout: float, 
         raise failure
 
 
+def _sample() -> Sample:
+    from queries.steady import Sample
+
+    return Sample()
+
+
 @dataclass
 class _Session:
     """One run: what is asked, what came back."""
@@ -116,7 +122,7 @@ class _Session:
     description: dict[str, Any] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
     keep: bool = False
-    sample: Sample = field(default_factory=Sample)
+    sample: Sample = field(default_factory=_sample)
     source: dict[str, Any] = field(default_factory=dict)  # provenance of answers that go to no file
     device: Device | None = None  # while it is in use
     model: Model | None = None

@@ -71,19 +71,6 @@ class Model:
         """The products that each step takes, in the order of the steps."""
         return self.accumulator.blocks
 
-    def evaluate(
-        self,
-        a: Sequence[Bits],
-        b: Sequence[Bits],
-        c: Bits,
-        scale_a: Sequence[Bits],
-        scale_b: Sequence[Bits],
-        memo: Memo | None,
-        traced: bool,
-    ) -> Evaluation:
-        """See `evaluate`, which checks the numbers of operands."""
-        return _evaluate_stages(self, a, b, c, scale_a, scale_b, memo)
-
 
 class UnitModel(Model):
     """A model that is an expression: a unit file. It has no parameters of a family."""
@@ -142,18 +129,6 @@ class UnitModel(Model):
     def blocks(self) -> tuple[tuple[int, ...], ...]:
         return self.unit.blocks
 
-    def evaluate(
-        self,
-        a: Sequence[Bits],
-        b: Sequence[Bits],
-        c: Bits,
-        scale_a: Sequence[Bits],
-        scale_b: Sequence[Bits],
-        memo: Memo | None,
-        traced: bool,
-    ) -> Evaluation:
-        return Evaluation(*self.unit.evaluate(a, b, c, scale_a, scale_b, Trace() if traced else Silent()))
-
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -184,7 +159,9 @@ def evaluate(
     """
     if not len(scale_a) == len(scale_b) == model.scales:
         raise ValueError(f"{model.reference} takes {model.scales} scale factors on each side")
-    return model.evaluate(a, b, c, scale_a, scale_b, memo, traced)
+    if isinstance(model, UnitModel):
+        return Evaluation(*model.unit.evaluate(a, b, c, scale_a, scale_b, Trace() if traced else Silent()))
+    return _evaluate_stages(model, a, b, c, scale_a, scale_b, memo)
 
 
 def _evaluate_stages(

@@ -6,8 +6,6 @@ from functools import cache
 from pathlib import Path
 
 from smtmodel.unit import Unit
-from smtmodel.unitfile import parse_unit
-from smtmodel.yamlfile import read_file
 
 FOLDER = Path(__file__).parent / "units"
 
@@ -25,4 +23,7 @@ def shipped_unit(reference: str) -> Unit:
 
 def read_unit(path: Path) -> Unit:
     """The unit of a file. Raises InputError with file, line, key and column."""
+    from smtmodel.unitfile import parse_unit  # a served model reads no YAML
+    from smtmodel.yamlfile import read_file
+
     return parse_unit(read_file(path), str(path))

@@ -149,15 +149,18 @@ def fused_sum(node: FusedSum, operands: Sequence[Sequence[Value]]) -> Value:
 
 
 def cut(value: Value, node: Cut) -> Value:
-    """Normalised and rounded to some significant bits; a sum that is zero has the least exponent, or one below all."""
+    """Normalised and rounded to some significant bits; a sum that is zero has the least exponent, or one below all.
+
+    A sum that is not zero has one sign from here on, also where it is cut to zero.
+    """
     least = BELOW_ALL if node.least is None else node.least
     if value.kind != "finite" or not value.exact:
         return replace(value, exponent=least)
     exponent = max(floor_log2(abs(value.exact)), least)
     exact = units(value.exact, exponent - node.bits + 1, node.mode)
-    if not exact:  # it keeps its sign
-        return replace(value, exact=exact, exponent=exponent, signs=frozenset({value.exact < 0}), single=True)
-    return replace(value, exact=exact, exponent=exponent)
+    if exact:  # normalised again after a carry
+        exponent = max(floor_log2(abs(exact)), least)
+    return replace(value, exact=exact, exponent=exponent, signs=frozenset({value.exact < 0}), single=not exact)
 
 
 def zero_is_negative(value: Value, rule: str, mode: str) -> bool:

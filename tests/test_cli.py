@@ -22,6 +22,7 @@ from smtmodel.accumulator import PARAMETERS
 from smtmodel.formats import FORMATS
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import parse_reference
+from smtmodel.unit_table import units
 
 ROOT = Path(__file__).parent.parent
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
@@ -264,7 +265,12 @@ def test_evaluate_with_odd_predictions(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "known"),
-    [("models", INSTRUCTIONS), ("hypotheses", library()), ("parameters", PARAMETERS), ("formats", FORMATS)],
+    [
+        ("models", [*INSTRUCTIONS, *units()]),
+        ("hypotheses", library()),
+        ("parameters", PARAMETERS),
+        ("formats", FORMATS),
+    ],
 )
 def test_list(kind: str, known: dict[str, Any]) -> None:
     text = run("list", kind, code=0).stdout

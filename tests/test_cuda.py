@@ -132,7 +132,7 @@ def test_names_that_are_wrong(text: str, words: str) -> None:
         ("wgmma/m64n8k16.f32.f16.f16", (8, 0), InputError, r"an instruction of hopper; this GPU .* 8\.0\) is ampere"),
         ("hopper/mma/m16n8k16.f32.f16.f16.f32", (8, 9), InputError, "of hopper; this GPU .* is ada-lovelace"),
         ("m16n8k16.f32.f16.f16.f16", (9, 0), UnknownNameError, "did you mean 'mma/m16n8k16.f"),
-        ("m8n8k4.f32.f16.f16.f32", (9, 0), InputError, "of volta; this GPU"),
+        ("m8n8k4.f32.f16.f16.f32", (9, 0), InputError, "of turing, volta; this GPU"),
         ("mma/m16n8k32.s32.s8.s8.s32", (9, 0), NotModelledError, "integer"),
         ("tcgen05mma/m64n8k16.f32.f16.f16", (10, 0), InputError, "no kernel for tcgen05mma yet"),
         ("mma/m16n8k16.f32.f16.f16.f32?row=16", (9, 0), InputError, "rows 0 to 15 and columns 0 to 7"),

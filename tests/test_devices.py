@@ -365,7 +365,7 @@ def test_recorded_matches_by_instruction_and_operands(tmp_path: Path) -> None:
 
 def test_a_recorded_device_that_contradicts_itself(tmp_path: Path) -> None:
     first, other, *_ = addends(3)
-    rows = [replace(first, d=1), replace(other, d=7), replace(first, d=1, id="again"), replace(first, d=2)]
+    rows = [replace(first, d=1), replace(other, d=7), replace(first, d=1, id="again"), replace(first, d=2, id="other")]
     path = write(tmp_path / "rows.jsonl", *rows)
     with pytest.raises(InputError, match=r":4: d: .*contradicts itself: line 1 has 00000001 .* 00000002") as caught:
         RecordedDevice(path)

@@ -113,7 +113,8 @@ def test_an_interrupted_identification_is_not_done(tmp_path: Path, monkeypatch: 
     assert evidence.main([*ONE, "-o", str(tmp_path), "--steps", "identify"]) == 3
     folder = tmp_path / TF32.replace("/", "-")
     assert not (folder / "identify.json").exists()
-    assert len((folder / "identify-answers.jsonl").read_text().splitlines()) == 29
+    answered = sum(launch["count"] for launch in gpu.launches[:-1])  # a launch may answer several questions
+    assert len((folder / "identify-answers.jsonl").read_text().splitlines()) == answered >= 29
 
 
 class Crooked(FakeGpu):

@@ -19,7 +19,7 @@ from tests.node_units import Patterns, random_unit, vectors
 from tests.oracle import FORMATS, decode
 from tests.termeval import evaluate_term
 
-UNITS, VECTORS, GROUPS = 3000, 16, 10
+UNITS, VECTORS, GROUPS = 200, 16, 10
 CARRIER = ArrayCarrier()
 
 

@@ -15,6 +15,7 @@ from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.progress import Pieces
 from smtmodel.recordings import RECORDED
 from smtmodel.reference import parse_reference
+from smtmodel.unit_table import units
 from tests.test_models import RECORDED as ROWS
 from tests.test_models import Row, mismatches, results, rows
 from tests.test_report import run
@@ -47,8 +48,10 @@ def test_the_table_is_installed_with_the_package() -> None:
 def test_recorded_is_said_of_the_instructions_that_have_rows() -> None:
     """Of these and of no other: the rows of an instruction say nothing firm about its neighbours."""
     document = {row["id"]: row for row in json.loads(run("list", "models", "--json", code=0).stdout)}
-    assert {name for name, row in document.items() if row["evidence"].startswith("recorded")} == set(rows(ROWS))
-    for name, row in document.items():
+    assert {name for name, row in document.items() if row["evidence"].startswith("recorded:")} == set(rows(ROWS))
+    assert set(units()) <= set(document)
+    for name in INSTRUCTIONS:
+        row = document[name]
         gpus = {gpu: len(data) for gpu, data in by_gpu(name).items()} if name in rows(ROWS) else {}
         assert row["recorded"] == gpus
         assert all(f"{gpu} {count} rows" in row["evidence"] for gpu, count in gpus.items())

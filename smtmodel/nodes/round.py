@@ -105,8 +105,9 @@ class Round(Node):
 class Cut(Node):
     """A sum normalised and rounded to `bits` significant bits: not yet a number of a format.
 
-    One that is cut to zero keeps its sign. A sum that is zero counts with the least exponent in an alignment. `least`: the exponent below which a leading one
-    does not count, so that smaller sums are rounded at one fixed place; None: there is none.
+    One that is cut to zero keeps its sign. A sum that is zero counts with the least exponent in an alignment.
+    `least`: the exponent below which a leading one does not count, so that smaller sums are rounded at one fixed
+    place; None: there is none.
     """
 
     kind: ClassVar[str] = "cut"
