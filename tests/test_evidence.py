@@ -114,7 +114,8 @@ def test_an_interrupted_identification_is_not_done(tmp_path: Path, monkeypatch: 
     folder = tmp_path / TF32.replace("/", "-")
     assert not (folder / "identify.json").exists()
     answered = sum(launch["count"] for launch in gpu.launches[:-1])  # a launch may answer several questions
-    assert len((folder / "identify-answers.jsonl").read_text().splitlines()) == answered >= 29
+    kept = len((folder / "identify-answers.jsonl").read_text().splitlines())
+    assert 29 <= kept <= answered  # what was asked twice is kept once
 
 
 class Crooked(FakeGpu):
