@@ -63,7 +63,7 @@ class _Family:
         after = acc.addend == "after"
         start: Node = Constant() if after else self.c
         steps, offsets = self._steps()
-        if steps is None:
+        if steps is None or acc.scale_format is not None:  # a scale factor's place is no multiple of a product's
             found = start
             for places in acc.blocks:
                 found = self._step(found, places, 0)
@@ -104,11 +104,10 @@ class _Family:
         if acc.scale_format is None:
             return (self._range(places, self._product, loop, outer + 1),)
         if acc.grouping != "scale_blocks" or acc.group == 1:
-            return tuple(self._scaled(self._product(Index(k, loop)), k, loop) for k in places)
+            return tuple(self._scaled(self._product(Index(k)), k) for k in places)
         groups = [places[start : start + acc.group] for start in range(0, len(places), acc.group)]
         return tuple(
-            self._scaled(ExactSum((self._range(group, self._product, loop, outer + 1),)), group[0], loop)
-            for group in groups
+            self._scaled(ExactSum((self._range(group, self._product, loop, outer + 1),)), group[0]) for group in groups
         )
 
     def _range(
@@ -123,9 +122,7 @@ class _Family:
         every = range(len(places)) if isinstance(found, range) else found
         return Each(level, every, form(Index(base, (*loop, (level, step)))))
 
-    def _scaled(self, term: Node, place: int, loop: tuple[tuple[int, int], ...]) -> Node:
-        if loop:
-            raise NotImplementedError
+    def _scaled(self, term: Node, place: int) -> Node:
         index = Index(place // self.acc.scale_block)
         return Scale(term, self._element("scale_a", index), self._element("scale_b", index))
 

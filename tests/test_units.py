@@ -37,7 +37,8 @@ ROWS = 400
 ARITHMETICS = list(
     {(m.a, m.b, m.c, m.accumulator): ref for ref in INSTRUCTIONS for m in (parse_reference(ref),)}.values()
 )
-VARIED = sorted({reference for references in FAMILIES.values() for reference in references})
+CHAINED = "blackwell/tcgen05mma_block_scale/m64n8k32.block32.f32.e4m3.e4m3.ue8m0@length=64,block=32"
+VARIED = sorted({CHAINED, *(reference for references in FAMILIES.values() for reference in references)})
 
 PAIR = "exact(a[0] * b[0], a[1] * b[1])"
 SMALL = """unit: small
