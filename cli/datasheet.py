@@ -65,18 +65,18 @@ def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
     from reports.datasheet import sheet_of_identified, sheet_of_model, sheets_of
     from reports.report import documents
     from smtmodel.instructions import INSTRUCTIONS
-    from smtmodel.reference import parse_reference
+    from smtmodel.reference import is_unit_file, parse_reference
 
     architectures = sorted({row.arch for row in INSTRUCTIONS.values()})
     if subject is None or subject in architectures:
         return sheets_of(subject, ask, pieces)
-    if Path(subject).is_file() and not subject.endswith(".yaml"):
+    if Path(subject).is_file() and not is_unit_file(subject):
         try:
             return [sheet_of_identified(documents(subject)[0], ask)]
         except (KeyError, IndexError, TypeError, ValueError) as error:
             reason = str(error) if type(error) is ValueError else "it is not what identify --json prints"
             raise InputError(reason, subject) from None
-    if "/" not in subject and not subject.endswith(".yaml"):
+    if "/" not in subject and not is_unit_file(subject):
         raise UnknownNameError("architecture", subject, architectures)
     return [sheet_of_model(parse_reference(subject), ask)]
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from smtmodel.dot import UnitModel
 from smtmodel.explaining import bits_row, fraction_row, round_row, term_row
-from smtmodel.explanation import Cause, CauseKind, Explanation, Input, Picture, Row, Rule, Special, Step
+from smtmodel.explanation import Cause, CauseKind, Explanation, Input, Picture, PictureKind, Row, Rule, Special, Step
 from smtmodel.facts import Item, evaluate_one, facts_of, integer, item_of, item_of_pattern
 from smtmodel.nodes import Cut, Element, ExactSum, FusedSum, Node, Product, Round
 from smtmodel.nodes.node import walk
@@ -86,18 +86,17 @@ class _Explainer:
             row = term_row(item, signals, kept, unit)
             is_top = item.exponent == maximum and not item.special
             rows.append(replace(row, marks=row.marks | {"maximum"} if is_top else row.marks))
-        total = items and fraction_row("sum", sum((row.value for row in rows), Fraction(0)))
+        exact = sum((row.value for row in rows), Fraction(0))
+        total = fraction_row("sum", exact)  # of a single term, which is passed on as it is
         if finest is not None and finest.scale is not None:
             negative = bool(self.facts[f"{prefix}sum.negative"].value)
             total = bits_row("sum", negative, finest.value, finest.scale, keep_zeros=maximum is not None)
-        assert isinstance(total, Row)
-        exact = sum((row.value for row in rows), Fraction(0))
         if maximum is None and exact != total.value:
             total = replace(total, marks=frozenset(["sticky"]))
         total = replace(total, signals=(f"{prefix}sum.negative", f"{prefix}sum.magnitude"))
         unit_place = None if maximum is None or not rows else total.last
-        kind = "sum" if isinstance(node, FusedSum) else "pair"
-        return Picture(prefix, kind, tuple(rows), tuple(zeros), total, maximum, None, unit_place)  # type: ignore[arg-type]
+        kind: PictureKind = "sum" if isinstance(node, FusedSum) else "pair"
+        return Picture(prefix, kind, tuple(rows), tuple(zeros), total, maximum, None, unit_place)
 
     def _cut(self, visit: Visit, node: Cut) -> Picture:
         number = self.facts[f"{visit.prefix}sum.magnitude"]

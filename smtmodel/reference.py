@@ -24,13 +24,18 @@ def normalised_name(arch: str, unit: str, instruction: str) -> str:
     return "/".join(part.strip().lower().replace(" ", "-") for part in (arch, unit, instruction))
 
 
+def is_unit_file(text: str) -> bool:
+    """Whether a reference is the path of a unit file."""
+    return text.endswith(".yaml")
+
+
 def parse_reference(text: str) -> Model:
     """The model of a reference, or of the path of a unit file (it ends in .yaml).
 
     Raises UnknownNameError, ParameterError, or InputError for a unit file.
     """
     path, _, changes = text.strip().partition("@")
-    if not path.endswith(".yaml"):
+    if not is_unit_file(path):
         return _known_model(text)
     if changes:
         raise ParameterError("@", "a unit file has no parameters to change: change its text")

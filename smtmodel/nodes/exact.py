@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from smtmodel.algebra import all_of, constant
+from smtmodel.algebra import constant
 from smtmodel.alignment import magnitude_of, place_all, total_of
-from smtmodel.decode import Exponent, Term, Unpacked
+from smtmodel.decode import Exponent, Term
 from smtmodel.errors import ParameterError
 from smtmodel.ieee import sum_two
-from smtmodel.nodes.node import Context, Node, Value, joined
+from smtmodel.nodes.node import Context, Node, Value, summed
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +43,6 @@ class ExactSum(Node):
         if len(terms) == 1 and keep is not None:
             context.trace.prefix = outer
             return values[0]
-        is_nan, infinities, negatives = joined(values)
-        is_zero = all_of([value.item.is_zero for value in values])
         if len(terms) == 2 and keep is not None:
             negative, magnitude, unit = sum_two(terms[0], terms[1], keep)
             term = Term(negative, magnitude, unit, 0)
@@ -61,7 +59,7 @@ class ExactSum(Node):
         context.trace.flag("sum.negative", negative)
         context.trace.number("sum.magnitude", magnitude, unit)
         context.trace.prefix = outer
-        return Value(Unpacked(term, is_zero, infinities[0] | infinities[1], is_nan), infinities, negatives)
+        return summed(term, values)
 
     def sentence(self) -> str:
         return "the exact sum"

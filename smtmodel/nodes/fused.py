@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from smtmodel.algebra import Bit, Bits, all_of, any_of, constant, max_of, select, truth
+from smtmodel.algebra import Bit, Bits, any_of, constant, max_of, select, truth
 from smtmodel.alignment import align, magnitude_of, total_of
 from smtmodel.decode import Exponent, Term, Unpacked
 from smtmodel.errors import ParameterError
-from smtmodel.nodes.node import Context, Node, Value, joined
+from smtmodel.nodes.node import Context, Node, Value, summed
 from smtmodel.rounding import Mode
 
 Lost = Literal["dropped", "sticky"]
@@ -103,10 +103,7 @@ class FusedSum(Node):
         trace.flag("sum.negative", negative)
         trace.number("sum.magnitude", magnitude, unit)
         trace.prefix = outer
-        is_nan, infinities, negatives = joined(values)
-        term = Term(negative, magnitude, unit.offset(finest), finest)
-        is_zero = all_of([item.is_zero for item in items])
-        return Value(Unpacked(term, is_zero, infinities[0] | infinities[1], is_nan), infinities, negatives)
+        return summed(Term(negative, magnitude, unit.offset(finest), finest), values)
 
     def _matters(self, bound: int | None, items: Sequence[Unpacked], bits: int) -> bool:
         """Whether a least exponent can make any bit of the sum vanish. It cannot where no term's exponent is ever below

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from smtmodel.algebra import Bit, Bits, all_of, any_of
-from smtmodel.decode import Unpacked
+from smtmodel.decode import Term, Unpacked
 from smtmodel.formats import Format
 from smtmodel.trace import Trace
 
@@ -49,12 +49,14 @@ def number(item: Unpacked, pattern: Bits | None = None) -> Value:
     return Value(item, (item.is_infinite & ~item.sign, item.is_infinite & item.sign), pattern=pattern)
 
 
-def joined(values: Sequence[Value]) -> tuple[Bit, tuple[Bit, Bit], tuple[Bit, Bit]]:
-    """Of the terms of a sum: (any NaN, infinities, negatives)."""
+def summed(term: Term, values: Sequence[Value]) -> Value:
+    """The value of a sum from its finite part and what was added: a NaN, infinities and signs among them decide the
+    result, and it counts as zero where all of them do."""
+    is_nan, is_zero = any_of([value.is_nan for value in values]), all_of([value.item.is_zero for value in values])
     positive = any_of([value.infinities[0] for value in values])
     negative = any_of([value.infinities[1] for value in values])
     negatives = all_of([value.all_negative() for value in values]), any_of([value.any_negative() for value in values])
-    return any_of([value.is_nan for value in values]), (positive, negative), negatives
+    return Value(Unpacked(term, is_zero, positive | negative, is_nan), (positive, negative), negatives)
 
 
 @dataclass

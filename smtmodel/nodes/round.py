@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, get_args
 
 from smtmodel.algebra import Bit, choose, constant, select, truth
 from smtmodel.alignment import below
-from smtmodel.decode import Term, Unpacked, unpack
+from smtmodel.decode import Term, unpack
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
 from smtmodel.ieee import with_specials
@@ -141,7 +141,7 @@ class Cut(Node):
         context.trace.flag("sum.negative", cut.sign)
         context.trace.number("sum.magnitude", cut.significand, cut.exponent.offset(-fraction))
         context.trace.prefix = outer
-        item = Unpacked(Term(term.sign, cut.significand, cut.exponent, fraction), *_flags(value))
+        item = replace(value.item, term=Term(term.sign, cut.significand, cut.exponent, fraction))
         negatives = value.negatives
         if negatives is not None:  # a sum that is cut to zero keeps its sign
             nonzero = term.significand.any()
@@ -150,7 +150,3 @@ class Cut(Node):
 
     def sentence(self) -> str:
         return f"normalised and cut to {self.bits} bits, {self.mode}"
-
-
-def _flags(value: Value) -> tuple[Bit, Bit, Bit]:
-    return value.item.is_zero, value.item.is_infinite, value.item.is_nan
