@@ -16,8 +16,7 @@ def show(model: str) -> None:
     mmaprobe show hopper/mma/m16n8k16.f32.f16.f16.f32 > my-unit.yaml
     mmaprobe distinguish hopper/mma/m16n8k16.f32.f16.f16.f32 ./my-unit.yaml
     """
-    from smtmodel.families import unit_of
     from smtmodel.reference import parse_reference
     from smtmodel.unitfile import unit_text
 
-    click.echo(unit_text(unit_of(parse_reference(model))), nl=False)
+    click.echo(unit_text(parse_reference(model).unit), nl=False)

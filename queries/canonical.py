@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -10,8 +11,9 @@ from smtmodel.algebra import constant
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.decode import Unpacked, unpack
 from smtmodel.dot import Model
+from smtmodel.families import product_of
 from smtmodel.formats import Format
-from smtmodel.stages import floor_matters, form_product
+from smtmodel.nodes.node import Context
 
 WHY = "alike by construction"
 
@@ -127,5 +129,18 @@ def _known_terms(accumulator: Accumulator, c: Format) -> bool:
 def _items(a: Format, b: Format, c: Format, product: str) -> tuple[Unpacked, Unpacked]:
     """A product and an addend of the formats, for the static ranges of their exponents."""
     carrier = ArrayCarrier()
-    x, y, z = (unpack(constant(carrier, 0, fmt.width), fmt) for fmt in (a, b, c))
-    return form_product(Accumulator(length=1, block=1, product=product), x, y), z
+    x, y, z = (constant(carrier, 0, fmt.width) for fmt in (a, b, c))
+    context = Context({"a": (x,), "b": (y,), "c": (z,)}, {"a": a, "b": b}, {})
+    return context.value(product_of(Accumulator(length=1, block=1, product=product))).item, unpack(z, c)
+
+
+def floor_matters(accumulator: Accumulator, items: Sequence[Unpacked]) -> bool:
+    """Whether the floor can cut off any bit. It cannot where no term's exponent is ever below it; nor where its last
+    kept place lies at or below the last place of every term, so that raising the maximum to the floor changes no
+    aligned value (only a sum that wraps could tell)."""
+    floor, bits = accumulator.exponent_floor, accumulator.fraction_bits
+    if floor is None or floor <= min(item.term.exponent.least for item in items):
+        return False
+    if bits == "exact" or accumulator.carry_bits != "exact" or accumulator.addend == "late":
+        return True
+    return floor - bits > min(item.term.exponent.least - item.term.fraction for item in items)

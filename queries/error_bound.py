@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hypotheses.unit_claims import BoundClaim
+from queries.canonical import floor_matters
 from queries.confirm import confirm
 from queries.cutting import Cutter, renamed
 from queries.distinguish import Options
@@ -28,7 +29,6 @@ from smtmodel.decode import Exponent, Unpacked, unpack
 from smtmodel.dot import Model, evaluate
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
-from smtmodel.stages import floor_matters
 from smtmodel.trace import Trace
 
 

@@ -135,4 +135,4 @@ def _steps(problem: Monotonic) -> Iterator[tuple[type[Step[Any]], str, int, str]
             kind = Nested
         yield kind, model.accumulator.prefix(step), block.index(raised) // size if entered else addend, name
     if after:
-        yield RoundedAddition, "", 1 if raised is None else 0, "the addition of c"
+        yield RoundedAddition, "after.", 1 if raised is None else 0, "the addition of c"

@@ -26,7 +26,6 @@ class Level(Truncated):
         self, ledger: Ledger, prefix: str, raised: int, entering: str, patterns: Sequence[Bits], name: str, level: str
     ) -> None:
         self.level, self.of_sums = level, level in ("join.", "late.")
-        self.placed = "placed" if self.of_sums else "aligned"
         super().__init__(ledger, prefix, raised, entering, patterns, name)
 
     @property
@@ -35,7 +34,7 @@ class Level(Truncated):
 
     @property
     def summed(self) -> str:
-        return {"late.": "sum.magnitude", "join.": "join.total"}.get(self.level, f"{self.level}sum.magnitude")
+        return f"{self.level}sum.magnitude"
 
     @property
     def fraction_bits(self) -> int:

@@ -17,6 +17,7 @@ from smtmodel.algebra import Bit, Bits, all_of, any_of, constant, select, truth
 from smtmodel.decode import Exponent, Unpacked, unpack
 from smtmodel.dot import Evaluation
 from smtmodel.formats import Format
+from smtmodel.nodes import FusedSum
 from smtmodel.ordering import pattern_key
 
 
@@ -102,7 +103,7 @@ def side_of(
     trace = evaluation.trace
     whole = absolute(total)
     magnitude = trace[prefix + summed]
-    sign, rounded, result = (trace[prefix + name].value for name in ("sum.negative", "rounded", "result"))
+    sign, rounded, result = (trace[prefix + name].value for name in ("sign", "rounded", "result"))
     assert isinstance(magnitude.value, Bits)
     assert magnitude.scale is not None
     assert isinstance(rounded, Bits)
@@ -124,6 +125,12 @@ def bits_of(evaluation: Evaluation, name: str) -> Bits:
 def entered(evaluation: Evaluation, prefix: str) -> list[Unpacked]:
     """The terms of a sum."""
     return [item for _, item in evaluation.trace.entered[prefix][1]]
+
+
+def fused_sum(evaluation: Evaluation, prefix: str) -> FusedSum:
+    """The sum whose signals' names begin with a prefix."""
+    visits = evaluation.trace.visits
+    return next(v.node for v in reversed(visits) if v.prefix == prefix and isinstance(v.node, FusedSum))
 
 
 def ordered(patterns: Sequence[Bits], fmt: Format) -> Bit:

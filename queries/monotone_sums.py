@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from queries.monotone_lemmas import UnprovedError
 from queries.monotone_steps import (
     Case,
     Side,
     Step,
-    absolute,
     apart,
     at_most,
     bits_of,
@@ -26,10 +24,8 @@ from queries.monotone_steps import (
 )
 from smtmodel import ieee
 from smtmodel.algebra import Bit, Bits, all_of, select, shift_right_jam, sum_of
-from smtmodel.decode import Term, Unpacked, at_maximum, unpack
+from smtmodel.decode import Term, Unpacked, at_maximum
 from smtmodel.dot import Evaluation
-from smtmodel.rounding import Target, round_and_pack
-from smtmodel.stages import unpack_input
 
 
 @dataclass(frozen=True)
@@ -184,39 +180,18 @@ class TwoTerms(Step[Aligned]):
 
 
 class RoundedAddition(TwoTerms):
-    """An IEEE addition of two patterns (`ieee.add_unpacked`), one of which is raised: of the running sum and the sum
-    of a step's rounded products, or of the chain's result and an addend that comes after it."""
+    """An IEEE addition of two patterns, one of which is raised: of the running sum and the sum of a step's rounded
+    products, or of the chain's result and an addend that comes after it."""
 
     @property
     def inner(self) -> tuple[Bits, ...]:
-        return (*self.patterns, self._other(self.ledger.left))
+        return (*self.patterns, self._other())
 
-    def side(self, evaluation: Evaluation) -> tuple[Side, Aligned]:
-        accumulator, first = self.ledger.problem.left.accumulator, evaluation is self.ledger.left
-        after = accumulator.addend == "after"
-        target = Target(self.output, accumulator.addition_rounding, flush=accumulator.flush_outputs)
-        operands = [self._read(self.patterns[0 if first else 1]), self._read(self._other(evaluation))]
-        left, right = operands[::-1] if self.raised else operands
-        result = bits_of(evaluation, "after_addend" if after else f"{self.prefix}result")
-        if ieee.add_unpacked(left, right, target, accumulator.nan_pattern).node != result.node:
-            raise UnprovedError(self.say("the result is no plain addition"))
-        total, aligned = self.aligned((left, right))
-        sign, magnitude, unit = ieee.signed_sum(left.term, right.term, target)
-        rounded = round_and_pack(sign, magnitude, unit, target)
-        whole = absolute(total)
-        return Side((left, right), (left, right), total, whole, magnitude, unit, sign, rounded, result), aligned
-
-    def _other(self, evaluation: Evaluation) -> Bits:
+    def _other(self) -> Bits:
         """The pattern of the operand that is not raised."""
-        model = self.ledger.problem.left
-        if model.accumulator.addend == "after":
-            chain = model.accumulator.prefix(len(model.accumulator.blocks) - 1)
+        evaluation, accumulator = self.ledger.left, self.ledger.problem.left.accumulator
+        if accumulator.addend == "after":
+            chain = accumulator.prefix(len(accumulator.blocks) - 1)
             return bits_of(evaluation, f"{chain}result") if self.raised else self.ledger.inputs.c
-        levels = model.accumulator.group.bit_length() - 1
-        return bits_of(evaluation, self.prefix + (f"pair{levels - 1}[0]" if levels else "multiplied[0]"))
-
-    def _read(self, pattern: Bits) -> Unpacked:
-        model, inputs = self.ledger.problem.left, self.ledger.inputs
-        if pattern in (inputs.c, *inputs.changed):
-            return unpack_input(model.accumulator, pattern, model.c)
-        return unpack(pattern, self.output)
+        levels = accumulator.group.bit_length() - 1
+        return bits_of(evaluation, self.prefix + (f"pair{levels - 1}[0]" if levels else "multiplied[0]") + ".result")

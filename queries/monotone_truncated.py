@@ -14,12 +14,11 @@ from typing import Literal
 from queries.monotone_lemmas import ADMITTED, UnprovedError
 from queries.monotone_many import LABELS, Added, Many
 from queries.monotone_scaled import scaled_order
-from queries.monotone_steps import Case, Side, apart, at_most, bits_of, implies, within
+from queries.monotone_steps import Case, Side, apart, at_most, bits_of, fused_sum, implies, within
 from queries.properties import Monotonic
 from smtmodel.algebra import Bit, Bits, all_of, select
 from smtmodel.decode import Term, unpack
 from smtmodel.dot import Evaluation
-from smtmodel.stages import counted_exponents, zero_exponent
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +33,6 @@ class Distance:
 class Truncated(Many):
     """The fused sum of terms cut off below the unit of their maximum exponent."""
 
-    placed = "aligned"  # what the trace calls a term as added
     extra = 0  # how many terms more the raised one must make up for
     weight = 1  # the last place that other terms keep, in the units of the sum
     together = 4  # cases in one lemma
@@ -43,10 +41,11 @@ class Truncated(Many):
     def side(self, evaluation: Evaluation) -> tuple[Side, Added]:
         maximum, items = bits_of(evaluation, f"{self.summing}max_exponent"), self.items(evaluation)
         names = [name for name, _ in evaluation.trace.entered[self.summing][1]]
-        magnitudes = [bits_of(evaluation, f"{self.summing}{self.placed}[{name}]") for name in names]
-        counted = counted_exponents(self.ledger.problem.left.accumulator, items)
-        own = [item.term.exponent.rebased(counted[0].low, maximum.width) for item in items]
-        return self.added(evaluation, magnitudes, [exponent.bits for exponent in counted], own, maximum)
+        magnitudes = [bits_of(evaluation, f"{self.summing}aligned[{name}]") for name in names]
+        counted = [f"{self.summing}term[{name}].exponent" for name in names]
+        low = evaluation.trace[counted[0]].offset
+        own = [item.term.exponent.rebased(low, maximum.width) for item in items]
+        return self.added(evaluation, magnitudes, [bits_of(evaluation, name) for name in counted], own, maximum)
 
     def ranges(self) -> list[str]:
         return self.in_ranges
@@ -79,7 +78,7 @@ class Truncated(Many):
             return self.product_order(True, self.entering)
         problem = self.ledger.problem
         assert isinstance(problem, Monotonic)
-        totals = [bits_of(side, f"group[{name}]") for side in (self.ledger.left, self.ledger.right)]
+        totals = [bits_of(side, f"{self.prefix}group[{name}].sum") for side in (self.ledger.left, self.ledger.right)]
         first, last = map(int, name.split("-"))
         cuts = [
             trace[f"product[{k}].{part}"].value
@@ -100,7 +99,7 @@ class Truncated(Many):
     def _terms(self) -> list[str]:
         """What cut terms lose: which exponent counts, and its range."""
         claims: dict[str, Bit] = {}
-        zero = zero_exponent(self.ledger.problem.left.accumulator, self.before.items)
+        zero = fused_sum(self.ledger.left, self.summing).exponent_of_zeros(self.before.items)
         self.absent = 0 if zero is None else zero - (self.before.unit.low + self.fraction_bits)
         for side, k in ((0, self.raised), (1, self.raised), *((0, k) for k in self.shared)):
             parts, term, unit = self.parts[side], self.sides[side].items[k].term, self.sides[side].unit

@@ -27,15 +27,14 @@ STAGES = {
     "aligned": "alignment",
     "placed": "alignment",
     "sum": "sum",
-    "total": "sum",
+    "sign": "sum",
     "cut": "cut of the sum",
     "special": "special values",
     "rounded": "rounding",
     "result": "result",
     "multiplied": "products",
     "pair": "sum",
-    "running": "decoding",
-    "after_addend": "final addition",
+    "after": "final addition",
 }
 PART = re.compile(r"(\]|addend)\.(sign|exponent|is_\w+)$")  # of a term, whose number is a signal too
 FLOORS = {"f16": (-19, -20, -21), "f32": (-131, -132, -133), "e8m13": (-131, -132, -133)}

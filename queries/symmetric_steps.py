@@ -13,17 +13,15 @@ from dataclasses import dataclass, replace
 from hypotheses.schema import Inputs
 from queries.problem import Problem
 from queries.properties import Negated
-from smtmodel import ieee
 from smtmodel.algebra import Bits, constant
-from smtmodel.decode import unpack
 from smtmodel.dot import Evaluation, Model
 from smtmodel.errors import ParameterError
+from smtmodel.families import addend_of, product_of, result_of
+from smtmodel.nodes import Element, ExactSum, Index, Round
 from smtmodel.operands import Operands
 from smtmodel.ordering import negated
 from smtmodel.reference import with_parameters
-from smtmodel.rounding import Target
-from smtmodel.stages import PRODUCT, RESULT, form_product, pattern_of, unpack_input
-from smtmodel.trace import Trace
+from smtmodel.unit import Unit
 
 
 @dataclass(frozen=True)
@@ -50,14 +48,12 @@ class _Addition(Negated):
     given: bool = False  # c is an input of the unit, not a sum so far
 
     def compute(self, operands: Operands[Bits]) -> Evaluation:
-        accumulator, fmt, trace = self.left.accumulator, self.left.d, Trace()
-        target = Target(fmt, accumulator.addition_rounding, flush=accumulator.flush_outputs)
-        c = unpack_input(accumulator, operands.c, self.left.c) if self.given else unpack(operands.c, self.left.c)
-        pair = [unpack(operands.a[0], fmt), c]
-        left, right = pair[::-1] if self.swapped else pair
-        result = ieee.add_unpacked(left, right, target, accumulator.nan_pattern)
-        trace.flag("result", result, RESULT)
-        return Evaluation(result, trace)
+        model = self.left
+        c = addend_of(model.accumulator) if self.given else Element("c")
+        pair = (Element("a", Index(0)), c)
+        last = result_of(model.accumulator).rounding
+        unit = Unit(model.d, model.b, model.c, 1, Round(ExactSum(pair[::-1] if self.swapped else pair), last))
+        return Evaluation(*unit.evaluate(operands.a[:1], operands.b[:1], operands.c))
 
 
 @dataclass(frozen=True)
@@ -75,13 +71,10 @@ class NegatedProduct(Negated):
     """Negating one factor negates the rounded product."""
 
     def compute(self, operands: Operands[Bits]) -> Evaluation:
-        model, trace = self.left, Trace()
-        accumulator = model.accumulator
-        sides = (operands.a[0], model.a), (operands.b[0], model.b)
-        product = form_product(accumulator, *(unpack_input(accumulator, *side) for side in sides))
-        trace.term("product", product.term, PRODUCT)
-        target = Target(model.d, accumulator.output_rounding, flush=accumulator.flush_outputs)
-        return Evaluation(pattern_of(product, target, accumulator.nan_pattern), trace)
+        model = self.left
+        result = Round(product_of(model.accumulator), result_of(model.accumulator).rounding)
+        unit = Unit(model.a, model.b, model.c, 1, result)
+        return Evaluation(*unit.evaluate(operands.a[:1], operands.b[:1], operands.c))
 
 
 def negated_parts(problem: Negated) -> list[Problem]:

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from smtmodel.algebra import Bit, Bits
 from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.dot import Evaluation, Memo, Model, evaluate
+from smtmodel.dot import Evaluation, Model, evaluate
 from smtmodel.formats import Format
+from smtmodel.nodes.node import Memo
 from smtmodel.operands import Operands
 
 Patterns = NDArray[np.uint64]

@@ -1,25 +1,20 @@
-"""A model: formats and an accumulator, evaluated over any carrier by chaining the stages."""
+"""A model: formats and an accumulator, or a unit file, evaluated over any carrier as an expression."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
 
-from smtmodel import ieee
 from smtmodel.accumulator import Accumulator
-from smtmodel.algebra import Bits, constant
-from smtmodel.decode import Unpacked, unpack
+from smtmodel.algebra import Bits
 from smtmodel.errors import NotModelledError
+from smtmodel.families import unit_of
 from smtmodel.formats import FORMATS, Format
-from smtmodel.rounding import Mode, Target
-from smtmodel.stages import DECODE, PRODUCT, RESULT, block_sum, form_product, group_sum, scale_product, unpack_input
+from smtmodel.nodes.node import Memo
+from smtmodel.rounding import Mode
 from smtmodel.trace import Silent, Trace
 from smtmodel.unit import Unit
-
-#: the parameters that single products depend on
-FORMING = ("flush_inputs", "input_zeros", "product", "product_rounding", "product_overflow")
-Memo = dict[tuple[Any, ...], list[Unpacked]]
 
 
 @dataclass(frozen=True)
@@ -70,6 +65,11 @@ class Model:
     def blocks(self) -> tuple[tuple[int, ...], ...]:
         """The products that each step takes, in the order of the steps."""
         return self.accumulator.blocks
+
+    @cached_property
+    def unit(self) -> Unit:
+        """The unit as an expression."""
+        return unit_of(self.accumulator, self.a, self.b, self.c, self.reference)
 
 
 class UnitModel(Model):
@@ -155,92 +155,8 @@ def evaluate(
     `model.scales` of them (`model.scale.width` bits) on each side.
 
     `memo`, for many models on the same inputs: products are formed once for all models that form them alike (those
-    taken from it are not in the trace again). `traced`: whether the signals of an expression are kept.
+    taken from it are not in the trace again). `traced`: whether the signals are kept.
     """
     if not len(scale_a) == len(scale_b) == model.scales:
         raise ValueError(f"{model.reference} takes {model.scales} scale factors on each side")
-    if isinstance(model, UnitModel):
-        return Evaluation(*model.unit.evaluate(a, b, c, scale_a, scale_b, Trace() if traced else Silent()))
-    return _evaluate_stages(model, a, b, c, scale_a, scale_b, memo)
-
-
-def _evaluate_stages(
-    model: Model,
-    a: Sequence[Bits],
-    b: Sequence[Bits],
-    c: Bits,
-    scale_a: Sequence[Bits],
-    scale_b: Sequence[Bits],
-    memo: Memo | None,
-) -> Evaluation:
-    accumulator, carrier, trace = model.accumulator, c.carrier, Trace()
-    products = _products(model, a, b, trace, {} if memo is None else memo)
-    output = accumulator.output_format
-    addend = unpack_input(accumulator, c, model.c)
-    trace.term("addend", addend.term, DECODE)
-    if accumulator.addend == "after":
-        addend = unpack(constant(carrier, 0, output.width), output)
-    scales = _scales(model, scale_a, scale_b)
-    result = None
-    blocks = accumulator.blocks
-    for step, indices in enumerate(blocks):
-        trace.prefix = accumulator.prefix(step)
-        terms, names = _block_terms(model, products, scales, indices, trace)
-        result = block_sum(accumulator, terms, addend, [*names, "addend"], trace)
-        addend = unpack(result, output)
-    trace.prefix = ""
-    assert result is not None
-    if accumulator.addend == "after":
-        target = Target(output, accumulator.addition_rounding, flush=accumulator.flush_outputs)
-        outer = unpack_input(accumulator, c, model.c)
-        result = ieee.add_unpacked(unpack(result, output), outer, target, accumulator.nan_pattern)
-        trace.flag("after_addend", result, RESULT)
-    return Evaluation(result, trace)
-
-
-def _products(model: Model, a: Sequence[Bits], b: Sequence[Bits], trace: Trace, memo: Memo) -> list[Unpacked]:
-    key = (model.a, model.b, model.length, *(getattr(model.accumulator, name) for name in FORMING))
-    if key not in memo:
-        memo[key] = _form_products(model, a, b, trace)
-    return memo[key]
-
-
-def _form_products(model: Model, a: Sequence[Bits], b: Sequence[Bits], trace: Trace) -> list[Unpacked]:
-    accumulator, missing = model.accumulator, model.length - len(a)
-    carrier = a[0].carrier
-    padded = [[*side, *[constant(carrier, 0, fmt.width)] * missing] for side, fmt in ((a, model.a), (b, model.b))]
-    products = []
-    for k, (x, y) in enumerate(zip(*padded, strict=True)):
-        factors = unpack_input(accumulator, x, model.a), unpack_input(accumulator, y, model.b)
-        product = form_product(accumulator, *factors)
-        trace.term(f"product[{k}]", product.term, PRODUCT)
-        products.append(product)
-    return products
-
-
-def _scales(model: Model, left: Sequence[Bits], right: Sequence[Bits]) -> list[tuple[Unpacked, Unpacked]]:
-    fmt = model.scale
-    return [] if fmt is None else [(unpack(x, fmt), unpack(y, fmt)) for x, y in zip(left, right, strict=True)]
-
-
-def _block_terms(
-    model: Model,
-    products: Sequence[Unpacked],
-    scales: Sequence[tuple[Unpacked, Unpacked]],
-    indices: Sequence[int],
-    trace: Trace,
-) -> tuple[list[Unpacked], list[str]]:
-    """The terms of one step with their names: products, scaled products, or scaled groups of products."""
-    accumulator = model.accumulator
-    if not scales:
-        return [products[k] for k in indices], [str(k) for k in indices]
-    step = accumulator.group if accumulator.grouping == "scale_blocks" else 1
-    terms, names = [], []
-    for start in range(0, len(indices), step):
-        members = [products[k] for k in indices[start : start + step]]
-        first = indices[start]
-        name = f"{first}-{indices[start + step - 1]}" if step > 1 else str(first)
-        term = group_sum(members, name, trace) if step > 1 else members[0]
-        terms.append(scale_product(term, *scales[first // accumulator.scale_block]))
-        names.append(name)
-    return terms, names
+    return Evaluation(*model.unit.evaluate(a, b, c, scale_a, scale_b, Trace() if traced else Silent(), memo))

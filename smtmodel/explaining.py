@@ -26,6 +26,7 @@ from smtmodel.explanation import (
     Step,
 )
 from smtmodel.facts import Fact, Item, evaluate_one, facts_of, integer, item_of, item_of_pattern
+from smtmodel.families import addend_of
 from smtmodel.formats import Format
 from smtmodel.operands import Operands, layout_of
 
@@ -107,12 +108,12 @@ class _Explainer:
 
     def __init__(self, model: Model, operands: Operands[int]) -> None:
         self.model, self.accumulator, self.operands = model, model.accumulator, operands
+        self.reader = addend_of(model.accumulator)
         self.evaluation = evaluate_one(model, operands)
         self.facts = facts_of(self.evaluation)
         self.inputs: dict[str, Input] = {}
         self.decoded: dict[str, Item] = {}
         self.members: dict[str, tuple[int, ...]] = {}  # the products of each term of the step
-        self.alias: dict[str, str] = {}  # names of terms that the trace calls otherwise
         self.index = 0
         missing = (0,) * (model.length - len(operands.a))
         row = (*operands.a, *missing, *operands.b, *missing, operands.c)
@@ -120,7 +121,7 @@ class _Explainer:
             row += (*side, *[0] * (model.scales - len(side)))
         layout = layout_of(model)
         for name, pattern, fmt in zip(layout.names, row, layout.formats, strict=True):
-            reader = None if name.startswith("scale") else self.accumulator
+            reader = None if name.startswith("scale") else self.reader
             given, read = (item_of_pattern(name, pattern, fmt, how) for how in (None, reader))
             self.decoded[name] = read
             self.inputs[name] = Input(name, pattern, fmt, read.is_zero and not given.is_zero)
@@ -194,8 +195,13 @@ class _Explainer:
             if accumulator.addend == "late":
                 kinds = ["even", "odd", "join"] if accumulator.grouping == "even_odd" else ["products"]
                 kinds.append("late")
-            pictures = [self._sum(prefix if kind == "sum" else f"{prefix}{kind}.", kind, prefix) for kind in kinds]
-            pictures[-1] = self._finished(pictures[-1], prefix, [row for part in pictures for row in part.rows])
+            pictures = [
+                self._sum(prefix if kind == "sum" else f"{prefix}{kind}.", kind, prefix if kind == kinds[-1] else None)
+                for kind in kinds
+            ]
+            terms = {*self.members, "addend"}  # not the sums of some of them
+            rows = [row for part in pictures for row in part.rows if row.name in terms]
+            pictures[-1] = self._finished(pictures[-1], prefix, rows)
             if pictures[-1].special:  # the sums before it mean nothing
                 pictures = pictures[-1:]
         result = self.facts[f"{pictures[-1].prefix if accumulator.partials == 'normalised' else prefix}result"].value
@@ -210,10 +216,8 @@ class _Explainer:
         names, pictures = [*self.members, "addend"], []
         for number, name in enumerate(names[1:], start=1):
             part = f"{prefix}partial{number}."
-            self.alias = {"running": names[0]} if number == 1 else {}
             picture = self._finished(self._sum(part, "partial", part), part)
             pictures.append(replace(picture, name=name))
-        self.alias = {}
         return pictures
 
     def _unit(self, kind: PictureKind, name: str, maximum: int) -> int:
@@ -223,28 +227,25 @@ class _Explainer:
         assert bits != "exact"
         return maximum - bits
 
-    def _sum(self, prefix: str, kind: PictureKind, finish: str) -> Picture:
-        """The sum of the terms entered under a prefix; a late sum has its total under `finish`."""
+    def _sum(self, prefix: str, kind: PictureKind, finish: str | None) -> Picture:
+        """The sum of the terms entered under a prefix. `finish`: what the signals of its rounding begin with."""
         items = [item_of(name, value) for name, value in self.evaluation.trace.entered[prefix][1]]
         top = self.facts.get(f"{prefix}max_exponent")
         maximum = None if top is None else top.value + (top.scale or 0)
-        verb = "placed" if kind in ("join", "late") else "aligned"
         rows, zeros = [], []
         for item in items:
-            name = self.alias.get(item.name, item.name)
             if item.is_zero and not item.special:
-                zeros.append(name)
+                zeros.append(item.name)
                 continue
-            signals = (f"{prefix}term[{item.name}]", f"{prefix}{verb}[{item.name}]")
+            signals = (f"{prefix}term[{item.name}]", f"{prefix}aligned[{item.name}]")
             if maximum is None:
                 row = term_row(item, signals)
             else:
                 row = term_row(item, signals, self.facts[signals[1]], self._unit(kind, item.name, maximum))
             top_one = item.exponent == maximum and not item.special
-            rows.append(replace(row, name=name, marks=row.marks | {"maximum"} if top_one else row.marks))
-        place = finish if kind == "late" else prefix
-        names = ("total.sign", "total") if kind == "join" else ("sum.negative", "sum.magnitude")
-        total = self._total(place + names[0], place + names[1], f"{prefix}sum")
+            rows.append(replace(row, marks=row.marks | {"maximum"} if top_one else row.marks))
+        sign = f"{prefix}sum.negative" if finish is None else f"{finish}sign"
+        total = self._total(sign, f"{prefix}sum.magnitude", f"{prefix}sum")
         if maximum is None or not rows:
             return self._sticky(Picture(prefix, kind, tuple(rows), tuple(zeros), total))
         exponents = [row.exponent for row in rows if row.exponent is not None]
@@ -334,22 +335,22 @@ class _Explainer:
     # -- results of IEEE operations between patterns
 
     def _pairwise(self, prefix: str, indices: Sequence[int]) -> list[Picture]:
-        """Products rounded one by one, added in pairs, then to the running sum (stages.pairwise_sum)."""
+        """Products rounded one by one, added in pairs, then to the running sum."""
         layer, pictures = [], []
         for position, k in enumerate(indices):
-            signal = f"{prefix}multiplied[{position}]"
+            signal = f"{prefix}multiplied[{position}].result"
             pictures.append(self._added("product", str(k), [self._product_item(k)], signal))
             layer.append(item_of_pattern(str(k), self.facts[signal].value, self.model.d))
         level = 0
         while len(layer) > 1:
             above = []
             for position, pair in enumerate(zip(layer[::2], layer[1::2], strict=True)):
-                signal = f"{prefix}pair{level}[{position}]"
+                signal = f"{prefix}pair{level}[{position}].result"
                 name = f"{pair[0].name.partition('-')[0]}-{pair[1].name.rpartition('-')[2]}"
                 pictures.append(self._added("pair", name, pair, signal))
                 above.append(item_of_pattern(name, self.facts[signal].value, self.model.d))
             layer, level = above, level + 1
-        reader = self.accumulator if self.index == 0 else None
+        reader = self.reader if self.index == 0 else None
         running = item_of_pattern("addend", *self.incoming, reader)
         pictures.append(self._added("pair", "", [running, layer[0]], f"{prefix}result"))
         return pictures
@@ -357,9 +358,9 @@ class _Explainer:
     def _after(self, result: int) -> Picture:
         """The sum of the products and c, by an IEEE addition to nearest."""
         model, output = self.model, self.model.d
-        c = item_of_pattern("c", self.operands.c, model.c, self.accumulator)
+        c = item_of_pattern("c", self.operands.c, model.c, self.reader)
         items = [item_of_pattern("sum", result, output), c]
-        return self._added("after", "", items, "after_addend", "nearest_even")
+        return self._added("after", "", items, "after.result", "nearest_even")
 
     def _added(
         self, kind: PictureKind, name: str, items: Sequence[Item], signal: str, mode: str | None = None

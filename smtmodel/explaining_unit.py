@@ -99,13 +99,13 @@ class _Explainer:
         return Picture(prefix, kind, tuple(rows), tuple(zeros), total, maximum, None, unit_place)
 
     def _cut(self, visit: Visit, node: Cut) -> Picture:
-        number = self.facts[f"{visit.prefix}sum.magnitude"]
+        number = self.facts[f"{visit.prefix}cut"]
         assert number.scale is not None
         picture = self.sums.get(node.term) or self._single(item_of("term", visit.value))
         row = bits_row("cut", picture.total.negative, number.value, number.scale, keep_zeros=True)
         if row.value == picture.total.value:
             return picture
-        return replace(picture, cut=replace(row, signals=(f"{visit.prefix}sum.magnitude",)))
+        return replace(picture, cut=replace(row, signals=(f"{visit.prefix}cut",)))
 
     def _single(self, item: Item) -> Picture:
         """A term that is rounded by itself."""

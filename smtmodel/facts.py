@@ -10,7 +10,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from smtmodel.accumulator import Accumulator
 from smtmodel.algebra import Bit, Bits, constant
 from smtmodel.batch import evaluate_lanes
 from smtmodel.carriers.arrays import ArrayCarrier
@@ -18,8 +17,8 @@ from smtmodel.carriers.limbs import LIMB
 from smtmodel.decode import Unpacked, unpack
 from smtmodel.dot import Evaluation, Model
 from smtmodel.formats import Format
+from smtmodel.nodes import Element
 from smtmodel.operands import Operands
-from smtmodel.stages import unpack_input
 from smtmodel.trace import Signal
 
 _CARRIER = ArrayCarrier()  # constants fold before it is asked
@@ -130,7 +129,7 @@ def item_of(name: str, value: Unpacked) -> Item:
     return Item(name, bool(integer(term.sign)), integer(term.significand), exponent, exponent - term.fraction, *flags)
 
 
-def item_of_pattern(name: str, pattern: int, fmt: Format, reader: Accumulator | None = None) -> Item:
-    """A pattern as a unit reads its inputs, or as it stands."""
+def item_of_pattern(name: str, pattern: int, fmt: Format, reader: Element | None = None) -> Item:
+    """A pattern as an input is read, or as it stands."""
     bits = constant(_CARRIER, pattern, fmt.width)
-    return item_of(name, unpack(bits, fmt) if reader is None else unpack_input(reader, bits, fmt))
+    return item_of(name, unpack(bits, fmt) if reader is None else reader.read(bits, fmt))

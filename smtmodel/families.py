@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from smtmodel.accumulator import Accumulator
-from smtmodel.dot import Model, UnitModel
+from smtmodel.formats import FORMATS, Format
 from smtmodel.nodes import (
     Constant,
     Cut,
@@ -35,20 +35,45 @@ def expression(accumulator: Accumulator) -> Node:
     return _Family(accumulator).result()
 
 
-def unit_of(model: Model) -> Unit:
-    """The unit of a model: a unit file's own, or the expression of its parameters."""
-    if isinstance(model, UnitModel):
-        return model.unit
-    scale_block = model.scale_block if model.scale else 0
-    result = expression(model.accumulator)
-    return Unit(model.a, model.b, model.c, model.length, result, model.scale, scale_block, reference=model.reference)
+def unit_of(accumulator: Accumulator, a: Format, b: Format, c: Format, reference: str = "") -> Unit:
+    """The unit with an accumulator's parameters and these formats of its operands."""
+    family = _Family(accumulator)
+    result, scale = family.result(), accumulator.scale_format
+    return Unit(
+        a, b, c, accumulator.length, result,
+        None if scale is None else FORMATS[scale], 0 if scale is None else accumulator.scale_block,
+        reference=reference, signals=family.signals, titles=family.titles,
+    )  # fmt: skip
+
+
+def addend_of(accumulator: Accumulator) -> Element:
+    """The addend as the unit reads it."""
+    return _Family(accumulator).c
+
+
+def result_of(accumulator: Accumulator) -> Round:
+    """The last node: the result as it is rounded."""
+    found = _Family(accumulator).result()
+    while isinstance(found, Repeat):
+        found = found.body
+    assert isinstance(found, Round)
+    return found
+
+
+def product_of(accumulator: Accumulator) -> Node:
+    """The first product as the unit forms it."""
+    return _Family(accumulator).product(Index(0))
 
 
 class _Family:
+    """The expression under way. `signals` and `titles` as in Unit."""
+
     def __init__(self, accumulator: Accumulator) -> None:
         self.acc = accumulator
         self.subnormals: Subnormals = "positive_zero" if accumulator.flush_inputs else "keep"
         self.c = self._element("c", None)
+        self.signals: dict[Node, str] = {}
+        self.titles: dict[Node, str] = {self.c: "addend", Running(OUTER): "addend"}
         self.rounding = Rounding(
             accumulator.output_format,
             accumulator.output_rounding,
@@ -58,22 +83,29 @@ class _Family:
             accumulator.nan,
         )
 
+    def _named(self, node: Node, signal: str) -> Node:
+        """A node whose signals' names begin with this."""
+        self.signals.setdefault(node, signal)
+        return node
+
     def result(self) -> Node:
         acc = self.acc
         after = acc.addend == "after"
         start: Node = Constant() if after else self.c
         steps, offsets = self._steps()
-        if steps is None or acc.scale_format is not None:  # a scale factor's place is no multiple of a product's
-            found = start
-            for places in acc.blocks:
-                found = self._step(found, places, 0)
+        if steps is None or (acc.scale_format is not None and len(offsets) > 1):
+            found = start  # a scale factor's place is no multiple of a product's
+            for step, places in enumerate(acc.blocks):
+                found = self._step(found, places, 0, f"block{step}")
+                self.titles[found] = "addend"
         elif len(offsets) == 1:
             found = self._step(start, steps, 0)
         else:
             found = Repeat(OUTER, offsets, start, self._step(Running(OUTER), steps, OUTER))
         if after:
+            self._named(found, "")
             last = Rounding(acc.output_format, acc.addition_rounding, "ieee", self.rounding.subnormals, "ieee", acc.nan)
-            found = Round(ExactSum((found, self.c)), last)
+            found = self._named(Round(ExactSum((found, self.c)), last), "after")
         return found
 
     def _steps(self) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
@@ -88,7 +120,7 @@ class _Family:
             return Element(operand, index)
         return Element(operand, index, self.subnormals, self.acc.input_zeros == "positive")
 
-    def _product(self, index: Index) -> Node:
+    def product(self, index: Index) -> Node:
         acc = self.acc
         found: Node = Product(
             self._element("a", index), self._element("b", index), acc.product == "normalised", acc.product_overflow
@@ -97,18 +129,21 @@ class _Family:
             found = Round(found, Rounding(acc.product_format, acc.product_rounding))
         return found
 
-    def _products(self, places: Sequence[int], outer: int) -> tuple[Node, ...]:
+    def _products(self, places: Sequence[int], outer: int, prefix: str) -> tuple[Node, ...]:
         """The terms of a step; `outer` is the level of the loop over steps, 0 without one."""
         acc = self.acc
         loop = ((outer, 1),) if outer else ()
         if acc.scale_format is None:
-            return (self._range(places, self._product, loop, outer + 1),)
+            return (self._range(places, self.product, loop, outer + 1),)
         if acc.grouping != "scale_blocks" or acc.group == 1:
-            return tuple(self._scaled(self._product(Index(k)), k) for k in places)
-        groups = [places[start : start + acc.group] for start in range(0, len(places), acc.group)]
-        return tuple(
-            self._scaled(ExactSum((self._range(group, self._product, loop, outer + 1),)), group[0]) for group in groups
-        )
+            return tuple(self._scaled(self.product(Index(k)), k) for k in places)
+        terms = []
+        for start in range(0, len(places), acc.group):
+            group = places[start : start + acc.group]
+            total = ExactSum((self._range(group, self.product, loop, outer + 1),))
+            self._named(total, f"{prefix}group[{group[0]}-{group[-1]}]")
+            terms.append(self._scaled(total, group[0]))
+        return tuple(terms)
 
     def _range(
         self, places: Sequence[int], form: Callable[[Index], Node], loop: tuple[tuple[int, int], ...], level: int
@@ -137,39 +172,65 @@ class _Family:
         carry = None if acc.carry_bits == "exact" else acc.carry_bits
         return FusedSum(tuple(terms), acc.fraction_bits, acc.align_rounding, False, carry, zeros, least)
 
-    def _step(self, start: Node, places: Sequence[int], outer: int) -> Node:
-        acc = self.acc
+    def _step(self, start: Node, places: Sequence[int], outer: int, block: str = "") -> Node:
+        """One step from `start`; `block` is what its signals begin with where no loop says so."""
+        acc, prefix = self.acc, f"{block}." if block else ""
         loop = ((outer, 1),) if outer else ()
         if acc.operation == "add_mul":
-            layer: list[Node] = [Round(self._product(Index(k, loop)), self.rounding) for k in places]
-            while len(layer) > 1:
-                layer = [Round(ExactSum(pair), self.rounding) for pair in zip(layer[::2], layer[1::2], strict=True)]
-            return Round(ExactSum((start, layer[0])), self.rounding)
-        if acc.partials == "normalised":
-            terms = [*(self._product(Index(k, loop)) for k in places), start]
-            running = terms[0]
-            for term in terms[1:]:
-                running = Round(self._fused((running, term)), self.rounding)
-            return running
-        terms = list(self._products(places, outer))
-        if acc.addend != "late":
-            return Round(self._fused((*terms, start)), self.rounding)
-        return Round(self._late(terms, places, start, outer), self.rounding)
+            found: Node = Round(ExactSum((start, self._pairs(places, loop, prefix))), self.rounding)
+        elif acc.partials == "normalised":
+            found = self._running([*(self.product(Index(k, loop)) for k in places), start], prefix)
+        else:
+            terms = self._products(places, outer, prefix)
+            total = self._late(terms, places, start, outer, prefix) if acc.addend == "late" else None
+            found = Round(total or self._fused((*terms, start)), self.rounding)
+        return self._named(found, block) if block else found
 
-    def _late(self, terms: Sequence[Node], places: Sequence[int], start: Node, outer: int) -> Node:
+    def _pairs(self, places: Sequence[int], loop: tuple[tuple[int, int], ...], prefix: str) -> Node:
+        """Products rounded one by one and added in pairs."""
+        layer: list[Node] = [Round(self.product(Index(k, loop)), self.rounding) for k in places]
+        name = "multiplied"
+        for level in range(len(layer).bit_length()):
+            for position, node in enumerate(layer):
+                self._named(node, f"{prefix}{name}[{position}]")
+            if len(layer) == 1:
+                break
+            layer = [Round(ExactSum(pair), self.rounding) for pair in zip(layer[::2], layer[1::2], strict=True)]
+            name = f"pair{level}"
+        return layer[0]
+
+    def _running(self, terms: Sequence[Node], prefix: str) -> Node:
+        """Sums of two terms, each rounded, one after another."""
+        running = terms[0]
+        for number, term in enumerate(terms[1:], start=1):
+            if number > 1:
+                self.titles[running] = "running"
+            running = self._named(Round(self._fused((running, term)), self.rounding), f"{prefix}partial{number}")
+        return running
+
+    def _late(
+        self, terms: Sequence[Node], places: Sequence[int], start: Node, outer: int, prefix: str
+    ) -> Node:
+        """The products' sum (of even and odd products apart, if grouped so), then the addend."""
         acc = self.acc
         bits, loop = acc.fraction_bits, ((outer, 1),) if outer else ()
         assert bits != "exact"
         floor = acc.exponent_floor
         zeros, least = (floor, None) if acc.floor_applies_to == "zero_terms" else (None, floor)
         if acc.grouping == "even_odd":
-            halves = [self._fused((self._range(places[side::2], self._product, loop, outer + 1),)) for side in (0, 1)]
+            halves = [self._fused((self._range(places[side::2], self.product, loop, outer + 1),)) for side in (0, 1)]
+            for half, name in zip(halves, ("even", "odd"), strict=True):
+                self._named(half, f"{prefix}{name}")
+                self.titles[half] = name
             total: Node = FusedSum(tuple(halves), bits, acc.late_rounding, zeros=zeros, least=least)
+            self._named(total, f"{prefix}join")
         else:
-            total = self._fused(terms)
+            total = self._named(self._fused(terms), f"{prefix}products")
+        self.titles[total] = "products"
         reach = (None, bits + 1) if acc.late_small_addend == "cut" else ()
         keeps = (acc.late_fraction_bits, bits)
         late = FusedSum((total, start), keeps, acc.late_rounding, zeros=zeros, least=least, reach=reach)
+        self._named(late, f"{prefix}late")
         if acc.late_sum_bits is None:
             return late
         return Cut(late, acc.late_sum_bits + 1, acc.late_rounding, acc.output_format.emin)

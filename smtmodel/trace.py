@@ -14,12 +14,11 @@ class Signal:
     """A named value of a stage.
 
     `scale`: the value is the integer times 2^scale (None: a flag, a shift or a pattern, which has no scale; an
-    Exponent signal is its own integer with a static offset). `depends`: the accumulator parameters that it reads.
+    Exponent signal is its own integer with a static offset).
     """
 
     name: str
     value: Bits | Bit
-    depends: frozenset[str]
     scale: Exponent | None = None
     offset: int = 0
     is_signed: bool = False
@@ -41,7 +40,7 @@ class Trace:
     """The signals of one evaluation by name, in the order of the stages.
 
     `entered`: for each sum, by its prefix, how many signals came before it and the terms that it adds, by name.
-    `visits`: the steps of a unit that is an expression.
+    `visits`: the values of the nodes, operands first.
     """
 
     signals: dict[str, Signal] = field(default_factory=dict)
@@ -49,24 +48,25 @@ class Trace:
     entered: dict[str, tuple[int, tuple[tuple[str, Unpacked], ...]]] = field(default_factory=dict)
     visits: list[Visit] = field(default_factory=list)
 
-    def flag(self, name: str, value: Bits | Bit, depends: frozenset[str] = frozenset()) -> None:
+    def flag(self, name: str, value: Bits | Bit) -> None:
         """A flag, a pattern, or a plain count."""
-        self._add(Signal(self.prefix + name, value, depends))
+        self._add(Signal(self.prefix + name, value))
 
-    def exponent(self, name: str, value: Exponent, depends: frozenset[str] = frozenset()) -> None:
+    def exponent(self, name: str, value: Exponent) -> None:
         """An exponent: the number is `value.bits` + `value.low`."""
-        self._add(Signal(self.prefix + name, value.bits, depends, offset=value.low))
+        self._add(Signal(self.prefix + name, value.bits, offset=value.low))
 
     def number(
-        self, name: str, value: Bits, unit: Exponent, depends: frozenset[str] = frozenset(), is_signed: bool = False
+        self, name: str, value: Bits, unit: Exponent, is_signed: bool = False
     ) -> None:
         """A fixed-point number of which the lowest bit is worth 2^unit."""
-        self._add(Signal(self.prefix + name, value, depends, scale=unit, is_signed=is_signed))
+        self._add(Signal(self.prefix + name, value, scale=unit, is_signed=is_signed))
 
-    def term(self, name: str, value: Term, depends: frozenset[str] = frozenset()) -> None:
-        self.flag(f"{name}.sign", value.sign, depends)
-        self.number(f"{name}.significand", value.significand, value.exponent.offset(-value.fraction), depends)
-        self.exponent(f"{name}.exponent", value.exponent, depends)
+    def term(self, name: str, value: Term) -> None:
+        """A term's sign, significand and exponent."""
+        self.flag(f"{name}.sign", value.sign)
+        self.number(f"{name}.significand", value.significand, value.exponent.offset(-value.fraction))
+        self.exponent(f"{name}.exponent", value.exponent)
 
     def enter(self, names: Sequence[str], items: Sequence[Unpacked]) -> None:
         """The terms of a sum, as they are before any alignment."""
@@ -75,9 +75,9 @@ class Trace:
     def _add(self, signal: Signal) -> None:
         self.signals[signal.name] = signal
 
-    def visit(self, node: object, name: str, place: str, value: Unpacked) -> None:
-        """A step of an expression, whose signals' names begin with `name`."""
-        self.visits.append(Visit(node, f"{self.prefix}{name}.", place, value))
+    def visit(self, node: object, prefix: str, place: str, value: Unpacked) -> None:
+        """The value of a node, whose signals' names begin with `prefix`."""
+        self.visits.append(Visit(node, prefix, place, value))
 
     def __getitem__(self, name: str) -> Signal:
         return self.signals[name]
@@ -92,7 +92,7 @@ class Silent(Trace):
     def enter(self, names: Sequence[str], items: Sequence[Unpacked]) -> None:
         pass
 
-    def visit(self, node: object, name: str, place: str, value: Unpacked) -> None:
+    def visit(self, node: object, prefix: str, place: str, value: Unpacked) -> None:
         pass
 
     def _add(self, signal: Signal) -> None:

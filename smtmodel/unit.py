@@ -9,8 +9,8 @@ from functools import cached_property
 from smtmodel.algebra import Bits
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
-from smtmodel.nodes import Constant, Each, Element, Node, Repeat, Round
-from smtmodel.nodes.node import Context, walk
+from smtmodel.nodes import Constant, Cut, Each, Element, ExactSum, FusedSum, Node, Repeat, Round
+from smtmodel.nodes.node import Context, Memo, walk
 from smtmodel.nodes.round import Rounding
 from smtmodel.trace import Trace
 
@@ -22,7 +22,8 @@ class Unit:
     """d as a node over a, b (`length` elements each), c and scale factors (one pair for `scale_block` products).
 
     Two units are equal if they compute alike by structure: names, `about`, `source` and `evidence` do not count.
-    `names` are the closed steps that have one, in the order in which they are written.
+    `names` are the closed steps that have one, in the order in which they are written; `signals` what a node's signals
+    begin with, and `titles` what it is called as a term of a sum, where its place among the steps does not tell.
     """
 
     a: Format
@@ -33,6 +34,8 @@ class Unit:
     scale: Format | None = None
     scale_block: int = 0
     names: Mapping[str, Node] = field(default_factory=dict, compare=False, hash=False)
+    signals: Mapping[Node, str] = field(default_factory=dict, compare=False, hash=False)
+    titles: Mapping[Node, str] = field(default_factory=dict, compare=False, hash=False)
     reference: str = field(default="", compare=False)
     about: str = field(default="", compare=False)
     source: str = field(default="", compare=False)
@@ -94,10 +97,14 @@ class Unit:
 
     @cached_property
     def labels(self) -> dict[Node, str]:
-        """What the signals of every node are called: its name, d for the result, next for what is repeated, or its
-        kind, with a number where there are several."""
-        found = {node.body: "next" for node in walk(self.result) if isinstance(node, Repeat)}
-        found |= {node: name for name, node in self.names.items()} | {self.result: "d"}
+        """What the names of every node's signals begin with: nothing for the result and for what is repeated (that
+        begins with block0 and so on, or with the repetition's name and step), a step's name, for a sum that is rounded
+        that of the rounding, or its kind, with a number where there are several."""
+        found: dict[Node, str] = {node.body: "" for node in walk(self.result) if isinstance(node, Repeat)}
+        found |= {node: name for name, node in self.names.items()} | {self.result: ""} | dict(self.signals)
+        for node in reversed(list(walk(self.result))):
+            if isinstance(node, (Round, Cut)) and node in found and isinstance(node.term, (Cut, ExactSum, FusedSum)):
+                found.setdefault(node.term, found[node])
         nodes = [node for node in walk(self.result) if node not in found]
         for kind in {node.kind for node in nodes}:
             alike = [node for node in nodes if node.kind == kind]
@@ -112,17 +119,18 @@ class Unit:
         scale_a: Sequence[Bits] = (),
         scale_b: Sequence[Bits] = (),
         trace: Trace | None = None,
+        memo: Memo | None = None,
     ) -> tuple[Bits, Trace]:
-        """The result's pattern, and the signals on the way, in `trace`; missing trailing products are zero."""
+        """The result's pattern, and the signals on the way, in `trace`; missing trailing products are zero. `memo`:
+        for several units on the same inputs, what of them they share."""
         formats = {"a": self.a, "b": self.b, "c": self.c}
         patterns: dict[str, Sequence[Bits]] = {"a": a, "b": b, "c": (c,)}
         if self.scale is not None:
             formats |= {"scale_a": self.scale, "scale_b": self.scale}
             patterns |= {"scale_a": scale_a, "scale_b": scale_b}
-        context = Context(patterns, formats, self.labels, Trace() if trace is None else trace)
+        context = Context(patterns, formats, self.labels, Trace() if trace is None else trace, self.titles, memo)
         result = context.value(self.result).pattern
         assert result is not None
-        context.trace.flag("result", result)
         return result, context.trace
 
 

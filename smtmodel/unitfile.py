@@ -129,7 +129,8 @@ class _Reader:
         scale = formats.get("scale")
         try:
             unit = Unit(formats["a"], formats["b"], formats["c"], data.length, result, scale, data.scale_block,
-                        self.steps, data.unit, data.about, data.source, data.evidence)  # fmt: skip
+                        self.steps, reference=data.unit, about=data.about, source=data.source,
+                        evidence=data.evidence)  # fmt: skip
         except ParameterError as error:
             raise self.file.error((error.parameter,) if error.parameter in data.model_fields_set else ("steps", "d"),
                                   str(error)) from None  # fmt: skip

@@ -321,7 +321,7 @@ class Model:
         finite = special_sum(every) is None
         if finite and self.addend == "late":
             return self.finish(self.late_sum(terms, addend), every)
-        if finite and self.partials == "normalised":
+        if self.partials == "normalised":  # an infinity to which a partial sum overflows is a term of the next sum
             bits = self.add(every[:2])
             for term in every[2:]:
                 bits = self.add([self.result(bits), term])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, get_args
 
-from smtmodel.algebra import constant, truth
-from smtmodel.decode import unpack
+from smtmodel.algebra import Bits, constant, truth
+from smtmodel.decode import Unpacked, unpack
 from smtmodel.errors import ParameterError
+from smtmodel.formats import Format
 from smtmodel.nodes.node import Context, Node, Value, number
 
 Operand = Literal["a", "b", "c", "scale_a", "scale_b"]
@@ -66,13 +67,22 @@ class Element(Node):
         patterns, fmt = context.patterns[self.operand], context.formats[self.operand]
         at = 0 if self.index is None else context.at(self.index)
         carrier = context.patterns["c"][0].carrier
-        pattern = patterns[at] if at < len(patterns) else constant(carrier, 0, fmt.width)
+        item = self.read(patterns[at] if at < len(patterns) else constant(carrier, 0, fmt.width), fmt)
+        if self.operand == "c":
+            with context.within(""):
+                context.trace.term("addend", item.term)
+        return number(item)
+
+    def read(self, pattern: Bits, fmt: Format) -> Unpacked:
+        """A pattern of `fmt.width` bits as the number that it is taken for."""
         item = unpack(pattern, fmt, self.subnormals != "keep" and fmt.subnormals, self.positive_zeros)
         if self.subnormals == "zero" and fmt.signed and not self.positive_zeros:
             item = replace(item, term=replace(item.term, sign=pattern.bit(fmt.field_width)))
-        if self.operand == "c":
-            context.trace.term("addend", item.term)
-        return number(item)
+        return item
+
+    def key(self, context: Context) -> Hashable:
+        at = None if self.index is None else context.at(self.index)
+        return self.operand, context.formats[self.operand], at, self.subnormals, self.positive_zeros
 
     def sentence(self) -> str:
         read = {"keep": "", "zero": ", subnormals read as zero", "positive_zero": ", subnormals read as +0"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,6 +12,7 @@ from smtmodel.decode import Exponent, Term
 from smtmodel.errors import ParameterError
 from smtmodel.ieee import sum_two
 from smtmodel.nodes.node import Context, Node, Value, summed
+from smtmodel.trace import Trace
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,12 +39,16 @@ class ExactSum(Node):
     def evaluate(self, context: Context, keep: int | None) -> Value:
         named = [pair for item in self.items for pair in item.terms(context)]
         values = [value for _, value in named]
-        outer = context.enter(context.name(self))
-        context.trace.enter([name for name, _ in named], [value.item for value in values])
         terms = [value.item.term for value in values]
         if len(terms) == 1 and keep is not None:
-            context.trace.prefix = outer
             return values[0]
+        with context.within(context.prefix(self)):
+            term = self._sum(context.trace, named, keep)
+        return summed(term, values)
+
+    def _sum(self, trace: Trace, named: Sequence[tuple[str, Value]], keep: int | None) -> Term:
+        trace.enter([name for name, _ in named], [value.item for _, value in named])
+        terms = [value.item.term for _, value in named]
         if len(terms) == 2 and keep is not None:
             negative, magnitude, unit = sum_two(terms[0], terms[1], keep)
             term = Term(negative, magnitude, unit, 0)
@@ -51,15 +57,14 @@ class ExactSum(Node):
             nought = constant(placed[0].carrier, 0, 1)
             unit = Exponent(nought, low, low)
             for (name, _), part in zip(named, placed, strict=True):
-                context.trace.number(f"placed[{name}]", part, unit)
+                trace.number(f"placed[{name}]", part, unit)
             total = total_of([term.sign for term in terms], placed, None)
-            context.trace.number("sum", total, unit, is_signed=True)
+            trace.number("sum", total, unit, is_signed=True)
             negative, magnitude = magnitude_of(total)
             term = Term(negative, magnitude, Exponent(nought, 0, 0), -low)
-        context.trace.flag("sum.negative", negative)
-        context.trace.number("sum.magnitude", magnitude, unit)
-        context.trace.prefix = outer
-        return summed(term, values)
+        trace.flag("sum.negative", negative)
+        trace.number("sum.magnitude", magnitude, unit)
+        return term
 
     def sentence(self) -> str:
         return "the exact sum"

@@ -12,6 +12,7 @@ from smtmodel.decode import Exponent, Term, Unpacked
 from smtmodel.errors import ParameterError
 from smtmodel.nodes.node import Context, Node, Value, summed
 from smtmodel.rounding import Mode
+from smtmodel.trace import Trace
 
 Lost = Literal["dropped", "sticky"]
 
@@ -72,8 +73,19 @@ class FusedSum(Node):
                 keeps.append(self._each(self.fraction_bits, position) or 0)
                 floors.append(self._each(self.floors, position))
                 reach.append(self._each(self.reach, position))
-        items, trace = [value.item for value in values], context.trace
-        outer = context.enter(context.name(self))
+        with context.within(context.prefix(self)):
+            term = self._sum(context.trace, names, [value.item for value in values], keeps, floors, reach)
+        return summed(term, values)
+
+    def _sum(
+        self,
+        trace: Trace,
+        names: Sequence[str],
+        items: Sequence[Unpacked],
+        keeps: Sequence[int],
+        floors: Sequence[int | None],
+        reach: Sequence[int | None],
+    ) -> Term:
         trace.enter(names, items)
         exponents = self._counted(items, floors, min(keeps))
         for name, exponent in zip(names, exponents, strict=True):
@@ -102,8 +114,7 @@ class FusedSum(Node):
             magnitude, unit, finest = magnitude.concat(any_of(lost).bits(1)), unit.offset(-1), finest + 1
         trace.flag("sum.negative", negative)
         trace.number("sum.magnitude", magnitude, unit)
-        trace.prefix = outer
-        return summed(Term(negative, magnitude, unit.offset(finest), finest), values)
+        return Term(negative, magnitude, unit.offset(finest), finest)
 
     def _matters(self, bound: int | None, items: Sequence[Unpacked], bits: int) -> bool:
         """Whether a least exponent can make any bit of the sum vanish. It cannot where no term's exponent is ever below
@@ -114,10 +125,15 @@ class FusedSum(Node):
             return True
         return bound - bits > min(item.term.exponent.least - item.term.fraction for item in items)
 
+    def exponent_of_zeros(self, items: Sequence[Unpacked]) -> int | None:
+        """The exponent with which a zero counts where these terms are added; None for the smallest that there is."""
+        bits = self.fraction_bits if isinstance(self.fraction_bits, int) else min(self.fraction_bits)
+        return self.zeros if self._matters(self.zeros, items, bits) else None
+
     def _counted(self, items: Sequence[Unpacked], floors: Sequence[int | None], bits: int) -> list[Exponent]:
         """The exponents with which the terms count, on one scale. One that must not count is the smallest that there
         is, which no sum can notice: if every term is zero the sum is zero at any scale."""
-        zeros = self.zeros if self._matters(self.zeros, items, bits) else None
+        zeros = self.exponent_of_zeros(items)
         least = self.least if self._matters(self.least, items, bits) else None
         bounds = [bound for bound in (zeros, least, *floors) if bound is not None]
         low = min([item.term.exponent.low for item in items] + bounds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -59,17 +59,24 @@ def summed(term: Term, values: Sequence[Value]) -> Value:
     return Value(Unpacked(term, is_zero, positive | negative, is_nan), (positive, negative), negatives)
 
 
+Memo = dict[Hashable, Value]
+
+
 @dataclass
 class Context:
     """One evaluation: the inputs, the values of loop variables and running sums, and the signals so far.
 
-    `patterns` and `formats` by operand (a, b, c, scale_a, scale_b); missing trailing elements are zero.
+    `patterns` and `formats` by operand (a, b, c, scale_a, scale_b); missing trailing elements are zero. `names`: what a
+    node's signals begin with; `titles`: what a node is called as a term of a sum, where not by its place or name.
+    `memo`, for several units on the same inputs: the values of what depends on inputs alone, by `Node.key`.
     """
 
     patterns: Mapping[str, Sequence[Bits]]
     formats: Mapping[str, Format]
     names: Mapping[Node, str]
     trace: Trace = field(default_factory=Trace)
+    titles: Mapping[Node, str] = field(default_factory=dict)
+    memo: Memo | None = None
     places: dict[int, int] = field(default_factory=dict)  # value of the variable of each level
     running: dict[int, Value] = field(default_factory=dict)
     scopes: list[dict[tuple[Node, int | None], Value]] = field(default_factory=lambda: [{}])
@@ -81,9 +88,17 @@ class Context:
         scope = self.scopes[max((self.opened[level] for level in node.free), default=0)]
         key = (node, keep)
         if key not in scope:
-            value = scope[key] = node.evaluate(self, keep)
-            self.trace.visit(node, self.name(node), node.place(self), value.item)
+            value = scope[key] = self._formed(node, keep)
+            self.trace.visit(node, self.prefix(node), node.place(self), value.item)
         return scope[key]
+
+    def _formed(self, node: Node, keep: int | None) -> Value:
+        key = None if self.memo is None else node.key(self)
+        if self.memo is None or key is None:
+            return node.evaluate(self, keep)
+        if key not in self.memo:
+            self.memo[key] = node.evaluate(self, keep)
+        return self.memo[key]
 
     @contextmanager
     def iteration(self, level: int, place: int) -> Iterator[None]:
@@ -105,11 +120,19 @@ class Context:
         """What a node's signals are called."""
         return self.names.get(node, node.kind)
 
-    def enter(self, name: str) -> str:
-        """Begin the names of signals with this as well; gives what they began with before."""
-        before = self.trace.prefix
-        self.trace.prefix = f"{before}{name}."
-        return before
+    def prefix(self, node: Node) -> str:
+        """What the names of a node's signals begin with."""
+        name = self.name(node)
+        return self.trace.prefix + (f"{name}." if name else "")
+
+    @contextmanager
+    def within(self, prefix: str) -> Iterator[None]:
+        """Within it, names of signals begin with this."""
+        before, self.trace.prefix = self.trace.prefix, prefix
+        try:
+            yield
+        finally:
+            self.trace.prefix = before
 
 
 class Node(ABC):
@@ -136,11 +159,15 @@ class Node(ABC):
 
     def terms(self, context: Context) -> Iterator[tuple[str, Value]]:
         """What it adds to a sum, with names: itself, unless it stands for a range of terms."""
-        yield self.place(context) or context.name(self), context.value(self)
+        yield context.titles.get(self) or self.place(context) or context.name(self), context.value(self)
 
     def place(self, context: Context) -> str:
         """Its place among the inputs, where that names it best."""
         return ""
+
+    def key(self, context: Context) -> Hashable:
+        """What its value is made of, if of inputs alone, wherever it stands; None if of more."""
+        return None
 
     def places_of_terms(self, context: Context) -> list[str]:
         """The place of each of its terms, as `terms` has them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -39,6 +40,10 @@ class Product(Node):
         places = {context.at(index) for index in at}
         return str(places.pop()) if len(at) == 2 and len(places) == 1 else ""
 
+    def key(self, context: Context) -> Hashable:
+        left, right = self.left.key(context), self.right.key(context)
+        return None if left is None or right is None else (self.kind, left, right, self.normalised, self.limit)
+
     def evaluate(self, context: Context, keep: int | None) -> Value:
         left, right = context.value(self.left).item, context.value(self.right).item
         formed = multiply(left.term, right.term)
@@ -48,7 +53,9 @@ class Product(Node):
             formed = formed.normalised()
         if self.limit is not None:
             is_infinite = is_infinite | (reaches(formed, self.limit) & ~(is_zero | is_nan))
-        context.trace.term(f"product[{self.place(context)}]" if self.place(context) else context.name(self), formed)
+        place = self.place(context)
+        with context.within("" if place else context.trace.prefix):
+            context.trace.term(f"product[{place}]" if place else context.name(self), formed)
         return number(Unpacked(formed, is_zero, is_infinite, is_nan))
 
     def sentence(self) -> str:

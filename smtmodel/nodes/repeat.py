@@ -82,15 +82,13 @@ class Repeat(Node):
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         value = context.value(self.start)
-        outer = context.trace.prefix
-        with_names = len(self.places) > 1
+        outer, several = context.trace.prefix, len(self.places) > 1
+        name = context.name(self)
         for step, place in enumerate(self.places):
-            with context.iteration(self.level, place):
+            prefix = f"{outer}{f'{name}[{step}]' if name else f'block{step}'}." if several else outer
+            with context.iteration(self.level, place), context.within(prefix):
                 context.running[self.level] = value
-                if with_names:
-                    context.enter(f"{context.name(self)}[{step}]")
                 value = context.value(self.body)
-                context.trace.prefix = outer
         return value
 
     def sentence(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, get_args
 
@@ -76,17 +77,21 @@ class Round(Node):
             positive = how.zero == "positive" or fmt.specials == "negative_zero"
             zero = signed(0, sign & truth(sign.carrier, not positive), fmt)
             finite = select(below(term.significand, unit, fmt.emin), zero, finite)
-        outer = context.enter(context.name(self))
-        opposite = value.is_nan | (value.infinities[0] & value.infinities[1])
-        context.trace.flag("special.nan", opposite)
-        context.trace.flag("special.infinite", value.infinities[0] | value.infinities[1])
-        context.trace.flag("rounded", finite)
         result = with_specials(finite, value.is_nan, *value.infinities, fmt, how.nan_pattern)
         if fmt.specials == "all_ones" and how.nan is not None:  # where an infinite result is a NaN, of this pattern too
             result = select(unpack(result, fmt).is_nan, constant(result.carrier, how.nan, fmt.width), result)
-        context.trace.flag("result", result)
-        context.trace.prefix = outer
+        trace = context.trace
+        with context.within(context.prefix(self)):
+            trace.flag("sign", sign)
+            trace.flag("special.nan", value.is_nan | (value.infinities[0] & value.infinities[1]))
+            trace.flag("special.infinite", value.infinities[0] | value.infinities[1])
+            trace.flag("rounded", finite)
+            trace.flag("result", result)
         return number(unpack(result, fmt), result)
+
+    def key(self, context: Context) -> Hashable:
+        key = self.term.key(context)
+        return None if key is None else (self.kind, key, self.rounding)
 
     def _sign(self, value: Value) -> Bit:
         """The sign that the rounded result carries; exact sums that are zero come with a plus."""
@@ -137,10 +142,8 @@ class Cut(Node):
         highest = unit.high + term.significand.width - least
         wide = Format("sum", max(2, (highest + 1).bit_length()), fraction, 1 - least, "none")
         cut = unpack(round_and_pack(term.sign, term.significand, unit, Target(wide, self.mode)), wide).term
-        outer = context.enter(context.name(self))
-        context.trace.flag("sum.negative", cut.sign)
-        context.trace.number("sum.magnitude", cut.significand, cut.exponent.offset(-fraction))
-        context.trace.prefix = outer
+        with context.within(context.prefix(self)):
+            context.trace.number("cut", cut.significand, cut.exponent.offset(-fraction))
         item = replace(value.item, term=Term(term.sign, cut.significand, cut.exponent, fraction))
         negatives = value.negatives
         if negatives is not None:  # a sum that is cut to zero keeps its sign
