@@ -40,7 +40,9 @@ from smtmodel.progress import Pieces
 from smtmodel.reference import parse_reference
 
 FOLDER = Path(__file__).with_suffix("")
-DATAPATH = ("decode", "rounding", "ieee", "alignment", "stages", "dot")  # in the order in which they import each other
+#: in the order in which they import each other
+DATAPATH = ("decode", "rounding", "ieee", "alignment", "nodes.node", "nodes.element", "nodes.round", "nodes.product",
+            "nodes.exact", "nodes.fused", "nodes.scale", "nodes.repeat", "nodes", "unit", "families")  # fmt: skip
 VOLTA, HOPPER = "volta/mma/m8n8k4.{0}.f16.f16.{0}", "hopper/mma/m16n8k16.{0}.f16.f16.{0}"
 FP8 = "hopper/wgmma/m64n8k32.{0}.e4m3.e4m3"
 NVFP4 = "blackwell/tcgen05mma_block_scale/m64n8k64.block16.f32.e2m1.e2m1.ue4m3"
@@ -57,7 +59,7 @@ MODELS = {
     "volta16-two": VOLTA.format("f16") + "@length=2",
     "volta16-edge": VOLTA.format("f16") + "@length=1,exponent_floor=-27",
     "volta16-high": VOLTA.format("f16") + "@length=2,exponent_floor=-10",
-    "volta16-over": VOLTA.format("f16") + "@length=1,exponent_floor=-24",
+    "volta16-over": VOLTA.format("f16") + "@length=1,exponent_floor=-24,zero_sign=positive",
     "volta16-partials": VOLTA.format("f16") + "@partials=normalised",
     "ampere16": "ampere/mma/m16n8k16.f16.f16.f16.f16@length=4,block=2",
     "ampere-bf16": "ampere/mma/m16n8k8.f32.bf16.bf16.f32@length=2",
@@ -89,6 +91,12 @@ MODELS = {
 }  # fmt: skip
 
 
+def source_of(module: str) -> str:
+    """The text of a module of the datapath."""
+    path = Path(smtmodel.__path__[0], *module.split("."))
+    return (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text(encoding="utf-8")
+
+
 @dataclass(frozen=True)
 class Mutant:
     """`old`, found once in a file of the datapath, becomes `new`. `equivalent` says why nothing changes."""
@@ -103,7 +111,7 @@ class Mutant:
 
     def source(self) -> str:
         """The mutated file. Raises ValueError unless the old text is found exactly once."""
-        text = (Path(smtmodel.__path__[0]) / f"{self.file}.py").read_text(encoding="utf-8")
+        text = source_of(self.file)
         if (count := text.count(self.old)) != 1:
             raise ValueError(f"{self.id}: {self.old!r} is found {count} times in {self.file}.py")
         return text.replace(self.old, self.new)
@@ -116,10 +124,10 @@ class Mutated(Problem):
     shadow: Any = None
 
     def evaluate(self, operands: Operands[Bits]) -> tuple[Evaluation, Evaluation]:
-        changed: Evaluation = self.shadow.evaluate(
-            self.right, operands.a, operands.b, operands.c, operands.scale_a, operands.scale_b
-        )
-        return evaluate_on(self.left, operands), changed
+        model = self.right
+        unit = self.shadow.unit_of(model.accumulator, model.a, model.b, model.c)
+        changed = unit.evaluate(operands.a, operands.b, operands.c, operands.scale_a, operands.scale_b)
+        return evaluate_on(self.left, operands), Evaluation(*changed)
 
     @property
     def sides(self) -> tuple[str, str]:
@@ -156,22 +164,23 @@ def who(proof: Proof) -> str:
 
 @contextmanager
 def shadowed(mutant: Mutant) -> Iterator[ModuleType]:
-    """The module `dot` of a copy of the datapath in which the mutant's file is changed."""
-    package = f"shadow_{mutant.file}_{mutant.id.replace('-', '_')}"
-    root = Path(smtmodel.__path__[0])
-    modules = {package: ModuleType(package)}
-    modules[package].__path__ = []
+    """The module `families` of a copy of the datapath in which the mutant's file is changed."""
+    package = f"shadow_{mutant.id.replace('-', '_')}"
+    modules = {name: ModuleType(name) for name in (package, *(f"{package}.{name}" for name in DATAPATH))}
+    for name in (package, f"{package}.nodes"):
+        modules[name].__path__ = []
     try:
         for name in DATAPATH:
-            text = mutant.source() if name == mutant.file else (root / f"{name}.py").read_text(encoding="utf-8")
+            text = mutant.source() if name == mutant.file else source_of(name)
             text = text.replace("from smtmodel import ieee", f"from {package} import ieee")
             for other in DATAPATH:
                 text = text.replace(f"from smtmodel.{other} import", f"from {package}.{other} import")
-            module = modules[f"{package}.{name}"] = ModuleType(f"{package}.{name}")
+            module = modules[f"{package}.{name}"]
             sys.modules.update(modules)
             exec(compile(text, f"{package}/{name}.py", "exec"), module.__dict__)
-            setattr(modules[package], name, module)
-        yield modules[f"{package}.dot"]
+            outer, _, last = f"{package}.{name}".rpartition(".")
+            setattr(modules[outer], last, module)
+        yield modules[f"{package}.families"]
     finally:
         for name in modules:
             sys.modules.pop(name, None)
@@ -181,7 +190,8 @@ def read_mutants() -> list[Mutant]:
     """Every mutant, in the order of the datapath."""
     found = []
     for name in DATAPATH:
-        rows = yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+        path = FOLDER / f"{name.rpartition('.')[2]}.yaml"
+        rows = yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else []
         found += [Mutant(name, **{**row, "models": tuple(row["models"])}) for row in rows]
     repeated = [name for name, count in Counter(mutant.id for mutant in found).items() if count > 1]
     if repeated:

@@ -32,6 +32,7 @@ from smtmodel.progress import Wait
 Verdict = Literal["different", "equal", "unknown"]
 SMALL = 3  # products left free, at most, when asking small
 SMALL_SHARE = 0.1  # of the time, at most, for one small question
+SINGLE_SHARE = 0.25  # of that, for one with a single product free: the hardest to refute, and part of the next ones
 SEARCH_SHARE = 0.4  # the same where nothing but small questions are asked
 
 
@@ -148,7 +149,8 @@ class Search:
         whole = not self.small and size == self._sizes()[-1]
         limit = self._remaining()
         if limit is not None and not whole:
-            limit = min(limit, (self.options.timeout or 0) * (SMALL_SHARE if not self.small else SEARCH_SHARE))
+            share = (SMALL_SHARE if not self.small else SEARCH_SHARE) * (SINGLE_SHARE if len(free) == 1 else 1)
+            limit = min(limit, (self.options.timeout or 0) * share)
         name = f"{len(free)} of {self.problem.length} products free, {len(query.text) // 1000} kB of SMT-LIB"
         answers = self.options.ask(query, limit, name)
         self.outcome.steps.append(Step(free, one_sign, tuple(answers), query))

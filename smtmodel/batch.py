@@ -12,8 +12,8 @@ from smtmodel.algebra import Bit, Bits
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.dot import Evaluation, Model, evaluate
 from smtmodel.formats import Format
-from smtmodel.nodes.node import Memo
 from smtmodel.operands import Operands
+from smtmodel.unit import Memo
 
 Patterns = NDArray[np.uint64]
 CHUNK = 4096  # vectors at a time: the lanes of a stage stay in the processor's cache

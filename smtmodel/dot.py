@@ -11,10 +11,9 @@ from smtmodel.algebra import Bits
 from smtmodel.errors import NotModelledError
 from smtmodel.families import unit_of
 from smtmodel.formats import FORMATS, Format
-from smtmodel.nodes.node import Memo
 from smtmodel.rounding import Mode
 from smtmodel.trace import Silent, Trace
-from smtmodel.unit import Unit
+from smtmodel.unit import Memo, Unit
 
 
 @dataclass(frozen=True)

@@ -167,7 +167,7 @@ class _Explainer:
         return [Cause(term, "infinite", infinite)] if infinite else []
 
     def _groups(self, indices: Sequence[int]) -> dict[str, Group]:
-        """The terms of a step by name (as dot.py names them), with their products and scale factors."""
+        """The terms of a step by name, with their products and scale factors."""
         accumulator = self.accumulator
         size = accumulator.group if accumulator.grouping == "scale_blocks" and self.model.scale else 1
         found = {}

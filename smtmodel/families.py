@@ -208,9 +208,7 @@ class _Family:
             running = self._named(Round(self._fused((running, term)), self.rounding), f"{prefix}partial{number}")
         return running
 
-    def _late(
-        self, terms: Sequence[Node], places: Sequence[int], start: Node, outer: int, prefix: str
-    ) -> Node:
+    def _late(self, terms: Sequence[Node], places: Sequence[int], start: Node, outer: int, prefix: str) -> Node:
         """The products' sum (of even and odd products apart, if grouped so), then the addend."""
         acc = self.acc
         bits, loop = acc.fraction_bits, ((outer, 1),) if outer else ()

@@ -48,6 +48,11 @@ class Trace:
     entered: dict[str, tuple[int, tuple[tuple[str, Unpacked], ...]]] = field(default_factory=dict)
     visits: list[Visit] = field(default_factory=list)
 
+    @property
+    def keeps(self) -> bool:
+        """Whether what it is told is kept."""
+        return True
+
     def flag(self, name: str, value: Bits | Bit) -> None:
         """A flag, a pattern, or a plain count."""
         self._add(Signal(self.prefix + name, value))
@@ -56,9 +61,7 @@ class Trace:
         """An exponent: the number is `value.bits` + `value.low`."""
         self._add(Signal(self.prefix + name, value.bits, offset=value.low))
 
-    def number(
-        self, name: str, value: Bits, unit: Exponent, is_signed: bool = False
-    ) -> None:
+    def number(self, name: str, value: Bits, unit: Exponent, is_signed: bool = False) -> None:
         """A fixed-point number of which the lowest bit is worth 2^unit."""
         self._add(Signal(self.prefix + name, value, scale=unit, is_signed=is_signed))
 
@@ -88,6 +91,10 @@ class Trace:
 
 class Silent(Trace):
     """Keeps nothing: for results alone, of chains whose signals would fill the memory."""
+
+    @property
+    def keeps(self) -> bool:
+        return False
 
     def enter(self, names: Sequence[str], items: Sequence[Unpacked]) -> None:
         pass

@@ -10,11 +10,13 @@ from smtmodel.algebra import Bits
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
 from smtmodel.nodes import Constant, Cut, Each, Element, ExactSum, FusedSum, Node, Repeat, Round
-from smtmodel.nodes.node import Context, Memo, walk
+from smtmodel.nodes.node import Context, Shared, walk
 from smtmodel.nodes.round import Rounding
 from smtmodel.trace import Trace
 
 LONGEST = 4096
+#: for several units on the same inputs: what they share, by formats
+Memo = dict[tuple[Format | None, ...], Shared]
 
 
 @dataclass(frozen=True)
@@ -122,13 +124,14 @@ class Unit:
         memo: Memo | None = None,
     ) -> tuple[Bits, Trace]:
         """The result's pattern, and the signals on the way, in `trace`; missing trailing products are zero. `memo`:
-        for several units on the same inputs, what of them they share."""
+        for several units on the same inputs, what they share (by formats)."""
         formats = {"a": self.a, "b": self.b, "c": self.c}
         patterns: dict[str, Sequence[Bits]] = {"a": a, "b": b, "c": (c,)}
         if self.scale is not None:
             formats |= {"scale_a": self.scale, "scale_b": self.scale}
             patterns |= {"scale_a": scale_a, "scale_b": scale_b}
-        context = Context(patterns, formats, self.labels, Trace() if trace is None else trace, self.titles, memo)
+        shared = None if memo is None else memo.setdefault((self.a, self.b, self.c, self.scale), {})
+        context = Context(patterns, formats, self.labels, Trace() if trace is None else trace, self.titles, shared)
         result = context.value(self.result).pattern
         assert result is not None
         return result, context.trace

@@ -27,15 +27,15 @@ def signal(values: np.ndarray, width: int, *, scaled: bool = True, signed: bool 
     trace = Trace()
     unit = Exponent(bits, offset, offset + (1 << width) - 1)
     if scaled:
-        trace.number("x", bits, unit, frozenset(), is_signed=signed)
+        trace.number("x", bits, unit, is_signed=signed)
         return trace["x"]
-    trace.exponent("x.exponent", unit, frozenset())
+    trace.exponent("x.exponent", unit)
     return trace["x.exponent"]
 
 
 def symbol(width: int, name: str) -> tuple[TermCarrier, Signal]:
     carrier = TermCarrier()
-    return carrier, Signal(name, carrier.symbol(name, width), frozenset())
+    return carrier, Signal(name, carrier.symbol(name, width))
 
 
 @pytest.mark.parametrize(("left", "right", "places"), [(0, 0, 0), (0, 2, 2), (3, 0, -3), (3, 1, -2)])

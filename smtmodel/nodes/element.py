@@ -10,7 +10,7 @@ from smtmodel.algebra import Bits, constant, truth
 from smtmodel.decode import Unpacked, unpack
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
-from smtmodel.nodes.node import Context, Node, Value, number
+from smtmodel.nodes.node import Context, Node, Number, Value
 
 Operand = Literal["a", "b", "c", "scale_a", "scale_b"]
 Subnormals = Literal["keep", "zero", "positive_zero"]
@@ -71,7 +71,7 @@ class Element(Node):
         if self.operand == "c":
             with context.within(""):
                 context.trace.term("addend", item.term)
-        return number(item)
+        return Number(item)
 
     def read(self, pattern: Bits, fmt: Format) -> Unpacked:
         """A pattern of `fmt.width` bits as the number that it is taken for."""
@@ -82,7 +82,7 @@ class Element(Node):
 
     def key(self, context: Context) -> Hashable:
         at = None if self.index is None else context.at(self.index)
-        return self.operand, context.formats[self.operand], at, self.subnormals, self.positive_zeros
+        return self.operand, at, self.subnormals, self.positive_zeros
 
     def sentence(self) -> str:
         read = {"keep": "", "zero": ", subnormals read as zero", "positive_zero": ", subnormals read as +0"}
@@ -105,7 +105,7 @@ class Constant(Node):
     def evaluate(self, context: Context, keep: int | None) -> Value:
         carrier, fmt = context.patterns["c"][0].carrier, context.formats["c"]
         zero = unpack(constant(carrier, 0, fmt.width), fmt)
-        return number(replace(zero, term=replace(zero.term, sign=truth(carrier, self.negative))))
+        return Number(replace(zero, term=replace(zero.term, sign=truth(carrier, self.negative))))
 
     def sentence(self) -> str:
         return "-0" if self.negative else "+0"

@@ -11,7 +11,7 @@ from smtmodel.alignment import magnitude_of, place_all, total_of
 from smtmodel.decode import Exponent, Term
 from smtmodel.errors import ParameterError
 from smtmodel.ieee import sum_two
-from smtmodel.nodes.node import Context, Node, Value, summed
+from smtmodel.nodes.node import Context, Node, Total, Value
 from smtmodel.trace import Trace
 
 
@@ -39,16 +39,16 @@ class ExactSum(Node):
     def evaluate(self, context: Context, keep: int | None) -> Value:
         named = [pair for item in self.items for pair in item.terms(context)]
         values = [value for _, value in named]
-        terms = [value.item.term for value in values]
-        if len(terms) == 1 and keep is not None:
+        if len(values) == 1 and keep is not None:
             return values[0]
         with context.within(context.prefix(self)):
             term = self._sum(context.trace, named, keep)
-        return summed(term, values)
+        return Total(term, values)
 
     def _sum(self, trace: Trace, named: Sequence[tuple[str, Value]], keep: int | None) -> Term:
-        trace.enter([name for name, _ in named], [value.item for _, value in named])
-        terms = [value.item.term for _, value in named]
+        if trace.keeps:
+            trace.enter([name for name, _ in named], [value.item for _, value in named])
+        terms = [value.term for _, value in named]
         if len(terms) == 2 and keep is not None:
             negative, magnitude, unit = sum_two(terms[0], terms[1], keep)
             term = Term(negative, magnitude, unit, 0)

@@ -10,7 +10,7 @@ from smtmodel.algebra import Bit, Bits, any_of, constant, max_of, select, truth
 from smtmodel.alignment import align, magnitude_of, total_of
 from smtmodel.decode import Exponent, Term, Unpacked
 from smtmodel.errors import ParameterError
-from smtmodel.nodes.node import Context, Node, Value, summed
+from smtmodel.nodes.node import Context, Node, Total, Value
 from smtmodel.rounding import Mode
 from smtmodel.trace import Trace
 
@@ -74,38 +74,41 @@ class FusedSum(Node):
                 floors.append(self._each(self.floors, position))
                 reach.append(self._each(self.reach, position))
         with context.within(context.prefix(self)):
-            term = self._sum(context.trace, names, [value.item for value in values], keeps, floors, reach)
-        return summed(term, values)
+            term = self._sum(context.trace, names, values, keeps, floors, reach)
+        return Total(term, values)
 
     def _sum(
         self,
         trace: Trace,
         names: Sequence[str],
-        items: Sequence[Unpacked],
+        items: Sequence[Value],
         keeps: Sequence[int],
         floors: Sequence[int | None],
         reach: Sequence[int | None],
     ) -> Term:
-        trace.enter(names, items)
         exponents = self._counted(items, floors, min(keeps))
-        for name, exponent in zip(names, exponents, strict=True):
-            trace.exponent(f"term[{name}].exponent", exponent)
+        if trace.keeps:
+            trace.enter(names, [item.item for item in items])
+            for name, exponent in zip(names, exponents, strict=True):
+                trace.exponent(f"term[{name}].exponent", exponent)
         maximum = self._maximum(exponents, items, min(keeps))
         trace.exponent("max_exponent", maximum)
         finest = max(keeps)
         unit = maximum.offset(-finest)
         aligned, lost = [], []
         for item, bits, far in zip(items, keeps, reach, strict=True):
-            magnitude = align(item.term, maximum, bits, self.rounding)
-            counts = _counts(item.term, maximum, far)
+            magnitude, carrier = align(item.term, maximum, bits, self.rounding), item.sign.carrier
+            counts = truth(carrier, True) if far is None else _counts(item.term, maximum, far)
             if self.sticky:
                 lost.append(_loses(item.term, maximum, bits, magnitude) & counts)
-            kept = select(counts, magnitude, constant(counts.carrier, 0, magnitude.width))
-            aligned.append(kept.pad(finest - bits))
-        for name, item, magnitude in zip(names, items, aligned, strict=True):
-            trace.flag(f"term[{name}].sign", item.sign)
-            trace.number(f"term[{name}]", item.term.significand, item.term.exponent.offset(-item.term.fraction))
-            trace.number(f"aligned[{name}]", magnitude, unit)
+            if far is not None:
+                magnitude = select(counts, magnitude, constant(carrier, 0, magnitude.width))
+            aligned.append(magnitude.pad(finest - bits))
+        if trace.keeps:
+            for name, item, magnitude in zip(names, items, aligned, strict=True):
+                trace.flag(f"term[{name}].sign", item.sign)
+                trace.number(f"term[{name}]", item.term.significand, item.term.exponent.offset(-item.term.fraction))
+                trace.number(f"aligned[{name}]", magnitude, unit)
         width = None if self.carry_bits is None else finest + 2 + self.carry_bits
         total = total_of([item.sign for item in items], aligned, width)
         trace.number("sum", total, unit, is_signed=True)
@@ -116,7 +119,7 @@ class FusedSum(Node):
         trace.number("sum.magnitude", magnitude, unit)
         return Term(negative, magnitude, unit.offset(finest), finest)
 
-    def _matters(self, bound: int | None, items: Sequence[Unpacked], bits: int) -> bool:
+    def _matters(self, bound: int | None, items: Sequence[Value | Unpacked], bits: int) -> bool:
         """Whether a least exponent can make any bit of the sum vanish. It cannot where no term's exponent is ever below
         it; nor where its last kept place lies at or below the last place of every term."""
         if bound is None or bound <= min(item.term.exponent.least for item in items):
@@ -125,12 +128,12 @@ class FusedSum(Node):
             return True
         return bound - bits > min(item.term.exponent.least - item.term.fraction for item in items)
 
-    def exponent_of_zeros(self, items: Sequence[Unpacked]) -> int | None:
+    def exponent_of_zeros(self, items: Sequence[Value | Unpacked]) -> int | None:
         """The exponent with which a zero counts where these terms are added; None for the smallest that there is."""
         bits = self.fraction_bits if isinstance(self.fraction_bits, int) else min(self.fraction_bits)
         return self.zeros if self._matters(self.zeros, items, bits) else None
 
-    def _counted(self, items: Sequence[Unpacked], floors: Sequence[int | None], bits: int) -> list[Exponent]:
+    def _counted(self, items: Sequence[Value], floors: Sequence[int | None], bits: int) -> list[Exponent]:
         """The exponents with which the terms count, on one scale. One that must not count is the smallest that there
         is, which no sum can notice: if every term is zero the sum is zero at any scale."""
         zeros = self.exponent_of_zeros(items)
@@ -149,7 +152,7 @@ class FusedSum(Node):
             found.append(Exponent(own, low, high))
         return found
 
-    def _maximum(self, exponents: Sequence[Exponent], items: Sequence[Unpacked], bits: int) -> Exponent:
+    def _maximum(self, exponents: Sequence[Exponent], items: Sequence[Value], bits: int) -> Exponent:
         low, high, own = exponents[0].low, exponents[0].high, [exponent.bits for exponent in exponents]
         if self.least is not None and self._matters(self.least, items, bits):
             own.append(constant(own[0].carrier, self.least - low, own[0].width))
@@ -175,9 +178,9 @@ def _loses(term: Term, maximum: Exponent, bits: int, magnitude: Bits) -> Bit:
     return ~back.eq(term.significand.pad(max(0, bits - term.fraction)).zext(width))
 
 
-def _counts(term: Term, maximum: Exponent, reach: int | None) -> Bit:
+def _counts(term: Term, maximum: Exponent, reach: int) -> Bit:
     """Whether a term lies at most `reach` places below the maximum: one that does not vanishes as if it were zero."""
     width = maximum.bits.width
-    if reach is None or reach >= 1 << width:
+    if reach >= 1 << width:
         return truth(term.sign.carrier, True)
     return _distance(term, maximum).ule(constant(term.sign.carrier, reach, width))

@@ -18,48 +18,122 @@ if TYPE_CHECKING:
     from smtmodel.nodes.element import Index
 
 
-@dataclass(frozen=True)
 class Value:
-    """A number on its way, rounded or not.
+    """A number on its way, rounded or not: `term`, and `is_nan`; what else a node may ask of it is formed when it does.
 
-    `item`: its term, and whether it counts as zero in an alignment: a zero input, or a sum of such. `infinities`:
-    whether +infinity and -infinity are among what was added; of a single number only one can be. `negatives`: of a
-    sum, whether all, and whether any, of the numbers added are negative: the sign of an exact zero hangs on it.
     `pattern`: of a rounded result.
     """
 
-    item: Unpacked
-    infinities: tuple[Bit, Bit]
-    negatives: tuple[Bit, Bit] | None = None
-    pattern: Bits | None = None
+    def __init__(self, term: Term, is_nan: Bit, pattern: Bits | None = None) -> None:
+        self.term, self.is_nan, self.pattern = term, is_nan, pattern
 
     @property
-    def is_nan(self) -> Bit:
-        return self.item.is_nan
+    def sign(self) -> Bit:
+        return self.term.sign
 
-    def all_negative(self) -> Bit:
-        return self.item.sign if self.negatives is None else self.negatives[0]
+    @property
+    @abstractmethod
+    def is_zero(self) -> Bit:
+        """Whether it counts as zero in an alignment: a zero input, or a sum of such."""
 
-    def any_negative(self) -> Bit:
-        return self.item.sign if self.negatives is None else self.negatives[1]
+    @property
+    @abstractmethod
+    def infinities(self) -> tuple[Bit, Bit]:
+        """Whether +infinity and -infinity are among what was added; of a single number only one can be."""
+
+    @property
+    @abstractmethod
+    def negatives(self) -> tuple[Bit, Bit]:
+        """Whether all, and whether any, of the numbers added are negative: the sign of an exact zero hangs on it."""
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether an exact zero has its sign from the numbers added."""
+        return True
+
+    @property
+    def item(self) -> Unpacked:
+        """The number as a term of a sum."""
+        return Unpacked(self.term, self.is_zero, self.infinities[0] | self.infinities[1], self.is_nan)
 
 
-def number(item: Unpacked, pattern: Bits | None = None) -> Value:
+class Number(Value):
     """A single number, not a sum."""
-    return Value(item, (item.is_infinite & ~item.sign, item.is_infinite & item.sign), pattern=pattern)
+
+    def __init__(self, item: Unpacked, pattern: Bits | None = None) -> None:
+        super().__init__(item.term, item.is_nan, pattern)
+        self._item = item
+
+    @property
+    def is_zero(self) -> Bit:
+        return self._item.is_zero
+
+    @cached_property
+    def infinities(self) -> tuple[Bit, Bit]:
+        return self._item.is_infinite & ~self.sign, self._item.is_infinite & self.sign
+
+    @property
+    def negatives(self) -> tuple[Bit, Bit]:
+        return self.sign, self.sign
+
+    @property
+    def is_sum(self) -> bool:
+        return False
+
+    @property
+    def item(self) -> Unpacked:
+        return self._item
 
 
-def summed(term: Term, values: Sequence[Value]) -> Value:
-    """The value of a sum from its finite part and what was added: a NaN, infinities and signs among them decide the
-    result, and it counts as zero where all of them do."""
-    is_nan, is_zero = any_of([value.is_nan for value in values]), all_of([value.item.is_zero for value in values])
-    positive = any_of([value.infinities[0] for value in values])
-    negative = any_of([value.infinities[1] for value in values])
-    negatives = all_of([value.all_negative() for value in values]), any_of([value.any_negative() for value in values])
-    return Value(Unpacked(term, is_zero, positive | negative, is_nan), (positive, negative), negatives)
+class Total(Value):
+    """A sum: its finite part, and what was added. A NaN, infinities and signs among these decide the result, and it
+    counts as zero where all of them do."""
+
+    def __init__(self, term: Term, values: Sequence[Value]) -> None:
+        super().__init__(term, any_of([value.is_nan for value in values]))
+        self._values = tuple(values)
+
+    @cached_property
+    def is_zero(self) -> Bit:
+        return all_of([value.is_zero for value in self._values])
+
+    @cached_property
+    def infinities(self) -> tuple[Bit, Bit]:
+        positive, negative = zip(*(value.infinities for value in self._values), strict=True)
+        return any_of(positive), any_of(negative)
+
+    @cached_property
+    def negatives(self) -> tuple[Bit, Bit]:
+        every, some = zip(*(value.negatives for value in self._values), strict=True)
+        return all_of(every), any_of(some)
 
 
-Memo = dict[Hashable, Value]
+class Changed(Value):
+    """Another value's finite part changed: what was added stays what it was. `zeros` count as zero as well, `nans` are
+    NaNs as well."""
+
+    def __init__(self, value: Value, term: Term, zeros: Sequence[Bit] = (), nans: Sequence[Bit] = ()) -> None:
+        super().__init__(term, any_of([value.is_nan, *nans]))
+        self._value, self._zeros = value, tuple(zeros)
+
+    @cached_property
+    def is_zero(self) -> Bit:
+        return any_of([self._value.is_zero, *self._zeros])
+
+    @property
+    def infinities(self) -> tuple[Bit, Bit]:
+        return self._value.infinities
+
+    @property
+    def negatives(self) -> tuple[Bit, Bit]:
+        return self._value.negatives
+
+    @property
+    def is_sum(self) -> bool:
+        return self._value.is_sum
+
+
+Shared = dict[Hashable, Value]
 
 
 @dataclass
@@ -68,7 +142,7 @@ class Context:
 
     `patterns` and `formats` by operand (a, b, c, scale_a, scale_b); missing trailing elements are zero. `names`: what a
     node's signals begin with; `titles`: what a node is called as a term of a sum, where not by its place or name.
-    `memo`, for several units on the same inputs: the values of what depends on inputs alone, by `Node.key`.
+    `shared`, by units on the same inputs: the values of what depends on inputs alone, by `Node.key`.
     """
 
     patterns: Mapping[str, Sequence[Bits]]
@@ -76,7 +150,7 @@ class Context:
     names: Mapping[Node, str]
     trace: Trace = field(default_factory=Trace)
     titles: Mapping[Node, str] = field(default_factory=dict)
-    memo: Memo | None = None
+    shared: Shared | None = None
     places: dict[int, int] = field(default_factory=dict)  # value of the variable of each level
     running: dict[int, Value] = field(default_factory=dict)
     scopes: list[dict[tuple[Node, int | None], Value]] = field(default_factory=lambda: [{}])
@@ -85,32 +159,33 @@ class Context:
     def value(self, node: Node, keep: int | None = None) -> Value:
         """The value of a node, formed once where it is shared. `keep`: a sum may be exact to so many bits, with one
         sticky bit below; None asks for every bit."""
-        scope = self.scopes[max((self.opened[level] for level in node.free), default=0)]
+        scope = self.scopes[max([self.opened[level] for level in node.free]) if node.free else 0]
         key = (node, keep)
         if key not in scope:
             value = scope[key] = self._formed(node, keep)
-            self.trace.visit(node, self.prefix(node), node.place(self), value.item)
+            if self.trace.keeps:
+                self.trace.visit(node, self.prefix(node), node.place(self), value.item)
         return scope[key]
 
     def _formed(self, node: Node, keep: int | None) -> Value:
-        key = None if self.memo is None else node.key(self)
-        if self.memo is None or key is None:
+        key = None if self.shared is None else node.key(self)
+        if self.shared is None or key is None:
             return node.evaluate(self, keep)
-        if key not in self.memo:
-            self.memo[key] = node.evaluate(self, keep)
-        return self.memo[key]
+        if key not in self.shared:
+            self.shared[key] = node.evaluate(self, keep)
+        return self.shared[key]
 
     @contextmanager
     def iteration(self, level: int, place: int) -> Iterator[None]:
         """Within it, the loop variable of a level has this value, and what hangs on it is formed anew."""
-        places, running, opened = dict(self.places), dict(self.running), dict(self.opened)
+        assert level not in self.opened  # loops within loops have levels of their own
         self.places[level], self.opened[level] = place, len(self.scopes)
         self.scopes.append({})
         try:
             yield
         finally:
             self.scopes.pop()
-            self.places, self.running, self.opened = places, running, opened
+            del self.places[level], self.opened[level]
 
     def at(self, index: Index) -> int:
         """The number that an index stands for here."""

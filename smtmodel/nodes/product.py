@@ -11,7 +11,7 @@ from smtmodel.decode import Unpacked, multiply
 from smtmodel.errors import ParameterError
 from smtmodel.ieee import product_specials
 from smtmodel.nodes.element import Constant, Element
-from smtmodel.nodes.node import Context, Node, Value, number
+from smtmodel.nodes.node import Context, Node, Number, Value
 from smtmodel.nodes.round import Round
 
 
@@ -56,7 +56,7 @@ class Product(Node):
         place = self.place(context)
         with context.within("" if place else context.trace.prefix):
             context.trace.term(f"product[{place}]" if place else context.name(self), formed)
-        return number(Unpacked(formed, is_zero, is_infinite, is_nan))
+        return Number(Unpacked(formed, is_zero, is_infinite, is_nan))
 
     def sentence(self) -> str:
         formed = "normalised" if self.normalised else "exact"

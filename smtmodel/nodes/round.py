@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Literal, get_args
 
-from smtmodel.algebra import Bit, choose, constant, select, truth
+from smtmodel.algebra import Bit, Bits, choose, constant, select, truth
 from smtmodel.alignment import below
 from smtmodel.decode import Term, unpack
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
 from smtmodel.ieee import with_specials
-from smtmodel.nodes.node import Context, Node, Value, number
+from smtmodel.nodes.node import Changed, Context, Node, Number, Value
 from smtmodel.rounding import Mode, Overflow, Target, round_and_pack, signed
+from smtmodel.trace import Trace
 
 Zero = Literal["ieee", "exact_positive", "positive"]
 Tiny = Literal["keep", "flush_after", "flush_before"]
@@ -69,7 +71,7 @@ class Round(Node):
         how = self.rounding
         fmt = how.format
         value = context.value(self.term, fmt.precision + 1 if how.subnormals == "flush_before" else fmt.precision)
-        term = value.item.term
+        term = value.term
         sign, unit = self._sign(value), term.exponent.offset(-term.fraction)
         target = Target(fmt, how.mode, how.overflow, how.subnormals == "flush_after", how.zero == "positive")
         finite = round_and_pack(sign, term.significand, unit, target)
@@ -80,14 +82,18 @@ class Round(Node):
         result = with_specials(finite, value.is_nan, *value.infinities, fmt, how.nan_pattern)
         if fmt.specials == "all_ones" and how.nan is not None:  # where an infinite result is a NaN, of this pattern too
             result = select(unpack(result, fmt).is_nan, constant(result.carrier, how.nan, fmt.width), result)
-        trace = context.trace
-        with context.within(context.prefix(self)):
-            trace.flag("sign", sign)
-            trace.flag("special.nan", value.is_nan | (value.infinities[0] & value.infinities[1]))
-            trace.flag("special.infinite", value.infinities[0] | value.infinities[1])
-            trace.flag("rounded", finite)
-            trace.flag("result", result)
-        return number(unpack(result, fmt), result)
+        if context.trace.keeps:
+            with context.within(context.prefix(self)):
+                self._record(context.trace, sign, value, finite, result)
+        return Number(unpack(result, fmt), result)
+
+    @staticmethod
+    def _record(trace: Trace, sign: Bit, value: Value, finite: Bits, result: Bits) -> None:
+        trace.flag("sign", sign)
+        trace.flag("special.nan", value.is_nan | (value.infinities[0] & value.infinities[1]))
+        trace.flag("special.infinite", value.infinities[0] | value.infinities[1])
+        trace.flag("rounded", finite)
+        trace.flag("result", result)
 
     def key(self, context: Context) -> Hashable:
         key = self.term.key(context)
@@ -95,10 +101,10 @@ class Round(Node):
 
     def _sign(self, value: Value) -> Bit:
         """The sign that the rounded result carries; exact sums that are zero come with a plus."""
-        if value.negatives is None or self.rounding.zero != "ieee":
-            return value.item.sign
+        if self.rounding.zero != "ieee" or not value.is_sum:
+            return value.sign
         of_zero = value.negatives[1] if self.rounding.mode == "down" else value.negatives[0]
-        return choose(value.item.term.significand.any(), value.item.sign, of_zero)
+        return choose(value.term.significand.any(), value.sign, of_zero)
 
     def sentence(self) -> str:
         how = self.rounding
@@ -135,7 +141,7 @@ class Cut(Node):
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         value = context.value(self.term, self.bits)
-        term, fraction = value.item.term, self.bits - 1
+        term, fraction = value.term, self.bits - 1
         unit = term.exponent.offset(-term.fraction)
         # rounded to a number of a format that has no largest exponent, and no smaller one than `least` or any sum has
         least = unit.low if self.least is None else self.least
@@ -144,12 +150,17 @@ class Cut(Node):
         cut = unpack(round_and_pack(term.sign, term.significand, unit, Target(wide, self.mode)), wide).term
         with context.within(context.prefix(self)):
             context.trace.number("cut", cut.significand, cut.exponent.offset(-fraction))
-        item = replace(value.item, term=Term(term.sign, cut.significand, cut.exponent, fraction))
-        negatives = value.negatives
-        if negatives is not None:  # a sum that is cut to zero keeps its sign
-            nonzero = term.significand.any()
-            negatives = choose(nonzero, term.sign, negatives[0]), choose(nonzero, term.sign, negatives[1])
-        return Value(item, value.infinities, negatives)
+        return _CutSum(value, Term(term.sign, cut.significand, cut.exponent, fraction))
 
     def sentence(self) -> str:
         return f"normalised and cut to {self.bits} bits, {self.mode}"
+
+
+class _CutSum(Changed):
+    """A sum that is cut to zero keeps its sign."""
+
+    @cached_property
+    def negatives(self) -> tuple[Bit, Bit]:
+        nonzero, sign = self._value.term.significand.any(), self._value.sign
+        every, some = self._value.negatives
+        return choose(nonzero, sign, every), choose(nonzero, sign, some)

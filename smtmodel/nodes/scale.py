@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from smtmodel.decode import Unpacked, multiply
-from smtmodel.nodes.node import Context, Node, Value, number
+from smtmodel.algebra import any_of
+from smtmodel.decode import multiply
+from smtmodel.nodes.node import Changed, Context, Node, Value
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +29,9 @@ class Scale(Node):
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         term, left, right = (context.value(node) for node in self.operands)
-        item, scale = term.item, multiply(left.item.term, right.item.term)
-        zero_scale = left.item.is_zero | right.item.is_zero
-        is_zero = item.is_zero | left.item.is_zero | right.item.is_zero
-        is_nan = item.is_nan | left.is_nan | right.is_nan | (item.is_infinite & zero_scale)
-        value = number(Unpacked(multiply(item.term, scale), is_zero, item.is_infinite, is_nan))
-        return Value(value.item, term.infinities, term.negatives)
+        scale, zeros = multiply(left.term, right.term), (left.is_zero, right.is_zero)
+        infinite = (term.infinities[0] | term.infinities[1]) & any_of(zeros)
+        return Changed(term, multiply(term.term, scale), zeros, (left.is_nan, right.is_nan, infinite))
 
     def sentence(self) -> str:
         return "times its scale factors"
