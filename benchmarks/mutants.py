@@ -55,6 +55,7 @@ MODELS = {
     "volta32-carry3": VOLTA.format("f32") + "@carry_bits=3",
     "volta32-carry5": VOLTA.format("f32") + "@carry_bits=5",
     "volta16": VOLTA.format("f16"),
+    "volta16-low": VOLTA.format("f16") + "@exponent_floor=none",
     "volta16-one": VOLTA.format("f16") + "@length=1",
     "volta16-two": VOLTA.format("f16") + "@length=2",
     "volta16-edge": VOLTA.format("f16") + "@length=1,exponent_floor=-27",
