@@ -189,6 +189,7 @@ def _pair_json(pair: PairAnswer) -> dict[str, Any]:
         "verdict": pair.verdict,
         "reused_vector": pair.reused,
         "complete": outcome.complete,
+        "found_by_simulation": outcome.simulated,
         "seconds": round(outcome.seconds, 3),
         "asked": steps,
     }

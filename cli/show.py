@@ -206,6 +206,7 @@ def _verdict(pair: PairAnswer) -> str:
         f"{len(step.free)} free{' of one sign' if step.one_sign else ''}: {', '.join(map(str, step.answers))}"
         for step in outcome.steps
     )
+    asked += "; found by simulation" if outcome.simulated else ""
     if pair.verdict == "divided":
         return f"no input tells it apart from all of them; not confirmed by a second solver [{asked}]"
     if outcome.verdict == "different":

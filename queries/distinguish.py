@@ -13,14 +13,17 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Literal
 
+import numpy as np
+
 from queries.exercises import EXERCISES, exercises
 from queries.pool import Pool
 from queries.problem import Problem
+from queries.samples import sample_rows, tie_rows
 from queries.smtlib import Query
 from queries.solvers.contract import DEFAULT_MEMORY, Answer
 from queries.solvers.portfolio import AUTO, solve
 from queries.store import Store
-from queries.witness import Replay, Row, Witness, confirmed, shrink
+from queries.witness import Replay, Row, Witness, confirmed, replay, shrink
 from smtmodel.algebra import Bit, Bits, all_of, constant
 from smtmodel.batch import Patterns, to_integers
 from smtmodel.carriers.terms import TermCarrier
@@ -30,6 +33,7 @@ from smtmodel.operands import Operands
 from smtmodel.progress import Wait
 
 Verdict = Literal["different", "equal", "unknown"]
+SAMPLES = 4096  # shaped inputs of each kind, where a small question was not answered
 SMALL = 3  # products left free, at most, when asking small
 SMALL_SHARE = 0.1  # of the time, at most, for one small question
 SINGLE_SHARE = 0.25  # of that, for one with a single product free: the hardest to refute, and part of the next ones
@@ -82,13 +86,15 @@ class Step:
 
 @dataclass
 class Outcome:
-    """The verdict on one pair. `witnesses` differ in what they exercise; `complete`: no further kind exists."""
+    """The verdict on one pair. `witnesses` differ in what they exercise; `complete`: no further kind exists;
+    `simulated`: the first was found by simulation."""
 
     problem: Problem
     verdict: Verdict
     witnesses: list[Witness] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     complete: bool = True
+    simulated: bool = False
 
     @property
     def seconds(self) -> float:
@@ -107,6 +113,7 @@ class Search:
         self.deadline = None if options.timeout is None else options.clock() + options.timeout
         self.outcome = Outcome(problem, "unknown")
         self.seen: list[Signature] = []
+        self.simulated = False
 
     def run(self) -> Outcome:
         """Ask until there are enough witnesses, or no more, or no time. Raises SolverFaultError."""
@@ -116,13 +123,16 @@ class Search:
             found = None
             for position in range(start, len(sizes)):
                 found = self._ask(sizes[position])
+                if found is None and self.outcome.steps[-1].answer.status == "unknown":
+                    found = self._simulate()
                 if found is not None:
                     start = position
                     break
             if found is None:
                 break
             outcome.witnesses.append(found)
-        decided = not self.small and (not outcome.steps or outcome.steps[-1].answer.status != "unknown")
+        enough = len(outcome.witnesses) == self.options.count
+        decided = not self.small and (enough or not outcome.steps or outcome.steps[-1].answer.status != "unknown")
         if outcome.witnesses:
             outcome.verdict, outcome.complete = "different", decided
         elif decided:
@@ -160,12 +170,32 @@ class Search:
         row = tuple(answer.values.get(name, 0) for name in self.problem.layout.names)
         return self._replayed(row, answer)
 
+    def _simulate(self) -> Witness | None:
+        """A witness among many shaped inputs, once, where a question that seemed small was not answered."""
+        if self.simulated or self.seen or self._remaining() == 0:
+            return None
+        self.simulated = True
+        layout, models = self.problem.layout, (self.problem.left, self.problem.right)
+        tables = [sample_rows(layout, SAMPLES), *(tie_rows(layout, fmt, SAMPLES) for fmt in {m.d for m in models})]
+        rows = [tuple(map(int, row)) for row in np.concatenate(tables)]
+        found = np.flatnonzero(replay(self.problem, rows).differs)
+        if not len(found):
+            return None
+        self.outcome.simulated = True
+        return self._kept(rows[int(found[0])])
+
     def _replayed(self, row: Row, answer: Answer) -> Witness:
         first = confirmed(self.problem, row)
         if first is None:
             raise SolverFaultError(
                 f"{answer.engine} {answer.version} gave a model on which the two do not differ: {row}"
             )
+        return self._kept(row, first)
+
+    def _kept(self, row: Row, first: Witness | None = None) -> Witness:
+        """The smallest witness of the kind of a row on which the models differ."""
+        first = first or confirmed(self.problem, row)
+        assert first is not None
         signature = _signature(first)
         keep = (lambda result: self._same_kind(result, signature)) if self.seen else None
         small = confirmed(self.problem, shrink(self.problem, row, keep))

@@ -21,6 +21,7 @@ Lanes = NDArray[np.int64]
 SHAPED = 0.6  # of the rows
 RAISED = "_raised"  # ends the name of an operand that takes another's place in a second evaluation
 SEARCHED = 12  # fraction bits up to which all significands are tried
+TINY = 0.6  # of the rows with ties, those about the smallest results
 FAR = 40  # places below the largest term that still matter to some unit
 
 
@@ -32,6 +33,37 @@ def sample_rows(layout: Layout, count: int, seed: int = 1) -> Table:
     plain = replace(layout, formats=layout.formats[:base], names=layout.names[:base])
     table = np.concatenate([_Shaped(plain, shaped, rng).rows(), _random(plain, count - shaped, rng)])
     return with_raised(layout, table, rng)
+
+
+def tie_rows(layout: Layout, result: Format, count: int, seed: int = 1) -> Table:
+    """Rows of one product of few bits about the last places of a small result, or near one, with one or two powers of
+    two below it at any distance: where it lies half way between two results, these decide, if they are kept."""
+    rng = np.random.default_rng(seed)
+    base = 2 * layout.length + 1 + 2 * layout.scales
+    columns = [np.zeros(count, dtype=np.uint64) for _ in range(base)]
+    a, b = layout.formats[0], layout.formats[layout.length]
+    least = a.emin - a.fraction + b.emin - b.fraction
+
+    def form(k: int, exponent: Lanes, fraction: Table) -> None:
+        exponent = np.maximum(exponent, least)
+        left = np.clip(exponent // 2 + rng.integers(-3, 4, count), exponent - b.emax, exponent - b.emin + b.fraction)
+        left = np.clip(left, a.emin - a.fraction, a.emax)
+        signs, none = rng.integers(0, 1 + a.signed, count), np.zeros(count, dtype=np.int64)
+        columns[k] = pattern_of(a, signs, left + a.bias, fraction)
+        columns[layout.length + k] = pattern_of(b, none, exponent - left + b.bias, none.astype(np.uint64))
+
+    smallest = result.emin - result.fraction + rng.integers(0, 4, count)
+    top = np.where(rng.random(count) < TINY, smallest, rng.integers(-8, 9, count))
+    few = rng.integers(0, 8, count, dtype=np.uint64) << np.uint64(max(a.fraction - 3, 0))
+    form(0, top, few)
+    for k in range(1, min(layout.length, 3)):
+        form(k, top - rng.integers(0, 64, count), np.zeros(count, dtype=np.uint64))
+        absent = rng.random(count) < (0.7 if k > 1 else 0.0)
+        for column in (columns[k], columns[layout.length + k]):
+            column[absent] = 0
+    for place in range(2 * layout.length + 1, base):
+        columns[place][:] = layout.formats[place].bias << layout.formats[place].fraction  # scale factors of one
+    return with_raised(layout, np.stack(columns, axis=1), rng)
 
 
 def with_raised(layout: Layout, table: Table, rng: np.random.Generator) -> Table:

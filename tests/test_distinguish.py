@@ -250,6 +250,21 @@ def test_time_runs_out(solver: str) -> None:
     assert all(answer.status == "unknown" and "time" in answer.reason for s in outcome.steps for answer in s.answers)
 
 
+@pytest.mark.parametrize(
+    "bits", [("exponent_floor=-20", "exponent_floor=-21"), ("fraction_bits=23", "fraction_bits=24")]
+)
+def test_simulation_finds_what_a_small_question_did_not(bits: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One product alone cannot show where a zero's exponent lies, and no engine says so soon."""
+    problem = problem_of("ada-lovelace/mma/m16n8k8.f16.f16.f16.f16", *bits)
+    monkeypatch.setattr(search, "solve", Script("unknown"))
+    outcome = asked(problem)
+    assert (outcome.verdict, outcome.simulated, len(outcome.steps)) == ("different", True, 1)
+    monkeypatch.setattr(search, "tie_rows", lambda layout, *_: np.zeros((1, len(layout.formats)), np.uint64))
+    assert distinguish(problem, ASK).simulated == ("fraction" in bits[0])  # other rows do not show a floor
+    same = problem_of("ada-lovelace/mma/m16n8k8.f16.f16.f16.f16", *bits[:1] * 2)
+    assert not distinguish(same, ASK).simulated
+
+
 class Script:
     """Answers given in turn in place of a solver's, the last one for ever after."""
 
@@ -265,6 +280,7 @@ class Script:
 @pytest.mark.parametrize(("before", "last"), [("unsat", "unknown"), ("unknown", "unsat"), ("unsat", "unsat")])
 def test_only_the_whole_question_proves(before: Status, last: Status, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = problem_of(VOLTA, "fraction_bits=23", "fraction_bits=24")
+    monkeypatch.setattr(search.Search, "_simulate", lambda self: None)
     monkeypatch.setattr(search, "solve", Script("unknown"))
     asked_before = len(distinguish(problem, ASK).steps) - 1
     assert asked_before > 0
