@@ -11,7 +11,7 @@ demo: $(INSTALLED)
 	$(BIN)/mmaprobe evaluate tests/data/recorded.jsonl.gz
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 proofs: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 -m slow

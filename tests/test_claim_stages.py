@@ -83,7 +83,7 @@ def test_intervals_of_signed_numbers(where: list[str]) -> None:
 def test_any_result() -> None:
     """Whatever an exact result and another one are, the other is off by a last place of it, or exact."""
     claim = "error(three) != 0 or error(four) == 0 or error(four) * 2**{} >= exact()"
-    outcome = verify(claim_of(claim.format(24)), Options(timeout=60))
+    outcome = verify(claim_of(claim.format(24)), Options(timeout=30))
     assert outcome.verdict == "holds"
     assert outcome.lemmas[0].name == "every result and the exact sum may be any number"
     assert "any_result" not in ways(claim_of(claim.format(23)))[0]
