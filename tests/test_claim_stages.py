@@ -86,7 +86,7 @@ def test_any_result() -> None:
     outcome = verify(claim_of(claim.format(24)), Options(timeout=30))
     assert outcome.verdict == "holds"
     assert outcome.lemmas[0].name == "every result and the exact sum may be any number"
-    assert "any_result" not in ways(claim_of(claim.format(23)))[0]
+    assert ways(claim_of(claim.format(23)), "any_result")[0] == []
     found, lemmas = ways(claim_of("value(three) < 2**3 or value(three) == value(four)"))
     assert (found, lemmas) == (["any_result"], ["the result of four may be any number"])
 

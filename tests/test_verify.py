@@ -260,7 +260,7 @@ def test_maximise(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     inputs = {"format": "f16", "a": [0, 0], "b": [0, 0], "c": "zero", "where": ["fits(a, e2m1)", "fits(b, e2m1)"]}
     path.write_text(text_of(terms=1, inputs=inputs, claim="value(p) <= 2", maximise={"quantity": "value(p)"}))
-    arguments = [str(path), "--maximise", "--timeout", "20", "--json", "--store", str(tmp_path / "store")]
+    arguments = [str(path), "--maximise", "--timeout", "10", "--json", "--store", str(tmp_path / "store")]
     (document,) = json.loads(run(*arguments).stdout)["claims"]
     worst = document["worst"]
     assert (worst["exact_value"], worst["bound"]) == ("9/4", "3")
