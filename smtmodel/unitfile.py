@@ -22,10 +22,10 @@ from dataclasses import dataclass, field, fields
 from typing import Any, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
-from smtmodel.formats import FORMATS, Format, format_named
+from smtmodel.formats import FORMATS, Format, Specials
 from smtmodel.nodes import (
     Constant,
     Cut,
@@ -50,8 +50,27 @@ from smtmodel.unit import Unit, closed_steps
 from smtmodel.yamlfile import YamlFile, read_yaml, validate
 
 MODES: tuple[str, ...] = tuple(name for part in get_args(Mode) for name in (get_args(part) or (part,)))
+WIDEST = 64  # bits of a pattern
 VARIABLES = "ijkl"  # the loop variable of each level, as it is written
 CALLS = ("product", "exact", "fused", "cut", "round", "scale", "repeat", "each")
+
+
+class _Format(BaseModel):
+    """A format of one's own; the bias is IEEE's where none is given."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    exponent: int = Field(ge=2, le=15, strict=True)
+    fraction: int = Field(ge=1, le=52, strict=True)
+    bias: int | None = Field(default=None, ge=-(1 << 15), le=1 << 15, strict=True)
+    specials: Specials
+
+    def named(self, name: str) -> Format:
+        """Raises ValueError for one that has more than 64 bits."""
+        bias = (1 << (self.exponent - 1)) - 1 if self.bias is None else self.bias
+        found = Format(name, self.exponent, self.fraction, bias, self.specials)
+        if found.width > WIDEST:
+            raise ValueError(f"{found.width} bits are too many; a pattern has at most {WIDEST}")
+        return found
 
 
 class _File(BaseModel):
@@ -61,6 +80,7 @@ class _File(BaseModel):
     about: str = ""
     source: str = ""
     evidence: str = ""
+    own_formats: dict[str, _Format] = {}
     formats: dict[str, str]
     length: int
     scale_block: int = 0
@@ -113,9 +133,12 @@ class _Reader:
         self.roundings: dict[str, Rounding] = {}
         self.subnormals: dict[str, str] = {}
         self.positive_zeros = False
+        self.known = dict(FORMATS)
 
     def unit(self) -> Unit:
         data = self.data
+        for name, own in data.own_formats.items():
+            self.known[self._new_name(name, "own_formats")] = self._own(name, own)
         formats = self._formats()
         self._inputs()
         for name, text in data.roundings.items():
@@ -139,15 +162,20 @@ class _Reader:
             raise self.file.error(("formats", "d"), message)
         return unit
 
+    def _own(self, name: str, own: _Format) -> Format:
+        try:
+            return own.named(name)
+        except ValueError as error:
+            raise self.file.error(("own_formats", name), str(error)) from None
+
     def _formats(self) -> dict[str, Format]:
         found = {}
         for operand, name in self.data.formats.items():
             if operand not in ("a", "b", "c", "d", "scale"):
                 raise self.file.error(("formats", operand), "the operands are a, b, c, d and scale")
-            try:
-                found[operand] = format_named(name)
-            except UnknownNameError as error:
-                raise self.file.error(("formats", operand), str(error)) from None
+            if name not in self.known:
+                raise self.file.error(("formats", operand), str(UnknownNameError("format", name, self.known)))
+            found[operand] = self.known[name]
         for operand in "abcd":
             if operand not in found:
                 raise self.file.error(("formats",), f"the format of {operand} is missing")
@@ -170,7 +198,7 @@ class _Reader:
         self.subnormals = {operand: self.data.inputs.get(operand, everywhere) for operand in "abc"}
 
     def _new_name(self, name: str, section: str) -> str:
-        taken = (*CALLS, *OPERANDS, *FORMATS, *MODES, "acc", "range", *VARIABLES)
+        taken = (*CALLS, *OPERANDS, *self.known, *MODES, "acc", "range", *VARIABLES)
         if not name.isidentifier() or name in taken or name in self.steps or name in self.roundings:
             raise self.file.error((section, name), "this name cannot be used: it is no identifier, or has a meaning")
         return name
@@ -379,7 +407,7 @@ class _Reader:
         self._only(tree, options, ("overflow", "subnormals", "zero", "nan"))
         if not 1 <= len(args) <= 2:
             raise _FaultError(tree, "a format and a mode are needed")
-        fmt = FORMATS[self._word(args[0], tuple(FORMATS))]
+        fmt = self.known[self._word(args[0], tuple(self.known))]
         given: dict[str, Any] = {"mode": self._word(args[1], MODES)} if len(args) == 2 else {}
         for word, known in (("overflow", OVERFLOWS), ("subnormals", TINY), ("zero", ZEROS)):
             if word in options:
@@ -469,6 +497,9 @@ class _Writer:
         formats = {name: getattr(unit, name).name for name in "abcd"}
         data: dict[str, Any] = {"unit": unit.reference}
         data |= {key: getattr(unit, key) for key in ("about", "source", "evidence") if getattr(unit, key)}
+        used = [unit.a, unit.b, unit.c, *([unit.scale] if unit.scale else []), *(how.format for how in self.roundings)]
+        if own := {fmt.name: _own_text(fmt) for fmt in used if FORMATS.get(fmt.name) != fmt}:
+            data["own_formats"] = own
         data |= {"formats": formats | ({"scale": unit.scale.name} if unit.scale else {}), "length": unit.length}
         if unit.scale:
             data["scale_block"] = unit.scale_block
@@ -569,6 +600,10 @@ class _Writer:
             sides.append(f"{factor.operand}[{self._index(low)}:{self._index(high)}{every}]".replace(" ", ""))
         changed = _changed(body, ("normalised", "limit"))
         return f"product({', '.join([*sides, *changed])})" if changed else " * ".join(sides)
+
+
+def _own_text(fmt: Format) -> dict[str, Any]:
+    return {key: getattr(fmt, key) for key in ("exponent", "fraction", "bias", "specials")}
 
 
 def _changed(value: Any, names: tuple[str, ...]) -> list[str]:

@@ -23,6 +23,7 @@ from smtmodel.accumulator import PARAMETERS
 from smtmodel.errors import MmaprobeError
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import normalised_name, parse_reference
+from smtmodel.unitfile import parse_unit
 from smtmodel.yamlfile import YamlFile, read_yaml
 from tests.documentation import PAGES, PICTURES, ROOT, Block, Terminal, blocks, commands, matches, played, update
 from tests.documented import REFERENCE, check_command, mentioned, prose
@@ -147,7 +148,10 @@ def test_languages_are_known() -> None:
 
 @pytest.mark.parametrize("block", _every("yaml"), ids=_place)
 def test_yaml_loads(block: Block) -> None:
-    load(read_yaml(block.text, _place(block)))
+    if block.text.startswith("unit: "):
+        assert parse_unit(block.text, _place(block))
+    else:
+        load(read_yaml(block.text, _place(block)))
 
 
 def load(file: YamlFile) -> object:

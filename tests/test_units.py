@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,7 @@ from smtmodel.reference import parse_reference
 from smtmodel.unit import Unit
 from smtmodel.unit_table import shipped_unit, units
 from smtmodel.unitfile import parse_unit, unit_text
+from tests import node_oracle, oracle
 from tests.test_carriers import FAMILIES
 
 AMX, VDP = "x86/amx/tdpbf16ps", "x86/avx512/vdpbf16ps"
@@ -253,3 +255,57 @@ def test_commands_take_unit_files(tmp_path: Path) -> None:
     run("datasheet", str(file), "-o", str(tmp_path / "sheet.html"))
     assert "exact(a[1] * b[1], c)" in (tmp_path / "sheet.html").read_text(encoding="utf-8")
     assert AMX in run("list", "models")
+
+
+# --- formats of one's own ---------------------------------------------------------------------------------------------
+
+
+OWN = """unit: own
+own_formats:
+  e4m3i: {exponent: 4, fraction: 3, bias: 7, specials: ieee}
+  e3m4: {exponent: 3, fraction: 4, specials: ieee}
+formats: {a: e4m3i, b: e3m4, c: e4m3i, d: e4m3i}
+length: 1
+roundings:
+  r: round(e4m3i, nearest_even)
+steps:
+  d: r(exact(a[0] * b[0], c))
+"""
+
+
+def test_formats_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All products with some addends, by the oracle; and the text reads back."""
+    unit = parse_unit(OWN, "own.yaml")
+    assert (unit.a.width, unit.a.infinity, unit.b.bias, unit.d) == (8, 0x78, 3, unit.a)
+    assert parse_unit(unit_text(unit), "own.yaml") == unit
+    assert parse_unit(OWN.replace("bias: 7", "bias: 8"), "own.yaml") != unit
+    rows = {"e4m3i": oracle.Format(4, 3, -6, "ieee"), "e3m4": oracle.Format(3, 4, -2, "ieee")}
+    monkeypatch.setattr(oracle, "FORMATS", oracle.FORMATS | rows)
+    monkeypatch.setattr(node_oracle, "FORMATS", oracle.FORMATS)
+    a, b = (side.ravel().astype(np.uint64)[:, None] for side in np.meshgrid(np.arange(256), np.arange(256)))
+    for c in (0x00, 0x81, 0x39, 0x77, 0xF8):
+        found = evaluate_batch(UnitModel(unit, "own"), a, b, np.full(len(a), c, np.uint64))
+        for place in range(0, len(a), 7):
+            wanted = node_oracle.evaluate(unit, [int(a[place, 0])], [int(b[place, 0])], c)
+            got = int(found[place])
+            if wanted == node_oracle.ANY_NAN:
+                assert oracle.decode("e4m3i", got).kind == "nan"
+            else:
+                assert got == wanted, (hex(int(a[place, 0])), hex(int(b[place, 0])), hex(c), hex(got), hex(wanted))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        ("exponent: 4", "exponent: 1", 3, "greater than or equal to 2"),
+        ("exponent: 4", "exponent: four", 3, "valid integer"),
+        ("specials: ieee}\n  e3m4", "specials: odd}\n  e3m4", 3, "'ieee', 'all_ones'"),
+        ("  e4m3i: {", "  e4m3: {", 3, "this name cannot be used"),
+        ("b: e3m4", "b: e3m5", 5, "did you mean 'e3m4'?"),
+        ("exponent: 4, fraction: 3", "exponent: 15, fraction: 52", 3, "68 bits are too many"),
+    ],
+)
+def test_formats_that_cannot_be(old: str, new: str, line: int, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)) as caught:
+        parse_unit(OWN.replace(old, new, 1), "own.yaml")
+    assert str(caught.value).startswith(f"own.yaml:{line}: ")
