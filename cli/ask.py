@@ -141,8 +141,11 @@ def _questions(names: tuple[str, ...], restrictions: str, target: str | None) ->
 
 def _is_reference(name: str) -> bool:
     from hypotheses.library import is_file
+    from smtmodel.unitfile import holds_unit
 
-    return "/" in name.partition("@")[0] and not name.endswith((".yaml", ".yml")) and not is_file(name)
+    if name.endswith((".yaml", ".yml")) or is_file(name):
+        return is_file(name) and holds_unit(name)
+    return "/" in name.partition("@")[0]
 
 
 def _pair(names: tuple[str, ...], inputs: Inputs) -> Question:

@@ -31,6 +31,8 @@ from smtmodel.display import exact_value, ulp_of
 from smtmodel.dot import Model
 from smtmodel.errors import FaultError
 from smtmodel.formats import Format
+from smtmodel.nodes import FusedSum
+from smtmodel.nodes.node import walk
 from smtmodel.operands import Layout, layout_of
 from smtmodel.vectors import to_hex
 
@@ -86,7 +88,8 @@ def _rows(problem: Problem, count: int) -> list[Row]:
 
 def _cuts(*models: Model) -> list[int]:
     """The fraction bits that units keep."""
-    return [bits for model in models if isinstance(bits := model.accumulator.fraction_bits, int)]
+    found = [node.fraction_bits for model in models for node in walk(model.unit.result) if isinstance(node, FusedSum)]
+    return sorted({bits for kept in found for bits in (kept if isinstance(kept, tuple) else (kept,))})
 
 
 def _check_claim(claim: Claim, claimed: str) -> None:

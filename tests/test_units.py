@@ -309,3 +309,16 @@ def test_formats_that_cannot_be(old: str, new: str, line: int, message: str) -> 
     with pytest.raises(InputError, match=re.escape(message)) as caught:
         parse_unit(OWN.replace(old, new, 1), "own.yaml")
     assert str(caught.value).startswith(f"own.yaml:{line}: ")
+
+
+def test_two_unit_files_are_told_apart_and_proved_equal(tmp_path: Path) -> None:
+    one, other = tmp_path / "one.yaml", tmp_path / "other.yaml"
+    one.write_text(OWN, encoding="utf-8")
+    other.write_text(
+        OWN.replace("unit: own", "unit: other").replace("exact(a[0] * b[0], c)", "fused(a[0] * b[0], c, F=4)")
+    )
+    told = json.loads(run("distinguish", str(one), str(other), "--solver", "bitwuzla"))
+    assert told["predictions"]["left"] != told["predictions"]["right"]
+    refused = CliRunner().invoke(main, ["distinguish", str(one), "ieee/fma/f16"])
+    assert (refused.exit_code, "the models take different formats: e4m3i and f16" in refused.stderr) == (2, True)
+    assert json.loads(run("prove", str(one), str(one), "--solver", "bitwuzla", "--json"))["verdict"] == "equal"
