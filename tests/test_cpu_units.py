@@ -181,4 +181,4 @@ def test_the_page_of_units_shows_every_unit_as_it_ships() -> None:
     page = (Path(__file__).parents[1] / "docs" / "units.md").read_text(encoding="utf-8")
     rows = [f"| `{name}` | {shipped_unit(name).source} | {shipped_unit(name).evidence} |" for name in units()]
     assert [line for line in page.splitlines() if line.startswith("| `")] == rows
-    assert f"```text\n{(FOLDER / 'x86/amx/tdpbf16ps.yaml').read_text(encoding='utf-8')}```" in page
+    assert f"```yaml\n{(FOLDER / 'x86/amx/tdpbf16ps.yaml').read_text(encoding='utf-8')}```" in page
