@@ -8,6 +8,7 @@ from functools import cache
 
 from smtmodel.accumulator import Accumulator
 from smtmodel.algebra import constant
+from smtmodel.alignment import bound_matters
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.decode import Unpacked, unpack
 from smtmodel.dot import Model
@@ -135,12 +136,7 @@ def _items(a: Format, b: Format, c: Format, product: str) -> tuple[Unpacked, Unp
 
 
 def floor_matters(accumulator: Accumulator, items: Sequence[Unpacked]) -> bool:
-    """Whether the floor can cut off any bit. It cannot where no term's exponent is ever below it; nor where its last
-    kept place lies at or below the last place of every term, so that raising the maximum to the floor changes no
-    aligned value (only a sum that wraps could tell)."""
-    floor, bits = accumulator.exponent_floor, accumulator.fraction_bits
-    if floor is None or floor <= min(item.term.exponent.least for item in items):
-        return False
-    if bits == "exact" or accumulator.carry_bits != "exact" or accumulator.addend == "late":
-        return True
-    return floor - bits > min(item.term.exponent.least - item.term.fraction for item in items)
+    """Whether the floor can cut off any bit of a step's sums."""
+    bits = accumulator.fraction_bits
+    kept = None if accumulator.carry_bits != "exact" or accumulator.addend == "late" or bits == "exact" else bits
+    return bound_matters(accumulator.exponent_floor, [item.term for item in items], kept)

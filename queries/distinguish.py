@@ -113,7 +113,7 @@ class Search:
         self.deadline = None if options.timeout is None else options.clock() + options.timeout
         self.outcome = Outcome(problem, "unknown")
         self.seen: list[Signature] = []
-        self.simulated = False
+        self.sampled = False
 
     def run(self) -> Outcome:
         """Ask until there are enough witnesses, or no more, or no time. Raises SolverFaultError."""
@@ -172,9 +172,9 @@ class Search:
 
     def _simulate(self) -> Witness | None:
         """A witness among many shaped inputs, once, where a question that seemed small was not answered."""
-        if self.simulated or self.seen or self._remaining() == 0:
+        if self.sampled or self.seen or self._remaining() == 0:
             return None
-        self.simulated = True
+        self.sampled = True
         layout, models = self.problem.layout, (self.problem.left, self.problem.right)
         tables = [sample_rows(layout, SAMPLES), *(tie_rows(layout, fmt, SAMPLES) for fmt in {m.d for m in models})]
         rows = [tuple(map(int, row)) for row in np.concatenate(tables)]

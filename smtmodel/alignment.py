@@ -68,3 +68,13 @@ def below(magnitude: Bits, unit: Exponent, power: int) -> Bit:
     """Whether magnitude * 2^unit, not zero, is below 2^power."""
     term = Term(truth(magnitude.carrier, False), magnitude, unit, 0)
     return magnitude.any() & ~reaches(term, power)
+
+
+def bound_matters(bound: int | None, terms: Sequence[Term], kept: int | None) -> bool:
+    """Whether a least exponent can make any bit of a sum of terms vanish. It cannot where no term's exponent is ever
+    below it; nor, where `kept` fraction bits are kept of every term, if its last kept place lies at or below the last
+    place of each, so that raising the maximum to it changes no aligned value. `kept` is None where the second argument
+    does not hold: a sum that wraps could tell, or terms keep different bits."""
+    if bound is None or bound <= min(term.exponent.least for term in terms):
+        return False
+    return kept is None or bound - kept > min(term.exponent.least - term.fraction for term in terms)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from smtmodel.algebra import Bit, Bits, any_of, constant, max_of, select, truth
-from smtmodel.alignment import align, magnitude_of, total_of
+from smtmodel.alignment import align, bound_matters, magnitude_of, total_of
 from smtmodel.decode import Exponent, Term, Unpacked
 from smtmodel.errors import ParameterError
 from smtmodel.nodes.node import Context, Node, Total, Value
 from smtmodel.rounding import Mode
 from smtmodel.trace import Trace
-
-Lost = Literal["dropped", "sticky"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,13 +118,9 @@ class FusedSum(Node):
         return Term(negative, magnitude, unit.offset(finest), finest)
 
     def _matters(self, bound: int | None, items: Sequence[Value | Unpacked], bits: int) -> bool:
-        """Whether a least exponent can make any bit of the sum vanish. It cannot where no term's exponent is ever below
-        it; nor where its last kept place lies at or below the last place of every term."""
-        if bound is None or bound <= min(item.term.exponent.least for item in items):
-            return False
-        if self.carry_bits is not None or isinstance(self.fraction_bits, tuple) or self.reach:
-            return True
-        return bound - bits > min(item.term.exponent.least - item.term.fraction for item in items)
+        """Whether a least exponent can make any bit of the sum vanish."""
+        alike = self.carry_bits is None and not isinstance(self.fraction_bits, tuple) and not self.reach
+        return bound_matters(bound, [item.term for item in items], bits if alike else None)
 
     def exponent_of_zeros(self, items: Sequence[Value | Unpacked]) -> int | None:
         """The exponent with which a zero counts where these terms are added; None for the smallest that there is."""

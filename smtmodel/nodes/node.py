@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from smtmodel.nodes.element import Index
 
 
-class Value:
+class Value(ABC):
     """A number on its way, rounded or not: `term`, and `is_nan`; what else a node may ask of it is formed when it does.
 
     `pattern`: of a rounded result.
