@@ -23,7 +23,7 @@ from queries.monotone_truncated import Truncated
 from queries.properties import Monotonic, exchangeable
 from queries.prove import RESULT, Lemma, Proof
 from smtmodel.algebra import Bits
-from smtmodel.dot import Model
+from smtmodel.dot import Model, UnitModel
 
 SHARE = 0.8  # of the time, at most, for the proof by lemmas
 CONFIRM_SHARE = 0.25  # of the time, at most, for the confirmation of all operands' proofs
@@ -83,6 +83,8 @@ def _whole(problem: Monotonic, options: Options, proof: Proof, start: float) -> 
 def has_argument(problem: Monotonic) -> bool:
     """Whether what the raised operand enters is of a kind for which there are lemmas. They are proved or not for each
     model."""
+    if isinstance(problem.left, UnitModel):
+        return False
     accumulator = problem.left.accumulator
     if accumulator.partials != "unnormalised":
         return False

@@ -14,7 +14,7 @@ from hypotheses.schema import Inputs
 from queries.problem import Problem
 from queries.properties import Negated
 from smtmodel.algebra import Bits, constant
-from smtmodel.dot import Evaluation, Model
+from smtmodel.dot import Evaluation, Model, UnitModel
 from smtmodel.errors import ParameterError
 from smtmodel.families import addend_of, product_of, result_of
 from smtmodel.nodes import Element, ExactSum, Index, Round
@@ -81,7 +81,10 @@ def negated_parts(problem: Negated) -> list[Problem]:
     """What proves a model's sign symmetry, as a value, part by part. Empty where its steps are no models by themselves
     (that of a unit that flushes its inputs would flush sums between steps too), or where inputs are restricted (such
     sums are not)."""
-    model, accumulator = problem.left, problem.left.accumulator
+    model = problem.left
+    if isinstance(model, UnitModel):
+        return []
+    accumulator = model.accumulator
     rounded, after = accumulator.operation == "add_mul", accumulator.addend == "after"
     if (
         problem.compare != "value"
