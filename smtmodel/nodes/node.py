@@ -51,9 +51,9 @@ class Value(ABC):
         """Whether an exact zero has its sign from the numbers added."""
         return True
 
-    @property
+    @cached_property
     def item(self) -> Unpacked:
-        """The number as a term of a sum."""
+        """The number as a term of a sum: one object, by which a trace finds the sum."""
         return Unpacked(self.term, self.is_zero, self.infinities[0] | self.infinities[1], self.is_nan)
 
 
