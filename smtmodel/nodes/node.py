@@ -288,3 +288,19 @@ def walk(node: Node) -> Iterator[Node]:
             yield current
 
     return visit(node)
+
+
+def structure(node: Node) -> str:
+    """A text that two nodes have in common if and only if they are equal; what is shared stands in it once."""
+    numbers: dict[Node, int] = {}
+
+    def text(value: object) -> str:
+        if isinstance(value, Node):
+            return f"#{numbers[value]}"
+        return f"({', '.join(map(text, value))})" if isinstance(value, tuple) else repr(value)
+
+    lines = []
+    for found in walk(node):
+        lines.append(f"#{len(numbers)} {found.kind} {text(found._fields)}")
+        numbers[found] = len(numbers)
+    return "\n".join(lines)
