@@ -109,12 +109,13 @@ class Source:
 def check_fit(model: Model, vector: Vector) -> None:
     """Raises InputError for a vector made for other formats than a model's, or with more products."""
     own = vector.model
+    name = own.reference or "those asked for"
     if own.reference != model.reference:
         if (own.a, own.b, own.c, own.scale) != (model.a, model.b, model.c, model.scale):
-            raise InputError(f"{model.reference} takes other formats than {own.reference}", line=vector.line or None)
+            raise InputError(f"{model.reference} takes other formats than {name}", line=vector.line or None)
         if own.d.width != model.d.width:
             raise InputError(
-                f"{model.reference} gives results of {model.d.width} bits, {own.reference} of {own.d.width}",
+                f"{model.reference} gives results of {model.d.width} bits, {name} of {own.d.width}",
                 line=vector.line or None,
             )
     count, scales = len(vector.operands.a), len(vector.operands.scale_a)
