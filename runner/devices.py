@@ -17,7 +17,8 @@ __all__ = ["DEFAULT_TIMEOUT", "FORMS", "Device", "DeviceError", "DeviceUnavailab
            "open_device", "open_servable"]  # fmt: skip
 
 FORMS = (
-    "model:REFERENCE, command:CMDLINE, python:FILE.py:FUNCTION, recorded:FILE or cuda:[UNIT/]INSTRUCTION[?row=R,...]"
+    "model:REFERENCE, command:CMDLINE, python:FILE.py:FUNCTION, recorded:FILE, cpu:INSTRUCTION "
+    "or cuda:[UNIT/]INSTRUCTION[?row=R,...]"
 )
 
 
@@ -35,6 +36,7 @@ def open_device(text: str, timeout: float = DEFAULT_TIMEOUT, asked: Model | None
         "command": lambda: CommandDevice(rest, timeout),
         "python": lambda: open_callable(rest),
         "recorded": lambda: RecordedDevice(rest, asked),
+        "cpu": lambda: _open_cpu(rest, timeout),
         "cuda": lambda: _open_cuda(rest, timeout),
     }
     if kind not in kinds:
@@ -46,6 +48,12 @@ def open_servable(text: str, timeout: float = DEFAULT_TIMEOUT) -> BatchDevice:
     """The device to serve to other programs: a model by its reference, or the GPU of this machine. Raises as above."""
     kind, _, rest = text.partition(":")
     return _open_cuda(rest, timeout) if kind == "cuda" else ModelDevice(text)
+
+
+def _open_cpu(name: str, timeout: float) -> BatchDevice:
+    from runner.cpu import CpuDevice
+
+    return CpuDevice(name, timeout)
 
 
 def _open_cuda(text: str, timeout: float) -> BatchDevice:
