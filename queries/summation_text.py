@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 from queries.summation_tree import (
@@ -11,7 +12,6 @@ from queries.summation_tree import (
     Leaf,
     Node,
     compact,
-    is_chain,
     is_pairwise,
     leaves_of,
     nodes_of,
@@ -53,8 +53,8 @@ class Outliner:
         self._sizes: dict[int, int] = {}
         known: dict[object, int] = {}
         for node in nodes_of(root):
-            start = min(self._first(child) for child in node.children)
-            key = node.kind, tuple((self._shape(child), self._first(child) - start) for child in node.children)
+            start = min(self.first(child) for child in node.children)
+            key = node.kind, tuple((self._shape(child), self.first(child) - start) for child in node.children)
             self._shapes[id(node)] = known.setdefault(key, len(known)), start
             self._sizes[id(node)] = sum(map(self._size, node.children))
 
@@ -66,7 +66,7 @@ class Outliner:
         """Equal for branches that differ in the numbers of their products by one distance."""
         return self._shapes[id(branch)][0] if isinstance(branch, Node) else -1 if branch == "c" else -2
 
-    def _first(self, branch: Node | Leaf) -> int:
+    def first(self, branch: Node | Leaf) -> int:
         return self._shapes[id(branch)][1] if isinstance(branch, Node) else FAR if branch == "c" else order(branch)
 
     def _size(self, branch: Node | Leaf) -> int:
@@ -90,14 +90,16 @@ class Outliner:
 
     def _short(self, branch: Node) -> str | None:
         """One line for single terms added one after another, and for a pairwise sum of neighbours."""
-        leaves = leaves_of(branch)
-        numbers = [leaf for leaf in leaves if leaf != "c"]
-        if len(leaves) < 3 or numbers != sorted(numbers):
-            return None
-        text = self._label(numbers)
-        if is_chain(branch) and "c" not in leaves[1:]:
-            return f"{'c, ' if leaves[0] == 'c' else ''}{text} (added one after another)"
-        return f"{text} (added in pairs)" if len(numbers) == len(leaves) and is_pairwise(branch) else None
+        start, steps = self.steps(branch)
+        if not isinstance(start, Node) and len(steps) > 1 and self._single(steps):
+            leaves = [start, *self._leaves(steps)]
+            numbers = [leaf for leaf in leaves if leaf != "c"]
+            if "c" not in leaves[1:] and numbers == sorted(numbers):
+                return f"{'c, ' if start == 'c' else ''}{self._label(numbers)} (added one after another)"
+        below = leaves_of(branch)
+        if len(below) > 2 and "c" not in below and list(below) == sorted(below, key=order) and is_pairwise(branch):
+            return f"{self._label(below)} (added in pairs)"
+        return None
 
     def _step(self, node: Node, depth: int) -> Outline:
         """One step with its terms: c, sums (many alike as one), then the products."""
@@ -126,7 +128,7 @@ class Outliner:
         """How far each of some branches of one shape lies from the one before; None where they are not so."""
         if len({self._shape(branch) for branch in branches}) > 1:
             return None
-        firsts = [self._first(branch) for branch in branches]
+        firsts = [self.first(branch) for branch in branches]
         distances = {later - earlier for earlier, later in pairwise(firsts)}
         return distances.pop() if len(distances) == 1 else None
 
@@ -134,8 +136,8 @@ class Outliner:
 
     def _chain(self, branch: Node, depth: int) -> Outline | None:
         """Steps one after another, of which many are alike."""
-        start, steps = self._steps(branch)
-        runs = self._runs(steps)
+        start, steps = self.steps(branch)
+        runs = self.runs(steps)
         if not any(len(run) >= TIMES for run in runs):
             return None
         below = [self._outline(start, depth + 1)]
@@ -154,7 +156,7 @@ class Outliner:
             if len(run) == 1:
                 below.append(Outline(KINDS[node.kind], terms))
                 continue
-            distance = self._first(run[1][1][0]) - self._first(added[0])
+            distance = self.first(run[1][1][0]) - self.first(added[0])
             text = f"{len(run)} times, each {distance} further: the sum so far and"
             text += " this" if node.kind == "binary" else f" these, {KINDS[node.kind]}"
             below.append(Outline(text, terms))
@@ -176,12 +178,12 @@ class Outliner:
             return f"{', '.join(self._label([leaf]) for leaf in leaves[:2])} .. {self._label(leaves[-1:])}"
         return self._label(leaves)
 
-    def _steps(self, branch: Node) -> tuple[Node | Leaf, list[Step]]:
+    def steps(self, branch: Node) -> tuple[Node | Leaf, list[Step]]:
         """The largest sum in each step is the sum so far."""
         steps: list[Step] = []
         current: Node | Leaf = branch
         while isinstance(current, Node):
-            running = max(current.children, key=lambda child: (self._size(child), child == "c"))
+            running = max(current.children, key=partial(self._rank, steps[-1][1][0] if steps else None))
             rest = tuple(child for child in current.children if child is not running)
             again = bool(steps) and self._alike(steps[-1], (current, rest))
             if isinstance(running, Node) and self._shape(running) in map(self._shape, rest) and not again:
@@ -192,10 +194,15 @@ class Outliner:
             current = running
         return current, steps[::-1]
 
+    def _rank(self, later: Node | Leaf | None, term: Node | Leaf) -> tuple[int, bool, int]:
+        """Of two products the one farther from what is added next came first."""
+        far = 0 if later is None or isinstance(later, Node) else abs(self.first(term) - self.first(later))
+        return self._size(term), term == "c", far
+
     def _alike(self, one: Step, other: Step) -> bool:
         return one[0].kind == other[0].kind and list(map(self._shape, one[1])) == list(map(self._shape, other[1]))
 
-    def _runs(self, steps: Sequence[Step]) -> list[list[Step]]:
+    def runs(self, steps: Sequence[Step]) -> list[list[Step]]:
         runs: list[list[Step]] = []
         for step in steps:
             run = runs[-1] if runs else []
@@ -209,7 +216,7 @@ class Outliner:
 
     def _goes_on(self, run: Sequence[Step], step: Step) -> bool:
         def gaps(one: Step, other: Step) -> set[int]:
-            return {self._first(y) - self._first(x) for x, y in zip(one[1], other[1], strict=True)}
+            return {self.first(y) - self.first(x) for x, y in zip(one[1], other[1], strict=True)}
 
         own = gaps(run[-1], step)
         return len(own) == 1 and (len(run) < 2 or own == gaps(run[-2], run[-1]))

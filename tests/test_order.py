@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from benchmarks.order import ORDERS, measure
+from benchmarks.order import ORDERS, chain_tree, measure
 from cli.main import main
 from queries.summation import Tree, UnrevealedError, reveal
+from queries.summation_text import Outliner
+from queries.summation_tree import Leaf, in_order
 from runner.callable import SIDE, CallableDevice
 from runner.devices import open_device
 from runner.protocol import DeviceError
@@ -131,7 +133,21 @@ def test_a_sum_in_few_bits_is_counted_in_groups() -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         tree = reveal(lambda vector: ask([vector])[0], asked, ask_all=ask, addend=False)
     _, *terms = tree.outline().lines()
-    assert terms == ["├─ 0,599 (added one after another)", "└─ 1-598 (added one after another)"]
+    assert terms == ["├─ 599", "└─ 0-598 (added one after another)"]
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        (["c", 0, 1, 2], ["c, 0-2 (added one after another)"]),
+        ([0, 1, 2, "c"], ["added", "├─ c", "└─ 0-2 (added one after another)"]),
+        ([2, 1, 0], ["added", "├─ added", "│  ├─ 1", "│  └─ 2", "└─ 0"]),
+        ([*range(9)][::-1], ["one step after another", "└─ 8, 7 .. 0 (added one after another)"]),
+    ],
+)
+def test_a_chain_is_drawn_in_its_own_order(order: list[Leaf], expected: list[str]) -> None:
+    drawn = Outliner(in_order(chain_tree(order))).outline().lines()
+    assert drawn == expected
 
 
 # -- both ends
