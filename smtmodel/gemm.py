@@ -46,14 +46,14 @@ def simulate(
     tile's addend. `scale_a` (rows x K / scale block) and `scale_b` (K / scale block x columns) for models with scale
     factors. `progress(done, total)` counts rows. Raises ParameterError for shapes that do not fit.
     """
-    c = np.zeros((a.shape[0], b.shape[1]), dtype=_kind(model.c)) if c is None else c
+    c = np.zeros((a.shape[0], b.shape[1]), dtype=kind_of(model.c)) if c is None else c
     _check(a, b, c, model)
     length = model.length
     missing = -a.shape[1] % length
     left, right = np.pad(a, ((0, 0), (0, missing))), np.pad(b, ((0, missing), (0, 0)))
     scales = _scales(model, scale_a, scale_b, left.shape, right.shape)
     compiled = _compiled(engine, model, left.size * right.shape[1])
-    out = np.empty(c.shape, dtype=_kind(model.d))
+    out = np.empty(c.shape, dtype=kind_of(model.d))
 
     def strip(start: int) -> None:
         rows = slice(start, start + ROWS)
@@ -76,7 +76,7 @@ def simulate(
     return out
 
 
-def _kind(fmt: Format) -> Any:
+def kind_of(fmt: Format) -> Any:
     """The unsigned integer type that holds a format's patterns."""
     return next(
         kind for bits, kind in ((8, np.uint8), (16, np.uint16), (32, np.uint32), (64, np.uint64)) if fmt.width <= bits
@@ -160,7 +160,7 @@ def from_numbers(matrix: Matrix, fmt: Format, convert: Rounding | None = None) -
         raise ParameterError("dtype", f"{matrix.dtype} is neither f16, f32, f64 nor unsigned patterns")
     patterns = matrix.astype(matrix.dtype.newbyteorder("=")).view(f"u{matrix.dtype.itemsize}").astype(np.uint64)
     if source.name == fmt.name:
-        return patterns.astype(_kind(fmt))
+        return patterns.astype(kind_of(fmt))
     with np.errstate(over="ignore"):
         lanes = _CARRIER.lanes(patterns, source.width)
         rounded = ieee.convert(lanes, source, Target(fmt, convert or "nearest_even"))
@@ -168,7 +168,7 @@ def from_numbers(matrix: Matrix, fmt: Format, convert: Rounding | None = None) -
             exact = ieee.convert(rounded, fmt, Target(source, "nearest_even")).eq(lanes).node
             if not np.all(exact | np.isnan(matrix)):
                 raise ParameterError("dtype", f"numbers are not exact in {fmt.name}: say how to round them (--convert)")
-    return np.broadcast_to(np.asarray(rounded.node), matrix.shape).astype(_kind(fmt))
+    return np.broadcast_to(np.asarray(rounded.node), matrix.shape).astype(kind_of(fmt))
 
 
 def to_numbers(patterns: Matrix, fmt: Format) -> Matrix:
