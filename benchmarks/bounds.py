@@ -1,6 +1,6 @@
 """Proved error bounds of every arithmetic of the table, and how near an input comes: writes benchmarks/bounds.md.
 
-    python -m benchmarks.bounds [REFERENCE...]
+python -m benchmarks.bounds [REFERENCE...]
 """
 
 from __future__ import annotations

@@ -53,10 +53,10 @@ def _show(result: BoundResult, document: dict[str, Any], explain: bool) -> None:
     else:
         near = document["nearest"]
         say(f"  nearest input: an error of {near['error']:.6g}, {near['ratio']:.4f} of the bound there")
-        if result.model.length > SHOWN:
-            say("  (--json has it)")
-        elif "vector" in near:
+        if "vector" in near and result.length <= SHOWN:
             show_operands(result.model, layout_of(result.model).split(result.near.row))
+        else:
+            say("  (--json has it)")
     rules = sum(document["rules"].values())
     say(f"{ERROR_BOUND}: proved in {result.seconds:.1f} s, {counted(rules, 'theorem')} by rules of the kernel alone; "
         f"held against {counted(result.tried, 'input')}")  # fmt: skip

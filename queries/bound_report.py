@@ -138,8 +138,11 @@ def terms_json(form: Form) -> list[dict[str, Any]]:
 
 
 def near_json(model: Model, near: Near) -> dict[str, Any]:
-    """The input nearest to the bound."""
+    """The input nearest to the bound: a vector, or one for each instruction of a chain, whose addends are the results
+    before them."""
+    layout, results = layout_of(model), near.results
+    size = len(layout.names)
+    rows = [near.row[start : start + size] for start in range(0, len(near.row), size)]
+    vectors = [Vector(model, layout.split(row), d).to_json() for row, d in zip(rows, results, strict=True)]
     found: dict[str, Any] = {"ratio": float(near.ratio), "error": float(near.error), "bound": float(near.bound)}
-    if len(near.row) == len(layout_of(model).names):
-        found["vector"] = Vector(model, layout_of(model).split(near.row), near.d).to_json()
-    return found
+    return found | ({"vector": vectors[0]} if len(vectors) == 1 else {"vectors": vectors})

@@ -406,6 +406,8 @@ def test_the_command_prints_a_formula_and_numbers(tmp_path: Path) -> None:
     chained = json.loads(bound(str(path), "--length", "8", "--json").stdout)
     assert chained["length"] == 8
     assert "E becomes" in chained["chain"]["step"]
+    vectors_ = chained["nearest"]["vectors"]
+    assert [row["c"] for row in vectors_[1:]] == [row["d"] for row in vectors_[:-1]]
 
 
 def test_what_cannot_be_bounded_is_unknown_and_bad_input_is_an_error(tmp_path: Path) -> None:

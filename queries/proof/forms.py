@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
+from functools import cache, reduce
 from typing import NamedTuple
 
 from smtmodel.nodes.element import Index
@@ -114,11 +114,10 @@ class Form:
 
     def value(self, values: Values) -> Fraction:
         """The number that it is for these magnitudes."""
-        return sum((c * max(_product(item, values) for item in atom) for atom, c in self.parts.items()), Fraction(0))
-
-
-def _product(item: Monomial, values: Values) -> Fraction:
-    return reduce(lambda x, y: x * y, map(values, item), Fraction(1))
+        known, products = cache(values), {}
+        for item in {item for atom in self.parts for item in atom}:
+            products[item] = reduce(lambda x, y: x * y, map(known, item), Fraction(1))
+        return sum((c * max(map(products.__getitem__, atom)) for atom, c in self.parts.items()), Fraction(0))
 
 
 NOUGHT = Form({})
