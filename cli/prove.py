@@ -86,7 +86,7 @@ def prove(
     if wanted == ERROR_BOUND:
         if compare is not None or certificate is not None:
             raise click.UsageError(f"--compare and --certificate are not about {ERROR_BOUND}")
-        sys.exit(prove_bound(models, parse_inputs(restrictions), length, explain, as_json))
+        sys.exit(prove_bound(models, parse_inputs(restrictions), length, options, confirm, explain, as_json))
     if length is not None:
         raise click.UsageError(f"--length is about {ERROR_BOUND}")
     from queries.contradiction import check_problems

@@ -10,11 +10,12 @@ from typing import Any
 
 from hypotheses.schema import Inputs, Window
 from queries.bound_samples import Near, largest_error, nearest, nearest_of_chain
-from queries.bounding import bound_of, chain_of, error_of
+from queries.bounding import Settle, bound_of, chain_of, error_of
 from queries.proof.enclosures import weakened
 from queries.proof.forms import Form
 from queries.proof.induction import Chained, carried, step_text
 from queries.proof.kernel import RuleError, Theorem
+from queries.proof.lemmas import AlignmentLoses, RoundingLoses
 from queries.proof.wording import form_text
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
@@ -50,7 +51,9 @@ class BoundResult:
         return "unknown" if self.theorem is None else "holds"
 
 
-def find_bound(model: Model, inputs: Inputs, length: int | None = None) -> BoundResult:
+def find_bound(
+    model: Model, inputs: Inputs, length: int | None = None, settle: Settle = lambda goal: None
+) -> BoundResult:
     """A bound, held against samples. Raises ParameterError for a length or a restriction that it has no sense with,
     and FaultError where an evaluation contradicts it."""
     start = time.monotonic()
@@ -60,11 +63,11 @@ def find_bound(model: Model, inputs: Inputs, length: int | None = None) -> Bound
     result = BoundResult(model, model.length * count, inputs.exponents or WINDOW, premises=premises_of(model))
     try:
         if length is None:
-            result.theorem = theorem = bound_of(model.unit)
+            result.theorem = theorem = bound_of(model.unit, settle)
             text = form_text(error_of(theorem))
             result.shown = theorem if len(text) <= SHOWN else weakened(theorem, error_of(theorem).merged())
         else:
-            result.chain = chain_of(model.unit)
+            result.chain = chain_of(model.unit, settle)
             result.theorem = result.shown = carried(result.chain, count)
     except RuleError as error:
         result.reason, result.seconds = str(error), time.monotonic() - start
@@ -121,6 +124,8 @@ def document_of(result: BoundResult) -> dict[str, Any]:
         step = result.chain.goal.step
         out["chain"] = {"step": step_text(step), "growth": str(step.growth), "part": str(step.part)}
     out["rules"] = dict(sorted(Counter(one.rule for one in result.shown.walk()).items()))
+    lemmas = [one for one in result.shown.walk() if isinstance(one.goal, (AlignmentLoses, RoundingLoses))]
+    out["lemmas"] = [{"lemma": one.goal.statement(), "by": one.word} for one in lemmas]
     out["tried"] = result.tried
     out["nearest"] = None if result.near is None else near_json(model, result.near)
     return out

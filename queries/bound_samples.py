@@ -38,7 +38,7 @@ from smtmodel.trace import Visit
 from smtmodel.unit import Unit
 
 SEED, ROWS = 31, 240
-GAPS = 40  # places below the largest term at which the others are tried
+GAPS, KINDS = 40, 6  # places below the large terms at which the others are tried, and ways in which they lie there
 CHAINS, WORK = 16, 4096  # chains on shaped inputs, and on others: so many, of so many products together, or two
 CLIMBS, TRIES = 10, 40  # rounds of small changes to the best input, and changes in a round
 
@@ -212,7 +212,7 @@ def nearest_of_chain(model: Model, error: Form, count: int, seed: int = SEED) ->
     FaultError for one beyond the bound."""
     layout, rng, k = layout_of(model), np.random.default_rng(seed), model.length
     chains = max(2, min(CHAINS, WORK // (count * k)))
-    single = measured(model, error_of(bound_of(model.unit)), dominated(layout, (k,)))
+    single = measured(model, error_of(bound_of(model.unit)), dominated(layout, [(k,)]))
     single = [near for near in single if near.exact]
     single = sorted(single, key=lambda near: near.error / abs(near.exact), reverse=True)[:chains]
     shaped = np.array([near.row for near in single], dtype=np.uint64).reshape(len(single), len(layout.names))
@@ -285,28 +285,29 @@ def _largest(fmt: Format, exponent: int) -> Fraction:
     return min(most, (2 - power(-fmt.fraction)) * power(exponent))
 
 
-def dominated(layout: Layout, mains: Sequence[int] = ()) -> Table:
-    """Rows with one large term, one of these products (after the last one the addend), and all others alike, as large
-    as they can be at one place below it or another."""
+def dominated(layout: Layout, mains: Sequence[tuple[int, ...]] = ()) -> Table:
+    """Rows in which these products (after the last one the addend) are large, each of the sets in turn, and all others
+    alike, as large as they can be at one place below or another. Large is the largest there is where products have few
+    exponents, so that as many as can be lie below what is kept."""
     k, formats = layout.length, layout.formats
     a, b, c = formats[0], formats[k], formats[2 * k]
-    mains = mains or sorted({0, k - 1, k})
-    count = GAPS * 6 * len(mains)
-    table = np.zeros((count, len(formats)), dtype=np.uint64)
-    gap = np.tile(np.arange(GAPS), 6 * len(mains))
-    kind = np.repeat(np.arange(6), GAPS * len(mains))
-    main = np.tile(np.repeat(mains, GAPS), 6)
-    top = min(a.emax + b.emax, c.emax, max(2, a.emin + b.emin, c.emin))
+    mains = mains or [(0,), (k - 1,), (k,), tuple(range(min(2, k)))]
+    gap = np.tile(np.arange(GAPS), KINDS * len(mains))
+    kind = np.repeat(np.arange(KINDS), GAPS * len(mains))
+    main = np.tile(np.repeat(np.arange(len(mains)), GAPS), KINDS)
+    table = np.zeros((len(gap), len(formats)), dtype=np.uint64)
+    lowest, highest = a.emin + b.emin, min(a.emax + b.emax, c.emax)
+    top = highest if highest - lowest < 2 * GAPS else min(highest, max(2, lowest, c.emin))
     most = np.uint64((1 << 63) - 1)
     for place in range(k + 1):
-        own = main == place
+        own = np.isin(main, [number for number, places in enumerate(mains) if place in places])
         exponent = np.where(own, top, top - gap)
         sign = np.where(own, 0, kind // 2 == 1) | (~own & (kind // 2 == 2) & (place % 2 == 1))
         fraction = np.where(own & (kind % 2 == 0), np.uint64(0), most)
         if place == k:
             table[:, 2 * k] = pattern_of(c, sign, exponent + c.bias, fraction)
             continue
-        left = np.clip(exponent // 2, a.emin, a.emax)
+        left = np.clip(exponent // 2, np.maximum(a.emin, exponent - b.emax), np.minimum(a.emax, exponent - b.emin))
         table[:, place] = pattern_of(a, sign, left + a.bias, fraction)
         table[:, k + place] = pattern_of(b, 0 * sign, exponent - left + b.bias, fraction)
     for index in range(2 * k + 1, len(formats)):

@@ -2,24 +2,70 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from queries.confirm import confirm
+from queries.distinguish import Options
 from queries.proof import enclosures as rules
 from queries.proof.enclosures import Enclosed, Places, bound_places, terms_of
 from queries.proof.forms import Form
 from queries.proof.induction import Carried, chained, repeated
-from queries.proof.kernel import Theorem
+from queries.proof.kernel import RuleError, Theorem
+from queries.proof.lemmas import Lemma, RoundingLoses, exhausted, settled
+from queries.prove import Lemma as ProofLemma
+from queries.smtlib import Query
+from queries.solvers.contract import Answer
+from smtmodel.errors import FaultError
 from smtmodel.formats import Format
 from smtmodel.nodes import Constant, Cut, Element, ExactSum, FusedSum, Node, Product, Repeat, Round, Running, Scale
 from smtmodel.unit import Unit
 
-
-def bound_of(unit: Unit) -> Theorem:
-    """A bound of |d - exact|. Raises RuleError where no rule gives one."""
-    return _Composer(unit).of(unit.result, ())
+LEMMA_SECONDS = 30.0  # for one lemma
 
 
-def chain_of(unit: Unit) -> Theorem:
+#: what settles a lemma about the datapath, if anything does
+Settle = Callable[[Lemma], Theorem | None]
+
+
+def bound_of(unit: Unit, settle: Settle = lambda goal: None) -> Theorem:
+    """A bound of |d - exact|, resting on lemmas that are settled. Raises RuleError where no rule gives one."""
+    return _Composer(unit, settle).of(unit.result, ())
+
+
+def chain_of(unit: Unit, settle: Settle = lambda goal: None) -> Theorem:
     """What an instruction of a chain does to the error. Raises RuleError where no rule says it."""
-    return chained(_Composer(unit, chain=True).of(unit.result, ()))
+    return chained(_Composer(unit, settle, chain=True).of(unit.result, ()))
+
+
+class Settled:
+    """Settles lemmas: by evaluating all inputs where they are few, or by an engine, and another one if `confirmed`.
+    Raises FaultError where an engine finds that one does not hold."""
+
+    def __init__(self, options: Options, confirmed: bool = True) -> None:
+        self.options, self.confirmed = options, confirmed
+        self.known: dict[Lemma, Theorem | None] = {}
+
+    def __call__(self, goal: Lemma) -> Theorem | None:
+        if goal not in self.known:
+            self.known[goal] = self._settled(goal)
+        return self.known[goal]
+
+    def _settled(self, goal: Lemma) -> Theorem | None:
+        with suppress(RuleError):
+            return exhausted(goal)
+        with suppress(RuleError):
+            return settled(goal, self._ask)
+        return None
+
+    def _ask(self, query: Query, name: str) -> tuple[Answer, Answer | None]:
+        answer = self.options.ask(query, LEMMA_SECONDS, name)[0]
+        if answer.status == "sat":
+            raise FaultError(f"{answer} contradicts a rule of error bounds: {name}")
+        if answer.status != "unsat" or not self.confirmed:
+            return answer, None
+        (found,) = confirm([ProofLemma(name, 0, query, answer)], self.options, answer.seconds)
+        return answer, found.confirmed
 
 
 def error_of(theorem: Theorem) -> Form:
@@ -34,8 +80,8 @@ def error_of(theorem: Theorem) -> Form:
 
 
 class _Composer:
-    def __init__(self, unit: Unit, chain: bool = False) -> None:
-        self.unit, self.chain = unit, chain
+    def __init__(self, unit: Unit, settle: Settle = lambda goal: None, chain: bool = False) -> None:
+        self.unit, self.settle, self.chain = unit, settle, chain
         self.known: dict[tuple[Node, Places], Theorem] = {}
         self.formats: dict[int, frozenset[Format]] = {}
         self.tops: set[Node] = set()
@@ -68,17 +114,24 @@ class _Composer:
             case ExactSum():
                 return rules.exact(node, places, self._terms(node.items, places))
             case FusedSum():
-                return rules.fused(node, places, self._terms(node.items, places))
+                terms = self._terms(node.items, places)
+                return rules.fused(node, places, terms, self._lemmas(rules.alignments(node, places, terms)))
             case Cut():
                 return rules.cut(node, places, self._operands(node, places))
             case Round():
-                return rules.rounded(node, places, self._operands(node, places))
+                goal = RoundingLoses(node.rounding.format, node.rounding.mode)
+                return rules.rounded(node, places, self._operands(node, places), self._lemmas([goal]))
             case Repeat():
                 start = self.of(node.start, places)
                 self.formats[node.level] = _formats(start) | _results(node.body)
                 body = self.of(node.body, tuple(x for x in places if x[0] != node.level))
+                # another loop of this level may assume something else
+                self.known = {key: one for key, one in self.known.items() if node.level not in key[0].free}
                 return repeated(node, places, start, body)
         raise TypeError(f"no rule for {node.kind}")
+
+    def _lemmas(self, goals: Sequence[Lemma]) -> list[Theorem]:
+        return [theorem for goal in goals if (theorem := self.settle(goal)) is not None]
 
     def _operands(self, node: Node, places: Places) -> list[Theorem]:
         return [self.of(operand, places) for operand in node.operands]

@@ -16,16 +16,21 @@ from numpy.typing import NDArray
 
 from cli.main import main
 from queries.bound_samples import covered, measured, nearest, nearest_of_chain
-from queries.bounding import _Composer, bound_of, chain_of, error_of
-from queries.proof import enclosures, forms, induction
+from queries.bounding import Settled, _Composer, bound_of, chain_of, error_of
+from queries.distinguish import Options
+from queries.proof import enclosures, forms, induction, lemmas
 from queries.proof.enclosures import weakened
 from queries.proof.forms import EXACT, Factor, Form, number
 from queries.proof.induction import Step, carried
 from queries.proof.kernel import RULES, Made, RuleError, Theorem
+from queries.proof.lemmas import AlignmentLoses, RoundingLoses
 from queries.samples import sample_rows
+from queries.solvers.contract import Answer
+from smtmodel.algebra import constant
 from smtmodel.display import exact_value
 from smtmodel.dot import UnitModel
-from smtmodel.formats import Format
+from smtmodel.errors import FaultError
+from smtmodel.formats import FORMATS, Format
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.nodes import Cut, Element, ExactSum, FusedSum, Index, Product, Repeat, Round, Scale
 from smtmodel.nodes.node import Node, walk
@@ -379,6 +384,55 @@ def test_a_chain_takes_the_result_as_an_addend() -> None:
     with pytest.raises(RuleError):
         chain_of(small(*UNITS["one product and c"]).unit)  # its result is of another format
     assert isinstance(Made(theorem.goal).goal, enclosures.Enclosed)
+
+
+# -- lemmas about the datapath
+
+MODES = tuple(enclosures.LOSSES)
+SMALL_LEMMAS = [
+    *(AlignmentLoses(*sizes, mode) for mode in MODES for sizes in ((4, 2, 3), (4, 3, 1), (5, 3, 3), (3, 1, 0))),
+    *(RoundingLoses(FORMATS[name], mode) for mode in MODES for name in ("e2m1", "e3m2", "e4m3", "e5m2")),
+]
+
+
+def test_lemmas_hold_on_all_inputs_of_small_sizes_and_engines_agree() -> None:
+    settle = Settled(Options(solver="bitwuzla"), confirmed=False)
+    for goal in SMALL_LEMMAS:
+        assert RULES["exhausted"](goal).goal == goal
+    for goal in SMALL_LEMMAS[::7]:
+        assert "unsat" in RULES["settled"](goal, settle._ask).word
+
+
+@pytest.mark.parametrize("what", ["align", "round_and_pack"])
+def test_a_broken_datapath_has_no_lemma(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = getattr(lemmas, what)
+    monkeypatch.setattr(lemmas, what, lambda *given: (lambda found: found & ~constant(found.carrier, 2, found.width))(
+        kept(*given)))  # fmt: skip
+    goals = [goal for goal in SMALL_LEMMAS if isinstance(goal, AlignmentLoses) == (what == "align")]
+    for goal in goals[::5]:
+        refused("exhausted", goal)
+        with pytest.raises(FaultError):
+            Settled(Options(solver="bitwuzla"), confirmed=False)._ask(lemmas.query_of(goal), "broken")
+
+
+def test_lemmas_that_are_false_or_not_decided_or_not_the_nodes_are_refused() -> None:
+    wide = RoundingLoses(FORMATS["f32"], "nearest_even")
+    refused("exhausted", wide)
+    refused("settled", wide, lambda query, name: (Answer("unknown", "bitwuzla", "0", 0.0), None))
+    refused("settled", wide, lambda query, name: (Answer("sat", "bitwuzla", "0", 0.0), None))
+    other = RULES["exhausted"](RoundingLoses(FORMATS["e2m1"], "up"))
+    refused("fused", SUM, (), TERMS, [other])
+    refused("rounded", UNIT.result, (), [of(CUT)], [other])
+    refused("rounded", UNIT.result, (), [of(CUT)], [of(CUT)])
+
+
+def test_lemmas_are_those_of_the_nodes() -> None:
+    settle = Settled(Options(solver="bitwuzla"), confirmed=False)
+    unit = small(*UNITS["nearest"]).unit
+    found = [one.goal for one in bound_of(unit, settle).walk() if isinstance(one.goal, (AlignmentLoses, RoundingLoses))]
+    assert {goal.mode for goal in found} == {"nearest_even"}
+    assert {(goal.width, goal.fraction, goal.bits) for goal in found if isinstance(goal, AlignmentLoses)} == {
+        (4, 2, 1), (2, 1, 1)}  # fmt: skip
 
 
 # -- the command

@@ -13,6 +13,7 @@ from fractions import Fraction
 
 from queries.proof.forms import ERROR, EXACT, NOUGHT, SIZE, Form, larger, largest, magnitude, number, power, total
 from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
+from queries.proof.lemmas import AlignmentLoses, Lemma, RoundingLoses
 from queries.proof.wording import form_text
 from smtmodel.formats import Format
 from smtmodel.nodes import (
@@ -280,6 +281,14 @@ class _Aligned:
     bits: int
     reach: int | None
 
+    def lemma(self, mode: Mode) -> AlignmentLoses | None:
+        """What the datapath does to it, where its significand is of known bits: as many as it has digits, and above
+        those as many as its head needs."""
+        digits, head = self.facts.digits, self.facts.head
+        if digits is None or head is None or head.denominator > 1 or head.numerator & (head.numerator - 1):
+            return None
+        return AlignmentLoses(digits + head.numerator.bit_length() - 1, digits, self.bits, mode)
+
     def loss(self, mode: Mode, side: int) -> Fraction:
         """What it loses at most, in units of 2^m."""
         kept = LOSSES[mode][side] * power(-self.bits)
@@ -310,8 +319,22 @@ def _aligned(node: FusedSum, places: Places, goals: Sequence[Enclosed]) -> list[
     return [term for term in found if not term.facts.is_zero]
 
 
+def alignments(node: FusedSum, places: Places, premises: Sequence[Theorem]) -> list[AlignmentLoses]:
+    """The lemmas about the datapath that a fused sum of these terms may rest on."""
+    goals = _joined("fused", node, places, _every_term(node.items, places), premises)
+    found = [term.lemma(node.rounding) for term in _aligned(node, places, goals)]
+    return list(dict.fromkeys(lemma for lemma in found if lemma is not None))
+
+
+def _with_lemmas(made: Made, lemmas: Sequence[Theorem], known: Sequence[Lemma]) -> Made:
+    """With lemmas about the datapath, which must be those of the node. Raises RuleError."""
+    if any(not isinstance(lemma, Theorem) or lemma.goal not in known for lemma in lemmas):
+        raise RuleError("a lemma is about another datapath")
+    return replace(made, premises=(*made.premises, *lemmas))
+
+
 @rule
-def fused(node: FusedSum, places: Places, premises: Sequence[Theorem]) -> Made:
+def fused(node: FusedSum, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem] = ()) -> Made:
     """A fused sum, aligned at 2^m. A term of which F bits are kept loses at most 2^(m - F), half of that to nearest;
     rounding down it only falls, rounding up it only rises. It loses nothing if it is a multiple of 2^(m - F): so is a
     term at m itself, if F holds its digits; then one term of all loses nothing. A term beyond its reach r has
@@ -352,7 +375,8 @@ def fused(node: FusedSum, places: Places, premises: Sequence[Theorem]) -> Made:
         sum(heads) + power(-finest) if len(heads) == len(every) else None,
         finest + node.sticky, None if node.sticky else _grid(every),
     )  # fmt: skip
-    return _made(node, places, facts, goals, premises)
+    made = _made(node, places, facts, goals, premises)
+    return _with_lemmas(made, lemmas, alignments(node, places, premises))
 
 
 @rule
@@ -374,7 +398,7 @@ def cut(node: Cut, places: Places, premises: Sequence[Theorem]) -> Made:
 
 
 @rule
-def rounded(node: Round, places: Places, premises: Sequence[Theorem]) -> Made:
+def rounded(node: Round, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem] = ()) -> Made:
     """A term y as a number of a format with f fraction bits, if it does not overflow: it loses at most one unit of the
     last place, half to nearest: 2^(e - f) <= 2^-f |y| if |y| >= 2^emin, else 2^(emin - f), which loses nothing of a
     multiple of it. Where subnormal results are flushed, |y| < 2^emin is lost. Of f + 1 significant bits nothing is
@@ -391,7 +415,7 @@ def rounded(node: Round, places: Places, premises: Sequence[Theorem]) -> Made:
         tiny = power(fmt.emin) if flush else fixed * loss
         sides.append(y.value * (relative * loss) + number(tiny))
     facts = numbers(frozenset({fmt}), y.low + sides[0], y.high + sides[1], y.size, y.grid, how.subnormals != "keep")
-    return _made(node, places, facts, goals, premises)
+    return _with_lemmas(_made(node, places, facts, goals, premises), lemmas, [RoundingLoses(fmt, how.mode)])
 
 
 @rule

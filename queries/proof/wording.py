@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from queries.proof.forms import ERROR, EXACT, ONE, SIZE, Atom, Factor, Form, power
+from queries.proof.forms import ERROR, EXACT, ONE, SIZE, Atom, Factor, Form, Monomial, power
 
 SHORT = 1 << 9  # numerators that are printed as they are
 DIGITS = 10**4
@@ -39,7 +39,7 @@ def form_text(form: Form) -> str:
     groups: dict[tuple[str, ...], list[tuple[Atom, Fraction]]] = {}
     for atom, value in form.parts.items():
         groups.setdefault(_shape(atom), []).append((atom, value))
-    order = sorted(groups, key=lambda shape: (shape == _shape(ONE), len(shape)))
+    order = sorted(groups, key=lambda shape: (shape == _shape(ONE), shape[0] == "max"))
     texts = [text for shape in order for text in _texts(groups[shape])]
     return " + ".join(texts) or "0"
 
@@ -58,8 +58,14 @@ def _texts(members: Sequence[tuple[Atom, Fraction]]) -> list[str]:
 
 
 def _shape(atom: Atom) -> tuple[str, ...]:
-    return tuple(sorted({"".join(_name(factor) for factor in item) for item in atom})) + (
-        (str(min(map(sorted, atom))),) if len(atom) > 1 else ())  # fmt: skip
+    """What atoms have in common that are printed together."""
+    return ("max", str(sorted(map(sorted, atom)))) if len(atom) > 1 else _kind(next(iter(atom)))
+
+
+def _kind(item: Monomial) -> tuple[str, ...]:
+    """The names of its factors; and where they stand, if the elements of a and b do not stand at one place."""
+    alike = len({factor[1:3] for factor in item if factor.name in ("a", "b")}) < 2
+    return "".join(map(_name, item)), "" if alike else str(item)
 
 
 def _name(factor: Factor) -> str:
@@ -78,27 +84,28 @@ def _atoms_text(atoms: Sequence[Atom]) -> str:
 
 
 def _largest_text(atom: Atom) -> str:
-    kinds: dict[str, list[tuple[Factor, ...]]] = {}
+    kinds: dict[tuple[str, ...], list[Monomial]] = {}
     for item in sorted(atom):
-        kinds.setdefault("".join(_name(factor) for factor in item), []).append(item)
+        kinds.setdefault(_kind(item), []).append(item)
     return (
         f"max({', '.join(_item_text(items[0], _places(items) if len(items) > 1 else '') for items in kinds.values())})"
     )
 
 
-def _places(items: Sequence[tuple[Factor, ...]]) -> str:
+def _places(items: Sequence[Monomial]) -> str:
     numbers = sorted({item[0].offset for item in items})
     return f"k={numbers[0]}..{numbers[-1]}" if numbers == list(range(numbers[0], numbers[-1] + 1)) else \
         f"k={','.join(map(str, numbers))}"  # fmt: skip
 
 
-def _item_text(item: tuple[Factor, ...], places: str) -> str:
-    parts = []
+def _item_text(item: Monomial, places: str) -> str:
+    parts, elements = [], any(factor.name in ("a", "b") for factor in item)
     for factor in item:
         if factor.name in (ERROR, SIZE):
-            parts.append(f"{'E' if factor.name == ERROR else 'A'}")
+            parts.append("E" if factor.name == ERROR else "A")
             continue
-        place = "" if factor.name in ("c", EXACT) else "_k" if places else f"_{_place(factor)}"
+        single = factor.name in ("c", EXACT) or (elements and factor.name.startswith("scale"))  # that of the product
+        place = "" if single else "_k" if places else f"_{_place(factor)}"
         parts.append(f"{factor.name}{place}{'°' if factor.raised else ''}")
     text = " ".join(parts)
     text = text if all(factor.name in (ERROR, SIZE) for factor in item) else f"|{text}|"
