@@ -11,6 +11,7 @@ import click
 
 from cli.choice import Choice
 from cli.completion import models
+from cli.error_bound import ERROR_BOUND, prove_bound
 from cli.options import (
     JSON,
     RESTRICTIONS_HELP,
@@ -36,9 +37,15 @@ if TYPE_CHECKING:
 @click.option(
     "--property",
     "wanted",
-    type=Choice(get_args(Property)),
+    type=Choice([*get_args(Property), ERROR_BOUND]),
     default="equal",
     help="Of two models: equal. Of one: the others.",
+)
+@click.option(
+    "--length",
+    type=click.IntRange(1),
+    metavar="K",
+    help="Of error-bound: K products by a chain of instructions, each with the result before as its addend.",
 )
 @click.option(
     "--inputs",
@@ -66,7 +73,7 @@ if TYPE_CHECKING:
 @JSON
 def prove(
     models: tuple[str, ...], wanted: str, restrictions: str, compare: Any, confirm: bool,
-    certificate: Path | None, explain: bool,    options: Options, as_json: bool,
+    certificate: Path | None, explain: bool, length: int | None, options: Options, as_json: bool,
 ) -> None:  # fmt: skip
     """Prove two models equal on every input, or a property of one.
 
@@ -76,6 +83,12 @@ def prove(
     mmaprobe prove turing/mma/m16n8k8.f32.f16.f16.f32 ampere/mma/m16n8k8.f32.f16.f16.f32
     mmaprobe prove --property order-independent hopper/mma/m16n8k16.f32.f16.f16.f32
     """
+    if wanted == ERROR_BOUND:
+        if compare is not None or certificate is not None:
+            raise click.UsageError(f"--compare and --certificate are not about {ERROR_BOUND}")
+        sys.exit(prove_bound(models, parse_inputs(restrictions), length, options, confirm, explain, as_json))
+    if length is not None:
+        raise click.UsageError(f"--length is about {ERROR_BOUND}")
     from queries.contradiction import check_problems
     from queries.proof_report import proof_document, proof_key
     from queries.proving import proofs_of
