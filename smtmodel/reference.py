@@ -13,7 +13,12 @@ from smtmodel.dot import Model, UnitModel
 from smtmodel.errors import NotModelledError, ParameterError, UnknownNameError
 from smtmodel.formats import FORMATS, format_named
 from smtmodel.instructions import INSTRUCTIONS, not_modelled
+from smtmodel.plan_table import plan_named
+from smtmodel.plans.lowering import unit_of_plan
+from smtmodel.plans.plan import Plan
 from smtmodel.unit_table import read_unit, shipped_unit, units
+
+PLAN = "plan:"  # what the reference of a plan begins with
 
 _IEEE = re.compile(r"ieee/fma/(\w+)(?:\.(\w+)\.(\w+)\.(\w+))?")
 _SHAPE = re.compile(r"((?:hopper/wgmma|blackwell/tcgen05mma(?:_block_scale)?)/m)(64|128)n(\d+)(k.*)")
@@ -30,16 +35,46 @@ def is_unit_file(text: str) -> bool:
 
 
 def parse_reference(text: str) -> Model:
-    """The model of a reference, or of the path of a unit file (it ends in .yaml).
+    """The model of a reference, or of the path of a unit file (it ends in .yaml), or of a plan for a given K
+    (plan:NAME@length=64, NAME one that ships or the path of a plan file).
 
     Raises UnknownNameError, ParameterError, or InputError for a unit file.
     """
     path, _, changes = text.strip().partition("@")
+    if is_plan(path):
+        return _planned(text.strip(), path, changes)
     if not is_unit_file(path):
         return _known_model(text)
     if changes:
         raise ParameterError("@", "a unit file has no parameters to change: change its text")
     return UnitModel(read_unit(Path(path)), path)
+
+
+def is_plan(text: str) -> bool:
+    """Whether a reference is that of a plan."""
+    return text.startswith(PLAN)
+
+
+def parse_plan_reference(text: str) -> Plan:
+    """The plan of plan:NAME or plan:PATH; a model is the plan that has it take K in tiles, from c. Raises as
+    `parse_reference` does."""
+    text = text.strip()
+    return (
+        plan_named(text.removeprefix(PLAN), parse_reference) if is_plan(text) else Plan.chained(parse_reference(text))
+    )
+
+
+def parse_plan_path(text: str) -> Plan:
+    """The plan of plan:NAME, or of a plan file by its path with or without `plan:` before it. Raises as
+    `parse_reference` does."""
+    return plan_named(text.strip().removeprefix(PLAN), parse_reference)
+
+
+def _planned(text: str, path: str, changes: str) -> Model:
+    name, _, value = changes.partition("=")
+    if name.strip() != "length" or not value.strip().isdecimal():
+        raise ParameterError("@", f"a plan is a model for a given number of products: {path}@length=64")
+    return UnitModel(unit_of_plan(parse_plan_reference(path), int(value)), text)
 
 
 @lru_cache(maxsize=4096)
