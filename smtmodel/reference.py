@@ -13,12 +13,12 @@ from smtmodel.dot import Model, UnitModel
 from smtmodel.errors import NotModelledError, ParameterError, UnknownNameError
 from smtmodel.formats import FORMATS, format_named
 from smtmodel.instructions import INSTRUCTIONS, not_modelled
-from smtmodel.plan_table import plan_named
+from smtmodel.plan_table import holds_plan, plan_named, plans
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.plan import Plan
 from smtmodel.unit_table import read_unit, shipped_unit, units
 
-PLAN = "plan:"  # what the reference of a plan begins with
+PLAN, LENGTH = "plan:", "@length="  # of the reference of a plan, and of one at a K
 
 _IEEE = re.compile(r"ieee/fma/(\w+)(?:\.(\w+)\.(\w+)\.(\w+))?")
 _SHAPE = re.compile(r"((?:hopper/wgmma|blackwell/tcgen05mma(?:_block_scale)?)/m)(64|128)n(\d+)(k.*)")
@@ -40,9 +40,9 @@ def parse_reference(text: str) -> Model:
 
     Raises UnknownNameError, ParameterError, or InputError for a unit file.
     """
+    if is_plan(text.strip()):
+        return _planned(text.strip())
     path, _, changes = text.strip().partition("@")
-    if is_plan(path):
-        return _planned(text.strip(), path, changes)
     if not is_unit_file(path):
         return _known_model(text)
     if changes:
@@ -55,26 +55,38 @@ def is_plan(text: str) -> bool:
     return text.startswith(PLAN)
 
 
+def names_plan(text: str) -> bool:
+    """Whether a text names a plan for any K: plan:NAME, or the path of a plan file. Raises InputError where a file is
+    not YAML."""
+    if is_plan(text):
+        return LENGTH not in text
+    return is_unit_file(text) and Path(text).is_file() and holds_plan(Path(text))
+
+
 def parse_plan_reference(text: str) -> Plan:
-    """The plan of plan:NAME or plan:PATH; a model is the plan that has it take K in tiles, from c. Raises as
+    """The plan that a text names; a model is the plan that has it take K in tiles, from c. Raises as
     `parse_reference` does."""
     text = text.strip()
-    return (
-        plan_named(text.removeprefix(PLAN), parse_reference) if is_plan(text) else Plan.chained(parse_reference(text))
-    )
+    return parse_plan_path(text) if names_plan(text) else Plan.chained(parse_reference(text))
 
 
 def parse_plan_path(text: str) -> Plan:
-    """The plan of plan:NAME, or of a plan file by its path with or without `plan:` before it. Raises as
-    `parse_reference` does."""
-    return plan_named(text.strip().removeprefix(PLAN), parse_reference)
+    """The plan of plan:NAME, or of a plan file by its path with or without `plan:` before it. plan:MODEL is the plan
+    that has a model take K in tiles. Raises as `parse_reference` does."""
+    name = text.strip().removeprefix(PLAN)
+    if name in plans() or (is_unit_file(name) and (not Path(name).is_file() or holds_plan(Path(name)))):
+        return plan_named(name, parse_reference)
+    try:
+        return Plan.chained(parse_reference(name))
+    except UnknownNameError:
+        return plan_named(name, parse_reference)  # which names the nearest plan
 
 
-def _planned(text: str, path: str, changes: str) -> Model:
-    name, _, value = changes.partition("=")
-    if name.strip() != "length" or not value.strip().isdecimal():
-        raise ParameterError("@", f"a plan is a model for a given number of products: {path}@length=64")
-    return UnitModel(unit_of_plan(parse_plan_reference(path), int(value)), text)
+def _planned(text: str) -> Model:
+    name, _, value = text.rpartition(LENGTH)
+    if not name or not value.strip().isdecimal():
+        raise ParameterError("@", f"a plan is a model for a given number of products: {text}{LENGTH}64")
+    return UnitModel(unit_of_plan(parse_plan_path(name), int(value)), text)
 
 
 @lru_cache(maxsize=4096)
