@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from queries.problem import Problem, evaluate_on
 from queries.prove import Proof, Verdict, prove
 from queries.samples import sample_rows
 from queries.steady import same_answer
-from queries.witness import Row, Witness, confirmed, replay, shrink, shrink_rows
+from queries.witness import Replay, Row, Witness, confirmed, replay, shrink, shrink_rows
 from smtmodel.algebra import Bits, constant
 from smtmodel.batch import Patterns
 from smtmodel.compiled import compiler
@@ -189,7 +190,16 @@ class _Prover:
         """Another difference, if there is one, with fewer products than were found to show it: some full tiles."""
         unit = max(model.length for plan in (self.left, self.right) for model in plan.models)
         found = self.proof.length or 0
-        any(self._differ_on_samples(k) for k in range(unit, min(found, (SMALLER + 1) * unit), unit))
+        lengths = range(unit, min(found, (SMALLER + 1) * unit), unit)
+        any(self._differ_on_samples(k) for k in lengths if self._fits(k))
+
+    def _fits(self, length: int) -> bool:
+        """Whether both plans take so many products."""
+        try:
+            self._units(length)
+        except ParameterError:
+            return False
+        return True
 
     def _equal(self, ground: Ground) -> None:
         self.proof.verdict, self.proof.ground = "equal", ground
@@ -308,6 +318,8 @@ class _Prover:
         self.proof.length = problem.left.length
 
     def _differ_on_samples(self, length: int) -> bool:
+        """Whether samples tell the two apart. Results that are not zeros of two signs are looked for first."""
+        zeros: list[tuple[Placed, Witness]] = []
         for places in places_asked(self.left, self.right, length):
             problem = self._problem(length, places)
             row = self._on_matrices(problem) if length > LONG else _on_rows(problem)
@@ -315,9 +327,13 @@ class _Prover:
                 witness = confirmed(problem, row)
                 if witness is None:
                     raise FaultError(f"matrices and single inputs disagree at K = {length}: a fault of mmaprobe")
-                self._different(problem, witness)
-                return True
-        return False
+                if _magnitudes(problem, witness.left, witness.right):
+                    self._different(problem, witness)
+                    return True
+                zeros.append((problem, witness))
+        for problem, witness in zeros[:1]:
+            self._different(problem, witness)
+        return bool(zeros)
 
     def _on_matrices(self, problem: Placed) -> Row | None:
         """A small row on which the two differ, by matrices, which many products want: each row with each column."""
@@ -400,11 +416,24 @@ def _rows(problem: Problem, seed: int, count: int = ROWS) -> list[Row]:
     return [tuple(map(int, row)) for row in sample_rows(problem.layout, count, seed)]
 
 
+def _magnitudes(problem: Problem, left: Any, right: Any) -> Any:
+    """Where a result is not zero: its pattern without the sign."""
+    return (left | right) & (problem.left.d.sign_bit - 1)
+
+
 def _on_rows(problem: Problem) -> Row | None:
-    """A small row on which the two differ, by single inputs."""
+    """A small row on which the two differ, by single inputs; not in the sign of a zero, if there is another."""
+
+    def weighty(result: Replay) -> Patterns:
+        return np.asarray(_magnitudes(problem, result.left, result.right) != 0, dtype=np.uint64)
+
     rows = _rows(problem, SEED)
-    found = np.flatnonzero(replay(problem, rows).differs)
-    return shrink(problem, rows[int(found[0])]) if len(found) else None
+    result = replay(problem, rows)
+    differing = np.flatnonzero(result.differs)
+    better = differing[weighty(result)[differing] != 0]
+    if len(better):
+        return shrink(problem, rows[int(better[0])], weighty)
+    return shrink(problem, rows[int(differing[0])]) if len(differing) else None
 
 
 def places_asked(left: Plan, right: Plan, length: int) -> list[tuple[int, ...]]:

@@ -155,6 +155,26 @@ def test_a_plan_at_a_length_is_a_unit_file(name: str, length: int) -> None:
     assert parse_unit(unit_text(unit), "unit.yaml") == unit
 
 
+@pytest.mark.parametrize(
+    "reference",
+    ["x86/amx/tdpbf16ps", "arm/neon/bfdot", "arm/neon/bfmmla", "cdna2/mfma/f32_32x32x4bf16",
+     "cdna1/mfma/f32_32x32x4bf16"],
+)  # fmt: skip
+def test_addends_are_read_as_the_unit_reads_them(reference: str) -> None:
+    """Subnormal sums and zeros of both signs, from one tile to the next."""
+    model, rng = parse_reference(reference), np.random.default_rng(7)
+    plan, k = Plan.chained(model), 3 * model.length
+    tiny = [(exponent << 7) | sign for exponent in (0, 1, 60, 64) for sign in (0, 0x8000)]
+    a, b = (rng.choice(np.array(tiny, dtype=np.uint64), shape) for shape in ((12, k), (k, 12)))
+    c = rng.integers(0, 1 << 25, (12, 12), dtype=np.uint64) * rng.integers(0, 2, (12, 12), dtype=np.uint64)
+    c |= rng.integers(0, 2, (12, 12), dtype=np.uint64) << np.uint64(31)
+    found = simulate(a, b, c, plan, engine="numpy")
+    i, j = (index.ravel() for index in np.indices(c.shape))
+    lowered = evaluate_batch(UnitModel(unit_of_plan(plan, k), "lowered"), a[i], b[:, j].T, c[i, j])
+    assert lowered.tolist() == found.ravel().tolist()
+    assert len(np.unique(found)) > 5
+
+
 def test_scale_factors_are_cut_with_k() -> None:
     model = parse_reference("rtx-blackwell/mma_block_scale/m16n8k64.block16.f32.e2m1.e2m1.f32.ue4m3")
     rng = np.random.default_rng(3)

@@ -172,6 +172,7 @@ def test_a_verdict_that_evaluations_contradict_is_a_fault(monkeypatch: pytest.Mo
         ("sum(mma, c)", "sum(split(2, mma, r), c)", None),
         ("sum(split(4, mma, r), c)", "sum(split(4, mma, r, order=pairwise), c)", None),
         ("sum(mma, +0)", "sum(chain(mma, tail=fma), +0)", 7),
+        ("sum(mma, +0)", "sum(interleave(2, mma, r, grain=4), +0)", None),  # which does not take every K
         ("sum(interleave(2, fma, r), +0)", "sum(fma, +0)", 300),
     ],
 )

@@ -51,6 +51,8 @@ class Lowering(Engine[Node]):
         self.signals: dict[Node, str] = {}
         self.level = 0
         self.path = ""
+        #: for loops whose results are what the unit would read: how it reads the start, and the format
+        self.reads: dict[int, tuple[Element, Format]] = {}
 
     def zero(self, fmt: Format) -> Node:
         return Constant()
@@ -63,7 +65,10 @@ class Lowering(Engine[Node]):
             return body(Index(), start)
         self.level += 1
         level, path, self.path = self.level, self.path, ""  # a loop's signals begin with its own name
-        found = Repeat(level, range(count), start, body(Index(0, ((level, 1),)), Running(level)))
+        step = body(Index(0, ((level, 1),)), Running(level))
+        if level in self.reads:
+            start = read_as(start, *self.reads.pop(level))
+        found = Repeat(level, range(count), start, step)
         self.level, self.path = level - 1, path
         return self._named(found, name)
 
@@ -86,6 +91,9 @@ class Lowering(Engine[Node]):
             result = numbered(_padded(written_out(result), span.count, model.scale_block))
 
         def element(given: Element) -> Node:
+            if given.index is None and isinstance(start, Running) and _reads_as_it_gives(given, model):
+                self.reads[start.level] = given, model.c
+                return start
             if given.index is None:
                 return read_as(start, given, model.c)
             if given.operand.startswith("scale"):
@@ -125,6 +133,11 @@ def _divided(span: Span, model: Model) -> Index:
     if span.step != 1 or any(part % block for part in parts):
         raise ParameterError("scale factors", f"a tile does not begin where {block} products share a pair of them")
     return Index(parts[0] // block, tuple((level, factor // block) for level, factor in span.start.factors))
+
+
+def _reads_as_it_gives(addend: Element, model: Model) -> bool:
+    """Whether a unit that reads subnormal addends as zero gives none, and takes every zero as it gives it."""
+    return addend.subnormals == "zero" and not addend.positive_zeros and model.unit.rounding.subnormals != "keep"
 
 
 def _flushes(node: Node) -> bool:
