@@ -50,6 +50,13 @@ def _claims() -> Iterable[str]:
     return known()
 
 
+def _plans() -> Iterable[str]:
+    from smtmodel.plan_table import plans as known
+    from smtmodel.reference import PLAN
+
+    return [f"{PLAN}{name}" for name in known()]
+
+
 def _completer(*sources: Callable[[], Iterable[str]]) -> Completer:
     """Completes the names of tables, and files beside them."""
 
@@ -65,6 +72,7 @@ models_or_architectures = _completer(_instructions, _architectures)
 questions_or_models = _completer(_questions, _instructions)
 families = _completer(_families)
 studies = _completer(_studies)
+plans = _completer(_plans)
 claim_names = _completer(_claims)
 file_names = _completer()  # of parameters that also take "-", a line of a file or JSON
 

@@ -42,12 +42,6 @@ if TYPE_CHECKING:
     help="Of two models: equal. Of one: the others.",
 )
 @click.option(
-    "--length",
-    type=click.IntRange(1),
-    metavar="K",
-    help="Of error-bound: K products by a chain of instructions, each with the result before as its addend.",
-)
-@click.option(
     "--inputs",
     "restrictions",
     metavar="LIST",
@@ -69,30 +63,45 @@ if TYPE_CHECKING:
     help="Write SMT-LIB, CNF and a checked DRAT proof into this folder.",
 )
 @click.option("--explain", is_flag=True, help="Print the chain of lemmas.")
+@click.option(
+    "--length",
+    type=click.IntRange(1),
+    metavar="K",
+    help="Of two plans, or of units that take K in tiles: at this K; without it, for every multiple of a tile. Of "
+    "error-bound: K products by a chain of instructions.",
+)
 @solver_options("the whole proof")
 @JSON
 def prove(
     models: tuple[str, ...], wanted: str, restrictions: str, compare: Any, confirm: bool,
     certificate: Path | None, explain: bool, length: int | None, options: Options, as_json: bool,
 ) -> None:  # fmt: skip
-    """Prove two models equal on every input, or a property of one.
+    """Prove two models equal on every input, or two plans, or a property of one model.
 
     Named signals are proved equal stage by stage. A difference is reported with a replayed vector.
 
     \b
     mmaprobe prove turing/mma/m16n8k8.f32.f16.f16.f32 ampere/mma/m16n8k8.f32.f16.f16.f32
     mmaprobe prove --property order-independent hopper/mma/m16n8k16.f32.f16.f16.f32
+    mmaprobe prove plan:cublas/plain plan:cublas/split-k --length 4096
     """
-    if wanted == ERROR_BOUND:
-        if compare is not None or certificate is not None:
-            raise click.UsageError(f"--compare and --certificate are not about {ERROR_BOUND}")
-        sys.exit(prove_bound(models, parse_inputs(restrictions), length, options, confirm, explain, as_json))
-    if length is not None:
-        raise click.UsageError(f"--length is about {ERROR_BOUND}")
+    from cli.prove_plans import about_plans, run_plans
     from queries.contradiction import check_problems
     from queries.proof_report import proof_document, proof_key
     from queries.proving import proofs_of
 
+    if wanted == ERROR_BOUND:
+        if compare is not None or certificate is not None:
+            raise click.UsageError(f"--compare and --certificate are not about {ERROR_BOUND}")
+        sys.exit(prove_bound(models, parse_inputs(restrictions), length, options, confirm, explain, as_json))
+    if about_plans(models, length):
+        if wanted != "equal" or restrictions or compare or certificate is not None:
+            raise click.UsageError(
+                "of plans for any K only equality is asked, on every input; plan:NAME@length=K is a model, for the rest"
+            )
+        run_plans(models, length, options, confirm, as_json)
+    if length is not None:
+        raise click.UsageError(f"--length is for two plans, units that take K in tiles, and {ERROR_BOUND}")
     problems = _problems(models, wanted, restrictions, compare)
     key = proof_key(problems, wanted, confirm)
     store = options.store

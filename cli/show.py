@@ -24,7 +24,18 @@ if TYPE_CHECKING:
 @click.argument(
     "kind",
     type=Choice(
-        ["models", "hypotheses", "families", "parameters", "formats", "algorithms", "studies", "claims", "devices"]
+        [
+            "models",
+            "hypotheses",
+            "families",
+            "parameters",
+            "formats",
+            "algorithms",
+            "studies",
+            "claims",
+            "devices",
+            "plans",
+        ]
     ),
 )
 @JSON
@@ -36,7 +47,7 @@ def list_command(kind: str, as_json: bool) -> None:
     """
     kinds = {"models": _models, "hypotheses": _hypotheses, "families": _families, "parameters": _parameters,
              "formats": _formats, "algorithms": _algorithms, "studies": _studies, "claims": _claims,
-             "devices": _devices}  # fmt: skip
+             "devices": _devices, "plans": _plans}  # fmt: skip
     rows = kinds[kind]()
     if as_json:
         print_json(rows)
@@ -86,6 +97,27 @@ def _unit_row(reference: str) -> dict[str, Any]:
         "evidence": unit.evidence,
         "emulated": False,
     }
+
+
+def _plans() -> list[dict[str, Any]]:
+    from smtmodel.plan_table import plans
+    from smtmodel.reference import PLAN, parse_plan_reference
+
+    rows = []
+    for name in plans():
+        plan = parse_plan_reference(f"{PLAN}{name}")
+        rows.append(
+            {
+                "id": f"{PLAN}{name}",
+                "summary": f"{plan.about.partition('. ')[0].removesuffix('.')}  [{plan.evidence}]",
+                "formats": {side: getattr(plan, side).name for side in "abcd"},
+                "units": [model.reference for model in plan.models],
+                "about": plan.about,
+                "source": plan.source,
+                "evidence": plan.evidence,
+            }
+        )
+    return rows
 
 
 def _families() -> list[dict[str, Any]]:

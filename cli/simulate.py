@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.choice import Choice
-from cli.completion import file_names, models
+from cli.completion import file_names, models, plans
 from cli.options import JSON, print_json, progress, say
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from smtmodel.dot import Model
+    from smtmodel.plans import Plan
 
 ROUNDINGS = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
 
@@ -23,8 +24,12 @@ ROUNDINGS = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="A B [C]", shell_complete=file_names)
 @click.option(
-    "--model", "reference", required=True, metavar="MODEL", shell_complete=models, help="The model of one instruction."
+    "--model", metavar="MODEL", shell_complete=models, help="The model of one instruction, which takes K in tiles."
 )
+@click.option(
+    "--plan", metavar="PLAN", shell_complete=plans,
+    help="How K is cut and sums are added: plan:NAME (`list plans`), or the path of a plan file.",
+)  # fmt: skip
 @click.option(
     "-o",
     "--output",
@@ -43,23 +48,27 @@ ROUNDINGS = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
 @click.option("--threads", type=click.IntRange(1), help="Processor cores to use (default: all).")
 @JSON
 def simulate(
-    files: tuple[str, ...], reference: str, output: Path, convert: Any, scale_a: Path | None, scale_b: Path | None,
-    engine: Any, threads: int | None, as_json: bool,
+    files: tuple[str, ...], model: str | None, plan: str | None, output: Path, convert: Any, scale_a: Path | None,
+    scale_b: Path | None, engine: Any, threads: int | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Compute D = C + A * B bit for bit as the model's instruction does, in tiles of its K.
+    """Compute D = C + A * B bit for bit as the model's instruction does, in tiles of its K, or as a plan does.
 
     A, B and C are .npy files: floating-point numbers exact in the model's formats (or --convert), or bit patterns as
-    unsigned integers. With .npz files every name that A and B share is one product. alpha and beta are left to you.
+    unsigned integers. With .npz files every name that A and B share is one product. alpha and
+    beta are a plan's, or left to you.
 
     \b
     mmaprobe simulate a.npy b.npy -o d.npy --model hopper/mma/m16n8k16.f32.f16.f16.f32
+    mmaprobe simulate a.npy b.npy -o d.npy --plan plan:cublas/split-k
     """
     from smtmodel.errors import InputError
-    from smtmodel.reference import parse_reference
+    from smtmodel.reference import parse_plan_path, parse_reference
 
     if len(files) not in (2, 3):
         raise click.UsageError("two or three matrix files are needed: A B [C]")
-    model = parse_reference(reference)
+    if (model is None) == (plan is None):
+        raise click.UsageError("either --model or --plan says how to multiply")
+    how = parse_reference(model) if model is not None else parse_plan_path(plan or "")
     tables = [_load(Path(name)) for name in files]
     scales = [None if path is None else _load(path) for path in (scale_a, scale_b)]
     names = [name for name in tables[0] if all(name in table for table in tables)]
@@ -70,7 +79,7 @@ def simulate(
         start = time.perf_counter()
         pairs = zip(("scale_a", "scale_b"), scales, strict=True)
         factors = {key: None if table is None else table[name] for key, table in pairs}
-        results[name] = _product(model, [table[name] for table in tables], convert, engine, threads, factors)
+        results[name] = _product(how, [table[name] for table in tables], convert, engine, threads, factors)
         seconds = time.perf_counter() - start
         progress("")
         shape = "x".join(str(size) for size in results[name].shape)
@@ -78,12 +87,17 @@ def simulate(
         document.append({"name": name, "shape": list(results[name].shape), "seconds": round(seconds, 3)})
     _save(output, results)
     if as_json:
-        print_json({"schema": 1, "model": model.reference, "output": str(output), "products": document})
+        print_json({"schema": 1, "model": how.reference, "output": str(output), "products": document})
 
 
 def _product(
-    model: Model, matrices: list[NDArray[Any]], convert: Any, engine: Any, threads: int | None, factors: dict[str, Any]
-) -> NDArray[Any]:
+    model: Model | Plan,
+    matrices: list[NDArray[Any]],
+    convert: Any,
+    engine: Any,
+    threads: int | None,
+    factors: dict[str, Any],
+) -> NDArray[Any]:  # fmt: skip
     from smtmodel.gemm import from_numbers, simulate, to_numbers
     from smtmodel.progress import Count
 

@@ -24,9 +24,9 @@ from smtmodel.decode import unpack
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
-from smtmodel.gemm import Matrix
 from smtmodel.operands import Operands
 from smtmodel.ordering import pattern_key
+from smtmodel.tiles import Matrix
 
 ELEMENTS = 16  # differing elements that are computed again
 STRIP = 1 << 18  # elements compared at a time

@@ -17,7 +17,8 @@ from runner.protocol import Device, DeviceError, DeviceUnavailableError, Source
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, UnknownNameError
 from smtmodel.formats import Format
-from smtmodel.gemm import kind_of, to_numbers
+from smtmodel.gemm import to_numbers
+from smtmodel.tiles import kind_of
 from smtmodel.vectors import Vector
 
 SIDE = 64  # rows and columns of the product: as many questions in a call, each at a place of its own

@@ -13,7 +13,12 @@ from smtmodel.dot import Model, UnitModel
 from smtmodel.errors import NotModelledError, ParameterError, UnknownNameError
 from smtmodel.formats import FORMATS, format_named
 from smtmodel.instructions import INSTRUCTIONS, not_modelled
+from smtmodel.plan_table import holds_plan, plan_named, plans
+from smtmodel.plans.lowering import unit_of_plan
+from smtmodel.plans.plan import Plan
 from smtmodel.unit_table import read_unit, shipped_unit, units
+
+PLAN, LENGTH = "plan:", "@length="  # of the reference of a plan, and of one at a K
 
 _IEEE = re.compile(r"ieee/fma/(\w+)(?:\.(\w+)\.(\w+)\.(\w+))?")
 _SHAPE = re.compile(r"((?:hopper/wgmma|blackwell/tcgen05mma(?:_block_scale)?)/m)(64|128)n(\d+)(k.*)")
@@ -30,16 +35,58 @@ def is_unit_file(text: str) -> bool:
 
 
 def parse_reference(text: str) -> Model:
-    """The model of a reference, or of the path of a unit file (it ends in .yaml).
+    """The model of a reference, or of the path of a unit file (it ends in .yaml), or of a plan for a given K
+    (plan:NAME@length=64, NAME one that ships or the path of a plan file).
 
     Raises UnknownNameError, ParameterError, or InputError for a unit file.
     """
+    if is_plan(text.strip()):
+        return _planned(text.strip())
     path, _, changes = text.strip().partition("@")
     if not is_unit_file(path):
         return _known_model(text)
     if changes:
         raise ParameterError("@", "a unit file has no parameters to change: change its text")
     return UnitModel(read_unit(Path(path)), path)
+
+
+def is_plan(text: str) -> bool:
+    """Whether a reference is that of a plan."""
+    return text.startswith(PLAN)
+
+
+def names_plan(text: str) -> bool:
+    """Whether a text names a plan for any K: plan:NAME, or the path of a plan file. Raises InputError where a file is
+    not YAML."""
+    if is_plan(text):
+        return LENGTH not in text
+    return is_unit_file(text) and Path(text).is_file() and holds_plan(Path(text))
+
+
+def parse_plan_reference(text: str) -> Plan:
+    """The plan that a text names; a model is the plan that has it take K in tiles, from c. Raises as
+    `parse_reference` does."""
+    text = text.strip()
+    return parse_plan_path(text) if names_plan(text) else Plan.chained(parse_reference(text))
+
+
+def parse_plan_path(text: str) -> Plan:
+    """The plan of plan:NAME, or of a plan file by its path with or without `plan:` before it. plan:MODEL is the plan
+    that has a model take K in tiles. Raises as `parse_reference` does."""
+    name = text.strip().removeprefix(PLAN)
+    if name in plans() or (is_unit_file(name) and (not Path(name).is_file() or holds_plan(Path(name)))):
+        return plan_named(name, parse_reference)
+    try:
+        return Plan.chained(parse_reference(name))
+    except UnknownNameError:
+        return plan_named(name, parse_reference)  # which names the nearest plan
+
+
+def _planned(text: str) -> Model:
+    name, _, value = text.rpartition(LENGTH)
+    if not name or not value.strip().isdecimal():
+        raise ParameterError("@", f"a plan is a model for a given number of products: {text}{LENGTH}64")
+    return UnitModel(unit_of_plan(parse_plan_path(name), int(value)), text)
 
 
 @lru_cache(maxsize=4096)

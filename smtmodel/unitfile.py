@@ -4,6 +4,7 @@ A step is one expression in Python's syntax, read by Python's own parser and nev
 
     a[k] * b[k], a[k:k+16] * b[k:k+16]    products, one or one for each place; product(x, y, normalised=..., limit=...)
     c, +0, -0, acc                        the addend, zeros, the result of a repetition so far
+    number(0x40000000, f32)               a number of a format by its pattern
     exact(x, ...)                         the exact sum
     fused(x, ..., F=25, zeros=-133)       the fused sum; also rounding, sticky, carry, least, floors, reach
     cut(x, 31, down)                      normalised and cut to 31 bits
@@ -20,7 +21,7 @@ import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
@@ -35,6 +36,7 @@ from smtmodel.nodes import (
     ExactSum,
     FusedSum,
     Index,
+    Literal,
     Node,
     Product,
     Repeat,
@@ -53,7 +55,7 @@ from smtmodel.yamlfile import YamlFile, read_file, read_yaml, validate
 MODES: tuple[str, ...] = tuple(name for part in get_args(Mode) for name in (get_args(part) or (part,)))
 WIDEST = 64  # bits of a pattern
 VARIABLES = "ijkl"  # the loop variable of each level, as it is written
-CALLS = ("product", "exact", "fused", "cut", "round", "scale", "repeat", "each")
+CALLS = ("number", "product", "exact", "fused", "cut", "round", "scale", "repeat", "each")
 
 
 class _Format(BaseModel):
@@ -74,20 +76,25 @@ class _Format(BaseModel):
         return found
 
 
-class _File(BaseModel):
+class ExpressionFile(BaseModel):
+    """What every file of an expression has."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    unit: str
     about: str = ""
     source: str = ""
     evidence: str = ""
     own_formats: dict[str, _Format] = {}
     formats: dict[str, str]
+    roundings: dict[str, str] = {}
+    steps: dict[str, str | int]
+
+
+class _File(ExpressionFile):
+    unit: str
     length: int
     scale_block: int = 0
     inputs: dict[str, str] = {}
-    roundings: dict[str, str] = {}
-    steps: dict[str, str | int]
 
 
 def parse_unit(text: str, name: str) -> Unit:
@@ -102,14 +109,14 @@ def holds_unit(path: str) -> bool:
 
 
 @dataclass
-class _Scope:
+class Scope:
     """What names stand for at a place of an expression."""
 
     levels: dict[str, int] = field(default_factory=dict)
     repeats: list[int] = field(default_factory=list)
 
 
-class _FaultError(Exception):
+class MistakeError(Exception):
     """A mistake at a place of an expression."""
 
     def __init__(self, where: ast.AST, message: str) -> None:
@@ -132,42 +139,39 @@ class _Affine:
         return _Affine(self.offset * factor, tuple((level, own * factor) for level, own in self.factors if factor))
 
 
-class _Reader:
-    def __init__(self, file: YamlFile) -> None:
-        self.file = file
-        self.data = validate(file, _File)
+class ExpressionReader:
+    """Reads the expressions of a file. `steps`: those read so far."""
+
+    calls: ClassVar[tuple[str, ...]] = CALLS
+
+    def __init__(self, file: YamlFile, data: ExpressionFile) -> None:
+        self.file, self._data = file, data
         self.steps: dict[str, Node] = {}
         self.roundings: dict[str, Rounding] = {}
-        self.subnormals: dict[str, str] = {}
+        self.subnormals: dict[str, str] = dict.fromkeys("abc", "keep")
         self.positive_zeros = False
         self.known = dict(FORMATS)
-
-    def unit(self) -> Unit:
-        data = self.data
         for name, own in data.own_formats.items():
             self.known[self._new_name(name, "own_formats")] = self._own(name, own)
-        formats = self._formats()
-        self._inputs()
-        for name, text in data.roundings.items():
+        self.formats = self._formats()
+
+    def read_roundings(self) -> None:
+        for name, text in self._data.roundings.items():
             self.roundings[self._new_name(name, "roundings")] = self._read("roundings", name, text, self._rounding_text)
-        for name, step in data.steps.items():
-            node = self._read("steps", name, str(step), lambda tree: self._node(tree, _Scope()))
+
+    def result(self) -> Node:
+        """The step `d`; the other ones stay in `steps`."""
+        for name, step in self._data.steps.items():
+            node = self._read("steps", name, str(step), lambda tree: self._node(tree, Scope()))
             self.steps[self._new_name(name, "steps")] = node
         if "d" not in self.steps:
             raise self.file.error(("steps",), "the step `d` is missing: the result")
-        result = self.steps.pop("d")
-        scale = formats.get("scale")
-        try:
-            unit = Unit(formats["a"], formats["b"], formats["c"], data.length, result, scale, data.scale_block,
-                        self.steps, reference=data.unit, about=data.about, source=data.source,
-                        evidence=data.evidence)  # fmt: skip
-        except ParameterError as error:
-            raise self.file.error((error.parameter,) if error.parameter in data.model_fields_set else ("steps", "d"),
-                                  str(error)) from None  # fmt: skip
-        if unit.d != formats["d"]:
-            message = f"the result of the last step is {unit.d.name}"
-            raise self.file.error(("formats", "d"), message)
-        return unit
+        return self.steps.pop("d")
+
+    def check_result(self, fmt: Format) -> None:
+        """Raises InputError where the result is not of the format that the file says."""
+        if fmt != self.formats["d"]:
+            raise self.file.error(("formats", "d"), f"the result of the last step is {fmt.name}")
 
     def _own(self, name: str, own: _Format) -> Format:
         try:
@@ -177,7 +181,7 @@ class _Reader:
 
     def _formats(self) -> dict[str, Format]:
         found = {}
-        for operand, name in self.data.formats.items():
+        for operand, name in self._data.formats.items():
             if operand not in ("a", "b", "c", "d", "scale"):
                 raise self.file.error(("formats", operand), "the operands are a, b, c, d and scale")
             if name not in self.known:
@@ -188,24 +192,8 @@ class _Reader:
                 raise self.file.error(("formats",), f"the format of {operand} is missing")
         return found
 
-    def _inputs(self) -> None:
-        for key, value in self.data.inputs.items():
-            if key == "zeros":
-                if value not in ("signed", "positive"):
-                    raise self.file.error(("inputs", key), "zeros are read as signed, or as positive")
-                continue
-            if key not in ("subnormals", "a", "b", "c"):
-                raise self.file.error(("inputs", key), "the keys are zeros, subnormals, or subnormals of one: a, b, c")
-            if value not in SUBNORMALS:
-                raise self.file.error(
-                    ("inputs", key), str(UnknownNameError("reading of subnormals", value, SUBNORMALS))
-                )
-        everywhere = self.data.inputs.get("subnormals", "keep")
-        self.positive_zeros = self.data.inputs.get("zeros") == "positive"
-        self.subnormals = {operand: self.data.inputs.get(operand, everywhere) for operand in "abc"}
-
     def _new_name(self, name: str, section: str) -> str:
-        taken = (*CALLS, *OPERANDS, *self.known, *MODES, "acc", "range", *VARIABLES)
+        taken = (*self.calls, *OPERANDS, *self.known, *MODES, "acc", "range", *VARIABLES)
         if not name.isidentifier() or name in taken or name in self.steps or name in self.roundings:
             raise self.file.error((section, name), "this name cannot be used: it is no identifier, or has a meaning")
         return name
@@ -215,7 +203,7 @@ class _Reader:
             return build(ast.parse(text.strip(), mode="eval").body)
         except SyntaxError as error:
             raise self._mistake((section, name), (error.lineno or 1, error.offset or 1), error.msg) from None
-        except _FaultError as error:
+        except MistakeError as error:
             place = getattr(error.where, "lineno", 1), getattr(error.where, "col_offset", 0) + 1
             raise self._mistake((section, name), place, str(error)) from None
         except RecursionError:
@@ -226,20 +214,20 @@ class _Reader:
 
     # -- expressions
 
-    def _node(self, tree: ast.expr, scope: _Scope) -> Node:
+    def _node(self, tree: ast.expr, scope: Scope) -> Node:
         found = self._item(tree, scope)
         if isinstance(found, Each):
-            raise _FaultError(tree, "several terms stand where one is needed: add them with exact or fused")
+            raise MistakeError(tree, "several terms stand where one is needed: add them with exact or fused")
         return found
 
-    def _item(self, tree: ast.expr, scope: _Scope) -> Node:
+    def _item(self, tree: ast.expr, scope: Scope) -> Node:
         """A node, or several terms of a sum."""
         try:
             return self._built(tree, scope)
         except MmaprobeError as error:
-            raise _FaultError(tree, str(error)) from None
+            raise MistakeError(tree, str(error)) from None
 
-    def _built(self, tree: ast.expr, scope: _Scope) -> Node:
+    def _built(self, tree: ast.expr, scope: Scope) -> Node:
         match tree:
             case ast.UnaryOp(op=ast.UAdd() | ast.USub() as sign, operand=ast.Constant(value=0)):
                 return Constant(isinstance(sign, ast.USub))
@@ -255,33 +243,33 @@ class _Reader:
                 return self._times(tree, self._item(left, scope), self._item(right, scope), {})
             case ast.Call(func=ast.Name(id=name)):
                 return self._call(tree, name, scope)
-        raise _FaultError(tree, f"{ast.unparse(tree)!r} is not a node")
+        raise MistakeError(tree, f"{ast.unparse(tree)!r} is not a node")
 
-    def _named(self, tree: ast.expr, name: str, scope: _Scope) -> Node:
+    def _named(self, tree: ast.expr, name: str, scope: Scope) -> Node:
         if name == "c":
             return self._input("c", None)
         if name == "acc" and scope.repeats:
             return Running(scope.repeats[-1])
         if name in self.steps:
             return self.steps[name]
-        known = ["c", "acc", *self.steps, *self.roundings, *CALLS]
-        raise _FaultError(tree, str(UnknownNameError("name", name, known)))
+        known = ["c", "acc", *self.steps, *self.roundings, *self.calls]
+        raise MistakeError(tree, str(UnknownNameError("name", name, known)))
 
-    def _element(self, tree: ast.Subscript, operand: str, scope: _Scope) -> Node:
+    def _element(self, tree: ast.Subscript, operand: str, scope: Scope) -> Node:
         if operand not in OPERANDS or operand == "c":
             known = [name for name in OPERANDS if name != "c"]
-            raise _FaultError(tree, str(UnknownNameError("operand", operand, known)))
+            raise MistakeError(tree, str(UnknownNameError("operand", operand, known)))
         if not isinstance(tree.slice, ast.Slice):
             place = self._affine(tree.slice, scope)
             return self._input(operand, Index(place.offset, place.factors))
         part = tree.slice
         if part.lower is None or part.upper is None:
-            raise _FaultError(tree, "a range of elements has a first and a last place: a[0:16]")
+            raise MistakeError(tree, "a range of elements has a first and a last place: a[0:16]")
         low, high = self._affine(part.lower, scope), self._affine(part.upper, scope)
         count = high.plus(low, -1)
         step = self._affine(part.step, scope) if part.step is not None else _Affine(1)
         if count.factors or step.factors or count.offset < 1 or step.offset < 1:
-            raise _FaultError(tree, "a range of elements has a fixed, positive length and step")
+            raise MistakeError(tree, "a range of elements has a fixed, positive length and step")
         level = len(scope.levels) + 1
         index = Index(low.offset, (*low.factors, (level, step.offset)))
         return Each(level, range(-(-count.offset // step.offset)), self._input(operand, index))
@@ -295,13 +283,13 @@ class _Reader:
     def _times(self, tree: ast.expr, left: Node, right: Node, options: Mapping[str, Any]) -> Node:
         if isinstance(left, Each) and isinstance(right, Each):
             if (left.level, left.places) != (right.level, right.places):
-                raise _FaultError(tree, "the two factors have different numbers of elements")
+                raise MistakeError(tree, "the two factors have different numbers of elements")
             return Each(left.level, left.places, Product(left.body, right.body, **options))
         if isinstance(left, Each) or isinstance(right, Each):
-            raise _FaultError(tree, "one factor is an element, the other a range of them")
+            raise MistakeError(tree, "one factor is an element, the other a range of them")
         return Product(left, right, **options)
 
-    def _affine(self, tree: ast.expr, scope: _Scope) -> _Affine:
+    def _affine(self, tree: ast.expr, scope: Scope) -> _Affine:
         match tree:
             case ast.Constant(value=int() as value) if not isinstance(value, bool):
                 return _Affine(value)
@@ -318,45 +306,45 @@ class _Reader:
                 if not one.factors or not two.factors:
                     return two.times(one.offset) if not one.factors else one.times(two.offset)
         known = f"a whole number, or one with {', '.join(scope.levels)}" if scope.levels else "a whole number"
-        raise _FaultError(tree, f"{ast.unparse(tree)!r} is not a place: {known} is needed")
+        raise MistakeError(tree, f"{ast.unparse(tree)!r} is not a place: {known} is needed")
 
     # -- calls
 
-    def _call(self, tree: ast.Call, name: str, scope: _Scope) -> Node:
+    def _call(self, tree: ast.Call, name: str, scope: Scope) -> Node:
         options = {str(word.arg): word.value for word in tree.keywords}
         if name in self.roundings:
             (term,) = self._arguments(tree, 1)
             self._only(tree, options, ())
             return Round(self._node(term, scope), self.roundings[name])
-        if name not in CALLS:
-            raise _FaultError(tree, str(UnknownNameError("node", name, [*CALLS, *self.roundings])))
-        build: Callable[[ast.Call, dict[str, ast.expr], _Scope], Node] = getattr(self, f"_call_{name}")
+        if name not in self.calls:
+            raise MistakeError(tree, str(UnknownNameError("node", name, [*self.calls, *self.roundings])))
+        build: Callable[[ast.Call, dict[str, ast.expr], Scope], Node] = getattr(self, f"_call_{name}")
         return build(tree, options, scope)
 
     def _arguments(self, tree: ast.Call, least: int, most: int | None = None) -> list[ast.expr]:
         count, most = len(tree.args), least if most is None else most
         if not least <= count <= most:
             wanted = str(least) if least == most else f"{least} to {most}"
-            raise _FaultError(tree, f"{count} arguments are given, {wanted} are needed")
+            raise MistakeError(tree, f"{count} arguments are given, {wanted} are needed")
         return tree.args
 
     def _only(self, tree: ast.Call, options: Mapping[str, ast.expr], known: tuple[str, ...]) -> None:
         for name in options:
             if name not in known:
-                raise _FaultError(options[name], str(UnknownNameError("parameter", name, known or ("none",))))
+                raise MistakeError(options[name], str(UnknownNameError("parameter", name, known or ("none",))))
 
     def _number(self, tree: ast.expr) -> int:
-        return self._affine(tree, _Scope()).offset
+        return self._affine(tree, Scope()).offset
 
     def _numbers(self, tree: ast.expr, none: bool = False) -> tuple[int | None, ...]:
         if not isinstance(tree, ast.List):
-            raise _FaultError(tree, "a list with a number for each operand is needed")
+            raise MistakeError(tree, "a list with a number for each operand is needed")
         return tuple(None if none and _is_none(x) else self._number(x) for x in tree.elts)
 
     def _word(self, tree: ast.expr, known: tuple[str, ...]) -> Any:
         if isinstance(tree, ast.Name) and tree.id in known:
             return tree.id
-        raise _FaultError(tree, str(UnknownNameError("value", ast.unparse(tree), known)))
+        raise MistakeError(tree, str(UnknownNameError("value", ast.unparse(tree), known)))
 
     def _truth(self, tree: ast.expr) -> bool:
         match tree:
@@ -364,9 +352,9 @@ class _Reader:
                 return True
             case ast.Name(id="false") | ast.Constant(value=False):
                 return False
-        raise _FaultError(tree, "true or false is needed")
+        raise MistakeError(tree, "true or false is needed")
 
-    def _call_product(self, tree: ast.Call, options: dict[str, ast.expr], scope: _Scope) -> Node:
+    def _call_product(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         left, right = self._arguments(tree, 2)
         self._only(tree, options, ("normalised", "limit"))
         given: dict[str, Any] = {}
@@ -376,14 +364,19 @@ class _Reader:
             given["limit"] = self._number(options["limit"])
         return self._times(tree, self._item(left, scope), self._item(right, scope), given)
 
-    def _call_exact(self, tree: ast.Call, options: dict[str, ast.expr], scope: _Scope) -> Node:
+    def _call_number(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        pattern, fmt = self._arguments(tree, 2)
+        self._only(tree, options, ())
+        return Literal(self._number(pattern), self.known[self._word(fmt, tuple(self.known))])
+
+    def _call_exact(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         self._only(tree, options, ())
         return ExactSum(tuple(self._item(term, scope) for term in tree.args))
 
-    def _call_fused(self, tree: ast.Call, options: dict[str, ast.expr], scope: _Scope) -> Node:
+    def _call_fused(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         self._only(tree, options, ("F", "rounding", "sticky", "carry", "zeros", "least", "floors", "reach"))
         if "F" not in options:
-            raise _FaultError(tree, "F is missing: the bits kept below the largest exponent")
+            raise MistakeError(tree, "F is missing: the bits kept below the largest exponent")
         bits = options["F"]
         many = isinstance(bits, ast.List)
         given: dict[str, Any] = {"fraction_bits": self._numbers(bits) if many else self._number(bits)}
@@ -396,7 +389,7 @@ class _Reader:
         given |= {word: self._numbers(options[word], none=True) for word in ("floors", "reach") if word in options}
         return FusedSum(tuple(self._item(term, scope) for term in tree.args), **given)
 
-    def _call_cut(self, tree: ast.Call, options: dict[str, ast.expr], scope: _Scope) -> Node:
+    def _call_cut(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         term, bits, *mode = self._arguments(tree, 2, 3)
         self._only(tree, options, ("least",))
         given: dict[str, Any] = {"mode": self._word(mode[0], MODES)} if mode else {}
@@ -406,14 +399,14 @@ class _Reader:
 
     def _rounding_text(self, tree: ast.expr) -> Rounding:
         if not (isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "round"):
-            raise _FaultError(tree, "a rounding is written round(FORMAT, MODE, ...)")
+            raise MistakeError(tree, "a rounding is written round(FORMAT, MODE, ...)")
         return self._rounding(tree, tree.args)
 
     def _rounding(self, tree: ast.Call, args: list[ast.expr]) -> Rounding:
         options = {str(word.arg): word.value for word in tree.keywords}
         self._only(tree, options, ("overflow", "subnormals", "zero", "nan"))
         if not 1 <= len(args) <= 2:
-            raise _FaultError(tree, "a format and a mode are needed")
+            raise MistakeError(tree, "a format and a mode are needed")
         fmt = self.known[self._word(args[0], tuple(self.known))]
         given: dict[str, Any] = {"mode": self._word(args[1], MODES)} if len(args) == 2 else {}
         for word, known in (("overflow", OVERFLOWS), ("subnormals", TINY), ("zero", ZEROS)):
@@ -423,22 +416,22 @@ class _Reader:
             given["nan"] = self._number(options["nan"])
         return Rounding(fmt, **given)
 
-    def _call_round(self, tree: ast.Call, options: dict[str, ast.expr], scope: _Scope) -> Node:
+    def _call_round(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         term, *rest = self._arguments(tree, 2, 3)
         return Round(self._node(term, scope), self._rounding(tree, rest))
 
-    def _call_scale(self, tree: ast.Call, options: dict[str, ast.expr], scope: _Scope) -> Node:
+    def _call_scale(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         self._only(tree, options, ())
         term, left, right = (self._node(part, scope) for part in self._arguments(tree, 3))
         return Scale(term, left, right)
 
-    def _loop(self, tree: ast.expr, scope: _Scope) -> tuple[str, int, Places]:
+    def _loop(self, tree: ast.expr, scope: Scope) -> tuple[str, int, Places]:
         match tree:
             case ast.Compare(left=ast.Name(id=name), ops=[ast.In()], comparators=[places]):
                 if name in scope.levels or name in self.steps or not name.isidentifier():
-                    raise _FaultError(tree, f"{name} has a meaning already")
+                    raise MistakeError(tree, f"{name} has a meaning already")
                 return name, len(scope.levels) + 1, self._places(places)
-        raise _FaultError(tree, "a loop is written k in range(0, 32, 2), or k in [0, 1, 4, 5]")
+        raise MistakeError(tree, "a loop is written k in range(0, 32, 2), or k in [0, 1, 4, 5]")
 
     def _places(self, tree: ast.expr) -> Places:
         if isinstance(tree, ast.List):
@@ -446,23 +439,60 @@ class _Reader:
         if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "range":
             numbers = [self._number(x) for x in self._arguments(tree, 1, 3)]
             if len(numbers) == 3 and not numbers[2]:
-                raise _FaultError(tree, "a step of 0 never ends")
+                raise MistakeError(tree, "a step of 0 never ends")
             return range(*numbers)
-        raise _FaultError(tree, "places are written range(0, 32, 2), or [0, 1, 4, 5]")
+        raise MistakeError(tree, "places are written range(0, 32, 2), or [0, 1, 4, 5]")
 
-    def _call_repeat(self, tree: ast.Call, options: dict[str, ast.expr], scope: _Scope) -> Node:
+    def _call_repeat(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         self._only(tree, options, ())
         loop, start, body = self._arguments(tree, 3)
         name, level, places = self._loop(loop, scope)
-        inner = _Scope({**scope.levels, name: level}, [*scope.repeats, level])
+        inner = Scope({**scope.levels, name: level}, [*scope.repeats, level])
         return Repeat(level, places, self._node(start, scope), self._node(body, inner))
 
-    def _call_each(self, tree: ast.Call, options: dict[str, ast.expr], scope: _Scope) -> Node:
+    def _call_each(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         self._only(tree, options, ())
         loop, body = self._arguments(tree, 2)
         name, level, places = self._loop(loop, scope)
-        inner = _Scope({**scope.levels, name: level}, scope.repeats)
+        inner = Scope({**scope.levels, name: level}, scope.repeats)
         return Each(level, places, self._node(body, inner))
+
+
+class _Reader(ExpressionReader):
+    def __init__(self, file: YamlFile) -> None:
+        self.data = validate(file, _File)
+        super().__init__(file, self.data)
+
+    def unit(self) -> Unit:
+        data, formats = self.data, self.formats
+        self._inputs()
+        self.read_roundings()
+        result, scale = self.result(), formats.get("scale")
+        try:
+            unit = Unit(formats["a"], formats["b"], formats["c"], data.length, result, scale, data.scale_block,
+                        self.steps, reference=data.unit, about=data.about, source=data.source,
+                        evidence=data.evidence)  # fmt: skip
+        except ParameterError as error:
+            raise self.file.error((error.parameter,) if error.parameter in data.model_fields_set else ("steps", "d"),
+                                  str(error)) from None  # fmt: skip
+        self.check_result(unit.d)
+        return unit
+
+    def _inputs(self) -> None:
+        for key, value in self.data.inputs.items():
+            if key == "zeros":
+                if value not in ("signed", "positive"):
+                    raise self.file.error(("inputs", key), "zeros are read as signed, or as positive")
+                continue
+            if key not in ("subnormals", "a", "b", "c"):
+                raise self.file.error(("inputs", key), "the keys are zeros, subnormals, or subnormals of one: a, b, c")
+            if value not in SUBNORMALS:
+                raise self.file.error(
+                    ("inputs", key), str(UnknownNameError("reading of subnormals", value, SUBNORMALS))
+                )
+        everywhere = self.data.inputs.get("subnormals", "keep")
+        self.positive_zeros = self.data.inputs.get("zeros") == "positive"
+        self.subnormals = {operand: self.data.inputs.get(operand, everywhere) for operand in "abc"}
 
 
 def _is_none(tree: ast.expr) -> bool:
@@ -548,6 +578,8 @@ class _Writer:
         match node:
             case Constant():
                 return "-0" if node.negative else "+0"
+            case Literal():
+                return f"number(0x{node.pattern:x}, {node.format.name})"
             case Element():
                 return "c" if node.index is None else f"{node.operand}[{self._index(node.index)}]"
             case Running():

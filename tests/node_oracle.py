@@ -14,6 +14,7 @@ from smtmodel.nodes import (
     Element,
     ExactSum,
     FusedSum,
+    Literal,
     Product,
     Repeat,
     Round,
@@ -250,6 +251,8 @@ class Evaluation:
             return self.element(node, loops)
         if isinstance(node, Constant):
             return Value("finite", Fraction(0), is_zero=True, signs=frozenset({node.negative}))
+        if isinstance(node, Literal):
+            return number(node.format.name, node.pattern)
         if isinstance(node, Product):
             return self.product(node, loops)
         if isinstance(node, Scale):

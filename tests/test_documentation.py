@@ -22,6 +22,7 @@ from hypotheses.schema import build_question
 from smtmodel.accumulator import PARAMETERS
 from smtmodel.errors import MmaprobeError
 from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.plans.planfile import parse_plan
 from smtmodel.reference import normalised_name, parse_reference
 from smtmodel.unitfile import parse_unit
 from smtmodel.yamlfile import YamlFile, read_yaml
@@ -150,6 +151,9 @@ def test_languages_are_known() -> None:
 def test_yaml_loads(block: Block) -> None:
     if block.text.startswith("unit: "):
         assert parse_unit(block.text, _place(block))
+        return
+    if block.text.startswith("plan: "):
+        assert parse_plan(block.text, _place(block), parse_reference)
     else:
         load(read_yaml(block.text, _place(block)))
 

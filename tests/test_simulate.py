@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 
 from cli.main import main
-from smtmodel import gemm
+from smtmodel import gemm, tiles
 from smtmodel.batch import evaluate_batch
 from smtmodel.compiled import compile_model, compiler
 from smtmodel.dot import Model
@@ -87,7 +87,7 @@ def test_tiling_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = simulate(a, b, c, model, engine="numpy")
     for rows, columns, threads in ((1, 5, 1), (16, 8, 2), (64, 64, 3)):
         monkeypatch.setattr(gemm, "ROWS", rows)
-        monkeypatch.setattr(gemm, "COLUMNS", columns)
+        monkeypatch.setattr(tiles, "COLUMNS", columns)
         assert np.array_equal(simulate(a, b, c, model, engine="numpy", threads=threads), expected)
 
 

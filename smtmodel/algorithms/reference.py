@@ -16,7 +16,7 @@ from smtmodel.algorithms.forms import MatrixForm, StepsForm
 from smtmodel.algorithms.products import TF64, Markidis, Multiword, OotomoYokota
 from smtmodel.algorithms.reductions import ArrayRow, BitsRow, Recurrence, Reduction, SinglePass, Split, WarpShuffle
 from smtmodel.errors import ParameterError, UnknownNameError
-from smtmodel.gemm import Engine
+from smtmodel.tiles import Engine
 
 PRODUCTS: tuple[type[Multiword], ...] = (Markidis, OotomoYokota, Multiword, TF64)
 REDUCTIONS: tuple[type[Reduction], ...] = (SinglePass, Recurrence, Split, WarpShuffle)

@@ -1,6 +1,6 @@
 """The nodes of units: a unit is an expression over these few kinds, each in a file of its own."""
 
-from smtmodel.nodes.element import Constant, Element, Index
+from smtmodel.nodes.element import Constant, Element, Index, Literal
 from smtmodel.nodes.exact import ExactSum
 from smtmodel.nodes.fused import FusedSum
 from smtmodel.nodes.node import Node
@@ -10,6 +10,6 @@ from smtmodel.nodes.round import Cut, Round
 from smtmodel.nodes.scale import Scale
 
 __all__ = [
-    "Constant", "Cut", "Each", "Element", "ExactSum", "FusedSum", "Index", "Node", "Product", "Repeat", "Round",
-    "Running", "Scale",
+    "Constant", "Cut", "Each", "Element", "ExactSum", "FusedSum", "Index", "Literal", "Node", "Product", "Repeat",
+    "Round", "Running", "Scale",
 ]  # fmt: skip

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, get_args
 
 from smtmodel.algebra import Bits, constant, truth
 from smtmodel.decode import Unpacked, unpack
@@ -12,8 +13,8 @@ from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
 from smtmodel.nodes.node import Context, Node, Number, Value
 
-Operand = Literal["a", "b", "c", "scale_a", "scale_b"]
-Subnormals = Literal["keep", "zero", "positive_zero"]
+Operand = typing.Literal["a", "b", "c", "scale_a", "scale_b"]
+Subnormals = typing.Literal["keep", "zero", "positive_zero"]
 OPERANDS: tuple[Operand, ...] = get_args(Operand)
 SUBNORMALS: tuple[Subnormals, ...] = get_args(Subnormals)
 
@@ -55,6 +56,10 @@ class Element(Node):
     @property
     def operands(self) -> tuple[Node, ...]:
         return ()
+
+    @property
+    def is_number(self) -> bool:
+        return True
 
     @property
     def free(self) -> frozenset[int]:
@@ -102,6 +107,10 @@ class Constant(Node):
     def operands(self) -> tuple[Node, ...]:
         return ()
 
+    @property
+    def is_number(self) -> bool:
+        return True
+
     def evaluate(self, context: Context, keep: int | None) -> Value:
         carrier, fmt = context.patterns["c"][0].carrier, context.formats["c"]
         zero = unpack(constant(carrier, 0, fmt.width), fmt)
@@ -109,3 +118,32 @@ class Constant(Node):
 
     def sentence(self) -> str:
         return "-0" if self.negative else "+0"
+
+
+@dataclass(frozen=True, eq=False)
+class Literal(Node):
+    """A fixed number: the pattern of a format."""
+
+    kind: ClassVar[str] = "number"
+    source: ClassVar[str] = "IEEE 754-2019, 3.4"
+    pattern: int
+    format: Format
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.pattern < 1 << self.format.width:
+            raise ParameterError("number", f"{self.pattern:#x} is no pattern of {self.format.width} bits")
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        return ()
+
+    @property
+    def is_number(self) -> bool:
+        return True
+
+    def evaluate(self, context: Context, keep: int | None) -> Value:
+        carrier = context.patterns["c"][0].carrier
+        return Number(unpack(constant(carrier, self.pattern, self.format.width), self.format))
+
+    def sentence(self) -> str:
+        return f"the {self.format.name} {self.pattern:#x}"

@@ -249,6 +249,11 @@ class Node(ABC):
         return [self.place(context)]
 
     @property
+    def is_number(self) -> bool:
+        """Whether its value is one number, which can be a factor of a product, and no sum."""
+        return False
+
+    @property
     def binds(self) -> int | None:
         """The level of the loop variable that it gives to its operands, if it does."""
         return None

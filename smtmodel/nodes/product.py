@@ -10,9 +10,8 @@ from smtmodel.alignment import reaches
 from smtmodel.decode import Unpacked, multiply
 from smtmodel.errors import ParameterError
 from smtmodel.ieee import product_specials
-from smtmodel.nodes.element import Constant, Element
+from smtmodel.nodes.element import Element
 from smtmodel.nodes.node import Context, Node, Number, Value
-from smtmodel.nodes.round import Round
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +27,7 @@ class Product(Node):
 
     def __post_init__(self) -> None:
         for operand in (self.left, self.right):
-            if not isinstance(operand, (Element, Constant, Round)):
+            if not operand.is_number:
                 raise ParameterError("product", f"its operands are inputs or rounded results, not a {operand.kind}")
 
     @property

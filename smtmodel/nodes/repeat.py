@@ -80,6 +80,10 @@ class Repeat(Node):
     def free(self) -> frozenset[int]:
         return self.start.free | (self.body.free - {self.level})
 
+    @property
+    def is_number(self) -> bool:
+        return self.body.is_number
+
     def evaluate(self, context: Context, keep: int | None) -> Value:
         value = context.value(self.start)
         outer, several = context.trace.prefix, len(self.places) > 1

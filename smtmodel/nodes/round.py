@@ -64,6 +64,10 @@ class Round(Node):
     def operands(self) -> tuple[Node, ...]:
         return (self.term,)
 
+    @property
+    def is_number(self) -> bool:
+        return True
+
     def place(self, context: Context) -> str:
         return self.term.place(context)
 

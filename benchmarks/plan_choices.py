@@ -1,0 +1,229 @@
+"""Which choices of a matrix product change bits: pairs of plans, each with a theorem or a vector.
+
+`python -m benchmarks.plan_choices [WORD...] [--timeout 100]` asks those whose question has a word (all without one),
+writes benchmarks/plan_choices.jsonl, and docs/plan-choices.md from it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from queries.distinguish import Options
+from queries.plans import PlanProof, prove_plans
+from smtmodel.display import number_text
+from smtmodel.plans import Plan
+from smtmodel.plans.planfile import parse_plan
+from smtmodel.reference import parse_reference
+from smtmodel.vectors import to_hex
+
+ROOT = Path(__file__).parents[1]
+RECORDS, PAGE = ROOT / "benchmarks" / "plan_choices.jsonl", ROOT / "docs" / "plan-choices.md"
+
+UNITS = {
+    "volta": "volta/mma/m8n8k4.f32.f16.f16.f32",
+    "turing": "turing/mma/m16n8k8.f32.f16.f16.f32",
+    "ampere8": "ampere/mma/m16n8k8.f32.f16.f16.f32",
+    "ampere16": "ampere/mma/m16n8k16.f32.f16.f16.f32",
+    "ada": "ada-lovelace/mma/m16n8k16.f32.f16.f16.f32",
+    "hopper_mma": "hopper/mma/m16n8k16.f32.f16.f16.f32",
+    "hopper_mma8": "hopper/mma/m16n8k8.f32.f16.f16.f32",
+    "wgmma": "hopper/wgmma/m64n8k16.f32.f16.f16",
+    "tcgen05": "blackwell/tcgen05mma/m64n8k16.f32.f16.f16",
+    "cdna3_8": "cdna3/mfma/f32_32x32x8_f16",
+    "cdna3_16": "cdna3/mfma/f32_16x16x16_f16",
+    "fma": "ieee/fma/f32.f16.f16.f32",
+}
+FP8 = {"fp8": "hopper/wgmma/m64n8k32.f32.e4m3.e4m3", "fp8_mma": "hopper/mma/m16n8k32.f32.e4m3.e4m3.f32"}
+INTEL = {"amx": "x86/amx/tdpbf16ps", "dp": "x86/avx512/vdpbf16ps"}
+ARM = {"bfdot": "arm/neon/bfdot", "bfmmla": "arm/neon/bfmmla"}
+TF32 = {"mma8": "ampere/mma/m16n8k8.f32.tf32.tf32.f32", "mma4": "ampere/mma/m16n8k4.f32.tf32.tf32.f32"}
+SGEMM = {"fma32": "ieee/fma/f32"}
+#: the units of each format of a and b
+FORMATS = {"f16": UNITS, "e4m3": FP8, "bf16": INTEL | ARM, "f32": TF32 | SGEMM}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Two plans that differ in one choice: each the step `d` of a plan file, with its conversion of f32 inputs."""
+
+    question: str
+    source: str
+    left: str
+    right: str
+    length: int | None = None
+    ab: str = "f16"
+    convert: tuple[str, str] = ("", "")
+
+    @property
+    def plans(self) -> tuple[Plan, Plan]:
+        left, right = (plan_of(*side, self.ab) for side in zip((self.left, self.right), self.convert, strict=True))
+        return left, right
+
+
+@cache
+def plan_of(step: str, convert: str, ab: str) -> Plan:
+    """The plan of a step, with f32 for c and d."""
+    units = "".join(f"  {name}: {unit}\n" for name, unit in FORMATS[ab].items() if name in step)
+    text = (
+        f"plan: choice\nformats: {{a: {ab}, b: {ab}, c: f32, d: f32}}\nunits:\n{units}"
+        f"roundings:\n  r: round(f32, nearest_even)\n  h: round(f16, nearest_even)\n"
+        f"  away: round(tf32, nearest_away)\n  truncated: round(tf32, toward_zero)\nsteps:\n  d: {step}\n"
+    )
+    if convert:
+        text += f"convert: {{a: {convert}, b: {convert}}}\n"
+    return parse_plan(text, step, parse_reference)
+
+
+BIT = "facebookexperimental/triton, bitequiv"
+GPUS = "pytorch 105726 and 111457 (two GPUs differ)"
+CHOICES = (
+    Choice("Hopper: `mma` or `wgmma`?", BIT, "sum(hopper_mma, c)", "sum(wgmma, c)"),
+    Choice("`wgmma` or `tcgen05`?", BIT, "sum(wgmma, c)", "sum(tcgen05, c)"),
+    Choice("Ampere: instructions of 16 products or of 8?", "CUTLASS instruction shapes",
+           "sum(ampere16, c)", "sum(ampere8, c)"),
+    Choice("Hopper: instructions of 16 products or of 8?", "CUTLASS instruction shapes",
+           "sum(hopper_mma, c)", "sum(hopper_mma8, c)"),
+    Choice("Ampere or Ada Lovelace, one plan?", GPUS, "sum(ampere16, c)", "sum(ada, c)"),
+    Choice("Ampere or Hopper, one plan?", GPUS, "sum(ampere16, c)", "sum(wgmma, c)"),
+    Choice("Volta or Turing, one plan?", GPUS, "sum(volta, c)", "sum(turing, c)"),
+    Choice("Is K split?", GPUS, "sum(ampere16, +0)", "sum(split(2, ampere16, r, grain=32), +0)"),
+    Choice("Split in 2 or in 4?", "cuBLAS heuristics; autotuning",
+           "sum(split(2, ampere16, r, grain=32), +0)", "sum(split(4, ampere16, r, grain=32), +0)"),
+    Choice("Are the sums of a split added in order or in pairs?", "stream-K and parallel split-K in CUTLASS",
+           "sum(split(4, ampere16, r), +0)", "sum(split(4, ampere16, r, order=pairwise), +0)"),
+    Choice("Workspace of a split in f32 or f16?", "cuBLAS, CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE",
+           "sum(split(2, ampere16, r), +0)", "sum(split(2, h(ampere16), r), +0)"),
+    Choice("One split, units of 16 or of 8?", "CUTLASS instruction shapes",
+           "sum(split(4, ampere16, r, grain=64), +0)", "sum(split(4, ampere8, r, grain=64), +0)"),
+    Choice("Are tiles taken in another order (two interleaved)?", "triton 11782 (a cast changes the order)",
+           "sum(ampere16, +0)", "sum(interleave(2, ampere16, r, grain=16), +0)"),
+    Choice("Start from c, or add it at the end?", "cuBLAS, beta = 1",
+           "sum(ampere16, c)", "r(exact(sum(ampere16, +0), c))"),
+    Choice("Is the sum rounded once per k (a chain of FMAs), or a product first?", "ROCm rocm-systems 10344",
+           "sum(fma, c)", "sum(promote(1, fma, r), c)"),
+    Choice("Tail through zeros or FMAs, K a multiple of 16", "odd K in cuBLAS and CUTLASS",
+           "sum(ampere16, c)", "sum(chain(ampere16, tail=fma), c)"),
+    Choice("Tail through zeros or FMAs, K = 17", "odd K in cuBLAS and CUTLASS",
+           "sum(ampere16, c)", "sum(chain(ampere16, tail=fma), c)", 17),
+    Choice("Tail of 8 products: zeros, or the shorter instruction?", "odd K in cuBLAS and CUTLASS",
+           "sum(ampere16, c)", "sum(chain(ampere16, tail=ampere8), c)", 24),
+    Choice("CDNA3: 32x32x8 or 16x16x16?", "rocBLAS and hipBLASLt kernels", "sum(cdna3_8, c)", "sum(cdna3_16, c)"),
+    Choice("FP8: promotion every 128 products, or none?", "DeepSeek-V3; CUTLASS FP8FastAccum",
+           "r(sum(fp8, +0))", "sum(promote(128, fp8, r), +0)", ab="e4m3"),
+    Choice("FP8: promotion every 128 products or every 64?", "CUTLASS, max_num_imprecise_acc",
+           "sum(promote(64, fp8, r), +0)", "sum(promote(128, fp8, r), +0)", ab="e4m3"),
+    Choice("FP8 on Hopper: `wgmma` or `mma`, both promoted every 32?", "DeepGEMM and older kernels",
+           "sum(promote(32, fp8, r), +0)", "sum(promote(32, fp8_mma, r), +0)", ab="e4m3"),
+    Choice("bf16 on a processor: AMX or AVX512-BF16?", "oneDNN; PyTorch on two Xeons",
+           "sum(amx, +0)", "sum(dp, +0)", ab="bf16"),
+    Choice("bf16 on Arm: BFDOT or BFMMLA?", "Arm Compute Library kernels",
+           "sum(bfdot, +0)", "sum(bfmmla, +0)", ab="bf16"),
+    Choice("tf32: inputs rounded, or cut by the instruction?", "CUTLASS; PyTorch allow_tf32",
+           "sum(mma8, +0)", "sum(mma8, +0)", ab="f32", convert=("away", "truncated")),
+    Choice("tf32: instructions of 8 products or of 4?", "CUTLASS instruction shapes",
+           "sum(mma8, +0)", "sum(mma4, +0)", ab="f32", convert=("away", "away")),
+    Choice("sgemm: blocks of K of 384 or of 320?", "OpenBLAS, param.h (SkylakeX, Haswell)",
+           "sum(promote(384, fma32, r), c)", "sum(promote(320, fma32, r), c)", 1024, ab="f32"),
+    Choice("sgemm: one loop, or 8 lanes?", "compilers with -ffast-math",
+           "sum(fma32, +0)", "sum(interleave(8, fma32, r, order=pairwise), +0)", ab="f32"),
+)  # fmt: skip
+
+
+def record(choice: Choice, timeout: float) -> dict[str, Any]:
+    """What was found, as a row of the records."""
+    proof = prove_plans(*choice.plans, choice.length, Options(timeout=timeout))
+    row: dict[str, Any] = {"question": choice.question, "verdict": proof.verdict, "seconds": round(proof.seconds, 1)}
+    if proof.ground is not None:
+        row |= {"rules": list(proof.ground.lines()), "multiples": proof.ground.multiples}
+        row |= {"engines": sorted({name for one in proof.proofs for name in (*one.engines, *one.confirmations)})}
+    return row | (_vector(proof) if proof.witness is not None else {})
+
+
+def _vector(proof: PlanProof) -> dict[str, Any]:
+    problem, witness = proof.problem, proof.witness
+    assert problem is not None
+    assert witness is not None
+    operands, model = witness.operands, problem.left
+    used = [n for n, pair in enumerate(zip(operands.a, operands.b, strict=True)) if any(pair)]
+    return {
+        "length": model.length,
+        "products": [[problem.places[n], to_hex(operands.a[n], model.a), to_hex(operands.b[n], model.b)] for n in used],
+        "c": to_hex(operands.c, model.c),
+        "results": [to_hex(witness.left, model.d), to_hex(witness.right, model.d)],
+    }
+
+
+HEAD = """# Which choices of a matrix product change bits
+
+Written by `python -m benchmarks.plan_choices`, with the stages of [plans](plans.md); all inputs count, also subnormals,
+infinities and NaNs. "neutral" is a theorem: its rule, and the multiples of K for which it holds. Otherwise the cell
+is an input with few nonzero products (place: a * b, in hexadecimal), the number of products, and both results, which
+were replayed. That plans differ on some input does not say that a library runs them: none of these was compared with
+one.
+
+| question | asked in | one plan | the other | answer |
+|---|---|---|---|---|
+"""
+
+
+def page(rows: Sequence[dict[str, Any]]) -> str:
+    """The table."""
+    choices = {choice.question: choice for choice in CHOICES}
+    lines = []
+    for row in rows:
+        choice = choices[row["question"]]
+        sides = [
+            f"`{step}`" + (f", inputs {how}" if how else "")
+            for step, how in zip((choice.left, choice.right), choice.convert, strict=True)
+        ]
+        lines.append(f"| {choice.question} | {choice.source} | {sides[0]} | {sides[1]} | {_answer(row, choice)} |\n")
+    used = sorted({(name, unit) for units in FORMATS.values() for name, unit in units.items()})
+    names = "".join(f"- `{name}`: {unit}\n" for name, unit in used)
+    return f"{HEAD}{''.join(lines)}\nUnits:\n\n{names}"
+
+
+def _answer(row: dict[str, Any], choice: Choice) -> str:
+    if row["verdict"] == "unknown":
+        return "unknown"
+    if row["verdict"] == "equal":
+        what = f"K = {choice.length}" if choice.length else f"every multiple of {row['multiples']}"
+        by = f" ({', '.join(row['engines'])})" if row["engines"] else ""
+        return f"neutral for {what}: {'; '.join(line.strip() for line in row['rules'])}{by}"
+    terms = [f"{place}: {a} * {b}" for place, a, b in row["products"]]
+    fmt = choice.plans[0].d
+    values = [number_text(int(result, 16), fmt) for result in row["results"]]
+    shown = [f"{result} ({value})" for result, value in zip(row["results"], values, strict=True)]
+    return f"differs at K = {row['length']}: {', '.join(terms)}; c = {row['c']} → {shown[0]}, {shown[1]}"
+
+
+def read_records() -> dict[str, dict[str, Any]]:
+    """The rows by question."""
+    if not RECORDS.exists():
+        return {}
+    rows = [json.loads(line) for line in RECORDS.read_text(encoding="utf-8").splitlines()]
+    return {row["question"]: row for row in rows}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--timeout", type=float, default=100.0)
+    arguments = parser.parse_args()
+    known = read_records()
+    for choice in CHOICES:
+        if not arguments.words or any(word in choice.question for word in arguments.words):
+            row = known[choice.question] = record(choice, arguments.timeout)
+            print(f"{row['seconds']:6.1f} s  {row['verdict']:9}  {choice.question}", flush=True)
+        rows = [known[one.question] for one in CHOICES if one.question in known]
+        RECORDS.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    PAGE.write_text(page(rows), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

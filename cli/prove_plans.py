@@ -1,0 +1,101 @@
+"""`prove` about two plans: text and JSON of its verdict."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from cli.options import print_json, say
+from smtmodel.wording import counted
+
+if TYPE_CHECKING:
+    from queries.distinguish import Options
+    from queries.plans import PlanProof
+
+
+def about_plans(names: tuple[str, ...], length: int | None) -> bool:
+    """Whether two sides are plans for any K: one is a plan, or a K is given for units that take it in tiles."""
+    from smtmodel.reference import names_plan
+
+    return len(names) == 2 and (length is not None or any(names_plan(name) for name in names))
+
+
+def run_plans(names: tuple[str, ...], length: int | None, options: Options, confirm: bool, as_json: bool) -> None:
+    """Ask, show, and end with the exit code of the verdict."""
+    from queries.plans import prove_plans
+    from smtmodel.reference import parse_plan_reference
+
+    left, right = (parse_plan_reference(name) for name in names)
+    proof = prove_plans(left, right, length, options, confirm)
+    options.progress("")
+    document = _document(names, length, proof)
+    _show(document, proof)
+    if as_json:
+        print_json(document)
+    sys.exit({"equal": 0, "different": 1, "unknown": 3}[proof.verdict])
+
+
+def _document(names: tuple[str, ...], length: int | None, proof: PlanProof) -> dict[str, Any]:
+    from queries.proof_report import proof_json
+    from smtmodel.vectors import Vector, to_hex
+
+    proofs, ground, witness, vector = proof.proofs, proof.ground, proof.witness, None
+    if witness is not None and proof.problem is not None:
+        problem = proof.problem
+        results = [to_hex(witness.left, problem.left.d), to_hex(witness.right, problem.right.d)]
+        vector = {**Vector(problem.left, problem.whole(witness.operands)).to_json(), "results": results}
+    confirmed = all(one.confirmations for one in proofs)
+    return {
+        "schema": 1,
+        "property": "equal",
+        "left": names[0],
+        "right": names[1],
+        "verdict": proof.verdict,
+        "interrupted": proof.interrupted,
+        "seconds": round(proof.seconds, 3),
+        "length": length,
+        "multiples": None if ground is None else ground.multiples or None,
+        "rules": [] if ground is None else list(ground.lines()),
+        "engines": sorted({engine for one in proofs for engine in one.engines}),
+        "confirmed_by": sorted({name for one in proofs for name in one.confirmations}) if confirmed else [],
+        "proofs": [proof_json(one) for one in proofs],
+        "unanswered": proof.tried,
+        "vector": vector,
+    }
+
+
+def _show(document: dict[str, Any], proof: PlanProof) -> None:
+    length, multiples, seconds = document["length"], document["multiples"], document["seconds"]
+    if proof.verdict == "equal":
+        for line in document["rules"]:
+            say(f"  {line}")
+        what = f"for K = {length}" if length else f"for every K that is a multiple of {multiples}"
+        engines = ", ".join(document["engines"])
+        by = ", ".join(document["confirmed_by"]) or "nobody"
+        how = f"by {engines}; confirmed by {by}" if engines else "by rewriting alone"
+        say(f"equal {what}: proved in {seconds:.1f} s, {how}")
+    elif proof.verdict == "different":
+        _show_witness(proof)
+        assert proof.problem is not None
+        count = counted(proof.problem.left.length, "product")
+        say(f"equal: no; the vector above, of {count}, was replayed under both sides")
+    else:
+        tried = "; ".join(document["unanswered"]) or "nothing in time"
+        stopped = "interrupted" if proof.interrupted else "unknown"
+        say(f"equal: {stopped} after {seconds:.1f} s; tried {tried}")
+
+
+def _show_witness(proof: PlanProof) -> None:
+    from cli.show import show_operands
+    from smtmodel.display import number_text
+    from smtmodel.vectors import to_hex
+
+    problem, witness = proof.problem, proof.witness
+    assert problem is not None
+    assert witness is not None
+    show_operands(problem.left, problem.whole(witness.operands))
+    sides = ((problem.left, witness.left), (problem.right, witness.right))
+    names = [plan.reference for plan in (proof.left, proof.right)]
+    width = max(map(len, names))
+    for name, (model, result) in zip(names, sides, strict=True):
+        say(f"  {name:>{width}} gives {to_hex(result, model.d)}  {number_text(result, model.d)}")

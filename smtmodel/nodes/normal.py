@@ -1,0 +1,136 @@
+"""The normal form of an expression: two expressions that have one compute alike on every input.
+
+Each rule keeps the value of a node, its signs of zeros, infinities and NaNs:
+
+- one place: a repetition with one place is its body there;
+- nested: a repetition whose body is another one from the result so far is one repetition over both places;
+- variable: a loop variable is shifted so that the least offset of what reads it is less than its factor, and scaled so
+  that the factors have no common divisor;
+- joined: a repetition from another one with the same body is one over the places of both;
+- fixed point: a result rounded again to its own format, where no subnormal, zero or NaN is changed, is itself;
+- commuted: the terms of a sum stand in one order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import gcd
+
+from smtmodel.nodes.element import Element, Index
+from smtmodel.nodes.exact import ExactSum
+from smtmodel.nodes.fused import FusedSum
+from smtmodel.nodes.node import Node, walk
+from smtmodel.nodes.repeat import Repeat, Running
+from smtmodel.nodes.rewriting import at_place, numbered, replaced, with_operands, with_running
+from smtmodel.nodes.round import Round
+
+
+def normal(node: Node) -> Node:
+    """The normal form."""
+    return _commuted(numbered(_formed(node, {})), {})
+
+
+def _formed(node: Node, found: dict[Node, Node]) -> Node:
+    if node not in found:
+        operands = tuple(_formed(operand, found) for operand in node.operands)
+        found[node] = _by_rules(with_operands(node, operands))
+    return found[node]
+
+
+def _by_rules(node: Node) -> Node:
+    if isinstance(node, Repeat):
+        return _repeated(node)
+    if isinstance(node, Round) and _is_fixed_point(node):
+        return node.term
+    return node
+
+
+def _commuted(node: Node, found: dict[Node, Node]) -> Node:
+    if node not in found:
+        other = with_operands(node, (_commuted(operand, found) for operand in node.operands))
+        if isinstance(other, ExactSum) or (isinstance(other, FusedSum) and not _by_operand(other)):
+            other = replace(other, items=tuple(sorted(other.items, key=hash)))
+        found[node] = other
+    return found[node]
+
+
+def _by_operand(node: FusedSum) -> bool:
+    """Whether a parameter goes with the place of an operand."""
+    return bool(node.floors or node.reach) or not isinstance(node.fraction_bits, int)
+
+
+def _is_fixed_point(node: Round) -> bool:
+    term = node.term
+    while isinstance(term, Repeat):
+        term = term.body
+    how = node.rounding
+    return (
+        isinstance(term, Round)
+        and (term.rounding.format, term.rounding.nan) == (how.format, how.nan)
+        and (how.subnormals, how.zero) in (("keep", "ieee"), (term.rounding.subnormals, term.rounding.zero))
+        and how.zero != "exact_positive"
+    )
+
+
+def _repeated(node: Repeat) -> Node:
+    node = _with_plain_variable(_flat(node))
+    if len(node.places) == 1:
+        return with_running(at_place(node.body, node.level, node.places[0]), node.level, node.start)
+    before = node.start
+    if isinstance(before, Repeat) and (before.level, before.body) == (node.level, node.body):
+        return Repeat(node.level, (*before.places, *node.places), before.start, node.body)
+    return node
+
+
+def _flat(node: Repeat) -> Repeat:
+    inner = node.body
+    if not (isinstance(inner, Repeat) and inner.start == Running(node.level)):
+        return node
+    if Running(node.level) in walk(inner.body):
+        return node
+    factors = [dict(index.factors) for index in _indices(inner.body)]
+    pairs = {(own.get(node.level, 0), own.get(inner.level, 0)) for own in factors} - {(0, 0)}
+    if not pairs:
+        return node
+    first = min(pairs)
+    unit = first[0] // gcd(*first), first[1] // gcd(*first)
+    if any(pair[0] * unit[1] != pair[1] * unit[0] for pair in pairs):
+        return node
+    main = 0 if unit[0] else 1
+
+    def leaf(part: Node) -> Node | None:
+        if isinstance(part, Running) and part.level == inner.level:
+            return Running(node.level)
+        if not (isinstance(part, Element) and part.index is not None):
+            return None
+        factors = dict(part.index.factors)
+        pair = factors.pop(node.level, 0), factors.pop(inner.level, 0)
+        factors[node.level] = pair[main] // unit[main]
+        return replace(part, index=Index(part.index.offset, tuple(factors.items())))
+
+    places = tuple(unit[0] * outer + unit[1] * own for outer in node.places for own in inner.places)
+    return Repeat(node.level, places, node.start, replaced(inner.body, leaf))
+
+
+def _with_plain_variable(node: Repeat) -> Repeat:
+    level = node.level
+    own = [(index.offset, dict(index.factors)[level]) for index in _indices(node.body) if level in dict(index.factors)]
+    if not own:
+        return node
+    common = gcd(*(factor for _, factor in own))
+    shift = min(offset // (factor // common) for offset, factor in own)
+
+    def leaf(part: Node) -> Node | None:
+        if not (isinstance(part, Element) and part.index is not None and level in part.free):
+            return None
+        factors = dict(part.index.factors)
+        factors[level] //= common
+        return replace(part, index=Index(part.index.offset - factors[level] * shift, tuple(factors.items())))
+
+    places = tuple(common * place + shift for place in node.places)
+    return Repeat(level, places, node.start, replaced(node.body, leaf))
+
+
+def _indices(node: Node) -> Iterator[Index]:
+    return (part.index for part in walk(node) if isinstance(part, Element) and part.index is not None)

@@ -1,0 +1,123 @@
+"""Expressions made of expressions: parts replaced, loops shifted to other levels, loops written out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields, replace
+from typing import Any
+
+from smtmodel.nodes.element import Element, Index
+from smtmodel.nodes.node import Node
+from smtmodel.nodes.repeat import Each, Repeat, Running
+
+Leaf = Callable[[Node], Node | None]
+
+
+def with_operands(node: Node, operands: Iterable[Node]) -> Node:
+    """The node with other operands in the places of its own, in their order."""
+    given: Iterator[Node] = iter(operands)
+    changes: dict[str, Any] = {}
+    for item in fields(node):  # type: ignore[arg-type]
+        value = getattr(node, item.name)
+        if isinstance(value, Node):
+            changes[item.name] = next(given)
+        elif isinstance(value, tuple) and value and isinstance(value[0], Node):
+            changes[item.name] = tuple(next(given) for _ in value)
+    return replace(node, **changes) if changes else node  # type: ignore[type-var]
+
+
+def replaced(node: Node, leaf: Leaf, found: dict[Node, Node] | None = None) -> Node:
+    """The expression with every node for which `leaf` gives another replaced by that one, from the top down. `found`
+    keeps what became of each node."""
+    found = {} if found is None else found
+    if node not in found:
+        other = leaf(node)
+        if other is None:
+            operands = tuple(replaced(operand, leaf, found) for operand in node.operands)
+            same = all(new is old for new, old in zip(operands, node.operands, strict=True))
+            other = node if same else with_operands(node, operands)
+        found[node] = other
+    return found[node]
+
+
+def at_place(node: Node, level: int, place: int) -> Node:
+    """The expression where the loop variable of a level has a value."""
+
+    def leaf(part: Node) -> Node | None:
+        if level not in part.free:
+            return part
+        if not (isinstance(part, Element) and part.index is not None):
+            return None
+        factors = dict(part.index.factors)
+        offset = part.index.offset + factors.pop(level) * place
+        return replace(part, index=Index(offset, tuple(factors.items())))
+
+    return replaced(node, leaf)
+
+
+def with_running(node: Node, level: int, value: Node) -> Node:
+    """The expression with the result so far of the loop at a level replaced."""
+    return replaced(node, lambda part: value if part == Running(level) else part if level not in part.free else None)
+
+
+def written_out(node: Node) -> Node:
+    """The expression without repetitions: each body once for each place."""
+
+    def leaf(part: Node) -> Node | None:
+        if not isinstance(part, Repeat):
+            return None
+        value = replaced(part.start, leaf)
+        for place in part.places:
+            value = with_running(at_place(part.body, part.level, place), part.level, value)
+            value = replaced(value, leaf)
+        return value
+
+    return replaced(node, leaf)
+
+
+def shifted(node: Node, levels: int, element: Callable[[Element], Node]) -> Node:
+    """The expression with its loops so many levels deeper; `element` gives what stands for each of its inputs, of which
+    the index has the levels shifted already."""
+
+    def leaf(part: Node) -> Node | None:
+        if isinstance(part, Element):
+            index = part.index
+            if index is not None:
+                index = Index(index.offset, tuple((level + levels, factor) for level, factor in index.factors))
+            return element(replace(part, index=index))
+        if isinstance(part, Running):
+            return Running(part.level + levels)
+        if isinstance(part, Repeat):
+            start, body = (replaced(operand, leaf) for operand in part.operands)
+            return Repeat(part.level + levels, part.places, start, body)
+        if isinstance(part, Each):
+            return Each(part.level + levels, part.places, replaced(part.body, leaf))
+        return None
+
+    return replaced(node, leaf)
+
+
+def numbered(node: Node, depth: int = 0) -> Node:
+    """The expression with every loop's level one more than that of the loop around it, from `depth` on."""
+    found: dict[tuple[Node, int, tuple[tuple[int, int], ...]], Node] = {}
+
+    def visit(part: Node, names: dict[int, int], depth: int) -> Node:
+        key = part, depth, tuple((level, names[level]) for level in sorted(part.free) if level in names)
+        if key not in found:
+            found[key] = form(part, names, depth)
+        return found[key]
+
+    def form(part: Node, names: dict[int, int], depth: int) -> Node:
+        if isinstance(part, Element) and part.index is not None:
+            factors = tuple((names.get(level, level), factor) for level, factor in part.index.factors)
+            return replace(part, index=Index(part.index.offset, factors))
+        if isinstance(part, Running):
+            return Running(names.get(part.level, part.level))
+        if isinstance(part, (Repeat, Each)):
+            body = visit(part.body, {**names, part.level: depth + 1}, depth + 1)
+            if isinstance(part, Each):
+                return Each(depth + 1, part.places, body)
+            return Repeat(depth + 1, part.places, visit(part.start, names, depth), body)
+        return with_operands(part, (visit(operand, names, depth) for operand in part.operands))
+
+    return visit(node, {}, depth)

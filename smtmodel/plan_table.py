@@ -1,0 +1,49 @@
+"""The plans that ship as plan files: plan:NAME is the path of its file below smtmodel/plans/library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from smtmodel.dot import Model
+from smtmodel.errors import UnknownNameError
+from smtmodel.plans.plan import Plan
+
+FOLDER = Path(__file__).parent / "plans" / "library"
+
+
+@cache
+def plans() -> tuple[str, ...]:
+    """The names of all shipped plans."""
+    return tuple(sorted(str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.rglob("*.yaml")))
+
+
+def plan_named(name: str, model_of: Callable[[str], Model]) -> Plan:
+    """A shipped plan, or that of a file by its path (it ends in .yaml). Raises UnknownNameError or InputError."""
+    if name.endswith(".yaml"):
+        return read_plan(Path(name), model_of)
+    if name not in plans():
+        raise UnknownNameError("plan", name, plans(), hint=" (`mmaprobe list plans` shows all)")
+    return _shipped(name, model_of)
+
+
+@cache
+def _shipped(name: str, model_of: Callable[[str], Model]) -> Plan:
+    return read_plan(FOLDER / f"{name}.yaml", model_of)
+
+
+def read_plan(path: Path, model_of: Callable[[str], Model]) -> Plan:
+    """The plan of a file. Raises InputError with file, line, key and column."""
+    from smtmodel.plans.planfile import parse_plan  # a served model reads no YAML
+    from smtmodel.yamlfile import read_file
+
+    return parse_plan(read_file(path), str(path), model_of)
+
+
+def holds_plan(path: Path) -> bool:
+    """Whether a file is one of a plan, right or not. Raises InputError where it is not YAML."""
+    from smtmodel.yamlfile import read_file, read_yaml
+
+    data = read_yaml(read_file(path), str(path)).data
+    return isinstance(data, dict) and "plan" in data

@@ -1,0 +1,55 @@
+"""What a plan does again and again: a step that takes so many products from one sum to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from smtmodel.formats import Format
+from smtmodel.nodes import Element, Node
+from smtmodel.nodes.rewriting import replaced
+from smtmodel.nodes.round import Rounding
+from smtmodel.plans.lowering import unit_of_plan
+from smtmodel.plans.plan import Plan, Products
+from smtmodel.plans.stages import Chain, Promoted, Rounded, Stage
+from smtmodel.tiles import Given
+from smtmodel.unit import Unit
+
+
+@dataclass(frozen=True)
+class Step:
+    """`period` products from one sum to the next: for every multiple of it, the stage is this step repeated from its
+    start, and then `last`, the roundings of its result."""
+
+    stage: Stage
+    period: int
+    sums: Format
+    last: tuple[Rounding, ...] = ()
+
+
+def step_of(stage: Stage) -> Step | None:
+    """The step that a stage repeats; None for one that keeps more than one sum."""
+    if isinstance(stage, Rounded):
+        inner = step_of(stage.body)
+        return None if inner is None else replace(inner, last=(*inner.last, stage.rounding))
+    if isinstance(stage, Chain):
+        return Step(stage, stage.period, stage.accumulator)
+    if isinstance(stage, Promoted):
+        return Step(stage, stage.every, stage.accumulator)
+    return None
+
+
+def unit_of_step(plan: Plan, stage: Stage, sums: Format, length: int) -> Unit:
+    """A stage of a plan for so many products, from any sum so far, which stands as c."""
+    whole = replace(plan, c=sums, result=Products(stage, Element("c")), names={})
+    return unit_of_plan(whole, length)
+
+
+def around(plan: Plan) -> Node:
+    """What a plan does around its sums of products: each of these is a given number, by its place among them."""
+
+    def leaf(node: Node) -> Node | None:
+        if not isinstance(node, Products):
+            return None
+        return Given(plan.sums.index(node), node.stage.d)
+
+    return replaced(plan.result, leaf)

@@ -1,0 +1,187 @@
+"""A plan at a given K as a unit: one expression, which everything that works on units works on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
+from smtmodel.formats import Format
+from smtmodel.nodes import Constant, Each, Element, ExactSum, FusedSum, Index, Node, Repeat, Round, Running
+from smtmodel.nodes.node import walk
+from smtmodel.nodes.rewriting import at_place, numbered, replaced, shifted, written_out
+from smtmodel.nodes.round import Rounding, Tiny
+from smtmodel.plans.plan import Plan, Products
+from smtmodel.plans.span import Span, added
+from smtmodel.plans.stages import Engine
+from smtmodel.unit import LONGEST, Unit
+
+
+@lru_cache(maxsize=256)
+def unit_of_plan(plan: Plan, length: int) -> Unit:
+    """The plan for so many products, as a unit. Raises ParameterError for a length that no tile fits."""
+    if not 1 <= length <= LONGEST:
+        raise ParameterError("length", f"{length} is impossible; it takes a whole number from 1 to {LONGEST}")
+    engine = Lowering(plan)
+
+    def leaf(node: Node) -> Node | None:
+        if isinstance(node, Products):
+            return node.stage.run(engine, Span.of(length), replaced(node.start, leaf))
+        return None
+
+    became: dict[Node, Node] = {}
+    result = replaced(plan.result, leaf, became)
+    names = {name: became[node] for name, node in plan.names.items() if node in became}
+    return Unit(
+        plan.a, plan.b, plan.c, length, result, plan.scale, plan.scale_block if plan.scale else 0,
+        names=names, signals=engine.signals, reference=plan.reference, about=plan.about, source=plan.source,
+        evidence=plan.evidence,
+    )  # fmt: skip
+
+
+class Lowering(Engine[Node]):
+    """Makes expressions. `signals`: what the signals of loops begin with."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.signals: dict[Node, str] = {}
+        self.level = 0
+        self.path = ""
+        #: for loops whose results are what the unit would read: how it reads the start, and the format
+        self.reads: dict[int, tuple[Element, Format]] = {}
+
+    def zero(self, fmt: Format) -> Node:
+        return Constant()
+
+    def rounded(self, values: Sequence[Node], rounding: Rounding) -> Node:
+        return Round(values[0] if len(values) == 1 else ExactSum(tuple(values)), rounding)
+
+    def repeat(self, count: int, name: str, start: Node, body: Callable[[Index, Node], Node]) -> Node:
+        if count == 1:
+            return body(Index(), start)
+        self.level += 1
+        level, path, self.path = self.level, self.path, ""  # a loop's signals begin with its own name
+        step = body(Index(0, ((level, 1),)), Running(level))
+        if level in self.reads:
+            start = read_as(start, *self.reads.pop(level))
+        found = Repeat(level, range(count), start, step)
+        self.level, self.path = level - 1, path
+        return self._named(found, name)
+
+    def _named(self, node: Node, name: str) -> Node:
+        self.signals.setdefault(node, f"{self.path}{name}")
+        return node
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        before = self.path
+        self.path += f"{name}." if name else ""
+        yield
+        self.path = before
+
+    def tile(self, model: Model, span: Span, start: Node) -> Node:
+        if span.groups > 1:
+            raise span.unfit(model.length)
+        result = model.unit.result
+        if span.count < model.length:
+            result = numbered(_padded(written_out(result), span.count, model.scale_block))
+
+        def element(given: Element) -> Node:
+            if given.index is None and isinstance(start, Running) and _reads_as_it_gives(given, model):
+                self.reads[start.level] = given, model.c
+                return start
+            if given.index is None:
+                return read_as(start, given, model.c)
+            if given.operand.startswith("scale"):
+                return replace(given, index=added(_divided(span, model), given.index))
+            return self._input(replace(given, index=added(span.start, given.index, span.step)))
+
+        return shifted(result, self.level, element)
+
+    def _input(self, element: Element) -> Node:
+        convert = self.plan.convert_a if element.operand == "a" else self.plan.convert_b
+        if convert is None:
+            return element
+        fmt = self.plan.a if element.operand == "a" else self.plan.b
+        return read_as(Round(Element(element.operand, element.index), convert), element, fmt)
+
+
+def read_as(node: Node, element: Element, fmt: Format) -> Node:
+    """What a unit reads where a result, of a format or embedded in it, stands for one of its inputs. Raises
+    ParameterError where no rounding says it."""
+    if isinstance(node, Element):
+        return replace(node, subnormals=element.subnormals, positive_zeros=element.positive_zeros)
+    if isinstance(node, Constant) or (element.subnormals == "keep" and not element.positive_zeros):
+        return node
+    if element.subnormals == "positive_zero" and not element.positive_zeros:
+        if _flushes(node):
+            return node
+        raise ParameterError("start", "a unit that reads subnormals as +0 and keeps -0 takes no subnormal results")
+    if isinstance(node, Round):
+        fmt = node.rounding.format
+    tiny: Tiny = "flush_after" if element.subnormals != "keep" else "keep"
+    return Round(node, Rounding(fmt, subnormals=tiny, zero="positive" if element.positive_zeros else "ieee"))
+
+
+def _divided(span: Span, model: Model) -> Index:
+    """The place of a span's first scale factors. Raises ParameterError."""
+    block, parts = model.scale_block, (span.start.offset, *(factor for _, factor in span.start.factors))
+    if span.step != 1 or any(part % block for part in parts):
+        raise ParameterError("scale factors", f"a tile does not begin where {block} products share a pair of them")
+    return Index(parts[0] // block, tuple((level, factor // block) for level, factor in span.start.factors))
+
+
+def _reads_as_it_gives(addend: Element, model: Model) -> bool:
+    """Whether a unit that reads subnormal addends as zero gives none, and takes every zero as it gives it."""
+    return addend.subnormals == "zero" and not addend.positive_zeros and model.unit.rounding.subnormals != "keep"
+
+
+def _flushes(node: Node) -> bool:
+    return isinstance(node, Round) and node.rounding.subnormals != "keep"
+
+
+def _padded(node: Node, count: int, block: int) -> Node:
+    """An expression without repetitions in which products from `count` on are of zeros, and so are the scale factors
+    (one pair for `block` products) of none but such."""
+
+    def is_beyond(part: Element, places: Mapping[int, int]) -> bool:
+        assert part.index is not None
+        return part.index.at(places) * (block if part.operand.startswith("scale") else 1) >= count
+
+    def inputs(part: Node) -> list[Element]:
+        return [inner for inner in walk(part) if isinstance(inner, Element) and inner.index is not None]
+
+    def zeroed(part: Node) -> Node:
+        return replaced(part, lambda x: Constant() if isinstance(x, Element) and x.index is not None else None)
+
+    def terms(item: Node) -> list[Node]:
+        if not isinstance(item, Each):
+            return [replaced(item, leaf)]
+        sides: dict[int, list[int]] = {0: [], 1: [], 2: []}  # none, some, every element is beyond
+        for place in item.places:
+            missing = [is_beyond(part, {item.level: place}) for part in inputs(item.body)]
+            sides[any(missing) + all(missing)].append(place)
+        found: list[Node] = [Each(item.level, tuple(sides[0]), item.body)] if sides[0] else []
+        found += [replaced(at_place(item.body, item.level, place), leaf) for place in sides[1]]
+        return found + ([Each(item.level, tuple(sides[2]), zeroed(item.body))] if sides[2] else [])
+
+    def leaf(part: Node) -> Node | None:
+        if isinstance(part, FusedSum):
+            several = [terms(item) for item in part.items]
+            changes: dict[str, Any] = {}
+            for name in ("fraction_bits", "floors", "reach"):
+                if isinstance(given := getattr(part, name), tuple):
+                    pairs = zip(given, several, strict=False)  # none are given where there are none
+                    changes[name] = tuple(value for value, items in pairs for _ in items)
+            return replace(part, items=tuple(item for items in several for item in items), **changes)
+        if isinstance(part, ExactSum):
+            return ExactSum(tuple(term for item in part.items for term in terms(item)))
+        if isinstance(part, Element) and part.index is not None and is_beyond(part, {}):
+            return Constant()
+        return None
+
+    return replaced(node, leaf)

@@ -1,0 +1,126 @@
+"""A plan computed with matrices of bit patterns: a strip of rows of D at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from smtmodel import tiles
+from smtmodel.dot import Model
+from smtmodel.formats import Format
+from smtmodel.nodes import Constant, Element, ExactSum, Index, Node, Round
+from smtmodel.nodes.rewriting import replaced
+from smtmodel.nodes.round import Rounding
+from smtmodel.plans.plan import Plan, Products
+from smtmodel.plans.span import Span
+from smtmodel.plans.stages import Engine
+from smtmodel.tiles import Elementwise, Given, Matrix, Tiler, kind_of
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """A matrix of patterns of a format."""
+
+    matrix: Matrix
+    format: Format
+
+
+class Job:
+    """A plan with its whole inputs: A and B as the units take them, and what computes tiles.
+
+    `scales`: scale factors of A (rows x K / block) and B (K / block x columns), for a unit that has them.
+    """
+
+    def __init__(
+        self, plan: Plan, a: Matrix, b: Matrix, engine: tiles.Engine, scales: tuple[Matrix, Matrix] | None = None
+    ) -> None:
+        self.plan, self.scales = plan, scales
+        products = a.size * b.shape[1]
+        self.compiled = engine == "compiled" or (engine == "auto" and products >= tiles.SMALL)
+        self.a, self.b = (
+            side if how is None else self.elementwise(Round(Given(0, fmt), how), [Patterns(side, fmt)]).matrix
+            for side, fmt, how in ((a, plan.a, plan.convert_a), (b, plan.b, plan.convert_b))
+        )
+        self.tilers = {model: Tiler(model, engine, products) for model in plan.models}
+
+    def elementwise(self, node: Round, given: Sequence[Patterns]) -> Patterns:
+        """A rounded expression over `Given` nodes for matrices of one shape."""
+        function = Elementwise(node, tuple(x.format for x in given))
+        fmt = node.rounding.format
+        return Patterns(function.of([x.matrix for x in given], self.compiled).astype(kind_of(fmt)), fmt)
+
+
+class Strip(Engine[Patterns]):
+    """Some rows of D."""
+
+    def __init__(self, job: Job, rows: slice, c: Patterns) -> None:
+        self.job, self.rows, self.c = job, rows, c
+
+    def result(self) -> Matrix:
+        return self._value(self.job.plan.result).matrix
+
+    def _value(self, node: Node) -> Patterns:
+        """A node of a plan: a sum of products, c, or rounded."""
+        if isinstance(node, Products):
+            start = node.start
+            begin = self.zero(node.stage.accumulator) if isinstance(start, Constant) else self._value(start)
+            count = self.job.a.shape[1]
+            return node.stage.run(self, Span.of(count), begin) if count else self._as(begin, node.stage.d)
+        if isinstance(node, Element):
+            return self.c
+        assert isinstance(node, Round)
+        given: list[Patterns] = []
+
+        def leaf(part: Node) -> Node | None:
+            if not isinstance(part, (Products, Element)):
+                return None
+            given.append(self._value(part))
+            return Given(len(given) - 1, given[-1].format)
+
+        return self.job.elementwise(_round(replaced(node, leaf)), given)
+
+    def zero(self, fmt: Format) -> Patterns:
+        return Patterns(np.zeros(self.c.matrix.shape, dtype=kind_of(fmt)), fmt)
+
+    def tile(self, model: Model, span: Span, start: Patterns) -> Patterns:
+        if span.groups > 1:
+            raise span.unfit(model.length)
+        first, missing = span.start.offset, model.length - span.count
+        places = slice(first, first + span.count * span.step, span.step)
+        a, b = self.job.a[self.rows, places], self.job.b[places]
+        if missing:
+            a, b = np.pad(a, ((0, 0), (0, missing))), np.pad(b, ((0, missing), (0, 0)))
+        c = self._as(start, model.c)
+        scales: list[Matrix | None] = [None, None]
+        if self.job.scales is not None:
+            left, right = self.job.scales
+            at = slice(first // model.scale_block, first // model.scale_block + model.scales)
+            scales = [left[self.rows, at], right[at]]
+        return Patterns(self.job.tilers[model](a, b, c.matrix, *scales), model.d)
+
+    def _as(self, value: Patterns, fmt: Format) -> Patterns:
+        """The same numbers in a format that holds them; of one width, their patterns are the same as well."""
+        if value.format.width == fmt.width:
+            return value
+        return self.job.elementwise(Round(Given(0, value.format), Rounding(fmt)), [value])
+
+    def rounded(self, values: Sequence[Patterns], rounding: Rounding) -> Patterns:
+        leaves = tuple(Given(slot, value.format) for slot, value in enumerate(values))
+        return self.job.elementwise(Round(ExactSum(leaves) if len(leaves) > 1 else leaves[0], rounding), values)
+
+    def repeat(self, count: int, name: str, start: Patterns, body: Callable[[Index, Patterns], Patterns]) -> Patterns:
+        for number in range(count):
+            start = body(Index(number), start)
+        return start
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        yield
+
+
+def _round(node: Node) -> Round:
+    assert isinstance(node, Round)
+    return node

@@ -1,0 +1,126 @@
+"""A plan: D of a matrix product of any K as an expression over c and over sums of all products."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
+from smtmodel.formats import Format
+from smtmodel.nodes import Constant, Element, Node, Round
+from smtmodel.nodes.node import Context, Value, walk
+from smtmodel.nodes.round import Rounding
+from smtmodel.plans.stages import Chain, Stage, check_holds
+
+
+@dataclass(frozen=True, eq=False)
+class Products(Node):
+    """The sum of all products, as a stage forms it from a start. It has a value for a given K only: as the expression
+    that lowering makes of it, or as a matrix."""
+
+    kind: ClassVar[str] = "sum"
+    source: ClassVar[str] = ""
+    stage: Stage
+    start: Node
+
+    def __post_init__(self) -> None:
+        if isinstance(self.start, Round):
+            check_holds("start", self.stage.accumulator, self.start.rounding.format)
+        elif isinstance(self.start, Products):
+            check_holds("start", self.stage.accumulator, self.start.stage.d)
+        elif not isinstance(self.start, (Constant, Element)):
+            raise ParameterError("start", f"a sum starts from c, zero, or a rounded result, not a {self.start.kind}")
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        return (self.start,)
+
+    @property
+    def is_number(self) -> bool:
+        return True
+
+    def evaluate(self, context: Context, keep: int | None) -> Value:
+        raise ParameterError("sum", "a sum of all products has a value for a given K only")
+
+    def sentence(self) -> str:
+        return "the sum of all products"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How D is computed from A, B (`a`, `b`: their formats) and C, for any K.
+
+    `result`: over `Products`, c and rounded nodes; it is a rounding, or a sum of products. `convert_a`, `convert_b`:
+    how elements become ones of the units' formats, where they are not taken as they are.
+    """
+
+    a: Format
+    b: Format
+    c: Format
+    result: Node
+    convert_a: Rounding | None = None
+    convert_b: Rounding | None = None
+    reference: str = field(default="", compare=False)
+    about: str = field(default="", compare=False)
+    source: str = field(default="", compare=False)
+    evidence: str = field(default="", compare=False)
+    names: Mapping[str, Node] = field(default_factory=dict, compare=False, hash=False)
+
+    def __post_init__(self) -> None:
+        if not self.sums:
+            raise ParameterError("d", "a plan needs a sum of all products: sum(UNIT, START)")
+        if not isinstance(self.result, (Round, Products)):
+            raise ParameterError("d", "the result is not rounded to a format: its last step is a round")
+        for product in self.sums:
+            if isinstance(product.start, Element):
+                check_holds("start", product.stage.accumulator, self.c)
+        for model in self.models:
+            self._check_unit(model)
+
+    def _check_unit(self, model: Model) -> None:
+        for side, fmt, convert in (("a", self.a, self.convert_a), ("b", self.b, self.convert_b)):
+            wanted, given = getattr(model, side), fmt if convert is None else convert.format
+            if given != wanted:
+                hint = "" if convert is not None else " (conversions: a rounding for each of a and b)"
+                raise ParameterError(side, f"{model.reference} takes {wanted.name}, not {given.name}{hint}")
+        if (model.scale, model.scale_block) != (self.scale, self.scale_block):
+            raise ParameterError(model.reference, "all units of a plan take the same scale factors, or none")
+
+    @classmethod
+    def chained(cls, model: Model) -> Plan:
+        """The plan that has a unit take K in tiles, from c."""
+        result = Products(Chain(model), Element("c"))
+        return cls(model.a, model.b, model.c, result, reference=model.reference)
+
+    @cached_property
+    def sums(self) -> tuple[Products, ...]:
+        """The sums of all products in it."""
+        return tuple(node for node in walk(self.result) if isinstance(node, Products))
+
+    @cached_property
+    def models(self) -> tuple[Model, ...]:
+        """The units that it uses, each once."""
+        return tuple(dict.fromkeys(model for product in self.sums for model in product.stage.models))
+
+    @property
+    def scale(self) -> Format | None:
+        """The format of the scale factors, if its units take any."""
+        return self.models[0].scale
+
+    @property
+    def scale_block(self) -> int:
+        """The number of products that share a pair of scale factors."""
+        return self.models[0].scale_block
+
+    @property
+    def d(self) -> Format:
+        """The format of the result."""
+        return self.result.rounding.format if isinstance(self.result, Round) else self._last.stage.d
+
+    @property
+    def _last(self) -> Products:
+        assert isinstance(self.result, Products)
+        return self.result

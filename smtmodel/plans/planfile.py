@@ -1,0 +1,152 @@
+"""Plan files: the text of a plan in YAML. Steps are expressions as in unit files (smtmodel/unitfile.py), and
+
+    sum(STAGE, start)                           all products, added by a stage; from +0 where no start is given
+
+where a STAGE says how:
+
+    mma                                         a name of `units`: tiles in order, each result the next one's addend
+    chain(mma, tail=STAGE)                      the same; what fills no tile goes through a stage, not beside zeros
+    promote(128, STAGE, r)                      each 128 products summed from +0, then added to the accumulator, rounded
+    split(4, STAGE, r, order=pairwise, grain=64)    four runs of K, of multiples of 64, summed apart, then added
+    interleave(4, STAGE, r, order=sequential, grain=2, tail=STAGE)    four accumulators that take 2 products in turn
+    halve(8, STAGE, r, grain=8)                 pairwise summation down to 8 products
+    r(STAGE)                                    a stage's result rounded, by a rounding of `roundings`
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from smtmodel.dot import Model
+from smtmodel.errors import MmaprobeError, ParameterError, UnknownNameError
+from smtmodel.nodes import Constant, Node
+from smtmodel.nodes.round import Rounding
+from smtmodel.plans.plan import Plan, Products
+from smtmodel.plans.stages import ORDERS, Chain, Halves, Interleaved, Promoted, Rounded, Split, Stage
+from smtmodel.unitfile import ExpressionFile, ExpressionReader, MistakeError, Scope
+from smtmodel.yamlfile import YamlFile, read_yaml, validate
+
+STAGES = ("chain", "promote", "split", "interleave", "halve")
+
+
+class _File(ExpressionFile):
+    plan: str
+    units: dict[str, str]
+    convert: dict[str, str] = Field(default_factory=dict)
+
+
+def parse_plan(text: str, name: str, model_of: Callable[[str], Model]) -> Plan:
+    """The plan of a text; `name` is that of its file, `model_of` gives the units. Raises InputError with file, line,
+    key and column."""
+    return _Reader(read_yaml(text, name), model_of).plan()
+
+
+class _Reader(ExpressionReader):
+    calls: ClassVar[tuple[str, ...]] = ("sum", "exact", "round", "cut", "product", "number")
+
+    def __init__(self, file: YamlFile, model_of: Callable[[str], Model]) -> None:
+        self.data = validate(file, _File)
+        super().__init__(file, self.data)
+        self.models = {self._new_name(name, "units"): self._model(name, model_of) for name in self.data.units}
+
+    def plan(self) -> Plan:
+        data, formats = self.data, self.formats
+        if "scale" in formats:
+            raise self.file.error(("formats", "scale"), "the scale factors of a plan are those of its units")
+        self.read_roundings()
+        convert = {side: self._conversion(side, name) for side, name in data.convert.items()}
+        result = self.result()
+        try:
+            plan = Plan(
+                formats["a"], formats["b"], formats["c"], result, convert.get("a"), convert.get("b"),
+                reference=data.plan, about=data.about, source=data.source, evidence=data.evidence, names=self.steps,
+            )  # fmt: skip
+        except ParameterError as error:
+            key = ("formats", error.parameter) if error.parameter in ("a", "b") else ("steps", "d")
+            raise self.file.error(key, str(error)) from None
+        self.check_result(plan.d)
+        return plan
+
+    def _model(self, name: str, model_of: Callable[[str], Model]) -> Model:
+        try:
+            return model_of(self.data.units[name])
+        except MmaprobeError as error:
+            raise self.file.error(("units", name), str(error)) from None
+
+    def _conversion(self, side: str, name: str) -> Rounding:
+        if side not in ("a", "b"):
+            raise self.file.error(("convert", side), "the inputs that are converted are a and b")
+        if name not in self.roundings:
+            raise self.file.error(("convert", side), str(UnknownNameError("rounding", name, self.roundings)))
+        return self.roundings[name]
+
+    def _element(self, tree: ast.Subscript, operand: str, scope: Scope) -> Node:
+        raise MistakeError(tree, "a plan reads elements by its units only: sum(UNIT, START)")
+
+    def _call_sum(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        stage, *start = self._arguments(tree, 1, 2)
+        self._only(tree, options, ())
+        return Products(self._stage(stage), self._node(start[0], scope) if start else Constant())
+
+    # -- stages
+
+    def _stage(self, tree: ast.expr) -> Stage:
+        try:
+            return self._formed(tree)
+        except MmaprobeError as error:
+            raise MistakeError(tree, str(error)) from None
+
+    def _formed(self, tree: ast.expr) -> Stage:
+        if isinstance(tree, ast.Name):
+            return Chain(self._unit(tree))
+        if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name):
+            name, options = tree.func.id, {str(word.arg): word.value for word in tree.keywords}
+            if name in self.roundings:
+                (body,) = self._arguments(tree, 1)
+                self._only(tree, options, ())
+                return Rounded(self._stage(body), self.roundings[name])
+            if name not in STAGES:
+                raise MistakeError(tree, str(UnknownNameError("stage", name, [*STAGES, *self.roundings, *self.models])))
+            build: Callable[[ast.Call, dict[str, ast.expr]], Stage] = getattr(self, f"_stage_{name}")
+            return build(tree, options)
+        raise MistakeError(tree, f"{ast.unparse(tree)!r} is not a stage: a unit, or {', '.join(STAGES)}")
+
+    def _unit(self, tree: ast.expr) -> Model:
+        if isinstance(tree, ast.Name) and tree.id in self.models:
+            return self.models[tree.id]
+        raise MistakeError(tree, str(UnknownNameError("unit", ast.unparse(tree), self.models)))
+
+    def _stage_chain(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
+        (unit,) = self._arguments(tree, 1)
+        return Chain(self._unit(unit), **self._options(tree, options, ("tail",)))
+
+    def _stage_promote(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
+        self._only(tree, options, ())
+        return self._several(Promoted, tree)()
+
+    def _stage_split(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
+        return self._several(Split, tree)(**self._options(tree, options, ("order", "grain")))
+
+    def _stage_interleave(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
+        return self._several(Interleaved, tree)(**self._options(tree, options, ("order", "grain", "tail")))
+
+    def _stage_halve(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
+        return self._several(Halves, tree)(**self._options(tree, options, ("grain",)))
+
+    def _several(self, kind: Callable[..., Stage], tree: ast.Call) -> Callable[..., Stage]:
+        """A stage of a number, another stage and a rounding."""
+        number, body, how = self._arguments(tree, 3)
+        rounding = self.roundings[self._word(how, tuple(self.roundings))]
+        return partial(kind, self._number(number), self._stage(body), rounding)
+
+    def _options(self, tree: ast.Call, options: dict[str, ast.expr], known: tuple[str, ...]) -> dict[str, Any]:
+        self._only(tree, options, known)
+        read: dict[str, Callable[[ast.expr], Any]] = {
+            "order": lambda value: self._word(value, ORDERS), "grain": self._number, "tail": self._stage,
+        }  # fmt: skip
+        return {name: read[name](value) for name, value in options.items()}

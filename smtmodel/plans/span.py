@@ -1,0 +1,80 @@
+"""A span: the products that a part of a plan adds, in the order in which it adds them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from smtmodel.errors import ParameterError
+from smtmodel.nodes.element import Index
+
+
+def moved(index: Index, places: int) -> Index:
+    """The place so many places further on."""
+    return Index(index.offset + places, index.factors)
+
+
+def added(one: Index, other: Index, factor: int = 1) -> Index:
+    """One place plus another one times a factor. Their loop variables are of different levels."""
+    factors = tuple((level, factor * own) for level, own in other.factors)
+    return Index(one.offset + factor * other.offset, one.factors + factors)
+
+
+@dataclass(frozen=True)
+class Span:
+    """`groups` groups of `size` products each: group i has its first product at `start` + i * `pitch`, the next ones
+    follow at every `step` places."""
+
+    start: Index
+    groups: int
+    pitch: int
+    size: int
+    step: int = 1
+
+    @classmethod
+    def of(cls, count: int, start: Index | None = None, step: int = 1) -> Span:
+        """So many products, one `step` after the other."""
+        return cls(start or Index(), 1, count * step, count, step)
+
+    @property
+    def count(self) -> int:
+        return self.groups * self.size
+
+    def __post_init__(self) -> None:
+        if self.groups > 1 and (self.size == 1 or self.pitch == self.size * self.step):  # one group at one step
+            step = self.pitch if self.size == 1 else self.step
+            for name, value in (("size", self.count), ("step", step), ("groups", 1)):
+                object.__setattr__(self, name, value)
+            object.__setattr__(self, "pitch", self.count * step)
+
+    def cut(self, count: int) -> tuple[Span | None, Span | None]:
+        """The first products, and the rest; None where there is none. Raises ParameterError."""
+        if not 0 < count < self.count:
+            return (self, None) if count else (None, self)
+        if self.groups == 1:
+            rest = Span.of(self.size - count, moved(self.start, count * self.step), self.step)
+            return Span.of(count, self.start, self.step), rest
+        groups, part = divmod(count, self.size)
+        if part:
+            raise self.unfit(count)
+        rest = replace(self, start=moved(self.start, groups * self.pitch), groups=self.groups - groups)
+        return replace(self, groups=groups), rest
+
+    def loops(self, count: int) -> tuple[Span, tuple[tuple[int, int], ...]]:
+        """The first `count` products, and the loops (how often, how far each time) that reach all of them, the outer
+        one first. `count` divides the span's. Raises ParameterError."""
+        if self.size % count == 0:
+            inner, step = self.size // count, count * self.step
+            return Span.of(count, self.start, self.step), ((self.groups, self.pitch), (inner, step))
+        if count % self.size == 0:
+            groups = count // self.size
+            return replace(self, groups=groups), ((self.groups // groups, groups * self.pitch),)
+        raise self.unfit(count)
+
+    def at(self, variable: Index, distance: int) -> Span:
+        """The span that lies a loop variable times a distance further on."""
+        return replace(self, start=added(self.start, variable, distance))
+
+    def unfit(self, count: int) -> ParameterError:
+        return ParameterError(
+            "interleave", f"runs of {self.size} products and steps of {count} do not fit: one has to divide the other"
+        )

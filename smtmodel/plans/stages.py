@@ -1,0 +1,405 @@
+"""Stages: how a plan adds the products of a span. Each is a frozen value that says what is done, once, to an engine:
+one makes an expression of it (lowering.py), another one computes with matrices (matrices.py)."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Generic, Literal, TypeVar, get_args
+
+from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
+from smtmodel.formats import Format
+from smtmodel.nodes.element import Index
+from smtmodel.nodes.round import Rounding
+from smtmodel.plans.span import Span
+
+V = TypeVar("V")
+Order = Literal["sequential", "pairwise"]
+ORDERS: tuple[Order, ...] = get_args(Order)
+
+
+class Engine(ABC, Generic[V]):
+    """What a plan's steps are said to; V: what stands for a sum so far."""
+
+    @abstractmethod
+    def zero(self, fmt: Format) -> V:
+        """+0."""
+
+    @abstractmethod
+    def tile(self, model: Model, span: Span, start: V) -> V:
+        """One use of a unit, at most its length of products; those that are missing are zero."""
+
+    @abstractmethod
+    def rounded(self, values: Sequence[V], rounding: Rounding) -> V:
+        """The exact sum of values (or one value), rounded."""
+
+    @abstractmethod
+    def repeat(self, count: int, name: str, start: V, body: Callable[[Index, V], V]) -> V:
+        """The body so many times, from the loop variable and the result so far."""
+
+    @abstractmethod
+    def part(self, name: str) -> AbstractContextManager[None]:
+        """Within it, steps are those of a part with this name."""
+
+
+def holds(fmt: Format, other: Format) -> bool:
+    """Whether every number of the other format is one of this format."""
+    same_range = fmt.emin - fmt.fraction <= other.emin - other.fraction and other.emax <= fmt.emax
+    signed = fmt.signed or not other.signed
+    special = fmt.specials == "ieee" or other.specials in (fmt.specials, "none")
+    return fmt == other or (same_range and fmt.fraction >= other.fraction and signed and special)
+
+
+def check_holds(what: str, fmt: Format, other: Format) -> None:
+    """Raises ParameterError where numbers of the other format cannot be taken as they are."""
+    if not holds(fmt, other):
+        message = f"{other.name} and {fmt.name} cannot be chained: not every {other.name} is one of {fmt.name}"
+        raise ParameterError(what, f"{message}; round it first")
+
+
+def _through(
+    engine: Engine[V], span: Span, count: int, name: str, start: V, body: Callable[[Span, V], V]
+) -> tuple[V, Span | None]:
+    """The body for every `count` products of a span in turn, and what is left of the span."""
+    whole, rest = span.cut(span.count - span.count % count)
+    if whole is None:
+        return start, rest
+    first, loops = whole.loops(count)
+
+    def nest(left: tuple[tuple[int, int], ...], part: Span, running: V) -> V:
+        if not left:
+            return body(part, running)
+        (times, distance), *inner = left
+        outer = name if not inner or all(number == 1 for number, _ in inner) else "group"
+        return engine.repeat(times, outer, running, lambda k, x: nest(tuple(inner), part.at(k, distance), x))
+
+    return nest(loops, first, start), rest
+
+
+class Stage(ABC):
+    """How the products of a span are added to a start."""
+
+    @property
+    @abstractmethod
+    def d(self) -> Format:
+        """The format of its result."""
+
+    @property
+    @abstractmethod
+    def accumulator(self) -> Format:
+        """The format in which it takes its start."""
+
+    @property
+    @abstractmethod
+    def period(self) -> int:
+        """The least number of products that it takes without a part of them being a tail."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[Stage, ...]:
+        """The stages that it is made of."""
+
+    @abstractmethod
+    def run(self, engine: Engine[V], span: Span, start: V) -> V:
+        """Its result from a start. Raises ParameterError for a number of products that does not fit."""
+
+    def from_zero(self, engine: Engine[V], span: Span) -> V:
+        return self.run(engine, span, engine.zero(self.accumulator))
+
+    @cached_property
+    def models(self) -> tuple[Model, ...]:
+        """The units that it uses, each once."""
+        own = (self.model,) if isinstance(self, Chain) else ()
+        return tuple(dict.fromkeys((*own, *(model for part in self.parts for model in part.models))))
+
+
+@dataclass(frozen=True)
+class Chain(Stage):
+    """Tiles of the unit's length in order, each result the next tile's addend. What is left over at the end goes
+    through `tail` (a shorter unit, or one that takes a single product), or into a last tile filled up with zeros."""
+
+    model: Model
+    tail: Stage | None = None
+
+    def __post_init__(self) -> None:
+        _check_tail(self, self.tail)
+
+    @property
+    def d(self) -> Format:
+        return self.model.d
+
+    @property
+    def accumulator(self) -> Format:
+        return self.model.c
+
+    @property
+    def period(self) -> int:
+        return self.model.length
+
+    @property
+    def parts(self) -> tuple[Stage, ...]:
+        return () if self.tail is None else (self.tail,)
+
+    def run(self, engine: Engine[V], span: Span, start: V) -> V:
+        length = self.model.length
+        if span.count > length:
+            check_holds(self.model.reference, self.model.c, self.d)
+        if self.tail is None and span.count % length and span.groups > 1:  # a last tile of several runs
+            raise span.unfit(length)
+        value, rest = _through(engine, span, length, "tile", start, lambda part, x: engine.tile(self.model, part, x))
+        if rest is None:
+            return value
+        with engine.part("tail"):
+            return engine.tile(self.model, rest, value) if self.tail is None else self.tail.run(engine, rest, value)
+
+
+@dataclass(frozen=True)
+class Rounded(Stage):
+    """A stage's result, rounded: into the format of a workspace, say."""
+
+    body: Stage
+    rounding: Rounding
+
+    @property
+    def d(self) -> Format:
+        return self.rounding.format
+
+    @property
+    def accumulator(self) -> Format:
+        return self.body.accumulator
+
+    @property
+    def period(self) -> int:
+        return self.body.period
+
+    @property
+    def parts(self) -> tuple[Stage, ...]:
+        return (self.body,)
+
+    def run(self, engine: Engine[V], span: Span, start: V) -> V:
+        return engine.rounded([self.body.run(engine, span, start)], self.rounding)
+
+
+@dataclass(frozen=True)
+class Promoted(Stage):
+    """Every `every` products are summed by a stage from +0, and that sum is added to the accumulator and rounded."""
+
+    every: int
+    body: Stage
+    rounding: Rounding
+
+    def __post_init__(self) -> None:
+        _positive("promote", self.every)
+
+    @property
+    def d(self) -> Format:
+        return self.rounding.format
+
+    @property
+    def accumulator(self) -> Format:
+        return self.rounding.format
+
+    @property
+    def period(self) -> int:
+        return math.lcm(self.every, self.body.period)
+
+    @property
+    def parts(self) -> tuple[Stage, ...]:
+        return (self.body,)
+
+    def run(self, engine: Engine[V], span: Span, start: V) -> V:
+        def chunk(part: Span, running: V) -> V:
+            return engine.rounded([running, self.body.from_zero(engine, part)], self.rounding)
+
+        value, rest = _through(engine, span, self.every, "chunk", start, chunk)
+        if rest is None:
+            return value
+        with engine.part("last"):
+            return chunk(rest, value)
+
+
+@dataclass(frozen=True)
+class Split(Stage):
+    """`ways` runs of products, as equal as multiples of `grain` can be (the last ones may be shorter, or none), each
+    summed by a stage; the first one from the start, the others from +0. The sums are added in order or in pairs, each
+    addition rounded."""
+
+    ways: int
+    body: Stage
+    rounding: Rounding
+    order: Order = "sequential"
+    grain: int = 0  # 0: the period of the body
+
+    def __post_init__(self) -> None:
+        _positive("split", self.ways)
+
+    @property
+    def d(self) -> Format:
+        return self.rounding.format
+
+    @property
+    def accumulator(self) -> Format:
+        return self.body.accumulator
+
+    @property
+    def period(self) -> int:
+        return self.ways * math.lcm(self.grain or 1, self.body.period)
+
+    @property
+    def parts(self) -> tuple[Stage, ...]:
+        return (self.body,)
+
+    def spans(self, span: Span) -> Iterator[Span]:
+        """The runs of products."""
+        grain = self.grain or self.body.period
+        size = -(-span.count // (grain * self.ways)) * grain
+        rest: Span | None = span
+        while rest is not None:
+            first, rest = rest.cut(min(size, rest.count))
+            if first is not None:
+                yield first
+
+    def run(self, engine: Engine[V], span: Span, start: V) -> V:
+        found = []
+        spans = list(self.spans(span))
+        for number, part in enumerate(spans):
+            with engine.part(f"part{number}" if len(spans) > 1 else ""):
+                begin = start if number == 0 else engine.zero(self.body.accumulator)
+                found.append(self.body.run(engine, part, begin))
+        return _joined(engine, found, self)
+
+
+@dataclass(frozen=True)
+class Interleaved(Stage):
+    """`ways` accumulators that take runs of `grain` products in turn, the first one from the start, the others from
+    +0; added at the end as a split's are. What no full turn takes goes through `tail`, from the sum."""
+
+    ways: int
+    body: Stage
+    rounding: Rounding
+    order: Order = "sequential"
+    grain: int = 1
+    tail: Stage | None = None
+
+    def __post_init__(self) -> None:
+        _positive("interleave", self.ways)
+        _positive("grain", self.grain)
+        _check_tail(self, self.tail)
+
+    @property
+    def d(self) -> Format:
+        return self.rounding.format
+
+    @property
+    def accumulator(self) -> Format:
+        return self.body.accumulator
+
+    @property
+    def period(self) -> int:
+        return self.ways * math.lcm(self.grain, self.body.period)
+
+    @property
+    def parts(self) -> tuple[Stage, ...]:
+        return (self.body,) if self.tail is None else (self.body, self.tail)
+
+    def run(self, engine: Engine[V], span: Span, start: V) -> V:
+        turn = self.ways * self.grain
+        whole, rest = span.cut(span.count - span.count % turn)
+        value = start
+        if whole is not None:
+            if whole.groups > 1:
+                raise whole.unfit(turn)
+            found = []
+            for number in range(self.ways):
+                place = Index(whole.start.offset + number * self.grain * whole.step, whole.start.factors)
+                part = Span(place, whole.count // turn, turn * whole.step, self.grain, whole.step)
+                with engine.part(f"lane{number}" if self.ways > 1 else ""):
+                    begin = start if number == 0 else engine.zero(self.body.accumulator)
+                    found.append(self.body.run(engine, part, begin))
+            value = _joined(engine, found, self)
+        if rest is None:
+            return value
+        if self.tail is None:
+            fits = f"it takes multiples of {turn} unless it has a tail"
+            raise ParameterError("interleave", f"{span.count} products do not fit: {fits}")
+        with engine.part("tail"):
+            return self.tail.run(engine, rest, value)
+
+
+@dataclass(frozen=True)
+class Halves(Stage):
+    """Pairwise summation: more than `most` products are two halves (the first one the larger, of multiples of `grain`),
+    summed apart, added and rounded. The first one begins with the start, the others with +0."""
+
+    most: int
+    body: Stage
+    rounding: Rounding
+    grain: int = 1
+
+    def __post_init__(self) -> None:
+        _positive("halve", self.most)
+        _positive("grain", self.grain)
+
+    @property
+    def d(self) -> Format:
+        return self.rounding.format
+
+    @property
+    def accumulator(self) -> Format:
+        return self.body.accumulator
+
+    @property
+    def period(self) -> int:
+        return self.body.period
+
+    @property
+    def parts(self) -> tuple[Stage, ...]:
+        return (self.body,)
+
+    def run(self, engine: Engine[V], span: Span, start: V) -> V:
+        half = -(-span.count // (2 * self.grain)) * self.grain
+        if span.count <= self.most or half >= span.count:
+            return _alone(engine, self.body.run(engine, span, start), self)
+        left, right = span.cut(half)
+        assert left is not None
+        assert right is not None
+        with engine.part("left"):
+            one = self.run(engine, left, start)
+        with engine.part("right"):
+            other = self.from_zero(engine, right)
+        return engine.rounded([one, other], self.rounding)
+
+
+def _joined(engine: Engine[V], values: Sequence[V], stage: Split | Interleaved) -> V:
+    """Values added, each addition rounded: one after another, or neighbours in pairs until one is left."""
+    rounding, layer = stage.rounding, list(values)
+    while stage.order == "pairwise" and len(layer) > 1:
+        pairs = [engine.rounded(layer[k : k + 2], rounding) for k in range(0, len(layer) - 1, 2)]
+        layer = pairs + (layer[-1:] if len(layer) % 2 else [])
+    value = layer[0] if len(values) > 1 else _alone(engine, values[0], stage)
+    for other in layer[1:]:
+        value = engine.rounded([value, other], rounding)
+    return value
+
+
+def _alone(engine: Engine[V], value: V, stage: Split | Interleaved | Halves) -> V:
+    """A sum to which nothing is added, in the stage's format all the same."""
+    return value if stage.body.d == stage.d else engine.rounded([value], stage.rounding)
+
+
+def _check_tail(stage: Stage, tail: Stage | None) -> None:
+    """Raises ParameterError where a tail cannot take the sum so far, or gives numbers of another format."""
+    if tail is not None:
+        check_holds("tail", tail.accumulator, stage.d)
+        if tail.d != stage.d:
+            raise ParameterError("tail", f"its results are {tail.d.name}, the others {stage.d.name}: round them alike")
+
+
+def _positive(name: str, number: int) -> None:
+    if number < 1:
+        raise ParameterError(name, f"{number} is impossible; it takes a positive whole number")

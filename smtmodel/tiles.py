@@ -1,0 +1,138 @@
+"""One use of a unit, or one elementwise expression, for many outputs at once: by NumPy, or by generated C."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smtmodel.algebra import Bits
+from smtmodel.carriers.arrays import ArrayCarrier
+from smtmodel.compiled import CompiledModel, compile_lanes, compile_model
+from smtmodel.decode import unpack
+from smtmodel.dot import Model, evaluate
+from smtmodel.errors import ParameterError
+from smtmodel.formats import FORMATS, Format
+from smtmodel.nodes import Node
+from smtmodel.nodes.node import Context, Number, Value
+from smtmodel.trace import Silent
+
+Engine = Literal["auto", "numpy", "compiled"]
+Matrix = NDArray[Any]
+
+COLUMNS = 256  # of a NumPy tile; no result depends on it
+SMALL = 1 << 20  # products below which compiling does not pay
+
+_CARRIER = ArrayCarrier()
+
+
+def kind_of(fmt: Format) -> Any:
+    """The unsigned integer type that holds a format's patterns."""
+    return next(
+        kind for bits, kind in ((8, np.uint8), (16, np.uint16), (32, np.uint32), (64, np.uint64)) if fmt.width <= bits
+    )
+
+
+class Tiler:
+    """A model for tiles of outputs."""
+
+    def __init__(self, model: Model, engine: Engine, products: int) -> None:
+        self.model = model
+        self._compiled = _compiled(engine, model, products)
+
+    def __call__(
+        self, a: Matrix, b: Matrix, c: Matrix, scale_a: Matrix | None = None, scale_b: Matrix | None = None
+    ) -> Matrix:
+        """d for patterns a (rows x length), b (length x columns), c (rows x columns), and scale factors."""
+        if self._compiled is not None:
+            return self._compiled.tile(a, b, c)
+        return _numpy_rows(self.model, a, b, c, scale_a, scale_b)
+
+
+def _compiled(engine: Engine, model: Model, products: int) -> CompiledModel | None:
+    if engine == "numpy" or (engine == "auto" and products < SMALL):
+        return None
+    compiled = compile_model(model)
+    if compiled is None and engine == "compiled":
+        raise ParameterError("engine", f"{model.reference} cannot be compiled here (no C compiler, or sums too wide)")
+    return compiled
+
+
+def _numpy_rows(
+    model: Model, a: Matrix, b: Matrix, c: Matrix, scale_a: Matrix | None, scale_b: Matrix | None
+) -> Matrix:
+    """One tile of K for a strip of rows: rows and columns broadcast, so that each element is decoded once."""
+    out = np.empty(c.shape, dtype=np.uint64)
+    scale = model.scale
+
+    def lanes(side: Matrix, fmt: Format) -> Any:
+        return _CARRIER.lanes(side.astype(np.uint64), fmt.width)
+
+    for start in range(0, c.shape[1], COLUMNS):
+        part = slice(start, start + COLUMNS)
+        left = [lanes(a[:, k : k + 1], model.a) for k in range(a.shape[1])]
+        right = [lanes(b[k : k + 1, part], model.b) for k in range(b.shape[0])]
+        factors: list[list[Any]] = [[], []]
+        if scale is not None and scale_a is not None and scale_b is not None:
+            factors = [
+                [lanes(scale_a[:, k : k + 1], scale) for k in range(scale_a.shape[1])],
+                [lanes(scale_b[k : k + 1, part], scale) for k in range(scale_b.shape[0])],
+            ]
+        with np.errstate(over="ignore"):
+            result = evaluate(model, left, right, lanes(c[:, part], model.c), *factors, traced=False).d
+        out[:, part] = result.node
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Given(Node):
+    """A pattern of a format that is given to an elementwise expression."""
+
+    kind: ClassVar[str] = "given"
+    source: ClassVar[str] = ""
+    slot: int
+    format: Format
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        return ()
+
+    @property
+    def is_number(self) -> bool:
+        return True
+
+    def evaluate(self, context: Context, keep: int | None) -> Value:
+        pattern = context.patterns["given"][self.slot]
+        return Number(unpack(pattern, self.format), pattern)
+
+    def sentence(self) -> str:
+        return f"a number of {self.format.name}"
+
+
+@dataclass(frozen=True)
+class Elementwise:
+    """An expression over `Given` nodes, the last of which is a rounding: a function of arrays of patterns."""
+
+    node: Node
+    formats: tuple[Format, ...]
+
+    def __call__(self, *patterns: Bits) -> Sequence[Bits]:
+        """The result for vectors of any carrier."""
+        f32 = FORMATS["f32"]
+        zero = Bits(patterns[0].carrier, f32.width, value=0)  # constants are of c's carrier and format
+        context = Context({"given": patterns, "c": (zero,)}, {"c": f32}, {}, Silent())
+        result = context.value(self.node).pattern
+        assert result is not None
+        return [result]
+
+    def of(self, arrays: Sequence[Matrix], compiled: bool) -> Matrix:
+        """The results for arrays of one shape."""
+        widths = tuple(fmt.width for fmt in self.formats)
+        if compiled and (lanes := compile_lanes(self, widths)) is not None:
+            return lanes(*arrays)[0]
+        with np.errstate(over="ignore"):
+            found = self(*(_CARRIER.lanes(x.astype(np.uint64), n) for x, n in zip(arrays, widths, strict=True)))[0]
+        return np.broadcast_to(np.asarray(found.node, dtype=np.uint64), arrays[0].shape)

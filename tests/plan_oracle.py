@@ -1,0 +1,177 @@
+"""Plans in exact rationals, written from what docs/plans.md says of each stage: it reads their fields, not their code.
+
+Products are lists of places of K; a sum so far is a pattern and the name of its format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from smtmodel.dot import Model
+from smtmodel.formats import Format
+from smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, Node, Product, Round
+from smtmodel.nodes.round import Rounding
+from smtmodel.plans import Chain, Halves, Interleaved, Plan, Products, Promoted, Rounded, Split, Stage
+from tests import node_oracle
+from tests.node_oracle import ANY_NAN, Value
+from tests.oracle import FORMATS, decode, encode, infinity
+
+Places = Sequence[int]
+Sum = tuple[int, Format]
+
+
+def same(pattern: int, source: Format, target: Format) -> int:
+    """A number in a format that has it."""
+    x = decode(source.name, pattern)
+    if x.kind == "nan":
+        return FORMATS[target.name].nan
+    if x.kind == "inf":
+        return infinity(target.name, x.sign)
+    found = encode(target.name, x.sign, abs(x.value), "nearest_even")
+    assert decode(target.name, found).value == x.value
+    return found
+
+
+def pattern_of(bits: int | None, fmt: Format) -> int:
+    assert bits is not None
+    return FORMATS[fmt.name].nan if bits == ANY_NAN else bits
+
+
+@dataclass
+class Output:
+    """One element of D: a row of A, a column of B, an element of C."""
+
+    plan: Plan
+    a: list[int]
+    b: list[int]
+    c: int
+
+    def result(self) -> int:
+        value = self.value(self.plan.result)
+        if value.kind == "nan":
+            return ANY_NAN
+        assert value.bits is not None
+        return value.bits
+
+    def value(self, node: Node) -> Value:
+        """A node of the plan, outside of its sums."""
+        match node:
+            case Products():
+                start = self.value(node.start)
+                bits = 0 if isinstance(node.start, Constant) else start.bits
+                fmt = node.stage.accumulator if isinstance(node.start, Constant) else self.format(node.start)
+                pattern, fmt = self.sum(node.stage, range(len(self.a)), (pattern_of(bits, fmt), fmt))
+                return node_oracle.number(fmt.name, pattern, pattern)
+            case Constant():
+                return Value("finite", Fraction(0), is_zero=True, signs=frozenset({node.negative}))
+            case Element():
+                return node_oracle.number(self.plan.c.name, self.c, self.c)
+            case Literal():
+                return node_oracle.number(node.format.name, node.pattern, node.pattern)
+            case Round():
+                found = node_oracle.rounded(self.value(node.term), node.rounding)
+                bits = pattern_of(found.bits, node.rounding.format)
+                return node_oracle.number(node.rounding.format.name, bits, bits)
+            case ExactSum():
+                return node_oracle.exact_sum([self.value(item) for item in node.items])
+            case Product():
+                return node_oracle.times([self.value(node.left), self.value(node.right)])
+            case Cut():
+                return node_oracle.cut(self.value(node.term), node)
+        raise TypeError(f"no value: {node!r}")
+
+    def format(self, node: Node) -> Format:
+        if isinstance(node, Products):
+            return node.stage.d
+        return node.rounding.format if isinstance(node, Round) else self.plan.c
+
+    def sum(self, stage: Stage, ks: Places, start: Sum) -> Sum:
+        match stage:
+            case Chain():
+                return self.chain(stage, ks, start)
+            case Rounded():
+                return self.added([self.sum(stage.body, ks, start)], stage.rounding)
+            case Promoted():
+                for first in range(0, len(ks), stage.every):
+                    chunk = self.sum(stage.body, ks[first : first + stage.every], (0, stage.body.accumulator))
+                    start = self.added([start, chunk], stage.rounding)
+                return start
+            case Split():
+                grain = stage.grain or stage.body.period
+                grains = -(-len(ks) // grain)
+                size = -(-grains // stage.ways) * grain
+                return self.joined(stage, [ks[first : first + size] for first in range(0, len(ks), size)], start)
+            case Interleaved():
+                turn = stage.ways * stage.grain
+                whole = len(ks) // turn * turn
+                if whole:
+                    lanes = [
+                        [k for n, k in enumerate(ks[:whole]) if n // stage.grain % stage.ways == lane]
+                        for lane in range(stage.ways)
+                    ]
+                    start = self.joined(stage, lanes, start)
+                if whole == len(ks):
+                    return start
+                assert stage.tail is not None
+                return self.sum(stage.tail, ks[whole:], start)
+            case Halves():
+                half = -(-len(ks) // 2)
+                half = -(-half // stage.grain) * stage.grain
+                if len(ks) <= stage.most or half >= len(ks):
+                    return self.sum(stage.body, ks, start)
+                right = self.sum(stage, ks[half:], (0, stage.accumulator))
+                return self.added([self.sum(stage, ks[:half], start), right], stage.rounding)
+        raise TypeError(f"no sum: {stage!r}")
+
+    def joined(self, stage: Split | Interleaved, parts: Sequence[Places], start: Sum) -> Sum:
+        zero = (0, stage.body.accumulator)
+        sums = [self.sum(stage.body, part, zero if n else start) for n, part in enumerate(parts)]
+        if len(sums) == 1 and sums[0][1] != stage.rounding.format:
+            return self.added(sums, stage.rounding)
+        while len(sums) > 1 and stage.order == "pairwise":
+            sums = [
+                self.added(sums[n : n + 2], stage.rounding) if n + 1 < len(sums) else sums[n]
+                for n in range(0, len(sums), 2)
+            ]
+        found = sums[0]
+        for other in sums[1:]:
+            found = self.added([found, other], stage.rounding)
+        return found
+
+    def added(self, sums: Sequence[Sum], how: Rounding) -> Sum:
+        values = [node_oracle.number(fmt.name, pattern) for pattern, fmt in sums]
+        found = node_oracle.rounded(node_oracle.exact_sum(values) if len(values) > 1 else values[0], how)
+        return pattern_of(found.bits, how.format), how.format
+
+    def chain(self, stage: Chain, ks: Places, start: Sum) -> Sum:
+        model, length = stage.model, stage.model.length
+        while ks:
+            if len(ks) < length and stage.tail is not None:
+                return self.sum(stage.tail, ks, start)
+            first, ks = ks[:length], ks[length:]
+            c = same(start[0], start[1], model.c)
+            bits = node_oracle.evaluate(model.unit, *self.operands(model, first), c)
+            start = pattern_of(bits, model.d), model.d
+        return start
+
+    def operands(self, model: Model, ks: Places) -> tuple[list[int], list[int]]:
+        sides = []
+        for given, fmt, how in (
+            (self.a, self.plan.a, self.plan.convert_a),
+            (self.b, self.plan.b, self.plan.convert_b),
+        ):
+            found = [given[k] for k in ks]
+            if how is not None:
+                found = [self.added([(pattern, fmt)], how)[0] for pattern in found]
+            sides.append(found + [0] * (model.length - len(ks)))
+        return sides[0], sides[1]
+
+
+def matmul(plan: Plan, a: Sequence[Sequence[int]], b: Sequence[Sequence[int]], c: Sequence[Sequence[int]]) -> list[int]:
+    """D, row by row; ANY_NAN for a NaN."""
+    columns = [list(column) for column in zip(*b, strict=True)]
+    return [
+        Output(plan, list(row), column, c[i][j]).result() for i, row in enumerate(a) for j, column in enumerate(columns)
+    ]

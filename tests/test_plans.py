@@ -1,0 +1,302 @@
+"""Plans: matrices through them against exact rationals, their expressions at a K, their text, and the commands."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from numpy.typing import NDArray
+
+from cli.main import main
+from smtmodel.batch import evaluate_batch
+from smtmodel.compiled import compiler
+from smtmodel.dot import UnitModel
+from smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
+from smtmodel.formats import Format
+from smtmodel.gemm import from_numbers, simulate
+from smtmodel.plan_table import FOLDER, plans
+from smtmodel.plans import Plan
+from smtmodel.plans.lowering import unit_of_plan
+from smtmodel.plans.planfile import parse_plan
+from smtmodel.reference import parse_plan_reference, parse_reference
+from smtmodel.unitfile import parse_unit, unit_text
+from tests import plan_oracle
+from tests.oracle import decode
+
+TEXT = """plan: tested
+formats: {a: f16, b: f16, c: f32, d: f32}
+units:
+  mma: volta/mma/m8n8k4.f32.f16.f16.f32
+  fma: ieee/fma/f32.f16.f16.f32
+roundings:
+  r: round(f32, nearest_even)
+  h: round(f16, nearest_even)
+  z: round(f32, toward_zero)
+steps:
+  d: sum(mma, c)
+"""
+#: sums that use every stage, alone and within others, with numbers of products that fit no tile among them
+SUMS = {
+    "chain(mma, tail=fma)": (3, 11),
+    "promote(8, mma, z)": (8, 21),
+    "promote(6, chain(mma, tail=fma), r)": (23,),
+    "split(3, mma, r)": (4, 12, 30),
+    "split(4, h(mma), r, order=pairwise)": (4, 33),
+    "split(3, fma, z, grain=2)": (3, 17),
+    "interleave(4, fma, r, order=pairwise, tail=fma)": (3, 19),
+    "interleave(2, mma, r, grain=4, tail=mma)": (8, 27),
+    "interleave(2, mma, r)": (16, 24),
+    "interleave(3, mma, r, grain=8)": (48,),
+    "halve(3, fma, r)": (2, 13),
+    "halve(4, mma, z, grain=4)": (18,),
+    "promote(16, interleave(2, split(2, fma, z), r, grain=2), r)": (40,),
+    "split(2, promote(8, halve(4, mma, r, grain=4), r), r)": (37,),
+}
+ENDS = {
+    "sum(promote(4, mma, r), r(exact(c, c)))": 10,
+    "r(exact(product(number(0xbfc00000, f32), sum(mma, +0)), r(product(number(0x3f000000, f32), c))))": 9,
+    "z(exact(sum(mma, +0), sum(fma, -0), c))": 9,
+}
+
+
+def plan_of(step: str, **changes: str) -> Plan:
+    text = TEXT.replace("sum(mma, c)", step)
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    return parse_plan(text, "tested.yaml", parse_reference)
+
+
+def operands(plan: Plan, rows: int, columns: int, k: int, seed: int = 0) -> list[NDArray[Any]]:
+    """Plain numbers of a few sizes, zeros, and rows with infinities and NaNs."""
+    rng = np.random.default_rng(seed)
+
+    def side(fmt: Format, shape: tuple[int, int]) -> NDArray[Any]:
+        numbers = np.ldexp(rng.standard_normal(shape), rng.integers(-6, 7, shape)) * (rng.random(shape) < 0.9)
+        found = from_numbers(numbers, fmt, "nearest_even").astype(np.uint64)
+        odd = np.array([fmt.infinity, fmt.nan, fmt.sign_bit, fmt.largest, 1 << fmt.padding], dtype=np.uint64)
+        return np.where(rng.random(shape) < 0.02 / shape[0], rng.choice(odd, shape), found)
+
+    return [side(plan.a, (rows, k)), side(plan.b, (k, columns)), side(plan.c, (rows, columns))]
+
+
+def check(plan: Plan, k: int, rows: int = 3, columns: int = 4) -> None:
+    """Matrices through a plan are what exact rationals give, and what its expression gives for this K."""
+    a, b, c = operands(plan, rows, columns, k, seed=k)
+    found = simulate(a, b, c, plan, engine="numpy")
+    expected = plan_oracle.matmul(plan, a.tolist(), b.tolist(), c.tolist())
+    for one, other in zip(found.ravel().tolist(), expected, strict=True):
+        if other == plan_oracle.ANY_NAN:
+            assert decode(plan.d.name, one).kind == "nan"
+        else:
+            assert one == other
+    i, j = (index.ravel() for index in np.indices(c.shape))
+    lowered = evaluate_batch(UnitModel(unit_of_plan(plan, k), "lowered"), a[i], b[:, j].T, c[i, j])
+    assert lowered.tolist() == found.ravel().tolist()
+
+
+@pytest.mark.parametrize("stage", SUMS)
+def test_every_stage_is_what_it_says(stage: str) -> None:
+    for k in SUMS[stage]:
+        check(plan_of(f"sum({stage}, c)"), k)
+
+
+@pytest.mark.parametrize("step", ENDS)
+def test_what_is_done_with_the_sum(step: str) -> None:
+    check(plan_of(step), ENDS[step])
+
+
+@pytest.mark.parametrize("name", plans())
+def test_shipped_plans(name: str) -> None:
+    plan = parse_plan_reference(f"plan:{name}")
+    assert plan.reference == name
+    assert plan.about
+    assert plan.source
+    assert plan.evidence
+    check(plan, 41 if "openblas" not in name else 385, rows=2, columns=2)
+
+
+def test_conversion_is_part_of_the_plan() -> None:
+    a = np.array([[0x3F801000]], dtype=np.uint64)  # half a place of tf32 above 1
+    one = np.array([[0x3F800000]], dtype=np.uint64)
+    found = [
+        int(simulate(a, one, None, parse_plan_reference(f"plan:cutlass/{name}"))[0, 0])
+        for name in ("tf32", "tf32-truncated")
+    ]
+    assert found == [0x3F802000, 0x3F800000]
+
+
+def test_choices_of_a_plan_count() -> None:
+    """The same matrices through plans that differ in one choice give other bits."""
+    steps = ["sum(mma, c)", "sum(fma, c)", "sum(promote(8, mma, r), c)", "sum(promote(16, mma, r), c)",
+             "sum(split(2, mma, r), c)", "sum(split(4, mma, r), c)", "sum(split(4, mma, r, order=pairwise), c)",
+             "r(exact(sum(mma, +0), c))", "sum(interleave(2, mma, r), c)"]  # fmt: skip
+    a, b, c = operands(plan_of(steps[0]), 32, 32, 64)
+    found = {simulate(a, b, c, plan_of(step), engine="numpy").tobytes() for step in steps}
+    assert len(found) == len(steps)
+
+
+@pytest.mark.skipif(compiler() is None, reason="no C compiler")
+def test_compiled_plans_are_the_same() -> None:
+    plan = plan_of("sum(split(2, promote(8, mma, r), z), c)")
+    a, b, c = operands(plan, 16, 16, 37)
+    assert np.array_equal(simulate(a, b, c, plan, engine="compiled"), simulate(a, b, c, plan, engine="numpy"))
+
+
+@pytest.mark.parametrize("length", [16, 100])
+@pytest.mark.parametrize("name", ["cutlass/fp8-promoted", "cublas/split-k-f16", "loop/lanes"])
+def test_a_plan_at_a_length_is_a_unit_file(name: str, length: int) -> None:
+    unit = parse_reference(f"plan:{name}@length={length}").unit
+    assert unit.length == length
+    assert parse_unit(unit_text(unit), "unit.yaml") == unit
+
+
+@pytest.mark.parametrize(
+    "reference",
+    ["x86/amx/tdpbf16ps", "arm/neon/bfdot", "arm/neon/bfmmla", "cdna2/mfma/f32_32x32x4bf16",
+     "cdna1/mfma/f32_32x32x4bf16"],
+)  # fmt: skip
+def test_addends_are_read_as_the_unit_reads_them(reference: str) -> None:
+    """Subnormal sums and zeros of both signs, from one tile to the next."""
+    model, rng = parse_reference(reference), np.random.default_rng(7)
+    plan, k = Plan.chained(model), 3 * model.length
+    tiny = [(exponent << 7) | sign for exponent in (0, 1, 60, 64) for sign in (0, 0x8000)]
+    a, b = (rng.choice(np.array(tiny, dtype=np.uint64), shape) for shape in ((12, k), (k, 12)))
+    c = rng.integers(0, 1 << 25, (12, 12), dtype=np.uint64) * rng.integers(0, 2, (12, 12), dtype=np.uint64)
+    c |= rng.integers(0, 2, (12, 12), dtype=np.uint64) << np.uint64(31)
+    found = simulate(a, b, c, plan, engine="numpy")
+    i, j = (index.ravel() for index in np.indices(c.shape))
+    lowered = evaluate_batch(UnitModel(unit_of_plan(plan, k), "lowered"), a[i], b[:, j].T, c[i, j])
+    assert lowered.tolist() == found.ravel().tolist()
+    assert len(np.unique(found)) > 5
+
+
+def test_scale_factors_are_cut_with_k() -> None:
+    model = parse_reference("rtx-blackwell/mma_block_scale/m16n8k64.block16.f32.e2m1.e2m1.f32.ue4m3")
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(0, 16, shape, dtype=np.uint8) for shape in ((4, 144), (144, 4)))
+    scales = [rng.integers(0x30, 0x40, shape, dtype=np.uint8) for shape in ((4, 9), (9, 4))]
+    found = simulate(a, b, None, model, scale_a=scales[0], scale_b=scales[1])
+    lowered = UnitModel(unit_of_plan(Plan.chained(model), 144), "lowered")
+    i, j = (index.ravel() for index in np.indices(found.shape))
+    zero = np.zeros(i.size)
+    expected = evaluate_batch(lowered, a[i], b[:, j].T, zero, scales[0][i], scales[1][:, j].T)
+    assert expected.tolist() == found.ravel().tolist()
+
+
+# -- mistakes
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        ("sum(mma, c)", "sum(nma, c)", 11, r"steps\.d: column 5 of the expression: unknown unit 'nma'; did you mean"),
+        ("sum(mma, c)", "sum(splt(2, mma, r), c)", 11, r"unknown stage 'splt'; did you mean 'split'"),
+        ("sum(mma, c)", "sum(split(0, mma, r), c)", 11, r"split: 0 is impossible"),
+        ("sum(mma, c)", "sum(split(2, mma), c)", 11, r"2 arguments are given, 3 are needed"),
+        ("sum(mma, c)", "sum(split(2, mma, r, order=tree), c)", 11, r"column 28 .*unknown value 'tree'.*pairwise"),
+        ("sum(mma, c)", "sum(split(2, mma, r, size=4), c)", 11, r"unknown parameter 'size'"),
+        ("sum(mma, c)", "sum(chain(mma, tail=h(fma)), c)", 11, r"tail: its results are f16, the others f32"),
+        ("sum(mma, c)", "sum(3, c)", 11, r"'3' is not a stage"),
+        ("sum(mma, c)", "r(exact(c, a[0] * b[0]))", 11, r"a plan reads elements by its units only"),
+        ("sum(mma, c)", "r(c)", 11, r"a plan needs a sum of all products"),
+        ("sum(mma, c)", "exact(sum(mma, c), c)", 11, r"the result is not rounded"),
+        ("sum(mma, c)", "sum(mma, exact(c, c))", 11, r"a sum starts from c, zero, or a rounded result"),
+        ("d: f32}", "d: f16}", 2, r"formats\.d: the result of the last step is f32"),
+        ("c: f32", "c: f64", 11, r"start: f64 and f32 cannot be chained"),
+        ("a: f16", "a: f32", 2, r"formats\.a: a: volta/.* takes f16, not f32 \(conversions"),
+        ("m8n8k4", "m8n8k5", 4, r"units\.mma: unknown model"),
+        ("units:", "convert: {a: q}\nunits:", 3, r"convert\.a: unknown rounding 'q'"),
+        ("units:", "convert: {c: r}\nunits:", 3, r"convert\.c: the inputs that are converted are a and b"),
+        ("plan: tested", "plan: tested\nlength: 4", 2, r"length: unknown key"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_named_with_their_place(old: str, new: str, line: int, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        parse_plan(TEXT.replace(old, new), "tested.yaml", parse_reference)
+    assert str(caught.value).startswith(f"tested.yaml:{line}: ")
+
+
+def test_lengths_that_do_not_fit_are_named() -> None:
+    for step, k, message in (
+        ("sum(interleave(4, fma, r), c)", 6, r"interleave: 6 products do not fit: it takes multiples of 4 unless"),
+        ("sum(interleave(2, mma, r, grain=3), c)", 12, r"interleave: runs of 3 products and steps of 4 do not fit"),
+        ("sum(split(2, interleave(2, mma, r, grain=2), r), c)", 32, r"interleave: runs of 2 products"),
+    ):
+        plan = plan_of(step)
+        a, b, c = operands(plan, 2, 2, k)
+        for use in (lambda: unit_of_plan(plan, k), lambda: simulate(a, b, c, plan)):  # noqa: B023
+            with pytest.raises(ParameterError, match=message):
+                use()
+    chained = Plan.chained(parse_reference("volta/mma/m8n8k4.f32.f16.f16.f16"))
+    assert unit_of_plan(chained, 4).length == 4
+    with pytest.raises(ParameterError, match="f32 and f16 cannot be chained"):
+        unit_of_plan(chained, 5)
+
+
+def test_references_of_plans() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'cublas/split-k'"):
+        parse_plan_reference("plan:cublas/splitk")
+    for text in ("plan:loop/fma", "plan:loop/fma@length=x", "plan:loop/fma@block=4"):
+        with pytest.raises(ParameterError, match="@length=64"):
+            parse_reference(text)
+    with pytest.raises(ParameterError, match="length: 0 is impossible"):
+        parse_reference("plan:loop/fma@length=0")
+    path = FOLDER / "loop" / "fma.yaml"
+    assert parse_plan_reference(f"plan:{path}") == parse_plan_reference("plan:loop/fma")
+
+
+# -- commands
+
+
+@cache
+def _files(folder: Path) -> list[str]:
+    rng = np.random.default_rng(1)
+    for name, shape in (("a", (5, 48)), ("b", (48, 3))):
+        np.save(folder / f"{name}.npy", rng.standard_normal(shape).astype(np.float16))
+    return [str(folder / "a.npy"), str(folder / "b.npy"), "-o", str(folder / "d.npy")]
+
+
+def test_simulate_takes_plans(tmp_path: Path) -> None:
+    files = _files(tmp_path)
+    plan = tmp_path / "mine.yaml"
+    plan.write_text(TEXT.replace("sum(mma, c)", "sum(split(2, mma, r), +0)"), encoding="utf-8")
+    found = []
+    for name in ("plan:cublas/split-k", str(plan), f"plan:{plan}"):
+        result = CliRunner().invoke(main, ["simulate", *files, "--plan", name, "--json"])
+        assert result.exit_code == 0, result.output
+        assert json.loads(result.stdout)["products"][0]["shape"] == [5, 3]
+        found.append(np.load(tmp_path / "d.npy"))
+    assert [x.dtype for x in found] == [np.float16, np.float32, np.float32]
+    a, b = (np.load(tmp_path / f"{name}.npy").astype(np.float64) for name in "ab")
+    for x in found:
+        assert np.allclose(x, a @ b, rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--plan", "plan:cublas/splitk"], "unknown plan"),
+        (["--plan", "none.yaml"], "no such file"),
+        ([], "either --model or --plan"),
+        (["--plan", "plan:loop/fma", "--model", "ieee/fma/f32"], "either --model or --plan"),
+    ],
+)
+def test_wrong_plans_on_the_command_line(options: list[str], message: str, tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["simulate", *_files(tmp_path), *options])
+    assert result.exit_code == 2
+    assert message in result.output
+    assert not (tmp_path / "d.npy").exists()
+
+
+def test_plans_are_listed() -> None:
+    result = CliRunner().invoke(main, ["list", "plans", "--json"])
+    rows = {row["id"]: row for row in json.loads(result.stdout)}
+    assert list(rows) == [f"plan:{name}" for name in plans()]
+    assert rows["plan:deepgemm/fp8"]["units"] == ["hopper/wgmma/m64n8k32.f32.e4m3.e4m3"]
+    with pytest.raises(MmaprobeError):
+        parse_reference("plan:deepgemm/fp8")

@@ -1,0 +1,257 @@
+"""Two plans: equal by normal form and by induction, different with a replayed input; the normal form keeps values."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from cli.main import main
+from queries import plans as asked
+from queries.distinguish import Options
+from queries.plans import PlanProof, places_asked, prove_plans
+from queries.samples import sample_rows
+from smtmodel.batch import evaluate_models, evaluate_row
+from smtmodel.dot import UnitModel
+from smtmodel.errors import FaultError, ParameterError
+from smtmodel.nodes import Each, Element, ExactSum, Index, Product, Repeat, Round, Running
+from smtmodel.nodes.normal import normal
+from smtmodel.nodes.round import Rounding
+from smtmodel.operands import layout_of
+from smtmodel.plans import Plan
+from smtmodel.plans.lowering import unit_of_plan
+from smtmodel.reference import parse_plan_reference, parse_reference
+from smtmodel.vectors import vector_of
+from tests.test_plans import SUMS, TEXT, plan_of
+
+AMPERE16, AMPERE8 = (f"ampere/mma/m16n8k{k}.f32.f16.f16.f32" for k in (16, 8))
+F16, F32 = (parse_reference("ieee/fma/f32.f16.f16.f32").a, parse_reference("ieee/fma/f32").a)
+R = Rounding(F32)
+
+
+def prove(left: Plan | str, right: Plan | str, length: int | None = None) -> PlanProof:
+    sides = [parse_plan_reference(plan) if isinstance(plan, str) else plan for plan in (left, right)]
+    return prove_plans(sides[0], sides[1], length, Options(solver="bitwuzla", timeout=60.0))
+
+
+def with_units(step: str, mma: str, fma: str = "ieee/fma/f32.f16.f16.f32") -> Plan:
+    return plan_of(step, **{"volta/mma/m8n8k4.f32.f16.f16.f32": mma, "ieee/fma/f32.f16.f16.f32": fma})
+
+
+# -- the normal form
+
+
+@pytest.mark.parametrize("stage", SUMS)
+def test_the_normal_form_keeps_values(stage: str) -> None:
+    unit = unit_of_plan(plan_of(f"sum({stage}, c)"), SUMS[stage][-1])
+    other = UnitModel(replace(unit, result=normal(unit.result)), "normal")
+    table = sample_rows(layout_of(other), 300, seed=5)
+    left, right = evaluate_models([UnitModel(unit, "as it is"), other], table)
+    assert left.tolist() == right.tolist()
+    assert normal(normal(unit.result)) == normal(unit.result)
+
+
+@pytest.mark.parametrize(
+    "reference", [AMPERE16, "hopper/mma/m16n8k32.f16.e4m3.e4m3.f16", "cdna2/mfma/f32_32x32x8f16",
+                  "cdna3/mfma/f32_32x32x16_fp8_bf8", "x86/amx/tdpbf16ps"]
+)  # fmt: skip
+def test_the_normal_form_of_units_keeps_values(reference: str) -> None:
+    model = parse_reference(reference)
+    other = UnitModel(replace(model.unit, result=normal(model.unit.result)), "normal")
+    left, right = evaluate_models([model, other], sample_rows(layout_of(model), 500, seed=6))
+    assert left.tolist() == right.tolist()
+
+
+def product(index: Index) -> Product:
+    return Product(Element("a", index), Element("b", index))
+
+
+def chain(level: int, places: range | tuple[int, ...], start: Element | Repeat | Running, index: Index) -> Repeat:
+    return Repeat(level, places, start, Round(ExactSum((Running(level), product(index))), R))
+
+
+def test_rules_of_the_normal_form() -> None:
+    c, i, ij = Element("c"), Index(0, ((1, 1),)), Index(0, ((1, 4), (2, 1)))
+    whole = normal(chain(1, range(8), c, i))
+    assert normal(Repeat(1, range(2), c, chain(2, range(4), Running(1), ij))) == whole  # nested
+    assert normal(chain(1, range(4, 8), chain(1, range(4), c, i), i)) == whole  # joined
+    assert normal(chain(1, range(4), chain(1, range(4), c, i), Index(4, ((1, 1),)))) != normal(chain(1, range(4), c, i))
+    assert normal(chain(1, range(0, 16, 2), c, i)) == normal(chain(1, range(8), c, Index(0, ((1, 2),))))  # variable
+    assert normal(chain(1, range(1, 9), c, Index(-1, ((1, 1),)))) == whole
+    assert normal(chain(1, (3,), c, i)) == Round(ExactSum(tuple(sorted((c, product(Index(3))), key=hash))), R)
+    rounded = Round(c, R)
+    assert normal(Round(rounded, R)) == rounded  # fixed point
+    for other in (replace(R, subnormals="flush_after"), replace(R, zero="positive"), replace(R, nan=0x7FFFFFFF)):
+        assert normal(Round(rounded, other)) == Round(rounded, other)
+    assert normal(Round(rounded, replace(R, mode="down"))) == rounded
+    one, other = product(Index(0)), product(Index(1))
+    assert normal(ExactSum((one, other))) == normal(ExactSum((other, one)))  # commuted
+
+
+C, ONE, IJ = Element("c"), Index(0, ((1, 1),)), Index(0, ((1, 2), (2, 1)))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (chain(1, range(8), C, ONE), chain(1, range(7), C, ONE)),
+        (chain(1, range(8), C, ONE), chain(1, range(1, 9), C, ONE)),
+        (chain(1, (0, 1, 2), C, ONE), chain(1, (0, 2, 1), C, ONE)),
+        (
+            Repeat(1, range(2), C, chain(2, range(2), C, IJ)),
+            Repeat(1, range(2), C, chain(2, range(2), Running(1), IJ)),
+        ),
+        (ExactSum((Each(1, range(4), product(ONE)),)), ExactSum((Each(1, range(3), product(ONE)),))),
+    ],
+)
+def test_what_computes_otherwise_has_another_normal_form(one: Repeat, other: Repeat) -> None:
+    assert normal(one) != normal(other)
+
+
+# -- equal
+
+
+@pytest.mark.parametrize("length", [None, 64, 4096])
+def test_tiles_of_one_step_are_neutral(length: int | None) -> None:
+    proof = prove(AMPERE16, AMPERE8, length)
+    assert proof.verdict == "equal"
+    assert proof.ground is not None
+    assert proof.ground.multiples == 16
+    assert not proof.proofs
+
+
+def test_plans_that_differ_in_a_unit_within_are_equal_where_it_is() -> None:
+    for step, multiples in (
+        ("sum(split(3, h(mma), r, order=pairwise), c)", 48),
+        ("sum(interleave(2, mma, r, grain=16), +0)", 32),
+        ("r(exact(sum(promote(32, mma, r), +0), c))", 32),
+        ("sum(promote(48, split(3, mma, r), r), c)", 48),
+    ):
+        proof = prove(with_units(step, AMPERE16), with_units(step, AMPERE8))
+        assert proof.verdict == "equal", step
+        assert proof.ground is not None
+        assert proof.ground.multiples == multiples
+
+
+def test_a_split_of_one_run_is_a_chain_at_that_k() -> None:
+    proof = prove(plan_of("sum(split(4, mma, r, grain=32), c)"), plan_of("sum(mma, c)"), 32)
+    assert proof.verdict == "equal"
+    assert proof.ground is not None
+    assert proof.ground.multiples == 0
+    assert prove(plan_of("sum(split(4, mma, r, grain=32), c)"), plan_of("sum(mma, c)"), 64).verdict == "different"
+
+
+def test_steps_are_proved_by_solvers() -> None:
+    volta = "volta/mma/m8n8k4.f32.f16.f16.f32"
+    proof = prove(with_units("sum(mma, c)", f"{volta}@carry_bits=4"), with_units("sum(mma, c)", volta))
+    assert proof.verdict == "equal"
+    assert len(proof.proofs) == 1
+    assert proof.proofs[0].engines
+
+
+def test_a_verdict_that_evaluations_contradict_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asked, "_alike", lambda one, other: True)
+    monkeypatch.setattr(asked._Prover, "_differ_on_samples", lambda self, length: False)
+    with pytest.raises(FaultError, match="proved equal, and differ"):
+        prove("volta/mma/m8n8k4.f32.f16.f16.f32", AMPERE8)
+
+
+# -- different
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "length"),
+    [
+        ("sum(mma, c)", "sum(fma, c)", None),
+        ("sum(mma, c)", "r(exact(sum(mma, +0), c))", None),
+        ("sum(mma, c)", "sum(promote(8, mma, r), c)", None),
+        ("sum(mma, c)", "sum(split(2, mma, r), c)", None),
+        ("sum(split(4, mma, r), c)", "sum(split(4, mma, r, order=pairwise), c)", None),
+        ("sum(mma, +0)", "sum(chain(mma, tail=fma), +0)", 7),
+        ("sum(mma, +0)", "sum(interleave(2, mma, r, grain=4), +0)", None),  # which does not take every K
+        ("sum(interleave(2, fma, r), +0)", "sum(fma, +0)", 300),
+    ],
+)
+def test_differences_are_replayed(left: str, right: str, length: int | None) -> None:
+    sides = plan_of(left), plan_of(right)
+    proof = prove(sides[0], sides[1], length)
+    assert proof.verdict == "different"
+    assert proof.witness is not None
+    assert proof.problem is not None
+    assert length is None or proof.length == length
+    operands = proof.problem.whole(proof.witness.operands)
+    found = [evaluate_row(UnitModel(unit_of_plan(plan, proof.length or 0), "replayed"), operands) for plan in sides]
+    assert found == [proof.witness.left, proof.witness.right]
+    assert found[0] != found[1]
+    assert np.count_nonzero(operands.a) <= 4
+
+
+def test_a_tail_is_neutral_where_there_is_none() -> None:
+    one, other = plan_of("sum(mma, c)"), plan_of("sum(chain(mma, tail=fma), c)")
+    proof = prove(one, other)
+    assert proof.verdict == "equal"
+    assert proof.ground is not None
+    assert proof.ground.multiples == 4
+    assert prove(one, other, 9).verdict == "different"
+
+
+def test_places_are_on_both_sides_of_every_cut() -> None:
+    places = {
+        k for group in places_asked(plan_of("sum(split(2, mma, r), c)"), plan_of("sum(mma, c)"), 32) for k in group
+    }
+    assert {0, 15, 16, 31} - places == {15}
+    assert max(places) < 32
+
+
+def test_plans_that_cannot_be_compared() -> None:
+    with pytest.raises(ParameterError, match="different formats"):
+        prove("plan:cublas/plain", "plan:loop/fma")
+    with pytest.raises(ParameterError, match="at most 4096"):
+        prove("plan:loop/fma", "plan:loop/lanes", 5000)
+    with pytest.raises(ParameterError, match="6 products do not fit"):
+        prove(plan_of("sum(interleave(4, fma, r), c)"), plan_of("sum(fma, c)"), 6)
+
+
+# -- the command
+
+
+def run(*arguments: str) -> tuple[int, str, str]:
+    result = CliRunner().invoke(main, ["prove", *arguments])
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_the_command_shows_rules_and_vectors(tmp_path: Path) -> None:
+    code, out, err = run(AMPERE16, AMPERE8, "--length", "4096", "--json")
+    document = json.loads(out)
+    assert (code, document["verdict"], document["multiples"]) == (0, "equal", 16)
+    assert "induction: a step of 16 products" in document["rules"][0]
+    assert "equal for K = 4096" in err
+    one, other = tmp_path / "one.yaml", tmp_path / "other.yaml"
+    one.write_text(TEXT.replace("plan: tested", f"plan: {one}"), encoding="utf-8")
+    other.write_text(TEXT.replace("sum(mma, c)", "r(exact(sum(mma, +0), c))"), encoding="utf-8")
+    code, out, err = run(str(one), f"plan:{other}", "--json")
+    document = json.loads(out)
+    assert (code, document["verdict"]) == (1, "different")
+    vector = vector_of({key: value for key, value in document["vector"].items() if key != "results"})
+    assert f"{evaluate_row(vector.model, vector.operands):08x}" == document["vector"]["results"][0]
+    assert "was replayed under both sides" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["plan:loop/fma"], "--length is for two plans|a model for a given number"),
+        (["plan:loop/fma", "plan:loop/lanes", "--property", "monotonic"], "only equality"),
+        ([AMPERE8, "--length", "4"], "--length is for two plans"),
+        (["plan:loop/fma", "plan:loop/lane"], "did you mean 'loop/lanes'"),
+        (["plan:loop/fma", "plan:loop/lanes", "--length", "0"], "0 is not in the range"),
+    ],
+)
+def test_wrong_questions(arguments: list[str], message: str) -> None:
+    code, _, err = run(*arguments)
+    assert code == 2
+    assert any(part in err for part in message.split("|"))
