@@ -5,13 +5,16 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cli.options import print_json, program_version, progress, say
 from cli.order import revealed, title_of
+from queries.summation_probe import UnrevealedError
+from queries.summation_text import Outliner
+from queries.summation_tree import Leaf, Node, binary_trees
 from smtmodel.errors import IncompleteError, MmaprobeError
 from smtmodel.wording import counted
 
@@ -32,17 +35,17 @@ def build(
 ) -> None:  # fmt: skip
     """Ask a device of which nothing is known, say what it computes, and end with the exit code."""
     from queries.steady import ContradictionError
-    from queries.summation_probe import UnrevealedError
     from runner.devices import open_device
     from smtmodel.signature import parse_signature
 
     asked, start = parse_signature(formats, length), time.monotonic()
     deadline = None if options.timeout is None else start + options.timeout
     found: Built | None = None
+    order: _Order | None = None
     failure: MmaprobeError | None = None
     with open_device(device_name, device_timeout, asked) as device:
         try:
-            found = _built(device, asked, options, deadline)
+            found, order = _built(device, asked, options, deadline)
         except UnrevealedError as error:
             failure = error
         except ContradictionError as error:
@@ -50,9 +53,9 @@ def build(
         description = {**device.description, "name": f"{device_name} ({device.description.get('name', 'no name')})"}
     progress("")
     seconds = time.monotonic() - start
-    unit = None if found is None or found.unit is None else _described(found, found.unit, description, save)
+    unit = None if found is None or found.unit is None else _described(found, found.unit, order, description, save)
     if found is not None:
-        _show(found, unit, asked, seconds)
+        _show(found, unit, order, asked, seconds)
     if unit is not None and save is not None:
         from queries.build import text_of
         from smtmodel.files import write_whole
@@ -60,22 +63,19 @@ def build(
         write_whole(save, text_of(unit))
         say(f"saved: {save}")
     if as_json:
-        print_json(_document(found, unit, failure, asked, description, seconds))
+        print_json(_document(found, unit, order, failure, asked, description, seconds))
     if failure is not None:
         raise failure
     assert found is not None
     sys.exit(3 if found.verdict == "open" or (unit is not None and found.open) else 0 if unit is not None else 1)
 
 
-def _built(device: Device, asked: Signature, options: Options, deadline: float | None) -> Built:
+def _built(device: Device, asked: Signature, options: Options, deadline: float | None) -> tuple[Built, _Order]:
     """The order, then the unit; some questions are asked again at the end. Raises as these do."""
     from queries.build import Builder
     from queries.steady import AGAIN_IN_DOUBT, stand_by
 
-    tree = revealed(device, asked, deadline or float("inf"))
-    say(f"{title_of(asked)}:")
-    for line in tree.outline().lines():
-        say(f"  {line}")
+    order = _order(device, asked, deadline)
     given: list[tuple[Vector, int]] = []
 
     def ask(vectors: Sequence[Vector]) -> list[int]:
@@ -92,19 +92,54 @@ def _built(device: Device, asked: Signature, options: Options, deadline: float |
     def again(vectors: Sequence[Vector]) -> list[int | None]:
         return [d for _, d in device.answers(vectors)]
 
-    found = Builder(tree, asked, ask, replace(options, timeout=EACH), deadline).run()
+    found = Builder(order.roots, asked, ask, replace(options, timeout=EACH), deadline).run()
     if not device.steady:
         stand_by(again, given, AGAIN_IN_DOUBT)
-    return found
+    if found.choices is not None and len(order.roots) > 1:
+        order = _Order([order.roots[found.choices.tree]], order.questions)
+        order.say(asked)
+    return found, order
 
 
+@dataclass(frozen=True)
+class _Order:
+    """The summation trees that a device may have, and how many questions that took."""
+
+    roots: list[Node | Leaf]
+    questions: int
+
+    def lines(self) -> list[str]:
+        return Outliner(self.roots[0]).outline().lines() if len(self.roots) == 1 else []
+
+    def say(self, asked: Signature) -> None:
+        say(f"{title_of(asked)}:")
+        for line in self.lines():
+            say(f"  {line}")
+
+
+def _order(device: Device, asked: Signature, deadline: float | None) -> _Order:
+    """The tree that is revealed; of few terms every one, where it is not. Raises UnrevealedError."""
+    try:
+        tree = revealed(device, asked, deadline or float("inf"))
+    except UnrevealedError as error:
+        leaves: list[Leaf] = ["c", *range(asked.length)] if asked.addend else [*range(asked.length)]
+        if len(leaves) > FEW:
+            raise
+        say(f"{error}; every order of {counted(len(leaves), 'term')} is tried")
+        return _Order(list(binary_trees(leaves)), len(error.questions))
+    order = _Order([tree.root], len(tree.questions))
+    order.say(asked)
+    return order
+
+
+FEW = 5  # terms of which every order is tried
 EACH = 20.0  # seconds for a proof that two candidates are equal
 
 
-def _described(found: Built, unit: Unit, device: dict[str, Any], save: Path | None) -> Unit:
+def _described(found: Built, unit: Unit, order: _Order | None, device: dict[str, Any], save: Path | None) -> Unit:
     """The unit with its evidence."""
     named = _names(found)
-    questions = counted(len(found.tree.questions) + found.questions, "question")
+    questions = counted((order.questions if order else 0) + found.questions, "question")
     today = datetime.now(UTC).date().isoformat()
     return replace(
         unit,
@@ -122,14 +157,15 @@ def _names(found: Built) -> list[str]:
     return [model.reference for model, _ in found.equal if model.reference != BUILT]
 
 
-def _show(found: Built, unit: Unit | None, asked: Signature, seconds: float) -> None:
+def _show(found: Built, unit: Unit | None, order: _Order | None, asked: Signature, seconds: float) -> None:
     from cli.show import show_operands
     from queries.build import BUILT, text_of
     from smtmodel.display import number_text
     from smtmodel.vectors import to_hex
 
     say(
-        f"{counted(len(found.tree.questions), 'question')} about the order, {found.questions} about the arithmetic, "
+        f"{counted(order.questions if order else 0, 'question')} about the order, "
+        f"{found.questions} about the arithmetic, "
         f"{counted(found.validated, 'vector')} of validation, {seconds:.1f} s"
     )
     if unit is not None:
@@ -159,8 +195,8 @@ def _show(found: Built, unit: Unit | None, asked: Signature, seconds: float) -> 
 
 
 def _document(
-    found: Built | None, unit: Unit | None, failure: MmaprobeError | None, asked: Signature, device: dict[str, Any],
-    seconds: float,
+    found: Built | None, unit: Unit | None, order: _Order | None, failure: MmaprobeError | None, asked: Signature,
+    device: dict[str, Any], seconds: float,
 ) -> dict[str, Any]:  # fmt: skip
     from queries.build import BUILT, text_of
     from smtmodel.vectors import to_hex
@@ -183,7 +219,7 @@ def _document(
                   if name != BUILT],
         "undecided": [model.reference if model.reference != BUILT else text_of(model.unit) for model in found.open],
         "nearest_instruction": None if near is None else {"model": near[0].reference, "different_answers": near[1]},
-        "summation_order": {"questions": len(found.tree.questions), "outline": found.tree.outline().lines()},
+        "summation_order": None if order is None else {"questions": order.questions, "outline": order.lines()},
         "questions": found.questions,
         "validated": found.validated,
         "stage": found.stage,

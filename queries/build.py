@@ -21,8 +21,7 @@ from queries.distinguish import Options
 from queries.draft import STARTS, SWAPPED, Choices, Drafter, TooDeepError
 from queries.samples import Table
 from queries.shapes import Shapes
-from queries.summation import Tree
-from queries.summation_tree import nodes_of
+from queries.summation_tree import Leaf, Node, nodes_of
 from smtmodel.batch import Patterns, evaluate_models
 from smtmodel.dot import Model, UnitModel
 from smtmodel.errors import ParameterError
@@ -49,6 +48,7 @@ AT_ONCE = 6  # questions between two looks at what is left
 VALIDATION = 6000  # vectors over the whole range
 AGAIN = 3  # times that a unit refuted in validation is sought anew
 NEAREST = frozenset(("nearest_even", "nearest_away"))
+NEVER_UP = frozenset(("toward_zero", "to_odd"))  # no result reaches the next power of two
 Axes = Mapping[str, Sequence[Any]]
 
 
@@ -67,7 +67,6 @@ class Stage:
 class Built:
     """What came of it: the unit, or the vectors that no candidate explains with the nearest candidate."""
 
-    tree: Tree
     verdict: Verdict = "open"
     unit: Unit | None = None
     choices: Choices | None = None
@@ -120,16 +119,22 @@ class _Candidate:
 
 
 class Builder:
-    """Builds the unit of one device. `ask`: its answers to vectors. Raises what `ask` does."""
+    """Builds the unit of one device, whose summation tree is one of `roots`. `ask`: its answers to vectors. Raises what
+    `ask` does."""
 
     def __init__(
-        self, tree: Tree, asked: Signature, ask: AskRows, options: Options, deadline: float | None = None
+        self,
+        roots: Sequence[Node | Leaf],
+        asked: Signature,
+        ask: AskRows,
+        options: Options,
+        deadline: float | None = None,
     ) -> None:
         self.asked, self.ask, self.options, self.deadline = asked, ask, options, deadline
         self.progress = options.progress
-        self.result = Built(tree)
-        self.drafter = Drafter(tree.root, asked)
-        self.kinds = {node.kind for node in nodes_of(tree.root)}
+        self.result = Built()
+        self.drafters = [Drafter(root, asked) for root in roots]
+        self.kinds = {node.kind for root in roots for node in nodes_of(root)}
         self.layout = layout_of(asked)
         self.shapes = Shapes(asked)
         self.table = np.zeros((0, 2 * asked.length + 1), dtype=np.uint64)
@@ -150,7 +155,7 @@ class Builder:
                 if alive and (alive := self._decided(alive)):
                     result.verdict = "built"
                     result.choices = replace(alive[0].choices, nan=self._nan())
-                    result.unit = self.drafter.unit(result.choices)
+                    result.unit = self.drafters[result.choices.tree].unit(result.choices)
                     return result
         except TooDeepError:
             result.why = "its order has no repetition, and so many steps within steps are no unit's"
@@ -170,7 +175,7 @@ class Builder:
         inner = tuple({"inner_format": name, "format": ""} for name in wider)
         if d.name == "f32":
             inner += ({"inner_format": "e8m13", "format": "e8m13"},)
-        own: dict[str, Sequence[Any]] = {"products": (False, True)}
+        own: dict[str, Sequence[Any]] = {"products": (False, True), "tree": range(len(self.drafters))}
         if "binary" in self.kinds:
             own["start"] = STARTS
         if "fused" in self.kinds:
@@ -240,8 +245,14 @@ class Builder:
                 continue  # what IEEE prescribes for these
             if choices.cut and choices.tiny == "keep" and not {choices.mode, choices.inner} & NEAREST:
                 continue  # rounded twice in one direction, or to odd, is rounded once
+            if (
+                choices.tiny != "keep"
+                and {choices.mode, choices.inner} <= NEVER_UP
+                and (choices.cut or choices.tiny == "flush_after")
+            ):
+                continue  # what is rounded never leaves the subnormal numbers: it is tiny before where it is after
             try:
-                unit = self.drafter.unit(choices)
+                unit = self.drafters[choices.tree].unit(choices)
             except ParameterError:
                 continue
             if unit not in seen:

@@ -45,7 +45,7 @@ class TooDeepError(Exception):
 
 @dataclass(frozen=True)
 class Choices:
-    """What a tree leaves open.
+    """What a tree leaves open. `tree`: which one, where the order itself is open.
 
     `start`: how a step begins that adds two products: both at once; the `first` rounded, or added to +0 (`zero`); or
     the second. `products`: rounded before they are added. `mode` and `format` of the last rounding, `inner` of those
@@ -53,6 +53,7 @@ class Choices:
     it are of fused steps; `late`: F of a step that adds c to a finished sum.
     """
 
+    tree: int = 0
     start: Start = "pair"
     products: bool = False
     mode: Mode = "nearest_even"

@@ -51,6 +51,7 @@ def built(device: str, formats: str, length: int, *more: str, code: int = 0) -> 
     [
         ("ieee/fma/f32", "f32,f32,f32,f32", 1),
         ("x86/avx512/vdpbf16ps", "bf16,bf16,f32,f32", 2),
+        ("arm/neon/bfdot", "bf16,bf16,f32,f32", 2),
         ("arm/neon/bfdot-ebf", "bf16,bf16,f32,f32", 2),
         ("x86/avx512/vfmadd-ph", "f16,f16,f16,f16", 1),
     ],
