@@ -99,7 +99,7 @@ def test_any_result() -> None:
 SIGNED = {"format": "f32", "a": [-1, 1], "b": [-1, 1], "c": "zero"}
 
 
-@pytest.mark.parametrize("split", ["toward_zero", "nearest_even"])
+@pytest.mark.parametrize("split", ["toward_zero", pytest.param("nearest_even", marks=pytest.mark.slow)])
 def test_sizes_bound_what_is_lost_of_signed_numbers(split: str) -> None:
     """Cancellation or not, a bound relative to the sum of magnitudes follows from those of all sums; a false one does
     not."""
@@ -153,7 +153,7 @@ def of_f16(claim: str, terms: int, windows: list[list[int]]) -> Claim:
     return replace(found, shape=replace(found.shape, whole=frozenset(parts)))  # numbers of f16 are first words
 
 
-@pytest.mark.parametrize("terms", [1, 2])
+@pytest.mark.parametrize("terms", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_nearest_sum(terms: int) -> None:
     """One rounding to nearest makes a part the best one, where the unit's sum is exact."""
     claim = of_f16("error(ootomo) <= error(markidis)", terms, [[0, 0], [0, 0], [-6, 0]])

@@ -239,7 +239,7 @@ def test_eight_bits_whole(operation: str) -> None:
     assert proved(against_theory(operation, FORMATS["e5m2"], [(X, Y, Z)[: ARITY[operation]]]))
 
 
-@pytest.mark.parametrize("name", ["f16", "bf16"])
+@pytest.mark.parametrize("name", [pytest.param("f16", marks=pytest.mark.slow), "bf16"])
 @pytest.mark.parametrize("signs", ["equal", "opposite"])
 def test_addition(name: str, signs: str) -> None:
     """Of a number and one that is no larger: with commutativity, all pairs."""

@@ -179,7 +179,8 @@ def test_one_product_stands_for_those_of_its_step() -> None:
 
 def test_restrictions_of_one_product_leave_no_symmetry() -> None:
     inputs = Inputs(zero_terms=(1,))
-    problems = problems_of("monotonic-product", parse_reference(FP8), inputs)[:2]
+    model = parse_reference(FP8.replace("length=4,block=4", "length=3,block=3,fraction_bits=8"))
+    problems = problems_of("monotonic-product", model, inputs)
     kinds = [type(proof.problem).__name__ for proof in proofs_of(problems, Options(timeout=120), confirm=False)]
     assert kinds == ["Monotonic", "Monotonic"]
 
