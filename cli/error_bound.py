@@ -51,6 +51,7 @@ def _show(result: BoundResult, document: dict[str, Any], explain: bool) -> None:
     if "chain" in document:
         say(f"  each instruction: {document['chain']['step']}")
         say("    where E is the error before it, and A is |c| and the magnitudes of all products before it")
+        say(f"  {document['chain']['any']}")
     say(f"  {document['formula']}")
     say(f"  where {', '.join(_conditions(result, document))}")
     top = document["window"]["max"]

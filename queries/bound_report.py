@@ -13,7 +13,7 @@ from queries.bound_samples import Near, largest_error, nearest, nearest_of_chain
 from queries.bounding import Settle, bound_of, chain_of, error_of
 from queries.proof.enclosures import weakened
 from queries.proof.forms import Form
-from queries.proof.induction import Chained, carried, step_text
+from queries.proof.induction import Chained, carried, closed, step_text
 from queries.proof.kernel import RuleError, Theorem
 from queries.proof.lemmas import AlignmentLoses, RoundingLoses
 from queries.proof.wording import form_text
@@ -39,6 +39,7 @@ class BoundResult:
     theorem: Theorem | None = None
     shown: Theorem | None = None
     chain: Theorem | None = None
+    any: Theorem | None = None
     number: Fraction | None = None
     near: Near | None = None
     tried: int = 0
@@ -68,6 +69,7 @@ def find_bound(
             result.shown = theorem if len(text) <= SHOWN else weakened(theorem, error_of(theorem).merged())
         else:
             result.chain = chain_of(model.unit, settle)
+            result.any = closed(result.chain)
             result.theorem = result.shown = carried(result.chain, count)
     except RuleError as error:
         result.reason, result.seconds = str(error), time.monotonic() - start
@@ -123,6 +125,8 @@ def document_of(result: BoundResult) -> dict[str, Any]:
     if result.chain is not None and isinstance(result.chain.goal, Chained):
         step = result.chain.goal.step
         out["chain"] = {"step": step_text(step), "growth": str(step.growth), "part": str(step.part)}
+        assert result.any is not None
+        out["chain"]["any"] = result.any.goal.statement()
     out["rules"] = dict(sorted(Counter(one.rule for one in result.shown.walk()).items()))
     lemmas = [one for one in result.shown.walk() if isinstance(one.goal, (AlignmentLoses, RoundingLoses))]
     out["lemmas"] = [{"lemma": one.goal.statement(), "by": one.word} for one in lemmas]

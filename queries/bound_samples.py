@@ -39,6 +39,7 @@ from smtmodel.unit import Unit
 
 SEED, ROWS = 31, 240
 GAPS, KINDS = 40, 6  # places below the large terms at which the others are tried, and ways in which they lie there
+FEW = 56  # exponents of products, so few that the largest ones are large
 CHAINS, WORK = 16, 4096  # chains on shaped inputs, and on others: so many, of so many products together, or two
 CLIMBS, TRIES = 10, 40  # rounds of small changes to the best input, and changes in a round
 
@@ -297,7 +298,7 @@ def dominated(layout: Layout, mains: Sequence[tuple[int, ...]] = ()) -> Table:
     main = np.tile(np.repeat(np.arange(len(mains)), GAPS), KINDS)
     table = np.zeros((len(gap), len(formats)), dtype=np.uint64)
     lowest, highest = a.emin + b.emin, min(a.emax + b.emax, c.emax)
-    top = highest if highest - lowest < 2 * GAPS else min(highest, max(2, lowest, c.emin))
+    top = highest if highest - lowest < FEW else min(highest, max(2, lowest, c.emin))
     most = np.uint64((1 << 63) - 1)
     for place in range(k + 1):
         own = np.isin(main, [number for number, places in enumerate(mains) if place in places])

@@ -22,6 +22,7 @@ from smtmodel.nodes import Constant, Cut, Element, ExactSum, FusedSum, Node, Pro
 from smtmodel.unit import Unit
 
 LEMMA_SECONDS = 30.0  # for one lemma
+CONFIRM_SECONDS = 20.0  # that count as spent on it where another engine is asked
 
 
 #: what settles a lemma about the datapath, if anything does
@@ -64,7 +65,7 @@ class Settled:
             raise FaultError(f"{answer} contradicts a rule of error bounds: {name}")
         if answer.status != "unsat" or not self.confirmed:
             return answer, None
-        (found,) = confirm([ProofLemma(name, 0, query, answer)], self.options, answer.seconds)
+        (found,) = confirm([ProofLemma(name, 0, query, answer)], self.options, CONFIRM_SECONDS)
         return answer, found.confirmed
 
 

@@ -233,6 +233,29 @@ def test_the_closed_form_is_what_the_steps_do() -> None:
         error, size = error * Fraction(5, 4) + size * Fraction(1, 8) + number(3), size + number(2)
 
 
+@pytest.mark.parametrize("reference", [HOPPER, "x86/amx/tdpbf16ps", "cdna3/mfma/f32_16x16x32_fp8_fp8"])
+def test_the_formula_for_any_number_of_instructions_covers_each(reference: str) -> None:
+    chain = chain_of(parse_reference(reference).unit)
+    goal = induction.closed(chain).goal
+    assert isinstance(goal, induction.Closed)
+    (least,) = {value for atom, value in goal.products.parts.items()}
+    for n in (1, 2, 3, 9):
+        whole = sum(goal.growth**k for k in range(n))
+        proved = error_of(carried(chain, n))
+        for atom, value in proved.parts.items():
+            kind_ = {factor.name for item in atom for factor in item}
+            limit = goal.fixed if not kind_ else goal.part if kind_ == {"c"} else least
+            assert value <= limit * whole * (1 + Fraction(1, 1 << 50))
+
+
+def test_a_closed_form_needs_an_error_that_does_not_shrink() -> None:
+    shrinking = replace(chain_of(UNIT).goal.step, growth=Fraction(1, 2))  # type: ignore[attr-defined]
+    broken = chain_of(UNIT)
+    object.__setattr__(broken, "goal", replace(broken.goal, step=shrinking))  # type: ignore[type-var]
+    refused("closed", broken)
+    refused("closed", bound_of(UNIT))
+
+
 # -- false bounds
 
 

@@ -7,7 +7,7 @@ rules do with forms rests on this.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, reduce
@@ -87,11 +87,19 @@ class Form:
         """No smaller: every largest one replaced by the sum."""
         return total([Form({frozenset({item}): value}) for atom, value in self.parts.items() for item in atom])
 
+    @property
+    def lifts(self) -> frozenset[str]:
+        """The operands of which it has a raised magnitude."""
+        return frozenset(factor.name for atom in self.parts for item in atom for factor in item if factor.raised)
+
+    def lifted(self, names: Set[str]) -> Form:
+        """No smaller: every magnitude of these operands raised."""
+        return self.renamed(lambda factor: factor._replace(raised=factor.raised or factor.name in names))
+
     def merged(self) -> Form:
         """No smaller, with fewer coefficients: flat; every magnitude of an operand raised if one is; monomials of the
         same operands all with the largest coefficient of one."""
-        raised = {factor.name for atom in self.parts for item in atom for factor in item if factor.raised}
-        flat = self.flat().renamed(lambda factor: factor._replace(raised=factor.name in raised))
+        flat = self.flat().lifted(self.lifts)
         most: dict[tuple[str, ...], Fraction] = {}
         for (item,), value in flat.parts.items():
             shape = tuple(factor.name for factor in item)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from queries.proof.enclosures import CHAIN, Assumption, Enclosed, Places, bound_places, numbers
-from queries.proof.forms import ERROR, NOUGHT, SIZE, Factor, Form, magnitude, round_up, total
+from queries.proof.forms import ERROR, NOUGHT, ONE, SIZE, Factor, Form, larger, magnitude, round_up, total
 from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
 from queries.proof.wording import form_text, up_text
 from smtmodel.formats import Format
@@ -149,6 +149,41 @@ def chained(result: Theorem) -> Made:
     (own,) = goal.assuming
     widened = replace(goal, facts=replace(goal.facts, formats=frozenset({unit.c})))
     return Made(Chained(unit, step_of(widened, own)), (result,))
+
+
+@dataclass(frozen=True)
+class Closed:
+    """|d - exact| <= G(n) * (part * |c| + sum over all instructions of products + fixed) after any number n of
+    instructions, where G(n) = 1 + growth + ... + growth^(n - 1); `products` is about those of one instruction."""
+
+    unit: Unit
+    growth: Fraction
+    part: Fraction
+    products: Form
+    fixed: Fraction
+
+    def statement(self) -> str:
+        inner = [form_text(magnitude("c") * self.part)] if self.part else []
+        inner += [f"{form_text(self.products)} of each"] if self.products.parts else []
+        inner += [up_text(self.fixed)] if self.fixed else []
+        growth = f"((1 + g)^n - 1) / g, g = {up_text(self.growth - 1)}" if self.growth != 1 else "n"
+        return f"after n instructions: |d - exact| <= G * ({' + '.join(inner) or '0'}), G = {growth}"
+
+
+@rule
+def closed(chain: Theorem) -> Made:
+    """Of a chain from an exact addend, with growth r >= 1 and G(n) = 1 + r + ... + r^(n - 1): what an instruction has
+    of its own, q, counts r^(n - 1) times at most, what it adds to A, s, part * G(n - 1) times at most; together at
+    most max(q, part * s) * (r^(n - 1) + G(n - 1)) = max(q, part * s) * G(n). |c| counts part * G(n) times, a constant
+    G(n) times."""
+    goal: Chained = goal_of(chain, Chained, "closed")
+    step = goal.step
+    if step.growth < 1:
+        raise RuleError("closed: the error of the result so far must not shrink")
+    own = step.own.merged()
+    products = larger([own, (step.size.flat() * step.part).lifted(own.lifts)])
+    products = Form({atom: value for atom, value in products.parts.items() if atom != ONE}).merged()
+    return Made(Closed(goal.unit, step.growth, step.part, products, own.constant), (chain,))
 
 
 @rule
