@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.build import build
 from cli.choice import Seconds
 from cli.completion import families, file_names, models
 from cli.options import (
@@ -147,7 +148,7 @@ def _members(members: Sequence[Equality]) -> list[dict[str, Any]]:
 
 
 @click.command()
-@click.argument("family", metavar="FAMILY", shell_complete=families)
+@click.argument("family", metavar="[FAMILY]", required=False, shell_complete=families)
 @DEVICE
 @MODEL
 @click.option(
@@ -157,24 +158,42 @@ def _members(members: Sequence[Equality]) -> list[dict[str, Any]]:
     shell_complete=file_names,
     help="Append the answers here; a run cut short goes on from them.",
 )
+@click.option(
+    "--formats", metavar="A,B,C,D", help="Without FAMILY: the formats of a, b, c and the result, or A,B,D without c."
+)
+@click.option("--length", type=int, metavar="K", help="Without FAMILY: the number of products.")
+@click.option(
+    "--save", type=click.Path(dir_okay=False, path_type=Path), metavar="UNIT.yaml", shell_complete=file_names,
+    help="Without FAMILY: write the unit found into this file, which every command takes.",
+)  # fmt: skip
 @DEVICE_TIMEOUT
 @solver_options("everything together")
 @JSON
 def identify(
-    family: str, device_name: str, model: str | None, output: str | None, device_timeout: float,
-    options: Options, as_json: bool,
+    family: str | None, device_name: str, model: str | None, output: str | None, formats: str | None,
+    length: int | None, save: Path | None, device_timeout: float, options: Options, as_json: bool,
 ) -> None:  # fmt: skip
-    """Find out which candidate of FAMILY a device implements, by the questions that tell most.
+    """Find out which candidate of FAMILY a device implements, by the questions that tell most; without FAMILY, build
+    the unit from its answers.
 
     \b
     mmaprobe identify nvidia-f16 --device command:./my-gpu -o answers.jsonl
     mmaprobe identify nvidia-fp8 --device model:hopper/wgmma/m64n8k32.f32.e4m3.e4m3
+
+    mmaprobe identify --device cpu:vdpbf16ps --formats bf16,bf16,f32,f32 --length 2 --save unit.yaml
 
     Exit codes: 0 one class of candidates is left, 1 no candidate fits, 2 bad input (also: ANSWERS are of another
     device), 3 cut short or undecided, or the device contradicts itself.
     """
     from runner.devices import open_device
 
+    if family is None:
+        if formats is None or length is None or output is not None or model is not None:
+            raise click.UsageError("without FAMILY give --formats and --length, and neither --output nor --model")
+        build(device_name, formats, length, save, device_timeout, options, as_json)
+        return
+    if formats is not None or length is not None or save is not None:
+        raise click.UsageError("with FAMILY its formats and length count: leave out --formats, --length and --save")
     start = time.monotonic()
     with _answers(output, device_name) as answers:
         if answers is not None and answers.earlier:

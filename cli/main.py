@@ -20,6 +20,7 @@ from cli.faults import fault_text
 from cli.identify import identify, separate
 from cli.measure import evaluate
 from cli.options import ARGUMENTS, CONFIGURATION, LINE, LOUDNESS, program_version
+from cli.order import order
 from cli.prove import prove
 from cli.report import report
 from cli.run import device, run
@@ -102,8 +103,8 @@ def main(context: click.Context, quiet: bool, verbose: bool) -> None:
 
 
 for command in (
-    distinguish, prove, verify, separate, identify, evaluate, run, device, compare, explain, export, simulate, study,
-    report, datasheet, list_command, show, completion,
+    distinguish, prove, verify, separate, identify, order, evaluate, run, device, compare, explain, export, simulate,
+    study, report, datasheet, list_command, show, completion,
 ):  # fmt: skip
     main.add_command(command)
 

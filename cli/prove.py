@@ -11,6 +11,7 @@ import click
 
 from cli.choice import Choice
 from cli.completion import models
+from cli.error_bound import ERROR_BOUND, prove_bound
 from cli.options import (
     JSON,
     RESTRICTIONS_HELP,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 @click.option(
     "--property",
     "wanted",
-    type=Choice(get_args(Property)),
+    type=Choice([*get_args(Property), ERROR_BOUND]),
     default="equal",
     help="Of two models: equal. Of one: the others.",
 )
@@ -66,7 +67,8 @@ if TYPE_CHECKING:
     "--length",
     type=click.IntRange(1),
     metavar="K",
-    help="Of two plans (or of units that take K in tiles): at this K; without it, for every multiple of a tile.",
+    help="Of two plans, or of units that take K in tiles: at this K; without it, for every multiple of a tile. Of "
+    "error-bound: K products by a chain of instructions.",
 )
 @solver_options("the whole proof")
 @JSON
@@ -88,6 +90,10 @@ def prove(
     from queries.proof_report import proof_document, proof_key
     from queries.proving import proofs_of
 
+    if wanted == ERROR_BOUND:
+        if compare is not None or certificate is not None:
+            raise click.UsageError(f"--compare and --certificate are not about {ERROR_BOUND}")
+        sys.exit(prove_bound(models, parse_inputs(restrictions), length, options, confirm, explain, as_json))
     if about_plans(models, length):
         if wanted != "equal" or restrictions or compare or certificate is not None:
             raise click.UsageError(
@@ -95,7 +101,7 @@ def prove(
             )
         run_plans(models, length, options, confirm, as_json)
     if length is not None:
-        raise click.UsageError("--length is for two plans, or units that take K in tiles")
+        raise click.UsageError(f"--length is for two plans, units that take K in tiles, and {ERROR_BOUND}")
     problems = _problems(models, wanted, restrictions, compare)
     key = proof_key(problems, wanted, confirm)
     store = options.store

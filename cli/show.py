@@ -24,7 +24,18 @@ if TYPE_CHECKING:
 @click.argument(
     "kind",
     type=Choice(
-        ["models", "hypotheses", "families", "parameters", "formats", "algorithms", "studies", "claims", "plans"]
+        [
+            "models",
+            "hypotheses",
+            "families",
+            "parameters",
+            "formats",
+            "algorithms",
+            "studies",
+            "claims",
+            "devices",
+            "plans",
+        ]
     ),
 )
 @JSON
@@ -36,7 +47,7 @@ def list_command(kind: str, as_json: bool) -> None:
     """
     kinds = {"models": _models, "hypotheses": _hypotheses, "families": _families, "parameters": _parameters,
              "formats": _formats, "algorithms": _algorithms, "studies": _studies, "claims": _claims,
-             "plans": _plans}  # fmt: skip
+             "devices": _devices, "plans": _plans}  # fmt: skip
     rows = kinds[kind]()
     if as_json:
         print_json(rows)
@@ -121,6 +132,29 @@ def _families() -> list[dict[str, Any]]:
         }
         for family in families().values()
     ]
+
+
+def _devices() -> list[dict[str, Any]]:
+    """The instructions of this processor, and the GPU: what is here, and what is missing and why."""
+    from importlib.util import find_spec
+
+    from runner.cpu import here, missing
+
+    rows = []
+    for row in here():
+        model, why = row.model, missing(row)
+        formats = {side: getattr(model, side).name for side in "abcd"}
+        listed = ",".join(formats.values()) if row.reference else row.formats
+        known = f"  [{row.reference}]" if row.reference else ""
+        rows.append({
+            "id": f"cpu:{row.name}",
+            "summary": f"K={model.length} {listed}  {row.about}{known}{'  MISSING: ' + why if why else ''}",
+            "formats": listed, "length": model.length, "here": not why, "missing": why or None,
+            "model": row.reference or None,
+        })  # fmt: skip
+    why = "" if find_spec("cupy") else "CuPy is not installed (extras cuda12 and cuda13; docs/hardware.md)"
+    summary = "matrix units of an NVIDIA GPU" + (f"  MISSING: {why}" if why else "")
+    return [*rows, {"id": "cuda:", "summary": summary, "here": None if not why else False, "missing": why or None}]
 
 
 def _hypotheses() -> list[dict[str, Any]]:

@@ -1,64 +1,36 @@
-"""Families: sets of candidate models of one signature, as the product of parameter values."""
+"""Families: sets of candidate models of one signature, a union of grids over the functions of smtmodel/functions.py."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib.resources import files
+from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
+from hypotheses.retarget import without_idle
 from smtmodel.accumulator import PARAMETERS, Accumulator, check_parameter, format_parameter, parse_parameter
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
 from smtmodel.formats import FORMATS
+from smtmodel.functions import FUNCTIONS, FamilyFunction
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import parse_reference, with_parameters
 from smtmodel.wording import counted
 from smtmodel.yamlfile import YamlFile, read_file, read_yaml, validate
 
-#: the order in which parameters are chosen, and when one has an effect, given those chosen before
-_EXACT = "exact"
-
-
-def _fused(v: Mapping[str, Any]) -> bool:
-    return bool(v["operation"] == "fused_dot")
-
-
-def _cuts(v: Mapping[str, Any]) -> bool:
-    return _fused(v) and v["fraction_bits"] != _EXACT
-
-
-RELEVANT: dict[str, Callable[[Mapping[str, Any]], bool]] = {
-    "grouping": lambda v: _fused(v) or v["operation"] == "add_mul",
-    "group": lambda v: v["grouping"] in ("pairwise", "scale_blocks"),
-    "fraction_bits": _fused,
-    "align_rounding": _cuts,
-    "carry_bits": _cuts,
-    "exponent_floor": _cuts,
-    "floor_applies_to": lambda v: v["exponent_floor"] is not None,
-    "product": lambda v: v["operation"] in ("fused_dot", "exact_dot"),
-    "product_rounding": lambda v: str(v["product"]).startswith("rounded_"),
-    "product_overflow": lambda v: v["operation"] in ("fused_dot", "exact_dot"),
-    "addend": lambda v: v["operation"] in ("fused_dot", "exact_dot"),
-    "late_fraction_bits": lambda v: v["addend"] == "late",
-    "late_sum_bits": lambda v: v["addend"] == "late",
-    "late_rounding": lambda v: v["addend"] == "late",
-    "late_small_addend": lambda v: v["addend"] == "late",
-    "block_order": lambda v: v["operation"] in ("fused_dot", "exact_dot") and v["block"] < v["length"],
-    "partials": lambda v: v["operation"] in ("fused_dot", "exact_dot"),
-}
-ORDER = (
-    "length", "operation", "addend", "partials", "grouping", "group", "block", "fraction_bits", "align_rounding",
-    "carry_bits", "output", "product", "exponent_floor",
-)  # fmt: skip
-
-
 MOST_VALUES, MOST_COMBINATIONS = 1000, 1_000_000  # of one parameter; of a family
+SIGNATURE = ("length", "scale_format", "scale_block")
+ADDENDS = {"fused": "t-fdpa", "after": "emulated-fp8"}  # what `parameters` may choose
+NEW_SPELLING = "grids over other families stand under `candidates`, each with its `family` (docs/identify.md)"
+_DEFAULTS = Accumulator(length=1, block=1)
+YamlPath = tuple[str | int, ...]
 
 
 class _Strict(BaseModel):
@@ -77,8 +49,9 @@ class _FamilyFile(_Strict):
     about: str = ""
     formats: _Formats
     length: StrictInt
-    parameters: dict[str, Any]
-    exclude: list[dict[str, Any]] = Field(default=[], alias="except")
+    parameters: dict[str, Any] | None = None  # one grid over T-FDPA, chained or with the addend after
+    candidates: list[dict[str, Any]] | None = None  # grids, each with its `family`
+    exclude: Any = Field(default=None, alias="except")  # of earlier versions
 
 
 @dataclass(frozen=True)
@@ -102,14 +75,35 @@ class Impossible:
 
 
 @dataclass(frozen=True)
+class Grid:
+    """Every combination of some values of a function's parameters; `signature` holds what the formats fix."""
+
+    function: FamilyFunction
+    values: Mapping[str, tuple[Any, ...]]
+    signature: Mapping[str, Any]
+
+    def combinations(self) -> Iterator[dict[str, Any]]:
+        names = [name for name in self.values if name not in self.signature]
+        for row in product(*(self.values[name] for name in names)):
+            yield dict(zip(names, row, strict=True)) | dict(self.signature)
+
+    @property
+    def size(self) -> int:
+        return prod(len(values) for name, values in self.values.items() if name not in self.signature)
+
+    def values_of(self, name: str) -> tuple[Any, ...]:
+        """The values that a parameter takes in the grid."""
+        given = self.function.fixed if name in self.function.fixed else self.signature
+        return (given[name],) if name in given else self.values.get(name, (getattr(_DEFAULTS, name),))
+
+
+@dataclass(frozen=True)
 class Family:
-    """Candidates for one unit: `values` of every parameter, less the combinations that match an exclusion. `file`: the
-    one that errors name."""
+    """Candidates for one unit: a union of grids. `file`: the one that errors name."""
 
     id: str
     base: Model
-    values: dict[str, tuple[Any, ...]]
-    excluded: tuple[dict[str, tuple[Any, ...]], ...] = ()
+    grids: tuple[Grid, ...]
     about: str = ""
     file: YamlFile | None = field(default=None, compare=False, repr=False)
 
@@ -118,67 +112,52 @@ class Family:
         """Of a, b, c and d; e8m13 travels as f32."""
         return _formats(self.base)
 
+    @cached_property
+    def values(self) -> dict[str, tuple[Any, ...]]:
+        """What the candidates differ in, and what the family's file gives: parameter -> its values."""
+        listed = {name for grid in self.grids for name in (*grid.values, *grid.signature)}
+        chosen = {name: tuple(dict.fromkeys(value for grid in self.grids for value in grid.values_of(name)))
+                  for name in PARAMETERS}  # fmt: skip
+        return {name: values for name, values in chosen.items() if name in listed or len(values) > 1}
+
     def candidates(self) -> list[Model]:
         """The models of the family, each once: a parameter without effect in one keeps its default there.
 
         Raises InputError if there are none.
         """
-        models, impossible = self._grid
+        models, impossible = self._models
         if not models:
-            reason = impossible.text() if impossible.count else "every combination is excluded by `except`"
-            raise self._error(f"no candidate is left for {self.base.reference}: {reason}")
+            raise self._error(f"no candidate is left for {self.base.reference}: {impossible.text()}")
         return list(models)
 
     @property
     def impossible(self) -> Impossible:
         """The combinations that are no candidates because no unit can have them."""
-        return self._grid[1]
+        return self._models[1]
 
     @cached_property
-    def _grid(self) -> tuple[list[Model], Impossible]:
+    def _models(self) -> tuple[list[Model], Impossible]:
+        combinations = sum(grid.size for grid in self.grids)
+        if combinations > MOST_COMBINATIONS:
+            raise self._error(f"more than {MOST_COMBINATIONS:,} combinations: leave values out")
         found: dict[Accumulator, Model] = {}
         reasons: Counter[str] = Counter()
-        combinations = 0
-        rest = [name for name in PARAMETERS if name not in ORDER]
-        for values in self._combinations([*ORDER, *rest], {}):
-            combinations += 1
-            if combinations > MOST_COMBINATIONS:
-                raise ParameterError("parameters", f"more than {MOST_COMBINATIONS:,} combinations: leave values out")
-            if values is None:
-                continue
-            try:
-                accumulator = Accumulator(**values)
-            except ParameterError as error:
-                reasons[str(error)] += 1
-                continue
-            if accumulator not in found:
-                found[accumulator] = replace(self.base, reference=self._reference(accumulator), accumulator=accumulator)
+        for grid in self.grids:
+            for values in grid.combinations():
+                try:
+                    accumulator = without_idle(grid.function.accumulator(values))
+                except ParameterError as error:
+                    reasons[str(error)] += 1
+                    continue
+                if accumulator not in found:
+                    model = replace(self.base, reference=self._reference(accumulator), accumulator=accumulator)
+                    found[accumulator] = model
         return list(found.values()), Impossible(combinations, dict(reasons.most_common()))
 
     def _error(self, message: str) -> InputError:
-        key = ("parameters",)
-        return InputError(message, key=key[0]) if self.file is None else self.file.error(key, message)
-
-    def _combinations(self, names: list[str], chosen: dict[str, Any]) -> Iterator[dict[str, Any] | None]:
-        """Every combination; None for those that an exclusion leaves out together."""
-        if not names:
-            yield dict(chosen)
-            return
-        name, rest = names[0], names[1:]
-        matters = name not in RELEVANT or RELEVANT[name](chosen)
-        for value in self.values.get(name, (_default(name),)) if matters else (_default(name),):
-            more = {**chosen, name: value}
-            if self._excludes(more, name):
-                yield None
-            else:
-                yield from self._combinations(rest, more)
-
-    def _excludes(self, chosen: Mapping[str, Any], last: str) -> bool:
-        """Whether an exclusion that mentions the last parameter holds, all of its parameters being chosen."""
-        return any(
-            last in rule and all(key in chosen and chosen[key] in values for key, values in rule.items())
-            for rule in self.excluded
-        )
+        if self.file is None:
+            return InputError(message)
+        return self.file.error(("parameters" if "parameters" in self.file.data else "candidates",), message)
 
     def _reference(self, accumulator: Accumulator) -> str:
         """The base's instruction with every parameter in which the candidate differs from it."""
@@ -199,22 +178,21 @@ class Family:
         """
         accumulator = model.accumulator
         length, width = accumulator.length, accumulator.output_format.width
-        outputs = tuple(name for name in self.values["output"] if FORMATS[name].width == width)
-        blocks = {block for block in self.values["block"] if length % block == 0} | {length}
-        fixed = {name: (getattr(accumulator, name),) for name in ("length", "scale_format", "scale_block")}
-        changed = {**fixed, "block": tuple(sorted(blocks)), "output": outputs or (accumulator.output,)}
+        signature = {name: getattr(accumulator, name) for name in SIGNATURE}
+        grids = []
+        for grid in self.grids:
+            outputs = tuple(name for name in grid.values["output"] if FORMATS[name].width == width)
+            changed = {**grid.values, "output": outputs or (accumulator.output,)}
+            if "block" in grid.values:
+                changed["block"] = tuple(sorted({b for b in grid.values["block"] if length % b == 0} | {length}))
+            grids.append(replace(grid, values=changed, signature=signature))
         base = replace(model, reference=model.reference.partition("@")[0])
-        return replace(self, base=base, values={**self.values, **changed})
+        return replace(self, base=base, grids=tuple(grids))
 
 
 def _formats(row: Model) -> tuple[str, ...]:
     output = row.accumulator.output
     return row.a.name, row.b.name, row.c.name, "f32" if output == "e8m13" else output
-
-
-def _default(name: str) -> Any:
-    defaults = {"operation": "fused_dot", "fraction_bits": _EXACT, "output_rounding": "toward_zero"}
-    return defaults.get(name, Accumulator.__dataclass_fields__[name].default)
 
 
 def build_family(file: YamlFile) -> Family:
@@ -227,29 +205,62 @@ def build_family(file: YamlFile) -> Family:
         check_parameter("length", parsed.length)
     except ParameterError as error:
         raise file.error(("length",), str(error).removeprefix("length: ")) from None
-    base = _base(file, parsed)
-    values = {name: _values(file, ("parameters", name), name, given) for name, given in parsed.parameters.items()}
-    values.setdefault("block", (parsed.length,))
+    grids = _grids(file, parsed)
+    base = _of_length(_base(file, parsed, any("scale_format" in grid.values for grid in grids)), parsed.length, grids)
+    signature = {"length": parsed.length}
+    plain = [replace(grid, signature=signature) for grid in grids]
+    return Family(parsed.id, base, tuple(plain), parsed.about, file)
+
+
+def _grids(file: YamlFile, parsed: _FamilyFile) -> list[Grid]:
+    if parsed.exclude is not None:
+        raise file.error(("except",), f"leave them out of the grids: `candidates` is their union; {NEW_SPELLING}")
+    if (parsed.parameters is None) == (parsed.candidates is None):
+        raise file.error((), "a family has either `candidates`, a list of grids, or `parameters`, one grid over t-fdpa")
+    if parsed.candidates is not None:
+        if not parsed.candidates:
+            raise file.error(("candidates",), "no grids")
+        return [_grid_of(file, parsed, number, dict(grid)) for number, grid in enumerate(parsed.candidates)]
+    assert parsed.parameters is not None
+    given = dict(parsed.parameters)
+    addends = given.pop("addend", "fused")
+    found = []
+    for addend in addends if isinstance(addends, list) else [addends]:
+        if addend not in ADDENDS:
+            raise file.error(("parameters", "addend"), f"{addend}: it takes {', '.join(ADDENDS)}; {NEW_SPELLING}")
+        found.append(_grid(file, parsed, ("parameters",), ADDENDS[addend], given))
+    if not found:
+        raise file.error(("parameters", "addend"), "no values")
+    return found
+
+
+def _grid_of(file: YamlFile, parsed: _FamilyFile, number: int, given: dict[str, Any]) -> Grid:
+    path = ("candidates", number)
+    name = given.pop("family", None)
+    if name is None:
+        raise file.error(path, f"a grid names its family: {', '.join(FUNCTIONS)}")
+    if name not in FUNCTIONS:
+        raise file.error((*path, "family"), str(UnknownNameError("family", str(name), FUNCTIONS)))
+    return _grid(file, parsed, path, name, given)
+
+
+def _grid(file: YamlFile, parsed: _FamilyFile, path: YamlPath, name: str, given: Mapping[str, Any]) -> Grid:
+    function = FUNCTIONS[name]
+    values = {key: _values(file, (*path, key), function, value) for key, value in given.items()}
+    if "block" in function.takes:
+        values.setdefault("block", (parsed.length,))
     outputs = ("f32", "e8m13") if parsed.formats.d == "f32" else (parsed.formats.d,)
     chosen = values.setdefault("output", (parsed.formats.d,))
     if not set(chosen) <= set(outputs):
-        raise file.error(("parameters", "output"), f"formats.d is {parsed.formats.d}: it takes {', '.join(outputs)}")
-    values["length"] = (parsed.length,)
-    for name in ("scale_format", "scale_block"):
-        values.setdefault(name, (getattr(base.accumulator, name),))
-    excluded = tuple(
-        {name: _values(file, ("except", index, name), name, given) for name, given in rule.items()}
-        for index, rule in enumerate(parsed.exclude)
-    )
-    return Family(parsed.id, _of_length(base, values), values, excluded, parsed.about, file)
+        raise file.error((*path, "output"), f"formats.d is {parsed.formats.d}: it takes {', '.join(outputs)}")
+    return Grid(function, values, {})
 
 
-def _base(file: YamlFile, parsed: _FamilyFile) -> Model:
+def _base(file: YamlFile, parsed: _FamilyFile, scaled: bool) -> Model:
     """An instruction of the table with the family's formats, which names its vectors."""
     wanted = tuple(parsed.formats.model_dump().values())
     best = None
     for reference, row in INSTRUCTIONS.items():
-        scaled = "scale_format" in parsed.parameters
         if _formats(parse_reference(reference)) != wanted or (row.accumulator.scale_format is not None) != scaled:
             continue
         if best is None or row.accumulator.length == parsed.length:
@@ -261,20 +272,24 @@ def _base(file: YamlFile, parsed: _FamilyFile) -> Model:
     return parse_reference(best)
 
 
-def _of_length(base: Model, values: Mapping[str, tuple[Any, ...]]) -> Model:
+def _of_length(base: Model, length: int, grids: Sequence[Grid]) -> Model:
     """The base with the family's length; where the table has none of it, as one plain step."""
-    [length] = values["length"]
     if base.length == length:
         return base
+    sizes = [size for grid in grids for size in grid.values_of("scale_block") if length % size == 0]
     plain = {"operation": "fused_dot", "block_order": "contiguous", "grouping": "none", "addend": "fused",
-             "scale_block": next((size for size in values["scale_block"] if length % size == 0), 1)}  # fmt: skip
+             "scale_block": next(iter(sizes), 1)}  # fmt: skip
     changes = {name: value for name, value in plain.items() if getattr(base.accumulator, name) != value}
     return with_parameters(base, {"length": length, "block": length, **changes})
 
 
-def _values(file: YamlFile, path: tuple[str | int, ...], name: str, given: Any) -> tuple[Any, ...]:
+def _values(file: YamlFile, path: YamlPath, function: FamilyFunction, given: Any) -> tuple[Any, ...]:
+    name = str(path[-1])
     if name not in PARAMETERS:
-        raise file.error(path, str(UnknownNameError("parameter", name, PARAMETERS)))
+        raise file.error(path, str(UnknownNameError("parameter", name, function.takes)))
+    if name not in function.takes or name == "length":
+        refusal = "it stands beside `formats`" if name == "length" else function.refusal(name)
+        raise file.error(path, f"{refusal}; {NEW_SPELLING}" if path[0] == "parameters" else refusal)
     if isinstance(given, dict):
         if set(given) != {"from", "to"} or not all(type(edge) is int for edge in given.values()):
             raise file.error(path, "a range is written {from: LOW, to: HIGH}")

@@ -193,22 +193,29 @@ def _largest_value(fmt: Format) -> Fraction:
     return (1 + Fraction(fraction, 1 << fmt.fraction)) * Fraction(2) ** fmt.emax
 
 
-def essence(accumulator: Accumulator) -> Accumulator:
-    """The accumulator with every parameter that has no effect on it at its default: equal ones compute the same."""
-    changes: dict[str, Any] = {}
+def without_idle(accumulator: Accumulator) -> Accumulator:
+    """The accumulator with every parameter that another one leaves without effect at its default."""
+    names: list[str] = []
     if accumulator.addend != "late":
-        changes |= _defaults("late_fraction_bits", "late_sum_bits", "late_rounding", "late_small_addend")
+        names += ["late_fraction_bits", "late_sum_bits", "late_rounding", "late_small_addend"]
     summing = accumulator.operation in ("fused_dot", "exact_dot") and accumulator.addend != "after"
     if summing and accumulator.zero_sign != "ieee":  # such sums do not see the signs of zeros
-        changes |= _defaults("input_zeros")
+        names += ["input_zeros"]
     if accumulator.product_format is None:
-        changes |= _defaults("product_rounding")
+        names += ["product_rounding"]
     if accumulator.grouping not in ("scale_blocks", "pairwise"):
-        changes |= _defaults("group")
+        names += ["group"]
     if accumulator.scale_format is None:
-        changes |= _defaults("scale_block")
+        names += ["scale_block"]
     if accumulator.exponent_floor is None:
-        changes |= _defaults("floor_applies_to")
+        names += ["floor_applies_to"]
+    return replace(accumulator, **_defaults(*names))
+
+
+def essence(accumulator: Accumulator) -> Accumulator:
+    """The accumulator with every parameter that has no effect on it at its default: equal ones compute the same."""
+    accumulator = without_idle(accumulator)
+    changes: dict[str, Any] = {}
     if accumulator.exact_sum and accumulator.operation != "add_mul":
         changes |= _defaults(
             "operation", "fraction_bits", "carry_bits", "align_rounding", "exponent_floor", "floor_applies_to"

@@ -157,7 +157,7 @@ def problem_differs(problem: Problem, row: Row) -> bool:
 
 def any_nan(model: Model) -> Model:
     """The model with NaNs of every pattern as one."""
-    return model if model.accumulator.nan is None else replace(model, accumulator=replace(model.accumulator, nan=None))
+    return model if model.nan is None else replace(model, accumulator=replace(model.accumulator, nan=None))
 
 
 def _alike(models: Sequence[Model]) -> list[list[Model]]:

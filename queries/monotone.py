@@ -6,8 +6,8 @@ the solvers are asked: small questions, then the whole.
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from queries.distinguish import Options, distinguish
 from queries.monotone_late import Joined, Nested
 from queries.monotone_lemmas import ADMITTED, Ledger, UnprovedError
 from queries.monotone_many import FixedPoint
+from queries.monotone_path import Passage, path_of, pattern_of
 from queries.monotone_search import find_fall
 from queries.monotone_steps import Step, ordered
 from queries.monotone_sums import RoundedAddition, TwoTerms
@@ -23,7 +24,7 @@ from queries.monotone_truncated import Truncated
 from queries.properties import Monotonic, exchangeable
 from queries.prove import RESULT, Lemma, Proof
 from smtmodel.algebra import Bits
-from smtmodel.dot import Model
+from smtmodel.nodes import FusedSum
 
 SHARE = 0.8  # of the time, at most, for the proof by lemmas
 CONFIRM_SHARE = 0.25  # of the time, at most, for the confirmation of all operands' proofs
@@ -58,8 +59,6 @@ def _for_confirmation(problem: Monotonic, options: Options, spent: float) -> Opt
 
 def _staged(problem: Monotonic, options: Options, proof: Proof, start: float) -> bool:
     """Whether the lemmas prove it."""
-    if not has_argument(problem):
-        return False
     deadline = None if options.timeout is None else start + options.timeout * SHARE
     try:
         prove_by_lemmas(Ledger(problem, options, proof, deadline))
@@ -80,37 +79,19 @@ def _whole(problem: Monotonic, options: Options, proof: Proof, start: float) -> 
         proof.lemmas = [Lemma("the whole question", 0, outcome.steps[-1].query, outcome.steps[-1].answer)]
 
 
-def has_argument(problem: Monotonic) -> bool:
-    """Whether what the raised operand enters is of a kind for which there are lemmas. They are proved or not for each
-    model."""
-    accumulator = problem.left.accumulator
-    if accumulator.partials != "unnormalised":
-        return False
-    return problem.raised is None or accumulator.operation != "add_mul"
-
-
-def _kind(model: Model, terms: int) -> type[Step[Any]]:
-    if model.accumulator.operation == "add_mul":
-        return RoundedAddition
-    if model.accumulator.addend == "late":
-        return Joined
-    if not model.accumulator.exact_sum:
-        return Truncated
-    return TwoTerms if terms == 2 else FixedPoint
-
-
 def prove_by_lemmas(ledger: Ledger) -> None:
     """The step that the raised operand enters does not let the result fall, nor do the steps after it, one of whose
     operands that result is. Raises UnprovedError."""
     problem = ledger.problem
     assert isinstance(problem, Monotonic)
-    model, entering = problem.left, ADMITTED
+    entering = ADMITTED
     patterns: tuple[Bits, ...] = ()
     if problem.raised is None:
         patterns = (ledger.inputs.c, problem.moved(ledger.inputs).c)
-        entering = ledger.establish("the addends are ordered", ordered(patterns, model.c), (), [ADMITTED])
-    for kind, prefix, place, name in _steps(problem):
-        proved = kind(ledger, prefix, place, entering, patterns, name)
+        entering = ledger.establish("the addends are ordered", ordered(patterns, problem.left.c), (), [ADMITTED])
+    for passage in path_of(ledger.left.trace, problem.raised):
+        kind, place = _kind(ledger, passage, bool(patterns))
+        proved = kind(ledger, passage.prefix, place, entering, patterns, _name(passage.prefix))
         ledger.inner = proved.inner
         entering = proved.prove()
         patterns = (proved.before.result, proved.after.result)
@@ -119,20 +100,32 @@ def prove_by_lemmas(ledger: Ledger) -> None:
     ledger.establish(RESULT, ~problem.differ(*results), results, [entering])
 
 
-def _steps(problem: Monotonic) -> Iterator[tuple[type[Step[Any]], str, int, str]]:
-    """The steps that what is raised goes through: how each adds, its prefix in the trace, the place among its terms
-    of what is raised, and its name."""
-    model, raised = problem.left, problem.raised
-    blocks, after = model.accumulator.blocks, model.accumulator.addend == "after"
-    first = (len(blocks) if after else 0) if raised is None else next(k for k, b in enumerate(blocks) if raised in b)
-    for step, block in list(enumerate(blocks))[first:]:
-        kind = _kind(model, len(block) + 1)
-        name = f"step {step + 1}" if len(blocks) > 1 else "the step"
-        entered = raised is not None and step == first
-        size = model.accumulator.group if model.accumulator.grouping == "scale_blocks" else 1
-        addend = {RoundedAddition: 0, Joined: 1}.get(kind, len(block) // size)
-        if kind is Joined and entered:
-            kind = Nested
-        yield kind, model.accumulator.prefix(step), block.index(raised) // size if entered else addend, name
-    if after:
-        yield RoundedAddition, "after.", 1 if raised is None else 0, "the addition of c"
+def _kind(ledger: Ledger, passage: Passage, rounded: bool) -> tuple[type[Step[Any]], int]:
+    """How a sum adds, and the place among its terms of what is raised, a result (`rounded`) or not. Raises
+    UnprovedError."""
+    trace, node, place = ledger.left.trace, passage.inner.node, passage.place
+    if passage.outer.prefix != passage.prefix:  # sums within a sum
+        if passage.outer.prefix != f"{passage.prefix}late.":
+            raise UnprovedError(f"{passage.outer.prefix}sum is added in a way that has no lemmas")
+        if passage.inner is passage.outer:
+            return Joined, place
+        halves = f"{passage.prefix}join." in trace.entered
+        return Nested, 2 * place + passage.inner.prefix.endswith("odd.") if halves else place
+    if isinstance(node, FusedSum):
+        return Truncated, place
+    if passage.terms > 2:
+        return FixedPoint, place
+    _, terms = trace.entered[passage.inner.prefix]
+    if rounded and pattern_of(trace, terms[1 - place][1], ledger.inputs.c) is not None:
+        return RoundedAddition, place
+    if not rounded and pattern_of(trace, terms[place][1], ledger.inputs.c) not in (None, ledger.inputs.c):
+        raise UnprovedError("a product that is rounded before it is added to one other term")
+    return TwoTerms, place
+
+
+def _name(prefix: str) -> str:
+    """What a step is called in the names of lemmas."""
+    step = re.fullmatch(r"block(\d+)\.", prefix)
+    if step is not None:
+        return f"step {int(step[1]) + 1}"
+    return {"": "the step", "after.": "the addition of c"}.get(prefix, f"step {prefix.removesuffix('.')}")

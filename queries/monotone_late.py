@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from queries.monotone_lemmas import Ledger, UnprovedError
 from queries.monotone_many import LABELS
-from queries.monotone_steps import bits_of, entered, implies
+from queries.monotone_steps import bits_of, entered, fused_sum, implies
 from queries.monotone_truncated import Truncated
 from smtmodel.algebra import Bit, Bits, all_of
 from smtmodel.decode import Unpacked
@@ -25,7 +25,7 @@ class Level(Truncated):
     def __init__(
         self, ledger: Ledger, prefix: str, raised: int, entering: str, patterns: Sequence[Bits], name: str, level: str
     ) -> None:
-        self.level, self.of_sums = level, level in ("join.", "late.")
+        self.level = level
         super().__init__(ledger, prefix, raised, entering, patterns, name)
 
     @property
@@ -37,19 +37,12 @@ class Level(Truncated):
         return f"{self.level}sum.magnitude"
 
     @property
-    def fraction_bits(self) -> int:
-        late = self.ledger.problem.left.accumulator.late_fraction_bits
-        return max(late, self.kept_bits) if self.level == "late." else self.kept_bits
-
-    @property
     def kept_bits(self) -> int:
         """The fraction bits that products and addends keep."""
-        return super().fraction_bits
-
-    @property
-    def _cut(self) -> str:
-        accumulator = self.ledger.problem.left.accumulator
-        return accumulator.late_rounding if self.of_sums else accumulator.align_rounding
+        products = next(name for name in self.ledger.left.trace.entered if name.startswith(self.prefix))
+        bits = fused_sum(self.ledger.left, products).fraction_bits
+        assert isinstance(bits, int)
+        return bits
 
     def deciding(self, evaluation: Evaluation) -> list[Unpacked]:
         sums = [name for name in evaluation.trace.entered if name.startswith(self.prefix)]
@@ -160,7 +153,7 @@ class Nested(Inside):
         name: str,
         level: str = "late.",
     ) -> None:
-        halves = ledger.problem.left.accumulator.grouping == "even_odd"
+        halves = f"{prefix}join." in ledger.left.trace.entered
         super().__init__(ledger, prefix, raised % 2 if level == "join." else 0, entering, patterns, name, level)
         self.weight = 1 << (self.fraction_bits - self.kept_bits)
         self.source: Inside

@@ -19,6 +19,8 @@ from queries.samples import sample_rows
 from queries.witness import Row, Witness, confirmed, replay, shrink
 from smtmodel.dot import Model
 from smtmodel.formats import Format
+from smtmodel.nodes import FusedSum
+from smtmodel.nodes.node import walk
 
 Table = NDArray[np.uint64]
 Lanes = NDArray[np.int64]
@@ -98,13 +100,13 @@ def _carried(problem: Monotonic, rng: np.random.Generator) -> list[Table]:
     model, count, k, precision = problem.left, problem.length, problem.raised, problem.left.d.precision
     lowest = model.a.emin + model.b.emin - model.b.fraction + precision
     lowest, highest = max(lowest, NEAR[0]), min(model.a.emax + model.b.emax, NEAR[1])
-    step = next((step for step, block in enumerate(model.accumulator.blocks[:-1]) if k in block), None)
+    step = next((step for step, block in enumerate(model.blocks[:-1]) if k in block), None)
     if k is None or step is None or lowest >= highest:
         return []
     columns = [np.zeros(ROWS, dtype=np.uint64) for _ in problem.layout.formats]
     power, none, width = rng.integers(lowest, highest, ROWS), np.zeros(ROWS, dtype=np.int64), model.a.fraction + 1
     ones = [(other, power - 1 - width * place, precision - width * place) for place, other in enumerate(
-        other for other in model.accumulator.blocks[step] if other != k
+        other for other in model.blocks[step] if other != k
     )]  # fmt: skip
     for other, exponent, wanted in ones:
         if wanted > 0:
@@ -116,7 +118,7 @@ def _carried(problem: Monotonic, rng: np.random.Generator) -> list[Table]:
     distance = _kept(model) + rng.integers(-3, 4, ROWS)
     risen = [
         (len(columns) - 2, power - precision),
-        *((other, power - distance) for other in model.accumulator.blocks[step + 1]),
+        *((other, power - distance) for other in model.blocks[step + 1]),
     ]
     tie = int(rng.integers(0, len(risen) - 1)) + 1  # one of them may bring the sum beside a tie
     risen[tie] = (
@@ -132,8 +134,9 @@ def _carried(problem: Monotonic, rng: np.random.Generator) -> list[Table]:
 
 def _kept(model: Model) -> int:
     """How far below its largest term a sum is cut off, or rounded."""
-    bits = model.accumulator.fraction_bits
-    return model.d.precision if bits == "exact" else bits
+    sums = [node.fraction_bits for node in walk(model.unit.result) if isinstance(node, FusedSum)]
+    kept = [bits for side in sums for bits in (side if isinstance(side, tuple) else (side,))]
+    return min(kept, default=model.d.precision)
 
 
 def _power(fmt: Format, exponent: Lanes) -> Table:

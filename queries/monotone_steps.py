@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from queries.monotone_lemmas import Ledger, UnprovedError
+from queries.monotone_path import rounding_at
 from smtmodel.algebra import Bit, Bits, all_of, any_of, constant, select, truth
 from smtmodel.decode import Exponent, Unpacked, unpack
 from smtmodel.dot import Evaluation
@@ -154,7 +155,7 @@ class Step(ABC, Generic[Parts]):
     ) -> None:
         self.ledger, self.prefix, self.raised, self.entering = ledger, prefix, raised, entering
         self.patterns, self.name = tuple(patterns), name
-        self.output = ledger.problem.left.d
+        self.output = rounding_at(ledger.left.trace, prefix).rounding.format
         (self.before, *_), (self.after, *_) = built = [self.side(e) for e in (ledger.left, ledger.right)]
         self.parts = [parts for _, parts in built]
         flags = [flag for side in self.sides for item in side.deciding for flag in (item.is_nan, item.is_infinite)]

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from queries.monotone_path import pattern_of
 from queries.monotone_steps import (
     Case,
     Side,
     Step,
     apart,
     at_most,
-    bits_of,
     entered,
     implies,
     side_of,
@@ -185,13 +185,5 @@ class RoundedAddition(TwoTerms):
 
     @property
     def inner(self) -> tuple[Bits, ...]:
-        return (*self.patterns, self._other())
-
-    def _other(self) -> Bits:
-        """The pattern of the operand that is not raised."""
-        evaluation, accumulator = self.ledger.left, self.ledger.problem.left.accumulator
-        if accumulator.addend == "after":
-            chain = accumulator.prefix(len(accumulator.blocks) - 1)
-            return bits_of(evaluation, f"{chain}result") if self.raised else self.ledger.inputs.c
-        levels = accumulator.group.bit_length() - 1
-        return bits_of(evaluation, self.prefix + (f"pair{levels - 1}[0]" if levels else "multiplied[0]") + ".result")
+        other = pattern_of(self.ledger.left.trace, self.before.items[self.shared[0]], self.ledger.inputs.c)
+        return self.patterns if other is None else (*self.patterns, other)

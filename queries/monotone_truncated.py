@@ -13,6 +13,7 @@ from typing import Literal
 
 from queries.monotone_lemmas import ADMITTED, UnprovedError
 from queries.monotone_many import LABELS, Added, Many
+from queries.monotone_path import pattern_of
 from queries.monotone_scaled import scaled_order
 from queries.monotone_steps import Case, Side, apart, at_most, bits_of, fused_sum, implies, within
 from queries.properties import Monotonic
@@ -74,7 +75,7 @@ class Truncated(Many):
     def _order(self) -> list[str]:
         """The raised terms rise, or, where they are sums of scale blocks, do not fall."""
         name, trace = self.ledger.left.trace.entered[self.summing][1][self.raised][0], self.ledger.left.trace
-        if self.ledger.problem.left.accumulator.grouping != "scale_blocks":
+        if f"{self.prefix}group[{name}]." not in trace.entered:
             return self.product_order(True, self.entering)
         problem = self.ledger.problem
         assert isinstance(problem, Monotonic)
@@ -90,7 +91,7 @@ class Truncated(Many):
         terms = self.raised_terms()
         given, fmt = self.ledger.inputs, problem.left.scale
         assert fmt is not None
-        block = first // problem.left.accumulator.scale_block
+        block = first // problem.left.scale_block
         factors = [unpack(side[block], fmt).term for side in (given.scale_a, given.scale_b)]
         rises = scaled_order(self.ledger, self.name, totals, sums, terms, factors)
         parts = [part for term in terms for part in (term.sign, term.significand, term.exponent.bits)]
@@ -185,13 +186,12 @@ class Truncated(Many):
     @property
     def _cut(self) -> str:
         """How terms are cut off."""
-        return self.ledger.problem.left.accumulator.align_rounding
+        return fused_sum(self.ledger.left, self.summing).rounding
 
     @property
     def fraction_bits(self) -> int:
-        bits = self.ledger.problem.left.accumulator.fraction_bits
-        assert bits != "exact"
-        return bits
+        bits = fused_sum(self.ledger.left, self.summing).fraction_bits
+        return bits if isinstance(bits, int) else max(bits)
 
     def _wide(self, value: Bits) -> Bits:
         return value.sext(self.before.total.width + self.far + 3)
@@ -281,7 +281,8 @@ class Truncated(Many):
     @property
     def addend(self) -> int:
         """The place of the addend among the terms."""
-        return len(self.before.items) - 1
+        trace, c, items = self.ledger.left.trace, self.ledger.inputs.c, self.before.items
+        return next((k for k, item in enumerate(items) if pattern_of(trace, item, c) is not None), len(items) - 1)
 
     def _sums(self, rise: list[str], losses: list[list[str]]) -> str:
         """What the whole sum gains is what its terms gain, hence not negative."""

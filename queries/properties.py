@@ -12,8 +12,10 @@ from smtmodel.accumulator import PARAMETERS, Accumulator
 from smtmodel.algebra import Bit, Bits
 from smtmodel.carriers.terms import SignedSum
 from smtmodel.decode import unpack
-from smtmodel.dot import Evaluation, Model
+from smtmodel.dot import Evaluation, Model, UnitModel
 from smtmodel.errors import ParameterError
+from smtmodel.nodes import Each, Element, ExactSum, Index, Product, Round
+from smtmodel.nodes.node import walk
 from smtmodel.operands import Layout, Operands
 from smtmodel.ordering import negated, pattern_key, product_key
 from smtmodel.reference import with_parameters
@@ -116,6 +118,15 @@ class Monotonic(Problem):
         return both & ~one & ~two & before.slt(after)
 
 
+@dataclass(frozen=True)
+class Exact(Problem):
+    """A model against the exact sum of its inputs, rounded once."""
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        return "the unit", "the exact sum"
+
+
 def _reach(zeros: Mapping[str, str], *names: str) -> str:
     """Why zeros alone are admitted, in parentheses."""
     found = next((zeros[name] for name in names if name in zeros), "")
@@ -124,12 +135,16 @@ def _reach(zeros: Mapping[str, str], *names: str) -> str:
 
 def exchangeable(model: Model) -> list[Sequence[int]]:
     """The products that one step, scale block or group adds: those whose order may be without effect."""
-    accumulator = model.accumulator
-    steps: Sequence[Sequence[int]] = accumulator.blocks
     if model.scale is None:
-        return list(steps)
-    size = accumulator.group if accumulator.grouping == "scale_blocks" else accumulator.scale_block
-    return [part for step in steps for part in _parts(step, size)]
+        return list(model.blocks)
+    return [part for step in model.blocks for part in _parts(step, _scaled_together(model))]
+
+
+def _scaled_together(model: Model) -> int:
+    """The products, one after another, that are scaled alike and added in one sum."""
+    if isinstance(model, UnitModel) or model.accumulator.grouping != "scale_blocks":
+        return model.scale_block
+    return model.accumulator.group
 
 
 def reorderings(model: Model) -> list[Reordered]:
@@ -155,7 +170,7 @@ def reorderings_of(model: Model, group: Sequence[int]) -> list[Reordered]:
 def symmetries_of(model: Model, group: Sequence[int]) -> list[Reordered]:
     """Reorderings that bring any of some exchangeable products to the place of any other, and are without effect if
     any are: where even and odd products are summed apart, of one kind among themselves, and of all of both kinds."""
-    if model.accumulator.grouping != "even_odd":
+    if isinstance(model, UnitModel) or model.accumulator.grouping != "even_odd":
         return reorderings_of(model, group)
     swapped = list(range(model.length))
     for even, odd in zip(group[::2], group[1::2], strict=True):
@@ -188,6 +203,8 @@ def raised_products(model: Model) -> list[Monotonic]:
 def paddings(model: Model) -> list[Problem]:
     """Every shorter dot product that the model has equals the whole one with zeros in the products beyond. Raises
     ParameterError where there is none."""
+    if isinstance(model, UnitModel):
+        raise ParameterError("length", f"{model.reference} is a unit file: it has one length, no shorter dot product")
     found = []
     for length in range(1, model.length):
         try:
@@ -208,11 +225,25 @@ def exactness(model: Model) -> list[Problem]:
     """The result is the exact sum, rounded once as the model rounds its results."""
     if model.scale is not None:
         raise ParameterError("scale_format", "exact sums of scaled products are not modelled")
+    if isinstance(model, UnitModel):
+        return [Exact(model, _exact_sum(model), compare="value")]
     kept = {name: getattr(model.accumulator, name) for name in ROUNDING}
     exact = Accumulator(**kept, block=model.length)
     changes = {name: getattr(exact, name) for name in PARAMETERS}
     changes = {name: value for name, value in changes.items() if value != getattr(model.accumulator, name)}
-    return [Problem(model, with_parameters(model, changes), compare="value")]
+    return [Exact(model, with_parameters(model, changes), compare="value")]
+
+
+def _exact_sum(model: Model) -> Model:
+    """The exact sum of all products and c as the unit of a model reads its inputs, rounded once."""
+    unit, places = model.unit, {"a": Index(0, ((1, 1),)), "b": Index(0, ((1, 1),)), "c": None}
+    elements = [node for node in walk(unit.result) if isinstance(node, Element) and node.operand in places]
+    read = {replace(node, index=places[node.operand]) for node in elements}
+    if sorted(node.operand for node in read) != list(places):
+        raise ParameterError("inputs", f"{model.reference} does not read each of a, b and c in one way")
+    a, b, c = sorted(read, key=lambda node: node.operand)
+    exact = Round(ExactSum((Each(1, range(unit.length), Product(a, b)), c)), unit.rounding)
+    return UnitModel(replace(unit, result=exact, names={}, signals={}, titles={}), model.reference)
 
 
 PROPERTIES: dict[str, Callable[[Model], Sequence[Problem]]] = {

@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 
 from queries.steady import AGAIN, AGAIN_IN_DOUBT, AskAgain
 from queries.summation_build import Builder, Inside
+from queries.summation_ends import Ends, look
 from queries.summation_probe import Ask, AskAll, Probe, Question, Span, UnrevealedError
 from queries.summation_structure import structure_of, trees_of
+from queries.summation_text import Outline, Outliner
 from queries.summation_tree import (
     KINDS,
     Leaf,
@@ -38,7 +40,6 @@ from smtmodel.wording import counted
 __all__ = ["Question", "Tree", "UnrevealedError", "reveal"]
 
 Products = tuple[int, ...]
-DRAWN = 12  # levels of a tree that are drawn
 LISTED = 16  # blocks that are listed one by one
 
 
@@ -60,6 +61,7 @@ class Tree:
     apart_places: int = 0
     parts: dict[Products, tuple[Products, ...]] = field(default_factory=dict)
     questions: tuple[Question, ...] = ()
+    ends: Ends | None = None
 
     @cached_property
     def _steps(self) -> list[tuple[Node | Leaf, ...]]:
@@ -67,7 +69,7 @@ class Tree:
         found: list[tuple[Node | Leaf, ...]] = []
         node = self._chain
         while isinstance(node, Node):
-            running = _running(node)
+            running = self._running(node)
             found.append(tuple(child for child in node.children if child is not running and child != "c"))
             node = running if running is not None else "c"
         if isinstance(node, int):
@@ -76,6 +78,23 @@ class Tree:
         if len(found) > 1 and single and len(found[-1]) == 2:  # the first two of a chain of single products
             return [(child,) for child in found[-1]] + found[-2::-1]
         return found[::-1]
+
+    @cached_property
+    def _with_c(self) -> set[int]:
+        """The steps that have c below them, by identity."""
+        found: set[int] = set()
+        for node in nodes_of(self.root):
+            if any(child == "c" or id(child) in found for child in node.children):
+                found.add(id(node))
+        return found
+
+    def _running(self, node: Node) -> Node | Leaf | None:
+        """The child that holds the sum so far: the one with c, else the only one that is a sum."""
+        for child in node.children:
+            if child == "c" or id(child) in self._with_c:
+                return child
+        sums = [child for child in node.children if isinstance(child, Node)]
+        return sums[0] if len(sums) == 1 else None
 
     @property
     def _after(self) -> bool:
@@ -136,7 +155,7 @@ class Tree:
             return "after"
         node = self.root
         while isinstance(node, Node) and "c" not in node.children:
-            node = next(child for child in node.children if "c" in leaves_of(child))
+            node = next(child for child in node.children if id(child) in self._with_c)
         assert isinstance(node, Node)
         others = [child for child in node.children if child != "c"]
         if len(others) == 1 and isinstance(others[0], Node):
@@ -185,9 +204,24 @@ class Tree:
 
     # -- for people and files
 
+    def outline(self) -> Outline:
+        """The tree in few lines."""
+        return Outliner(self.root, self.width, self.parts, bool(self.apart)).outline()
+
+    def steps(self) -> list[dict[str, Any]]:
+        """Every step, in the order in which they are done: the products, c and the numbers of steps that it adds."""
+        found: list[dict[str, Any]] = []
+        numbers: dict[int, int] = {}
+        for node in nodes_of(self.root):
+            numbers[id(node)] = len(found)
+            sums = [numbers[id(child)] for child in node.children if isinstance(child, Node)]
+            leaves = [child for child in node.children if not isinstance(child, Node)]
+            found.append({"kind": node.kind, "terms": leaves, "steps": sums})
+        return found
+
     def draw(self) -> list[str]:
         """The tree as lines of text, and what is known beside it."""
-        lines = _drawn(self, self.root)
+        lines = self.outline().lines()
         blocks = self.blocks()
         if len(blocks) > 1:
             lines.append("blocks: " + " then ".join(_listed(blocks)))
@@ -202,7 +236,7 @@ class Tree:
     def to_json(self) -> dict[str, Any]:
         """The tree as nested objects, and the questions with their answers."""
         return {
-            "tree": _as_json(self.root),
+            "steps": self.steps(),
             "products_per_leaf": self.width,
             "blocks": [list(block) for block in self.blocks()],
             "grouping": self.grouping,
@@ -215,19 +249,26 @@ class Tree:
 
 
 def reveal(
-    ask: Ask, model: Model, thorough: bool = False, ask_all: AskAll | None = None, again: AskAgain | None = None
+    ask: Ask,
+    model: Model,
+    thorough: bool = False,
+    ask_all: AskAll | None = None,
+    again: AskAgain | None = None,
+    addend: bool = True,
+    ends: bool = False,
 ) -> Tree:
     """The summation tree of the device behind `ask`. `model` gives formats, length and scale factors only.
 
+    `addend`: whether the device takes one. `ends`: ask what the sum starts from, and which products are rounded.
     `thorough` asks every pair of leaves. `ask_all` asks many vectors at a time, where the device can; `again` asks
     questions again, of a device that may contradict itself. Raises UnrevealedError, with what was asked, if the answers
     fit no tree or the formats' range is too narrow (scale blocks stand for their products where only that helps), and
     ContradictionError.
     """
     every = ask_all or (lambda vectors: [ask(vector) for vector in vectors])
-    probe = Probe(every, model, again=again)
+    probe = Probe(every, model, again=again, addend=addend)
     if model.scale is not None and model.scales > 1 and probe.widest() < probe.needed:
-        probe = Probe(every, model, model.accumulator.scale_block, again)
+        probe = Probe(every, model, model.scale_block, again, addend)
     try:
         probe.calibrate()
         root = Builder(probe, thorough).tree()
@@ -237,6 +278,7 @@ def reveal(
     inside = Inside(probe, root)
     if probe.width == 1:
         inside.look()
+    found_ends = look(probe, root) if ends else None
     probe.stand_by(AGAIN)
     return Tree(
         length=model.length,
@@ -247,6 +289,7 @@ def reveal(
         apart_places=inside.places,
         parts=inside.parts,
         questions=tuple(probe.questions),
+        ends=found_ends,
     )
 
 
@@ -255,71 +298,8 @@ def _even_odd(products: Products) -> tuple[Products, ...]:
     return tuple(sorted(tuple(sorted(products[start::2])) for start in (0, 1)))
 
 
-def _running(node: Node) -> Node | Leaf | None:
-    """The child that holds the sum so far: the one with c, else the only one that is a sum."""
-    for child in node.children:
-        if "c" in leaves_of(child):
-            return child
-    sums = [child for child in node.children if isinstance(child, Node)]
-    return sums[0] if len(sums) == 1 else None
-
-
 def _listed(blocks: BlockOrder) -> list[str]:
     """The blocks in words; of many in the usual order the first and the last ones."""
     usual = [k for block in blocks for k in block] == list(range(len(blocks) * len(blocks[0])))
     names = [compact(block) for block in blocks]
     return names if len(names) <= LISTED or not usual else [*names[:2], "...", names[-1]]
-
-
-def _label(tree: Tree, leaves: list[int]) -> str:
-    return compact(k for leaf in leaves for k in range(leaf, leaf + tree.width))
-
-
-def _short(tree: Tree, branch: Node | Leaf) -> str | None:
-    """One line for a leaf, for single terms added one after another, and for a pairwise sum of neighbours."""
-    leaves = list(leaves_of(branch))
-    numbers = [leaf for leaf in leaves if leaf != "c"]
-    if not isinstance(branch, Node):
-        return _label(tree, numbers) if numbers else "c"
-    if len(leaves) < 3 or numbers != sorted(numbers):
-        return None
-    text = _label(tree, numbers)
-    if is_chain(branch) and "c" not in leaves[1:]:
-        return f"{'c, ' if leaves[0] == 'c' else ''}{text} (added one after another)"
-    return f"{text} (added in pairs)" if len(numbers) == len(leaves) and is_pairwise(branch) else None
-
-
-def _drawn(tree: Tree, branch: Node | Leaf, depth: int = 0) -> list[str]:
-    short = _short(tree, branch)
-    if short is not None or not isinstance(branch, Node):
-        return [short or ""]
-    if depth == DRAWN:
-        leaves = leaves_of(branch)
-        names = ["c"] * ("c" in leaves) + [_label(tree, [leaf for leaf in leaves if leaf != "c"])]
-        return [f"... {counted(len(nodes_of(branch)), 'step')} more, of {' and '.join(names)}"]
-    products = tuple(sorted(child for child in branch.children if isinstance(child, int)))
-    rows = [["c"]] if "c" in branch.children else []
-    rows += [_drawn(tree, child, depth + 1) for child in branch.children if isinstance(child, Node)]
-    parts = tree.parts.get(products, (products,)) if products else ()
-    if branch.kind == "binary":
-        rows += [[_label(tree, [k])] for k in products]
-    else:
-        rows += [[_label(tree, list(part)) + (" (summed first)" if len(parts) > 1 else "")] for part in parts]
-    if tree.apart and "c" in branch.children:
-        rows[0] = ["c (joins the finished sum)"]
-    lines = [KINDS[branch.kind]]
-    for number, row in enumerate(rows):
-        last = number == len(rows) - 1
-        lines.append(("└─ " if last else "├─ ") + row[0])
-        lines += [("   " if last else "│  ") + line for line in row[1:]]
-    return lines
-
-
-def _as_json(root: Node | Leaf) -> Any:
-    if not isinstance(root, Node):
-        return root
-    found: dict[int, Any] = {}
-    for node in nodes_of(root):
-        children = [found[id(child)] if isinstance(child, Node) else child for child in node.children]
-        found[id(node)] = {"kind": node.kind, "children": children}
-    return found[id(root)]

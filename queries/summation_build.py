@@ -10,6 +10,8 @@ from queries.steady import AGAIN_IN_DOUBT
 from queries.summation_probe import Probe, sorted_leaves
 from queries.summation_tree import Leaf, Node, in_order, leaves_of, losses, nodes_of, order
 
+LARGE = 64  # leaves of a group whose first one is asked about with all others before anything else
+
 
 class MisfitError(Exception):
     """The answers fit no tree of the kind tried."""
@@ -29,6 +31,7 @@ class Builder:
 
     def __init__(self, probe: Probe, thorough: bool = False) -> None:
         self.probe, self.thorough = probe, thorough
+        self._sizes: dict[int, tuple[Node, int]] = {}  # the leaves of each step, by its identity
 
     def tree(self) -> Node | Leaf:
         """The tree, validated. Raises UnrevealedError."""
@@ -49,9 +52,10 @@ class Builder:
         return root
 
     def _sample(self) -> list[tuple[Leaf, Leaf]]:
-        leaves = self.probe.leaves
-        pairs = list(combinations(leaves, 2))
-        return random.Random(0).sample(pairs, min(len(pairs), len(leaves)))
+        leaves, chance = self.probe.leaves, random.Random(0)
+        if len(leaves) <= 4:
+            return list(combinations(leaves, 2))
+        return [(one, other) for one, other in (chance.sample(leaves, 2) for _ in leaves)]
 
     def _confirm_span(self, root: Node | Leaf) -> None:
         """Larger units must be hidden alike: otherwise the mask hides them in part, and counts mean nothing."""
@@ -81,15 +85,18 @@ class Builder:
         levels: dict[int, list[Leaf]] = {}
         for leaf in rest:
             levels.setdefault(self.probe.lost(pivot, leaf), []).append(leaf)
-        return self._grow(pivot, sorted(levels.items()), turn)
+        return self._grow(_Levels(pivot, sorted(levels.items())), turn)
 
-    def _grow(self, pivot: Leaf, levels: list[tuple[int, list[Leaf]]], turn: int) -> Node | Leaf:
+    def _size(self, branch: Node | Leaf) -> int:
+        return self._sizes[id(branch)][1] if isinstance(branch, Node) else 1
+
+    def _grow(self, levels: _Levels, turn: int) -> Node | Leaf:
         """Add what joins a leaf, level by level. A level may be a step of its own, or a larger branch that joins
         the exact step before it; the first readings that fit together count."""
-        grown: list[tuple[Node | Leaf, Iterator[_Reading]]] = [(pivot, _readings(pivot))]  # one more for each level
+        # one more for each level
+        grown: list[tuple[Node | Leaf, Iterator[_Reading]]] = [(levels.pivot, _readings(levels.pivot))]
         problem = MisfitError("no leaf")
-        while len(grown) <= len(levels):
-            lost, group = levels[len(grown) - 1]
+        while len(grown) <= len(levels.groups):
             reading = next(grown[-1][1], None)
             if reading is None:
                 grown.pop()
@@ -97,7 +104,7 @@ class Builder:
                     raise problem
                 continue
             try:
-                node = self._attach(*reading, lost, group, turn)
+                node = self._attach(*reading, levels, len(grown) - 1, turn)
             except MisfitError as error:
                 problem = error
             else:
@@ -105,9 +112,10 @@ class Builder:
         return grown[-1][0]
 
     def _attach(
-        self, base: Node | Leaf, siblings: tuple[Node | Leaf, ...], lost: int, group: list[Leaf], turn: int
+        self, base: Node | Leaf, siblings: tuple[Node | Leaf, ...], levels: _Levels, level: int, turn: int
     ) -> Node:
-        size = len(leaves_of(base))
+        lost, group = levels.groups[level]
+        size = self._size(base)
         width = lost - size
         if width < 1 or len(group) % width:
             raise MisfitError(f"a mask that meets {size} + {len(group)} leaves hides {lost}")
@@ -124,20 +132,22 @@ class Builder:
         told_nothing = len(parts) == 1 and not isinstance(base, Node)
         children = (base, *siblings, *(self.build(part, turn + told_nothing) for part in parts))
         node = Node("binary" if len(children) == 2 else "exact" if exact else "fused", children)
-        self._check(node)
+        self._sizes[id(node)] = node, sum(map(self._size, children))
+        self._check(node, levels, level)
         return node
 
-    def _check(self, node: Node) -> None:
+    def _check(self, node: Node, levels: _Levels, level: int) -> None:
         """The masks whose leaves meet in this step; those within its children were checked with these."""
-        parts = [leaves_of(child) for child in node.children]
-        where = {leaf: number for number, part in enumerate(parts) for leaf in part}
-        for number, part in enumerate(parts[1:], 1):
+        parts = [leaves_of(child) for child in node.children[1:]]
+        where = {leaf: number for number, part in enumerate(parts, 1) for leaf in part}
+        sizes = list(map(self._size, node.children))
+        for number, part in enumerate(parts, 1):
             for leaf in part:
                 for other in self.probe.met(leaf):
-                    there = where.get(other, number)
+                    there = where.get(other, 0 if levels.place.get(other, level) < level else number)
                     if there != number:
-                        exact = len(part) + len(parts[there])
-                        self._expect(leaf, other, exact if node.kind == "exact" else len(where))
+                        exact = sizes[number] + sizes[there]
+                        self._expect(leaf, other, exact if node.kind == "exact" else sum(sizes))
 
     def _check_all(self, root: Node | Leaf) -> None:
         table = losses(root)
@@ -155,18 +165,25 @@ class Builder:
         rest = sorted_leaves(group)
         if len(rest) == 1:
             return [rest]
+        parts: list[list[Leaf]] = []
+        if len(rest) >= LARGE:  # the branch of the first leaf is often all of it
+            parts = [self._branch(rest[0], rest, same)]
+            rest = _without(rest, parts[0])
         self.probe.ask_pairs(self._telling_pairs(rest))
         inside = {*rest}
-        close = [pair for pair, lost in self.probe.asked.items() if same(lost) and inside.issuperset(pair)]
-        parts: list[list[Leaf]] = []
+        close = [(one, other) for one in rest for other in self.probe.met(one)
+                 if other in inside and order(one) < order(other) and same(self.probe.lost(one, other))]  # fmt: skip
         for seed, other in close:
             if seed in inside and other in inside:
-                self.probe.ask_pairs((seed, leaf) for leaf in rest if leaf != seed)
-                part = [leaf for leaf in rest if leaf == seed or same(self.probe.lost(seed, leaf))]
+                part = self._branch(seed, rest, same)
                 parts.append(part)
                 inside -= {*part}
                 rest = [leaf for leaf in rest if leaf in inside]
         return sorted([*parts, *([leaf] for leaf in rest)], key=lambda part: order(part[0]))  # single leaves are left
+
+    def _branch(self, seed: Leaf, leaves: list[Leaf], same: Callable[[int], bool]) -> list[Leaf]:
+        self.probe.ask_pairs((seed, leaf) for leaf in leaves if leaf != seed)
+        return [leaf for leaf in leaves if leaf == seed or same(self.probe.lost(seed, leaf))]
 
     def _telling_pairs(self, group: list[Leaf]) -> Iterator[tuple[Leaf, Leaf]]:
         """Pairs that join any branch a unit is likely to have: neighbours, and numbers that differ in one bit."""
@@ -177,6 +194,20 @@ class Builder:
                 other = k ^ (1 << place)
                 if other > k and other in numbers:
                     yield k, other
+
+
+def _without(leaves: list[Leaf], some: list[Leaf]) -> list[Leaf]:
+    left_out = {*some}
+    return [leaf for leaf in leaves if leaf not in left_out]
+
+
+class _Levels:
+    """The levels above a leaf: how many leaves a mask hides, and the leaves for which it is so many."""
+
+    def __init__(self, pivot: Leaf, groups: list[tuple[int, list[Leaf]]]) -> None:
+        self.pivot, self.groups = pivot, groups
+        self.place: dict[Leaf, int] = {leaf: level for level, (_, group) in enumerate(groups) for leaf in group}
+        self.place[pivot] = -1
 
 
 # -- inside a fused step

@@ -7,7 +7,7 @@ of leaves: all that meets it before it cancels. A chain is as deep as it is long
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -137,6 +137,18 @@ def nodes_of(branch: Node | Leaf) -> list[Node]:
             found.append(current)
             waiting.extend(current.children)
     return found[::-1]
+
+
+def binary_trees(leaves: Sequence[Leaf]) -> Iterator[Node | Leaf]:
+    """Every way to add up some leaves two at a time."""
+    if len(leaves) == 1:
+        yield leaves[0]
+    first, *rest = leaves
+    for count in range(len(rest)):  # how many stand with the first
+        for chosen in itertools.combinations(rest, count):
+            others = [leaf for leaf in rest if leaf not in chosen]
+            for left in binary_trees([first, *chosen]):
+                yield from (Node("binary", (left, right)) for right in binary_trees(others))
 
 
 def compact(numbers: Iterable[int]) -> str:

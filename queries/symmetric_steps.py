@@ -1,27 +1,30 @@
-"""Sign symmetry of a model from that of its parts: the steps of a chain, rounded products and IEEE additions.
+"""Sign symmetry of a unit from that of its parts: each rounding of a sum or product, by itself.
 
-The two sides of a chain need not agree about the sign of a zero (or of a NaN) between two steps: a sum that cancels is
-+0 on both. So of each part two things are proved: negating all that enters it negates its result, as a value, from
-any sum so far; and the sign of a zero or NaN that enters is of no effect on the value. Together they carry "the same
-value with the other sign" from part to part.
+The two sides need not agree about the sign of a zero (or of a NaN) between two parts: a sum that cancels is +0 on both.
+So of each part two things are proved: negating all that enters it negates its result, as a value, whatever enters; and
+the sign of a zero or NaN result that enters is of no effect on the value. Together they carry "the same value with the
+other sign" from part to part.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
 
 from hypotheses.schema import Inputs
 from queries.problem import Problem
 from queries.properties import Negated
 from smtmodel.algebra import Bits, constant
-from smtmodel.dot import Evaluation, Model
+from smtmodel.dot import Evaluation, UnitModel
 from smtmodel.errors import ParameterError
-from smtmodel.families import addend_of, product_of, result_of
-from smtmodel.nodes import Element, ExactSum, Index, Round
+from smtmodel.formats import Format
+from smtmodel.nodes import Constant, Each, Element, Index, Node, Product, Repeat, Round, Running
+from smtmodel.nodes.node import rebuilt, walk
 from smtmodel.operands import Operands
 from smtmodel.ordering import negated
-from smtmodel.reference import with_parameters
-from smtmodel.unit import Unit
+from smtmodel.unit import Unit, products_of
 
 
 @dataclass(frozen=True)
@@ -41,97 +44,133 @@ class Unsigned(Negated):
 
 
 @dataclass(frozen=True)
-class _Addition(Negated):
-    """The IEEE addition of a0 (a pattern of the results' format) and c, or of c and a0."""
+class _Entering:
+    """What enters a part beside products: c as it is read, a constant, or the result of a rounding."""
 
-    swapped: bool = False
-    given: bool = False  # c is an input of the unit, not a sum so far
+    node: Element | Constant | Round  # of a result only how it is rounded counts
 
-    def compute(self, operands: Operands[Bits]) -> Evaluation:
-        model = self.left
-        c = addend_of(model.accumulator) if self.given else Element("c")
-        pair = (Element("a", Index(0)), c)
-        last = result_of(model.accumulator).rounding
-        unit = Unit(model.d, model.b, model.c, 1, Round(ExactSum(pair[::-1] if self.swapped else pair), last))
-        return Evaluation(*unit.evaluate(operands.a[:1], operands.b[:1], operands.c))
+    def format(self, unit: Unit) -> Format:
+        return self.node.rounding.format if isinstance(self.node, Round) else unit.c
+
+    @property
+    def signs(self) -> tuple[int, ...]:
+        """Results of which the sign is to be of no effect."""
+        if not isinstance(self.node, Round):
+            return ()
+        rounding = self.node.rounding
+        return 0, rounding.format.nan if rounding.nan is None else rounding.nan
+
+    def operand(self, index: Index | None) -> Node:
+        """It as an operand of the part: `c`, or an element of a."""
+        if isinstance(self.node, Constant):
+            return self.node
+        name: Any = "c" if index is None else "a"
+        return replace(self.node, operand=name, index=index) if isinstance(self.node, Element) else Element(name, index)
 
 
-@dataclass(frozen=True)
-class NegatedAddition(_Addition):
-    """Negating both operands of an addition negates its result."""
-
-
-@dataclass(frozen=True)
-class UnsignedAddition(_Addition, Unsigned):
-    """The sign of a zero or NaN operand of an addition is of no effect on the value."""
-
-
-@dataclass(frozen=True)
-class NegatedProduct(Negated):
-    """Negating one factor negates the rounded product."""
-
-    def compute(self, operands: Operands[Bits]) -> Evaluation:
-        model = self.left
-        result = Round(product_of(model.accumulator), result_of(model.accumulator).rounding)
-        unit = Unit(model.a, model.b, model.c, 1, result)
-        return Evaluation(*unit.evaluate(operands.a[:1], operands.b[:1], operands.c))
+class _NoPartError(Exception):
+    """A step that is no unit by itself."""
 
 
 def negated_parts(problem: Negated) -> list[Problem]:
-    """What proves a model's sign symmetry, as a value, part by part. Empty where its steps are no models by themselves
-    (that of a unit that flushes its inputs would flush sums between steps too), or where inputs are restricted (such
-    sums are not)."""
-    model, accumulator = problem.left, problem.left.accumulator
-    rounded, after = accumulator.operation == "add_mul", accumulator.addend == "after"
-    if (
-        problem.compare != "value"
-        or problem.inputs != Inputs()
-        or model.scale is not None
-        or ((after or rounded) and model.c != model.d)
-    ):
+    """What proves a unit's sign symmetry, as a value, part by part. Empty where it has one part alone, where a part is
+    no unit by itself (more than two results enter it, or a result and products of results; scale factors), or where
+    inputs are restricted (results on the way are not)."""
+    unit = problem.left.unit
+    if problem.compare != "value" or problem.inputs != Inputs() or unit.scale is not None:
         return []
-    if rounded:
-        return [NegatedProduct(model, model, compare="value"), *_additions(model)]
-    steps = _steps(model) if (after or len(accumulator.blocks) > 1) and not accumulator.flush_inputs else []
-    return [*steps, *_additions(model)] if steps and after else steps
-
-
-def _steps(model: Model) -> list[Problem]:
-    """One step from c and from any sum so far, and what the sign of a zero or NaN does there. None where c is read
-    otherwise than a sum so far, since a step by itself reads every addend as an input."""
-    if _reads_otherwise(model):
-        return []
-    length, formats = len(model.accumulator.blocks[0]), {model.c.name: model.c, model.d.name: model.d}
+    rounds = [node for node in walk(unit.result) if isinstance(node, Round)]
+    loops = {node.level: node for node in walk(unit.result) if isinstance(node, (Repeat, Each))}
+    found: dict[Problem, None] = {}
     try:
-        changes = {"length": length, "block": length, "block_order": "contiguous"}
-        step = with_parameters(model, changes | ({"addend": "fused"} if model.accumulator.addend == "after" else {}))
-    except ParameterError:
+        for node in rounds:
+            found |= dict.fromkeys(_problems(unit, node, loops))
+    except (_NoPartError, ParameterError):  # an index beyond what the part takes
         return []
-    running = replace(step, c=model.d)
-    return [
-        *(Negated(one, one, compare="value") for one in (replace(step, c=fmt) for fmt in formats.values())),
-        *(Unsigned(running, running, compare="value", addend=pattern) for pattern in _signs(model)),
-    ]
+    return list(found) if len(rounds) > 1 or any(isinstance(part, Unsigned) for part in found) else []
 
 
-def _reads_otherwise(model: Model) -> bool:
-    """Whether inputs are not read as the patterns that they are."""
-    return model.accumulator.flush_inputs or model.accumulator.input_zeros != "signed"
+def _problems(unit: Unit, node: Round, loops: Mapping[int, Repeat | Each]) -> Iterator[Problem]:
+    """The problems about one rounding, for each kind of what may enter it and in each round of its loops; those of two
+    rounds are most often the same."""
+    entering = list(dict.fromkeys(_entering(node.term)))  # equal nodes have equal values
+    levels = sorted(node.free)
+    for kinds in product(*(_kinds(found, loops, unit.c) for found in entering)):
+        given = dict(zip(entering, kinds, strict=True))
+        numbers = [found for found in entering if not isinstance(given[found].node, Constant)]
+        for round_ in product(*(loops[level].places for level in levels)):
+            part = _Part(unit, node, given, dict(zip(levels, round_, strict=True)))
+            model = part.model(numbers)
+            yield Negated(model, model, compare="value")
+            for first in numbers:
+                model = part.model(sorted(numbers, key=lambda found: found is not first))
+                yield from (Unsigned(model, model, compare="value", addend=pattern) for pattern in given[first].signs)
 
 
-def _additions(model: Model) -> list[Problem]:
-    """Additions in both orders; sums so far are taken as they are, c as the unit reads it."""
-    base = replace(model, a=model.d, b=model.d)
-    found: list[Problem] = []
-    for swapped in (False, True):
-        for given in sorted({False, _reads_otherwise(model)}):
-            found.append(NegatedAddition(base, base, compare="value", swapped=swapped, given=given))
-            for pattern in _signs(model):
-                one = UnsignedAddition(base, base, compare="value", swapped=swapped, given=given, addend=pattern)
-                found.append(one)
-    return found
+def _entering(node: Node, each: bool = False) -> Iterator[Node]:
+    """What enters a rounding's own sum beside products of inputs. A node that stands for a range of terms (`each`) has
+    many values: only products, perhaps rounded, are taken there. Raises _NoPartError."""
+    if isinstance(node, Product):
+        if not all(isinstance(operand, Element) and operand.operand != "c" for operand in node.operands):
+            raise _NoPartError
+    elif isinstance(node, (Element, Constant, Running, Repeat)) or (isinstance(node, Round) and not each):
+        if each or (isinstance(node, Element) and node.operand != "c"):
+            raise _NoPartError
+        yield node
+    else:
+        for operand in node.operands:
+            yield from _entering(operand, each or isinstance(node, Each))
 
 
-def _signs(model: Model) -> tuple[int, int]:
-    """Patterns whose sign is to be of no effect: zero, and the NaN that results are."""
-    return 0, model.accumulator.nan_pattern
+def _kinds(node: Node, loops: Mapping[int, Repeat | Each], c: Format) -> list[_Entering]:
+    """What may enter in the place of a node: for the result so far of a loop, what it starts from or its body."""
+    if isinstance(node, Running):
+        loop = loops[node.level]
+        assert isinstance(loop, Repeat)
+        found = list(dict.fromkeys([*_kinds(loop.start, loops, c), *_kinds(loop.body, loops, c)]))
+        zero = any(isinstance(kind.node, Round) and kind.node.rounding.format == c for kind in found)
+        return [kind for kind in found if not (zero and isinstance(kind.node, Constant))]  # a result may be zero
+    if isinstance(node, Repeat):
+        return _kinds(node.body, loops, c)
+    if isinstance(node, (Element, Constant)):
+        return [_Entering(node)]
+    if isinstance(node, Round):
+        return [_Entering(Round(Constant(), node.rounding))]  # whatever was rounded
+    raise _NoPartError
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A rounding of a unit in one round of its loops, with what enters it."""
+
+    unit: Unit
+    node: Round
+    given: Mapping[Node, _Entering]
+    places: Mapping[int, int]
+
+    def model(self, numbers: Sequence[Node]) -> UnitModel:
+        """It as a unit: the first of `numbers` enters as c, a second one as a. Raises _NoPartError, ParameterError."""
+        unit = self.unit
+        used = products_of(self._replaced(self.node.term, dict.fromkeys(self.given, Constant()), 0), {})
+        if len(numbers) > (1 if used else 2):
+            raise _NoPartError
+        a, c = unit.a, unit.c
+        operands: dict[Node, Node] = {node: entering.node for node, entering in self.given.items()}
+        for number, index in zip(numbers, (None, Index(0)), strict=False):
+            operands[number] = self.given[number].operand(index)
+            a, c = (self.given[number].format(unit), c) if index else (a, self.given[number].format(unit))
+        first = min(used, default=0)
+        term = self._replaced(self.node.term, operands, first)
+        part = Unit(a, unit.b, c, max(used, default=first) - first + 1, Round(term, self.node.rounding))
+        return UnitModel(part, f"{unit.reference}, a part")  # parts that compute alike are one
+
+    def _replaced(self, node: Node, operands: Mapping[Node, Node], first: int) -> Node:
+        """A node with operands for what enters, its products counted from `first`, in this round of the loops."""
+        if node in operands:
+            return operands[node]
+        if isinstance(node, Element):
+            assert node.index is not None
+            here = sum(factor * self.places[level] for level, factor in node.index.factors if level in self.places)
+            rest = tuple(pair for pair in node.index.factors if pair[0] not in self.places)
+            return replace(node, index=Index(node.index.offset + here - first, rest))
+        return rebuilt(node, lambda operand: self._replaced(operand, operands, first))

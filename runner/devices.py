@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from runner.batches import BatchDevice
+from runner.callable import open_callable
 from runner.command import CommandDevice
 from runner.model_device import ModelDevice
 from runner.protocol import DEFAULT_TIMEOUT, Device, DeviceError, DeviceUnavailableError, UnansweredError
 from runner.recorded import RecordedDevice
+from smtmodel.dot import Model
 from smtmodel.errors import InputError, UnknownNameError
 
 __all__ = ["DEFAULT_TIMEOUT", "FORMS", "Device", "DeviceError", "DeviceUnavailableError", "UnansweredError",
            "open_device", "open_servable"]  # fmt: skip
 
-FORMS = "model:REFERENCE, command:CMDLINE, recorded:FILE or cuda:[UNIT/]INSTRUCTION[?row=R,...]"
+FORMS = (
+    "model:REFERENCE, command:CMDLINE, python:FILE.py:FUNCTION, recorded:FILE, cpu:INSTRUCTION "
+    "or cuda:[UNIT/]INSTRUCTION[?row=R,...]"
+)
 
 
-def open_device(text: str, timeout: float = DEFAULT_TIMEOUT) -> Device:
-    """The device of a name: FORMS says which there are. `timeout`: seconds for one answer.
+def open_device(text: str, timeout: float = DEFAULT_TIMEOUT, asked: Model | None = None) -> Device:
+    """The device of a name: FORMS says which there are. `timeout`: seconds for one answer. `asked`: what recorded rows
+    that name no instruction are answers of.
 
     Raises UnknownNameError, InputError or DeviceUnavailableError.
     """
@@ -28,7 +34,9 @@ def open_device(text: str, timeout: float = DEFAULT_TIMEOUT) -> Device:
     kinds: dict[str, Callable[[], Device]] = {
         "model": lambda: ModelDevice(rest),
         "command": lambda: CommandDevice(rest, timeout),
-        "recorded": lambda: RecordedDevice(rest),
+        "python": lambda: open_callable(rest),
+        "recorded": lambda: RecordedDevice(rest, asked),
+        "cpu": lambda: _open_cpu(rest, timeout),
         "cuda": lambda: _open_cuda(rest, timeout),
     }
     if kind not in kinds:
@@ -40,6 +48,12 @@ def open_servable(text: str, timeout: float = DEFAULT_TIMEOUT) -> BatchDevice:
     """The device to serve to other programs: a model by its reference, or the GPU of this machine. Raises as above."""
     kind, _, rest = text.partition(":")
     return _open_cuda(rest, timeout) if kind == "cuda" else ModelDevice(text)
+
+
+def _open_cpu(name: str, timeout: float) -> BatchDevice:
+    from runner.cpu import CpuDevice
+
+    return CpuDevice(name, timeout)
 
 
 def _open_cuda(text: str, timeout: float) -> BatchDevice:

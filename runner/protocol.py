@@ -108,17 +108,15 @@ class Source:
 
 def check_fit(model: Model, vector: Vector) -> None:
     """Raises InputError for a vector made for other formats than a model's, or with more products."""
-    own = vector.model
-    if own.reference != model.reference:
-        if (own.a, own.b, own.c, own.scale) != (model.a, model.b, model.c, model.scale):
-            raise InputError(f"{model.reference} takes other formats than {own.reference}", line=vector.line or None)
-        if own.d.width != model.d.width:
-            raise InputError(
-                f"{model.reference} gives results of {model.d.width} bits, {own.reference} of {own.d.width}",
-                line=vector.line or None,
-            )
+    asked, line = vector.model, vector.line or None
+    name, own = model.reference or "the device", asked.reference or "those asked for"
+    if asked.reference != model.reference or not asked.reference:
+        if (asked.a, asked.b, asked.c, asked.scale) != (model.a, model.b, model.c, model.scale):
+            raise InputError(f"{name} takes other formats than {own}", line=line)
+        if asked.d.width != model.d.width:
+            raise InputError(f"{name} gives results of {model.d.width} bits, {own} of {asked.d.width}", line=line)
     count, scales = len(vector.operands.a), len(vector.operands.scale_a)
     if count > model.length:
-        raise InputError(f"{model.reference} takes {model.length} products, not {count}", line=vector.line or None)
+        raise InputError(f"{name} takes {model.length} products, not {count}", line=line)
     if scales > model.scales:
-        raise InputError(f"{model.reference} takes {model.scales} scale factors", line=vector.line or None)
+        raise InputError(f"{name} takes {model.scales} scale factors", line=line)

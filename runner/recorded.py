@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from pathlib import Path
 
 from runner.protocol import Device
+from smtmodel.dot import Model
 from smtmodel.errors import InputError
 from smtmodel.vectors import Vector, open_text, read_vectors, to_hex
 
@@ -14,17 +15,18 @@ class RecordedDevice(Device):
     """Answers from a vector file: same instruction and formats, exactly the same operands.
 
     `vectors` are those that it can answer. The parameters of a model reference do not count: they are hypotheses
-    about the instruction. Raises InputError, also for rows that contradict each other.
+    about the instruction. Rows that name no instruction are answers of `asked`, and of no other. Raises InputError,
+    also for rows that contradict each other.
     """
 
     steady = True
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, asked: Model | None = None) -> None:
         self.name = f"recorded:{file}"
         self.vectors: list[Vector] = []
         self._known: dict[Hashable, Vector] = {}
         with open_text(Path(file)) as stream:
-            for vector in read_vectors(stream, file):
+            for vector in read_vectors(stream, file, None if asked is None else lambda: asked):
                 if vector.d is not None:
                     self._take(vector, file)
         if not self.vectors:

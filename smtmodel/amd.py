@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from smtmodel.accumulator import Accumulator
+from smtmodel.functions import FUNCTIONS
 from smtmodel.instructions import Instruction
 from smtmodel.nvidia import fma_chain
 
@@ -20,36 +21,28 @@ _FP8 = {"fp8": "e4m3fnuz", "bf8": "e5m2fnuz"}
 
 
 def exact_dot(length: int, block: int) -> Accumulator:
-    """E-FDPA: exact sums, each rounded once (Algorithm 6)."""
-    return Accumulator(
-        length=length, block=min(length, block), operation="exact_dot", output_rounding="nearest_even", overflow="ieee"
-    )
+    """CDNA1's exact sums, rounded to nearest."""
+    return FUNCTIONS["e-fdpa"](length=length, block=min(length, block), output_rounding="nearest_even", overflow="ieee")
 
 
 def add_mul(length: int, group: int) -> Accumulator:
-    """FTZ-AddMul: every product and sum rounded, subnormals flushed (Algorithms 1 and 2)."""
-    return Accumulator(
+    """CDNA2's products and sums, rounded to nearest, subnormals flushed."""
+    return FUNCTIONS["ftz-addmul"](
         length=length,
-        block=group,
-        operation="add_mul",
-        grouping="pairwise",
         group=group,
         output_rounding="nearest_even",
         flush_inputs=True,
         input_zeros="positive",
         flush_outputs=True,
-        zero_sign="ieee",
-        overflow="ieee",
     )
 
 
-def late(length: int, block: int, **parameters: Any) -> Accumulator:
-    """TR-FDPA and GTR-FDPA: the addend joins the finished sum of products (Algorithms 10 and 11, Table 7)."""
-    return Accumulator(
+def late(length: int, block: int, name: str = "tr-fdpa", **parameters: Any) -> Accumulator:
+    """CDNA3's sums (Table 7)."""
+    return FUNCTIONS[name](
         length=length,
         block=min(length, block),
         fraction_bits=24,
-        addend="late",
         late_fraction_bits=32,
         late_sum_bits=31,
         late_rounding="down",
@@ -95,7 +88,7 @@ def _cdna3() -> Iterator[Instruction]:
     for shape, k in (("16x16x32", 32), ("32x32x16", 16)):
         for x, a in _FP8.items():
             for y, b in _FP8.items():
-                chosen = late(k, 16, grouping="even_odd", late_small_addend="cut")
+                chosen = late(k, 16, "gtr-fdpa", late_small_addend="cut")
                 yield _row("cdna3", f"f32_{shape}_{x}_{y}", shape, a, b, "f32", chosen)
     for shape, name in (("16x16x4", "f64_16x16x4_f64"), ("4x4x4", "f64_4x4x4_4b_f64")):
         yield _row("cdna3", name, shape, "f64", "f64", "f64", fma_chain(4, "f64"))

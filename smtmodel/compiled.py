@@ -136,24 +136,27 @@ def _library(source: str) -> Any:
     cc = compiler()
     if cc is None:
         return None
-    key = "\0".join((source, cc, " ".join(FLAGS), platform.processor(), platform.machine(), platform.node()))
     try:
-        path = cache_folder() / "compiled" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.so"
-        if not path.exists():
-            _build(cc, source, path)
-        return ctypes.CDLL(str(path))
+        return ctypes.CDLL(str(kept_build(cc, FLAGS, source, ".so")))
     except (OSError, subprocess.CalledProcessError):
         return None
 
 
-def _build(cc: str, source: str, path: Path) -> None:
+def kept_build(cc: str, flags: tuple[str, ...], source: str, suffix: str) -> Path:
+    """What a compiler makes of a source for this machine, from the cache folder where it is there. Raises OSError or
+    CalledProcessError."""
+    key = "\0".join((source, cc, " ".join(flags), platform.processor(), platform.machine(), platform.node()))
+    path = cache_folder() / "compiled" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}{suffix}"
+    if path.exists():
+        return path
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         code = Path(folder) / "model.c"
         code.write_text(source, encoding="utf-8")
         built = Path(folder) / "model.so"
-        subprocess.run([cc, *FLAGS, "-o", str(built), str(code)], check=True, capture_output=True)
+        subprocess.run([cc, *flags, "-o", str(built), str(code)], check=True, capture_output=True)
         built.replace(path)  # at once, so that another process never loads half a file
+    return path
 
 
 class CompiledModel:

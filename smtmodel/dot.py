@@ -11,6 +11,7 @@ from smtmodel.algebra import Bits
 from smtmodel.errors import NotModelledError
 from smtmodel.families import unit_of
 from smtmodel.formats import FORMATS, Format
+from smtmodel.nodes.node import structure
 from smtmodel.rounding import Mode
 from smtmodel.trace import Silent, Trace
 from smtmodel.unit import Memo, Unit
@@ -94,7 +95,9 @@ class UnitModel(Model):
         return hash((self.reference, self.unit))
 
     def __repr__(self) -> str:
-        return f"UnitModel({self.reference!r})"
+        unit = self.unit  # its file may change: what it says stands here, by which stored results are found
+        formats = (unit.a, unit.b, unit.c, unit.length, unit.scale, unit.scale_block)
+        return f"UnitModel({self.reference!r}, {formats!r}, {structure(unit.result)!r})"
 
     @property
     def d(self) -> Format:

@@ -13,6 +13,7 @@ from typing import Any
 
 from smtmodel.accumulator import Accumulator, nvidia_nan
 from smtmodel.formats import FORMATS
+from smtmodel.functions import FUNCTIONS
 from smtmodel.instructions import Instruction, Origin
 
 XIE = "Xie et al. 2026, Tables 3 to 5; exponent floor and zero signs from MMA-Sim 2.1.1"
@@ -121,17 +122,9 @@ def instructions() -> Iterator[Instruction]:
             yield Instruction(arch, "mma", name, (m, n, k), "f64", "f64", "f64", fma_chain(k, "f64"), FMA, origin)
 
 
-def fma_chain(length: int, output: Any) -> Accumulator:
-    """A chain of IEEE fused multiply-adds (Algorithm 4)."""
-    return Accumulator(
-        length=length,
-        block=1,
-        operation="fma_chain",
-        output=output,
-        output_rounding="nearest_even",
-        zero_sign="ieee",
-        overflow="ieee",
-    )
+def fma_chain(length: int, output: str) -> Accumulator:
+    """A chain of IEEE fused multiply-adds, to nearest."""
+    return FUNCTIONS["fma-chain"](length=length, output=output, output_rounding="nearest_even")
 
 
 def _rows(unit: Unit) -> Iterator[Instruction]:
@@ -162,22 +155,22 @@ def _rows(unit: Unit) -> Iterator[Instruction]:
 
 
 def _truncated(unit: Unit, length: int, output: str) -> Accumulator:
-    """T-FDPA, ST-FDPA or GST-FDPA (Algorithms 7 to 9)."""
+    """The accumulator of a row of `UNITS`."""
     single = output == "f32"
-    result: Any = unit.f32_as if single else "f16"
-    return Accumulator(
-        length=length,
-        block=min(length, unit.block),
-        fraction_bits=unit.fraction_bits,
-        exponent_floor=unit.floors[0 if single else 1],
-        output=result,
-        output_rounding="toward_zero" if single else "nearest_even",
-        zero_sign="always_positive",
-        nan=nvidia_nan(FORMATS[result]),
-        block_order="interleaved_pairs" if unit.emulated else "contiguous",
-        addend="after" if unit.emulated else "fused",
-        scale_format=unit.scale_format,
-        scale_block=unit.scale_block,
-        grouping="scale_blocks" if unit.group else "none",
-        group=unit.group or 1,
-    )
+    result = unit.f32_as if single else "f16"
+    values: dict[str, Any] = {
+        "length": length,
+        "block": min(length, unit.block),
+        "fraction_bits": unit.fraction_bits,
+        "exponent_floor": unit.floors[0 if single else 1],
+        "output": result,
+        "output_rounding": "toward_zero" if single else "nearest_even",
+        "zero_sign": "always_positive",
+        "nan": nvidia_nan(FORMATS[result]),
+    }
+    if unit.emulated:
+        return FUNCTIONS["emulated-fp8"](**values, block_order="interleaved_pairs")
+    if unit.scale_format is None:
+        return FUNCTIONS["t-fdpa"](**values)
+    values |= {"scale_format": unit.scale_format, "scale_block": unit.scale_block}
+    return FUNCTIONS["gst-fdpa"](**values, group=unit.group) if unit.group else FUNCTIONS["st-fdpa"](**values)

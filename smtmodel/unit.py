@@ -80,7 +80,7 @@ class Unit:
     def blocks(self) -> tuple[tuple[int, ...], ...]:
         """The products that each round of a repetition takes, in order; all of them where nothing is repeated."""
         loops = [node for node in walk(self.result) if isinstance(node, Repeat) and not node.free]
-        found = [tuple(sorted(_products(loop.body, {loop.level: place}))) for loop in loops for place in loop.places]
+        found = [tuple(sorted(products_of(loop.body, {loop.level: place}))) for loop in loops for place in loop.places]
         return tuple(block for block in found if block) or (tuple(range(self.length)),)
 
     def _check_places(self, node: Node, ranges: dict[int, tuple[int, int]]) -> None:
@@ -137,15 +137,15 @@ class Unit:
         return result, context.trace
 
 
-def _products(node: Node, places: dict[int, int]) -> set[int]:
+def products_of(node: Node, places: dict[int, int]) -> set[int]:
     """The places of a that a node reads, for values of loop variables."""
     if isinstance(node, Element):
         index = node.index
         return set() if node.operand != "a" or index is None else {index.at(places)}
     if isinstance(node, (Each, Repeat)):
-        inner = [_products(node.body, {**places, node.level: place}) for place in node.places]
+        inner = [products_of(node.body, {**places, node.level: place}) for place in node.places]
         return set().union(*inner)
-    return set().union(*(_products(operand, places) for operand in node.operands))
+    return set().union(*(products_of(operand, places) for operand in node.operands))
 
 
 def closed_steps(result: Node) -> list[Node]:

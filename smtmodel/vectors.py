@@ -47,7 +47,8 @@ class Vector:
         out: dict[str, Any] = {"schema": SCHEMA_VERSION}
         if self.id is not None:
             out["id"] = self.id
-        out["model"] = model.reference
+        if model.reference:
+            out["model"] = model.reference
         parts = self.operands
         out["a"] = [to_hex(x, model.a) for x in parts.a]
         out["b"] = [to_hex(x, model.b) for x in parts.b]

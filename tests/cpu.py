@@ -1,26 +1,23 @@
-"""Processors as devices in tests: `cpu_device.c` compiled for this machine or an emulated one, and random inputs."""
+"""Processors as devices in tests: runner/cpu_device.c for this machine or an emulated one, and random inputs."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from tempfile import mkdtemp
 
 import numpy as np
 from numpy.typing import NDArray
 
+from runner import cpu
+from runner.protocol import DeviceUnavailableError
 from smtmodel.batch import evaluate_batch
 from smtmodel.dot import Model
+from smtmodel.errors import IncompleteError
 from smtmodel.formats import Format
 
 Patterns = NDArray[np.uint64]
 Vectors = tuple[Patterns, Patterns, Patterns]
-SOURCE = Path(__file__).with_name("cpu_device.c")
-MISSING = 3  # the device's exit status for an instruction that is not there
 
 
 class NoDeviceError(Exception):
@@ -32,48 +29,33 @@ class Machine:
     """How a program for a processor is made and run; `emulator` is empty on the processor itself."""
 
     compiler: str
-    flags: tuple[str, ...] = ()
     emulator: str = ""
     processor: str = ""
 
 
 MACHINES = {
     "x86": Machine(os.environ.get("CC", "cc")),
-    "arm": Machine("aarch64-linux-gnu-gcc", ("-static", "-march=armv8.6-a+fp16fml"), "qemu-aarch64", "max"),
-    "power10": Machine("powerpc64le-linux-gnu-gcc", ("-static", "-mcpu=power10"), "qemu-ppc64le", "power10"),
-    "riscv": Machine("riscv64-linux-gnu-gcc", ("-static", "-march=rv64gcv"), "qemu-riscv64", "max"),
+    "arm": Machine("aarch64-linux-gnu-gcc", "qemu-aarch64", "max"),
+    "power10": Machine("powerpc64le-linux-gnu-gcc", "qemu-ppc64le", "power10"),
+    "riscv": Machine("riscv64-linux-gnu-gcc", "qemu-riscv64", "max"),
 }
-
-
-@cache
-def program(arch: str) -> Path:
-    machine = MACHINES[arch]
-    for tool in filter(None, (machine.compiler, machine.emulator)):
-        if shutil.which(tool) is None:
-            raise NoDeviceError(f"no {tool}")
-    path = Path(mkdtemp(prefix="mmaprobe-cpu-")) / arch
-    command = [machine.compiler, "-O1", *machine.flags, "-o", str(path), str(SOURCE)]
-    built = subprocess.run(command, capture_output=True, text=True)
-    if built.returncode:
-        raise NoDeviceError(f"{machine.compiler} does not compile it: {built.stderr.strip().splitlines()[0]}")
-    return path
 
 
 def execute(arch: str, instruction: str, vectors: Vectors) -> Patterns:
     """The results of an instruction, one for each vector. Raises NoDeviceError."""
     machine = MACHINES[arch]
+    if machine.emulator and shutil.which(machine.emulator) is None:
+        raise NoDeviceError(f"no {machine.emulator}")
     command = [machine.emulator, "-cpu", machine.processor] if machine.emulator else []
-    a, b, c = vectors
-    rows = np.concatenate([a, b, c[:, None]], axis=1).astype("<u8").tobytes()
-    done = subprocess.run([*command, str(program(arch)), instruction], input=rows, capture_output=True)
-    if done.returncode == MISSING:
-        raise NoDeviceError(f"{' '.join(command) or 'this processor'} has no {instruction}")
-    if b"unable to find CPU model" in done.stderr:
-        raise NoDeviceError(f"{machine.emulator} has no processor {machine.processor}")
-    assert not done.returncode, done.stderr.decode()
-    results = np.frombuffer(done.stdout, dtype="<u8").astype(np.uint64)
-    assert results.shape == c.shape
-    return results
+    flags = ("-static", *cpu.FLAGS[arch]) if machine.emulator else cpu.FLAGS[arch]
+    try:
+        return cpu.execute([*command, str(cpu.program(machine.compiler, flags))], instruction, *vectors)
+    except (cpu.MissingInstructionError, DeviceUnavailableError) as error:
+        raise NoDeviceError(str(error)) from None
+    except IncompleteError as error:
+        if "unable to find CPU model" in str(error):
+            raise NoDeviceError(f"{machine.emulator} has no processor {machine.processor}") from None
+        raise
 
 
 # -- inputs

@@ -113,7 +113,7 @@ def _question(name: str) -> None:
 
 def _device(name: str) -> None:
     kind, colon, rest = name.partition(":")
-    if not colon or kind not in ("model", "command", "recorded", "cuda"):
+    if not colon or kind not in ("model", "command", "python", "recorded", "cuda", "cpu"):
         raise click.UsageError(f"{name!r} is no device")
     if kind == "model":
         parse_reference(rest)

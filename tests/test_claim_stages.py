@@ -21,6 +21,7 @@ from queries.distinguish import Options
 from queries.nearest_sums import nearest
 from queries.settle import settle
 from queries.smtlib import Query
+from queries.solvers.contract import Status
 from queries.verify import verify
 from smtmodel.algebra import constant
 from smtmodel.algorithms.exact import Fixed
@@ -45,12 +46,17 @@ def claim_of(claim: str, **changes: Any) -> Claim:
     return found
 
 
+ANSWERS: dict[str, Status] = {}  # two claims of one test ask many questions in common
+
+
 def ways(claim: Claim, only: str = "") -> tuple[list[str], list[str]]:
     """The ways (or one of them) that prove the claim, and the questions answered "unsat"."""
     proved: list[str] = []
 
     def prove(what: str, query: Query, share: float, cuts: int) -> bool:
-        unsat = Options().ask(query, 60.0, what, "bitwuzla")[0].status == "unsat"
+        if query.text not in ANSWERS:
+            ANSWERS[query.text] = Options().ask(query, 60.0, what, "bitwuzla")[0].status
+        unsat = ANSWERS[query.text] == "unsat"
         if unsat:
             proved.append(what)
         return unsat

@@ -175,7 +175,7 @@ def test_toml_loads(block: Block, tmp_path: Path) -> None:
 def test_python_is_run(block: Block) -> None:
     assert block.name, f"{_place(block)}: a program has a file name, and a command of the page runs it"
     texts = [c.text for other in blocks(block.page) if other.language == "console" for c in commands(other)]
-    assert any(f"python {block.name}" in text for text in texts)
+    assert any(f"python{mark}{block.name}" in text for text in texts for mark in " :")
 
 
 # -- pages that speak of tables

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from hypotheses.family import build_family, families
-from smtmodel.accumulator import Accumulator
-from smtmodel.errors import InputError
+from hypotheses.family import Impossible, build_family, families
+from smtmodel.accumulator import PARAMETERS, Accumulator
+from smtmodel.errors import InputError, ParameterError
+from smtmodel.functions import FUNCTIONS, FamilyFunction
 from smtmodel.reference import parse_reference
 from smtmodel.yamlfile import read_yaml
 from tests.test_cli import run
@@ -25,15 +26,7 @@ parameters:
   block: [4, 12]
   fraction_bits: {from: 23, to: 25}
 """
-CHAIN = """\
-id: chain
-formats: {a: f32, b: f32, c: f32, d: f32}
-length: 4
-parameters:
-  operation: [fma_chain]
-  output_rounding: [nearest_even]
-  block: [1]
-"""
+NORMALISED = TWELVE + "  carry_bits: 3\n  partials: normalised\n"
 PARTLY = TWELVE + "  carry_bits: [exact, 3]\n  partials: [unnormalised, normalised]\n"
 
 
@@ -83,24 +76,79 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
 
 
 def test_no_candidate_left_is_bad_input(tmp_path: Path) -> None:
-    """A chain of FMAs wants the zeros and overflows of IEEE 754, which the family does not give it."""
-    path = tmp_path / "chain.yaml"
-    path.write_text(CHAIN, encoding="utf-8")
-    reason = " x zero_sign: with the operation fma_chain it must be ieee"
-    for command in (["separate"], ["identify", "--device", "model:ieee/fma/f32@length=4"]):
+    """Sums that are normalised after every addition do not wrap."""
+    path = tmp_path / "normalised.yaml"
+    path.write_text(NORMALISED, encoding="utf-8")
+    reason = "6 of 6 combinations impossible: 6 x carry_bits: only a truncated sum of several terms wraps"
+    for command in (["separate"], ["identify", "--device", f"model:{VOLTA}@length=12,block=4"]):
         said = run(command[0], str(path), *command[1:], code=2).stderr
         assert f"error: {path}:4: parameters: no candidate is left for " in said
         assert reason in said
-    path.write_text(TWELVE + "except:\n  - {block: [4, 12]}\n", encoding="utf-8")
-    assert "every combination is excluded by `except`" in run("separate", str(path), code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (TWELVE + "  operation: fma_chain\n", r"7: parameters.operation: t-fdpa does not take it .* `candidates`"),
+        (TWELVE + "  late_sum_bits: 31\n", r"7: .*late_sum_bits: .*; tr-fdpa, gtr-fdpa take it; grids over other"),
+        (TWELVE + "  addend: late\n", "7: parameters.addend: late: it takes fused, after; grids over other"),
+        (TWELVE + "except:\n  - {block: 4}\n", "7: except: leave them out of the grids: `candidates` is their union"),
+        (TWELVE.replace("parameters:", "grids:"), "4: grids: unknown key"),
+        (TWELVE.partition("parameters")[0], "1: a family has either `candidates`"),
+        (TWELVE + "candidates: [{family: fma-chain}]\n", "1: a family has either `candidates`"),
+        (TWELVE.partition("parameters")[0] + "candidates: []\n", "4: candidates: no grids"),
+        (TWELVE.partition("parameters")[0] + "candidates: [{block: 4}]\n", r"4: candidates.0: a grid names its family"),
+        (TWELVE.partition("parameters")[0] + "candidates:\n  - family: tfdpa\n",
+         "5: candidates.0.family: unknown family 'tfdpa'; did you mean 't-fdpa'"),
+        (TWELVE.partition("parameters")[0] + "candidates:\n  - family: fma-chain\n    block: 4\n",
+         r"6: candidates.0.block: fma-chain does not take it"),
+        (TWELVE.partition("parameters")[0] + "candidates:\n  - family: t-fdpa\n    length: 4\n",
+         "6: candidates.0.length: it stands beside `formats`"),
+    ],
+)  # fmt: skip
+def test_what_a_family_file_cannot_say(changed: str, said: str) -> None:
+    with pytest.raises(InputError, match=f"f.yaml:{said}"):
+        build_family(read_yaml(changed, "f.yaml"))
+
+
+def test_a_family_is_the_union_of_its_grids() -> None:
+    """A grid takes the parameters of its own function; what two of them share is one candidate."""
+    grids = """candidates:
+  - {family: t-fdpa, block: [4, 12], fraction_bits: [23, 24]}
+  - {family: t-fdpa, block: 4, fraction_bits: [24, 25], exponent_floor: [none, -132], floor_applies_to: maximum}
+  - {family: fma-chain, output_rounding: nearest_even}
+  - {family: tr-fdpa, fraction_bits: 24, late_fraction_bits: [30, 31]}
+"""
+    family = build_family(read_yaml(TWELVE.partition("parameters")[0] + grids, "f.yaml"))
+    found = [model.accumulator for model in family.candidates()]
+    assert len(found) == 4 + 3 + 1 + 2  # 24 bits without a floor, whose reading has no effect, are there twice
+    assert family.impossible.combinations == 4 + 4 + 1 + 2
+    assert [a.operation for a in found].count("fma_chain") == 1
+    assert [(a.addend, a.late_fraction_bits, a.block) for a in found if a.addend == "late"] == [
+        ("late", 30, 12),
+        ("late", 31, 12),
+    ]
+    assert family.values["operation"] == ("fused_dot", "fma_chain")
+    assert family.values["block"] == (4, 12, 1)
+    assert "carry_bits" not in family.values
+
+
+@pytest.mark.parametrize("function", list(FUNCTIONS.values()), ids=list(FUNCTIONS))
+def test_every_parameter_of_a_function_is_taken(function: FamilyFunction) -> None:
+    """And no other is."""
+    wanted = {"length": 16, "block": 16, "fraction_bits": 24, "scale_format": "ue8m0", "scale_block": 16, "group": 16}
+    base = {name: value for name, value in wanted.items() if name in function.takes}
+    assert function(**base).length == 16
+    for name in set(PARAMETERS) - set(function.takes):
+        with pytest.raises(ParameterError, match=f"{function.name} does not take it"):
+            function(**base, **{name: None})
+    assert not set(function.fixed) & set(function.takes)
 
 
 def test_many_reasons_are_summed_up() -> None:
-    left_out = families()["amd-mfma"].impossible
-    assert left_out.combinations == left_out.count + 11722
-    assert re.fullmatch(
-        r"\d+ of \d+ combinations impossible: (\d+ x [^;]+; ){3}\d+ for \d+ other reasons", left_out.text()
-    )
+    left_out = Impossible(20, {"one": 4, "two": 3, "three": 2, "four": 1, "five": 1})
+    said = "11 of 20 combinations impossible: 4 x one; 3 x two; 2 x three; 2 for 2 other reasons"
+    assert left_out.text() == said
 
 
 def test_a_family_for_other_formats_is_named() -> None:
@@ -113,3 +161,9 @@ def test_a_candidate_of_another_length_is_named_as_what_it_is() -> None:
     for candidate in build_family(read_yaml(TWELVE, "twelve.yaml")).candidates():
         accumulator: Accumulator = parse_reference(candidate.reference).accumulator
         assert accumulator == candidate.accumulator
+
+
+def test_the_page_lists_the_functions() -> None:
+    page = Path("docs/identify.md").read_text(encoding="utf-8")
+    rows = [f"| `{function.name}` | {function.about} | {function.source} |" for function in FUNCTIONS.values()]
+    assert "\n".join(rows) in page

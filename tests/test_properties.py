@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from hypotheses.claim import build_claims, claims, claims_named
 from hypotheses.schema import Inputs
 from hypotheses.unit_claims import PropertyClaim
 from queries.distinguish import Options
+from queries.problem import Problem
 from queries.proof_report import proof_json
 from queries.properties import negations, problems_of, raised_products
 from queries.prove import prove
@@ -189,7 +191,10 @@ def test_restrictions_of_one_product_leave_no_symmetry() -> None:
     ("reference", "kinds"),
     [
         ("ieee/fma/f16@length=2", ["Negated", "Unsigned", "Unsigned"]),
-        ("cdna2/mfma/f32_32x32x2bf16", ["NegatedProduct", *["NegatedAddition", *["UnsignedAddition"] * 2] * 4]),
+        (
+            "cdna2/mfma/f32_32x32x2bf16@output=f16",
+            ["Negated", "Negated", *["Unsigned"] * 4, "Negated", *["Unsigned"] * 2],
+        ),
     ],
 )
 def test_a_chain_is_symmetric_by_its_parts(reference: str, kinds: list[str]) -> None:
@@ -206,6 +211,48 @@ def test_parts_that_are_not_symmetric_prove_nothing(change: str) -> None:
     (proof,) = proofs_of([problem], Options(timeout=60), confirm=False)
     assert proof.verdict == "different"
     assert proof.problem == problem
+
+
+PARTS = """\
+unit: my/parts
+about: results that enter sums
+formats: {a: e5m2, b: e5m2, c: f16, d: f16}
+length: 2
+roundings:
+  r: round(f16, nearest_even)
+  low: round(f16, down)
+steps:
+  d: """
+
+
+def parts(folder: Path, step: str) -> list[Problem]:
+    path = folder / "parts.yaml"
+    path.write_text(f"{PARTS}{step}\n", encoding="utf-8")
+    return negated_parts(negations(parse_reference(str(path)))[0])
+
+
+@pytest.mark.parametrize(
+    ("step", "found"),
+    [
+        ("r(exact(r(a[0] * b[0]), r(a[1] * b[1])))", [1, 5]),  # two results, which are not the same
+        ("r(exact(r(a[0] * b[0]), r(a[0] * b[0])))", [1, 3]),
+        ("repeat(k in range(0, 2), c, r(exact(acc, a[k] * b[k])))", [3]),
+        ("repeat(k in range(0, 2), c, r(exact(acc, a[k] * b[0])))", []),  # which inputs are the same hangs on the round
+        ("repeat(k in range(0, 2), +0, r(exact(acc, a[k] * b[k])))", [3]),
+        ("r(exact(each(k in range(0, 2), r(a[k] * b[k])), c))", [1, 1]),  # as products are
+        ("r(exact(c, a[0] * b[0], a[1] * b[1]))", []),
+        ("r(exact(c, a[0]))", []),
+        ("r(exact(r(c * b[0]), a[0] * b[0]))", []),
+    ],
+)
+def test_the_parts_of_an_expression(tmp_path: Path, step: str, found: list[int]) -> None:
+    assert len(parts(tmp_path, step)) == sum(found)
+
+
+@pytest.mark.parametrize("step", ["low(exact(r(a[0] * b[0]), r(a[1] * b[1])))", "r(exact(low(a[0] * b[0]), c))"])
+def test_parts_of_a_unit_that_is_not_symmetric(tmp_path: Path, step: str) -> None:
+    verdicts = [prove(part, Options(timeout=60), confirm=False).verdict for part in parts(tmp_path, step)]
+    assert "different" in verdicts
 
 
 def test_no_parts_where_inputs_are_restricted() -> None:

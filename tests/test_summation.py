@@ -296,5 +296,6 @@ def test_json() -> None:
     document = json.loads(json.dumps(tree.to_json()))
     assert document["blocks"] == [list(range(8)), list(range(8, 16))]
     assert document["addend"] == "late"
-    assert document["tree"]["kind"] == "fused"
+    assert [step["kind"] for step in document["steps"]] == ["fused", "fused"]
+    assert document["steps"][-1] == {"kind": "fused", "terms": [8, 9, 10, 11, 12, 13, 14, 15], "steps": [0]}
     assert {"id", "a", "b", "c", "d", "question", "value"} <= document["questions"][0].keys()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from smtmodel.algebra import Bit, Bits, all_of, any_of
 from smtmodel.decode import Term, Unpacked
@@ -51,9 +51,9 @@ class Value(ABC):
         """Whether an exact zero has its sign from the numbers added."""
         return True
 
-    @property
+    @cached_property
     def item(self) -> Unpacked:
-        """The number as a term of a sum."""
+        """The number as a term of a sum: one object, by which a trace finds the sum."""
         return Unpacked(self.term, self.is_zero, self.infinities[0] | self.infinities[1], self.is_nan)
 
 
@@ -293,3 +293,31 @@ def walk(node: Node) -> Iterator[Node]:
             yield current
 
     return visit(node)
+
+
+def rebuilt(node: Node, changed: Callable[[Node], Node]) -> Node:
+    """The node with other operands: what `changed` makes of each."""
+
+    def value(given: Any) -> Any:
+        if isinstance(given, tuple):
+            return tuple(map(value, given))
+        return changed(given) if isinstance(given, Node) else given
+
+    kept: Any = node  # a dataclass, as all nodes are
+    return replace(kept, **{item.name: value(getattr(node, item.name)) for item in fields(kept)})  # type: ignore[no-any-return]
+
+
+def structure(node: Node) -> str:
+    """A text that two nodes have in common if and only if they are equal; what is shared stands in it once."""
+    numbers: dict[Node, int] = {}
+
+    def text(value: object) -> str:
+        if isinstance(value, Node):
+            return f"#{numbers[value]}"
+        return f"({', '.join(map(text, value))})" if isinstance(value, tuple) else repr(value)
+
+    lines = []
+    for found in walk(node):
+        lines.append(f"#{len(numbers)} {found.kind} {text(found._fields)}")
+        numbers[found] = len(numbers)
+    return "\n".join(lines)

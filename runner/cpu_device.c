@@ -87,8 +87,15 @@ USES("fma") static pattern f64(const pattern *a, const pattern *b, pattern c) {
   return (pattern)_mm_cvtsi128_si64((__m128i)sum);
 }
 
+USES("sse4.1") static pattern dpps(const pattern *a, const pattern *b, pattern c) {
+  (void)c;
+  __m128 x = _mm_setr_ps(as_f32(a[0]), as_f32(a[1]), as_f32(a[2]), as_f32(a[3]));
+  __m128 y = _mm_setr_ps(as_f32(b[0]), as_f32(b[1]), as_f32(b[2]), as_f32(b[3]));
+  return of_f32(_mm_cvtss_f32(_mm_dp_ps(x, y, 0xf1)));
+}
+
 #define ROWS {"tdpbf16ps", 32, tdpbf16ps}, {"tdpfp16ps", 32, tdpfp16ps}, {"vdpbf16ps", 2, vdpbf16ps}, \
-  {"vfmadd-ph", 1, vfmadd_ph}, {"f32", 1, f32}, {"f64", 1, f64}
+  {"vfmadd-ph", 1, vfmadd_ph}, {"f32", 1, f32}, {"f64", 1, f64}, {"dpps", 4, dpps}
 
 #elif defined(__aarch64__) /* -march=armv8.6-a+fp16fml */
 #include <arm_neon.h>

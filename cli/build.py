@@ -1,0 +1,232 @@
+"""`identify` without a family: the unit of a device is built, saved as a file and named where it is known."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cli.options import print_json, program_version, progress, say
+from cli.order import revealed, title_of
+from queries.summation_probe import UnrevealedError
+from queries.summation_text import Outliner
+from queries.summation_tree import Leaf, Node, binary_trees
+from smtmodel.errors import IncompleteError, MmaprobeError
+from smtmodel.wording import counted
+
+if TYPE_CHECKING:
+    from queries.build import Built
+    from queries.distinguish import Options
+    from runner.protocol import Device
+    from smtmodel.signature import Signature
+    from smtmodel.unit import Unit
+    from smtmodel.vectors import Vector
+
+LISTED = 8  # names of equal instructions that are listed
+
+
+def build(
+    device_name: str, formats: str, length: int, save: Path | None, device_timeout: float, options: Options,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Ask a device of which nothing is known, say what it computes, and end with the exit code."""
+    from queries.steady import ContradictionError
+    from runner.devices import open_device
+    from smtmodel.signature import parse_signature
+
+    asked, start = parse_signature(formats, length), time.monotonic()
+    deadline = None if options.timeout is None else start + options.timeout
+    found: Built | None = None
+    order: _Order | None = None
+    failure: MmaprobeError | None = None
+    with open_device(device_name, device_timeout, asked) as device:
+        try:
+            found, order = _built(device, asked, options, deadline)
+        except UnrevealedError as error:
+            failure = error
+        except ContradictionError as error:
+            failure = ContradictionError(error.vector, error.first, error.again, device_name)
+        description = {**device.description, "name": f"{device_name} ({device.description.get('name', 'no name')})"}
+    progress("")
+    seconds = time.monotonic() - start
+    unit = None if found is None or found.unit is None else _described(found, found.unit, order, description, save)
+    if found is not None:
+        _show(found, unit, order, asked, seconds)
+    if unit is not None and save is not None:
+        from queries.build import text_of
+        from smtmodel.files import write_whole
+
+        write_whole(save, text_of(unit))
+        say(f"saved: {save}")
+    if as_json:
+        print_json(_document(found, unit, order, failure, asked, description, seconds))
+    if failure is not None:
+        raise failure
+    assert found is not None
+    sys.exit(3 if found.verdict == "open" or (unit is not None and found.open) else 0 if unit is not None else 1)
+
+
+def _built(device: Device, asked: Signature, options: Options, deadline: float | None) -> tuple[Built, _Order]:
+    """The order, then the unit; some questions are asked again at the end. Raises as these do."""
+    from queries.build import Builder
+    from queries.steady import AGAIN_IN_DOUBT, stand_by
+
+    order = _order(device, asked, deadline)
+    given: list[tuple[Vector, int]] = []
+
+    def ask(vectors: Sequence[Vector]) -> list[int]:
+        if deadline is not None and time.monotonic() > deadline:
+            raise IncompleteError(f"the time ran out after {counted(len(given), 'question')} about the arithmetic")
+        answers = []
+        for vector, d in device.answers(vectors):
+            if d is None:
+                raise IncompleteError(f"{device.name}: no answer is recorded to question {vector.id}")
+            given.append((vector, d))
+            answers.append(d)
+        return answers
+
+    def again(vectors: Sequence[Vector]) -> list[int | None]:
+        return [d for _, d in device.answers(vectors)]
+
+    found = Builder(order.roots, asked, ask, replace(options, timeout=EACH), deadline).run()
+    if not device.steady:
+        stand_by(again, given, AGAIN_IN_DOUBT)
+    if found.choices is not None and len(order.roots) > 1:
+        order = _Order([order.roots[found.choices.tree]], order.questions)
+        order.say(asked)
+    return found, order
+
+
+@dataclass(frozen=True)
+class _Order:
+    """The summation trees that a device may have, and how many questions that took."""
+
+    roots: list[Node | Leaf]
+    questions: int
+
+    def lines(self) -> list[str]:
+        return Outliner(self.roots[0]).outline().lines() if len(self.roots) == 1 else []
+
+    def say(self, asked: Signature) -> None:
+        say(f"{title_of(asked)}:")
+        for line in self.lines():
+            say(f"  {line}")
+
+
+def _order(device: Device, asked: Signature, deadline: float | None) -> _Order:
+    """The tree that is revealed; of few terms every one, where it is not. Raises UnrevealedError."""
+    try:
+        tree = revealed(device, asked, deadline or float("inf"))
+    except UnrevealedError as error:
+        leaves: list[Leaf] = ["c", *range(asked.length)] if asked.addend else [*range(asked.length)]
+        if len(leaves) > FEW:
+            raise
+        say(f"{error}; every order of {counted(len(leaves), 'term')} is tried")
+        return _Order(list(binary_trees(leaves)), len(error.questions))
+    order = _Order([tree.root], len(tree.questions))
+    order.say(asked)
+    return order
+
+
+FEW = 5  # terms of which every order is tried
+EACH = 20.0  # seconds for a proof that two candidates are equal
+
+
+def _described(found: Built, unit: Unit, order: _Order | None, device: dict[str, Any], save: Path | None) -> Unit:
+    """The unit with its evidence."""
+    named = _names(found)
+    questions = counted((order.questions if order else 0) + found.questions, "question")
+    today = datetime.now(UTC).date().isoformat()
+    return replace(
+        unit,
+        reference="built" if save is None else save.stem,
+        about=f"Equal to {named[0]}, by proof." if named else "",
+        source=f"built by mmaprobe {program_version()} from the answers of {device['name']}, {today}",
+        evidence=f"{questions}, {counted(found.validated, 'vector')} of validation without a difference",
+    )
+
+
+def _names(found: Built) -> list[str]:
+    """The instructions and units that ship and are proved equal."""
+    from queries.build import BUILT
+
+    return [model.reference for model, _ in found.equal if model.reference != BUILT]
+
+
+def _show(found: Built, unit: Unit | None, order: _Order | None, asked: Signature, seconds: float) -> None:
+    from cli.show import show_operands
+    from queries.build import BUILT, text_of
+    from smtmodel.display import number_text
+    from smtmodel.vectors import to_hex
+
+    say(
+        f"{counted(order.questions if order else 0, 'question')} about the order, "
+        f"{found.questions} about the arithmetic, "
+        f"{counted(found.validated, 'vector')} of validation, {seconds:.1f} s"
+    )
+    if unit is not None:
+        for line in text_of(unit).splitlines():
+            say(f"  {line}")
+        names = _names(found)
+        if names:
+            also = f" (also: {', '.join(names[1:LISTED])}{', ...' if len(names) > LISTED else ''})" if names[1:] else ""
+            why = next(why for model, why in found.equal if model.reference == names[0])
+            say(f"this is {names[0]}{also}: {why}")
+        elif found.near is not None:
+            model, count = found.near
+            say(f"no instruction of the table; the nearest, {model.reference}, differs on {counted(count, 'answer')}")
+        for other in found.open:
+            name = other.reference if other.reference != BUILT else "another arithmetic"
+            say(f"not decided: {name} gives the same answers, and neither a difference nor a proof was found")
+        return
+    say(f"no unit found: {found.why or f'no candidate explains the answers ({found.stage})'}")
+    if found.nearest is not None:
+        say("  the nearest candidate:")
+        for line in text_of(found.nearest).splitlines():
+            say(f"    {line}")
+        for vector, d, instead in found.unexplained:
+            show_operands(asked, vector.operands)
+            say(f"  the device gives {to_hex(d, asked.d)}  {number_text(d, asked.d)}")
+            say(f"    the candidate {to_hex(instead, asked.d)}  {number_text(instead, asked.d)}")
+
+
+def _document(
+    found: Built | None, unit: Unit | None, order: _Order | None, failure: MmaprobeError | None, asked: Signature,
+    device: dict[str, Any], seconds: float,
+) -> dict[str, Any]:  # fmt: skip
+    from queries.build import BUILT, text_of
+    from smtmodel.vectors import to_hex
+
+    document: dict[str, Any] = {
+        "schema": 1,
+        "device": device,
+        "formats": {side: getattr(asked, side).name for side in "abcd"},
+        "length": asked.length,
+        "verdict": "open" if found is None else found.verdict,
+        "error": str(failure) if failure else None,
+        "seconds": round(seconds, 3),
+    }
+    if found is None:
+        return document
+    near = found.near
+    return document | {
+        "unit": None if unit is None else text_of(unit),
+        "equal": [{"model": name, "why": why} for name, why in ((m.reference, w) for m, w in found.equal)
+                  if name != BUILT],
+        "undecided": [model.reference if model.reference != BUILT else text_of(model.unit) for model in found.open],
+        "nearest_instruction": None if near is None else {"model": near[0].reference, "different_answers": near[1]},
+        "summation_order": None if order is None else {"questions": order.questions, "outline": order.lines()},
+        "questions": found.questions,
+        "validated": found.validated,
+        "stage": found.stage,
+        "why": found.why or None,
+        "nearest": None if found.nearest is None else text_of(found.nearest),
+        "unexplained": [
+            {**vector.to_json(), "d": to_hex(d, asked.d), "candidate": to_hex(other, asked.d)}
+            for vector, d, other in found.unexplained
+        ],
+    }  # fmt: skip

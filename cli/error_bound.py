@@ -1,0 +1,78 @@
+"""`prove --property error-bound`: a proved bound of the error of one model, as a formula and as numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.options import print_json, progress, say
+from smtmodel.wording import counted
+
+if TYPE_CHECKING:
+    from hypotheses.schema import Inputs
+    from queries.bound_report import BoundResult
+    from queries.distinguish import Options
+
+ERROR_BOUND = "error-bound"
+SHOWN = 8  # products of an input that is printed
+
+
+def prove_bound(
+    models: tuple[str, ...], inputs: Inputs, length: int | None, options: Options, confirm: bool, explain: bool,
+    as_json: bool,
+) -> int:  # fmt: skip
+    """Prints the bound; the exit code. Raises ParameterError and FaultError as `find_bound` does."""
+    from queries.bound_report import document_of, find_bound
+    from queries.bounding import Settled
+    from smtmodel.reference import parse_reference
+
+    if len(models) != 1:
+        raise click.UsageError(f"{ERROR_BOUND} is a property of one model")
+    result = find_bound(parse_reference(models[0]), inputs, length, Settled(options, confirm))
+    progress("")
+    document = document_of(result)
+    _show(result, document, explain)
+    if as_json:
+        print_json(document)
+    return {"holds": 0, "unknown": 3}[result.verdict]
+
+
+def _show(result: BoundResult, document: dict[str, Any], explain: bool) -> None:
+    from cli.show import show_operands
+    from smtmodel.operands import layout_of
+
+    if result.shown is None:
+        say(f"{ERROR_BOUND}: unknown: no rule gives a bound: {result.reason}")
+        return
+    for theorem in result.shown.walk() if explain else ():
+        word = f" ({theorem.word})" if theorem.word else ""
+        say(f"  {theorem.rule}: {theorem.goal.statement()}{word}")
+    if "chain" in document:
+        say(f"  each instruction: {document['chain']['step']}")
+        say("    where E is the error before it, and A is |c| and the magnitudes of all products before it")
+    say(f"  {document['formula']}")
+    say(f"  where {', '.join(_conditions(result, document))}")
+    top = document["window"]["max"]
+    say(f"  for operands with exponents of at most {top}: |d - exact| <= {document['window']['bound']:.6g}")
+    if result.near is None:
+        say("  none of the inputs tried is one that the bound is about")
+    else:
+        near = document["nearest"]
+        say(f"  nearest input: an error of {near['error']:.6g}, {near['ratio']:.4f} of the bound there")
+        if "vector" in near and result.length <= SHOWN:
+            show_operands(result.model, layout_of(result.model).split(result.near.row))
+        else:
+            say("  (--json has it)")
+    for lemma in document["lemmas"]:
+        say(f"  the datapath: {lemma['lemma']}: {lemma['by']}")
+    rules = sum(document["rules"].values()) - len(document["lemmas"])
+    say(f"{ERROR_BOUND}: proved in {result.seconds:.1f} s, {counted(rules, 'theorem')} by rules of the kernel, "
+        f"{counted(len(document['lemmas']), 'lemma')} about the datapath; held against "
+        f"{counted(result.tried, 'input')}")  # fmt: skip
+
+
+def _conditions(result: BoundResult, document: dict[str, Any]) -> list[str]:
+    raised = "°" in document["formula"]
+    least = ["x° is x, or the smallest normal number of its format where x is smaller and not zero"] if raised else []
+    return [*result.premises, *least]

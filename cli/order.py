@@ -1,0 +1,179 @@
+"""The `order` command: the summation tree of a device."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.choice import Seconds
+from cli.completion import file_names
+from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, say
+from smtmodel.errors import IncompleteError, MmaprobeError
+from smtmodel.progress import Rarely
+from smtmodel.wording import counted
+
+if TYPE_CHECKING:
+    from queries.summation import Tree
+    from queries.summation_probe import Question
+    from runner.protocol import Device
+    from smtmodel.signature import Signature
+    from smtmodel.vectors import Vector
+
+FORMATS = click.option(
+    "--formats", required=True, metavar="A,B,C,D",
+    help="The formats of a, b, c and the result; A,B,D for a device without an addend.",
+)  # fmt: skip
+LENGTH = click.option("--length", type=int, required=True, metavar="K", help="The number of products, up to 4096.")
+
+
+@click.command()
+@DEVICE
+@FORMATS
+@LENGTH
+@click.option(
+    "--svg", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Draw the tree into this file."
+)
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", shell_complete=file_names,
+    help="Write the questions with their answers here, as JSONL; recorded:FILE answers them again.",
+)  # fmt: skip
+@DEVICE_TIMEOUT
+@click.option("--timeout", type=Seconds(), default=300.0, show_default=True, help="Seconds for everything together.")
+@JSON
+def order(
+    device_name: str, formats: str, length: int, svg: Path | None, output: Path | None, device_timeout: float,
+    timeout: float, as_json: bool,
+) -> None:  # fmt: skip
+    """Reveal the order in which a device adds up c and K products, from its answers alone.
+
+    Nothing is assumed but formats and length: no family, no row of the table. The questions grow like K log K.
+
+    \b
+    mmaprobe order --device command:./my-gpu --formats f16,f16,f32,f32 --length 16
+    mmaprobe order --device python:mine.py:matmul --formats f32,f32,f32 --length 512
+
+    Exit codes: 0 revealed, 2 bad input, 3 not revealed, cut short, or the device contradicts itself.
+    """
+    from queries.steady import ContradictionError
+    from queries.summation_probe import UnrevealedError
+    from runner.devices import open_device
+    from smtmodel.files import write_whole
+    from smtmodel.signature import parse_signature
+
+    asked, start = parse_signature(formats, length), time.monotonic()
+    tree: Tree | None = None
+    failure: MmaprobeError | None = None
+    questions: tuple[Question, ...] = ()
+    with open_device(device_name, device_timeout, asked) as device:
+        try:
+            tree = revealed(device, asked, start + timeout, ends=True)
+            questions = tree.questions
+        except UnrevealedError as error:
+            failure, questions = error, error.questions
+        except ContradictionError as error:
+            failure = ContradictionError(error.vector, error.first, error.again, device_name)
+        description = device.description
+    progress("")
+    seconds = time.monotonic() - start
+    title, notes = title_of(asked), [] if tree is None else _notes(tree, seconds)
+    if tree is not None:
+        say(f"{title}:")
+        for line in [*tree.outline().lines(), *notes]:
+            say(f"  {line}")
+    elif questions:
+        _say_seen(questions)
+    if output is not None:
+        write_whole(output, "".join(json.dumps(question.to_json()) + "\n" for question in questions))
+    if svg is not None and tree is not None:
+        from reports.order_svg import order_svg
+
+        write_whole(svg, order_svg(tree.outline(), title, notes))
+    if as_json:
+        print_json(_document(tree, failure, asked, {"name": device_name, **description}, len(questions), seconds))
+    if failure is not None:
+        raise failure
+    sys.exit(0)
+
+
+def revealed(device: Device, asked: Signature, deadline: float, ends: bool = False) -> Tree:
+    """The summation tree of a device. `deadline`: of time.monotonic. Raises UnrevealedError, ContradictionError, or
+    IncompleteError where time runs out."""
+    from queries.summation import reveal
+
+    count, now_and_then = 0, Rarely()
+
+    def every(vectors: Sequence[Vector]) -> list[int]:
+        nonlocal count
+        found = []
+        for vector, d in device.answers(vectors):
+            if d is None:
+                raise IncompleteError(f"{device.name}: no answer is recorded to question {vector.id} about the order")
+            found.append(d)
+            count += 1
+            if now_and_then():
+                progress(f"revealing the summation order: {counted(count, 'question')}")
+            if time.monotonic() > deadline:
+                raise IncompleteError(f"the time ran out after {counted(count, 'question')} about the summation order")
+        return found
+
+    def again(vectors: Sequence[Vector]) -> list[int | None]:
+        if device.steady:
+            return [None] * len(vectors)
+        return [d for _, d in device.answers(vectors)]
+
+    return reveal(
+        lambda vector: every([vector])[0], asked, ask_all=every, again=again, addend=asked.addend, ends=ends
+    )  # fmt: skip
+
+
+def title_of(asked: Signature) -> str:
+    """What is added up, in words."""
+    names = f"{asked.a.name} * {asked.b.name}"
+    c = f"c in {asked.c.name}, " if asked.addend else ""
+    terms = f"{'c and ' if asked.addend else ''}{counted(asked.length, 'product')}"
+    return f"summation order of {terms} ({names}, {c}results in {asked.d.name})"
+
+
+def _notes(tree: Tree, seconds: float) -> list[str]:
+    from queries.summation_tree import KINDS
+
+    lines = [] if tree.ends is None else tree.ends.lines()
+    if any(KINDS["exact"] in line for line in tree.outline().lines()):
+        lines.append(f"without loss: within the {tree.span.bits} places that the formats allow to see")
+    return [*lines, f"{counted(len(tree.questions), 'question')}, {seconds:.1f} s"]
+
+
+def _say_seen(questions: Sequence[Question]) -> None:
+    """What was learned where the order was not."""
+    from smtmodel.display import number_text
+
+    say(f"not revealed, after {counted(len(questions), 'question')}; the last of them:")
+    for question in questions[-3:]:
+        say(f"  {question.text}: {number_text(question.d, question.vector.model.d)}")
+
+
+def _document(
+    tree: Tree | None, failure: MmaprobeError | None, asked: Signature, device: dict[str, Any], count: int,
+    seconds: float,
+) -> dict[str, Any]:  # fmt: skip
+    formats = {"a": asked.a.name, "b": asked.b.name, "d": asked.d.name}
+    found: dict[str, Any] = {
+        "schema": 1,
+        "device": device,
+        "formats": formats | ({"c": asked.c.name} if asked.addend else {}),
+        "length": asked.length,
+        "revealed": tree is not None,
+        "error": str(failure) if failure else None,
+        "questions": count,
+        "seconds": round(seconds, 3),
+    }
+    if tree is not None:
+        found |= {"steps": tree.steps(), "outline": tree.outline().lines(), "places": tree.span.bits}
+        found |= {} if tree.ends is None else tree.ends.to_json()
+    return found

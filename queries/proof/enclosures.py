@@ -1,0 +1,441 @@
+"""What is proved of a node: how far its value lies from the exact one, and what alignments ask of it.
+
+Of a node N, v(N) is its value in the unit; x(N) is that of the same expression without rounding, the inputs as the unit
+reads them (where it reads subnormals as zero, so does x). Every statement is about all finite inputs on which no
+rounding overflows and no product reaches its limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from queries.proof.forms import ERROR, EXACT, NOUGHT, SIZE, Form, larger, largest, magnitude, number, power, total
+from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
+from queries.proof.lemmas import AlignmentLoses, Lemma, RoundingLoses
+from queries.proof.wording import form_text
+from smtmodel.formats import Format
+from smtmodel.nodes import (
+    Constant,
+    Cut,
+    Each,
+    Element,
+    ExactSum,
+    FusedSum,
+    Index,
+    Node,
+    Product,
+    Round,
+    Running,
+    Scale,
+)
+from smtmodel.rounding import Mode
+from smtmodel.unit import Unit
+
+Places = tuple[tuple[int, int], ...]  # (level, place) of the loop variables that have a value, in order
+
+
+@dataclass(frozen=True)
+class Facts:
+    """-low <= v - x <= high, and |x| <= size. If v counts in an alignment as a term that is not zero, it does with an
+    exponent e where 2^e <= weight, least <= e, |v| < head * 2^e, and v is a multiple of 2^(e - digits). v is a multiple
+    of 2^grid, and has at most `bits` significant bits. `formats`: v is a number of one of these. None: not known."""
+
+    low: Form
+    high: Form
+    size: Form
+    weight: Form | None = None
+    least: int | None = None
+    head: Fraction | None = None
+    digits: int | None = None
+    grid: int | None = None
+    bits: int | None = None
+    formats: frozenset[Format] | None = None
+
+    @property
+    def error(self) -> Form:
+        """|v - x| is at most this."""
+        return larger([self.low, self.high])
+
+    @property
+    def value(self) -> Form:
+        """|v| is at most this."""
+        return self.size + self.error
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether v is zero for certain."""
+        return not self.size.parts and not self.low.parts and not self.high.parts
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """Of the result so far of the loop of a level (`CHAIN`: the addend of a chain of instructions): it is a number of
+    one of these formats, |v - x| <= error, |x| <= size, for any two numbers error and size."""
+
+    level: int
+    formats: frozenset[Format]
+
+
+CHAIN = -1
+
+
+@dataclass(frozen=True)
+class Enclosed:
+    """The facts of a node of a unit, with these values of loop variables; a loop variable without a value has any."""
+
+    unit: Unit
+    node: Node
+    places: Places
+    facts: Facts
+    assuming: frozenset[Assumption] = frozenset()
+
+    def statement(self) -> str:
+        at = "".join(f"[{place}]" for _, place in self.places)
+        return f"{self.node.kind}{at}: |v - x| <= {form_text(self.facts.error)}"
+
+
+def bound_places(node: Node, places: Mapping[int, int]) -> Places:
+    """The values of those loop variables that the node depends on."""
+    return tuple(sorted((level, place) for level, place in places.items() if level in node.free))
+
+
+def terms_of(item: Node, places: Mapping[int, int]) -> Iterator[tuple[Node, Places]]:
+    """The terms that an operand of a sum stands for."""
+    if isinstance(item, Each):
+        for place in item.places:
+            yield from terms_of(item.body, {**places, item.level: place})
+    else:
+        yield item, bound_places(item, places)
+
+
+def _joined(name: str, node: Node, places: Places, wanted: Iterable[tuple[Node, Places]],
+            premises: Sequence[Theorem]) -> list[Enclosed]:  # fmt: skip
+    """The goals of the premises, which must be about these nodes of one unit, in order. Raises RuleError."""
+    goals: list[Enclosed] = [goal_of(premise, Enclosed, name) for premise in premises]
+    if [(goal.node, goal.places) for goal in goals] != list(wanted):
+        raise RuleError(f"{name}: the premises are not about its operands")
+    if any(goal.unit is not goals[0].unit for goal in goals):
+        raise RuleError(f"{name}: the premises are about several units")
+    if places != bound_places(node, dict(places)):
+        raise RuleError(f"{name}: it has other loop variables")
+    return goals
+
+
+def _made(node: Node, places: Places, facts: Facts, goals: Sequence[Enclosed], premises: Sequence[Theorem]) -> Made:
+    assuming = frozenset[Assumption]().union(*(goal.assuming for goal in goals))
+    return Made(Enclosed(goals[0].unit, node, places, facts, assuming), tuple(premises))
+
+
+def numbers(formats: frozenset[Format], low: Form, high: Form, size: Form, grid: int | None = None,
+            flushed: bool = False) -> Facts:  # fmt: skip
+    """What holds of a number of one of these formats: its exponent e is that of its magnitude, at least emin; with f
+    fraction bits it is a multiple of 2^(e - f). One that is not zero is 2^grid at least, which tells how far a
+    subnormal number lies below 2^emin: 2^e <= |v| + 2^emin - 2^grid. `flushed`: none is subnormal."""
+    if not formats:
+        return Facts(low, high, size, NOUGHT, None, Fraction(2), 0, None, 0, formats)
+    own = min(fmt.emin - fmt.fraction for fmt in formats)
+    grid = own if grid is None else max(grid, own)
+    top = max(fmt.emin for fmt in formats)
+    tiny = NOUGHT if flushed or grid >= top else number(power(top) - power(grid))
+    least, fraction = min(fmt.emin for fmt in formats), max(fmt.fraction for fmt in formats)
+    found = Facts(low, high, size, NOUGHT, least, Fraction(2), fraction, grid, fraction + 1, formats)
+    return replace(found, weight=found.value + tiny)
+
+
+# -- rules, one for each kind of node
+
+
+@rule
+def element(unit: Unit, node: Element, places: Places = ()) -> Made:
+    """An input is exact, v = x. Its exponent e is that of its magnitude, or emin if that is smaller (a subnormal
+    number, where these are kept): 2^e <= max(|x|, 2^emin), and emin <= e. A number with f fraction bits is a multiple
+    of 2^(e - f), and below 2 * 2^e."""
+    if places != bound_places(node, dict(places)):
+        raise RuleError("element: it has other loop variables")
+    fmt = _format(unit, node)
+    index, known = node.index, dict(places)
+    if index is not None:
+        at = sum(factor * known[level] for level, factor in index.factors if level in known)
+        index = Index(index.offset + at, tuple(x for x in index.factors if x[0] not in known))
+    kept = fmt.subnormals and node.subnormals == "keep"
+    facts = numbers(frozenset({fmt}), NOUGHT, NOUGHT, magnitude(node.operand, index))
+    return Made(Enclosed(unit, node, places, replace(facts, weight=magnitude(node.operand, index, raised=kept))))
+
+
+def _format(unit: Unit, node: Element) -> Format:
+    found = {"a": unit.a, "b": unit.b, "c": unit.c, "scale_a": unit.scale, "scale_b": unit.scale}[node.operand]
+    if found is None:
+        raise RuleError("element: the unit has no scale factors")
+    return found
+
+
+@rule
+def constant(unit: Unit, node: Constant) -> Made:
+    """A zero is exact, and never counts in an alignment by an exponent of its own."""
+    if not isinstance(node, Constant):
+        raise RuleError("constant: not a constant")
+    return Made(Enclosed(unit, node, (), numbers(frozenset(), NOUGHT, NOUGHT, NOUGHT)))
+
+
+@rule
+def assumed(unit: Unit, node: Running | Element, formats: frozenset[Format]) -> Made:
+    """The result so far of a loop, under the assumption that it is a number of these formats, |v - x| <= E and
+    |x| <= A, for any E and A. Likewise the addend c, as the result before it in a chain of instructions, which may lose
+    a subnormal number where it is read: |v - x| <= E + 2^emin."""
+    level, lost, flushed = CHAIN, NOUGHT, False
+    if isinstance(node, Running):
+        level = node.level
+    elif node.operand != "c":
+        raise RuleError("assumed: only a result so far, or the addend, is assumed")
+    elif formats != {unit.c}:
+        raise RuleError("assumed: the addend is a number of its own format")
+    elif node.subnormals != "keep":
+        lost, flushed = number(power(unit.c.emin)), True
+    error = magnitude(ERROR, Index(level)) + lost
+    facts = numbers(formats, error, error, magnitude(SIZE, Index(level)), flushed=flushed)
+    return Made(Enclosed(unit, node, (), facts, frozenset({Assumption(level, formats)})))
+
+
+def _multiplied(facts: Sequence[Facts]) -> Facts:
+    """Of exact products: |v1 v2 - x1 x2| <= |x1| e2 + |x2| e1 + e1 e2; exponents and places of last bits add up."""
+    one = facts[0]
+    for two in facts[1:]:
+        e, f = one.error, two.error
+        error = one.size * f + two.size * e + e * f
+        one = Facts(
+            error, error, one.size * two.size,
+            None if one.weight is None or two.weight is None else one.weight * two.weight,
+            _sum(one.least, two.least), None if one.head is None or two.head is None else one.head * two.head,
+            _sum(one.digits, two.digits), _sum(one.grid, two.grid), _sum(one.bits, two.bits),
+        )  # fmt: skip
+    return one
+
+
+def _sum(one: int | None, two: int | None) -> int | None:
+    return None if one is None or two is None else one + two
+
+
+def _operands(node: Node, places: Places) -> Iterator[tuple[Node, Places]]:
+    return ((operand, bound_places(operand, dict(places))) for operand in node.operands)
+
+
+@rule
+def product(node: Product, places: Places, premises: Sequence[Theorem]) -> Made:
+    """An exact product, v = v1 v2: |v - x| <= |x1| e2 + |x2| e1 + e1 e2. Unnormalised, its exponent is the sum of its
+    factors'. Normalised, 2^e <= |v| < 2 * 2^e, and one digit more lies below, as |v| < 4 * 2^(sum of the exponents)."""
+    goals = _joined("product", node, places, _operands(node, places), premises)
+    found = _multiplied([goal.facts for goal in goals])
+    if node.normalised:
+        if any(goal.facts.formats is None for goal in goals):
+            raise RuleError("product: a factor is no number of a format")
+        found = replace(found, weight=found.value, least=found.grid, head=Fraction(2), digits=_sum(found.digits, 1))
+    return _made(node, places, found, goals, premises)
+
+
+@rule
+def scale(node: Scale, places: Places, premises: Sequence[Theorem]) -> Made:
+    """A term times two scale factors, exactly: as a product of three."""
+    goals = _joined("scale", node, places, _operands(node, places), premises)
+    return _made(node, places, _multiplied([goal.facts for goal in goals]), goals, premises)
+
+
+def _every_term(items: Sequence[Node], places: Places) -> list[tuple[Node, Places]]:
+    return [term for item in items for term in terms_of(item, dict(places))]
+
+
+def _grid(every: Sequence[Facts]) -> int | None:
+    """A place of which all are multiples; a zero is one of any."""
+    found = [facts.grid for facts in every if not facts.is_zero]
+    return min((grid for grid in found if grid is not None), default=0) if None not in found else None
+
+
+@rule
+def exact(node: ExactSum, places: Places, premises: Sequence[Theorem]) -> Made:
+    """An exact sum, v = sum of v_t: errors add up, and sizes. In an alignment it counts with the exponent 0, whatever
+    its size."""
+    goals = _joined("exact", node, places, _every_term(node.items, places), premises)
+    every = [goal.facts for goal in goals]
+    facts = Facts(total(f.low for f in every), total(f.high for f in every), total(f.size for f in every), number(1),
+                  0, grid=_grid(every), bits=every[0].bits if len(every) == 1 else None)  # fmt: skip
+    return _made(node, places, facts, goals, premises)
+
+
+#: by mode: how many units of the last place kept a value may fall, and rise
+LOSSES: dict[Mode, tuple[Fraction, Fraction]] = {
+    "nearest_even": (Fraction(1, 2), Fraction(1, 2)),
+    "nearest_away": (Fraction(1, 2), Fraction(1, 2)),
+    "toward_zero": (Fraction(1), Fraction(1)),
+    "to_odd": (Fraction(1), Fraction(1)),
+    "down": (Fraction(1), Fraction(0)),
+    "up": (Fraction(0), Fraction(1)),
+}
+
+
+@dataclass(frozen=True)
+class _Aligned:
+    """A term of a fused sum: F, the bits kept of it, and its reach."""
+
+    facts: Facts
+    bits: int
+    reach: int | None
+
+    def lemma(self, mode: Mode) -> AlignmentLoses | None:
+        """What the datapath does to it, where its significand is of known bits: as many as it has digits, and above
+        those as many as its head needs."""
+        digits, head = self.facts.digits, self.facts.head
+        if digits is None or head is None or head.denominator > 1 or head.numerator & (head.numerator - 1):
+            return None
+        return AlignmentLoses(digits + head.numerator.bit_length() - 1, digits, self.bits, mode)
+
+    def loss(self, mode: Mode, side: int) -> Fraction:
+        """What it loses at most, in units of 2^m."""
+        kept = LOSSES[mode][side] * power(-self.bits)
+        if self.reach is None:
+            return kept
+        if self.facts.head is None or self.reach < 0:
+            raise RuleError("fused: nothing is known of the size of a term that vanishes")
+        return max(kept, self.facts.head * power(-self.reach - 1))
+
+    @property
+    def whole(self) -> bool:
+        """Whether it loses nothing if it lies at 2^m itself."""
+        return self.facts.digits is not None and self.facts.digits <= self.bits
+
+    def safe(self, m: int) -> bool:
+        """Whether it loses nothing at this m, wherever it lies."""
+        return self.reach is None and self.facts.grid is not None and self.facts.grid >= m - self.bits
+
+
+def _aligned(node: FusedSum, places: Places, goals: Sequence[Enclosed]) -> list[_Aligned]:
+    """The terms that are not zero for certain."""
+    count, position, found = len(node.items), 0, []
+    bits = node.fraction_bits if isinstance(node.fraction_bits, tuple) else (node.fraction_bits,) * count
+    for item, own, far in zip(node.items, bits, node.reach or (None,) * count, strict=True):
+        for _ in terms_of(item, dict(places)):
+            found.append(_Aligned(goals[position].facts, own, far))
+            position += 1
+    return [term for term in found if not term.facts.is_zero]
+
+
+def alignments(node: FusedSum, places: Places, premises: Sequence[Theorem]) -> list[AlignmentLoses]:
+    """The lemmas about the datapath that a fused sum of these terms may rest on."""
+    goals = _joined("fused", node, places, _every_term(node.items, places), premises)
+    found = [term.lemma(node.rounding) for term in _aligned(node, places, goals)]
+    return list(dict.fromkeys(lemma for lemma in found if lemma is not None))
+
+
+def _with_lemmas(made: Made, lemmas: Sequence[Theorem], known: Sequence[Lemma]) -> Made:
+    """With lemmas about the datapath, which must be those of the node. Raises RuleError."""
+    if any(not isinstance(lemma, Theorem) or lemma.goal not in known for lemma in lemmas):
+        raise RuleError("a lemma is about another datapath")
+    return replace(made, premises=(*made.premises, *lemmas))
+
+
+@rule
+def fused(node: FusedSum, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem] = ()) -> Made:
+    """A fused sum, aligned at 2^m. A term of which F bits are kept loses at most 2^(m - F), half of that to nearest;
+    rounding down it only falls, rounding up it only rises. It loses nothing if it is a multiple of 2^(m - F): so is a
+    term at m itself, if F holds its digits; then one term of all loses nothing. A term beyond its reach r has
+    e <= m - r - 1 and loses |v| < head * 2^(m - r - 1). One sticky bit is half a unit of the finest F more.
+
+    m is the largest exponent of a term, 2^m <= the largest weight; or a bound that counts in it (`zeros`, `least`,
+    `floors`), which changes nothing where no term's exponent lies below it. A sum that wraps must have room for the
+    heads of all its terms: |v| < (sum of heads) * 2^m <= 2^(1 + carry bits) * 2^m."""
+    goals = _joined("fused", node, places, _every_term(node.items, places), premises)
+    terms, mode = _aligned(node, places, goals), node.rounding
+    if not terms:
+        return _made(node, places, numbers(frozenset(), NOUGHT, NOUGHT, NOUGHT), goals, premises)
+    every = [term.facts for term in terms]
+    finest = max(node.fraction_bits) if isinstance(node.fraction_bits, tuple) else node.fraction_bits
+    heads = [term.facts.head + power(-term.bits) for term in terms if term.facts.head is not None]
+    if node.carry_bits is not None and (len(heads) < len(terms) or sum(heads) - len(heads) * power(-finest)
+                                        * (mode == "toward_zero") > power(1 + node.carry_bits)):  # fmt: skip
+        raise RuleError(f"fused: a sum of {len(terms)} terms may wrap in {node.carry_bits} carry bits")
+    weights = [f.weight for f in every if f.weight is not None]
+    if len(weights) < len(every):
+        raise RuleError("fused: the exponent of a term is not known")
+    m = largest(weights)
+    bounds = [bound for bound in (node.zeros, node.least, *node.floors) if bound is not None
+              if any(f.least is None or f.least < bound for f in every)]  # fmt: skip
+    sides = []
+    for side in (0, 1):
+        losses = [term.loss(mode, side) for term in terms]
+        spared = min(losses) if all(term.whole for term in terms) else Fraction(0)
+        sticky = power(-finest - 1) if node.sticky else Fraction(0)
+        at_bound = [power(bound) * (sticky + sum(x for x, term in zip(losses, terms, strict=True)
+                                                 if not term.safe(bound))) for bound in bounds]  # fmt: skip
+        sides.append(m * (sum(losses) - spared + sticky) + number(max(at_bound, default=0)))
+    leasts = [f.least for f in every if f.least is not None]
+    facts = Facts(
+        total([*(f.low for f in every), sides[0]]), total([*(f.high for f in every), sides[1]]),
+        total(f.size for f in every), m + number(max(map(power, bounds), default=0)),
+        min(leasts) if len(leasts) == len(every) else None,
+        sum(heads) + power(-finest) if len(heads) == len(every) else None,
+        finest + node.sticky, None if node.sticky else _grid(every),
+    )  # fmt: skip
+    made = _made(node, places, facts, goals, premises)
+    return _with_lemmas(made, lemmas, alignments(node, places, premises))
+
+
+@rule
+def cut(node: Cut, places: Places, premises: Sequence[Theorem]) -> Made:
+    """A sum y rounded to n bits at its own exponent e, 2^e <= |y|: it loses at most 2^(e - n + 1), half to nearest.
+    With a least exponent the unit is 2^(least - n + 1) at least, which loses nothing of a multiple of it. Without one,
+    what a sum that is zero counts as is not known."""
+    (goal,) = goals = _joined("cut", node, places, _operands(node, places), premises)
+    y, fraction = goal.facts, node.bits - 1
+    exact = y.bits is not None and y.bits <= node.bits
+    relative = Fraction(0) if exact else power(-fraction)
+    fine = node.least is None or (y.grid is not None and y.grid >= node.least - fraction)
+    fixed = Fraction(0) if fine or node.least is None else power(node.least - fraction)
+    low, high = (y.value * (relative * loss) + number(fixed * loss) for loss in LOSSES[node.mode])
+    found = Facts(y.low + low, y.high + high, y.size, None, node.least, Fraction(2), fraction, y.grid, node.bits)
+    if node.least is not None:
+        found = replace(found, weight=found.value + number(power(node.least)))
+    return _made(node, places, found, goals, premises)
+
+
+@rule
+def rounded(node: Round, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem] = ()) -> Made:
+    """A term y as a number of a format with f fraction bits, if it does not overflow: it loses at most one unit of the
+    last place, half to nearest: 2^(e - f) <= 2^-f |y| if |y| >= 2^emin, else 2^(emin - f), which loses nothing of a
+    multiple of it. Where subnormal results are flushed, |y| < 2^emin is lost. Of f + 1 significant bits nothing is
+    lost if |y| >= 2^emin."""
+    (goal,) = goals = _joined("rounded", node, places, _operands(node, places), premises)
+    y, fmt, how = goal.facts, node.rounding.format, node.rounding
+    if not (fmt.signed and fmt.subnormals):
+        raise RuleError(f"rounded: {fmt.name} has no sign, or no subnormal numbers")
+    relative = Fraction(0) if y.bits is not None and y.bits <= fmt.precision else power(-fmt.fraction)
+    flush = how.subnormals != "keep" and (y.grid is None or y.grid < fmt.emin)
+    fixed = Fraction(0) if y.grid is not None and y.grid >= fmt.emin - fmt.fraction else power(fmt.emin - fmt.fraction)
+    sides = []
+    for loss in LOSSES[how.mode]:
+        tiny = power(fmt.emin) if flush else fixed * loss
+        sides.append(y.value * (relative * loss) + number(tiny))
+    facts = numbers(frozenset({fmt}), y.low + sides[0], y.high + sides[1], y.size, y.grid, how.subnormals != "keep")
+    return _with_lemmas(_made(node, places, facts, goals, premises), lemmas, [RoundingLoses(fmt, how.mode)])
+
+
+@rule
+def whole(premise: Theorem) -> Made:
+    """|x| of a sum that is only rounded from here to the result is |exact|, the magnitude of the exact result."""
+    goal: Enclosed = goal_of(premise, Enclosed, "whole")
+    node = goal.unit.result
+    while node != goal.node:
+        if not isinstance(node, (Round, Cut)):
+            raise RuleError("whole: the result is more than a rounding of it")
+        node = node.term
+    return Made(replace(goal, facts=replace(goal.facts, size=magnitude(EXACT))), (premise,))
+
+
+@rule
+def weakened(premise: Theorem, claimed: Form) -> Made:
+    """A bound holds if it is raised: coefficients may rise, the largest of some magnitudes is at most their sum, and a
+    magnitude at most itself raised."""
+    goal: Enclosed = goal_of(premise, Enclosed, "weakened")
+    error = goal.facts.error
+    if not (claimed.covers(error) or claimed.covers(error.merged())):
+        raise RuleError("weakened: the bound claimed is not implied by the one proved")
+    return Made(replace(goal, facts=replace(goal.facts, low=claimed, high=claimed)), (premise,))

@@ -1,0 +1,173 @@
+"""Bounds as forms: sums of nonnegative rational constants times magnitudes of inputs, in exact arithmetic.
+
+An atom is the largest of some monomials, mostly of one alone; a monomial is a product of magnitudes. As every
+magnitude is nonnegative, a form is never negative, and it never falls when a coefficient or a magnitude rises: all that
+rules do with forms rests on this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, reduce
+from typing import NamedTuple
+
+from smtmodel.nodes.element import Index
+
+EXACT, ERROR, SIZE = "exact", "error", "size"  # names of magnitudes that are no input's
+PRECISION = 64  # bits that are kept of a coefficient that is rounded up
+
+
+class Factor(NamedTuple):
+    """A magnitude: of an element of an operand (`name`, and where); of the exact result (`exact`); the error (`error`)
+    or the exact magnitude (`size`) of the result so far of the loop of a level, which stands as the offset.
+
+    `raised`: the element's magnitude, or the smallest normal number of its format if it is smaller and not zero.
+    """
+
+    name: str
+    offset: int = 0
+    factors: tuple[tuple[int, int], ...] = ()
+    raised: bool = False
+
+    def at(self, level: int, place: int) -> Factor:
+        """With a value for the loop variable of a level."""
+        if all(own != level for own, _ in self.factors):
+            return self
+        moved = sum(factor * place for own, factor in self.factors if own == level)
+        return self._replace(offset=self.offset + moved, factors=tuple(x for x in self.factors if x[0] != level))
+
+
+Monomial = tuple[Factor, ...]
+Atom = frozenset[Monomial]  # the largest of these
+ONE: Atom = frozenset({()})
+Values = Callable[[Factor], Fraction]
+
+
+def power(exponent: int) -> Fraction:
+    """2^exponent."""
+    return Fraction(2) ** exponent
+
+
+@dataclass(frozen=True)
+class Form:
+    """A sum of coefficients, none negative, times atoms."""
+
+    parts: Mapping[Atom, Fraction]
+
+    def __post_init__(self) -> None:
+        if any(value < 0 for value in self.parts.values()):
+            raise ValueError("a form has no negative coefficient")
+        object.__setattr__(self, "parts", {atom: value for atom, value in self.parts.items() if value})
+
+    def __add__(self, other: Form) -> Form:
+        return total([self, other])
+
+    def __mul__(self, other: Form | Fraction | int) -> Form:
+        """The product; that of two largest ones is the largest product, as no magnitude is negative."""
+        if not isinstance(other, Form):
+            return Form({atom: value * other for atom, value in self.parts.items()})
+        found: dict[Atom, Fraction] = {}
+        for x, one in self.parts.items():
+            for y, two in other.parts.items():
+                atom = frozenset(tuple(sorted(p + q)) for p in x for q in y)
+                found[atom] = found.get(atom, Fraction(0)) + one * two
+        return Form(found)
+
+    @property
+    def constant(self) -> Fraction:
+        return self.parts.get(ONE, Fraction(0))
+
+    def covers(self, other: Form) -> bool:
+        """Whether the other is at most this one by its coefficients alone."""
+        return all(self.parts.get(atom, Fraction(0)) >= value for atom, value in other.parts.items())
+
+    def flat(self) -> Form:
+        """No smaller: every largest one replaced by the sum."""
+        return total([Form({frozenset({item}): value}) for atom, value in self.parts.items() for item in atom])
+
+    def merged(self) -> Form:
+        """No smaller, with fewer coefficients: flat; every magnitude of an operand raised if one is; monomials of the
+        same operands all with the largest coefficient of one."""
+        raised = {factor.name for atom in self.parts for item in atom for factor in item if factor.raised}
+        flat = self.flat().renamed(lambda factor: factor._replace(raised=factor.name in raised))
+        most: dict[tuple[str, ...], Fraction] = {}
+        for (item,), value in flat.parts.items():
+            shape = tuple(factor.name for factor in item)
+            most[shape] = max(most.get(shape, value), value)
+        return Form({atom: most[tuple(factor.name for factor in item)] for atom in flat.parts for item in atom})
+
+    def at(self, level: int, place: int) -> Form:
+        """With a value for the loop variable of a level."""
+        return self.renamed(lambda factor: factor.at(level, place))
+
+    def renamed(self, change: Callable[[Factor], Factor]) -> Form:
+        return total([
+            Form({frozenset(tuple(sorted(map(change, item))) for item in atom): value})
+            for atom, value in self.parts.items()
+        ])  # fmt: skip
+
+    def raised(self) -> Form:
+        """No smaller: coefficients rounded up to some bits."""
+        return Form({atom: round_up(value) for atom, value in self.parts.items()})
+
+    def value(self, values: Values) -> Fraction:
+        """The number that it is for these magnitudes."""
+        known, products = cache(values), {}
+        for item in {item for atom in self.parts for item in atom}:
+            products[item] = reduce(lambda x, y: x * y, map(known, item), Fraction(1))
+        return sum((c * max(map(products.__getitem__, atom)) for atom, c in self.parts.items()), Fraction(0))
+
+
+NOUGHT = Form({})
+
+
+def number(value: Fraction | int) -> Form:
+    return Form({ONE: Fraction(value)})
+
+
+def magnitude(name: str, index: Index | None = None, raised: bool = False) -> Form:
+    """The magnitude of an element."""
+    place = Index() if index is None else index
+    return Form({frozenset({(Factor(name, place.offset, place.factors, raised),)}): Fraction(1)})
+
+
+def total(forms: Iterable[Form]) -> Form:
+    found: dict[Atom, Fraction] = {}
+    for form in forms:
+        for atom, value in form.parts.items():
+            found[atom] = found.get(atom, Fraction(0)) + value
+    return Form(found)
+
+
+def larger(forms: Sequence[Form]) -> Form:
+    """No smaller than any of them: the largest coefficient of each atom."""
+    found: dict[Atom, Fraction] = {}
+    for form in forms:
+        for atom, value in form.parts.items():
+            found[atom] = max(found.get(atom, Fraction(0)), value)
+    return Form(found)
+
+
+def largest(forms: Sequence[Form]) -> Form:
+    """No smaller than any of them: the largest of one atom of each that has the coefficient 1 (the constant apart), and
+    of what is left the largest coefficients."""
+    leads: list[Monomial] = []
+    rests: list[Form] = []
+    for form in forms:
+        lead = next((atom for atom, value in form.parts.items() if value == 1 and atom != ONE), None)
+        if lead is None:
+            rests.append(form)
+        else:
+            leads += lead
+            rests.append(Form({atom: value for atom, value in form.parts.items() if atom != lead}))
+    top = Form({frozenset(leads): Fraction(1)}) if leads else NOUGHT
+    return top + larger(rests)
+
+
+def round_up(value: Fraction) -> Fraction:
+    """No smaller, with few bits."""
+    spare = value.numerator.bit_length() - value.denominator.bit_length() - PRECISION
+    unit = power(spare)
+    return -(-value // unit) * unit

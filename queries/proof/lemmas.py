@@ -1,0 +1,185 @@
+"""Lemmas about the datapath itself: what one alignment or one rounding loses, settled by a solver, or exhaustively.
+
+They tie the rules about nodes to the code that evaluates them: the query is built here, of that code, from the goal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from queries.proof.kernel import Made, RuleError, rule
+from queries.smtlib import Query
+from queries.solvers.contract import Answer
+from smtmodel.algebra import Bit, Bits, choose, constant, select, truth
+from smtmodel.alignment import align
+from smtmodel.carriers.arrays import ArrayCarrier
+from smtmodel.carriers.terms import TermCarrier
+from smtmodel.decode import Exponent, Term, unpack
+from smtmodel.formats import Format
+from smtmodel.rounding import Mode, Target, round_and_pack
+
+DISTANCE = 13  # bits of a distance between two exponents: more than any two terms have
+SPARE = 3  # bits more than the result's of a magnitude that is rounded
+EVERY = 20  # bits of all inputs together, up to which all of them are evaluated
+Ask = Callable[[Query, str], tuple[Answer, Answer | None]]  # an engine's answer and another one's
+
+
+@dataclass(frozen=True)
+class AlignmentLoses:
+    """A term of `width` significand bits, `fraction` of them below its exponent, of which `bits` are kept below the
+    largest exponent m: it loses at most one unit of 2^(m - bits), half to nearest; rounding down it falls, rounding up
+    it rises; and nothing if its exponent is m and it has no more bits."""
+
+    width: int
+    fraction: int
+    bits: int
+    mode: Mode
+
+    def statement(self) -> str:
+        return f"a term of {self.width} bits loses less than a unit where {self.bits} bits are kept, {self.mode}"
+
+    def inputs(self, symbol: Callable[[str, int], Bits]) -> tuple[Bits, ...]:
+        return symbol("sign", 1), symbol("significand", self.width), symbol("distance", DISTANCE)
+
+    def claim(self, given: tuple[Bits, ...]) -> Bit:
+        sign, significand, distance = given
+        carrier = significand.carrier
+        zero = Exponent(constant(carrier, 0, DISTANCE), 0, 0)
+        term = Term(sign.bit(0), significand, zero, self.fraction)
+        kept = align(term, Exponent(distance, 0, (1 << DISTANCE) - 1), self.bits, self.mode)
+        scaled = significand.pad(max(0, self.bits - self.fraction))
+        room = max(scaled.width, kept.width) + 1
+        spare = max(0, self.fraction - self.bits)
+        amount = distance.zext(DISTANCE + 1) + constant(carrier, spare, DISTANCE + 1)
+        limit = constant(carrier, room, DISTANCE + 1)
+        width = 2 * room + 2
+        result, value = kept.zext(width).shl(amount), scaled.zext(width)
+        unit = constant(carrier, 1, width).shl(amount)
+        near = _off(result, value, self.mode, sign.bit(0), lambda off: off.ult(unit), lambda off: (off + off).ule(unit))
+        beyond = {"up": ~sign.bit(0), "down": sign.bit(0), "to_odd": truth(carrier, True)}
+        raised = beyond.get(self.mode, truth(carrier, False))
+        far = kept.equals(0) | (kept.equals(1) & raised & significand.any())
+        same = ~distance.equals(0) | kept.zext(width).eq(value) if self.fraction <= self.bits else truth(carrier, True)
+        return choose(amount.ule(limit), near, far) & same
+
+
+@dataclass(frozen=True)
+class RoundingLoses:
+    """A magnitude y of f + 4 bits, anywhere from below the smallest number of a format with f fraction bits to its
+    largest, that does not overflow: its rounding loses at most 2^-f |y|, or 2^(emin - f) if |y| < 2^emin, half of that
+    to nearest; rounding down it falls, rounding up it rises."""
+
+    format: Format
+    mode: Mode
+
+    def statement(self) -> str:
+        return f"rounding to {self.format.name}, {self.mode}, loses less than one unit of the last place"
+
+    @property
+    def width(self) -> int:
+        return self.format.precision + SPARE
+
+    @property
+    def low(self) -> int:
+        """The lowest place of a magnitude: two below what can be told from zero."""
+        return self.format.emin - self.format.fraction - 2
+
+    @property
+    def places(self) -> int:
+        """Bits of the place of a magnitude, up to the largest number."""
+        return (self.format.emax - self.width + 1 - self.low).bit_length()
+
+    def inputs(self, symbol: Callable[[str, int], Bits]) -> tuple[Bits, ...]:
+        return symbol("sign", 1), symbol("magnitude", self.width), symbol("place", self.places)
+
+    def claim(self, given: tuple[Bits, ...]) -> Bit:
+        sign, magnitude, place = given
+        fmt, carrier = self.format, magnitude.carrier
+        unit = Exponent(place, self.low, self.low + (1 << self.places) - 1)
+        value = unpack(round_and_pack(sign.bit(0), magnitude, unit, Target(fmt, self.mode)), fmt)
+        room = max(value.term.exponent.bits.width, place.width) + 3
+        offset = value.term.exponent.low - fmt.fraction - self.low
+        amount = value.term.exponent.bits.zext(room) + constant(carrier, offset, room) - place.zext(room)
+        width = self.width + 2 * fmt.precision + 6
+        digits, exact = value.term.significand.zext(width), magnitude.zext(width)
+        finer = amount.msb()  # the result's last place lies below the magnitude's
+        result, exact = select(finer, digits, digits.shl(amount)), select(finer, exact.shl(-amount), exact)
+        least = constant(carrier, fmt.emin - fmt.fraction - self.low, room) - place.zext(room)
+        fixed = select(least.msb() | finer, constant(carrier, 0, width), constant(carrier, 1, width).shl(least))
+
+        def whole(off: Bits) -> Bit:
+            return off.shl(fmt.fraction).ule(exact) | off.ule(fixed)
+
+        def half(off: Bits) -> Bit:
+            return off.shl(fmt.fraction + 1).ule(exact) | (off + off).ule(fixed)
+
+        top = fmt.largest_field & ((1 << fmt.fraction) - 1) | 1 << fmt.fraction
+        last = value.term.exponent.bits.equals((fmt.largest_field >> fmt.fraction) - value.term.exponent.low - fmt.bias)
+        overflows = value.is_nan | value.is_infinite | (last & value.term.significand.equals(top))
+        return overflows | _off(result, exact, self.mode, sign.bit(0), whole, half)
+
+
+def _off(
+    result: Bits, exact: Bits, mode: Mode, sign: Bit, whole: Callable[[Bits], Bit], half: Callable[[Bits], Bit]
+) -> Bit:
+    """Whether a magnitude lies as far from the exact one as a mode lets it, and on the right side."""
+    falls, rises = result.ule(exact), exact.ule(result)
+    less, more = exact - result, result - exact
+    if mode in ("nearest_even", "nearest_away"):
+        return choose(falls, half(less), half(more))
+    if mode == "toward_zero":
+        return falls & whole(less)
+    if mode == "to_odd":
+        return choose(falls, whole(less), whole(more))
+    up = rises & whole(more)
+    down = falls & whole(less)
+    return choose(sign, up, down) if mode == "down" else choose(sign, down, up)
+
+
+Lemma = AlignmentLoses | RoundingLoses
+
+
+def query_of(goal: Lemma) -> Query:
+    """Is there an input on which the goal fails?"""
+    carrier = TermCarrier()
+    given = goal.inputs(carrier.symbol)
+    return Query(tuple(bits.node for bits in given), (*carrier.definitions, (~goal.claim(given)).node))
+
+
+@rule
+def settled(goal: Lemma, ask: Ask) -> Made:
+    """A goal about all inputs of some bits holds if an engine finds that its negation has no model. The query is made
+    from the goal, with nothing abstracted."""
+    answer, second = ask(query_of(goal), goal.statement())
+    if answer.status != "unsat":
+        raise RuleError(f"settled: {goal.statement()}: {answer.status}")
+    word = f"{answer}, confirmed by {second}" if second is not None else f"{answer}, confirmed by nobody"
+    return Made(goal, (), word)
+
+
+@rule
+def exhausted(goal: Lemma) -> Made:
+    """A goal about all inputs of some bits holds if it does on each of them, evaluated."""
+    carrier = ArrayCarrier()
+    widths: list[int] = []
+
+    def count(name: str, width: int) -> Bits:
+        widths.append(width)
+        return constant(carrier, 0, width)
+
+    goal.inputs(count)
+    if sum(widths) > EVERY:
+        raise RuleError(f"exhausted: {sum(widths)} bits are too many")
+    every = np.arange(1 << sum(widths), dtype=np.uint64)
+    starts = iter([sum(widths[:k]) for k in range(len(widths))])
+
+    def lanes(name: str, width: int) -> Bits:
+        return carrier.lanes(every >> np.uint64(next(starts)) & np.uint64((1 << width) - 1), width)
+
+    holds = np.broadcast_to(np.asarray(goal.claim(goal.inputs(lanes)).node, dtype=bool), every.shape)
+    if not holds.all():
+        raise RuleError(f"exhausted: {goal.statement()}: input {int(every[np.argmin(holds)]):#x} shows otherwise")
+    return Made(goal, (), f"all {len(every)} inputs evaluated")

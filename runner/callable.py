@@ -1,0 +1,133 @@
+"""A Python function that multiplies matrices, as a device: many questions stand in one call."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runner.protocol import Device, DeviceError, DeviceUnavailableError, Source
+from smtmodel.dot import Model
+from smtmodel.errors import InputError, UnknownNameError
+from smtmodel.formats import Format
+from smtmodel.gemm import to_numbers
+from smtmodel.tiles import kind_of
+from smtmodel.vectors import Vector
+
+SIDE = 64  # rows and columns of the product: as many questions in a call, each at a place of its own
+SMALL = {"bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "e4m3fnuz": "float8_e4m3fnuz",
+         "e5m2fnuz": "float8_e5m2fnuz"}  # fmt: skip
+
+
+class CallableDevice(Device):
+    """Asks `function(a, b, c)`, or `function(a, b)` without an addend: a is SIDE x K, b K x SIDE, c and the result are
+    SIDE x SIDE. Question i stands in row i of a, and in a column of b that changes from call to call, so that the
+    answers come from all places of the product.
+
+    Arrays have NumPy's type of their format (ml_dtypes' for bf16 and eight bits); where there is none, they hold
+    patterns as unsigned integers. So may the result.
+    """
+
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
+        self.function, self.name = function, name
+        self.description: dict[str, Any] = {"name": name}
+        self.addend = _takes(function, 3)
+        if not self.addend and not _takes(function, 2):
+            raise InputError(f"{name}: the function takes (a, b, c), or (a, b) without an addend")
+        self._calls = 0
+        self._asked = 0
+
+    def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
+        source = Source(vectors)
+        waiting = source.next()
+        while waiting is not None:
+            batch, waiting = [waiting], source.next()
+            while waiting is not None and len(batch) < SIDE and waiting.model == batch[0].model:
+                batch.append(waiting)
+                waiting = source.next()
+            yield from zip(batch, self._call(batch), strict=True)
+            self._asked += len(batch)
+        source.finish()
+
+    def _call(self, batch: list[Vector]) -> list[int]:
+        model, count = batch[0].model, len(batch)
+        columns = (np.arange(count) + self._calls) % SIDE
+        self._calls += 1
+        a = np.zeros((SIDE, model.length), dtype=kind_of(model.a))
+        b = np.zeros((model.length, SIDE), dtype=kind_of(model.b))
+        c = np.zeros((SIDE, SIDE), dtype=kind_of(model.c))
+        for row, (vector, column) in enumerate(zip(batch, columns, strict=True)):
+            parts = vector.operands
+            a[row, : len(parts.a)], b[: len(parts.b), column], c[row, column] = parts.a, parts.b, parts.c
+        if model.scale is not None:
+            raise self._failure("it takes no scale factors", batch)
+        if not self.addend and c.any():
+            raise self._failure("it takes no addend: give three formats, a,b,d", batch)
+        arrays = [_numbers(a, model.a), _numbers(b, model.b), *([_numbers(c, model.c)] if self.addend else [])]
+        try:
+            found = self.function(*arrays)
+        except Exception as error:
+            raise self._failure(f"{type(error).__name__}: {error}", batch) from None
+        patterns = self._patterns(np.asarray(found), model, batch)
+        return [int(pattern) for pattern in patterns[np.arange(count), columns]]
+
+    def _patterns(self, found: NDArray[Any], model: Model, batch: list[Vector]) -> NDArray[Any]:
+        if found.shape != (SIDE, SIDE):
+            raise self._failure(f"the product has the shape {found.shape}, not {(SIDE, SIDE)}", batch)
+        expected = _numbers(np.zeros((1, 1), dtype=kind_of(model.d)), model.d).dtype
+        if found.dtype != expected and (found.dtype.kind != "u" or found.dtype != kind_of(model.d)):
+            raise self._failure(f"the product has elements of {found.dtype}; {model.d.name} is {expected}", batch)
+        return np.ascontiguousarray(found).view(kind_of(model.d))
+
+    def _failure(self, message: str, batch: list[Vector]) -> DeviceError:
+        return DeviceError(self.name, message, batch[0], self._asked + 1)
+
+
+def open_callable(text: str) -> CallableDevice:
+    """The device `FILE.py:FUNCTION`. Raises InputError, UnknownNameError or DeviceUnavailableError."""
+    file, colon, name = text.rpartition(":")
+    if not colon or not file or not name:
+        raise InputError(f"device 'python:{text}': it is written python:FILE.py:FUNCTION")
+    path = Path(file)
+    if not path.is_file():
+        raise InputError("no such file", file)
+    loader = SourceFileLoader("mmaprobe_device", str(path))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        loader.exec_module(module)
+    except Exception as error:
+        raise DeviceUnavailableError(f"python:{text}: {file} fails: {type(error).__name__}: {error}") from None
+    finally:
+        sys.dont_write_bytecode = before
+    functions = [key for key, value in vars(module).items() if callable(value)]
+    if name not in functions:
+        raise UnknownNameError(f"function of {file}", name, functions)
+    return CallableDevice(getattr(module, name), f"python:{text}")
+
+
+def _takes(function: Callable[..., Any], count: int) -> bool:
+    try:
+        inspect.signature(function).bind(*[None] * count)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _numbers(patterns: NDArray[Any], fmt: Format) -> NDArray[Any]:
+    if fmt.name in SMALL:
+        try:
+            import ml_dtypes
+        except ImportError:
+            return patterns
+        return patterns.view(getattr(ml_dtypes, SMALL[fmt.name]))
+    return to_numbers(patterns, fmt)

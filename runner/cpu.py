@@ -1,0 +1,176 @@
+"""The matrix and dot-product instructions of this machine's processor as devices.
+
+`cpu_device.c` is compiled here (by CC, or cc), kept in the cache folder, and run in a process of its own: an
+instruction that the processor lacks ends that process alone.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from runner.batches import BatchDevice
+from runner.protocol import DEFAULT_TIMEOUT, DeviceUnavailableError
+from smtmodel.batch import Patterns
+from smtmodel.compiled import kept_build
+from smtmodel.dot import Model
+from smtmodel.errors import IncompleteError, UnknownNameError
+from smtmodel.reference import parse_reference
+from smtmodel.signature import parse_signature
+
+SOURCE = Path(__file__).with_name("cpu_device.c")
+MISSING = 3  # the program's exit status for an instruction that is not there
+#: what compilers need to be told, by the first part of an instruction's reference
+FLAGS = {"x86": (), "arm": ("-march=armv8.6-a+fp16fml",), "power10": ("-mcpu=power10",), "riscv": ("-march=rv64gcv",)}
+MACHINES = {"x86_64": "x86", "AMD64": "x86", "aarch64": "arm", "arm64": "arm", "ppc64le": "power10", "riscv64": "riscv"}
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """`name` on the command line, `program` in cpu_device.c. Formats are those of the unit of a `reference`, or given
+    as for `order`."""
+
+    arch: str
+    name: str
+    program: str
+    about: str
+    reference: str = ""
+    formats: str = ""
+    length: int = 0
+
+    @property
+    def model(self) -> Model:
+        return parse_reference(self.reference) if self.reference else parse_signature(self.formats, self.length)
+
+
+def _unit(reference: str, about: str) -> Instruction:
+    arch, _, name = reference.split("/")
+    return Instruction(arch, name, name, about, reference)
+
+
+INSTRUCTIONS = (
+    _unit("x86/amx/tdpbf16ps", "AMX, one output of a tile"),
+    _unit("x86/amx/tdpfp16ps", "AMX-FP16, one output of a tile"),
+    _unit("x86/avx512/vdpbf16ps", "AVX512-BF16, one lane"),
+    _unit("x86/avx512/vfmadd-ph", "AVX512-FP16, one lane of VFMADD231PH"),
+    Instruction("x86", "fma-f32", "f32", "FMA, one lane of VFMADD231SS", "ieee/fma/f32"),
+    Instruction("x86", "fma-f64", "f64", "FMA, one lane of VFMADD231SD", "ieee/fma/f64"),
+    Instruction("x86", "dpps", "dpps", "SSE4.1, four products without an addend", "", "f32,f32,f32", 4),
+    _unit("arm/neon/bfdot", "FEAT_BF16, one lane"),
+    _unit("arm/neon/bfdot-ebf", "FEAT_EBF16, one lane"),
+    _unit("arm/neon/bfmmla", "FEAT_BF16, one output"),
+    _unit("arm/neon/bfmmla-ebf", "FEAT_EBF16, one output"),
+    _unit("arm/neon/bfmlalb", "FEAT_BF16, one lane"),
+    _unit("arm/neon/bfmlalt", "FEAT_BF16, one lane"),
+    _unit("arm/neon/fmlal", "FEAT_FHM, one lane"),
+    _unit("power10/mma/xvbf16ger2pp", "MMA, one output"),
+    _unit("power10/mma/xvf16ger2pp", "MMA, one output"),
+    _unit("power10/mma/xvf32gerpp", "MMA, one output"),
+    _unit("riscv/v/vfwmaccbf16", "Zvfbfwma, one lane"),
+)
+
+
+def here() -> list[Instruction]:
+    """The instructions that a processor of this machine's kind may have."""
+    arch = MACHINES.get(platform.machine())
+    return [row for row in INSTRUCTIONS if row.arch == arch]
+
+
+@cache
+def program(compiler: str, flags: tuple[str, ...]) -> Path:
+    """The compiled program. Raises DeviceUnavailableError."""
+    if (found := shutil.which(compiler)) is None:
+        raise DeviceUnavailableError(f"no C compiler {compiler!r}: install one, or name one by CC")
+    try:
+        return kept_build(found, ("-O1", *flags), SOURCE.read_text(encoding="utf-8"), ".cpu")
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.decode(errors="replace").strip().splitlines()
+        raise DeviceUnavailableError(
+            f"{compiler} does not compile cpu_device.c: {said[0] if said else error}"
+        ) from None
+    except OSError as error:
+        raise DeviceUnavailableError(f"{compiler} cannot be run: {error}") from None
+
+
+def own_program(arch: str) -> Path:
+    """The program for this machine. Raises DeviceUnavailableError."""
+    return program(os.environ.get("CC", "cc"), FLAGS[arch])
+
+
+class MissingInstructionError(IncompleteError):
+    """A processor without the instruction."""
+
+
+def execute(
+    words: Sequence[str], instruction: str, a: Patterns, b: Patterns, c: Patterns, timeout: float | None = None
+) -> Patterns:
+    """What a program (perhaps behind an emulator) gives for rows of whole vectors. Raises MissingInstructionError, or
+    IncompleteError where it fails."""
+    rows = np.concatenate([a, b, c[:, None]], axis=1).astype("<u8").tobytes()
+    try:
+        done = subprocess.run([*words, instruction], input=rows, capture_output=True, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        raise IncompleteError(f"no answer within {timeout:g} s") from None
+    if done.returncode == MISSING:
+        raise MissingInstructionError(f"{' '.join(words[:-1]) or 'this processor'} has no {instruction}")
+    results = np.frombuffer(done.stdout, dtype="<u8").astype(np.uint64)
+    if done.returncode or results.shape != c.shape:
+        said = done.stderr.decode(errors="replace").strip()
+        raise IncompleteError(f"it ended with status {done.returncode} after {len(results)} results; {said}")
+    return results
+
+
+class CpuDevice(BatchDevice):
+    """One instruction of this processor. Raises UnknownNameError or DeviceUnavailableError."""
+
+    batch = 4096
+
+    def __init__(self, name: str, timeout: float = DEFAULT_TIMEOUT) -> None:
+        known = {row.name: row for row in INSTRUCTIONS}
+        if name not in known:
+            raise UnknownNameError("instruction", name, known, hint=" (`mmaprobe list devices` shows what is here)")
+        self.instruction, self.timeout = known[name], timeout
+        if reason := missing(self.instruction):
+            raise DeviceUnavailableError(f"cpu:{name}: {reason}")
+        self.name, self.model = f"cpu:{name}", self.instruction.model
+        self.description = {"name": processor(), "instruction": name}
+
+    def patterns(
+        self, a: Patterns, b: Patterns, c: Patterns, scale_a: Patterns | None = None, scale_b: Patterns | None = None
+    ) -> Patterns:
+        short = ((0, 0), (0, self.model.length - a.shape[1]))
+        words = [str(own_program(self.instruction.arch))]
+        return execute(words, self.instruction.program, np.pad(a, short), np.pad(b, short), c, self.timeout)
+
+
+def missing(row: Instruction) -> str:
+    """Why an instruction cannot be asked here; empty where it can."""
+    if row not in here():
+        return f"an instruction of {row.arch}, this is {platform.machine()}"
+    zeros, length = np.zeros(1, dtype=np.uint64), row.model.length
+    table = np.zeros((1, length), dtype=np.uint64)
+    try:
+        execute([str(own_program(row.arch))], row.program, table, table, zeros, DEFAULT_TIMEOUT)
+    except MissingInstructionError:
+        return "this processor, or its kernel, has no such instruction"
+    except (DeviceUnavailableError, IncompleteError) as error:
+        return str(error)
+    return ""
+
+
+def processor() -> str:
+    """The name of this machine's processor, as far as it says."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()

@@ -1,0 +1,88 @@
+"""Formats and a length without an arithmetic: what is known of a device before anything is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from smtmodel.accumulator import Accumulator
+from smtmodel.dot import Model
+from smtmodel.errors import NotModelledError, ParameterError
+from smtmodel.formats import Format, format_named
+from smtmodel.unit import LONGEST, Unit
+
+
+class Signature(Model):
+    """Stands where vectors need a model for their formats alone. It has no reference, so vectors name none.
+
+    `addend`: whether the device takes one; without, c is zero in every vector.
+    """
+
+    def __init__(self, a: Format, b: Format, c: Format, d: Format, length: int, addend: bool = True) -> None:
+        given = {"reference": "", "a": a, "b": b, "c": c, "_d": d, "_length": length, "addend": addend}
+        for name, value in given.items():
+            object.__setattr__(self, name, value)
+
+    addend: bool
+    _d: Format
+    _length: int
+
+    @property
+    def accumulator(self) -> Accumulator:
+        raise NotModelledError("formats alone have no arithmetic")
+
+    @property
+    def unit(self) -> Unit:
+        raise NotModelledError("formats alone have no arithmetic")
+
+    @property
+    def _all(self) -> tuple[object, ...]:
+        return self.a, self.b, self.c, self._d, self._length, self.addend
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Signature) and self._all == other._all
+
+    def __hash__(self) -> int:
+        return hash(self._all)
+
+    def __repr__(self) -> str:
+        return f"Signature({', '.join(fmt.name for fmt in (self.a, self.b, self.c, self._d))}, {self._length})"
+
+    @property
+    def d(self) -> Format:
+        return self._d
+
+    @property
+    def length(self) -> int:
+        return self._length
+
+    @property
+    def scale(self) -> Format | None:
+        return None
+
+    @property
+    def scales(self) -> int:
+        return 0
+
+    @property
+    def scale_block(self) -> int:
+        return 1
+
+    @property
+    def nan(self) -> int | None:
+        return None
+
+
+def parse_signature(formats: str, length: int) -> Signature:
+    """The signature of `a,b,c,d`, or of `a,b,d` for a device without an addend. Raises UnknownNameError or
+    ParameterError."""
+    names: Sequence[str] = [name.strip() for name in formats.split(",")]
+    if len(names) not in (3, 4):
+        raise ParameterError("--formats", f"{formats!r}: give a,b,c,d, or a,b,d for a device without an addend")
+    if not 1 <= length <= LONGEST:
+        raise ParameterError("--length", f"{length} is impossible; it takes a whole number from 1 to {LONGEST}")
+    found = [format_named(name) for name in names]
+    for name, fmt in zip(names, found, strict=True):
+        if not fmt.signed or not fmt.fraction:
+            raise ParameterError("--formats", f"{name} is a format of scale factors, not of operands or results")
+    a, b, *rest = found
+    return Signature(a, b, rest[0], rest[-1], length, addend=len(names) == 4)

@@ -1,0 +1,483 @@
+"""Error bounds: never below the truth on all inputs of small formats, for every unit; and no false one is proved."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from numpy.typing import NDArray
+
+from cli.main import main
+from queries.bound_samples import covered, measured, nearest, nearest_of_chain
+from queries.bounding import Settled, _Composer, bound_of, chain_of, error_of
+from queries.distinguish import Options
+from queries.proof import enclosures, forms, induction, lemmas
+from queries.proof.enclosures import weakened
+from queries.proof.forms import EXACT, Factor, Form, number
+from queries.proof.induction import Step, carried
+from queries.proof.kernel import RULES, Made, RuleError, Theorem
+from queries.proof.lemmas import AlignmentLoses, RoundingLoses
+from queries.samples import sample_rows
+from queries.solvers.contract import Answer
+from smtmodel.algebra import constant
+from smtmodel.display import exact_value
+from smtmodel.dot import UnitModel
+from smtmodel.errors import FaultError
+from smtmodel.formats import FORMATS, Format
+from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.nodes import Cut, Element, ExactSum, FusedSum, Index, Product, Repeat, Round, Scale
+from smtmodel.nodes.node import Node, walk
+from smtmodel.nodes.round import Rounding
+from smtmodel.operands import layout_of
+from smtmodel.reference import parse_reference
+from smtmodel.unit import Unit
+from smtmodel.unit_table import units
+from smtmodel.unitfile import parse_unit
+from tests.node_units import random_unit, vectors
+
+HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
+ARITHMETICS = list(
+    {(m.a, m.b, m.c, m.accumulator): ref for ref in INSTRUCTIONS for m in (parse_reference(ref),)}.values()
+)
+#: formats of four bits for factors, of five for addends and results, with infinities or without
+SMALL = """unit: small
+own_formats:
+  p: {{exponent: 2, fraction: 1, specials: none}}
+  q: {{exponent: 3, fraction: 1, bias: 2, specials: none}}
+  wide: {{exponent: 4, fraction: 6, specials: none}}
+formats: {{a: p, b: p, c: q, d: {result}}}
+length: 2
+{inputs}
+roundings:
+  r: round(q, {rounding})
+  w: round(wide, toward_zero)
+steps:
+  d: {d}
+"""
+SUMS: dict[str, Any] = {
+    "a product of a rounded sum": lambda v: v["a1"] * (v["a0"] * v["b0"] + v["c"]) + v["b1"],
+    "one product and c": lambda v: v["a0"] * v["b0"] + v["c"],
+    "a product": lambda v: v["a0"] * v["b0"],
+    "a product cut off": lambda v: v["a0"] * v["b0"],
+}
+BOTH = "a[0] * b[0], a[1] * b[1]"
+CHAIN = "repeat(k in range(2), c, r({}))"
+#: the sum, the rounding, how inputs are read
+UNITS = {
+    "truncated": (f"r(fused({BOTH}, c, F=1))", "toward_zero", ""),
+    "holds all": (f"r(fused({BOTH}, c, F=2))", "toward_zero", ""),
+    "nearest": (f"r(fused({BOTH}, c, F=1, rounding=nearest_even))", "nearest_even", ""),
+    "down": (f"r(fused({BOTH}, c, F=0, rounding=down))", "down", ""),
+    "up": (f"r(fused({BOTH}, c, F=1, rounding=up))", "up", ""),
+    "sticky": (f"r(fused({BOTH}, c, F=1, sticky=true))", "to_odd", ""),
+    "floor": (f"r(fused({BOTH}, c, F=2, zeros=1))", "toward_zero", ""),
+    "least": (f"r(fused({BOTH}, c, F=2, least=2))", "nearest_away", ""),
+    "reach": (f"r(fused({BOTH}, c, F=3, reach=[none, none, 1]))", "nearest_even", ""),
+    "two places": (f"r(fused({BOTH}, c, F=[1, 1, 3], floors=[none, 1, none]))", "toward_zero", ""),
+    "inner sum": (f"r(fused(fused({BOTH}, F=1), c, F=2, rounding=down))", "nearest_even", ""),
+    "exact": (f"r(exact({BOTH}, c))", "nearest_even", ""),
+    "exact in a sum": (f"r(fused(exact({BOTH}), c, F=1))", "toward_zero", ""),
+    "flush after": (f"r(exact({BOTH}, c))", "nearest_even, subnormals=flush_after", ""),
+    "flush before": (f"r(exact({BOTH}, c))", "down, subnormals=flush_before", "inputs: {subnormals: zero}"),
+    "cut": (f"r(cut(exact({BOTH}, c), 3, down))", "nearest_even", ""),
+    "cut with a least exponent": (f"r(cut(fused({BOTH}, c, F=5), 2, up, least=0))", "toward_zero", ""),
+    "normalised": ("r(fused(product(a[0], b[0], normalised=true), a[1] * b[1], c, F=1))", "toward_zero", ""),
+    "rounded products": ("r(exact(c, r(exact(r(a[0] * b[0]), r(a[1] * b[1])))))", "nearest_even", ""),
+    "a product of a rounded sum": ("r(fused(a[1] * r(exact(a[0] * b[0], c)), b[1], F=2))", "toward_zero", ""),
+    "one product and c": ("w(fused(a[0] * b[0], c, F=0))", "toward_zero", ""),
+    "a product cut off": ("w(fused(a[0] * b[0], F=1))", "toward_zero", ""),
+    "a product": ("r(a[0] * b[0])", "nearest_even", ""),
+    "chain": (CHAIN.format("fused(acc, a[k] * b[k], F=1)"), "toward_zero", ""),
+    "chain of sums": (CHAIN.format("exact(acc, a[k] * b[k])"), "nearest_even", ""),
+    "chain that flushes": (CHAIN.format("exact(acc, a[k] * b[k])"), "down, subnormals=flush_after", ""),
+}  # fmt: skip
+
+
+def small(d: str, rounding: str, inputs: str = "") -> UnitModel:
+    text = SMALL.format(d=d, rounding=rounding, inputs=inputs, result="wide" if d.startswith("w(") else "q")
+    return UnitModel(parse_unit(text, "small.yaml"), "small")
+
+
+Lanes = NDArray[np.float64]
+
+
+def every_row(model: UnitModel) -> NDArray[np.uint64]:
+    """All inputs, but of the factors b of which only the positive ones: the signs of a are enough."""
+    half = 1 << (model.b.width - 1)
+    sizes = [1 << model.a.width] * 2 + [half] * 2 + [1 << model.c.width]
+    return np.stack([axis.ravel() for axis in np.meshgrid(*map(np.arange, sizes), indexing="ij")], 1).astype(np.uint64)
+
+
+def numbers_of(fmt: Format) -> Lanes:
+    found = [exact_value(pattern, fmt) for pattern in range(1 << fmt.width)]
+    return np.array([0.0 if isinstance(value, str) else float(value) for value in found])
+
+
+def worst(model: UnitModel, error: Form) -> tuple[float, float]:
+    """The largest error less the bound, and the largest ratio of the two, of all inputs: exact, in 53 bits."""
+    table = every_row(model)
+    results, admitted = covered(model, table)
+    table, results = table[admitted], results[admitted]
+    flushed = any(isinstance(node, Element) and node.subnormals != "keep" for node in walk(model.unit.result))
+    values = {name: numbers_of(fmt)[table[:, k]] for k, (name, fmt) in
+              enumerate(zip(layout_of(model).names, layout_of(model).formats, strict=True))}  # fmt: skip
+    read = {name: np.where(np.abs(value) < 2.0 ** layout_of(model).formats[k].emin, 0, value) if flushed else value
+            for k, (name, value) in enumerate(values.items())}  # fmt: skip
+    exact = SUMS.get(model.reference, lambda v: v["a0"] * v["b0"] + v["a1"] * v["b1"] + v["c"])(read)
+    formats = dict(zip(layout_of(model).names, layout_of(model).formats, strict=True))
+
+    def magnitude(factor: Factor) -> Lanes:
+        if factor.name == EXACT:
+            return np.abs(exact)
+        name = factor.name if factor.name == "c" else f"{factor.name}{factor.offset}"
+        own = np.abs(values[name])
+        return np.where(own > 0, np.maximum(own, 2.0 ** formats[name].emin), 0) if factor.raised else own
+
+    bound = np.zeros(len(table))
+    for atom, value in error.parts.items():
+        assert Fraction(float(value)) == value
+        items = [np.prod([magnitude(factor) for factor in item], axis=0) for item in atom]
+        bound = bound + float(value) * np.max(np.broadcast_arrays(*items), axis=0) if len(items) > 1 else (
+            bound + float(value) * items[0])  # fmt: skip
+    errors = np.abs(numbers_of(model.d)[results] - exact)
+    return float((errors - bound).max()), float((errors / np.where(bound > 0, bound, 1)).max())
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_no_input_of_small_formats_is_beyond_the_bound(name: str) -> None:
+    model = small(*UNITS[name])
+    model = UnitModel(model.unit, name)
+    beyond, ratio = worst(model, error_of(bound_of(model.unit)))
+    assert beyond <= 0
+    assert ratio > 0.1, "the bound is far from every input"
+
+
+@pytest.mark.parametrize("reference", [HOPPER, "ieee/fma/f16", "cdna2/mfma/f32_32x32x4bf16", "arm/neon/bfdot"])
+def test_an_input_comes_near_the_bound(reference: str) -> None:
+    model = parse_reference(reference)
+    best = nearest(model, error_of(bound_of(model.unit))).best
+    assert best is not None
+    assert best.ratio > Fraction(9, 10)
+
+
+def test_every_unit_has_a_bound_and_no_sample_is_beyond_it() -> None:
+    for place, reference in enumerate([*units(), *ARITHMETICS]):
+        model = parse_reference(reference)
+        error = error_of(bound_of(model.unit))
+        if place < len(units()) or place % 8 == 0:  # benchmarks/bounds.py evaluates them all
+            assert measured(model, error, sample_rows(layout_of(model), 30, place)), reference
+
+
+def test_exact_is_the_sum_of_the_products_and_the_addend() -> None:
+    for reference in (HOPPER, "ampere/mma/m16n8k16.f32.f16.f16.f32", "cdna3/mfma/f32_16x16x32_fp8_fp8"):
+        model = parse_reference(reference)
+        layout, k = layout_of(model), model.length
+        for near in measured(model, error_of(bound_of(model.unit)), sample_rows(layout, 30, 5)):
+            x = [Fraction(0) if v == "-0" else Fraction(v) for v in
+                 (exact_value(p, fmt) for p, fmt in zip(near.row, layout.formats, strict=True))]  # fmt: skip
+            assert near.exact == x[2 * k] + sum(p * q for p, q in zip(x[:k], x[k : 2 * k], strict=True))
+
+
+def test_random_expressions_keep_their_bounds() -> None:
+    proved = 0
+    for seed in range(70):
+        unit = random_unit(random.Random(seed))
+        model = UnitModel(unit, f"random {seed}")
+        try:
+            error = error_of(bound_of(unit))
+        except RuleError:
+            continue
+        a, b, c, *scales = vectors(unit, 40, np.random.default_rng(seed))
+        measured(model, error, np.concatenate([a, b, c[:, None], *scales], axis=1))
+        proved += 1
+    assert proved >= 60
+
+
+# -- chains
+
+
+def test_a_chain_of_instructions_is_a_loop_over_their_products() -> None:
+    """Of FMAs: the same bound for four instructions of one product and for one of four."""
+    for name in ("ieee/fma/f32", "ieee/fma/f16"):
+        one, four = parse_reference(name), parse_reference(f"{name}@length=4")
+        looped = error_of(bound_of(four.unit)).merged()
+        assert error_of(carried(chain_of(one.unit), 4)).covers(looped)
+        assert looped.covers(error_of(carried(chain_of(one.unit), 4)))
+
+
+@pytest.mark.parametrize("name", ["truncated", "nearest", "flush after", "cut", "rounded products"])
+def test_no_chain_is_beyond_its_bound(name: str) -> None:
+    model = small(*UNITS[name])
+    chain = chain_of(model.unit)
+    for count in (1, 2, 5):
+        assert nearest_of_chain(model, error_of(carried(chain, count)), count).tried > 5
+    model = parse_reference(HOPPER)
+    found = nearest_of_chain(model, error_of(carried(chain_of(model.unit), 8)), 8)
+    assert found.best is not None
+    assert found.best.ratio > Fraction(7, 10)
+
+
+def test_the_closed_form_is_what_the_steps_do() -> None:
+    step = Step(1, Fraction(5, 4), Fraction(1, 8), number(3), number(2))
+    error, size = number(1), number(7)
+    for n in range(1, 6):
+        assert step.run(range(n), number(1), number(7)) == (error * Fraction(5, 4) + size * Fraction(1, 8) + number(3),
+                                                            size + number(2))  # fmt: skip
+        error, size = error * Fraction(5, 4) + size * Fraction(1, 8) + number(3), size + number(2)
+
+
+# -- false bounds
+
+
+def test_no_smaller_coefficient_and_no_missing_term_is_proved() -> None:
+    for parts in UNITS.values():
+        theorem = bound_of(small(*parts).unit)
+        proved = error_of(theorem)
+        assert error_of(weakened(theorem, proved)) == proved
+        assert error_of(weakened(theorem, proved.merged() * 2)) == proved.merged() * 2
+        for atom, value in proved.parts.items():
+            others = {own: x for own, x in proved.parts.items() if own != atom}
+            for false in (Form(others), Form(others | {atom: value * Fraction(1023, 1024)})):
+                with pytest.raises(RuleError):
+                    weakened(theorem, false)
+
+
+#: by the unit that shows it: what is broken, and how
+SABOTAGE: list[tuple[str, Any, str, Any]] = [
+    ("exact", enclosures, "LOSSES", {mode: (x / 2, y / 2) for mode, (x, y) in enclosures.LOSSES.items()}),
+    ("one product and c", enclosures._Aligned, "whole", property(lambda self: True)),
+    ("least", enclosures._Aligned, "safe", lambda self, m: True),
+    ("flush after", enclosures, "_grid", lambda every: 1),
+    ("exact in a sum", enclosures, "largest", lambda every: next(iter(every))),
+    ("holds all", enclosures, "largest", lambda every: list(every)[-1]),
+    ("a product cut off", enclosures, "magnitude", lambda name, index=None, raised=False: forms.magnitude(name, index)),
+    ("exact", enclosures.Facts, "value", property(lambda self: self.size * Fraction(1, 2))),
+    ("a product", enclosures, "_sum", lambda one, two: 0),
+    ("one product and c", enclosures, "larger", lambda every: forms.NOUGHT),
+    ("chain of sums", Step, "run", lambda self, places, error, size: (self.own.at(self.level, 0), size)),
+    ("chain of sums", induction, "round_up", lambda value: value / 8),
+    ("rounded products", enclosures, "total", lambda every: next(iter(every))),
+]
+
+
+@pytest.mark.parametrize("sabotage", SABOTAGE, ids=lambda one: f"{one[2]} in {one[0]}")
+def test_a_broken_rule_is_caught_by_all_inputs(sabotage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, where, what, broken = sabotage
+    model = UnitModel(small(*UNITS[name]).unit, name)
+    assert worst(model, error_of(bound_of(model.unit)))[0] <= 0
+    monkeypatch.setattr(where, what, broken)
+    assert worst(model, error_of(bound_of(model.unit)))[0] > 0
+
+
+# -- rules: what each of them checks
+
+
+def test_only_a_rule_makes_a_theorem() -> None:
+    theorem = bound_of(small(*UNITS["exact"]).unit)
+    with pytest.raises(RuleError):
+        Theorem(theorem.goal, "rounded", (), "", object())
+    with pytest.raises(AttributeError):
+        theorem.rule = "another"  # type: ignore[misc]
+    assert {one.rule for one in theorem.walk()} <= set(RULES)
+    assert all(rule.__doc__ for rule in RULES.values())
+
+
+UNIT = parse_unit(
+    SMALL.format(d=f"r(cut(fused({BOTH}, c, F=2), 4))", rounding="nearest_even", inputs="", result="q"), "u"
+)
+OTHER = replace(UNIT, names={})
+A, C = (node for node in walk(UNIT.result) if isinstance(node, Element) and node.operand in "ac" and (
+    node.index is None or node.index.offset == 0))  # fmt: skip
+
+
+def of(node: Node, places: Any = ()) -> Theorem:
+    return _Composer(UNIT).of(node, places)
+
+
+def kind(wanted: type[Node], unit: Unit = UNIT) -> Any:
+    return next(node for node in walk(unit.result) if isinstance(node, wanted))
+
+
+def loop(text: str) -> Any:
+    unit = small(text, "nearest_even").unit
+    return unit, kind(Repeat, unit)
+
+
+Q = frozenset({UNIT.d})
+SUM, PRODUCT, CUT = kind(FusedSum), kind(Product), kind(Cut)
+TERMS = [of(item) for item in SUM.items]
+FACTORS = [of(PRODUCT.left), of(PRODUCT.right)]
+
+
+def refused(rule: str, *args: Any) -> None:
+    with pytest.raises(RuleError):
+        RULES[rule](*args)
+
+
+def test_rules_refuse_premises_about_something_else() -> None:
+    goal = enclosures.Enclosed
+    assert isinstance(of(SUM).goal, goal)
+    refused("element", UNIT, A, ((1, 0),))
+    refused("element", UNIT, Element("scale_a", Index(0)), ())
+    refused("constant", UNIT, A)
+    refused("product", PRODUCT, (), FACTORS[::-1])
+    refused("product", PRODUCT, (), FACTORS[:1])
+    refused("product", PRODUCT, (), [A, A])
+    refused("product", PRODUCT, ((1, 0),), FACTORS)
+    refused("product", PRODUCT, (), [FACTORS[0], RULES["element"](OTHER, PRODUCT.right, ())])
+    refused("fused", SUM, (), TERMS[:-1])
+    refused("exact", ExactSum(SUM.items), (), TERMS[1:])
+    refused("scale", Scale(A, A, A), (), [of(A), of(A), of(C)])
+    refused("cut", CUT, (), [TERMS[0]])
+    refused("rounded", UNIT.result, (), [TERMS[0]])
+    refused("whole", TERMS[0])
+    refused("weakened", UNIT, number(1))
+
+
+def test_rules_refuse_what_they_know_nothing_of() -> None:
+    a_sum = ExactSum((A, C))
+    exact = RULES["exact"](a_sum, (), [of(A), of(C)])
+    refused("fused", FusedSum((A, C), 1, carry_bits=0), (), [of(A), of(C)])  # may wrap
+    refused("fused", FusedSum((a_sum, C), 1, carry_bits=9), (), [exact, of(C)])  # of no known head
+    refused("fused", FusedSum((a_sum, C), 1, reach=(3, None)), (), [exact, of(C)])  # may vanish at any size
+    cut_sum = Cut(a_sum, 4)
+    refused("fused", FusedSum((cut_sum, C), 1), (), [RULES["cut"](cut_sum, (), [exact]), of(C)])
+    unsigned = Round(a_sum, Rounding(replace(UNIT.d, signed=False)))
+    refused("rounded", unsigned, (), [exact])
+
+
+def test_what_is_assumed_of_a_result_so_far_holds_at_the_start_and_after_a_step() -> None:
+    refused("assumed", UNIT, A, Q)
+    refused("assumed", UNIT, C, frozenset({UNIT.a}))
+    unit, node = loop("repeat(k in range(2), c, r(exact(acc, a[k] * b[k])))")
+    start = RULES["element"](unit, node.start, ())
+
+    def body(formats: frozenset[Format]) -> Theorem:
+        composer = _Composer(unit)
+        composer.formats[node.level] = formats
+        return composer.of(node.body, ())
+
+    fine = body(frozenset({unit.c, unit.d}))
+    assert RULES["repeated"](node, (), start, fine)
+    refused("repeated", node, (), start, body(frozenset({unit.a})))  # of formats that the start is not of
+    refused("repeated", node, (), fine, start)
+    refused("repeated", node, (), RULES["element"](small(*UNITS["exact"]).unit, node.start, ()), fine)
+    refused("repeated", node, ((1, 0),), start, fine)
+    for text in ("exact(acc, acc, a[k] * b[k])", "exact(r(acc) * a[k], c)"):
+        other, _looped = loop(f"repeat(k in range(2), c, r({text}))")
+        with pytest.raises(RuleError):  # more than once, or multiplied
+            bound_of(other)
+
+
+def test_a_chain_takes_the_result_as_an_addend() -> None:
+    theorem = bound_of(UNIT)
+    refused("chained", theorem)  # of one addend, not of any
+    refused("carried", theorem, 4)
+    refused("carried", chain_of(UNIT), 0)
+    with pytest.raises(RuleError):
+        chain_of(small(*UNITS["one product and c"]).unit)  # its result is of another format
+    assert isinstance(Made(theorem.goal).goal, enclosures.Enclosed)
+
+
+# -- lemmas about the datapath
+
+MODES = tuple(enclosures.LOSSES)
+SMALL_LEMMAS = [
+    *(AlignmentLoses(*sizes, mode) for mode in MODES for sizes in ((4, 2, 3), (4, 3, 1), (5, 3, 3), (3, 1, 0))),
+    *(RoundingLoses(FORMATS[name], mode) for mode in MODES for name in ("e2m1", "e3m2", "e4m3", "e5m2")),
+]
+
+
+def test_lemmas_hold_on_all_inputs_of_small_sizes_and_engines_agree() -> None:
+    settle = Settled(Options(solver="bitwuzla"), confirmed=False)
+    for goal in SMALL_LEMMAS:
+        assert RULES["exhausted"](goal).goal == goal
+    for goal in SMALL_LEMMAS[::7]:
+        assert "unsat" in RULES["settled"](goal, settle._ask).word
+
+
+@pytest.mark.parametrize("what", ["align", "round_and_pack"])
+def test_a_broken_datapath_has_no_lemma(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = getattr(lemmas, what)
+    monkeypatch.setattr(lemmas, what, lambda *given: (lambda found: found & ~constant(found.carrier, 2, found.width))(
+        kept(*given)))  # fmt: skip
+    goals = [goal for goal in SMALL_LEMMAS if isinstance(goal, AlignmentLoses) == (what == "align")]
+    for goal in goals[::5]:
+        refused("exhausted", goal)
+        with pytest.raises(FaultError):
+            Settled(Options(solver="bitwuzla"), confirmed=False)._ask(lemmas.query_of(goal), "broken")
+
+
+def test_lemmas_that_are_false_or_not_decided_or_not_the_nodes_are_refused() -> None:
+    wide = RoundingLoses(FORMATS["f32"], "nearest_even")
+    refused("exhausted", wide)
+    refused("settled", wide, lambda query, name: (Answer("unknown", "bitwuzla", "0", 0.0), None))
+    refused("settled", wide, lambda query, name: (Answer("sat", "bitwuzla", "0", 0.0), None))
+    other = RULES["exhausted"](RoundingLoses(FORMATS["e2m1"], "up"))
+    refused("fused", SUM, (), TERMS, [other])
+    refused("rounded", UNIT.result, (), [of(CUT)], [other])
+    refused("rounded", UNIT.result, (), [of(CUT)], [of(CUT)])
+
+
+def test_lemmas_are_those_of_the_nodes() -> None:
+    settle = Settled(Options(solver="bitwuzla"), confirmed=False)
+    unit = small(*UNITS["nearest"]).unit
+    found = [one.goal for one in bound_of(unit, settle).walk() if isinstance(one.goal, (AlignmentLoses, RoundingLoses))]
+    assert {goal.mode for goal in found} == {"nearest_even"}
+    assert {(goal.width, goal.fraction, goal.bits) for goal in found if isinstance(goal, AlignmentLoses)} == {
+        (4, 2, 1), (2, 1, 1)}  # fmt: skip
+
+
+# -- the command
+
+
+def bound(*args: str) -> Any:
+    return CliRunner().invoke(main, ["prove", "--property", "error-bound", *args])
+
+
+def test_the_command_prints_a_formula_and_numbers(tmp_path: Path) -> None:
+    shown = bound(HOPPER, "--inputs", "exponents=-3..3", "--json")
+    assert shown.exit_code == 0
+    document = json.loads(shown.stdout)
+    assert document["verdict"] == "holds"
+    assert document["formula"] == "|d - exact| <= 2^-23 * |exact| + 1.0001*2^-21 * max(|a_k° b_k°| (k=0..15), |c°|)"
+    assert document["window"]["max"] == 3
+    assert 0.9 < document["nearest"]["ratio"] <= 1
+    assert document["nearest"]["vector"]["model"] == HOPPER
+    coefficients = [Fraction(term["coefficient"]) for term in document["terms"]]
+    assert sorted(coefficients) == [Fraction(1, 1 << 23), Fraction(16, 1 << 25) * (1 + Fraction(1, 1 << 23))]
+    assert "held against" in shown.stderr
+    path = tmp_path / "mine.yaml"
+    path.write_text(SMALL.format(d=UNITS["chain"][0], rounding="nearest_even", inputs="", result="q"))
+    assert bound(str(path), "--explain").exit_code == 0
+    chained = json.loads(bound(str(path), "--length", "8", "--json").stdout)
+    assert chained["length"] == 8
+    assert "E becomes" in chained["chain"]["step"]
+    vectors_ = chained["nearest"]["vectors"]
+    assert [row["c"] for row in vectors_[1:]] == [row["d"] for row in vectors_[:-1]]
+
+
+def test_what_cannot_be_bounded_is_unknown_and_bad_input_is_an_error(tmp_path: Path) -> None:
+    unknown = bound("volta/mma/m8n8k4.f32.f16.f16.f32@carry_bits=1", "--json")
+    assert unknown.exit_code == 3
+    assert json.loads(unknown.stdout)["verdict"] == "unknown"
+    assert "may wrap" in unknown.stderr
+    for args in ([HOPPER, HOPPER], [HOPPER, "--length", "17"], [HOPPER, "--inputs", "normal"],
+                 [HOPPER, "--certificate", str(tmp_path)], ["nowhere.yaml"]):  # fmt: skip
+        assert bound(*args).exit_code == 2
+    assert CliRunner().invoke(main, ["prove", HOPPER, HOPPER, "--length", "16"]).exit_code == 2
+
+
+def test_an_evaluation_beyond_the_bound_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    halved = {mode: (x / 2, y / 2) for mode, (x, y) in enclosures.LOSSES.items()}
+    monkeypatch.setattr(enclosures, "LOSSES", halved)
+    shown = bound(HOPPER)
+    assert shown.exit_code == 4
+    assert "contradicts it" in shown.stderr

@@ -1,0 +1,265 @@
+"""`order`: the summation tree of a device of which nothing is known but its formats."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from benchmarks.order import ORDERS, chain_tree, measure
+from cli.main import main
+from queries.summation import Tree, UnrevealedError, reveal
+from queries.summation_text import Outliner
+from queries.summation_tree import Leaf, in_order
+from runner.callable import SIDE, CallableDevice
+from runner.devices import open_device
+from runner.protocol import DeviceError
+from smtmodel.errors import InputError
+from smtmodel.signature import parse_signature
+
+DEVICES = """
+import numpy as np
+calls = 0
+
+def chain(a, b, c):
+    global calls
+    calls += 1
+    assert a.shape[1] == b.shape[0] == 40
+    for k in range(a.shape[1]):
+        c = c + np.outer(a[:, k], b[k])
+    return c
+
+def products_first(a, b):
+    return np.einsum("ik,kj->ijk", a, b).sum(axis=2, dtype=a.dtype)
+
+def blocks(a, b):
+    total = np.zeros((len(a), b.shape[1]), np.float32)
+    for start in range(0, a.shape[1], 8):
+        block = a[:, start] [:, None] * b[start]
+        for k in range(start + 1, start + 8):
+            block = block + np.outer(a[:, k], b[k])
+        total = total + block
+    return total
+
+def fails(a, b):
+    raise ZeroDivisionError("no")
+
+def narrow(a, b):
+    return (a @ b).astype(np.float16)
+
+def fickle(a, b):
+    global calls
+    calls += 1
+    return a @ b if calls < 3 else np.zeros((len(a), b.shape[1]), a.dtype)
+
+other = 3
+"""
+
+
+@pytest.fixture(scope="module")
+def devices(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("devices") / "mine.py"
+    path.write_text(DEVICES)
+    return str(path)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["order", *arguments], standalone_mode=True)
+
+
+def document(*arguments: str) -> dict[str, Any]:
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def outline(device: str, formats: str, length: int) -> list[str]:
+    found: list[str] = document("--device", device, "--formats", formats, "--length", str(length))["outline"]
+    return found
+
+
+# -- trees
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_orders_of_libraries_and_units(name: str) -> None:
+    questions, _ = measure(name, 64)
+    assert questions <= 64 * 9
+
+
+def test_questions_of_long_sums_grow_like_k_log_k() -> None:
+    few, many = (measure("in pairs", length)[0] for length in (128, 512))
+    assert many < 4 * few * 9 / 7 * 1.1
+
+
+@pytest.mark.parametrize(
+    ("model", "formats", "length", "expected"),
+    [
+        ("x86/amx/tdpbf16ps", "bf16,bf16,f32,f32", 32,
+         ["added", "├─ c", "└─ added", "   ├─ 0,2..30 (added one after another)",
+          "   └─ 1,3..31 (added one after another)"]),
+        ("x86/avx512/vdpbf16ps", "bf16,bf16,f32,f32", 2, ["added", "├─ added", "│  ├─ c", "│  └─ 1", "└─ 0"]),
+        ("ieee/fma/f32@length=80", "f32,f32,f32,f32", 80, ["c, 0-79 (added one after another)"]),
+        ("turing/mma/m16n8k8.f32.f16.f16.f32@length=64,block=8", "f16,f16,f32,f32", 64,
+         ["one step after another", "├─ c",
+          "└─ 8 times, each 8 further: the sum so far and these, added in one step, cut at the largest term",
+          "   └─ 0-7"]),
+        ("turing/mma/m16n8k8.f32.f16.f16.f32@length=1", "f16,f16,f32,f32", 1, ["added", "├─ c", "└─ 0"]),
+    ],
+)  # fmt: skip
+def test_models(model: str, formats: str, length: int, expected: list[str]) -> None:
+    assert outline(f"model:{model}", formats, length) == expected
+
+
+def test_a_sum_in_few_bits_is_counted_in_groups() -> None:
+    """2^8 units are all that bf16 counts."""
+    bf16 = pytest.importorskip("ml_dtypes").bfloat16
+
+    def ask(vectors: Any) -> list[int]:
+        a, b = (np.array([side(v) for v in vectors], dtype=np.uint16).view(bf16)
+                for side in (lambda v: v.operands.a, lambda v: v.operands.b))  # fmt: skip
+        terms = a * b
+        total = terms[:, 599]
+        for k in range(599):
+            total = total + terms[:, k]
+        return [int(d) for d in total.view(np.uint16)]
+
+    asked = parse_signature("bf16,bf16,bf16", 600)
+    with np.errstate(over="ignore", invalid="ignore"):
+        tree = reveal(lambda vector: ask([vector])[0], asked, ask_all=ask, addend=False)
+    _, *terms = tree.outline().lines()
+    assert terms == ["├─ 599", "└─ 0-598 (added one after another)"]
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        (["c", 0, 1, 2], ["c, 0-2 (added one after another)"]),
+        ([0, 1, 2, "c"], ["added", "├─ c", "└─ 0-2 (added one after another)"]),
+        ([2, 1, 0], ["added", "├─ added", "│  ├─ 1", "│  └─ 2", "└─ 0"]),
+        ([*range(9)][::-1], ["one step after another", "└─ 8, 7 .. 0 (added one after another)"]),
+    ],
+)
+def test_a_chain_is_drawn_in_its_own_order(order: list[Leaf], expected: list[str]) -> None:
+    drawn = Outliner(in_order(chain_tree(order))).outline().lines()
+    assert drawn == expected
+
+
+# -- both ends
+
+
+def ends(device: str, formats: str, length: int) -> dict[str, Any]:
+    return document("--device", device, "--formats", formats, "--length", str(length))
+
+
+def test_fused_products_are_told_from_rounded_ones(devices: str) -> None:
+    fused = ends("model:ieee/fma/f32@length=6", "f32,f32,f32,f32", 6)
+    assert (fused["products_fused"], fused["products_rounded"], fused["starts_from"]) == ([*range(6)], [], "c")
+    rounded = ends(f"python:{devices}:chain", "f64,f64,f64,f64", 40)
+    assert (rounded["products_fused"], rounded["products_rounded"]) == ([], [*range(40)])
+    amx = ends("model:x86/amx/tdpbf16ps", "bf16,bf16,f32,f32", 32)
+    assert "fits f32" in amx["products_not_told"]
+    assert amx["starts_from"].startswith("+0, or")
+    first = ends(f"python:{devices}:blocks", "f32,f32,f32", 48)
+    assert first["starts_from"].startswith("+0")
+    assert first["outline"][1].startswith("├─ 0-7")
+
+
+def test_the_text_says_both_ends() -> None:
+    result = run("--device", "model:ieee/fma/f32@length=6", "--formats", "f32,f32,f32,f32", "--length", "6")
+    assert result.exit_code == 0
+    assert result.stdout == ""
+    said = result.stderr.splitlines()
+    assert said[:2] == ["summation order of c and 6 products (f32 * f32, c in f32, results in f32):",
+                        "  c, 0-5 (added one after another)"]  # fmt: skip
+    assert "  starts from: c" in said
+    assert "  products fused into the addition: 0-5" in said
+
+
+# -- files
+
+
+def test_recorded_questions_are_answered_again(tmp_path: Path) -> None:
+    file, common = tmp_path / "seen.jsonl", ("--formats", "f16,f16,f32,f32", "--length", "8")
+    first = document("--device", "model:turing/mma/m16n8k8.f32.f16.f16.f32", *common, "-o", str(file))
+    again = document("--device", f"recorded:{file}", *common)
+    assert again["steps"] == first["steps"] == [{"kind": "fused", "terms": ["c", *range(8)], "steps": []}]
+    assert len(file.read_text().splitlines()) == first["questions"]
+    rows = file.read_text().splitlines()
+    file.write_text("\n".join(rows[: len(rows) // 2]))
+    cut = run("--device", f"recorded:{file}", *common)
+    assert cut.exit_code == 3
+    assert "no answer is recorded" in cut.stderr
+
+
+def test_the_drawing(tmp_path: Path) -> None:
+    file = tmp_path / "tree.svg"
+    document("--device", "model:x86/amx/tdpbf16ps", "--formats", "bf16,bf16,f32,f32", "--length", "32",
+             "--svg", str(file))  # fmt: skip
+    text = file.read_text()
+    assert text.count("<rect") == 2 + 5  # the paper and a pattern beside the boxes
+    assert "0,2..30 (added one after another)" in text
+
+
+# -- what goes wrong
+
+
+@pytest.mark.parametrize(
+    ("name", "formats", "code", "message"),
+    [
+        ("fails", "f32,f32,f32", 3, "ZeroDivisionError: no"),
+        ("narrow", "f32,f32,f32", 3, "elements of float16; f32 is float32"),
+        ("products_first", "f32,f32,f32,f32", 3, "takes no addend"),
+        ("other", "f32,f32,f32", 2, "unknown function"),
+        ("chain", "f32,f32", 2, "give a,b,c,d"),
+        ("chain", "f32,f32,f31", 2, "did you mean"),
+        ("chain", "f32,f32,ue8m0", 2, "scale factors"),
+    ],
+)
+def test_errors(devices: str, name: str, formats: str, code: int, message: str) -> None:
+    result = run("--device", f"python:{devices}:{name}", "--formats", formats, "--length", "16")
+    assert (result.exit_code, message in result.stderr) == (code, True), result.stderr
+
+
+def test_a_device_that_contradicts_itself(devices: str) -> None:
+    result = run("--device", f"python:{devices}:fickle", "--formats", "f32,f32,f32", "--length", "16")
+    assert result.exit_code == 3
+
+
+def test_where_ranges_are_too_narrow_what_was_seen_is_said() -> None:
+    result = run("--device", "model:blackwell/tcgen05mma/m64n8k32.f32.e3m2.e3m2", "--formats", "e3m2,e3m2,f32,f32",
+                 "--length", "32")  # fmt: skip
+    assert result.exit_code == 3
+    assert "too narrow" in result.stderr
+
+
+def test_a_function_answers_many_questions_in_one_call(devices: str) -> None:
+    calls: list[tuple[int, ...]] = []
+
+    def counted(a: Any, b: Any) -> Any:
+        calls.append((*a.shape, *b.shape))
+        return a @ b
+
+    asked = parse_signature("f32,f32,f32", 128)
+    with CallableDevice(counted, "counted") as device:
+        tree: Tree = reveal(
+            device.answer, asked, ask_all=lambda v: [d or 0 for _, d in device.answers(v)], addend=False
+        )
+    assert set(calls) == {(SIDE, 128, 128, SIDE)}
+    assert len(calls) < len(tree.questions) / 8
+    with pytest.raises(InputError, match=r"takes \(a, b, c\)"):
+        CallableDevice(lambda: None, "none")
+    with pytest.raises(InputError, match=r"python:FILE\.py:FUNCTION"):
+        open_device("python:x")
+    with pytest.raises(DeviceError), open_device(f"python:{devices}:fails") as device:
+        reveal(device.answer, asked, addend=False)
+
+
+def test_a_constant_is_no_sum() -> None:
+    with pytest.raises(UnrevealedError, match="units are not counted"):
+        reveal(lambda vector: 0, parse_signature("f32,f32,f32", 16), addend=False)
