@@ -32,7 +32,7 @@ MOST_NEIGHBOURS = 6  # with where each parts; the others are named
 
 @click.command()
 @click.argument("model", shell_complete=models)
-@click.argument("vector", shell_complete=file_names)
+@click.argument("vectors", nargs=-1, required=True, metavar="VECTOR", shell_complete=file_names)
 @click.option(
     "--and",
     "--against",
@@ -45,24 +45,41 @@ MOST_NEIGHBOURS = 6  # with where each parts; the others are named
     "--svg", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
     help="Draw it here, for papers and pages.",
 )  # fmt: skip
+@click.option(
+    "--element", metavar="I,J",
+    help="VECTOR is two or three matrix files, A B [C]: which steps of this element of the product lose bits.",
+)  # fmt: skip
 @JSON
-def explain(model: str, vector: str, other: str | None, svg: Path | None, as_json: bool) -> None:
+def explain(
+    model: str, vectors: tuple[str, ...], other: str | None, svg: Path | None, element: str | None, as_json: bool
+) -> None:
     """Show one evaluation stage by stage, bit by bit.
 
-    VECTOR is a JSON object (a row of a vector file), FILE:LINE of a vector file, or FILE (its first row).
+    VECTOR is a JSON object (a row of a vector file), FILE:LINE of a vector file, or FILE (its first row). With
+    --element it is the matrix files of a product, and MODEL a plan, or a model that takes K in tiles.
 
     \b
     mmaprobe explain volta/mma/m8n8k4.f32.f16.f16.f32 '{"a": ["3c00"], "b": ["3c00"], "c": "3f800000"}'
     mmaprobe explain ampere/mma/m16n8k16.f32.f16.f16.f32 vectors.jsonl:3 --against MODEL2 --svg why.svg
+    mmaprobe explain plan:cublas/split-k a.npy b.npy --element 3,5
 
     Bits stand under a ruler of exponents. Left of the first bar (c) lie carry bits, right of the last one the bits
     that alignment cuts off; a set bit cut off among bits that others keep is an x. Under a sum that is rounded, ^ are
     the bits kept, h the half and s the sticky bits.
     """
+    from cli.element import explain_element
     from queries.neighbours import first_difference
     from smtmodel.explaining import explain as explained
     from smtmodel.reference import parse_reference
 
+    if element is not None:
+        if other is not None or svg is not None:
+            raise click.UsageError("--element explains one plan, as text or with --json")
+        explain_element(model, vectors, element, as_json)
+        return
+    if len(vectors) != 1:
+        raise click.UsageError("one vector is explained (matrix files go with --element)")
+    (vector,) = vectors
     models = [parse_reference(name) for name in (model, other) if name is not None]
     row, place = _row(vector)
     explanations = [explained(one, _operands(one, row, place)) for one in models]

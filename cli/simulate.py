@@ -112,6 +112,16 @@ def _product(
     return to_numbers(out, model.d)
 
 
+def load_matrix(path: Path) -> NDArray[Any]:
+    """The matrix of a .npy file. Raises InputError."""
+    from smtmodel.errors import InputError
+
+    tables = _load(path)
+    if "" not in tables:
+        raise InputError("one matrix is needed, in a .npy file", str(path))
+    return tables[""]
+
+
 def _load(path: Path) -> dict[str, NDArray[Any]]:
     """The matrices of a file by name; "" for that of a .npy file. Raises InputError."""
     import numpy as np

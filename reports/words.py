@@ -78,10 +78,11 @@ def term_text(row: Row) -> tuple[str, str]:
 
 
 def addend_text(explanation: Explanation) -> str:
-    """Exponent and significand of the addend; nothing for a zero or a special value."""
+    """Exponent and significand of the addend; nothing for a zero, a special value, or one that is not read."""
     c = explanation.inputs["c"]
     value = exact_value(c.pattern, c.format)
-    exponent = explanation.facts["addend.exponent"].real
+    fact = explanation.facts.get("addend.exponent")
+    exponent = None if fact is None else fact.real
     if not isinstance(value, Fraction) or not value or exponent is None:
         return ""
     row = fraction_row("c", value)

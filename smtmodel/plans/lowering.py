@@ -73,7 +73,7 @@ class Lowering(Engine[Node]):
         return self._named(found, name)
 
     def _named(self, node: Node, name: str) -> Node:
-        self.signals.setdefault(node, f"{self.path}{name}")
+        self.signals.setdefault(node, f"{self.path}{name}".removesuffix("."))
         return node
 
     @contextmanager
@@ -100,7 +100,8 @@ class Lowering(Engine[Node]):
                 return replace(given, index=added(_divided(span, model), given.index))
             return self._input(replace(given, index=added(span.start, given.index, span.step)))
 
-        return shifted(result, self.level, element)
+        found = shifted(result, self.level, element)
+        return self._named(found, "") if self.path else found
 
     def _input(self, element: Element) -> Node:
         convert = self.plan.convert_a if element.operand == "a" else self.plan.convert_b

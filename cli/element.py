@@ -1,0 +1,83 @@
+"""`explain --element`: one element of a matrix product, and the steps of it that lose bits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.options import print_json
+from cli.simulate import load_matrix
+from smtmodel.errors import InputError, ParameterError
+
+if TYPE_CHECKING:
+    from smtmodel.losses import Loss
+    from smtmodel.operands import Operands
+
+
+def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bool) -> None:
+    """The element `row,column` of what a plan (or a model that takes K in tiles) makes of matrices A, B and C."""
+    from smtmodel.display import number_text
+    from smtmodel.dot import UnitModel
+    from smtmodel.losses import losses
+    from smtmodel.plans.lowering import unit_of_plan
+    from smtmodel.reference import parse_plan_reference
+    from smtmodel.vectors import to_hex
+
+    if len(files) not in (2, 3):
+        raise click.UsageError("--element takes two or three matrix files: A B [C]")
+    plan = parse_plan_reference(name)
+    operands = _operands(files, element, (plan.a, plan.b, plan.c))
+    model = UnitModel(unit_of_plan(plan, len(operands.a)), name)
+    steps, result = losses(model, operands)
+    found = [step for step in steps if step.cut or step.rounded]
+    if as_json:
+        rows = [
+            {"step": one.step, "products": one.products, "cut": str(one.cut), "rounded": str(one.rounded)}
+            for one in found
+        ]
+        document = {"schema": 1, "plan": name, "length": model.length, "element": element, "losses": rows}
+        print_json(document | {"d": to_hex(result, model.d)})
+        return
+    click.echo(f"{name}: element {element}, K = {model.length}")
+    _show(found, len(steps))
+    click.echo(f"d = {to_hex(result, model.d)}  {number_text(result, model.d)}")
+
+
+def _show(found: list[Loss], count: int) -> None:
+    rows: list[tuple[str, ...]] = [("step", "products", "cut off", "rounded", "lost in all")]
+    for one in found:
+        products = "" if one.products is None else "-".join(map(str, one.products))
+        rows.append((one.step, products, *(f"{float(part):+.3e}" if part else "" for part in (one.cut, one.rounded)),
+                     f"{float(one.lost):+.3e}"))  # fmt: skip
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    for row in rows if found else ():
+        click.echo("  " + "  ".join(f"{part:<{width}}" for part, width in zip(row, widths, strict=True)).rstrip())
+    click.echo(f"  {len(found)} of {count} rounded steps lose bits")
+
+
+def _operands(files: tuple[str, ...], element: str, formats: tuple[Any, Any, Any]) -> Operands[int]:
+    from smtmodel.gemm import from_numbers
+    from smtmodel.operands import Operands
+
+    row, _, column = element.partition(",")
+    if not (row.strip().isdecimal() and column.strip().isdecimal()):
+        raise click.UsageError(f"--element is a row and a column, counted from 0: 3,5, not {element}")
+    i, j = int(row), int(column)
+    sides = []
+    for file, fmt in zip(files, formats, strict=False):
+        try:
+            sides.append(from_numbers(load_matrix(Path(file)), fmt))
+        except ParameterError as error:
+            raise InputError(str(error), file) from None
+    a, b, *rest = sides
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
+        raise ParameterError("A and B", f"shapes {a.shape} and {b.shape} cannot be multiplied")
+    shape = (a.shape[0], b.shape[1])
+    if any(c.shape != shape for c in rest):
+        raise ParameterError("C", f"its shape is not that of the product, {shape}")
+    if i >= shape[0] or j >= shape[1]:
+        raise ParameterError("element", f"{i},{j} is outside the product, which is {shape[0]} x {shape[1]}")
+    c = int(rest[0][i, j]) if rest else 0
+    return Operands(tuple(map(int, a[i])), tuple(map(int, b[:, j])), c)

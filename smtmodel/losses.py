@@ -1,0 +1,65 @@
+"""Where an evaluation loses bits: each rounded step's result against the exact sum of what it adds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from smtmodel.decode import Unpacked
+from smtmodel.dot import Model
+from smtmodel.facts import Item, evaluate_one, integer, item_of
+from smtmodel.nodes import Cut, ExactSum, FusedSum, Round
+from smtmodel.operands import Operands
+from smtmodel.trace import Visit
+
+Entered = Mapping[str, tuple[int, tuple[tuple[str, Unpacked], ...]]]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A rounded step. `products`: the first and the last one that it adds and that is not zero, if there are any;
+    `cut`: what alignment took away; `rounded`: what normalising and rounding added or took away; both are 0 for a step
+    that loses nothing."""
+
+    step: str
+    products: tuple[int, int] | None
+    cut: Fraction
+    rounded: Fraction
+
+    @property
+    def lost(self) -> Fraction:
+        """The result less the exact sum."""
+        return self.cut + self.rounded
+
+
+def losses(model: Model, operands: Operands[int]) -> tuple[list[Loss], int]:
+    """The rounded steps of an evaluation in order, up to the first number that is not finite; the result's pattern."""
+    evaluation = evaluate_one(model, operands)
+    return list(_steps(evaluation.trace.visits, evaluation.trace.entered)), integer(evaluation.d)
+
+
+def _steps(visits: Sequence[Visit], entered: Entered) -> Iterator[Loss]:
+    values: dict[object, Fraction] = {}  # of each node, as it was last
+    cut = rounded = Fraction(0)
+    places: list[int] = []
+    for visit in visits:
+        node, item = visit.node, item_of("", visit.value)
+        if item.special:
+            return
+        value = values[node] = _value(item)
+        if isinstance(node, (ExactSum, FusedSum)) and visit.prefix in entered:
+            terms = [item_of(name, term) for name, term in entered[visit.prefix][1]]
+            lost = value - sum(map(_value, terms), Fraction(0))
+            cut, rounded = (cut + lost, rounded) if isinstance(node, FusedSum) else (cut, rounded + lost)
+            places += [int(term.name) for term in terms if term.name.isdigit() and not term.is_zero]
+        elif isinstance(node, (Cut, Round)):
+            rounded += value - values[node.term]
+        if isinstance(node, Round):
+            ends = (min(places), max(places)) if places else None
+            yield Loss(visit.prefix.removesuffix(".") or "d", ends, cut, rounded)
+            cut, rounded, places = Fraction(0), Fraction(0), []
+
+
+def _value(item: Item) -> Fraction:
+    return (-1 if item.negative else 1) * item.significand * Fraction(2) ** item.unit

@@ -1,0 +1,111 @@
+"""`explain --element`: what the steps of one element lose is what its result lacks, and the command says so."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from cli.main import main
+from smtmodel.batch import evaluate_row
+from smtmodel.dot import UnitModel
+from smtmodel.gemm import from_numbers
+from smtmodel.losses import Loss, losses
+from smtmodel.operands import Operands
+from smtmodel.plans import Plan
+from smtmodel.plans.lowering import unit_of_plan
+from smtmodel.reference import parse_plan_reference
+from tests.oracle import decode
+from tests.test_plans import plan_of
+
+#: with whether each adds c
+PLANS = {
+    "plan:cublas/plain": False, "plan:cublas/split-k-f16": False, "plan:deepgemm/fp8": False,
+    "plan:pytorch/cpu-bf16-amx": False, "plan:loop/lanes": True, "plan:cutlass/fp8-fast": True,
+    "cdna3/mfma/f32_32x32x8_f16": True, "hopper/mma/m16n8k32.f32.e4m3.e4m3.f32": True,
+}  # fmt: skip
+
+
+def element(plan: Plan, k: int) -> Operands[int]:
+    rng = np.random.default_rng(11)
+    sides = [
+        from_numbers(np.ldexp(rng.standard_normal(count), rng.integers(-4, 5, count)), fmt, "nearest_even").tolist()
+        for count, fmt in ((k, plan.a), (k, plan.b), (1, plan.c))
+    ]
+    return Operands(tuple(sides[0]), tuple(sides[1]), sides[2][0])
+
+
+def value(fmt: str, pattern: int) -> Fraction:
+    return decode(fmt, pattern).value
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_losses_add_up(name: str) -> None:
+    plan, k = parse_plan_reference(name), 150
+    given = element(plan, k)
+    model = UnitModel(unit_of_plan(plan, k), name)
+    found, result = losses(model, given)
+    assert result == evaluate_row(model, given)
+    products = (value(plan.a.name, x) * value(plan.b.name, y) for x, y in zip(given.a, given.b, strict=True))
+    exact = sum(products, value(plan.c.name, given.c) if PLANS[name] else Fraction(0))
+    assert sum(one.lost != 0 for one in found) > 1
+    assert exact + sum(one.lost for one in found) == value(plan.d.name, result)
+
+
+def test_steps_are_named_by_part_and_tile() -> None:
+    plan = plan_of("sum(split(2, promote(8, mma, r), z), c)")
+    model = UnitModel(unit_of_plan(plan, 43), "named")
+    names = [step.step for step in losses(model, element(plan, 43))[0]]
+    assert len(set(names)) == len(names)
+    assert {"part0.chunk[0].tile[0]", "part0.chunk[2].tile[1]", "part1.chunk[1].tile[0]"} <= set(names)
+    tails = [name for name in names if name.startswith("part1.last")]
+    assert len(tails) == 1
+
+
+def test_a_product_is_lost_where_it_is_cut() -> None:
+    plan = plan_of("sum(mma, +0)")
+    given = Operands((0x3C00, 0, 0, 0, 0, 0x0001), (0x3C00, 0, 0, 0, 0, 0x0400), 0)  # 2^-38 beside 1
+    found, _ = losses(UnitModel(unit_of_plan(plan, 8), "cut"), given)
+    assert found == [
+        Loss("tile[0]", (0, 0), Fraction(0), Fraction(0)),
+        Loss("tile[1]", (5, 5), -(Fraction(2) ** -38), Fraction(0)),
+    ]
+
+
+def test_the_command(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    for name, shape in (("a", (5, 40)), ("b", (40, 3)), ("c", (5, 3))):
+        np.save(tmp_path / f"{name}.npy", rng.standard_normal(shape).astype(np.float16))
+    files = [str(tmp_path / f"{name}.npy") for name in "abc"]
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        result = CliRunner().invoke(main, ["explain", *arguments])
+        return result.exit_code, result.stdout, result.stderr
+
+    simulated = CliRunner().invoke(
+        main, ["simulate", *files, "-o", str(tmp_path / "d.npy"), "--plan", "plan:cutlass/linear-combination"]
+    )
+    assert simulated.exit_code == 0
+    code, out, _ = run("plan:cutlass/linear-combination", *files, "--element", "4,2", "--json")
+    document = json.loads(out)
+    assert (code, document["length"]) == (0, 40)
+    assert int(document["d"], 16) == np.load(tmp_path / "d.npy").view(np.uint16)[4, 2]
+    code, out, _ = run("plan:cublas/plain", *files[:2], "--element", "0,0")
+    assert code == 0
+    assert "tile[1]" in out
+    assert "rounded steps lose bits" in out
+    for arguments, message in (
+        ((*files, "--element", "5,0"), "outside the product"),
+        ((*files, "--element", "5"), "a row and a column"),
+        ((files[0], "--element", "0,0"), "two or three matrix files"),
+        ((files[0], files[0], "--element", "0,0"), "cannot be multiplied"),
+        ((*files[:2], files[0], "--element", "0,0"), "not that of the product"),
+        (tuple(files), "matrix files go with --element"),
+    ):
+        code, _, err = run("plan:cublas/plain", *arguments)
+        assert code == 2
+        assert message in err
