@@ -21,7 +21,8 @@ from smtmodel.dot import Evaluation, UnitModel
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
 from smtmodel.nodes import Constant, Each, Element, Index, Node, Product, Repeat, Round, Running
-from smtmodel.nodes.node import rebuilt, walk
+from smtmodel.nodes.node import walk
+from smtmodel.nodes.rewriting import at_place, replaced
 from smtmodel.operands import Operands
 from smtmodel.ordering import negated
 from smtmodel.unit import Unit, products_of
@@ -166,11 +167,14 @@ class _Part:
 
     def _replaced(self, node: Node, operands: Mapping[Node, Node], first: int) -> Node:
         """A node with operands for what enters, its products counted from `first`, in this round of the loops."""
-        if node in operands:
-            return operands[node]
-        if isinstance(node, Element):
-            assert node.index is not None
-            here = sum(factor * self.places[level] for level, factor in node.index.factors if level in self.places)
-            rest = tuple(pair for pair in node.index.factors if pair[0] not in self.places)
-            return replace(node, index=Index(node.index.offset + here - first, rest))
-        return rebuilt(node, lambda operand: self._replaced(operand, operands, first))
+
+        def leaf(part: Node) -> Node | None:
+            if part in operands or not isinstance(part, Element):
+                return operands.get(part)
+            assert part.index is not None
+            return replace(part, index=replace(part.index, offset=part.index.offset - first))
+
+        for level, place in self.places.items():
+            operands = {at_place(found, level, place): operand for found, operand in operands.items()}
+            node = at_place(node, level, place)
+        return replaced(node, leaf)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from smtmodel.algebra import Bit, Bits, all_of, any_of
 from smtmodel.decode import Term, Unpacked
@@ -293,18 +293,6 @@ def walk(node: Node) -> Iterator[Node]:
             yield current
 
     return visit(node)
-
-
-def rebuilt(node: Node, changed: Callable[[Node], Node]) -> Node:
-    """The node with other operands: what `changed` makes of each."""
-
-    def value(given: Any) -> Any:
-        if isinstance(given, tuple):
-            return tuple(map(value, given))
-        return changed(given) if isinstance(given, Node) else given
-
-    kept: Any = node  # a dataclass, as all nodes are
-    return replace(kept, **{item.name: value(getattr(node, item.name)) for item in fields(kept)})  # type: ignore[no-any-return]
 
 
 def structure(node: Node) -> str:
