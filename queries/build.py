@@ -9,7 +9,7 @@ best. The unit that is left answers thousands of vectors over the whole range be
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from typing import Any, Literal
 
@@ -27,6 +27,8 @@ from smtmodel.dot import Model, UnitModel
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format
 from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.nodes import ExactSum, Round
+from smtmodel.nodes import Node as Step
 from smtmodel.operands import layout_of
 from smtmodel.reference import parse_reference
 from smtmodel.rounding import ROUNDINGS
@@ -43,10 +45,10 @@ POOL = 240  # inputs from which the questions of a stage are chosen
 FIRST = 40  # of them, for many candidates
 ROUNDS = 6  # such looks
 MANY = 60  # candidates for which a few inputs are looked at first
-KEPT = 6  # candidates that go on into the next stage
+KEPT = 30  # candidates that go on into the next stage
 AT_ONCE = 6  # questions between two looks at what is left
 VALIDATION = 6000  # vectors over the whole range
-AGAIN = 3  # times that a unit refuted in validation is sought anew
+AGAIN = 5  # times that a unit is sought anew, with the answers that refuted the last one
 NEAREST = frozenset(("nearest_even", "nearest_away"))
 NEVER_UP = frozenset(("toward_zero", "to_odd"))  # no result reaches the next power of two
 Axes = Mapping[str, Sequence[Any]]
@@ -55,9 +57,10 @@ Axes = Mapping[str, Sequence[Any]]
 @dataclass(frozen=True)
 class Stage:
     """Choices to settle, in tiers: the next one where no candidate of those before fits. `rows`: where inputs come
-    from. `counts`: the results by which candidates are judged."""
+    from. `counts`: the results by which candidates are judged. `rank`: its inputs tell about stages from that on."""
 
     name: str
+    rank: int
     tiers: tuple[Axes, ...]
     rows: Callable[[Shapes, int], Table]
     counts: Callable[[Patterns, Format], NDArray[np.bool_]]
@@ -139,7 +142,7 @@ class Builder:
         self.shapes = Shapes(asked)
         self.table = np.zeros((0, 2 * asked.length + 1), dtype=np.uint64)
         self.answers = np.zeros(0, dtype=np.uint64)
-        self.origins = np.zeros(0, dtype=np.int64)  # the stage whose inputs each question is one of
+        self.origins = np.zeros(0, dtype=np.int64)  # the rank of the stage that asked each question
         self.stages = self._stages()
         self.seen = self.table, self.answers  # what validated, and its answers
         self._best: tuple[int, _Candidate] | None = None
@@ -148,9 +151,12 @@ class Builder:
         result = self.result
         try:
             for _ in range(AGAIN):
+                before = len(self.answers)
                 alive = self._settle()
                 if not alive:
-                    break
+                    if len(self.answers) == before:
+                        break
+                    continue
                 alive = self._validated(alive)
                 if alive and (alive := self._decided(alive)):
                     result.verdict = "built"
@@ -212,11 +218,11 @@ class Builder:
         )
         ends = ({"overflow": ("ieee", "infinity", "saturate")},)
         return [
-            Stage("roundings", tiers, Shapes.middle, normal),
-            *([Stage("small numbers", lows, Shapes.small, normal)] if len(floors) > 1 else []),
-            Stage("the smallest numbers", subnormal, Shapes.small, nonzero),
-            Stage("zeros", zeros, Shapes.small, finite),
-            Stage("overflow and specials", ends, Shapes.large, every),
+            Stage("roundings", 0, tiers, Shapes.middle, normal),
+            *([Stage("small numbers", 1, lows, Shapes.small, normal)] if len(floors) > 1 else []),
+            Stage("the smallest numbers", 2, subnormal, Shapes.small, nonzero),
+            Stage("zeros", 2, zeros, Shapes.small, finite),
+            Stage("overflow and specials", 3, ends, Shapes.large, every),
         ]
 
     def _settle(self) -> list[_Candidate]:
@@ -241,16 +247,8 @@ class Builder:
             for name, value in zip(axes, values, strict=True):
                 changes |= value if isinstance(value, dict) else {name: value}
             choices = replace(base, **changes)
-            if choices.overflow == "infinity" and {choices.mode, choices.inner} <= NEAREST:
-                continue  # what IEEE prescribes for these
-            if choices.cut and choices.tiny == "keep" and not {choices.mode, choices.inner} & NEAREST:
-                continue  # rounded twice in one direction, or to odd, is rounded once
-            if (
-                choices.tiny != "keep"
-                and {choices.mode, choices.inner} <= NEVER_UP
-                and (choices.cut or choices.tiny == "flush_after")
-            ):
-                continue  # what is rounded never leaves the subnormal numbers: it is tiny before where it is after
+            if self._needless(choices):
+                continue
             try:
                 unit = self.drafters[choices.tree].unit(choices)
             except ParameterError:
@@ -258,6 +256,32 @@ class Builder:
             if unit not in seen:
                 seen[unit] = _Candidate(choices, UnitModel(unit, BUILT))
         return list(seen.values())
+
+    def _needless(self, choices: Choices) -> bool:
+        """Whether other choices say the same."""
+        modes, asked = {choices.mode, choices.inner}, self.asked
+        inner = FORMATS[choices.inner_format] if choices.inner_format else asked.d
+        if choices.products and (
+            asked.a.precision + asked.b.precision <= inner.precision
+            and unit_of(asked.a) + unit_of(asked.b) >= unit_of(inner)
+            and asked.a.emax + asked.b.emax + 1 < inner.emax
+        ):
+            return True  # every product is a number of the format
+        if choices.overflow == "infinity" and modes <= NEAREST:
+            return True  # IEEE prescribes it for these
+        if choices.cut and choices.tiny == "keep" and not modes & NEAREST:
+            return True  # rounded twice in one direction, or to odd, is rounded once
+        if not choices.cut and choices.tiny != "flush_after":
+            return False
+        if modes <= NEVER_UP and choices.tiny != "keep":
+            return True  # no rounded result reaches the least normal number from below
+        return not choices.inner_format and self._least(choices) >= unit_of(self.asked.d)  # tiny results are exact
+
+    def _least(self, choices: Choices) -> int:
+        """The exponent of the last place that any term has."""
+        asked = self.asked
+        product = unit_of(asked.d) if choices.products else unit_of(asked.a) + unit_of(asked.b)
+        return min(product, unit_of(asked.c)) if asked.addend else product
 
     def _narrow(self, candidates: list[_Candidate], stage: Stage) -> list[_Candidate]:
         """The candidates that give every answer, when no input of the stage's tells them apart any more."""
@@ -293,7 +317,7 @@ class Builder:
 
     def _agreeing(self, candidates: list[_Candidate], stage: Stage) -> list[_Candidate]:
         """Those that give the answers so far, as far as these count: to inputs of this stage and of those before."""
-        counts = stage.counts(self.answers, self.asked.d) & (self.origins <= self.stages.index(stage))
+        counts = stage.counts(self.answers, self.asked.d) & (self.origins <= stage.rank)
         if not counts.any() or not candidates:
             return candidates
         table, answers = self.table[counts], self._same(self.answers[counts])
@@ -318,7 +342,7 @@ class Builder:
 
     def _asked(self, rows: Table, stage: Stage) -> None:
         answers = np.array(self.ask([self._vector(row) for row in rows]), dtype=np.uint64)
-        self._keep(rows, answers, np.full(len(rows), self.stages.index(stage)))
+        self._keep(rows, answers, np.full(len(rows), stage.rank))
 
     def _keep(self, rows: Table, answers: Patterns, origins: NDArray[np.int64]) -> None:
         self.table = np.concatenate([self.table, rows])
@@ -340,11 +364,10 @@ class Builder:
     def _validated(self, alive: list[_Candidate]) -> list[_Candidate]:
         """Those that give the answers to vectors over the whole range; some that none gives are kept as questions."""
         self.result.stage = "validation"
-        parts = [stage.rows(self.shapes, VALIDATION // 4) for stage in self.stages]
-        parts.append(self.shapes.anything(VALIDATION // 4))
-        origins = np.concatenate([np.full(len(part), min(number, len(self.stages) - 1))
-                                  for number, part in enumerate(parts)])  # fmt: skip
-        rows = np.concatenate(parts)
+        parts = [(stage.rank, stage.rows(self.shapes, VALIDATION // 4)) for stage in self.stages]
+        parts.append((self.stages[-1].rank, self.shapes.anything(VALIDATION // 4)))
+        origins = np.concatenate([np.full(len(part), rank) for rank, part in parts])
+        rows = np.concatenate([part for _, part in parts])
         answers = np.zeros(len(rows), dtype=np.uint64)
         for start in range(0, len(rows), 512):
             part = rows[start : start + 512]
@@ -375,6 +398,8 @@ class Builder:
             models = [*(candidate.model for candidate in alive), *known]
             result.stage = "proof"
             self.progress(f"proving {len(models)} candidates equal")
+            same = [model for model in known if commuted(model.unit.result) == commuted(alive[0].model.unit.result)]
+            models = [model for model in models if not any(model is other for other in same)]
             found = settle(models, self.options, confirm=True, deadline=self.deadline)
             if not found.witnesses:
                 break
@@ -386,6 +411,7 @@ class Builder:
         for members in found.classes:
             if any(member.model is own for member in members):
                 result.equal = [(m.model, why_of(m)) for m in members if m.model is not own]
+        result.equal = [*((model, COMMUTED) for model in same), *result.equal]
         proved = [own, *(model for model, _ in result.equal)]
         result.open = [model for model in models if not any(model is other for other in proved)]
         return alive
@@ -418,6 +444,29 @@ class Builder:
         self.result.unexplained = [
             (self._vector(self.table[place]), int(self.answers[place]), int(found[place])) for place in wrong
         ]
+
+
+COMMUTED = "the same but for the order of the terms of exact sums"
+
+
+def commuted(node: Step) -> Step:
+    """The expression with the terms of exact sums in one order, which no result depends on."""
+    changes: dict[str, Any] = {}
+    for item in fields(node):  # type: ignore[arg-type]
+        value = getattr(node, item.name)
+        if isinstance(value, Step):
+            changes[item.name] = commuted(value)
+        elif isinstance(value, tuple) and value and all(isinstance(part, Step) for part in value):
+            parts = [commuted(part) for part in value]
+            changes[item.name] = tuple(sorted(parts, key=hash) if isinstance(node, ExactSum) else parts)
+    if isinstance(node, Round):
+        changes["rounding"] = replace(node.rounding, nan=None)
+    return replace(node, **changes) if changes else node  # type: ignore[type-var]
+
+
+def unit_of(fmt: Format) -> int:
+    """The exponent of a format's least number."""
+    return fmt.emin - fmt.fraction
 
 
 def why_of(equality: Equality) -> str:

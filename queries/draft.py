@@ -146,12 +146,22 @@ class _Draft:
             return self.value(start, loop, level, depth + 1, False), steps
         if self.choices.start in SWAPPED and other != "c":
             start, steps = other, [(node, (start,)), *steps[1:]]
+        if self.choices.start == "zero" and self._goes_on(start, steps):
+            return Constant(), [(Sum("binary", (start, start)), (start,)), *steps]
         first: Node = self.term(start, loop)
         if self.choices.start in ("zero", "zero_second"):
             first = self.rounded((Constant(), first), False)
         elif self.choices.start != "pair":
             first = self.rounded((first,), False)
         return first, steps
+
+    def _goes_on(self, start: Leaf, steps: Sequence[tuple[Sum, tuple[Sum | Leaf, ...]]]) -> bool:
+        """Whether the first product stands where a loop over the others would have the place before them."""
+        numbers = [start, *(added[0] for _, added in steps[:REPEATED])]
+        if len(steps) < REPEATED or start == "c" or any(isinstance(k, Sum) or k == "c" for k in numbers):
+            return False
+        firsts = [self.drafter.outliner.first(k) for k in numbers]
+        return len({later - earlier for earlier, later in pairwise(firsts)}) == 1
 
     def repeated(
         self, start: Node, steps: Sequence[tuple[Sum, tuple[Sum | Leaf, ...]]], loop: tuple[tuple[int, int], ...],

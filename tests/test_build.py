@@ -10,9 +10,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
+from queries.build import commuted
 from queries.draft import Choices, Drafter
 from queries.shapes import Shapes
-from queries.summation_tree import Node, joined
+from queries.summation_tree import Node, binary_trees, joined
 from runner.batches import BatchDevice
 from smtmodel.batch import Patterns, evaluate_batch
 from smtmodel.dot import UnitModel
@@ -157,3 +158,16 @@ def test_fused_steps_are_the_tables() -> None:
                       zeros=-133, nan=0x7FFFFFFF)  # fmt: skip
     unit = Drafter(tree, asked).unit(choices)
     assert unit.result == parse_reference("hopper/mma/m16n8k16.f32.f16.f16.f32").unit.result
+
+
+def test_terms_of_exact_sums_commute_and_nothing_else_does() -> None:
+    text = PAIR.replace("MODE", "up")
+    one = parse_unit(text, "x").result
+    other = parse_unit(text.replace("a[0] * b[0], a[1] * b[1]", "a[1] * b[1], a[0] * b[0]"), "x").result
+    assert (commuted(one) == commuted(other), one == other) == (True, False)
+    assert commuted(one) != commuted(parse_unit(text.replace("b[1]", "b[0]"), "x").result)
+    assert commuted(one) != commuted(parse_unit(text.replace("up", "down"), "x").result)
+
+
+def test_orders_of_few_terms() -> None:
+    assert [len(list(binary_trees(["c", *range(count)]))) for count in range(5)] == [1, 1, 3, 15, 105]
