@@ -105,6 +105,10 @@ C, ONE, IJ = Element("c"), Index(0, ((1, 1),)), Index(0, ((1, 2), (2, 1)))
             Repeat(1, range(2), C, chain(2, range(2), C, IJ)),
             Repeat(1, range(2), C, chain(2, range(2), Running(1), IJ)),
         ),
+        (
+            Repeat(1, range(2), C, Repeat(2, range(2), Running(1), Round(ExactSum((Running(1), product(IJ))), R))),
+            chain(1, range(4), C, ONE),
+        ),
         (ExactSum((Each(1, range(4), product(ONE)),)), ExactSum((Each(1, range(3), product(ONE)),))),
     ],
 )
@@ -167,6 +171,10 @@ def test_a_verdict_that_evaluations_contradict_is_a_fault(monkeypatch: pytest.Mo
     ("left", "right", "length"),
     [
         ("sum(mma, c)", "sum(fma, c)", None),
+        ("sum(mma, c)", "sum(mma, +0)", None),
+        ("z(exact(sum(mma, +0), c))", "r(exact(sum(mma, +0), c))", None),
+        ("r(exact(sum(z(mma), +0), sum(mma, c)))", "r(exact(sum(h(mma), +0), sum(mma, c)))", None),
+        ("sum(promote(6, mma, r), c)", "sum(promote(6, chain(mma, tail=fma), r), c)", None),
         ("sum(mma, c)", "r(exact(sum(mma, +0), c))", None),
         ("sum(mma, c)", "sum(promote(8, mma, r), c)", None),
         ("sum(mma, c)", "sum(split(2, mma, r), c)", None),
@@ -188,6 +196,10 @@ def test_differences_are_replayed(left: str, right: str, length: int | None) -> 
     assert found == [proof.witness.left, proof.witness.right]
     assert found[0] != found[1]
     assert np.count_nonzero(operands.a) <= 4
+
+
+def test_conversions_are_not_neutral() -> None:
+    assert prove("plan:cutlass/tf32", "plan:cutlass/tf32-truncated").verdict == "different"
 
 
 def test_a_tail_is_neutral_where_there_is_none() -> None:
