@@ -25,6 +25,7 @@ bench: $(INSTALLED)
 	$(BIN)/python benchmarks/library.py -o benchmarks/library.md
 	$(BIN)/python benchmarks/simulate.py -o benchmarks/simulate.md
 	$(BIN)/python -m benchmarks.properties
+	$(BIN)/python -m benchmarks.bounds
 
 # on a machine with an NVIDIA GPU, after: .venv/bin/python -m pip install -e '.[cuda12]' (or cuda13); see docs/hardware.md
 evidence: $(INSTALLED)
