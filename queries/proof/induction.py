@@ -143,7 +143,7 @@ def chained(result: Theorem) -> Made:
     goal: Enclosed = goal_of(result, Enclosed, "chained")
     unit = goal.unit
     if goal.node != unit.result or {one.level for one in goal.assuming} != {CHAIN}:
-        raise RuleError("chained: the premise is not about the result for any addend")
+        raise RuleError("chained: the premise is not about the result for any addend c: there is none, or it is fixed")
     if not embeds(unit.d, unit.c):
         raise RuleError(f"chained: a result in {unit.d.name} is no addend in {unit.c.name}")
     (own,) = goal.assuming
