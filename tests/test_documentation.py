@@ -161,7 +161,7 @@ def test_yaml_loads(block: Block) -> None:
 def load(file: YamlFile) -> object:
     if "hypotheses" in file.data:
         return build_question(file)
-    return build_family(file) if "parameters" in file.data else build_claims(file)
+    return build_family(file) if {"parameters", "candidates"} & set(file.data) else build_claims(file)
 
 
 @pytest.mark.parametrize("block", _every("toml"), ids=_place)
