@@ -179,9 +179,11 @@ def _show(found: Built, unit: Unit | None, order: _Order | None, asked: Signatur
         elif found.near is not None:
             model, count = found.near
             say(f"no instruction of the table; the nearest, {model.reference}, differs on {counted(count, 'answer')}")
-        for other in found.open:
-            name = other.reference if other.reference != BUILT else "another arithmetic"
-            say(f"not decided: {name} gives the same answers, and neither a difference nor a proof was found")
+        names = [model.reference for model in found.open if model.reference != BUILT]
+        if drafts := len(found.open) - len(names):
+            names.append(counted(drafts, "other draft"))
+        for name in names:
+            say(f"not decided: the same answers from {name}, and neither a difference nor a proof was found")
         return
     say(f"no unit found: {found.why or f'no candidate explains the answers ({found.stage})'}")
     if found.nearest is not None:
