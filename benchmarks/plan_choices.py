@@ -129,7 +129,7 @@ CHOICES = (
     Choice("tf32: instructions of 8 products or of 4?", "CUTLASS instruction shapes",
            "sum(mma8, +0)", "sum(mma4, +0)", ab="f32", convert=("away", "away")),
     Choice("sgemm: blocks of K of 384 or of 320?", "OpenBLAS, param.h (SkylakeX, Haswell)",
-           "sum(promote(384, fma32, r), c)", "sum(promote(320, fma32, r), c)", 1024, ab="f32"),
+           "sum(promote(384, fma32, r), c)", "sum(promote(320, fma32, r), c)", 400, ab="f32"),
     Choice("sgemm: one loop, or 8 lanes?", "compilers with -ffast-math",
            "sum(fma32, +0)", "sum(interleave(8, fma32, r, order=pairwise), +0)", ab="f32"),
 )  # fmt: skip

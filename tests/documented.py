@@ -15,7 +15,7 @@ from hypotheses.claim import claims_named
 from hypotheses.family import family_named
 from hypotheses.library import library, question_named
 from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.reference import parse_reference
+from smtmodel.reference import names_plan, parse_plan_path, parse_plan_reference, parse_reference
 from studies.catalogue import study_named
 from tests.documentation import blocks
 
@@ -124,6 +124,13 @@ def _servable(name: str) -> None:
         parse_reference(name)
 
 
+def _model(name: str) -> None:
+    if names_plan(name):
+        parse_plan_reference(name)
+    else:
+        parse_reference(name)
+
+
 def _subject(name: str) -> None:
     if name not in ARCHITECTURES:
         parse_reference(name)
@@ -131,7 +138,7 @@ def _subject(name: str) -> None:
 
 #: what an argument or option names, by its parameter; of one command alone where two words stand
 CHECKS: dict[str, Callable[[str], Any]] = {
-    **dict.fromkeys(("model", "models", "other", "target", "reference"), parse_reference),
+    **dict.fromkeys(("model", "models", "other", "target", "reference"), _model), "simulate plan": parse_plan_path,
     "family": family_named, "device_name": _device, "subject": _subject, "study name": study_named,
     "distinguish names": _question, "verify names": claims_named, "compare names": _device, "device model": _servable,
 }  # fmt: skip
