@@ -128,6 +128,8 @@ def _kinds(node: Node, loops: Mapping[int, Repeat | Each], c: Format) -> list[_E
     if isinstance(node, Running):
         loop = loops[node.level]
         assert isinstance(loop, Repeat)
+        if isinstance(loop.body, Running):
+            raise _NoPartError
         found = list(dict.fromkeys([*_kinds(loop.start, loops, c), *_kinds(loop.body, loops, c)]))
         zero = any(isinstance(kind.node, Round) and kind.node.rounding.format == c for kind in found)
         return [kind for kind in found if not (zero and isinstance(kind.node, Constant))]  # a result may be zero

@@ -243,6 +243,8 @@ def parts(folder: Path, step: str) -> list[Problem]:
         ("r(exact(each(k in range(0, 2), r(a[k] * b[k])), c))", [1, 1]),  # as products are
         ("r(exact(c, a[0] * b[0], a[1] * b[1]))", []),
         ("r(exact(c, a[0]))", []),
+        ("r(exact(repeat(k in range(0, 2), c, acc), a[0] * b[0]))", []),
+        ("r(exact(repeat(k in range(0, 2), c, exact(acc, a[k] * b[k])), a[0] * b[0]))", []),
         ("r(exact(r(c * b[0]), a[0] * b[0]))", []),
     ],
 )
