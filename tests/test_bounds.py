@@ -496,7 +496,8 @@ def test_what_cannot_be_bounded_is_unknown_and_bad_input_is_an_error(tmp_path: P
     for args in ([HOPPER, HOPPER], [HOPPER, "--length", "17"], [HOPPER, "--inputs", "normal"],
                  [HOPPER, "--certificate", str(tmp_path)], ["nowhere.yaml"]):  # fmt: skip
         assert bound(*args).exit_code == 2
-    assert CliRunner().invoke(main, ["prove", HOPPER, HOPPER, "--length", "16"]).exit_code == 2
+    words = ["prove", "--property", "sign-symmetric", HOPPER, "--length", "16"]
+    assert CliRunner().invoke(main, words).exit_code == 2
 
 
 def test_an_evaluation_beyond_the_bound_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,7 @@ def faults(key: str, text: object, names: tuple[str, ...] = (), phrase: bool = F
 @pytest.mark.parametrize("name", SHIPPED)
 def test_texts_of_shipped_files(name: str) -> None:
     data = SHIPPED[name]
-    family, names = "parameters" in data, tuple(data.get("hypotheses", {}))
+    family, names = bool({"parameters", "candidates"} & set(data)), tuple(data.get("hypotheses", {}))
     wanted = ["question" if "hypotheses" in data else "about", *(key for key in ("source", "note") if key in data)]
     assert {key: faults(key, data.get(key), names, family) for key in wanted} == {key: [] for key in wanted}
     assert family or "source" in data
