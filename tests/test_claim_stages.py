@@ -64,7 +64,14 @@ def ways(claim: Claim, only: str = "") -> tuple[list[str], list[str]]:
     return [way.__name__ for way in Stages(claim, prove).ways if only in way.__name__ and way()], proved
 
 
-@pytest.mark.parametrize(("terms", "zeros", "bound"), [(1, True, 7), (2, True, 7), (3, True, 10), (4, False, 6)])
+@pytest.mark.parametrize(
+    ("terms", "zeros", "bound"),
+    [
+        (1, True, 7),
+        (2, True, 7),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((3, True, 10), (4, False, 6))),
+    ],
+)
 def test_intervals(terms: int, zeros: bool, bound: int) -> None:
     """The bound follows from intervals, and one less does not."""
     where = POSITIVE if zeros else [*POSITIVE, "nonzero(a)", "nonzero(b)"]
@@ -117,6 +124,7 @@ def test_sizes_bound_what_is_lost_of_signed_numbers(split: str) -> None:
     assert (found, wrong) == ([], lemmas[:-1])
 
 
+@pytest.mark.slow
 def test_every_sum_on_the_way_is_a_number() -> None:
     inputs = {"format": "e4m3", "a": [-6, 8], "b": [-6, 8], "c": "zero"}
     claim = claim_of("error(single) == 0 or error(single) > 0", terms=8, inputs=inputs, parts={"single": VOLTA})
@@ -176,6 +184,7 @@ def test_nearest_sum_of_an_inexact_one() -> None:
     assert lemmas[-1] == "unit.a0b0[0:2] is zero or in its window"
 
 
+@pytest.mark.slow
 def test_nearest_sum_of_one_part() -> None:
     """An error of half a unit in the last place, and no less."""
     for bound, proved in (

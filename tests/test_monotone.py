@@ -98,7 +98,7 @@ def test_the_same_product_of_other_factors_is_no_rise() -> None:
 @pytest.mark.parametrize(
     "problem",
     [
-        product("ieee/fma/f16@length=2"),
+        pytest.param(product("ieee/fma/f16@length=2"), marks=pytest.mark.slow),
         product(SMALL, NORMAL),
         product(f"{SMALL},align_rounding=nearest_even", NORMAL),
         addend(f"{SMALL},addend=after"),

@@ -282,7 +282,7 @@ def test_a_fault_leaves_the_other_answers(monkeypatch):
     monkeypatch.setattr(answer, "answer", faulty(answer.answer))
     monkeypatch.setattr(settle, "settle", faulty(settle.settle))
     for command, first, second in (
-        ("distinguish", "exact-products", "carry-bits-ampere"), ("verify", "fp8-smallest-term", "fp8-loses"),
+        ("distinguish", "exact-products", "carry-bits-volta"), ("verify", "fp8-smallest-term", "fp8-loses"),
     ):  # fmt: skip
         done = CliRunner().invoke(main, [command, first, second, "--json"])
         documents = json.loads(done.stdout)

@@ -170,7 +170,7 @@ def test_one_case_of_a_property() -> None:
 
 def test_one_product_stands_for_those_of_its_step() -> None:
     """The order of a step's products is proved once, and then the other products need no proof of their own."""
-    problems = raised_products(parse_reference(FP8))
+    problems = raised_products(parse_reference(f"{FP8},fraction_bits=8"))
     proofs = proofs_of(problems, Options(timeout=120), confirm=False)
     assert [proof.verdict for proof in proofs] == ["equal"] * len(proofs)
     kinds = [type(proof.problem).__name__ for proof in proofs]
