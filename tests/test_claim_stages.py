@@ -93,6 +93,7 @@ def test_intervals_of_signed_numbers(where: list[str]) -> None:
     assert not any(name.startswith("interval of unit.") for name in lemmas)
 
 
+@pytest.mark.slow
 def test_any_result() -> None:
     """Whatever an exact result and another one are, the other is off by a last place of it, or exact."""
     claim = "error(three) != 0 or error(four) == 0 or error(four) * 2**{} >= exact()"
@@ -106,7 +107,8 @@ def test_any_result() -> None:
 SIGNED = {"format": "f32", "a": [-1, 1], "b": [-1, 1], "c": "zero"}
 
 
-@pytest.mark.parametrize("split", ["toward_zero", pytest.param("nearest_even", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("split", ["toward_zero", "nearest_even"])
 def test_sizes_bound_what_is_lost_of_signed_numbers(split: str) -> None:
     """Cancellation or not, a bound relative to the sum of magnitudes follows from those of all sums; a false one does
     not."""
@@ -161,7 +163,8 @@ def of_f16(claim: str, terms: int, windows: list[list[int]]) -> Claim:
     return replace(found, shape=replace(found.shape, whole=frozenset(parts)))  # numbers of f16 are first words
 
 
-@pytest.mark.parametrize("terms", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("terms", [1, 2])
 def test_nearest_sum(terms: int) -> None:
     """One rounding to nearest makes a part the best one, where the unit's sum is exact."""
     claim = of_f16("error(ootomo) <= error(markidis)", terms, [[0, 0], [0, 0], [-6, 0]])

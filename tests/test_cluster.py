@@ -297,6 +297,7 @@ def test_time_that_a_question_waits_for_a_worker_is_not_its_own(cluster: Watched
     del others
 
 
+@pytest.mark.slow
 def test_a_worker_dies_and_the_results_are_the_same(alone: Separation, tmp_path: Path) -> None:
     with processes(tmp_path) as started, Watched(started.address) as cluster:
         killed: list[int] = []
@@ -320,6 +321,7 @@ def test_a_worker_dies_and_the_results_are_the_same(alone: Separation, tmp_path:
         assert not cluster.warnings
 
 
+@pytest.mark.slow
 def test_the_scheduler_goes_away_with_a_result_in_its_hands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(future: Any, timeout: float | None = None) -> Any:
         raise distributed.comm.CommClosedError("connection reset by peer")

@@ -38,6 +38,7 @@ def documents(folder: Path, reference: str = TF32) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_everything_on_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["--device", "model:{reference}", *ONE, "-o", str(tmp_path)]

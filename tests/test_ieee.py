@@ -279,6 +279,7 @@ def test_multiplication_of_bf16(case: str) -> None:
 PREFIXES = [*("1" * k + "0" for k in range(1, 5)), *("0" * k + "1" for k in range(1, 5))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(len(PREFIXES)))
 def test_multiplication_of_normal_f16(first: int) -> None:
     """One prefix against itself and all after it."""

@@ -63,7 +63,9 @@ def check(kernel: Kernel, ptx: str, executed: Counter[str] | None) -> None:
     assert executed.total() == (m // 8 * k // 4 if chained else 1), executed
 
 
-@pytest.mark.parametrize("arch", CAPABILITIES)
+@pytest.mark.parametrize(
+    "arch", [pytest.param(arch, marks=pytest.mark.slow) if arch == "rtx-blackwell" else arch for arch in CAPABILITIES]
+)
 def test_kernels_execute_their_instruction_and_no_other(arch: str) -> None:
     kernels, capability = kernels_of(arch), FIRST[arch]
     compiled = compiler_for(capability).compile(source(kernels), target(capability))

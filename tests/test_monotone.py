@@ -105,7 +105,7 @@ def test_the_same_product_of_other_factors_is_no_rise() -> None:
         pytest.param(
             addend("cdna3/mfma/f32_32x32x4_2b_bf16@length=2,block=2,late_sum_bits=none", NORMAL), marks=pytest.mark.slow
         ),
-        late_product(LATE.replace("=4,", "=2,") + ",grouping=none", 0),
+        pytest.param(late_product(LATE.replace("=4,", "=2,") + ",grouping=none", 0), marks=pytest.mark.slow),
         pytest.param(late_product(LATE.replace("=4,", "=2,"), 1), marks=pytest.mark.slow),
         pytest.param(late_product(LATE, 1), marks=pytest.mark.slow),
     ],

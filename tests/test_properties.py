@@ -177,6 +177,7 @@ def test_one_product_stands_for_those_of_its_step() -> None:
     assert kinds == ["Monotonic", "Reordered", "Reordered"]
 
 
+@pytest.mark.slow
 def test_restrictions_of_one_product_leave_no_symmetry() -> None:
     inputs = Inputs(zero_terms=(1,))
     model = parse_reference(FP8.replace("length=4,block=4", "length=3,block=3,fraction_bits=8"))

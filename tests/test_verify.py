@@ -255,6 +255,7 @@ def test_a_fixed_zero_stays_zero() -> None:
     assert not look(claim, table).admitted.any()
 
 
+@pytest.mark.slow
 def test_maximise(tmp_path: Path) -> None:
     """The worst input of a space that can be searched whole, and the bound."""
     path = tmp_path / "mine.yaml"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 AUTO = "auto"
 POLL = 0.01  # seconds between looks at the running engines
 NOT_ASKED = "time ran out before it was asked"
-HEAD_START = 2.0  # seconds that the first engine has alone
+HEAD_START = 1.0  # seconds that the first engine has alone
 
 Keep = Callable[[Answer], Answer]
 Hand = TypeVar("Hand")
