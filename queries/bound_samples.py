@@ -253,7 +253,7 @@ def _chain_near(model: Model, layout: Layout, error: Form, steps: Table, pattern
             own["c", 0] = exact, model.c  # exact from here on, whatever the unit rounded it to
         exact = _Inputs(model.unit, own, chained=number > 0).exact(model.unit.result, {}, {})
         for (name, place), value in own.items():
-            stride = 0 if name == "c" else model.scales if name.startswith("scale") else model.length
+            stride = _elements(model, name)
             inputs.setdefault((name, place + number * stride), value)
     if d is None:
         return None
@@ -263,13 +263,18 @@ def _chain_near(model: Model, layout: Layout, error: Form, steps: Table, pattern
     return _held(model, near, f"a chain of {len(steps)} instructions")
 
 
+def _elements(model: Model, operand: str) -> int:
+    """The elements of an operand that each instruction of a chain takes anew; of c none."""
+    return {"a": model.length, "b": model.length, "c": 0}.get(operand, model.scales)
+
+
 def largest_error(model: Model, error: Form, count: int, exponent: int) -> Fraction:
     """The bound for a chain of so many instructions where no input's exponent is above this."""
     layout = layout_of(model)
     largest: dict[tuple[str, int], tuple[Fraction, Format]] = {}
     for name, fmt in zip(layout.names, layout.formats, strict=True):
         digits = name.rstrip("0123456789")
-        stride = 0 if digits == "c" else model.scales if digits.startswith("scale") else model.length
+        stride = _elements(model, digits)
         top = _largest(fmt, exponent)
         for number in range(count if stride else 1):
             largest[digits, int(name[len(digits) :] or 0) + number * stride] = top, fmt

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from queries.monotone_lemmas import ADMITTED, UnprovedError
@@ -278,7 +279,7 @@ class Truncated(Many):
         zero = self.constant(self.absent, higher.maximum.width)
         return higher.exponents[self.raised].eq(higher.maximum) & zero.ult(higher.maximum)
 
-    @property
+    @cached_property
     def addend(self) -> int:
         """The place of the addend among the terms."""
         trace, c, items = self.ledger.left.trace, self.ledger.inputs.c, self.before.items

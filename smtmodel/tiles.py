@@ -16,8 +16,7 @@ from smtmodel.decode import unpack
 from smtmodel.dot import Model, evaluate
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format
-from smtmodel.nodes import Node
-from smtmodel.nodes.node import Context, Number, Value
+from smtmodel.nodes.node import Context, Node, Number, Terminal, Value
 from smtmodel.trace import Silent
 
 Engine = Literal["auto", "numpy", "compiled"]
@@ -88,21 +87,13 @@ def _numpy_rows(
 
 
 @dataclass(frozen=True, eq=False)
-class Given(Node):
+class Given(Terminal):
     """A pattern of a format that is given to an elementwise expression."""
 
     kind: ClassVar[str] = "given"
     source: ClassVar[str] = ""
     slot: int
     format: Format
-
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        return ()
-
-    @property
-    def is_number(self) -> bool:
-        return True
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         pattern = context.patterns["given"][self.slot]

@@ -11,7 +11,7 @@ from smtmodel.algebra import Bits, constant, truth
 from smtmodel.decode import Unpacked, unpack
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
-from smtmodel.nodes.node import Context, Node, Number, Value
+from smtmodel.nodes.node import Context, Number, Terminal, Value
 
 Operand = typing.Literal["a", "b", "c", "scale_a", "scale_b"]
 Subnormals = typing.Literal["keep", "zero", "positive_zero"]
@@ -35,7 +35,7 @@ class Index:
 
 
 @dataclass(frozen=True, eq=False)
-class Element(Node):
+class Element(Terminal):
     """One element of an operand; `c` has no index.
 
     `subnormals`: kept; read as zero with their sign (x86's DAZ, Arm's FIZ); or read as +0. `positive_zeros`: zeros are
@@ -52,14 +52,6 @@ class Element(Node):
     def __post_init__(self) -> None:
         if (self.index is None) != (self.operand == "c"):
             raise ParameterError(self.operand, "c has no index, and every other operand has one")
-
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        return ()
-
-    @property
-    def is_number(self) -> bool:
-        return True
 
     @property
     def free(self) -> frozenset[int]:
@@ -96,20 +88,12 @@ class Element(Node):
 
 
 @dataclass(frozen=True, eq=False)
-class Constant(Node):
+class Constant(Terminal):
     """+0, or -0, as a number to start a sum from."""
 
     kind: ClassVar[str] = "zero"
     source: ClassVar[str] = "IEEE 754-2019, 6.3"
     negative: bool = False
-
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        return ()
-
-    @property
-    def is_number(self) -> bool:
-        return True
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         carrier, fmt = context.patterns["c"][0].carrier, context.formats["c"]
@@ -121,7 +105,7 @@ class Constant(Node):
 
 
 @dataclass(frozen=True, eq=False)
-class Literal(Node):
+class Literal(Terminal):
     """A fixed number: the pattern of a format."""
 
     kind: ClassVar[str] = "number"
@@ -132,14 +116,6 @@ class Literal(Node):
     def __post_init__(self) -> None:
         if not 0 <= self.pattern < 1 << self.format.width:
             raise ParameterError("number", f"{self.pattern:#x} is no pattern of {self.format.width} bits")
-
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        return ()
-
-    @property
-    def is_number(self) -> bool:
-        return True
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         carrier = context.patterns["c"][0].carrier

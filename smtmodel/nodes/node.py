@@ -281,6 +281,18 @@ class Node(ABC):
         return type(self) is type(other) and self._hash == hash(other) and self._fields == other._fields
 
 
+class Terminal(Node):
+    """A node that reads no other: an input, or a number that is given."""
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        return ()
+
+    @property
+    def is_number(self) -> bool:
+        return True
+
+
 def walk(node: Node) -> Iterator[Node]:
     """Every node below, each once, operands first."""
     seen: set[Node] = set()

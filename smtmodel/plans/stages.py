@@ -158,9 +158,8 @@ class Chain(Stage):
             return engine.tile(self.model, rest, value) if self.tail is None else self.tail.run(engine, rest, value)
 
 
-@dataclass(frozen=True)
-class Rounded(Stage):
-    """A stage's result, rounded: into the format of a workspace, say."""
+class Around(Stage):
+    """A stage around another one, the body, that rounds what it makes of the body's sums."""
 
     body: Stage
     rounding: Rounding
@@ -181,12 +180,20 @@ class Rounded(Stage):
     def parts(self) -> tuple[Stage, ...]:
         return (self.body,)
 
+
+@dataclass(frozen=True)
+class Rounded(Around):
+    """A stage's result, rounded: into the format of a workspace, say."""
+
+    body: Stage
+    rounding: Rounding
+
     def run(self, engine: Engine[V], span: Span, start: V) -> V:
         return engine.rounded([self.body.run(engine, span, start)], self.rounding)
 
 
 @dataclass(frozen=True)
-class Promoted(Stage):
+class Promoted(Around):
     """Every `every` products are summed by a stage from +0, and that sum is added to the accumulator and rounded."""
 
     every: int
@@ -208,10 +215,6 @@ class Promoted(Stage):
     def period(self) -> int:
         return math.lcm(self.every, self.body.period)
 
-    @property
-    def parts(self) -> tuple[Stage, ...]:
-        return (self.body,)
-
     def run(self, engine: Engine[V], span: Span, start: V) -> V:
         def chunk(part: Span, running: V) -> V:
             return engine.rounded([running, self.body.from_zero(engine, part)], self.rounding)
@@ -224,7 +227,7 @@ class Promoted(Stage):
 
 
 @dataclass(frozen=True)
-class Split(Stage):
+class Split(Around):
     """`ways` runs of products, as equal as multiples of `grain` can be (the last ones may be shorter, or none), each
     summed by a stage; the first one from the start, the others from +0. The sums are added in order or in pairs, each
     addition rounded."""
@@ -239,20 +242,8 @@ class Split(Stage):
         _positive("split", self.ways)
 
     @property
-    def d(self) -> Format:
-        return self.rounding.format
-
-    @property
-    def accumulator(self) -> Format:
-        return self.body.accumulator
-
-    @property
     def period(self) -> int:
         return self.ways * math.lcm(self.grain or 1, self.body.period)
-
-    @property
-    def parts(self) -> tuple[Stage, ...]:
-        return (self.body,)
 
     def spans(self, span: Span) -> Iterator[Span]:
         """The runs of products."""
@@ -275,7 +266,7 @@ class Split(Stage):
 
 
 @dataclass(frozen=True)
-class Interleaved(Stage):
+class Interleaved(Around):
     """`ways` accumulators that take runs of `grain` products in turn, the first one from the start, the others from
     +0; added at the end as a split's are. What no full turn takes goes through `tail`, from the sum."""
 
@@ -290,14 +281,6 @@ class Interleaved(Stage):
         _positive("interleave", self.ways)
         _positive("grain", self.grain)
         _check_tail(self, self.tail)
-
-    @property
-    def d(self) -> Format:
-        return self.rounding.format
-
-    @property
-    def accumulator(self) -> Format:
-        return self.body.accumulator
 
     @property
     def period(self) -> int:
@@ -332,7 +315,7 @@ class Interleaved(Stage):
 
 
 @dataclass(frozen=True)
-class Halves(Stage):
+class Halves(Around):
     """Pairwise summation: more than `most` products are two halves (the first one the larger, of multiples of `grain`),
     summed apart, added and rounded. The first one begins with the start, the others with +0."""
 
@@ -344,22 +327,6 @@ class Halves(Stage):
     def __post_init__(self) -> None:
         _positive("halve", self.most)
         _positive("grain", self.grain)
-
-    @property
-    def d(self) -> Format:
-        return self.rounding.format
-
-    @property
-    def accumulator(self) -> Format:
-        return self.body.accumulator
-
-    @property
-    def period(self) -> int:
-        return self.body.period
-
-    @property
-    def parts(self) -> tuple[Stage, ...]:
-        return (self.body,)
 
     def run(self, engine: Engine[V], span: Span, start: V) -> V:
         half = -(-span.count // (2 * self.grain)) * self.grain
