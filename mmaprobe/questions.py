@@ -119,9 +119,10 @@ def distinguish(
 
     Shapes: of a difference, `a` and `b` have as many elements as the shorter unit has products.
 
-    Units: `left` and `right`, of the same input formats. `count` differences that exercise different things; `inputs`: which count, a
-    list of finite, nonnegative, nonzero, normal, products_below_two, special, exponents=LOW..HIGH; `compare`: bits, or
-    value (zeros are equal, result formats may differ); `timeout` in seconds; `solver`: auto, bitwuzla, z3 or cvc5.
+    Units: `left` and `right`, of the same input formats. `count` differences that exercise different things; `inputs`:
+    which count, a list of finite, nonnegative, nonzero, normal, products_below_two, special, exponents=LOW..HIGH;
+    `compare`: bits, or value (zeros are equal, result formats may differ); `timeout` in seconds; `solver`: auto,
+    bitwuzla, z3 or cvc5.
 
     Raises MmaprobeError: formats that differ, restrictions that admit no input, names that are not known; FaultError,
     one of them, where a solver's answer does not replay.

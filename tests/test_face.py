@@ -228,7 +228,7 @@ def test_two_units_told_apart() -> None:
         assert case.unit == name
         assert mmaprobe.dot(case.a, case.b, case.c, unit=name) == case.d
     assert one.left.d != one.right.d
-    with pytest.raises(TypeError, match="compare .verdict"):
+    with pytest.raises(TypeError, match=r"compare \.verdict"):
         bool(found)
 
 
@@ -269,7 +269,7 @@ def test_the_order_of_a_function() -> None:
     assert str(found).startswith("c, 0-4 (added one after another)")
     assert found._repr_svg_().startswith("<svg")
     assert found.steps
-    with pytest.raises(mmaprobe.MmaprobeError, match="a function .* is wanted, not int"):
+    with pytest.raises(mmaprobe.MmaprobeError, match=r"a function .* is wanted, not int"):
         mmaprobe.order(3, "f16,f16,f32,f32", 5)  # type: ignore[arg-type]
 
 
@@ -299,6 +299,20 @@ def test_every_function_says_shapes_units_errors_and_source(name: str) -> None:
         assert "Units: " in text
     for parameter in inspect.signature(function).parameters:
         assert re.search(rf"[`(]{parameter}\b", text), f"{name} says nothing of {parameter}"
+
+
+def test_its_page_lists_every_function() -> None:
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8").splitlines()
+    for name in FUNCTIONS:
+        arguments, starred = [], False
+        for parameter in inspect.signature(getattr(mmaprobe, name)).parameters.values():
+            if parameter.kind is parameter.KEYWORD_ONLY and not starred:
+                arguments.append("*")
+                starred = True
+            default = "" if parameter.default is parameter.empty else f"={parameter.default!r}"
+            arguments.append(f"{parameter.name}{default}")
+        first = (inspect.getdoc(getattr(mmaprobe, name)) or "").splitlines()[0]
+        assert f"| `{name}({', '.join(arguments)})` | {first} |" in page
 
 
 def test_importing_it_is_quick() -> None:
