@@ -297,8 +297,6 @@ def _document(explanation: Explanation, observed: int | None) -> dict[str, Any]:
 def _special(explanation: Explanation) -> list[dict[str, Any]]:
     """The rules for NaN and infinity that fired, step by step."""
     pictures = [(index, part) for index, step in enumerate(explanation.steps) for part in step.pictures]
-    if explanation.after is not None:
-        pictures.append((len(explanation.steps), explanation.after))
     return [
         {
             "step": index,

@@ -138,7 +138,7 @@ def _lines(
     lines += [Line(name, values, why) for name, values in still_open.items()]
     lines += [Line(name, text, "evaluated") for name, text in special_values(model)]
     lines += [_property(wanted, name, ask(wanted, model)) for wanted, name in ASKED.items()]
-    lines.append(Line("Error against the exact sum", bound_text(acc), "derived from the parameters"))
+    lines.append(Line("Error against the exact sum", bound_text(model.unit), "derived from the parameters"))
     return lines
 
 

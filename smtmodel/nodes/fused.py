@@ -58,6 +58,12 @@ class FusedSum(Node):
     def operands(self) -> tuple[Node, ...]:
         return self.items
 
+    @property
+    def bits_of_terms(self) -> tuple[int, ...]:
+        """F of each of its terms, in their order."""
+        each = [self._each(self.fraction_bits, position) or 0 for position in range(len(self.items))]
+        return tuple(bits for item, bits in zip(self.items, each, strict=True) for _ in range(item.count))
+
     def _each(self, given: int | tuple[int | None, ...] | None, position: int) -> int | None:
         """The value of a parameter for the operand at a position."""
         return given if not isinstance(given, tuple) else given[position] if given else None

@@ -155,6 +155,7 @@ class Context:
     running: dict[int, Value] = field(default_factory=dict)
     scopes: list[dict[tuple[Node, int | None], Value]] = field(default_factory=lambda: [{}])
     opened: dict[int, int] = field(default_factory=dict)  # the scope of each level
+    ranges: list[int] = field(default_factory=list)  # the levels of ranges of terms around what is formed
 
     def value(self, node: Node, keep: int | None = None) -> Value:
         """The value of a node, formed once where it is shared. `keep`: a sum may be exact to so many bits, with one
@@ -192,8 +193,9 @@ class Context:
         return index.at(self.places)
 
     def name(self, node: Node) -> str:
-        """What a node's signals are called."""
-        return self.names.get(node, node.kind)
+        """What a node's signals are called; those of a term in a range have its place with them."""
+        name = self.names.get(node, node.kind)
+        return name and name + "".join(f"[{self.places[level]}]" for level in self.ranges if level in node.free)
 
     def prefix(self, node: Node) -> str:
         """What the names of a node's signals begin with."""
@@ -247,6 +249,11 @@ class Node(ABC):
     def places_of_terms(self, context: Context) -> list[str]:
         """The place of each of its terms, as `terms` has them."""
         return [self.place(context)]
+
+    @property
+    def count(self) -> int:
+        """The number of terms that it stands for in a sum."""
+        return 1
 
     @property
     def is_number(self) -> bool:
