@@ -230,7 +230,7 @@ def say_why(row: Row, near: list[Neighbour]) -> None:
 def neighbour_json(near: Neighbour) -> dict[str, Any]:
     return {
         "parameter": near.parameter,
-        "value": near.text,
+        "value": near.value,
         "model": near.model.reference,
         "parts_at": None if near.parting is None else parting_json(near.parting),
     }

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from queries.compare import Answer, Answered, Comparison, Pair, Side, differing, model_side, segment
 from queries.neighbours import neighbours
 from queries.problem import Problem
-from smtmodel.accumulator import format_parameter
 from smtmodel.batch import to_integers
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.decode import unpack
@@ -263,7 +262,7 @@ def reproduced(
         tiles = _tiles(model, inputs, running)
         known = model_side(model).results(tiles)
         for name, value, near in neighbours(model):
-            report(f"trying {name}={format_parameter(value)}")
+            report(f"trying {name}={value}")
             other = model_side(near)
             if other.results(tiles) == known:
                 continue  # the same at every step of the chain, so at its end
@@ -271,7 +270,7 @@ def reproduced(
             for index in (0, 1):
                 against = Problem(near, model, compare=problem.compare)
                 if models[index] is not model and not differing(against, results, given[index]).any():
-                    changes[index].append(f"{name}={format_parameter(value)}")
+                    changes[index].append(f"{name}={value}")
                     models[index] = models[index] or near
     return Reproduced(
         len(elements),

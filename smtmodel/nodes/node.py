@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
@@ -212,6 +212,16 @@ class Context:
             self.trace.prefix = before
 
 
+@dataclass(frozen=True)
+class Variant:
+    """Another value of a parameter, which a unit that is a little different might have. `parameter` is a field's name,
+    or says what becomes of the node."""
+
+    parameter: str
+    old: object
+    new: object
+
+
 class Node(ABC):
     """One step of a unit: a frozen dataclass (eq=False), equal to another by structure.
 
@@ -233,6 +243,22 @@ class Node(ABC):
     @abstractmethod
     def sentence(self) -> str:
         """What it does, for people, after its name."""
+
+    def variants(self) -> Iterator[Variant]:
+        """Plausible other values of its parameters, one at a time; impossible combinations are among them."""
+        return iter(())
+
+    def varied(self, variant: Variant) -> Node:
+        """The node with another value where a parameter, or one for an operand, has the old one; else itself. Raises
+        ParameterError."""
+        if variant.parameter not in {item.name for item in fields(self)}:  # type: ignore[arg-type]
+            return self
+        given = getattr(self, variant.parameter)
+        several = isinstance(given, tuple) and not isinstance(variant.old, tuple)
+        changed = tuple(variant.new if x == variant.old else x for x in given) if several else variant.new
+        if not several and given != variant.old:
+            return self
+        return replace(self, **{variant.parameter: changed})  # type: ignore[type-var]
 
     def terms(self, context: Context) -> Iterator[tuple[str, Value]]:
         """What it adds to a sum, with names: itself, unless it stands for a range of terms."""
@@ -286,6 +312,16 @@ class Node(ABC):
         if self is other:
             return True
         return type(self) is type(other) and self._hash == hash(other) and self._fields == other._fields
+
+
+def others(parameter: str, old: object, values: Iterable[object]) -> Iterator[Variant]:
+    """A parameter's other values."""
+    return (Variant(parameter, old, new) for new in values if new != old)
+
+
+def near(value: int) -> tuple[int, ...]:
+    """The numbers beside a number, the nearest first."""
+    return value - 1, value + 1, value - 2, value + 2
 
 
 class Terminal(Node):
