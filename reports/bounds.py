@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import groupby
 from math import prod
 
 from smtmodel.nodes import Cut, Each, FusedSum, Node, Repeat, Round
@@ -67,17 +68,22 @@ def bound_text(unit: Unit) -> str:
     """The bound in words; e stands for the largest exponent of a sum's terms."""
     parts = []
     if lost := losses(unit):
-        sums: dict[str, list[Loss]] = {}
-        for one in lost:
-            sums.setdefault((f" in {one.name}" if one.name else "") + _times(one.times), []).append(one)
-        texts = [
-            " + ".join(f"{one.terms} * 2^(e - {one.bits})" for one in group) + where for where, group in sums.items()
-        ]
+        alike: dict[tuple[tuple[tuple[int, int], ...], int], list[str]] = {}
+        for (name, times), group in groupby(lost, key=lambda one: (one.name, one.times)):
+            alike.setdefault((tuple((one.terms, one.bits) for one in group), times), []).append(name)
+        texts = []
+        for (terms, times), names in alike.items():
+            where = f" in {', '.join(names)}" if any(names) else ""
+            texts.append(" + ".join(f"{count} * 2^(e - {bits})" for count, bits in terms) + where + _times(times))
         parts.append(f"alignment loses less than {'; '.join(texts)}, where e is the largest exponent of the terms")
+    cuts: Counter[int] = Counter()
     for node, times in formed(unit):
-        if isinstance(node, Cut):
-            where = f"bit {node.bits - 1} below its leading one"
-            parts.append(f"the cut of a sum loses less than one unit of {where}{_times(times)}")
+        cuts[node.bits if isinstance(node, Cut) else 0] += times
+    for bits, times in cuts.items():
+        if bits:
+            parts.append(
+                f"the cut of a sum loses less than one unit of bit {bits - 1} below its leading one{_times(times)}"
+            )
     rounded: Counter[tuple[str, bool]] = Counter()
     for node, times in formed(unit):
         if isinstance(node, Round):
