@@ -133,6 +133,11 @@ class FusedSum(Node):
         alike = self.carry_bits is None and not isinstance(self.fraction_bits, tuple) and not self.reach
         return bound_matters(bound, [item.term for item in items], bits if alike else None)
 
+    def floor_matters(self, items: Sequence[Value | Unpacked]) -> bool:
+        """Whether a least exponent can cut off any bit of these terms."""
+        bits = min(self.bits_of_terms)
+        return any(self._matters(bound, items, bits) for bound in (self.zeros, self.least, *self.floors))
+
     def exponent_of_zeros(self, items: Sequence[Value | Unpacked]) -> int | None:
         """The exponent with which a zero counts where these terms are added; None for the smallest that there is."""
         bits = self.fraction_bits if isinstance(self.fraction_bits, int) else min(self.fraction_bits)
