@@ -55,7 +55,7 @@ class Matrices:
         if (model.scale is None) != (self.scale_a is None) or (self.scale_a is None) != (self.scale_b is None):
             raise ParameterError("scale factors", f"{model.reference} takes {'none' if not model.scale else 'both'}")
         if self.scale_a is not None and self.scale_b is not None:
-            block = model.accumulator.scale_block
+            block = model.scale_block
             steps = -(-self.a.shape[1] // block)
             if self.scale_a.shape != (shape[0], steps) or self.scale_b.shape != (steps, shape[1]):
                 raise ParameterError("scale factors", f"one for each {block} products is needed")
@@ -63,7 +63,7 @@ class Matrices:
     def dot(self, element: Element, model: Model) -> Operands[int]:
         """The dot product of one element: with scale factors, filled up to a whole scale block."""
         i, j = element.row, element.column
-        missing = -self.a.shape[1] % model.accumulator.scale_block if model.scale else 0
+        missing = -self.a.shape[1] % model.scale_block if model.scale else 0
         a, b = ([*map(int, side), *[0] * missing] for side in (self.a[i], self.b[:, j]))
         c = 0 if self.c is None else int(self.c[i, j])
         scales: list[tuple[int, ...]] = [(), ()]
