@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Literal, get_args
 
@@ -14,10 +14,10 @@ from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format
 from smtmodel.ieee import with_specials
 from smtmodel.nodes.exact import ExactSum
-from smtmodel.nodes.node import Changed, Context, Node, Number, Value
+from smtmodel.nodes.node import Changed, Context, Node, Number, Value, Variant, near, others
 from smtmodel.nodes.product import Product
 from smtmodel.nodes.repeat import Running
-from smtmodel.rounding import Mode, Overflow, Target, round_and_pack, signed
+from smtmodel.rounding import OVERFLOWS, ROUNDINGS, Mode, Overflow, Target, round_and_pack, signed
 from smtmodel.trace import Trace
 
 Zero = Literal["ieee", "exact_positive", "positive"]
@@ -148,6 +148,20 @@ class Round(Node):
         of_zero = value.negatives[1] if self.rounding.mode == "down" else value.negatives[0]
         return choose(value.term.significand.any(), value.sign, of_zero)
 
+    def variants(self) -> Iterator[Variant]:
+        how = self.rounding
+        yield from others("mode", how.mode, ROUNDINGS)
+        yield from others("overflow", how.overflow, OVERFLOWS)
+        yield from others("subnormals", how.subnormals, TINY)
+        yield from others("zero", how.zero, ZEROS)
+
+    def varied(self, variant: Variant) -> Node:
+        if variant.parameter not in ("mode", "overflow", "subnormals", "zero"):
+            return self
+        if getattr(self.rounding, variant.parameter) != variant.old:
+            return self
+        return replace(self, rounding=replace(self.rounding, **{variant.parameter: variant.new}))  # type: ignore[arg-type]
+
     def sentence(self) -> str:
         how = self.rounding
         tiny = {"keep": "", "flush_after": ", subnormal results are zero", "flush_before": ", tiny results are zero"}
@@ -218,6 +232,18 @@ class Cut(Node):
         with context.within(context.prefix(self)):
             context.trace.number("cut", cut.significand, cut.exponent.offset(-fraction))
         return _CutSum(value, Term(term.sign, cut.significand, cut.exponent, fraction))
+
+    def variants(self) -> Iterator[Variant]:
+        yield from others("bits", self.bits, near(self.bits))
+        yield from others("rounding", self.mode, ROUNDINGS)
+        yield Variant("cut", True, False)
+
+    def varied(self, variant: Variant) -> Node:
+        if variant.parameter == "cut":
+            return self.term
+        if variant.parameter == "rounding":  # the word of fused sums: what sums lose is cut in one way
+            return super().varied(replace(variant, parameter="mode"))
+        return super().varied(variant) if variant.parameter == "bits" else self
 
     def sentence(self) -> str:
         return f"normalised and cut to {self.bits} bits, {self.mode}"
