@@ -10,11 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli.options import print_json, program_version, progress, say
+from cli.options import print_json, progress, say
 from cli.order import revealed, title_of
 from queries.summation_probe import UnrevealedError
 from queries.summation_text import Outliner
 from queries.summation_tree import Leaf, Node, binary_trees
+from smtmodel import VERSION
 from smtmodel.errors import IncompleteError, MmaprobeError
 from smtmodel.wording import counted
 
@@ -148,7 +149,7 @@ def _described(found: Built, unit: Unit, order: Order | None, device: dict[str, 
         unit,
         reference="built" if save is None else save.stem,
         about=f"Equal to {named[0]}, by proof." if named else "",
-        source=f"built by mmaprobe {program_version()} from the answers of {device['name']}, {today}",
+        source=f"built by mmaprobe {VERSION} from the answers of {device['name']}, {today}",
         evidence=f"{questions}, {counted(found.validated, 'vector')} of validation without a difference",
     )
 

@@ -106,7 +106,7 @@ class Identifier:
     ) -> None:
         self.start = time.monotonic() if start is None else start
         self.deadline = None if options.timeout is None else self.start + options.timeout
-        admitted = [m for m in candidates if structure is None or structure.admits(m.accumulator)]
+        admitted = [m for m in candidates if structure is None or structure.admits(m.unit)]
         self.ask, self.options, self.seed = ask, options, seed
         self.again = again or (lambda vectors: [ask([vector])[0] for vector in vectors])
         self.kinds = unique_models(admitted)
