@@ -38,6 +38,7 @@ from smtmodel.wording import counted
 
 LOOKED = 10  # rows and columns of a product that are computed again: the first, the last, and some between
 LEAST = 40  # elements that are computed again, of as many products as that takes
+BETWEEN_THEM = 24  # more K, at random, at which plans that were found are tried
 CHECKED = 200  # random shapes
 TREES = 5  # orders that are revealed for one kind of elements
 EDGES = (2, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # multiples after which rows or columns may have a kernel of their own
@@ -194,7 +195,8 @@ class Mapper:
                 fitting = self._new(kind, length, lengths)
             plan_at[length] = fitting
         used = {plan for fitting in plan_at.values() for plan in fitting}
-        lengths = sorted({*lengths, *(k for plan in used for k in _turns(plan, self.top.length))})
+        lengths = sorted({*lengths, *(k for plan in used for k in _turns(plan, self.top.length)),
+                          *map(int, self.rng.integers(1, self.top.length + 1, BETWEEN_THEM))})  # fmt: skip
         for length in lengths:  # also for plans that were found at a shorter K, and where these cut K in another way
             if plan_at.get(length) != []:
                 place = _whole(Shape(kind.rows, kind.columns, length))

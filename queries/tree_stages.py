@@ -90,6 +90,8 @@ class _Guesser:
         if last > first or set(sizes[:-2]) - {first}:
             return
         even = next((grain for grain in GRAINS if sizes[-2] == -(-sum(sizes[-2:]) // (2 * grain)) * grain), 0)
+        if grain := next((grain for grain in GRAINS if sizes == _split(sum(sizes), ways, grain)), 0):
+            yield Split(ways, body, how, "sequential", grain)
         if even and ways > 2 and sizes[-2] < first < sum(sizes[-2:]):
             yield Promoted(first, body, how, even)
         if ways == 2 and even:  # a run is at least as long as the first one: how long, other K tell
@@ -102,9 +104,6 @@ class _Guesser:
             yield from (Promoted(block, body, how, even) for block in blocks if block > first)
         if sizes[-2] == first:
             yield Promoted(first, body, how)
-        grain = next((grain for grain in GRAINS if sizes == _split(sum(sizes), ways, grain)), 0)
-        if grain:
-            yield Split(ways, body, how, "sequential", grain)
 
 
 def turns(stage: Stage, most: int) -> set[int]:
