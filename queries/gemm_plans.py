@@ -27,9 +27,10 @@ from smtmodel.nodes import Constant, Element, ExactSum, Round
 from smtmodel.nodes.round import Rounding
 from smtmodel.numbers import from_numbers
 from smtmodel.plan_table import plans as shipped_plans
-from smtmodel.plans import Chain, Plan, Products, Stage
+from smtmodel.plans import Chain, Halves, Interleaved, Plan, Products, Promoted, Split, Stage
 from smtmodel.plans.matrices import Job, Patterns, Strip
 from smtmodel.plans.plantext import stage_text
+from smtmodel.plans.stages import ORDERS
 from smtmodel.reference import PLAN, parse_plan_path, parse_reference
 from smtmodel.signature import Signature
 from smtmodel.tiles import Engine, Matrix
@@ -46,6 +47,8 @@ SCOUTS = 20  # random shapes by which that is found
 CHANGES = 6  # of the plan along K, at most: beyond, a kind of elements has no map
 SMALLEST = 16  # M and N at which a kernel for small products is looked for
 INSIDE, SMALL, BETWEEN = "M and N above 1", "small products", "between small and large products"
+RUNS = (16, 32, 64, 96, 128, 192, 240, 256, 320, 352, 384, 448, 512, 640, 768, 1024)  # K that are summed apart
+WAYS = (2, 4, 8, 16, 32)  # parts or lanes
 WIDER = {"f16": "f32", "bf16": "f32", "f32": "f64"}
 
 Multiply = Callable[[Matrix, Matrix, Matrix], Matrix]
@@ -142,7 +145,84 @@ class Mapped:
         return list(dict.fromkeys(span.plan for span in self.spans if span.plan is not None))
 
 
-class Mapper:
+class Candidates:
+    """Plans of the formats asked, and whether one gives what a library gave."""
+
+    def __init__(self, asked: Signature) -> None:
+        self.asked = asked
+
+    def steps(self) -> Iterator[Model]:
+        """Steps of one product: fused or not, in the format of the result or a wider one."""
+        a, b, d = self.asked.a, self.asked.b, self.asked.d
+        for fmt in dict.fromkeys((d.name, WIDER.get(d.name, d.name))):
+            if fmt in ("f64", "f32", "f16") and _holds(FORMATS[fmt], a) and _holds(FORMATS[fmt], b):
+                yield parse_reference(f"ieee/fma/{fmt}.{a.name}.{b.name}.{fmt}")
+                if a.name == b.name == fmt:
+                    yield parse_reference(f"ieee/muladd/{fmt}")
+
+    def plans(self, stage: Stage, at_end: bool) -> Iterator[Plan]:
+        """A stage as a whole plan: from c or with c at the end, rounded where the result is narrower."""
+        asked, out = self.asked, Rounding(self.asked.d)
+        if asked.addend and not at_end:
+            starts: list[Element | Constant] = [Element("c")]
+        else:
+            starts = [Constant()]
+        for start in starts:
+            try:
+                total: Products | Round = Products(stage, start)
+                if asked.addend and at_end:
+                    total = Round(ExactSum((total, Element("c"))), out)
+                elif stage.d != asked.d:
+                    total = Round(total, out)
+                yield _named(Plan(asked.a, asked.b, asked.c, total))
+            except ParameterError:
+                continue
+
+    def table(self) -> Iterator[Plan]:
+        """What ships: plans of these formats, and instructions that take K in tiles."""
+        asked = self.asked
+        for name in shipped_plans():
+            plan = parse_plan_path(PLAN + name)
+            same_c = not asked.addend or plan.c == asked.c
+            if (plan.a, plan.b, plan.d) == (asked.a, asked.b, asked.d) and same_c:
+                yield plan
+        for reference in [*INSTRUCTIONS, *units()]:
+            model = parse_reference(reference)
+            if (model.a, model.b) == (asked.a, asked.b) and model.scale is None and _holds(model.c, model.d):
+                yield from self.plans(Chain(model), False)
+
+    def usual(self, length: int) -> Iterator[Plan]:
+        """What libraries usually do with this K, where no order is known: what ships, and cuts of usual sizes."""
+        yield from self.table()
+        for model in self.steps():
+            chain, how = Chain(model), Rounding(model.d)
+            stages: list[Stage] = [chain]
+            stages += [Promoted(run, chain, how, even) for run in RUNS if run < length for even in (0, 1)]
+            stages += [Interleaved(ways, chain, how, order, 1, chain) for ways in WAYS for order in ORDERS]
+            stages += [Split(ways, chain, how, "sequential", grain) for ways in WAYS[:3] for grain in (1, 16)]
+            stages += [Halves(most, chain, how) for most in (8, 16, 32, 64, 128) if most < length]
+            for stage in stages:
+                yield from self.plans(stage, False)
+
+    def same(self, plan: Plan, sample: Sample) -> bool:
+        """Whether a plan gives all results of a sample."""
+        found = self.results(plan, sample)
+        if found is None:
+            return False
+        differs = np.argwhere((found != sample.d) & sample.mine)
+        return all(same_answer(self.asked.d, int(found[i, j]), int(sample.d[i, j])) for i, j in differs)
+
+    def results(self, plan: Plan, sample: Sample) -> Matrix | None:
+        """What a plan gives for the inputs of a sample; None for a K that no tile fits."""
+        engine: Engine = "compiled" if compiler() is not None and _slow(plan) else "numpy"
+        try:
+            job = Job(plan, sample.a, sample.b, engine)
+            return Strip(job, slice(None), Patterns(sample.c, plan.c)).result()
+        except MmaprobeError:
+            return None
+
+
+class Mapper(Candidates):
     """Maps one library. `multiply`: patterns of A, B and C (zeros where the library takes none) to those of D;
     `reveal`: the summation tree at M, N and K, None where it is not revealed. `top`: the largest shape. `deadline`: of
     time.monotonic; past it IncompleteError is raised, with what was found in `found`."""
@@ -151,7 +231,8 @@ class Mapper:
         self, asked: Signature, multiply: Multiply, reveal: Reveal, top: Shape, seed: int = 1,
         deadline: float | None = None, progress: Callable[[str], None] = lambda text: None,
     ) -> None:  # fmt: skip
-        self.asked, self.multiply, self.reveal, self.top = asked, multiply, reveal, top
+        super().__init__(asked)
+        self.multiply, self.reveal, self.top = multiply, reveal, top
         self.rng = np.random.default_rng(seed)
         self.deadline, self.progress = deadline, progress
         self.found = Mapped()
@@ -162,7 +243,7 @@ class Mapper:
     def run(self) -> Mapped:
         """The map, and what random shapes say of it."""
         top, found = self.top, self.found
-        self.known = [plan for model in self._steps() for plan in self._plans(Chain(model), False)]
+        self.known = [plan for model in self.steps() for plan in self.plans(Chain(model), False)]
         if top.rows > 1 and top.columns > 1:
             found.spans += self._spans(Kind(INSIDE, top.rows, top.columns))
             found.edges, found.volumes = self._borders()
@@ -229,7 +310,7 @@ class Mapper:
 
         fitting = [p for p in self._guesses(tree) if self._fits(p, place(length))] if tree is not None else []
         if not fitting and (tree is None or self._of_units(tree)):
-            fitting = [plan for plan in self._table() if self._fits(plan, place(length))]
+            fitting = [plan for plan in self.table() if self._fits(plan, place(length))]
         if not fitting:
             return []
         others = {*[k for k in lengths if k < length][-6:], *[k for k in lengths if k > length][:4]}
@@ -259,49 +340,9 @@ class Mapper:
         at_end = isinstance(tree, Node) and "c" in tree.children and len(leaves) > 2 == len(tree.children)
         products = pruned(tree, frozenset(leaf for leaf in leaves if leaf != "c"))
         assert products is not None
-        for model in self._steps():
+        for model in self.steps():
             for stage in stages_of(products, model, Rounding(model.d)):
-                yield from self._plans(stage, at_end)
-
-    def _steps(self) -> Iterator[Model]:
-        """Steps of one product: fused or not, in the format of the result or a wider one."""
-        a, b, d = self.asked.a, self.asked.b, self.asked.d
-        for fmt in dict.fromkeys((d.name, WIDER.get(d.name, d.name))):
-            if fmt in ("f64", "f32", "f16") and _holds(FORMATS[fmt], a) and _holds(FORMATS[fmt], b):
-                yield parse_reference(f"ieee/fma/{fmt}.{a.name}.{b.name}.{fmt}")
-                if a.name == b.name == fmt:
-                    yield parse_reference(f"ieee/muladd/{fmt}")
-
-    def _plans(self, stage: Stage, at_end: bool) -> Iterator[Plan]:
-        """A stage as a whole plan: from c or with c at the end, rounded where the result is narrower."""
-        asked, out = self.asked, Rounding(self.asked.d)
-        if asked.addend and not at_end:
-            starts: list[Element | Constant] = [Element("c")]
-        else:
-            starts = [Constant()]
-        for start in starts:
-            try:
-                total: Products | Round = Products(stage, start)
-                if asked.addend and at_end:
-                    total = Round(ExactSum((total, Element("c"))), out)
-                elif stage.d != asked.d:
-                    total = Round(total, out)
-                yield _named(Plan(asked.a, asked.b, asked.c, total))
-            except ParameterError:
-                continue
-
-    def _table(self) -> Iterator[Plan]:
-        """What ships: plans of these formats, and instructions that take K in tiles."""
-        asked = self.asked
-        for name in shipped_plans():
-            plan = parse_plan_path(PLAN + name)
-            same_c = not asked.addend or plan.c == asked.c
-            if (plan.a, plan.b, plan.d) == (asked.a, asked.b, asked.d) and same_c:
-                yield plan
-        for reference in [*INSTRUCTIONS, *units()]:
-            model = parse_reference(reference)
-            if (model.a, model.b) == (asked.a, asked.b) and model.scale is None and _holds(model.c, model.d):
-                yield from self._plans(Chain(model), False)
+                yield from self.plans(stage, at_end)
 
     # -- bits
 
@@ -309,18 +350,8 @@ class Mapper:
         """Whether a plan gives the library's bits at a place."""
         if (plan, place) not in self.fits:
             self._in_time()
-            self.fits[plan, place] = self._same(plan, self._sample(place))
+            self.fits[plan, place] = self.same(plan, self._sample(place))
         return self.fits[plan, place]
-
-    def _same(self, plan: Plan, sample: Sample) -> bool:
-        engine: Engine = "compiled" if compiler() is not None and _slow(plan) else "numpy"
-        try:
-            job = Job(plan, sample.a, sample.b, engine)
-            found = Strip(job, slice(None), Patterns(sample.c, plan.c)).result()
-        except MmaprobeError:  # a K that no tile fits
-            return False
-        differs = np.argwhere((found != sample.d) & sample.mine)
-        return all(same_answer(self.asked.d, int(found[i, j]), int(sample.d[i, j])) for i, j in differs)
 
     def _sample(self, place: Place) -> Sample:
         if place not in self.samples:

@@ -14,6 +14,7 @@ from smtmodel.nodes.round import Rounding
 from smtmodel.plans import Chain, Halves, Interleaved, Promoted, Split, Stage
 
 MOST = 8  # guesses for one tree, and for the tree of one part
+DEEP = 6  # stages within stages
 CUTS = 6  # places at which the sums of a tree are looked at as parts of one stage
 GRAINS = (1, 2, 4, 8, 16, 32, 64)  # multiples in which parts are made equal
 
@@ -22,12 +23,17 @@ Branch = Node | Leaf
 
 def stages_of(root: Branch, model: Model, rounding: Rounding) -> list[Stage]:
     """Stages of a unit that takes one product, whose sums are rounded so, with this tree of all products."""
-    return _Guesser(model, rounding).stages(_ranked(root))
+    return _Guesser(model, rounding, DEEP).stages(_ranked(root))
 
 
 class _Guesser:
-    def __init__(self, model: Model, rounding: Rounding) -> None:
-        self.chain, self.rounding = Chain(model), rounding
+    def __init__(self, model: Model, rounding: Rounding, deep: int) -> None:
+        self.model, self.rounding, self.deep = model, rounding, deep
+        self.chain = Chain(model)
+
+    def _bodies(self, root: Branch) -> list[Stage]:
+        """Stages of a part of the tree."""
+        return _Guesser(self.model, self.rounding, self.deep - 1).stages(_ranked(root)) if self.deep else []
 
     def stages(self, root: Branch) -> list[Stage]:
         """Of a tree over the products 0, 1, ..., the simplest reading first."""
@@ -70,7 +76,7 @@ class _Guesser:
     def _stage(self, parts: Sequence[Branch], places: list[list[int]]) -> Iterator[Stage]:
         sizes, total = [len(side) for side in places], sum(map(len, places))
         if [k for side in places for k in side] == list(range(total)):
-            for body in self.stages(_ranked(parts[0])):
+            for body in self._bodies(parts[0]):
                 yield from self._runs(sizes, body)
             return
         ways = len(parts)
@@ -80,7 +86,7 @@ class _Guesser:
         if whole and all(
             side == [k for k in range(total) if k % turn // grain == number] for number, side in enumerate(places)
         ):
-            for body in self.stages(_ranked(parts[0])):
+            for body in self._bodies(parts[0]):
                 yield Interleaved(ways, body, self.rounding, "sequential", grain)
                 yield Interleaved(ways, body, self.rounding, "sequential", grain, self.chain)
 

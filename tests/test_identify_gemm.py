@@ -132,6 +132,38 @@ def test_what_cannot_be_asked(
     assert (found.exit_code, message in found.stderr) == (code, True), found.stderr
 
 
+def test_two_results_have_their_plans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`compare --gemm` names what gives each, where no one change of the model does, and where the two part."""
+    chain = Chain(parse_reference("ieee/muladd/f32"))
+    plain, blocks = (
+        Plan(FMA.a, FMA.b, FMA.c, Products(stage, Constant()), reference=name)
+        for name, stage in (("plain", chain), ("blocks", Promoted(16, chain, R)))
+    )
+    monkeypatch.setattr(gemm_plans.Candidates, "usual", lambda self, length: iter([plain, blocks]))
+    rng = np.random.default_rng(2)
+    a, b = rng.standard_normal((6, 40)).astype(np.float32), rng.standard_normal((40, 6)).astype(np.float32)
+    files = {"a": a, "b": b}
+    for name, plan in (("d1", plain), ("d2", blocks)):
+        files[name] = simulate(a.view(np.uint32), b.view(np.uint32), None, plan).view(np.float32)
+    for name, matrix in files.items():
+        np.save(tmp_path / f"{name}.npy", matrix)
+    paths = [str(tmp_path / f"{name}.npy") for name in files]
+    found = CliRunner().invoke(main, ["compare", "--gemm", *paths, "--model", "ieee/fma/f32", "--json"])
+    assert found.exit_code == 0
+    plans = json.loads(found.stdout)["gemm"]["plans"]
+    assert [plans[name] for name in ("D1", "D2")] == [
+        {"plans": ["plain"], "tried": 2},
+        {"plans": ["blocks"], "tried": 2},
+    ]
+    count = plans["parted_after"]
+    assert count > 16
+    i, j = json.loads(found.stdout)["gemm"]["first"]["row"], json.loads(found.stdout)["gemm"]["first"]["column"]
+    for products, same in ((count - 1, True), (count, False)):
+        parts = a[i : i + 1, :products].view(np.uint32), np.ascontiguousarray(b[:products, j : j + 1]).view(np.uint32)
+        one, other = (simulate(*parts, None, plan) for plan in (plain, blocks))
+        assert (one[0, 0] == other[0, 0]) == same
+
+
 # -- the parts
 
 

@@ -20,8 +20,11 @@ def plan_text(plan: Plan) -> str:
 
 
 def stage_text(plan: Plan) -> str:
-    """The step `d` of a plan alone: on one line, with the names that `plan_text` gives. Raises as it does."""
+    """The step `d` of a plan alone, on one line, with whole references of units but for those of IEEE's operations.
+    Raises as `plan_text` does."""
     writer = _Writer(plan)
+    whole = {model: model.reference for model in writer.units if not model.reference.startswith("ieee/")}
+    writer.units |= whole
     return writer.node(plan.result)
 
 
