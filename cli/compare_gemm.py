@@ -75,7 +75,7 @@ def _plans(model: Model, matrices: Matrices, found: Differences) -> dict[str, An
         document[f"D{index + 1}"] = {"plans": names, "tried": one.tried}
         if names:
             also = f" (also: {', '.join(names[1:PLANS])}{', ...' if names[PLANS:] else ''})" if names[1:] else ""
-            say(f"  D{index + 1} is what {names[0]} gives{also}")
+            say(f"  D{index + 1}: {names[0]} gives it in all {len(found.chosen)} elements looked at{also}")
         else:
             say(f"  D{index + 1}: no plan of {one.tried} that were tried gives it in every element looked at")
     if given[0].plans and given[1].plans and found.first is not None:

@@ -356,7 +356,10 @@ class Mapper(Candidates):
     def _sample(self, place: Place) -> Sample:
         if place not in self.samples:
             rows, columns = self._places(place.rows), self._places(place.columns)
-            parts = [self._drawn(place.shape, rows, columns) for _ in range(-(-LEAST // (len(rows) * len(columns))))]
+            times = -(-LEAST // (len(rows) * len(columns)))
+            parts = [
+                self._drawn(place.shape, rows, columns, cancels) for _ in range(times) for cancels in (False, True)
+            ]
             a = np.concatenate([part[0] for part in parts])
             b = np.concatenate([part[1] for part in parts], axis=1)
             c, d = (np.zeros((len(a), b.shape[1]), dtype=part.dtype) for part in parts[0][2:])
@@ -367,12 +370,21 @@ class Mapper(Candidates):
             self.samples[place] = Sample(a, b, c, d, mine)
         return self.samples[place]
 
-    def _drawn(self, shape: Shape, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> tuple[Matrix, ...]:
-        """One product of random matrices: A, B, C and D at some rows and columns."""
+    def _drawn(
+        self, shape: Shape, rows: NDArray[np.int64], columns: NDArray[np.int64], cancels: bool
+    ) -> tuple[Matrix, ...]:
+        """One product of random matrices: A, B, C and D at some rows and columns. Where it `cancels`, products stand in
+        pairs whose exact sum is zero: what comes out is what roundings left, which a narrow result hides otherwise."""
         sizes = (shape.rows, shape.length), (shape.length, shape.columns), (shape.rows, shape.columns)
-        a, b, c = (self._random(fmt, size) for fmt, size in zip((self.asked.a, self.asked.b, self.asked.c), sizes,
-                                                                strict=True))  # fmt: skip
-        c = c if self.asked.addend else np.zeros_like(c)
+        formats, spread = (self.asked.a, self.asked.b, self.asked.c), 5 if cancels else 2
+        a, b, c = (self._random(fmt, size, spread) for fmt, size in zip(formats, sizes, strict=True))
+        if cancels:
+            order = self.rng.permutation(shape.length)
+            half = shape.length // 2
+            one, other, rest = order[:half], order[half : 2 * half], order[2 * half :]
+            a[:, other], b[other] = a[:, one], b[one] ^ b.dtype.type(self.asked.b.sign_bit)
+            b[rest] = 0
+        c = c if self.asked.addend and not cancels else np.zeros_like(c)
         d = self.multiply(a, b, c)
         self.found.asked += 1
         at = np.ix_(rows, columns)
@@ -385,8 +397,8 @@ class Mapper(Candidates):
         between = self.rng.choice(np.array(given)[1:-1], LOOKED - 2, replace=False)
         return np.sort(np.append(between, [given[0], given[-1]]))
 
-    def _random(self, fmt: Format, size: tuple[int, int]) -> Matrix:
-        numbers = np.ldexp(self.rng.standard_normal(size), self.rng.integers(-2, 3, size))
+    def _random(self, fmt: Format, size: tuple[int, int], spread: int) -> Matrix:
+        numbers = np.ldexp(self.rng.standard_normal(size), self.rng.integers(-spread, spread + 1, size))
         return from_numbers(numbers, fmt, "nearest_even")
 
     # -- other shapes
