@@ -30,6 +30,13 @@ SIGNATURE = ("length", "scale_format", "scale_block")
 ADDENDS = {"fused": "t-fdpa", "after": "emulated-fp8"}  # what `parameters` may choose
 NEW_SPELLING = "grids over other families stand under `candidates`, each with its `family` (docs/identify.md)"
 _DEFAULTS = Accumulator(length=1, block=1)
+
+
+def parameters_of(model: Model) -> Mapping[str, Any]:
+    """The values of a candidate's parameters by name."""
+    return vars(model.accumulator)
+
+
 YamlPath = tuple[str | int, ...]
 
 

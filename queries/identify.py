@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from hypotheses.family import parameters_of
 from queries.canonical import WHY
 from queries.classes import Equality, settle
 from queries.distinguish import Options
@@ -77,9 +78,9 @@ class Identification:
         """(parameters with one value left, parameters with several)."""
         decided: dict[str, Any] = {}
         undecided: dict[str, list[Any]] = {}
-        accumulators = [model.accumulator for model in self.survivors]
-        for name in accumulators[0].__dataclass_fields__ if accumulators else ():
-            found = list(dict.fromkeys(getattr(accumulator, name) for accumulator in accumulators))
+        survivors = [parameters_of(model) for model in self.survivors]
+        for name in survivors[0] if survivors else ():
+            found = list(dict.fromkeys(values[name] for values in survivors))
             if name == "nan":
                 continue
             if len(found) == 1:
@@ -215,8 +216,8 @@ class Identifier:
     def _ruled_out(self, before: Sequence[int], after: Sequence[int]) -> dict[str, list[Any]]:
         """The values of parameters that no survivor has any more."""
         found: dict[str, list[Any]] = {}
-        for name in self.models[0].accumulator.__dataclass_fields__:
-            had, has = ({getattr(self.models[i].accumulator, name) for i in group} for group in (before, after))
+        for name in parameters_of(self.models[0]):
+            had, has = ({parameters_of(self.models[i])[name] for i in group} for group in (before, after))
             if has and had - has:
                 found[name] = sorted(had - has, key=str)
         return found

@@ -14,9 +14,9 @@ OWNERS |= {"hypotheses/family.py", "hypotheses/retarget.py"}
 #: still to be written over nodes; nothing may be added
 LEFT = {
       "queries/canonical.py",  
-     "queries/identify.py", 
+      
     
-     "hypotheses/schema.py", 
+      
 }  # fmt: skip
 
 
