@@ -16,7 +16,8 @@ import numpy as np
 from smtmodel.compiled import compile_model
 from smtmodel.dot import Model
 from smtmodel.formats import FORMATS
-from smtmodel.gemm import from_numbers, simulate
+from smtmodel.gemm import simulate
+from smtmodel.numbers import from_numbers
 from smtmodel.reference import parse_reference
 
 MODELS = (

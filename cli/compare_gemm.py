@@ -115,7 +115,7 @@ def load_matrices(pair: Pair, files: Sequence[Path], rest: dict[str, Any]) -> Ma
 
 
 def _patterns(path: Path, fmt: Format, convert: Any) -> NDArray[Any]:
-    from smtmodel.gemm import from_numbers
+    from smtmodel.numbers import from_numbers
 
     tables = _load(path)
     if "" not in tables:

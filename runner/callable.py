@@ -16,14 +16,11 @@ from numpy.typing import NDArray
 from runner.protocol import Device, DeviceError, DeviceUnavailableError, Source
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, UnknownNameError
-from smtmodel.formats import Format
-from smtmodel.gemm import to_numbers
+from smtmodel.numbers import to_numbers, type_of
 from smtmodel.tiles import kind_of
 from smtmodel.vectors import Vector
 
 SIDE = 64  # rows and columns of the product: as many questions in a call, each at a place of its own
-SMALL = {"bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "e4m3fnuz": "float8_e4m3fnuz",
-         "e5m2fnuz": "float8_e5m2fnuz"}  # fmt: skip
 
 
 class CallableDevice(Device):
@@ -31,8 +28,7 @@ class CallableDevice(Device):
     SIDE x SIDE. Question i stands in row i of a, and in a column of b that changes from call to call, so that the
     answers come from all places of the product.
 
-    Arrays have NumPy's type of their format (ml_dtypes' for bf16 and eight bits); where there is none, they hold
-    patterns as unsigned integers. So may the result.
+    Arrays have NumPy's type of their format, or that of ml_dtypes. The result may hold patterns as unsigned integers.
     """
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
@@ -70,7 +66,7 @@ class CallableDevice(Device):
             raise self._failure("it takes no scale factors", batch)
         if not self.addend and c.any():
             raise self._failure("it takes no addend: give three formats, a,b,d", batch)
-        arrays = [_numbers(a, model.a), _numbers(b, model.b), *([_numbers(c, model.c)] if self.addend else [])]
+        arrays = [to_numbers(a, model.a), to_numbers(b, model.b), *([to_numbers(c, model.c)] if self.addend else [])]
         try:
             found = self.function(*arrays)
         except Exception as error:
@@ -81,7 +77,7 @@ class CallableDevice(Device):
     def _patterns(self, found: NDArray[Any], model: Model, batch: list[Vector]) -> NDArray[Any]:
         if found.shape != (SIDE, SIDE):
             raise self._failure(f"the product has the shape {found.shape}, not {(SIDE, SIDE)}", batch)
-        expected = _numbers(np.zeros((1, 1), dtype=kind_of(model.d)), model.d).dtype
+        expected = type_of(model.d)
         if found.dtype != expected and (found.dtype.kind != "u" or found.dtype != kind_of(model.d)):
             raise self._failure(f"the product has elements of {found.dtype}; {model.d.name} is {expected}", batch)
         return np.ascontiguousarray(found).view(kind_of(model.d))
@@ -121,13 +117,3 @@ def _takes(function: Callable[..., Any], count: int) -> bool:
     except (TypeError, ValueError):
         return False
     return True
-
-
-def _numbers(patterns: NDArray[Any], fmt: Format) -> NDArray[Any]:
-    if fmt.name in SMALL:
-        try:
-            import ml_dtypes
-        except ImportError:
-            return patterns
-        return patterns.view(getattr(ml_dtypes, SMALL[fmt.name]))
-    return to_numbers(patterns, fmt)

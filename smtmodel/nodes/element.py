@@ -64,11 +64,13 @@ class Element(Terminal):
         patterns, fmt = context.patterns[self.operand], context.formats[self.operand]
         at = 0 if self.index is None else context.at(self.index)
         carrier = context.patterns["c"][0].carrier
-        item = self.read(patterns[at] if at < len(patterns) else constant(carrier, 0, fmt.width), fmt)
+        pattern = patterns[at] if at < len(patterns) else constant(carrier, 0, fmt.width)
+        item = self.read(pattern, fmt)
         if self.operand == "c":
             with context.within(""):
                 context.trace.term("addend", item.term)
-        return Number(item)
+        as_it_is = self.subnormals == "keep" and not self.positive_zeros
+        return Number(item, native=(fmt, pattern) if as_it_is else None)
 
     def read(self, pattern: Bits, fmt: Format) -> Unpacked:
         """A pattern of `fmt.width` bits as the number that it is taken for."""

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, ClassVar
 from smtmodel.algebra import Bit, Bits, all_of, any_of
 from smtmodel.decode import Term, Unpacked
 from smtmodel.formats import Format
+from smtmodel.ieee import with_specials
+from smtmodel.rounding import Target, round_and_pack
 from smtmodel.trace import Trace
 
 if TYPE_CHECKING:
@@ -58,11 +60,23 @@ class Value(ABC):
 
 
 class Number(Value):
-    """A single number, not a sum."""
+    """A single number, not a sum. `native`: its pattern, but for that of a NaN, as the processor's own instruction for
+    the format made it."""
 
-    def __init__(self, item: Unpacked, pattern: Bits | None = None) -> None:
+    def __init__(self, item: Unpacked, pattern: Bits | None = None, native: tuple[Format, Bits] | None = None) -> None:
         super().__init__(item.term, item.is_nan, pattern)
-        self._item = item
+        self._item, self._native = item, native
+
+    def packed(self, fmt: Format) -> Bits | None:
+        """A pattern of the number in a format that holds it, any NaN for a NaN; None where one may not fit."""
+        if self._native is not None and self._native[0] == fmt:
+            return self._native[1]
+        term = self.term
+        least, most = term.exponent.least - term.fraction, term.exponent.high + term.integer
+        if term.significand.width > fmt.precision or least < fmt.emin - fmt.fraction or most > fmt.emax + 1:
+            return None
+        finite = round_and_pack(term.sign, term.significand, term.exponent.offset(-term.fraction), Target(fmt, "up"))
+        return with_specials(finite, self.is_nan, *self.infinities, fmt, fmt.nan)
 
     @property
     def is_zero(self) -> Bit:

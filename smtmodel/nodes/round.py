@@ -11,9 +11,12 @@ from smtmodel.algebra import Bit, Bits, choose, constant, select, truth
 from smtmodel.alignment import below
 from smtmodel.decode import Term, unpack
 from smtmodel.errors import ParameterError
-from smtmodel.formats import Format
+from smtmodel.formats import FORMATS, Format
 from smtmodel.ieee import with_specials
+from smtmodel.nodes.exact import ExactSum
 from smtmodel.nodes.node import Changed, Context, Node, Number, Value, Variant, near, others
+from smtmodel.nodes.product import Product
+from smtmodel.nodes.repeat import Running
 from smtmodel.rounding import OVERFLOWS, ROUNDINGS, Mode, Overflow, Target, round_and_pack, signed
 from smtmodel.trace import Trace
 
@@ -74,6 +77,8 @@ class Round(Node):
     def evaluate(self, context: Context, keep: int | None) -> Value:
         how = self.rounding
         fmt = how.format
+        if not context.trace.keeps and (native := self._by_processor(context)) is not None:
+            return native
         value = context.value(self.term, fmt.precision + 1 if how.subnormals == "flush_before" else fmt.precision)
         term = value.term
         sign, unit = self._sign(value), term.exponent.offset(-term.fraction)
@@ -90,6 +95,39 @@ class Round(Node):
             with context.within(context.prefix(self)):
                 self._record(context.trace, sign, value, finite, result)
         return Number(unpack(result, fmt), result)
+
+    def _by_processor(self, context: Context) -> Number | None:
+        """The same by the carrier's own fused multiply-add: for one addition, product or both in binary32 or binary64,
+        to nearest, of numbers that the format holds. None for all else."""
+        how, fmt = self.rounding, self.rounding.format
+        plain = how.mode == "nearest_even" and how.overflow != "saturate" and how.zero == "ieee"
+        if not plain or fmt not in (FORMATS["f32"], FORMATS["f64"]):
+            return None
+        flush, term = how.subnormals == "flush_before", self.term
+        if flush:  # of what is rounded to as many bits as a normal number has: tiny after rounding
+            if not isinstance(term, Cut) or (term.bits, term.mode, term.least) != (fmt.precision, how.mode, None):
+                return None
+            term = term.term
+        if (nodes := _one_step(term)) is None:
+            return None
+        given = {1.0: fmt.bias << fmt.fraction, -0.0: 1 << (fmt.width - 1)}
+        carrier = context.patterns["c"][0].carrier
+        packed = [
+            constant(carrier, given[x], fmt.width) if isinstance(x, float) else _packed(context.value(x), fmt)
+            for x in nodes
+        ]
+        if any(x is None for x in packed):
+            return None
+        node = carrier.multiply_and_add(lambda: [x.node for x in packed if x is not None], fmt.width, flush)
+        if node is None:
+            return None
+        raw = Bits(carrier, fmt.width, node)
+        if how.subnormals == "flush_after":
+            normal = raw.extract(fmt.field_width - 1, fmt.fraction).any()
+            zero = raw.bit(fmt.width - 1).bits(1).concat(constant(carrier, 0, fmt.width - 1))
+            raw = select(normal, raw, zero)
+        result = select(unpack(raw, fmt).is_nan, constant(carrier, how.nan_pattern, fmt.width), raw)
+        return Number(unpack(result, fmt), result, (fmt, raw))
 
     @staticmethod
     def _record(trace: Trace, sign: Bit, value: Value, finite: Bits, result: Bits) -> None:
@@ -128,6 +166,31 @@ class Round(Node):
         how = self.rounding
         tiny = {"keep": "", "flush_after": ", subnormal results are zero", "flush_before": ", tiny results are zero"}
         return f"rounded to {how.format.name}, {how.mode}{tiny[how.subnormals]}"
+
+
+def _one_step(term: Node) -> tuple[Node | float, Node | float, Node | float] | None:
+    """The factors and the addend of the one operation that a term is."""
+    if isinstance(term, Product) and term.limit is None:
+        return term.left, term.right, -0.0
+    if not isinstance(term, ExactSum) or len(term.items) != 2:
+        return None
+    first, second = term.items
+    if isinstance(first, Product):
+        first, second = second, first
+    if not _is_one(first):
+        return None
+    if isinstance(second, Product) and second.limit is None:
+        return second.left, second.right, first
+    return (second, 1.0, first) if _is_one(second) else None
+
+
+def _is_one(node: Node) -> bool:
+    """Whether a node stands for one value, which may be a number."""
+    return node.is_number or isinstance(node, Running)
+
+
+def _packed(value: Value, fmt: Format) -> Bits | None:
+    return value.packed(fmt) if isinstance(value, Number) else None
 
 
 @dataclass(frozen=True, eq=False)
