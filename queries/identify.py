@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from hypotheses.family import parameters_of
+from hypotheses.family import parameters_of, steps_of
 from queries.canonical import WHY
 from queries.classes import Equality, settle
 from queries.distinguish import Options
@@ -90,6 +90,16 @@ class Identification:
         return decided, undecided
 
 
+def _admitted(candidates: Sequence[Model], structure: Structure) -> list[Model]:
+    """The candidates whose steps can give the order revealed; those that add alike are asked about once."""
+    known: dict[object, bool] = {}
+    for model in candidates:
+        steps = steps_of(model)
+        if steps not in known:
+            known[steps] = structure.admits(model.unit)
+    return [model for model in candidates if known[steps_of(model)]]
+
+
 class Identifier:
     """One identification: `ask` answers vectors in order (None where there is no answer); `again` those that were
     answered before. `start`: when the time of `options.timeout` began (time.monotonic)."""
@@ -107,7 +117,7 @@ class Identifier:
     ) -> None:
         self.start = time.monotonic() if start is None else start
         self.deadline = None if options.timeout is None else self.start + options.timeout
-        admitted = [m for m in candidates if structure is None or structure.admits(m.unit)]
+        admitted = list(candidates) if structure is None else _admitted(candidates, structure)
         self.ask, self.options, self.seed = ask, options, seed
         self.again = again or (lambda vectors: [ask([vector])[0] for vector in vectors])
         self.kinds = unique_models(admitted)
