@@ -34,7 +34,7 @@ def regrouped(result: Node) -> Iterator[tuple[Variant, Node]]:
     if not any(isinstance(node, Round) and isinstance(node.term, Product) for node in walk(result)):
         rounding = Rounding(FORMATS["f32"])
         rounded = rebuilt(result, lambda old, new: Round(new, rounding) if isinstance(old, Product) else new, {})
-        yield Variant("rounded", None, "f32"), rounded
+        yield Variant("product", "exact", "rounded_f32"), rounded
 
 
 def _added_after(result: Node) -> tuple[Round, Repeat, Element] | None:
