@@ -23,7 +23,7 @@ lint: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/library.py -o benchmarks/library.md
-	$(BIN)/python benchmarks/simulate.py -o benchmarks/simulate.md
+	$(BIN)/python -m benchmarks.simulate -o benchmarks/simulate.md
 	$(BIN)/python -m benchmarks.properties
 	$(BIN)/python -m benchmarks.bounds
 

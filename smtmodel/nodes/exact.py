@@ -32,6 +32,10 @@ class ExactSum(Node):
     def operands(self) -> tuple[Node, ...]:
         return self.items
 
+    @property
+    def summands(self) -> tuple[Node, ...]:
+        return self.items
+
     def place(self, context: Context) -> str:
         places = [place for item in self.items for place in item.places_of_terms(context)]
         if not all(place.replace("-", "").isdigit() for place in places):

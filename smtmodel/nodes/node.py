@@ -301,6 +301,16 @@ class Node(ABC):
         return False
 
     @property
+    def factors(self) -> tuple[Node, Node] | None:
+        """The numbers whose exact product it is, if it is one."""
+        return None
+
+    @property
+    def summands(self) -> tuple[Node, ...]:
+        """What it is the exact sum of: itself, unless it is a sum."""
+        return (self,)
+
+    @property
     def binds(self) -> int | None:
         """The level of the loop variable that it gives to its operands, if it does."""
         return None

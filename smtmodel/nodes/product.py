@@ -34,6 +34,10 @@ class Product(Node):
     def operands(self) -> tuple[Node, ...]:
         return self.left, self.right
 
+    @property
+    def factors(self) -> tuple[Node, Node] | None:
+        return (self.left, self.right) if self.limit is None else None
+
     def place(self, context: Context) -> str:
         at = [x.index for x in (self.left, self.right) if isinstance(x, Element) and x.index is not None]
         places = {context.at(index) for index in at}

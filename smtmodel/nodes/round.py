@@ -13,9 +13,7 @@ from smtmodel.decode import Term, unpack
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format
 from smtmodel.ieee import with_specials
-from smtmodel.nodes.exact import ExactSum
 from smtmodel.nodes.node import Changed, Context, Node, Number, Value, Variant, near, others
-from smtmodel.nodes.product import Product
 from smtmodel.nodes.repeat import Running
 from smtmodel.rounding import OVERFLOWS, ROUNDINGS, Mode, Overflow, Target, round_and_pack, signed
 from smtmodel.trace import Trace
@@ -170,18 +168,15 @@ class Round(Node):
 
 def _one_step(term: Node) -> tuple[Node | float, Node | float, Node | float] | None:
     """The factors and the addend of the one operation that a term is."""
-    if isinstance(term, Product) and term.limit is None:
-        return term.left, term.right, -0.0
-    if not isinstance(term, ExactSum) or len(term.items) != 2:
+    products = [part for part in term.summands if part.factors is not None]
+    rest = [part for part in term.summands if part.factors is None]
+    if not all(map(_is_one, rest)):
         return None
-    first, second = term.items
-    if isinstance(first, Product):
-        first, second = second, first
-    if not _is_one(first):
-        return None
-    if isinstance(second, Product) and second.limit is None:
-        return second.left, second.right, first
-    return (second, 1.0, first) if _is_one(second) else None
+    if len(products) == 1 and len(rest) <= 1:
+        factors = products[0].factors
+        assert factors is not None
+        return (*factors, rest[0] if rest else -0.0)
+    return (rest[0], 1.0, rest[1]) if len(rest) == 2 and not products else None
 
 
 def _is_one(node: Node) -> bool:
