@@ -186,3 +186,22 @@ def test_the_mode_of_the_thread_does_not_matter() -> None:
         libm.fesetround(0)
     assert np.array_equal(before, during)
     assert mode == up
+
+
+def test_scale_factors() -> None:
+    """NaNs among the factors of some rows and columns too; ue4m3 has them, and e2m1 has none."""
+    model = parse_reference("blackwell/tcgen05mma_block_scale/m64n8k64.block16.f32.e2m1.e2m1.ue4m3@length=32,block=32")
+    compiled, rng = compile_model(model), np.random.default_rng(4)
+    assert compiled is not None
+    rows, columns, k, s = 7, 300, model.length, model.scales
+    a, b = (rng.integers(0, 16, shape, dtype=np.uint64) for shape in ((rows, k), (k, columns)))
+    c = patterns(rng, model.c, (rows, columns), special=True)
+    p, q = (np.where(rng.random(x.shape) < 0.1, np.uint64(0x7F), x) for x in (
+        rng.integers(0, 0x7F, shape, dtype=np.uint64) for shape in ((rows, s), (s, columns))
+    ))  # fmt: skip
+    found = compiled.tile(a, b, c, p, q)
+    spread = (np.repeat(a, columns, 0), np.tile(b.T, (rows, 1)), c.ravel())
+    expected = evaluate_batch(model, *spread, np.repeat(p, columns, 0), np.tile(q.T, (rows, 1)))
+    assert np.array_equal(found, expected.reshape(rows, columns))
+    with pytest.raises(ValueError, match="do not fit"):
+        compiled.tile(a, b, c)

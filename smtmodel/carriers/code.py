@@ -42,7 +42,7 @@ static void restore_environment(unsigned kept) { _mm_setcsr(kept); }
 #define PLAIN 0
 static unsigned ieee_environment(unsigned long mode) {
   unsigned long kept;
-  __asm__ volatile("mrs %0, fpcr\n\tmsr fpcr, %1" : "=r"(kept) : "r"(mode) : "memory");
+  __asm__ volatile("mrs %0, fpcr\\n\\tmsr fpcr, %1" : "=r"(kept) : "r"(mode) : "memory");
   return (unsigned)kept;
 }
 static void restore_environment(unsigned kept) {
