@@ -14,7 +14,7 @@ from smtmodel.display import exact_value
 from smtmodel.dot import Model, UnitModel
 from smtmodel.errors import ParameterError
 from smtmodel.facts import Fact, evaluate_one, facts_of
-from smtmodel.nodes import Node
+from smtmodel.nodes import Node, Repeat
 from smtmodel.nodes.node import Variant, walk
 from smtmodel.nodes.regrouping import regrouped
 from smtmodel.nodes.rewriting import rebuilt
@@ -207,7 +207,10 @@ def _changed(unit: Unit) -> Iterator[tuple[Variant, Unit]]:
             if changed := _with(unit, change, frozenset(nodes)):
                 yield replace(change, parameter=name), changed
     for change, result in regrouped(unit.result):
-        yield change, replace(unit, result=result)
+        sums: dict[Node, str] = {
+            node: "products" for node in walk(result) if isinstance(node, Repeat)
+        }  # where c is added to them
+        yield change, replace(unit, result=result, titles={**unit.titles, **sums})
 
 
 def _parameters(node: Node) -> object:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from queries.summation_tree import Kind, Leaf, Node, joined
 from smtmodel import nodes
@@ -17,7 +17,7 @@ def trees_of(unit: Unit, bits: int, leaves: int) -> Iterator[Branch]:
 
     Two where its fraction bits are so many that a mask may hide the units or not.
     """
-    for fused in dict.fromkeys(_hides(unit, bits, leaves, sure) for sure in (False, True)):
+    for fused in dict.fromkeys(_hiding(list(walk(unit.result)), bits, leaves)):
         tree = _Trees(fused).of(unit.result)
         assert tree is not None
         yield tree
@@ -25,26 +25,32 @@ def trees_of(unit: Unit, bits: int, leaves: int) -> Iterator[Branch]:
 
 def structure_of(unit: Unit, bits: int, leaves: int) -> object:
     """Units of one structure have the same trees."""
-    numbers: dict[nodes.Node, int] = {}
-    found = []
-    for node in walk(unit.result):
-        own = tuple(getattr(node, name, None) for name in ("operand", "index", "level", "places"))
-        found.append((node.kind, own, tuple(numbers[operand] for operand in node.operands)))
-        numbers[node] = len(numbers)
-    return tuple(found), *(frozenset(numbers[n] for n in _hides(unit, bits, leaves, sure)) for sure in (False, True))
+    every = list(walk(unit.result))
+    numbers = {node: number for number, node in enumerate(every)}
+    found = [(node.kind, _steps(node), *[numbers[operand] for operand in node.operands]) for node in every]
+    return tuple(found), *(frozenset(numbers[node] for node in sums) for sums in _hiding(every, bits, leaves))
 
 
-def _hides(unit: Unit, bits: int, leaves: int, sure: bool) -> frozenset[nodes.Node]:
-    """The sums in which a mask hides units: those where it may, or where it surely does. A sum of groups has one
-    exponent whatever they hold, so what its mask hides depends on the operands."""
-    found = set()
-    for node in walk(unit.result):
-        if isinstance(node, nodes.FusedSum):
-            kept = min(node.bits_of_terms)
-            room = leaves.bit_length() + 2 if sure else 0
-            if kept + room < bits and not (sure and has_groups(unit)):
-                found.add(node)
-    return frozenset(found)
+def _steps(node: nodes.Node) -> object:
+    """What of a node a tree depends on."""
+    match node:
+        case nodes.Element():
+            return node.operand, node.index
+        case nodes.Repeat() | nodes.Each():
+            return node.level, node.places
+        case nodes.Running():
+            return node.level
+    return None
+
+
+def _hiding(every: Sequence[nodes.Node], bits: int, leaves: int) -> tuple[frozenset[nodes.Node], frozenset[nodes.Node]]:
+    """The sums in which a mask may hide units, and those where it surely does. A sum of groups has one exponent
+    whatever they hold, so what its mask hides depends on the operands."""
+    kept = {node: min(node.bits_of_terms) for node in every if isinstance(node, nodes.FusedSum)}
+    groups = any(isinstance(node, nodes.Scale) and isinstance(node.term, nodes.ExactSum) for node in every)
+    surely = bits - leaves.bit_length() - 2
+    may = frozenset(node for node, below in kept.items() if below < bits)
+    return may, frozenset(node for node in may if kept[node] < surely and not groups)
 
 
 def has_groups(unit: Unit) -> bool:

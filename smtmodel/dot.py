@@ -61,7 +61,7 @@ class Model:
     @property
     def rounding(self) -> Mode:
         """How the result is rounded."""
-        return self.accumulator.output_rounding
+        return self.unit.rounding.mode
 
     @property
     def blocks(self) -> tuple[tuple[int, ...], ...]:
@@ -125,10 +125,6 @@ class UnitModel(Model):
     @property
     def scale_block(self) -> int:
         return self.unit.scale_block or 1
-
-    @property
-    def rounding(self) -> Mode:
-        return self.unit.rounding.mode
 
     @property
     def nan(self) -> int | None:

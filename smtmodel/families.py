@@ -102,7 +102,7 @@ class _Family:
             found = Repeat(OUTER, offsets, start, self._step(Running(OUTER), first, OUTER))
         if after:
             self._named(found, "")
-            self.titles |= {found: "sum", self.c: "c"}
+            self.titles |= {found: "products", self.c: "c"}
             last = Rounding(acc.output_format, acc.addition_rounding, "ieee", self.rounding.subnormals, "ieee", acc.nan)
             found = self._named(Round(ExactSum((found, self.c)), last), "after")
         return found

@@ -362,16 +362,16 @@ class Terminal(Node):
 
 def walk(node: Node) -> Iterator[Node]:
     """Every node below, each once, operands first."""
-    seen: set[Node] = set()
+    found: dict[Node, None] = {}
 
-    def visit(current: Node) -> Iterator[Node]:
-        if current not in seen:
-            seen.add(current)
-            for operand in current.operands:
-                yield from visit(operand)
-            yield current
+    def visit(current: Node) -> None:
+        for operand in current.operands:
+            if operand not in found:
+                visit(operand)
+        found[current] = None
 
-    return visit(node)
+    visit(node)
+    return iter(found)
 
 
 def structure(node: Node) -> str:

@@ -9,11 +9,9 @@ from typing import ClassVar
 from smtmodel.alignment import reaches
 from smtmodel.decode import Unpacked, multiply
 from smtmodel.errors import ParameterError
-from smtmodel.formats import FORMATS
 from smtmodel.ieee import product_specials
 from smtmodel.nodes.element import Element
 from smtmodel.nodes.node import Context, Node, Number, Value, Variant, others
-from smtmodel.nodes.round import Round, Rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,12 +64,6 @@ class Product(Node):
     def variants(self) -> Iterator[Variant]:
         yield from others("normalised", self.normalised, (False, True))
         yield from others("limit", self.limit, (None, 128))
-        yield Variant("rounded", None, "f32")
-
-    def varied(self, variant: Variant) -> Node:
-        if variant.parameter == "rounded":
-            return Round(self, Rounding(FORMATS[str(variant.new)]))
-        return super().varied(variant)
 
     def sentence(self) -> str:
         formed = "normalised" if self.normalised else "exact"

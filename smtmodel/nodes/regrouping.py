@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from smtmodel.formats import FORMATS
 from smtmodel.nodes.chains import OUTER, Chain, chain_of
 from smtmodel.nodes.element import Constant, Element, Index
 from smtmodel.nodes.exact import ExactSum
 from smtmodel.nodes.fused import FusedSum
 from smtmodel.nodes.node import Node, Variant, walk
+from smtmodel.nodes.product import Product
 from smtmodel.nodes.repeat import Repeat, Running
-from smtmodel.nodes.rewriting import replaced
+from smtmodel.nodes.rewriting import rebuilt, replaced
 from smtmodel.nodes.round import Round, Rounding
 
 F2 = 31  # bits kept of the products when a late addend joins them (CDNA3: Xie et al. 2026, Algorithm 10)
@@ -20,7 +22,7 @@ MOST_ROUNDED = 32  # products of a step, where every sum of two is rounded
 
 def regrouped(result: Node) -> Iterator[tuple[Variant, Node]]:
     """The expression with other steps, and what is different: the products of a step, their order, where c enters,
-    sums of two rounded one by one."""
+    sums of two rounded one by one, products rounded."""
     if after := _added_after(result):
         last, chain, c = after
         yield Variant("addend", "after", "fused"), replace(chain, start=c)
@@ -29,6 +31,10 @@ def regrouped(result: Node) -> Iterator[tuple[Variant, Node]]:
     else:
         yield from _joined(result)
         yield from _in_other_steps(result)
+    if not any(isinstance(node, Round) and isinstance(node.term, Product) for node in walk(result)):
+        rounding = Rounding(FORMATS["f32"])
+        rounded = rebuilt(result, lambda old, new: Round(new, rounding) if isinstance(old, Product) else new, {})
+        yield Variant("product", "exact", "rounded_f32"), rounded
 
 
 def _added_after(result: Node) -> tuple[Round, Repeat, Element] | None:
