@@ -8,7 +8,6 @@ A model whose parts are sign-symmetric, whatever the sign of a zero or NaN betwe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 
 from queries.contradiction import check_problems
@@ -44,10 +43,11 @@ class _Proving:
         self.alike: dict[Problem, bool] = {}
 
     def run(self, problems: Sequence[Problem]) -> list[Proof]:
-        pieces = Pieces(self.options.progress, "parts")
+        pieces, reached = Pieces(self.options.progress, "parts"), list(problems[:1])
         self.options = replace(self.options, progress=pieces)
-        with suppress(KeyboardInterrupt):
+        try:
             for problem in pieces.of(problems):
+                reached = [problem]
                 if isinstance(problem, Monotonic) and self._by_symmetry(problem):
                     continue
                 if isinstance(problem, Negated) and self._by_parts(problem):
@@ -56,6 +56,9 @@ class _Proving:
                 self._add(proof)
                 if proof.verdict == "different":
                     break
+        except KeyboardInterrupt:
+            if not any(proof.interrupted for proof in self.proofs):  # between two proofs: what is left is not proved
+                self.proofs += [Proof(problem, interrupted=True) for problem in reached]
         return self.proofs
 
     def _prove(self, problem: Problem) -> Proof:

@@ -168,7 +168,8 @@ def load(file: YamlFile) -> object:
 def test_toml_loads(block: Block, tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text(block.text)
-    load_defaults(main, path)
+    for name in main.commands:
+        load_defaults(main, path, name)
 
 
 @pytest.mark.parametrize("block", _every("python"), ids=_place)

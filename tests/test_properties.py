@@ -14,12 +14,13 @@ from benchmarks.sides import results_of
 from hypotheses.claim import build_claims, claims, claims_named
 from hypotheses.schema import Inputs
 from hypotheses.unit_claims import PropertyClaim
+from queries import proving
 from queries.distinguish import Options
 from queries.problem import Problem
 from queries.proof_report import proof_json
 from queries.properties import negations, problems_of, raised_products
-from queries.prove import prove
-from queries.proving import proofs_of
+from queries.prove import Proof, prove
+from queries.proving import proofs_of, verdict_of
 from queries.settle import problems_of_claim, settle
 from queries.symmetric_steps import negated_parts
 from smtmodel.dot import Model
@@ -286,3 +287,20 @@ def test_an_interrupt_during_a_part_ends_the_work() -> None:
     assert [type(proof.problem).__name__ for proof in proofs] == ["Negated"]
     assert proofs[0].problem.left.length == 1
     assert proofs[0].interrupted
+
+
+def test_an_interrupt_between_two_proofs_leaves_the_rest_unproved(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = parse_reference(f"{VOLTA}@length=2,block=2")
+    problems = problems_of("order-independent", model, Inputs())
+    proved = []
+
+    def first_only(problem: Problem, *_: object) -> Proof:
+        if proved:
+            raise KeyboardInterrupt
+        proved.append(problem)
+        return Proof(problem, "equal")
+
+    monkeypatch.setattr(proving, "prove", first_only)
+    found = proofs_of([*problems, *problems], Options(timeout=1), confirm=False)
+    assert verdict_of(found) == "unknown"
+    assert found[-1].interrupted
