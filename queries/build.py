@@ -1,37 +1,53 @@
 """The arithmetic of a device of which nothing is known: its order first, then what each step does, by questions.
 
-What the tree leaves open is settled in stages, each with inputs on which only its own choices can show: roundings in
-the middle of the range, then the smallest numbers and zeros, then the largest, infinities and NaNs. Candidates are
-drafted from the choices of a stage, tried against the answers so far, and the next question is the one that splits them
-best. The unit that is left answers thousands of vectors over the whole range before it is called found.
+Steps are settled one role at a time, from the last one down: its inputs are sums that the steps below pass on as they
+are. Then come products and what sums begin with, the smallest numbers and zeros, the largest, infinities and NaNs; each
+stage has inputs on which only its own choices can show. Candidates are drafted from the choices of a stage, tried
+against the answers so far, and the next question is the one that splits them best. The unit that is left answers
+thousands of vectors over the whole range before it is called found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from itertools import product
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from queries.axes import (
+    Tier,
+    carry_tiers,
+    end_tiers,
+    floors,
+    late_tiers,
+    low_tiers,
+    needless,
+    product_tiers,
+    step_tiers,
+    tiny_tiers,
+    zero_tiers,
+)
 from queries.classes import Equality, settle
 from queries.distinguish import Options
-from queries.draft import STARTS, SWAPPED, Choices, Drafter, TooDeepError
+from queries.draft import Choices, Drafter, Step, TooDeepError
+from queries.roles import Part, alike, apart, kinds_of, placements, uniform
 from queries.samples import Table
-from queries.shapes import Shapes
-from queries.summation_tree import Leaf, Node, nodes_of
+from queries.shapes import Kind, Shapes
+from queries.summation_tree import Leaf, Node, leaves_of, nodes_of
 from smtmodel.batch import Patterns, evaluate_models
 from smtmodel.dot import Model, UnitModel
 from smtmodel.errors import ParameterError
-from smtmodel.formats import FORMATS, Format
+from smtmodel.formats import Format
 from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.nodes import ExactSum, Round
-from smtmodel.nodes import Node as Step
+from smtmodel.nodes import Node as Operation
+from smtmodel.nodes import Round
+from smtmodel.nodes.normal import normal as normal_form
+from smtmodel.nodes.rewriting import replaced
 from smtmodel.operands import layout_of
 from smtmodel.reference import parse_reference
-from smtmodel.rounding import ROUNDINGS
 from smtmodel.signature import Signature
 from smtmodel.unit import Unit
 from smtmodel.unit_table import units
@@ -40,30 +56,51 @@ from smtmodel.vectors import Vector
 
 AskRows = Callable[[Sequence[Vector]], Sequence[int]]
 Verdict = Literal["built", "unexplained", "open"]
+Kept = frozenset[Leaf] | None  # the leaves that are not zero; None: any
 BUILT = "built"  # the reference of what is drafted
 POOL = 240  # inputs from which the questions of a stage are chosen
 FIRST = 40  # of them, for many candidates
 ROUNDS = 6  # such looks
 MANY = 60  # candidates for which a few inputs are looked at first
-KEPT = 30  # candidates that go on into the next stage
+KEPT = 6  # candidates that go on into the next stage
 AT_ONCE = 6  # questions between two looks at what is left
 VALIDATION = 6000  # vectors over the whole range
+BATCH = 512  # of them at a time
+LONG = 64  # products of a sum that is looked at through few of its leaves, and validated with fewer vectors
 AGAIN = 5  # times that a unit is sought anew, with the answers that refuted the last one
-NEAREST = frozenset(("nearest_even", "nearest_away"))
-NEVER_UP = frozenset(("toward_zero", "to_odd"))  # no result reaches the next power of two
-Axes = Mapping[str, Sequence[Any]]
+APART = 12  # steps that may each have a role of their own
+SHORT = (5, 3)  # bits of factors whose products no step below rounds; fewer where it does
+PLACES = 3  # sets of leaves that show what a step does
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Where the inputs of a stage come from. `kept`: the leaves that are not zero."""
+
+    kept: Kept
+    rows: Callable[[int], Table]
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Choices to settle, in tiers: the next one where no candidate of those before fits. `rows`: where inputs come
-    from. `counts`: the results by which candidates are judged. `rank`: its inputs tell about stages from that on."""
+    """Choices to settle, in tiers: the next one where no candidate of those before fits. `counts`: the results by which
+    candidates are judged. `rank`: its inputs tell about stages from that on."""
 
     name: str
     rank: int
-    tiers: tuple[Axes, ...]
-    rows: Callable[[Shapes, int], Table]
+    tiers: Sequence[Tier]
+    pools: Sequence[Pool]
     counts: Callable[[Patterns, Format], NDArray[np.bool_]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Questions and their answers."""
+
+    rows: Table
+    answers: Patterns
+    rank: int
+    kept: Kept = None
 
 
 @dataclass
@@ -118,7 +155,34 @@ def nans(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
 @dataclass(frozen=True)
 class _Candidate:
     choices: Choices
-    model: UnitModel
+    unit: Unit
+
+    @property
+    def model(self) -> UnitModel:
+        return UnitModel(self.unit, BUILT)
+
+
+class Sketch:
+    """Trees that a device may have, and the roles of their steps."""
+
+    def __init__(self, parts: Sequence[Part], asked: Signature) -> None:
+        self.parts, self.asked = parts, asked
+        self.count = max(part.count for part in parts)
+        self.kinds = [kinds_of(part) for part in parts]
+        self._drafters: dict[tuple[int, Kept], Drafter] = {}
+
+    def start(self) -> list[Choices]:
+        return [Choices(tree=tree, steps=(Step(),) * self.count) for tree in range(len(self.parts))]
+
+    def unit(self, choices: Choices, kept: Kept) -> Unit:
+        """The unit of some choices; `kept`: as far as its other leaves are zero. Raises ParameterError."""
+        key = choices.tree, kept
+        if key not in self._drafters:
+            whole = self.parts[choices.tree]
+            part = whole if kept is None else whole.of_few(kept)
+            assert part is not None
+            self._drafters[key] = Drafter(part.root, self.asked, part.roles, kept is not None)
+        return self._drafters[key].unit(choices)
 
 
 class Builder:
@@ -136,32 +200,26 @@ class Builder:
         self.asked, self.ask, self.options, self.deadline = asked, ask, options, deadline
         self.progress = options.progress
         self.result = Built()
-        self.drafters = [Drafter(root, asked) for root in roots]
-        self.kinds = {node.kind for root in roots for node in nodes_of(root)}
         self.layout = layout_of(asked)
         self.shapes = Shapes(asked)
-        self.table = np.zeros((0, 2 * asked.length + 1), dtype=np.uint64)
-        self.answers = np.zeros(0, dtype=np.uint64)
-        self.origins = np.zeros(0, dtype=np.int64)  # the rank of the stage that asked each question
-        self.stages = self._stages()
-        self.seen = self.table, self.answers  # what validated, and its answers
-        self._best: tuple[int, _Candidate] | None = None
+        self.chance = random.Random(1)
+        self.bank: list[Asked] = []
+        self.validated: list[Asked] = []
+        self.sketch = Sketch([uniform(root) for root in roots], asked)
+        self.roots = roots
+        self.stages: list[Stage] = []
+        self._best: tuple[int, Unit] | None = None
 
     def run(self) -> Built:
         result = self.result
         try:
-            for _ in range(AGAIN):
-                before = len(self.answers)
-                alive = self._settle()
-                if not alive:
-                    if len(self.answers) == before:
-                        break
-                    continue
-                alive = self._validated(alive)
-                if alive and (alive := self._decided(alive)):
+            for parts in self._parts():
+                self.sketch = Sketch(parts, self.asked)
+                self.stages = self._stages()
+                if alive := self._sought():
                     result.verdict = "built"
                     result.choices = replace(alive[0].choices, nan=self._nan())
-                    result.unit = self.drafters[result.choices.tree].unit(result.choices)
+                    result.unit = self.sketch.unit(result.choices, None)
                     return result
         except TooDeepError:
             result.why = "its order has no repetition, and so many steps within steps are no unit's"
@@ -170,134 +228,152 @@ class Builder:
         self._unexplained()
         return result
 
+    def _parts(self) -> Iterator[list[Part]]:
+        """Steps that look alike are taken to do the same; then, if there are few, any of them may differ."""
+        if len(self.roots) > 1:
+            yield [uniform(root) for root in self.roots]
+            return
+        [root] = self.roots
+        yield [alike(root)]
+        if len(nodes_of(root)) <= APART and (each := apart(root)).count > alike(root).count:
+            yield [each]
+
+    def _sought(self) -> list[_Candidate]:
+        """The candidates that answer everything as the device does."""
+        for _ in range(AGAIN):
+            before = self.questions
+            alive = self._settle()
+            if alive:
+                alive = self._validated(alive)
+                if alive and (alive := self._decided(alive)):
+                    return alive
+            if self.questions == before:
+                return []
+        return []
+
+    @property
+    def questions(self) -> int:
+        return sum(len(asked.rows) for asked in self.bank)
+
     # -- stages
 
     def _stages(self) -> list[Stage]:
-        d = self.asked.d
-        modes = (*ROUNDINGS, "to_odd")
-        same = tuple({"mode": mode, "inner": mode} for mode in modes)
-        mixed = tuple({"mode": mode, "inner": inner} for mode in modes for inner in modes)
-        wider = [name for name in ("bf16", "f16", "e8m13", "f32", "f64") if FORMATS[name] != d]
-        inner = tuple({"inner_format": name, "format": ""} for name in wider)
-        if d.name == "f32":
-            inner += ({"inner_format": "e8m13", "format": "e8m13"},)
-        own: dict[str, Sequence[Any]] = {"products": (False, True), "tree": range(len(self.drafters))}
-        if "binary" in self.kinds:
-            own["start"] = STARTS
-        if "fused" in self.kinds:
-            own["fraction_bits"] = range(2, 40)
-            own["align"] = ("toward_zero",)
-        swapped = {"start": (*STARTS, *SWAPPED)} if "binary" in self.kinds else {}
-        aligns: dict[str, Sequence[Any]] = {}
-        if "fused" in self.kinds:
-            cuts = [{"align": mode} for mode in modes] + [{"sticky": True}]
-            aligns = {"aligned": cuts, "start": STARTS[:1], "products": (False,)}
-        tiers = (
-            own | {"rounding": same},
-            own | swapped | {"rounding": mixed} | ({"products": (False,)} if aligns else {}),
-            own | {"rounding": same, "inside": inner} | ({"products": (False,)} if aligns else {}),
-            *((own | aligns | {"rounding": same},) if aligns else ()),
-        )
-        reads = [{"a": a, "c": c} for a, c in _READS]
-        floors: Sequence[Any] = (None, *range(d.emin - 18, d.emin + 1)) if "fused" in self.kinds else (None,)
-        if "fused" in self.kinds and d.name == "f16":
-            floors = (*floors, *range(-139, -126))
-        tinies = [{"tiny": "keep"}, {"tiny": "flush_after"}, {"tiny": "flush_before"},
-                  {"tiny": "flush_before", "cut": True}, {"tiny": "keep", "cut": True}]  # fmt: skip
-        lows: tuple[Axes, ...] = ({"reads": reads[:3], "zeros": floors},)
-        lows += ({"reads": reads, "zeros": floors, "tinies": tinies},) if len(floors) > 1 else ()
-        subnormal: tuple[Axes, ...] = ({"reads": reads[:3], "tinies": tinies}, {"reads": reads, "tinies": tinies})
-        signs: dict[str, Sequence[Any]] = {
-            "zero": ("ieee", "exact_positive", "positive"),
-            "begins": [{}, {"start": "zero"}, {"start": "first"}],
-        }
-        zeros: tuple[Axes, ...] = (
-            signs,
-            signs | {"positive_zeros": (False, True)},
-            signs | {"reads": reads, "tinies": tinies},
-        )
-        ends = ({"overflow": ("ieee", "infinity", "saturate")},)
+        """Every stage: the steps by role, from the last one down, then what goes for all."""
+        kinds, asked = self.sketch.kinds, self.asked
+        every_kind = sorted({kind for found in kinds for kind in found.values()})
+        count, found = self.sketch.count, []
+        if len(self.sketch.parts) > 1:
+            kind = "fused" if "fused" in every_kind else "binary"
+            found = [Stage("the order and the roundings", 0, step_tiers(kind, 0, asked), self._pools("middle"), normal)]
+        elif isinstance(self.sketch.parts[0].root, int | str):
+            found = [Stage("the rounding", 0, step_tiers("exact", 0, asked), self._pools("middle"), normal)]
+        else:
+            for role in range(count):
+                found += self._of_role(role, kinds[0][role], len(found))
+        rank = len(found)
+        found.append(Stage("products", rank, product_tiers(every_kind, asked), self._pools("middle"), normal))
+        found.append(Stage("carries", rank + 1, carry_tiers(range(count)), self._pools("heavy"), normal))
+        small = self._pools("small")
         return [
-            Stage("roundings", 0, tiers, Shapes.middle, normal),
-            *([Stage("small numbers", 1, lows, Shapes.small, normal)] if len(floors) > 1 else []),
-            Stage("the smallest numbers", 2, subnormal, Shapes.small, nonzero),
-            Stage("zeros", 2, zeros, Shapes.small, finite),
-            Stage("overflow and specials", 3, ends, Shapes.large, every),
-        ]
+            *found,
+            Stage("small numbers", rank + 2, low_tiers(asked), small, normal),
+            Stage("the smallest numbers", rank + 3, tiny_tiers(asked), small, nonzero),
+            Stage("zeros", rank + 3, zero_tiers(every_kind, asked), [self._pool("small")], finite),
+            Stage("overflow and specials", rank + 4, end_tiers(asked), [self._pool("large")], every),
+        ]  # fmt: skip
+
+    def _of_role(self, role: int, kind: str, rank: int) -> list[Stage]:
+        """How the steps of a role add, and for fused ones then how the rest joins their products."""
+        part, tiers = self.sketch.parts[0], step_tiers(kind, role, self.asked)
+        places = placements(part, role, self.chance, PLACES)
+        name = f"step {role + 1} of {self.sketch.count}"
+        if kind != "fused":
+            return [Stage(name, rank, tiers, self._sums(places), normal)]
+        alone = list(dict.fromkeys(frozenset(self._alone(place, role)) for place in places))
+        alone = [place for place in alone if len(place) > 1]
+        if not alone:
+            return [Stage(name, rank, tiers, self._sums(places), normal)]
+        joins = Stage(f"{name}, what joins", rank + 1, late_tiers(role), self._sums(places), normal)
+        return [Stage(name, rank, tiers, self._sums(alone), normal), *([joins] if set(alone) != set(places) else [])]
+
+    def _alone(self, place: frozenset[Leaf], role: int) -> Iterator[Leaf]:
+        """The leaves that are products of a step of this role itself."""
+        own = {child for node in self.sketch.parts[0].steps(role) for child in node.children if isinstance(child, int)}
+        return (leaf for leaf in place if leaf in own)
+
+    def _sums(self, places: Sequence[frozenset[Leaf]]) -> list[Pool]:
+        def rows(place: frozenset[Leaf], bits: int) -> Callable[[int], Table]:
+            return lambda count: self.shapes.sums(count, place, bits)
+
+        return [Pool(place, rows(place, SHORT[0])) for place in places]
+
+    def _pool(self, kind: Kind, place: Kept = None) -> Pool:
+        """Rows of a kind; at some leaves alone."""
+        if place is None:
+            return Pool(None, lambda count: self.shapes.rows(kind, count))
+        return Pool(place, lambda count: self.shapes.at(kind, count, place))
+
+    def _pools(self, kind: Kind) -> list[Pool]:
+        """Rows of any leaves; of long sums, of few."""
+        if self.asked.length <= LONG or len(self.sketch.parts) > 1:
+            return [self._pool(kind)]
+        leaves = leaves_of(self.sketch.parts[0].root)
+        chosen = [frozenset(["c", *leaves[:3], *self.chance.sample(leaves, 3)]) & frozenset(leaves) for _ in range(2)]
+        return [self._pool(kind, place) for place in chosen]
 
     def _settle(self) -> list[_Candidate]:
-        alive = [Choices()]
-        found: list[_Candidate] = []
+        alive = self.sketch.start()
         for stage in self.stages:
-            self.result.stage = stage.name
-            for axes in stage.tiers:
-                found = self._narrow(self._drafted(alive, axes), stage)
-                if found:
-                    break
+            found = self._through(alive, stage)
             if not found:
                 return []
             alive = [candidate.choices for candidate in found[:KEPT]]
         return found
 
-    def _drafted(self, alive: Sequence[Choices], axes: Axes) -> list[_Candidate]:
-        """All combinations of what is alive with a stage's choices, each arithmetic once."""
+    def _through(self, alive: Sequence[Choices], stage: Stage) -> list[_Candidate]:
+        """The candidates of the first tier that fits."""
+        self.result.stage = stage.name
+        if stage.name == "small numbers" and all(floors(choices, self.asked.d) == (None,) for choices in alive):
+            return self._drafted(alive, lambda choices: [choices], stage.pools[0].kept)
+        for tier in stage.tiers:
+            if found := self._narrow(alive, tier, stage):
+                return found
+        return []
+
+    def _drafted(self, alive: Sequence[Choices], tier: Tier, kept: Kept) -> list[_Candidate]:
+        """All combinations of what is alive with a tier's choices, each arithmetic once."""
         seen: dict[Unit, _Candidate] = {}
-        for base, *values in product(alive, *axes.values()):
-            changes: dict[str, Any] = {}
-            for name, value in zip(axes, values, strict=True):
-                changes |= value if isinstance(value, dict) else {name: value}
-            choices = replace(base, **changes)
-            if self._needless(choices):
-                continue
-            try:
-                unit = self.drafters[choices.tree].unit(choices)
-            except ParameterError:
-                continue
-            if unit not in seen:
-                seen[unit] = _Candidate(choices, UnitModel(unit, BUILT))
+        for base in alive:
+            for choices in tier(base):
+                if needless(choices, self.asked):
+                    continue
+                try:
+                    unit = self.sketch.unit(choices, kept)
+                except ParameterError:
+                    continue
+                if unit not in seen:
+                    seen[unit] = _Candidate(choices, unit)
         return list(seen.values())
 
-    def _needless(self, choices: Choices) -> bool:
-        """Whether other choices say the same."""
-        modes, asked = {choices.mode, choices.inner}, self.asked
-        inner = FORMATS[choices.inner_format] if choices.inner_format else asked.d
-        if choices.products and (
-            asked.a.precision + asked.b.precision <= inner.precision
-            and unit_of(asked.a) + unit_of(asked.b) >= unit_of(inner)
-            and asked.a.emax + asked.b.emax + 1 < inner.emax
-        ):
-            return True  # every product is a number of the format
-        if choices.overflow == "infinity" and modes <= NEAREST:
-            return True  # IEEE prescribes it for these
-        if choices.cut and choices.tiny == "keep" and not modes & NEAREST:
-            return True  # rounded twice in one direction, or to odd, is rounded once
-        if not choices.cut and choices.tiny != "flush_after":
-            return False
-        if modes <= NEVER_UP and choices.tiny != "keep":
-            return True  # no rounded result reaches the least normal number from below
-        return not choices.inner_format and self._least(choices) >= unit_of(self.asked.d)  # tiny results are exact
-
-    def _least(self, choices: Choices) -> int:
-        """The exponent of the last place that any term has."""
-        asked = self.asked
-        product = unit_of(asked.d) if choices.products else unit_of(asked.a) + unit_of(asked.b)
-        return min(product, unit_of(asked.c)) if asked.addend else product
-
-    def _narrow(self, candidates: list[_Candidate], stage: Stage) -> list[_Candidate]:
+    def _narrow(self, alive: Sequence[Choices], tier: Tier, stage: Stage) -> list[_Candidate]:
         """The candidates that give every answer, when no input of the stage's tells them apart any more."""
-        alive = self._agreeing(candidates, stage)
-        for _ in range(ROUNDS):
-            if len(alive) > MANY:
-                alive = self._split(alive, stage, stage.rows(self.shapes, FIRST))
-        for _ in range(2):
-            alive = self._split(alive, stage, stage.rows(self.shapes, POOL))
-        return alive
+        choices: list[Choices] = [found for base in alive for found in tier(base) if not needless(found, self.asked)]
+        for number, pool in enumerate(stage.pools):
+            candidates = self._drafted(choices, lambda given: [given], pool.kept)
+            candidates = self._agreeing(candidates, stage)
+            for _ in range(ROUNDS):
+                if len(candidates) > MANY:
+                    candidates = self._split(candidates, stage, pool.kept, pool.rows(FIRST))
+            for _ in range(2 if number == 0 else 1):
+                candidates = self._split(candidates, stage, pool.kept, pool.rows(POOL))
+            choices = [candidate.choices for candidate in candidates]
+        return candidates
 
-    def _split(self, alive: list[_Candidate], stage: Stage, pool: Table) -> list[_Candidate]:
+    def _split(self, alive: list[_Candidate], stage: Stage, kept: Kept, pool: Table) -> list[_Candidate]:
         """Ask what splits the candidates best, until this pool tells nothing more."""
         fresh = True
         while alive and len(pool):
-            results = self._results(alive, pool)
+            results = self._results(alive, pool, kept)
             usable = np.asarray(stage.counts(results, self.asked.d).all(axis=0))
             kinds = [len(np.unique(results[:, column])) if usable[column] else 0 for column in range(len(pool))]
             order = np.argsort(kinds)[::-1][:AT_ONCE]
@@ -305,89 +381,105 @@ class Builder:
             if not chosen:
                 if fresh and usable.any():  # some that tell nothing apart, to see whether any candidate is right
                     chosen = [int(column) for column in np.flatnonzero(usable)[:AT_ONCE]]
-                    self._asked(pool[chosen], stage)
+                    self._asked(pool[chosen], stage.rank, kept)
                     alive = self._agreeing(alive, stage)
                 return alive
             fresh = False
-            self._asked(pool[chosen], stage)
+            self._asked(pool[chosen], stage.rank, kept)
             alive = self._agreeing(alive, stage)
             pool = np.delete(pool, chosen, axis=0)
-            self.progress(f"{stage.name}: {len(alive)} candidates, {len(self.answers)} questions")
+            self.progress(f"{stage.name}: {len(alive)} candidates, {self.questions} questions")
         return alive
 
     def _agreeing(self, candidates: list[_Candidate], stage: Stage) -> list[_Candidate]:
         """Those that give the answers so far, as far as these count: to inputs of this stage and of those before."""
-        counts = stage.counts(self.answers, self.asked.d) & (self.origins <= stage.rank)
-        if not counts.any() or not candidates:
-            return candidates
-        table, answers = self.table[counts], self._same(self.answers[counts])
-        alive = candidates
-        for part in np.array_split(np.arange(len(answers)), max(1, len(answers) // 32)):
-            if not alive:
-                break
-            agreed = self._results(alive, table[part]) == answers[part]
-            best = int(agreed.sum(axis=1).argmax())
+        alive, agreed_so_far = candidates, 0
+        for asked in reversed(self.bank):
+            if asked.rank > stage.rank or not alive:
+                continue
+            counts = stage.counts(asked.answers, self.asked.d)
+            if not counts.any():
+                continue
+            table, answers = asked.rows[counts], self._same(asked.answers[counts])
+            agreed = self._results(alive, table, asked.kept) == answers
             kept = [candidate for candidate, row in zip(alive, agreed, strict=True) if row.all()]
             if not kept:
-                self._best = int(part[0]) + int(agreed[best].sum()), alive[best]
+                best = int(agreed.sum(axis=1).argmax())
+                self._note(agreed_so_far + int(agreed[best].sum()), alive[best].choices)
+            agreed_so_far += len(answers)
             alive = kept
         return alive
 
-    def _results(self, candidates: Sequence[_Candidate], table: Table) -> Patterns:
-        return self._same(evaluate_models([candidate.model for candidate in candidates], table))
+    def _results(self, candidates: Sequence[_Candidate], table: Table, kept: Kept) -> Patterns:
+        """The results of all candidates, shape (candidates, rows); those that are one unit here are evaluated once."""
+        places: dict[Unit, int] = {}
+        which = [places.setdefault(self.sketch.unit(candidate.choices, kept), len(places)) for candidate in candidates]
+        found = evaluate_models([UnitModel(unit, BUILT) for unit in places], table)
+        return self._same(found[which])
 
     def _same(self, patterns: Patterns) -> Patterns:
         """One pattern for all NaNs."""
         return np.where(nans(patterns, self.asked.d), np.uint64(self.asked.d.nan), patterns)
 
-    def _asked(self, rows: Table, stage: Stage) -> None:
+    def _asked(self, rows: Table, rank: int, kept: Kept) -> None:
         answers = np.array(self.ask([self._vector(row) for row in rows]), dtype=np.uint64)
-        self._keep(rows, answers, np.full(len(rows), stage.rank))
+        self._keep(Asked(rows, answers, rank, kept))
 
-    def _keep(self, rows: Table, answers: Patterns, origins: NDArray[np.int64]) -> None:
-        self.table = np.concatenate([self.table, rows])
-        self.answers = np.concatenate([self.answers, answers])
-        self.origins = np.concatenate([self.origins, origins])
-        self.result.questions = len(self.answers)
+    def _keep(self, asked: Asked) -> None:
+        self.bank.append(asked)
+        self.result.questions = self.questions
 
     def _vector(self, row: Any) -> Vector:
-        return Vector(self.asked, self.layout.split([int(x) for x in row]), id=f"build-{len(self.answers)}")
+        return Vector(self.asked, self.layout.split([int(x) for x in row]), id=f"build-{self.questions}")
 
     # -- the end
 
     def _nan(self) -> int | None:
         """The pattern of NaNs, where all are alike."""
-        answers = np.concatenate([self.answers, self.seen[1]])
+        answers = np.concatenate([asked.answers for asked in (*self.bank, *self.validated)])
         seen = {int(d) for d in answers[nans(answers, self.asked.d)]}
         return seen.pop() if len(seen) == 1 else None
 
     def _validated(self, alive: list[_Candidate]) -> list[_Candidate]:
         """Those that give the answers to vectors over the whole range; some that none gives are kept as questions."""
         self.result.stage = "validation"
-        parts = [(stage.rank, stage.rows(self.shapes, VALIDATION // 4)) for stage in self.stages]
-        parts.append((self.stages[-1].rank, self.shapes.anything(VALIDATION // 4)))
-        origins = np.concatenate([np.full(len(part), rank) for rank, part in parts])
-        rows = np.concatenate([part for _, part in parts])
-        answers = np.zeros(len(rows), dtype=np.uint64)
-        for start in range(0, len(rows), 512):
-            part = rows[start : start + 512]
-            self.progress(f"validation: {start} of {len(rows)} vectors")
-            answers[start : start + 512] = self.ask([self._vector(row) for row in part])
-        self.result.validated += len(rows)
-        self.seen = np.concatenate([self.seen[0], rows]), np.concatenate([self.seen[1], answers])
-        wrong = np.zeros((len(alive), len(rows)), dtype=np.bool_)
-        for number, candidate in enumerate(alive):
-            found = evaluate_models([candidate.model], rows)[0]
-            wrong[number] = self._same(found) != self._same(answers)
+        count = (
+            VALIDATION // 4 if self.asked.length <= LONG else max(FIRST, VALIDATION * LONG // self.asked.length // 4)
+        )
+        kinds: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything")
+        ranks = [stage.rank for stage in self.stages[-5:]]
+        new = [self._checked(self.shapes.rows(kind, count), rank) for kind, rank in zip(kinds, ranks, strict=True)]
+        wrong = np.array([self._differences(candidate.model, new) for candidate in alive])
         right = [candidate for candidate, row in zip(alive, wrong, strict=True) if not row.any()]
         if right:
             return right
         best = int(wrong.sum(axis=1).argmin())
-        places = np.flatnonzero(wrong[best])
-        places = places[np.argsort((rows[places] != 0).sum(axis=1), kind="stable")][:MANY]
-        self._best = len(rows) - int(wrong[best].sum()), alive[best]
-        self._keep(rows[places], answers[places], origins[places])
+        self._note(int((~wrong[best]).sum()), alive[best].choices)
+        places, start = np.flatnonzero(wrong[best]), 0
+        for asked in new:
+            here = places[(places >= start) & (places < start + len(asked.rows))] - start
+            here = here[np.argsort((asked.rows[here] != 0).sum(axis=1), kind="stable")][:MANY]
+            if len(here):
+                self._keep(Asked(asked.rows[here], asked.answers[here], asked.rank))
+            start += len(asked.rows)
         return []
+
+    def _checked(self, rows: Table, rank: int) -> Asked:
+        """Vectors of validation, answered."""
+        answers = np.zeros(len(rows), dtype=np.uint64)
+        for start in range(0, len(rows), BATCH):
+            part = rows[start : start + BATCH]
+            self.progress(f"validation: {self.result.validated} vectors")
+            answers[start : start + BATCH] = self.ask([self._vector(row) for row in part])
+            self.result.validated += len(part)
+        asked = Asked(rows, answers, rank)
+        self.validated.append(asked)
+        return asked
+
+    def _differences(self, model: Model, asked: Sequence[Asked]) -> NDArray[np.bool_]:
+        """Where a model answers otherwise."""
+        found = [self._same(evaluate_models([model], part.rows)[0]) != self._same(part.answers) for part in asked]
+        return np.concatenate(found) if found else np.zeros(0, dtype=np.bool_)
 
     def _decided(self, alive: list[_Candidate]) -> list[_Candidate]:
         """Solvers prove what is left equal, to the instructions of the table that answer alike as well, or find vectors
@@ -398,20 +490,21 @@ class Builder:
             models = [*(candidate.model for candidate in alive), *known]
             result.stage = "proof"
             self.progress(f"proving {len(models)} candidates equal")
-            same = [model for model in known if commuted(model.unit.result) == commuted(alive[0].model.unit.result)]
+            own = alive[0].model
+            same = [model for model in models if model is not own and same_by_form(own, model)]
             models = [model for model in models if not any(model is other for other in same)]
+            models = [own, *(model for model in models if model is not own)]
             found = settle(models, self.options, confirm=True, deadline=self.deadline)
             if not found.witnesses:
                 break
-            self._asked(np.array(found.witnesses, dtype=np.uint64), last)
+            self._asked(np.array(found.witnesses, dtype=np.uint64), last.rank, None)
             alive = self._agreeing(alive, last)
         else:
             return []
-        own = alive[0].model
         for members in found.classes:
             if any(member.model is own for member in members):
                 result.equal = [(m.model, why_of(m)) for m in members if m.model is not own]
-        result.equal = [*((model, COMMUTED) for model in same), *result.equal]
+        result.equal = [*((model, SAME_FORM) for model in same), *result.equal]
         proved = [own, *(model for model, _ in result.equal)]
         result.open = [model for model in models if not any(model is other for other in proved)]
         return alive
@@ -420,53 +513,52 @@ class Builder:
         """The instructions and units that ship, of these formats and this length, that give every answer so far."""
         found: list[Model] = []
         wrong: list[tuple[int, Model]] = []
-        table, answers = np.concatenate([self.table, self.seen[0]]), np.concatenate([self.answers, self.seen[1]])
         nan = self._nan()
         for model in same_signature(self.asked):
             if None not in (nan, model.nan) and nan != model.nan:
                 continue
-            results = evaluate_models([model], table)[0]
-            count = int((self._same(results) != self._same(answers)).sum())
+            count = int(self._differences(model, [*self.bank, *self.validated]).sum())
             wrong.append((count, model))
             found += [model] if not count else []
         self.result.near = None if found or not wrong else min(wrong, key=lambda pair: pair[0])[::-1]
         return found
 
+    def _note(self, explained: int, choices: Choices) -> None:
+        """The candidate that came nearest, so far."""
+        self._best = explained, self.sketch.unit(choices, None)
+
     def _unexplained(self) -> None:
         """The nearest candidate, and the smallest vectors that it does not explain."""
+        self._known()
         if self._best is None:
             return
-        self.result.explained, best = self._best
-        self.result.nearest = best.model.unit
-        found = self._results([best], self.table)[0]
-        wrong = np.flatnonzero(found != self._same(self.answers))
-        wrong = wrong[np.argsort((self.table[wrong] != 0).sum(axis=1), kind="stable")][:3]
+        self.result.explained, self.result.nearest = self._best
+        model = UnitModel(self.result.nearest, BUILT)
+        rows, answers = (np.concatenate([getattr(asked, name) for asked in self.bank]) for name in ("rows", "answers"))
+        found = self._same(evaluate_models([model], rows)[0])
+        wrong = np.flatnonzero(found != self._same(answers))
+        wrong = wrong[np.argsort((rows[wrong] != 0).sum(axis=1), kind="stable")][:3]
         self.result.unexplained = [
-            (self._vector(self.table[place]), int(self.answers[place]), int(found[place])) for place in wrong
+            (self._vector(rows[place]), int(answers[place]), int(found[place])) for place in wrong
         ]
 
 
-COMMUTED = "the same but for the order of the terms of exact sums"
+SAME_FORM = "by rules: one normal form, in which terms of sums have no order"
 
 
-def commuted(node: Step) -> Step:
-    """The expression with the terms of exact sums in one order, which no result depends on."""
-    changes: dict[str, Any] = {}
-    for item in fields(node):  # type: ignore[arg-type]
-        value = getattr(node, item.name)
-        if isinstance(value, Step):
-            changes[item.name] = commuted(value)
-        elif isinstance(value, tuple) and value and all(isinstance(part, Step) for part in value):
-            parts = [commuted(part) for part in value]
-            changes[item.name] = tuple(sorted(parts, key=hash) if isinstance(node, ExactSum) else parts)
-    if isinstance(node, Round):
-        changes["rounding"] = replace(node.rounding, nan=None)
-    return replace(node, **changes) if changes else node  # type: ignore[type-var]
+def same_by_form(one: Model, other: Model) -> bool:
+    """Whether two units have one normal form, but for the patterns of NaNs."""
+    return normal_form(any_pattern(one.unit.result)) == normal_form(any_pattern(other.unit.result))
 
 
-def unit_of(fmt: Format) -> int:
-    """The exponent of a format's least number."""
-    return fmt.emin - fmt.fraction
+def any_pattern(node: Operation) -> Operation:
+    """The expression whose NaNs have any pattern."""
+    return replaced(
+        node,
+        lambda part: (
+            Round(any_pattern(part.term), replace(part.rounding, nan=None)) if isinstance(part, Round) else None
+        ),
+    )
 
 
 def why_of(equality: Equality) -> str:
@@ -488,14 +580,10 @@ def same_signature(asked: Signature) -> list[Model]:
     return [
         model
         for model in models
-        if (model.a, model.b, model.c, model.d) == (asked.a, asked.b, asked.c, asked.d)
-        and (model.length, model.scale) == (asked.length, None)
+        if (model.a, model.b, model.c, model.d.width) == (asked.a, asked.b, asked.c, asked.d.width)
+        and (model.length, model.scale) == (asked.length, asked.scale)
+        and (asked.scale is None or model.scale_block == asked.scale_block)
     ]
-
-
-_READS: tuple[tuple[str, str], ...] = (
-    ("keep", "keep"), ("zero", "zero"), ("positive_zero", "positive_zero"), ("zero", "keep"), ("keep", "zero"),
-)  # fmt: skip
 
 
 def text_of(unit: Unit) -> str:

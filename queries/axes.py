@@ -1,0 +1,342 @@
+"""What is tried for the steps of a tree: choices in tiers, what published units do first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+
+from queries.draft import STARTS, SWAPPED, Choices, How, Late, Start, Step
+from smtmodel.formats import FORMATS, Format
+from smtmodel.nodes.element import Subnormals
+from smtmodel.nodes.round import Tiny, Zero
+from smtmodel.rounding import OVERFLOWS, ROUNDINGS, Mode
+from smtmodel.signature import Signature
+
+Tier = Callable[[Choices], Iterable[Choices]]
+MODES: tuple[Mode, ...] = (*ROUNDINGS, "to_odd")
+NEAREST = frozenset(("nearest_even", "nearest_away"))
+NEVER_UP = frozenset(("toward_zero", "to_odd"))  # no result reaches the next power of two
+INNER = ("f32", "f64", "bf16", "f16", "e8m13", "tf32")  # formats of results within
+FRACTION_BITS = range(1, 41)
+WIDE = "f64"  # the format of sums of more bits than the result has
+JOINED = range(10)  # bits that a finished sum keeps beyond those of its terms
+CUTS = (None, 31, 32, 33, 30, 29, 28, 27, 26, 25, 24)  # bits of a sum that a late addend joined
+
+READS: tuple[tuple[Subnormals, Subnormals], ...] = (
+    ("keep", "keep"), ("zero", "zero"), ("positive_zero", "positive_zero"), ("zero", "keep"), ("keep", "zero"),
+)  # fmt: skip
+TINIES: tuple[tuple[Tiny, bool], ...] = (
+    ("keep", False), ("flush_after", False), ("flush_before", False), ("flush_before", True), ("keep", True),
+)  # fmt: skip
+SIGNS: tuple[Zero, ...] = ("ieee", "exact_positive", "positive")
+
+
+# -- the steps of one role
+
+
+def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
+    """How the steps of a role add and round; for the last step also how its result is converted."""
+    others = [name for name in INNER if FORMATS[name] != asked.d]
+
+    def own(choices: Choices) -> list[str]:
+        return list(dict.fromkeys(["", *(step.how.format for step in choices.steps[:role])]))
+
+    def settled(choices: Choices) -> Iterator[Choices]:
+        """As the steps above it."""
+        if kind != "fused":
+            for step in dict.fromkeys(choices.steps[:role]):
+                yield with_step(choices, role, step)
+
+    def rounded(choices: Choices) -> Iterator[Choices]:
+        for name, mode in product(own(choices), MODES):
+            yield with_step(choices, role, Step(How(mode, name)))
+
+    def elsewhere(choices: Choices) -> Iterator[Choices]:
+        for name, mode in product(others, MODES):
+            yield from converted(choices, role, Step(How(mode, name)), asked)
+
+    def shortened(choices: Choices) -> Iterator[Choices]:
+        for bits, mode in product(range(2, asked.d.precision), MODES):
+            yield with_step(choices, role, Step(How(mode, "", bits)))
+
+    def lengthened(choices: Choices) -> Iterator[Choices]:
+        for bits, mode in product(range(asked.d.precision + 1, FORMATS[WIDE].precision), MODES):
+            yield from converted(choices, role, Step(How(mode, WIDE, bits)), asked, (mode, "nearest_even"))
+
+    def fused(choices: Choices) -> Iterator[Choices]:
+        for name, mode, bits in product(own(choices), MODES, FRACTION_BITS):
+            yield with_step(choices, role, Step(How(mode, name), bits))
+
+    def aligned(choices: Choices) -> Iterator[Choices]:
+        for mode, bits, align in product(MODES, FRACTION_BITS, (*MODES, "sticky")):
+            if align == "sticky":
+                yield with_step(choices, role, Step(How(mode), bits, sticky=True))
+            elif align != "toward_zero":
+                yield with_step(choices, role, Step(How(mode), bits, align))
+
+    def fused_elsewhere(choices: Choices) -> Iterator[Choices]:
+        for name, mode, bits in product(others, MODES, FRACTION_BITS):
+            yield from converted(choices, role, Step(How(mode, name), bits), asked, (mode, "nearest_even"))
+
+    def grouped(choices: Choices) -> Iterator[Choices]:
+        for groups, bits, align, mode in product(("even_odd", "pairs", "quads"), range(20, 34), MODES, MODES[:3]):
+            yield with_step(choices, role, Step(How(mode), bits, groups=groups, late=Late(bits, bits, align)))
+
+    if kind == "fused":
+        return [fused, aligned, fused_elsewhere, grouped]
+    exact = [settled, rounded, elsewhere, shortened]
+    return exact if kind == "exact" else [*exact, lengthened, fused, aligned]
+
+
+def late_tiers(role: int) -> list[Tier]:
+    """How what is no product of a fused step joins it: as another term, or after the products are summed."""
+
+    def together(choices: Choices) -> Iterator[Choices]:
+        yield choices
+
+    def after(choices: Choices) -> Iterator[Choices]:
+        step = choices.steps[role]
+        bits = step.fraction_bits
+        if bits is None:
+            return
+        aligns = MODES if step.late is None else (step.late.align,)
+        for more, cut, align, far in product(JOINED, CUTS, aligns, (None, bits + 1)):
+            for addend in dict.fromkeys((bits, bits + more)):
+                yield with_step(choices, role, replace(step, late=Late(bits + more, addend, align, cut, far)))
+
+    return [together, after]
+
+
+def carry_tiers(roles: Sequence[int]) -> list[Tier]:
+    """Whether fused sums wrap, the same for all."""
+
+    def every(choices: Choices, carry: int | None) -> Choices:
+        for role in roles:
+            step = choices.steps[role]
+            if step.fraction_bits is not None and not step.sticky and step.late is None and not step.groups:
+                choices = with_step(choices, role, replace(step, carry_bits=carry))
+        return choices
+
+    return [lambda choices: [choices], lambda choices: [every(choices, carry) for carry in range(9)]]
+
+
+def converted(
+    choices: Choices, role: int, step: Step, asked: Signature, modes: Sequence[Mode] = MODES
+) -> Iterator[Choices]:
+    """The step; the last one of a unit with a conversion of its result, where that has another format."""
+    if role:
+        yield with_step(choices, role, step)
+        return
+    if FORMATS[step.how.format].width == asked.d.width:
+        yield replace(with_step(choices, role, step), convert=None)
+    for mode in dict.fromkeys(modes):
+        yield replace(with_step(choices, role, step), convert=How(mode))
+
+
+def with_step(choices: Choices, role: int, step: Step) -> Choices:
+    return replace(choices, steps=(*choices.steps[:role], step, *choices.steps[role + 1 :]))
+
+
+# -- products
+
+
+def product_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
+    """What a sum of two products begins with, and how products are rounded before they are added."""
+    names = ["", *(name for name in INNER if FORMATS[name] != asked.d)]
+    starts: Sequence[Start] = STARTS if "binary" in kinds else STARTS[:1]
+
+    def known(choices: Choices) -> Iterator[Choices]:
+        hows: list[How | None] = [None, *dict.fromkeys(step.how for step in choices.steps)]
+        for start, how in product(starts, hows):
+            yield replace(choices, start=start, products=how)
+
+    def other(choices: Choices) -> Iterator[Choices]:
+        for name, mode, start in product(names, MODES, starts[:2]):
+            yield replace(choices, start=start, products=How(mode, name))
+
+    def swapped(choices: Choices) -> Iterator[Choices]:
+        hows: list[How | None] = [None, *dict.fromkeys(step.how for step in choices.steps)]
+        for start, how in product(SWAPPED if "binary" in kinds else (), hows):
+            yield replace(choices, start=start, products=how)
+
+    def normalised(choices: Choices) -> Iterator[Choices]:
+        for start in starts:
+            yield replace(choices, start=start, normalised=True)
+
+    def shortened(choices: Choices) -> Iterator[Choices]:
+        for bits, mode, start in product(range(2, asked.a.precision + asked.b.precision), MODES, starts[:1]):
+            name = "" if bits <= asked.d.precision else WIDE
+            yield replace(choices, start=start, products=How(mode, name, bits))
+
+    return [known, *([swapped] if "binary" in kinds else []), other, normalised, shortened]
+
+
+# -- the ends of the range
+
+
+def with_hows(choices: Choices, change: Callable[[How, int], How]) -> Choices:
+    """Every rounding changed: those of steps by their role, then that of products (-1) and the conversion (-2)."""
+    steps = tuple(replace(step, how=change(step.how, role)) for role, step in enumerate(choices.steps))
+    ends = [
+        None if how is None else change(how, place) for place, how in ((-1, choices.products), (-2, choices.convert))
+    ]
+    return replace(choices, steps=steps, products=ends[0], convert=ends[1])
+
+
+def tiny(how: How, kind: Tiny, unbounded: bool, asked: Signature) -> How:
+    """`unbounded`: first rounded with unbounded exponent, where it is not by itself."""
+    fmt = FORMATS[how.format] if how.format else asked.d
+    bits = how.bits if how.bits is not None and how.bits != fmt.precision else None
+    return replace(how, tiny=kind, bits=fmt.precision if unbounded and bits is None else bits)
+
+
+def read_as(choices: Choices, reads: tuple[Subnormals, Subnormals]) -> Choices:
+    return replace(choices, a=reads[0], c=reads[1])
+
+
+def with_floor(choices: Choices, zeros: int | None) -> Choices:
+    """The exponent of zero terms of every fused sum."""
+    steps = tuple(step if step.fraction_bits is None else replace(step, zeros=zeros) for step in choices.steps)
+    return replace(choices, steps=steps)
+
+
+def floors(choices: Choices, d: Format) -> Sequence[int | None]:
+    """The exponents of zero terms that are tried."""
+    if all(step.fraction_bits is None for step in choices.steps):
+        return (None,)
+    found = [None, *range(d.emin - 18, d.emin + 1)]
+    return [*found, *range(-139, -126)] if d.emin > -100 else found
+
+
+def low_tiers(asked: Signature) -> list[Tier]:
+    """Exponents of zero terms, which show in normal results."""
+
+    def first(choices: Choices) -> Iterator[Choices]:
+        for zeros, reads in product(floors(choices, asked.d), READS[:3]):
+            yield with_floor(read_as(choices, reads), zeros)
+
+    def every(choices: Choices) -> Iterator[Choices]:
+        for zeros, reads, (kind, unbounded) in product(floors(choices, asked.d), READS, TINIES):
+            tried = with_hows(choices, lambda how, _: tiny(how, kind, unbounded, asked))  # noqa: B023
+            yield with_floor(read_as(tried, reads), zeros)
+
+    return [first, every]
+
+
+def tiny_tiers(asked: Signature) -> list[Tier]:
+    """Subnormals read and written."""
+
+    def alike(choices: Choices, reads: Sequence[tuple[Subnormals, Subnormals]]) -> Iterator[Choices]:
+        for chosen, (kind, unbounded) in product(reads, TINIES):
+            tried = with_hows(choices, lambda how, _: tiny(how, kind, unbounded, asked))  # noqa: B023
+            yield read_as(tried, chosen)
+
+    def apart(choices: Choices) -> Iterator[Choices]:
+        places = [*range(len(choices.steps)), *([-1] if choices.products else []), *([-2] if choices.convert else [])]
+        if len(places) > 4:  # the last one, and all others
+            groups = [[places[0] if -2 not in places else -2], [p for p in places if p != (-2 if -2 in places else 0)]]
+        else:
+            groups = [[place] for place in places]
+        for kinds in product(TINIES[:4], repeat=len(groups)):
+            chosen = {place: kind for group, kind in zip(groups, kinds, strict=True) for place in group}
+            tried = with_hows(choices, lambda how, place: tiny(how, *chosen[place], asked))  # noqa: B023
+            for reads in READS:
+                yield read_as(tried, reads)
+
+    return [lambda choices: alike(choices, READS[:3]), lambda choices: alike(choices, READS), apart]
+
+
+def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
+    """Signs of zeros."""
+    begins: Sequence[Start | None] = (None, "zero", "first") if {"binary", "fused"} & set(kinds) else (None,)
+
+    def signs(choices: Choices) -> Iterator[Choices]:
+        for sign, start in product(SIGNS, begins):
+            tried = with_hows(choices, lambda how, _: replace(how, zero=sign))  # noqa: B023
+            yield tried if start is None else replace(tried, start=start)
+
+    def last(choices: Choices) -> Iterator[Choices]:
+        final = 0 if choices.convert is None else -2
+        for one, other, start in product(SIGNS, SIGNS, begins):
+            tried = with_hows(choices, lambda how, place: replace(how, zero=one if place == final else other))  # noqa: B023
+            yield tried if start is None else replace(tried, start=start)
+
+    def positive(choices: Choices) -> Iterator[Choices]:
+        for tried in signs(choices):
+            yield replace(tried, positive_zeros=True)
+
+    def everything(choices: Choices) -> Iterator[Choices]:
+        for tried, reads, (kind, unbounded) in product(list(signs(choices)), READS, TINIES):
+            yield read_as(with_hows(tried, lambda how, _: tiny(how, kind, unbounded, asked)), reads)  # noqa: B023
+
+    return [signs, positive, last, everything]
+
+
+def end_tiers(asked: Signature) -> list[Tier]:
+    """What lies beyond the largest numbers."""
+    limits = [asked.d.emax + 1, asked.d.emax + 2]
+
+    def alike(choices: Choices) -> Iterator[Choices]:
+        for overflow in OVERFLOWS:
+            yield with_hows(choices, lambda how, _: replace(how, overflow=overflow))  # noqa: B023
+
+    def limited(choices: Choices) -> Iterator[Choices]:
+        for tried, limit in product(list(alike(choices)), limits):
+            yield replace(tried, limit=limit)
+
+    def last(choices: Choices) -> Iterator[Choices]:
+        final = 0 if choices.convert is None else -2
+        for one, other in product(OVERFLOWS, OVERFLOWS):
+            yield with_hows(choices, lambda how, place: replace(how, overflow=one if place == final else other))  # noqa: B023
+
+    return [alike, last, limited]
+
+
+# -- what says the same
+
+
+def needless(choices: Choices, asked: Signature) -> bool:
+    """Whether other choices say the same."""
+    if choices.products is not None and _always_fits(choices.products, asked):
+        return True  # every product is a number of the format
+    least = _least(choices, asked)
+    return any(_needless(how, asked, least) for how in choices.hows())
+
+
+def _always_fits(how: How, asked: Signature) -> bool:
+    fmt = FORMATS[how.format] if how.format else asked.d
+    bits = min(fmt.precision, how.bits or fmt.precision)
+    return (
+        asked.a.precision + asked.b.precision <= bits
+        and unit_of(asked.a) + unit_of(asked.b) >= unit_of(fmt)
+        and asked.a.emax + asked.b.emax + 1 < fmt.emax
+    )
+
+
+def _needless(how: How, asked: Signature, least: int) -> bool:
+    fmt = FORMATS[how.format] if how.format else asked.d
+    unbounded = how.bits == fmt.precision
+    if how.overflow == "infinity" and how.mode in NEAREST:
+        return True  # IEEE prescribes it for these
+    if unbounded and how.tiny == "keep" and how.mode not in NEAREST:
+        return True  # rounded twice in one direction, or to odd, is rounded once
+    if not unbounded and how.tiny != "flush_after":
+        return False
+    if how.mode in NEVER_UP and how.tiny != "keep":
+        return True  # no rounded result reaches the least normal number from below
+    return least >= unit_of(fmt)  # tiny results are exact
+
+
+def _least(choices: Choices, asked: Signature) -> int:
+    """The exponent of the last place that any term has."""
+    rounded = choices.products
+    least = unit_of(asked.a) + unit_of(asked.b)
+    if rounded is not None:
+        least = max(least, unit_of(FORMATS[rounded.format] if rounded.format else asked.d))
+    return min(least, unit_of(asked.c)) if asked.addend else least
+
+
+def unit_of(fmt: Format) -> int:
+    """The exponent of a format's least number."""
+    return fmt.emin - fmt.fraction
