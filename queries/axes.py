@@ -75,6 +75,10 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
             elif align != "toward_zero":
                 yield with_step(choices, role, Step(How(mode), bits, align))
 
+    def wrapped(choices: Choices) -> Iterator[Choices]:
+        for carry, mode, bits in product(range(5), MODES, FRACTION_BITS):
+            yield with_step(choices, role, Step(How(mode), bits, carry_bits=carry))
+
     def fused_elsewhere(choices: Choices) -> Iterator[Choices]:
         for name, mode, bits in product(others, MODES, FRACTION_BITS):
             yield from converted(choices, role, Step(How(mode, name), bits), asked, (mode, "nearest_even"))
@@ -84,7 +88,7 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
             yield with_step(choices, role, Step(How(mode), bits, groups=groups, late=Late(bits, bits, align)))
 
     if kind == "fused":
-        return [fused, aligned, fused_elsewhere, grouped]
+        return [fused, aligned, wrapped, fused_elsewhere, grouped]
     exact = [settled, rounded, elsewhere, shortened]
     return exact if kind == "exact" else [*exact, lengthened, fused, aligned]
 
@@ -118,7 +122,7 @@ def carry_tiers(roles: Sequence[int]) -> list[Tier]:
                 choices = with_step(choices, role, replace(step, carry_bits=carry))
         return choices
 
-    return [lambda choices: [choices], lambda choices: [every(choices, carry) for carry in range(9)]]
+    return [lambda choices: [choices], lambda choices: [every(choices, carry) for carry in (None, *range(9))]]
 
 
 def converted(
@@ -291,6 +295,74 @@ def end_tiers(asked: Signature) -> list[Tier]:
             yield with_hows(choices, lambda how, place: replace(how, overflow=one if place == final else other))  # noqa: B023
 
     return [alike, last, limited]
+
+
+# -- what lies beside
+
+
+def neighbours(choices: Choices, asked: Signature) -> Iterator[Choices]:
+    """The choices with one of them changed: what vectors of validation must refute."""
+    for role, step in enumerate(choices.steps):
+        for other in _other_steps(step):
+            yield with_step(choices, role, other)
+    for place in [*range(len(choices.steps)), *([-1] if choices.products else []), *([-2] if choices.convert else [])]:
+        for change in _other_hows(asked):
+            yield with_hows(choices, lambda how, at: change(how) if at == place else how)  # noqa: B023
+    yield replace(choices, positive_zeros=not choices.positive_zeros)
+    yield replace(choices, normalised=not choices.normalised)
+    yield replace(choices, limit=asked.d.emax + 1 if choices.limit is None else None)
+    for start in (*STARTS, *SWAPPED):
+        yield replace(choices, start=start)
+    for how in [None, *dict.fromkeys(step.how for step in choices.steps)]:
+        yield replace(choices, products=how)
+    for reads in READS:
+        yield read_as(choices, reads)
+    for name in INNER:
+        if choices.convert is None and FORMATS[name] != asked.d:
+            steps = tuple(replace(step, how=replace(step.how, format=name)) for step in choices.steps)
+            yield replace(choices, steps=steps, convert=How(choices.steps[0].how.mode))
+
+
+def _other_steps(step: Step) -> Iterator[Step]:
+    bits = step.fraction_bits
+    if bits is None:
+        return
+    for other in (bits - 1, bits + 1):
+        yield replace(step, fraction_bits=other)
+    for align in MODES:
+        yield replace(step, align=align, sticky=False)
+    if step.align == "toward_zero":
+        yield replace(step, sticky=not step.sticky)
+    if step.late is None and not step.groups:
+        for carry in (None, *range(7)):
+            yield replace(step, carry_bits=carry)
+    zeros = step.zeros
+    for floor in (None,) if zeros is None else (None, zeros - 1, zeros + 1):
+        yield replace(step, zeros=floor)
+    if (late := step.late) is not None:
+        for change in (-1, 1):
+            yield replace(step, late=replace(late, sum_bits=late.sum_bits + change))
+            yield replace(step, late=replace(late, addend_bits=late.addend_bits + change))
+            if late.cut is not None:
+                yield replace(step, late=replace(late, cut=late.cut + change))
+        for align in MODES:
+            yield replace(step, late=replace(late, align=align))
+        yield replace(step, late=replace(late, reach=bits + 1 if late.reach is None else None))
+
+
+def _other_hows(asked: Signature) -> Iterator[Callable[[How], How]]:
+    def mode(other: Mode) -> Callable[[How], How]:
+        return lambda how: replace(how, mode=other)
+
+    def small(kind: Tiny, unbounded: bool) -> Callable[[How], How]:
+        return lambda how: tiny(how, kind, unbounded, asked)
+
+    yield from map(mode, MODES)
+    yield from (small(*kind) for kind in TINIES)
+    for sign in SIGNS:
+        yield lambda how: replace(how, zero=sign)  # noqa: B023
+    for overflow in OVERFLOWS:
+        yield lambda how: replace(how, overflow=overflow)  # noqa: B023
 
 
 # -- what says the same

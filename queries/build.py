@@ -10,6 +10,7 @@ thousands of vectors over the whole range before it is called found.
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -25,6 +26,7 @@ from queries.axes import (
     late_tiers,
     low_tiers,
     needless,
+    neighbours,
     product_tiers,
     step_tiers,
     tiny_tiers,
@@ -57,19 +59,25 @@ from smtmodel.vectors import Vector
 AskRows = Callable[[Sequence[Vector]], Sequence[int]]
 Verdict = Literal["built", "unexplained", "open"]
 Kept = frozenset[Leaf] | None  # the leaves that are not zero; None: any
+KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything")
 BUILT = "built"  # the reference of what is drafted
 POOL = 240  # inputs from which the questions of a stage are chosen
 FIRST = 40  # of them, for many candidates
 ROUNDS = 6  # such looks
 MANY = 60  # candidates for which a few inputs are looked at first
-KEPT = 6  # candidates that go on into the next stage
+KEPT = 6  # candidates for a step that go on to the next one
+ENDS = 40  # candidates that go on from one end of the range to the next
 AT_ONCE = 6  # questions between two looks at what is left
 VALIDATION = 6000  # vectors over the whole range
+PROOFS = 60.0  # seconds for the proofs that candidates are equal
+TOLD = 2  # vectors that tell the unit from one beside it
+COMPARED = 60  # units that proofs are sought for
 BATCH = 512  # of them at a time
 LONG = 64  # products of a sum that is looked at through few of its leaves, and validated with fewer vectors
 AGAIN = 5  # times that a unit is sought anew, with the answers that refuted the last one
 APART = 12  # steps that may each have a role of their own
 SHORT = (5, 3)  # bits of factors whose products no step below rounds; fewer where it does
+PLACED = 4  # roles whose smallest numbers are looked at apart
 PLACES = 3  # sets of leaves that show what a step does
 
 
@@ -115,6 +123,8 @@ class Built:
     near: tuple[Model, int] | None = None  # the instruction of the table with the fewest different answers
     questions: int = 0
     validated: int = 0
+    refuted: int = 0  # units that differ from it in one choice, told from it by vectors that the device was asked
+    unseen: int = 0  # and those for which none was found
     why: str = ""
     stage: str = ""
     nearest: Unit | None = None
@@ -218,8 +228,9 @@ class Builder:
                 self.stages = self._stages()
                 if alive := self._sought():
                     result.verdict = "built"
-                    result.choices = replace(alive[0].choices, nan=self._nan())
-                    result.unit = self.sketch.unit(result.choices, None)
+                    result.choices = alive[0].choices
+                    assert result.unit is not None
+                    result.unit = with_nan(result.unit, self._nan())
                     return result
         except TooDeepError:
             result.why = "its order has no repetition, and so many steps within steps are no unit's"
@@ -245,7 +256,7 @@ class Builder:
             alive = self._settle()
             if alive:
                 alive = self._validated(alive)
-                if alive and (alive := self._decided(alive)):
+                if alive and self._covered(alive[0]) and (alive := self._decided(alive)):
                     return alive
             if self.questions == before:
                 return []
@@ -273,7 +284,7 @@ class Builder:
         rank = len(found)
         found.append(Stage("products", rank, product_tiers(every_kind, asked), self._pools("middle"), normal))
         found.append(Stage("carries", rank + 1, carry_tiers(range(count)), self._pools("heavy"), normal))
-        small = self._pools("small")
+        small = [*self._pools("small"), *self._small_by_role()]
         return [
             *found,
             Stage("small numbers", rank + 2, low_tiers(asked), small, normal),
@@ -321,13 +332,22 @@ class Builder:
         chosen = [frozenset(["c", *leaves[:3], *self.chance.sample(leaves, 3)]) & frozenset(leaves) for _ in range(2)]
         return [self._pool(kind, place) for place in chosen]
 
+    def _small_by_role(self) -> list[Pool]:
+        """Small numbers at leaves that show one role."""
+        part, long = self.sketch.parts[0], self.asked.length > LONG
+        if len(self.sketch.parts) > 1 or part.count < 2:
+            return []
+        places = [placements(part, role, self.chance, 1)[0] for role in range(part.count)]
+        pools = [self._pool("small", place) for place in places[:PLACED] if any(leaf != "c" for leaf in place)]
+        return pools if long else [replace(pool, kept=None) for pool in pools]
+
     def _settle(self) -> list[_Candidate]:
         alive = self.sketch.start()
         for stage in self.stages:
             found = self._through(alive, stage)
             if not found:
                 return []
-            alive = [candidate.choices for candidate in found[:KEPT]]
+            alive = [candidate.choices for candidate in found[: ENDS if stage in self.stages[-4:] else KEPT]]
         return found
 
     def _through(self, alive: Sequence[Choices], stage: Stage) -> list[_Candidate]:
@@ -361,6 +381,8 @@ class Builder:
         for number, pool in enumerate(stage.pools):
             candidates = self._drafted(choices, lambda given: [given], pool.kept)
             candidates = self._agreeing(candidates, stage)
+            if not candidates:
+                return []
             for _ in range(ROUNDS):
                 if len(candidates) > MANY:
                     candidates = self._split(candidates, stage, pool.kept, pool.rows(FIRST))
@@ -371,43 +393,54 @@ class Builder:
 
     def _split(self, alive: list[_Candidate], stage: Stage, kept: Kept, pool: Table) -> list[_Candidate]:
         """Ask what splits the candidates best, until this pool tells nothing more."""
-        fresh = True
-        while alive and len(pool):
-            results = self._results(alive, pool, kept)
-            usable = np.asarray(stage.counts(results, self.asked.d).all(axis=0))
-            kinds = [len(np.unique(results[:, column])) if usable[column] else 0 for column in range(len(pool))]
-            order = np.argsort(kinds)[::-1][:AT_ONCE]
-            chosen = [int(column) for column in order if kinds[column] > 1]
-            if not chosen:
-                if fresh and usable.any():  # some that tell nothing apart, to see whether any candidate is right
-                    chosen = [int(column) for column in np.flatnonzero(usable)[:AT_ONCE]]
-                    self._asked(pool[chosen], stage.rank, kept)
-                    alive = self._agreeing(alive, stage)
-                return alive
+        if not alive or not len(pool):
+            return alive
+        results, fresh = self._results(alive, pool, kept), True
+        usable = np.asarray(stage.counts(results, self.asked.d).all(axis=0))
+        left, places = np.flatnonzero(usable), np.arange(len(alive))  # of the pool, and of the candidates
+        while len(places) and len(left):
+            now = results[np.ix_(places, left)]
+            kinds = np.array([len(np.unique(column)) for column in now.T]) if len(places) > 1 else np.ones(len(left))
+            order = np.argsort(kinds, kind="stable")[::-1][:AT_ONCE]
+            chosen = left[[place for place in order if kinds[place] > 1]]
+            if not len(chosen):
+                if not fresh:
+                    break
+                chosen = left[:AT_ONCE]  # they tell nothing apart, but whether any candidate is right
+            asked = self._asked(pool[chosen], stage.rank, kept)
+            counts = stage.counts(asked.answers, self.asked.d)
+            agreed = results[np.ix_(places, chosen)] == self._same(asked.answers)
+            agreed |= ~counts
+            if not agreed.all(axis=1).any():
+                self._note(int(agreed.sum(axis=1).max()), alive[places[int(agreed.sum(axis=1).argmax())]].choices)
+            places, left = places[agreed.all(axis=1)], np.setdiff1d(left, chosen)
+            if fresh and (kinds <= 1).all():
+                break
             fresh = False
-            self._asked(pool[chosen], stage.rank, kept)
-            alive = self._agreeing(alive, stage)
-            pool = np.delete(pool, chosen, axis=0)
-            self.progress(f"{stage.name}: {len(alive)} candidates, {self.questions} questions")
-        return alive
+            self.progress(f"{stage.name}: {len(places)} candidates, {self.questions} questions")
+        return [alive[place] for place in places]
 
     def _agreeing(self, candidates: list[_Candidate], stage: Stage) -> list[_Candidate]:
         """Those that give the answers so far, as far as these count: to inputs of this stage and of those before."""
         alive, agreed_so_far = candidates, 0
-        for asked in reversed(self.bank):
-            if asked.rank > stage.rank or not alive:
+        for kept in dict.fromkeys(asked.kept for asked in self.bank):
+            some = [asked for asked in self.bank if asked.kept == kept and asked.rank <= stage.rank]
+            if not some:
                 continue
-            counts = stage.counts(asked.answers, self.asked.d)
-            if not counts.any():
-                continue
-            table, answers = asked.rows[counts], self._same(asked.answers[counts])
-            agreed = self._results(alive, table, asked.kept) == answers
-            kept = [candidate for candidate, row in zip(alive, agreed, strict=True) if row.all()]
-            if not kept:
-                best = int(agreed.sum(axis=1).argmax())
-                self._note(agreed_so_far + int(agreed[best].sum()), alive[best].choices)
-            agreed_so_far += len(answers)
-            alive = kept
+            answers, rows = np.concatenate([x.answers for x in some]), np.concatenate([x.rows for x in some])
+            ranks = np.concatenate([np.full(len(x.rows), x.rank) for x in some])
+            counts = np.flatnonzero(stage.counts(answers, self.asked.d))
+            counts = counts[np.argsort(ranks[counts], kind="stable")[::-1]]  # the newest first: they tell most
+            for part in (counts[:AT_ONCE], counts[AT_ONCE : 8 * AT_ONCE], counts[8 * AT_ONCE :]):
+                if not len(part) or not alive:
+                    continue
+                agreed = self._results(alive, rows[part], kept) == self._same(answers[part])
+                fitting = [candidate for candidate, row in zip(alive, agreed, strict=True) if row.all()]
+                if not fitting:
+                    best = int(agreed.sum(axis=1).argmax())
+                    self._note(agreed_so_far + int(agreed[best].sum()), alive[best].choices)
+                agreed_so_far += len(part)
+                alive = fitting
         return alive
 
     def _results(self, candidates: Sequence[_Candidate], table: Table, kept: Kept) -> Patterns:
@@ -421,9 +454,11 @@ class Builder:
         """One pattern for all NaNs."""
         return np.where(nans(patterns, self.asked.d), np.uint64(self.asked.d.nan), patterns)
 
-    def _asked(self, rows: Table, rank: int, kept: Kept) -> None:
+    def _asked(self, rows: Table, rank: int, kept: Kept) -> Asked:
         answers = np.array(self.ask([self._vector(row) for row in rows]), dtype=np.uint64)
-        self._keep(Asked(rows, answers, rank, kept))
+        asked = Asked(rows, answers, rank, kept)
+        self._keep(asked)
+        return asked
 
     def _keep(self, asked: Asked) -> None:
         self.bank.append(asked)
@@ -446,9 +481,8 @@ class Builder:
         count = (
             VALIDATION // 4 if self.asked.length <= LONG else max(FIRST, VALIDATION * LONG // self.asked.length // 4)
         )
-        kinds: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything")
         ranks = [stage.rank for stage in self.stages[-5:]]
-        new = [self._checked(self.shapes.rows(kind, count), rank) for kind, rank in zip(kinds, ranks, strict=True)]
+        new = [self._checked(self.shapes.rows(kind, count), rank) for kind, rank in zip(KINDS, ranks, strict=True)]
         wrong = np.array([self._differences(candidate.model, new) for candidate in alive])
         right = [candidate for candidate, row in zip(alive, wrong, strict=True) if not row.any()]
         if right:
@@ -476,6 +510,55 @@ class Builder:
         self.validated.append(asked)
         return asked
 
+    def _covered(self, found: _Candidate) -> bool:
+        """Whether the device answers as the unit does where the unit and one that differs in a single choice part: for
+        each of those a few vectors, as far as rows of every kind have them. Others are kept as questions."""
+        self.result.stage = "validation"
+        beside = [choices for choices in neighbours(found.choices, self.asked) if choices != found.choices]
+        pools = [(rank, pool.kept, pool.rows(POOL)) for rank, pool in self._beside()]
+        chosen: list[set[int]] = [set() for _ in pools]
+        own = [self._results([found], rows, kept)[0] for _, kept, rows in pools]
+        self.result.refuted = self.result.unseen = 0
+        for choices in beside:
+            self.progress(f"validation: {self.result.refuted} of {len(beside)} units beside it refuted")
+            try:
+                candidate = _Candidate(choices, self.sketch.unit(choices, None))
+            except ParameterError:
+                continue
+            told = 0
+            for number, (_, kept, rows) in enumerate(pools):
+                apart = np.flatnonzero(self._results([candidate], rows, kept)[0] != own[number])
+                if len(apart) and not chosen[number] & set(apart.tolist()):
+                    chosen[number].update(apart[:TOLD].tolist())
+                told += len(apart)
+            self.result.refuted += bool(told)
+            self.result.unseen += not told
+        right = True
+        for (rank, kept, rows), places, expected in zip(pools, chosen, own, strict=True):
+            some = sorted(places)
+            asked = self._checked(rows[some], rank)
+            wrong = np.flatnonzero(self._same(asked.answers) != expected[some])
+            if len(wrong):
+                self._keep(Asked(asked.rows[wrong], asked.answers[wrong], rank, kept))
+                self._note(self.result.validated - len(wrong), found.choices)
+                right = False
+        return right
+
+    def _beside(self) -> Iterator[tuple[int, Pool]]:
+        """Rows of every kind, over all leaves and over those that show one role."""
+        part = self.sketch.parts[0]
+        long = self.asked.length > LONG
+        ranks = [stage.rank for stage in self.stages[-5:]]
+        if not long:
+            for kind, rank in zip(KINDS, ranks, strict=True):
+                yield rank, self._pool(kind)
+        if len(self.sketch.parts) == 1:
+            for role in range(part.count):
+                for place in placements(part, role, self.chance, 2):
+                    for kind, rank in zip(KINDS, ranks, strict=True):
+                        if any(leaf != "c" for leaf in place):
+                            yield rank, replace(self._pool(kind, place), kept=place if long else None)
+
     def _differences(self, model: Model, asked: Sequence[Asked]) -> NDArray[np.bool_]:
         """Where a model answers otherwise."""
         found = [self._same(evaluate_models([model], part.rows)[0]) != self._same(part.answers) for part in asked]
@@ -487,26 +570,31 @@ class Builder:
         result, last = self.result, self.stages[-1]
         while alive:
             known = self._known()
-            models = [*(candidate.model for candidate in alive), *known]
             result.stage = "proof"
-            self.progress(f"proving {len(models)} candidates equal")
-            own = alive[0].model
-            same = [model for model in models if model is not own and same_by_form(own, model)]
-            models = [model for model in models if not any(model is other for other in same)]
-            models = [own, *(model for model in models if model is not own)]
-            found = settle(models, self.options, confirm=True, deadline=self.deadline)
+            drafts: list[Model] = [candidate.model for candidate in alive]
+            self.progress(f"proving {len(drafts) + len(known)} candidates equal")
+            own = next((draft for draft in drafts if any(same_by_form(draft, model) for model in known)), None)
+            own = own or (known[0] if known else drafts[0])
+            others = [model for model in (*known, *drafts) if model is not own]
+            same = [model for model in others if same_by_form(own, model)]
+            others = [model for model in others if not any(model is one for one in same)]
+            limit = time.monotonic() + PROOFS
+            limit = limit if self.deadline is None else min(limit, self.deadline)
+            found = settle([own, *others[:COMPARED]], self.options, confirm=True, deadline=limit)
             if not found.witnesses:
                 break
             self._asked(np.array(found.witnesses, dtype=np.uint64), last.rank, None)
             alive = self._agreeing(alive, last)
         else:
             return []
+        result.unit = own.unit
         for members in found.classes:
             if any(member.model is own for member in members):
                 result.equal = [(m.model, why_of(m)) for m in members if m.model is not own]
-        result.equal = [*((model, SAME_FORM) for model in same), *result.equal]
+        own_name = [(own, SAME_FORM)] if own.reference != BUILT else []
+        result.equal = [*own_name, *((model, SAME_FORM) for model in same), *result.equal]
         proved = [own, *(model for model, _ in result.equal)]
-        result.open = [model for model in models if not any(model is other for other in proved)]
+        result.open = [model for model in others if not any(model is other for other in proved)]
         return alive
 
     def _known(self) -> list[Model]:
@@ -553,12 +641,23 @@ def same_by_form(one: Model, other: Model) -> bool:
 
 def any_pattern(node: Operation) -> Operation:
     """The expression whose NaNs have any pattern."""
-    return replaced(
-        node,
-        lambda part: (
-            Round(any_pattern(part.term), replace(part.rounding, nan=None)) if isinstance(part, Round) else None
-        ),
-    )
+    return _patterned(node, None, 0)
+
+
+def with_nan(unit: Unit, nan: int | None) -> Unit:
+    """The unit whose NaNs of the result's width have this pattern."""
+    found = _patterned(unit.result, nan, unit.d.width)
+    return Unit(unit.a, unit.b, unit.c, unit.length, found, unit.scale, unit.scale_block)
+
+
+def _patterned(node: Operation, nan: int | None, width: int) -> Operation:
+    def changed(part: Operation) -> Operation | None:
+        if not isinstance(part, Round):
+            return None
+        pattern = nan if part.rounding.format.width == width else None
+        return Round(_patterned(part.term, nan, width), replace(part.rounding, nan=pattern))
+
+    return replaced(node, changed)
 
 
 def why_of(equality: Equality) -> str:

@@ -113,7 +113,6 @@ class Choices:
     a: Subnormals = "keep"
     c: Subnormals = "keep"
     positive_zeros: bool = False
-    nan: int | None = None
 
     def hows(self) -> list[How]:
         """Every rounding."""
@@ -135,9 +134,9 @@ class Drafter:
         asked, draft = self.asked, _Draft(self, choices)
         found = draft.value(self.root, (), 1, 0)
         if choices.convert is not None:
-            found = draft.made(found, choices.convert, choices.nan)
+            found = draft.made(found, choices.convert)
         elif not isinstance(found, (Round, Repeat)):
-            found = draft.made(found, choices.steps[0].how, choices.nan)
+            found = draft.made(found, choices.steps[0].how)
         return Unit(
             asked.a, asked.b, asked.c, asked.length, found, asked.scale, asked.scale_block if asked.scale else 0
         )
@@ -244,7 +243,7 @@ class _Draft:
         does = self.does(node)
         if does.fraction_bits is None or not leaves or (does.late is None and not does.groups):
             return self.total(node, (*self.products(leaves, loop, level), *sums, *ends))
-        return self.made(self.late(does, leaves, [*sums, *ends], loop, level), does.how, self.choices.nan)
+        return self.made(self.late(does, leaves, [*sums, *ends], loop, level), does.how)
 
     def late(self, does: Step, leaves: Sequence[int], others: Sequence[Node], loop: Loop, level: int) -> Node:
         """A fused sum of products, of groups of them first, and then what joins it."""
@@ -280,7 +279,7 @@ class _Draft:
         left, right = (Element(side, index, choices.a, choices.positive_zeros) for side in SIDES)
         product: Node = Product(left, right, choices.normalised, choices.limit)
         if choices.products is not None:
-            product = self.made(product, choices.products, choices.nan)
+            product = self.made(product, choices.products)
         if self.drafter.asked.scale is None:
             return product
         block = Index(leaf // self.drafter.asked.scale_block)
@@ -296,19 +295,18 @@ class _Draft:
             total = self.fused(does, terms)
         else:
             total = terms[0] if len(terms) == 1 and not isinstance(terms[0], Each) else ExactSum(terms)
-        return self.made(total, does.how, self.choices.nan)
+        return self.made(total, does.how)
 
     def fused(self, does: Step, terms: tuple[Node, ...]) -> Node:
         assert does.fraction_bits is not None
         return FusedSum(terms, does.fraction_bits, does.align, does.sticky, does.carry_bits, does.zeros)
 
-    def made(self, term: Node, how: How, nan: int | None) -> Node:
+    def made(self, term: Node, how: How) -> Node:
         """A term as a number."""
         fmt = self._format(how)
         if how.bits is not None:
             term = Cut(term, how.bits, how.first or how.mode)
-        patterns = nan if fmt.width == self.drafter.asked.d.width else None
-        return Round(term, Rounding(fmt, how.mode, how.overflow, how.tiny, how.zero, patterns))
+        return Round(term, Rounding(fmt, how.mode, how.overflow, how.tiny, how.zero))
 
     def _format(self, how: How) -> Format:
         return FORMATS[how.format] if how.format else self.drafter.asked.d

@@ -17,14 +17,20 @@ class Signature(Model):
     `addend`: whether the device takes one; without, c is zero in every vector.
     """
 
-    def __init__(self, a: Format, b: Format, c: Format, d: Format, length: int, addend: bool = True) -> None:
+    def __init__(
+        self, a: Format, b: Format, c: Format, d: Format, length: int, addend: bool = True,
+        scale: Format | None = None, scale_block: int = 1,
+    ) -> None:  # fmt: skip
         given = {"reference": "", "a": a, "b": b, "c": c, "_d": d, "_length": length, "addend": addend}
+        given |= {"_scale": scale, "_scale_block": scale_block}
         for name, value in given.items():
             object.__setattr__(self, name, value)
 
     addend: bool
     _d: Format
     _length: int
+    _scale: Format | None
+    _scale_block: int
 
     @property
     def accumulator(self) -> Accumulator:
@@ -36,7 +42,7 @@ class Signature(Model):
 
     @property
     def _all(self) -> tuple[object, ...]:
-        return self.a, self.b, self.c, self._d, self._length, self.addend
+        return self.a, self.b, self.c, self._d, self._length, self.addend, self._scale, self._scale_block
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Signature) and self._all == other._all
@@ -57,15 +63,15 @@ class Signature(Model):
 
     @property
     def scale(self) -> Format | None:
-        return None
+        return self._scale
 
     @property
     def scales(self) -> int:
-        return 0
+        return 0 if self._scale is None else self._length // self._scale_block
 
     @property
     def scale_block(self) -> int:
-        return 1
+        return self._scale_block
 
     @property
     def nan(self) -> int | None:
