@@ -30,15 +30,15 @@ LISTED = 8  # names of equal instructions that are listed
 
 
 def build(
-    device_name: str, formats: str, length: int, save: Path | None, device_timeout: float, options: Options,
-    as_json: bool,
+    device_name: str, formats: str, length: int, scale: str | None, save: Path | None, device_timeout: float,
+    options: Options, as_json: bool,
 ) -> None:  # fmt: skip
     """Ask a device of which nothing is known, say what it computes, and end with the exit code."""
     from queries.steady import ContradictionError
     from runner.devices import open_device
     from smtmodel.signature import parse_signature
 
-    asked, start = parse_signature(formats, length), time.monotonic()
+    asked, start = parse_signature(formats, length, scale), time.monotonic()
     deadline = None if options.timeout is None else start + options.timeout
     found: Built | None = None
     order: _Order | None = None

@@ -32,7 +32,24 @@ class Shapes:
         """Rows of a kind."""
         make = {"middle": self.middle, "heavy": self.heavy, "small": self.small, "large": self.large,
                 "anything": self.anything}[kind]  # fmt: skip
-        return make(count)
+        return self._scaled(make(count), kind)
+
+    def _scaled(self, table: Table, kind: Kind = "middle") -> Table:
+        """With scale factors, where there are any: of one, near one, or any."""
+        fmt, width = self.asked.scale, 2 * self.asked.length + 1
+        if fmt is None or table.shape[1] > width:
+            return table
+        shape = len(table), 2 * self.asked.scales
+        fraction = self.random.integers(0, 1 << fmt.fraction, shape, dtype=np.uint64)
+        exponents = fmt.bias + self.random.integers(-3, 4, shape)
+        near = pattern_of(fmt, np.zeros(shape[0] * shape[1], dtype=np.int64), exponents.ravel(), fraction.ravel())
+        found = near.reshape(shape)
+        found[self.random.random(shape[0]) < 0.5] = fmt.bias << fmt.fraction
+        if kind in ("large", "anything"):
+            any_pattern = self.random.integers(0, 1 << fmt.field_width, shape, dtype=np.uint64)
+            some = self.random.random((shape[0], 1)) < 0.3
+            found = np.where(some & (self.random.random(shape) < 0.5), any_pattern, found)
+        return np.concatenate([table, found], axis=1)
 
     def at(self, kind: Kind, count: int, leaves: frozenset[Leaf]) -> Table:
         """Rows of a kind whose products stand at some leaves alone, as if there were no others."""
@@ -46,7 +63,7 @@ class Shapes:
         table[:, [length + k for k in numbers]] = given[:, len(numbers) : -1]
         if "c" in leaves:
             table[:, -1] = given[:, -1]
-        return table
+        return self._scaled(table, kind)
 
     def middle(self, count: int) -> Table:
         """Normal numbers far from the ends of every range: terms below the largest by the distances at which bits are
@@ -62,7 +79,7 @@ class Shapes:
         chosen[places], chosen[self.asked.length + places], chosen[-1] = True, True, "c" in leaves
         table = self._middle(count, max(1, len(places)), places if len(places) else None, bits)
         table[:, ~chosen] = 0
-        return self._few(table)
+        return self._scaled(self._few(table))
 
     def _few(self, table: Table) -> Table:
         """In some rows some of the numbers are zero."""
@@ -109,7 +126,8 @@ class Shapes:
     def anything(self, count: int) -> Table:
         """Shaped and random patterns over the whole range."""
         self._seed += 1
-        return self._plain(sample_rows(layout_of(self.asked), count, self._seed))
+        plain = Signature(self.asked.a, self.asked.b, self.asked.c, self.asked.d, self.asked.length)
+        return self._plain(sample_rows(layout_of(plain), count, self._seed))
 
     # -- parts
 
@@ -222,7 +240,7 @@ class Shapes:
 
     def _ties(self, count: int, terms: int) -> Table:
         self._seed += 1
-        layout = layout_of(self.asked, terms)
+        layout = layout_of(Signature(self.asked.a, self.asked.b, self.asked.c, self.asked.d, terms))
         table = tie_rows(layout, self.asked.d, count, self._seed)
         return self._placed(table[:, :terms], table[:, terms : 2 * terms], table[:, 2 * terms])
 

@@ -78,9 +78,9 @@ class Signature(Model):
         return None
 
 
-def parse_signature(formats: str, length: int) -> Signature:
-    """The signature of `a,b,c,d`, or of `a,b,d` for a device without an addend. Raises UnknownNameError or
-    ParameterError."""
+def parse_signature(formats: str, length: int, scale: str | None = None) -> Signature:
+    """The signature of `a,b,c,d`, or of `a,b,d` for a device without an addend. `scale`: FORMAT/BLOCK of scale factors
+    that so many products share. Raises UnknownNameError or ParameterError."""
     names: Sequence[str] = [name.strip() for name in formats.split(",")]
     if len(names) not in (3, 4):
         raise ParameterError("--formats", f"{formats!r}: give a,b,c,d, or a,b,d for a device without an addend")
@@ -91,4 +91,17 @@ def parse_signature(formats: str, length: int) -> Signature:
         if not fmt.signed or not fmt.fraction:
             raise ParameterError("--formats", f"{name} is a format of scale factors, not of operands or results")
     a, b, *rest = found
-    return Signature(a, b, rest[0], rest[-1], length, addend=len(names) == 4)
+    factor, block = (None, 1) if scale is None else _scale(scale, length)
+    return Signature(a, b, rest[0], rest[-1], length, len(names) == 4, factor, block)
+
+
+def _scale(text: str, length: int) -> tuple[Format, int]:
+    name, _, block = text.partition("/")
+    found = format_named(name.strip())
+    if found.signed and found.fraction:
+        raise ParameterError("--scale", f"{name} is no format of scale factors; ue8m0 and ue4m3 are")
+    if not block.strip().isdecimal() or int(block) < 1 or length % int(block):
+        raise ParameterError(
+            "--scale", f"{text!r}: give FORMAT/BLOCK, where BLOCK products share a factor and divide K"
+        )
+    return found, int(block)
