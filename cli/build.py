@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from cli.options import print_json, program_version, progress, say
 from cli.order import revealed, title_of
+from queries.summation_guess import orders
 from queries.summation_probe import UnrevealedError
 from queries.summation_text import Outliner
-from queries.summation_tree import Leaf, Node, binary_trees
+from queries.summation_tree import Leaf, Node
 from smtmodel.errors import IncompleteError, MmaprobeError
 from smtmodel.wording import counted
 
@@ -122,17 +123,17 @@ def _order(device: Device, asked: Signature, deadline: float | None) -> _Order:
     try:
         tree = revealed(device, asked, deadline or float("inf"))
     except UnrevealedError as error:
-        leaves: list[Leaf] = ["c", *range(asked.length)] if asked.addend else [*range(asked.length)]
-        if len(leaves) > FEW:
+        if asked.length > GUESSED:
             raise
-        say(f"{error}; every order of {counted(len(leaves), 'term')} is tried")
-        return _Order(list(binary_trees(leaves)), len(error.questions))
+        trees = orders(asked.length, asked.addend)
+        say(f"{error}; {counted(len(trees), 'order')} that units are likely to have are tried")
+        return _Order(trees, len(error.questions))
     order = _Order([tree.root], len(tree.questions))
     order.say(asked)
     return order
 
 
-FEW = 5  # terms of which every order is tried
+GUESSED = 64  # products up to which likely orders are tried
 EACH = 20.0  # seconds for a proof that two candidates are equal
 
 

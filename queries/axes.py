@@ -18,8 +18,9 @@ MODES: tuple[Mode, ...] = (*ROUNDINGS, "to_odd")
 NEAREST = frozenset(("nearest_even", "nearest_away"))
 NEVER_UP = frozenset(("toward_zero", "to_odd"))  # no result reaches the next power of two
 INNER = ("f32", "f64", "bf16", "f16", "e8m13", "tf32")  # formats of results within
-FRACTION_BITS = range(1, 41)
+MOST_BITS = 40  # of a fused sum, where the result has no more
 WIDE = "f64"  # the format of sums of more bits than the result has
+SMALL = 8  # products of a sum whose order is not known, up to which everything is tried
 JOINED = range(10)  # bits that a finished sum keeps beyond those of its terms
 CUTS = (None, 31, 32, 33, 30, 29, 28, 27, 26, 25, 24)  # bits of a sum that a late addend joined
 
@@ -38,6 +39,7 @@ SIGNS: tuple[Zero, ...] = ("ieee", "exact_positive", "positive")
 def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
     """How the steps of a role add and round; for the last step also how its result is converted."""
     others = [name for name in INNER if FORMATS[name] != asked.d]
+    every_f = range(1, max(MOST_BITS, asked.d.precision + 8) + 1)
 
     def own(choices: Choices) -> list[str]:
         return list(dict.fromkeys(["", *(step.how.format for step in choices.steps[:role])]))
@@ -65,28 +67,40 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
             yield from converted(choices, role, Step(How(mode, WIDE, bits)), asked, (mode, "nearest_even"))
 
     def fused(choices: Choices) -> Iterator[Choices]:
-        for name, mode, bits in product(own(choices), MODES, FRACTION_BITS):
+        for name, mode, bits in product(own(choices), MODES, every_f):
             yield with_step(choices, role, Step(How(mode, name), bits))
 
     def aligned(choices: Choices) -> Iterator[Choices]:
-        for mode, bits, align in product(MODES, FRACTION_BITS, (*MODES, "sticky")):
+        for mode, bits, align in product(MODES, every_f, (*MODES, "sticky")):
             if align == "sticky":
                 yield with_step(choices, role, Step(How(mode), bits, sticky=True))
             elif align != "toward_zero":
                 yield with_step(choices, role, Step(How(mode), bits, align))
 
     def wrapped(choices: Choices) -> Iterator[Choices]:
-        for carry, mode, bits in product(range(5), MODES, FRACTION_BITS):
+        for carry, mode, bits in product(range(5), MODES, every_f):
             yield with_step(choices, role, Step(How(mode), bits, carry_bits=carry))
 
     def fused_elsewhere(choices: Choices) -> Iterator[Choices]:
-        for name, mode, bits in product(others, MODES, FRACTION_BITS):
+        for name, mode, bits in product(others, MODES, every_f):
             yield from converted(choices, role, Step(How(mode, name), bits), asked, (mode, "nearest_even"))
 
     def grouped(choices: Choices) -> Iterator[Choices]:
         for groups, bits, align, mode in product(("even_odd", "pairs", "quads"), range(20, 34), MODES, MODES[:3]):
             yield with_step(choices, role, Step(How(mode), bits, groups=groups, late=Late(bits, bits, align)))
 
+    def likely(choices: Choices) -> Iterator[Choices]:
+        for tried in (*settled(choices), *rounded(choices)):
+            for start in STARTS:
+                for how in (None, tried.steps[role].how):
+                    yield replace(tried, start=start, products=how)
+
+    def likely_fused(choices: Choices) -> Iterator[Choices]:
+        for mode, bits in product(MODES[:3], range(asked.d.precision - 4, asked.d.precision + 9)):
+            yield with_step(choices, role, Step(How(mode), bits))
+
+    if kind == "any":
+        return [likely, likely_fused, *([elsewhere, fused, aligned] if asked.length <= SMALL else [])]
     if kind == "fused":
         return [fused, aligned, wrapped, fused_elsewhere, grouped]
     exact = [settled, rounded, elsewhere, shortened]
@@ -213,21 +227,6 @@ def floors(choices: Choices, d: Format) -> Sequence[int | None]:
     return [*found, *range(-139, -126)] if d.emin > -100 else found
 
 
-def low_tiers(asked: Signature) -> list[Tier]:
-    """Exponents of zero terms, which show in normal results."""
-
-    def first(choices: Choices) -> Iterator[Choices]:
-        for zeros, reads in product(floors(choices, asked.d), READS[:3]):
-            yield with_floor(read_as(choices, reads), zeros)
-
-    def every(choices: Choices) -> Iterator[Choices]:
-        for zeros, reads, (kind, unbounded) in product(floors(choices, asked.d), READS, TINIES):
-            tried = with_hows(choices, lambda how, _: tiny(how, kind, unbounded, asked))  # noqa: B023
-            yield with_floor(read_as(tried, reads), zeros)
-
-    return [first, every]
-
-
 def tiny_tiers(asked: Signature) -> list[Tier]:
     """Subnormals read and written."""
 
@@ -248,7 +247,15 @@ def tiny_tiers(asked: Signature) -> list[Tier]:
             for reads in READS:
                 yield read_as(tried, reads)
 
-    return [lambda choices: alike(choices, READS[:3]), lambda choices: alike(choices, READS), apart]
+    def floored(choices: Choices) -> Iterator[Choices]:
+        for zeros, reads in product(floors(choices, asked.d), READS[:3]):
+            yield with_floor(read_as(choices, reads), zeros)
+
+    def every(choices: Choices) -> Iterator[Choices]:
+        for zeros, tried in product(floors(choices, asked.d), list(alike(choices, READS))):
+            yield with_floor(tried, zeros)
+
+    return [lambda choices: alike(choices, READS[:3]), floored, lambda choices: alike(choices, READS), apart, every]
 
 
 def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
@@ -274,7 +281,11 @@ def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
         for tried, reads, (kind, unbounded) in product(list(signs(choices)), READS, TINIES):
             yield read_as(with_hows(tried, lambda how, _: tiny(how, kind, unbounded, asked)), reads)  # noqa: B023
 
-    return [signs, positive, last, everything]
+    def floored(choices: Choices) -> Iterator[Choices]:
+        for zeros, tried in product(floors(choices, asked.d), list(signs(choices))):
+            yield with_floor(tried, zeros)
+
+    return [signs, positive, last, floored, everything]
 
 
 def end_tiers(asked: Signature) -> list[Tier]:
@@ -305,6 +316,8 @@ def neighbours(choices: Choices, asked: Signature) -> Iterator[Choices]:
     for role, step in enumerate(choices.steps):
         for other in _other_steps(step):
             yield with_step(choices, role, other)
+    for zeros in floors(choices, asked.d):
+        yield with_floor(choices, zeros)
     for place in [*range(len(choices.steps)), *([-1] if choices.products else []), *([-2] if choices.convert else [])]:
         for change in _other_hows(asked):
             yield with_hows(choices, lambda how, at: change(how) if at == place else how)  # noqa: B023
@@ -336,9 +349,6 @@ def _other_steps(step: Step) -> Iterator[Step]:
     if step.late is None and not step.groups:
         for carry in (None, *range(7)):
             yield replace(step, carry_bits=carry)
-    zeros = step.zeros
-    for floor in (None,) if zeros is None else (None, zeros - 1, zeros + 1):
-        yield replace(step, zeros=floor)
     if (late := step.late) is not None:
         for change in (-1, 1):
             yield replace(step, late=replace(late, sum_bits=late.sum_bits + change))

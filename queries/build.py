@@ -19,17 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queries.axes import (
+    SMALL,
     Tier,
     carry_tiers,
     end_tiers,
-    floors,
     late_tiers,
-    low_tiers,
     needless,
     neighbours,
     product_tiers,
     step_tiers,
+    tiny,
     tiny_tiers,
+    with_hows,
     zero_tiers,
 )
 from queries.classes import Equality, settle
@@ -41,7 +42,7 @@ from queries.shapes import Kind, Shapes
 from queries.summation_tree import Leaf, Node, leaves_of, nodes_of
 from smtmodel.batch import Patterns, evaluate_models
 from smtmodel.dot import Model, UnitModel
-from smtmodel.errors import ParameterError
+from smtmodel.errors import IncompleteError, ParameterError
 from smtmodel.formats import Format
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.nodes import Node as Operation
@@ -55,6 +56,7 @@ from smtmodel.unit import Unit
 from smtmodel.unit_table import units
 from smtmodel.unitfile import parse_unit, unit_text
 from smtmodel.vectors import Vector
+from smtmodel.wording import counted
 
 AskRows = Callable[[Sequence[Vector]], Sequence[int]]
 Verdict = Literal["built", "unexplained", "open"]
@@ -65,11 +67,11 @@ POOL = 240  # inputs from which the questions of a stage are chosen
 FIRST = 40  # of them, for many candidates
 ROUNDS = 6  # such looks
 MANY = 60  # candidates for which a few inputs are looked at first
-KEPT = 6  # candidates for a step that go on to the next one
+KEPT = 24  # candidates for a step that go on to the next one
 ENDS = 40  # candidates that go on from one end of the range to the next
 AT_ONCE = 6  # questions between two looks at what is left
 VALIDATION = 6000  # vectors over the whole range
-PROOFS = 60.0  # seconds for the proofs that candidates are equal
+PROOFS = 40.0  # seconds for the proofs that candidates are equal
 TOLD = 2  # vectors that tell the unit from one beside it
 COMPARED = 60  # units that proofs are sought for
 BATCH = 512  # of them at a time
@@ -77,7 +79,9 @@ LONG = 64  # products of a sum that is looked at through few of its leaves, and 
 AGAIN = 5  # times that a unit is sought anew, with the answers that refuted the last one
 APART = 12  # steps that may each have a role of their own
 SHORT = (5, 3)  # bits of factors whose products no step below rounds; fewer where it does
+NARROW = -100  # the smallest exponent of results above which sums within may be tiny though the result is not
 PLACED = 4  # roles whose smallest numbers are looked at apart
+TRIED = 20  # orders of which each is looked at by itself, where no uniform arithmetic fits any
 PLACES = 3  # sets of leaves that show what a step does
 
 
@@ -92,13 +96,15 @@ class Pool:
 @dataclass(frozen=True)
 class Stage:
     """Choices to settle, in tiers: the next one where no candidate of those before fits. `counts`: the results by which
-    candidates are judged. `rank`: its inputs tell about stages from that on."""
+    candidates are judged. `rank`: its inputs tell about stages from that on. `otherwise`: the stages that are tried
+    one after another where no tier fits."""
 
     name: str
     rank: int
     tiers: Sequence[Tier]
     pools: Sequence[Pool]
     counts: Callable[[Patterns, Format], NDArray[np.bool_]]
+    otherwise: tuple[Stage, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -243,6 +249,8 @@ class Builder:
         """Steps that look alike are taken to do the same; then, if there are few, any of them may differ."""
         if len(self.roots) > 1:
             yield [uniform(root) for root in self.roots]
+            for root in self.roots if len(self.roots) <= TRIED else []:
+                yield [apart(root)]
             return
         [root] = self.roots
         yield [alike(root)]
@@ -274,24 +282,29 @@ class Builder:
         every_kind = sorted({kind for found in kinds for kind in found.values()})
         count, found = self.sketch.count, []
         if len(self.sketch.parts) > 1:
-            kind = "fused" if "fused" in every_kind else "binary"
-            found = [Stage("the order and the roundings", 0, step_tiers(kind, 0, asked), self._pools("middle"), normal)]
+            found = [
+                Stage("the order and the roundings", 0, step_tiers("any", 0, asked), self._pools("middle"), normal)
+            ]
         elif isinstance(self.sketch.parts[0].root, int | str):
             found = [Stage("the rounding", 0, step_tiers("exact", 0, asked), self._pools("middle"), normal)]
         else:
             for role in range(count):
-                found += self._of_role(role, kinds[0][role], len(found))
-        rank = len(found)
+                found += self._of_role(role, kinds[0][role], 2 * len(found))
+        rank = 2 * len(found)
         found.append(Stage("products", rank, product_tiers(every_kind, asked), self._pools("middle"), normal))
         found.append(Stage("carries", rank + 1, carry_tiers(range(count)), self._pools("heavy"), normal))
         small = [*self._pools("small"), *self._small_by_role()]
         return [
             *found,
-            Stage("small numbers", rank + 2, low_tiers(asked), small, normal),
-            Stage("the smallest numbers", rank + 3, tiny_tiers(asked), small, nonzero),
-            Stage("zeros", rank + 3, zero_tiers(every_kind, asked), [self._pool("small")], finite),
-            Stage("overflow and specials", rank + 4, end_tiers(asked), [self._pool("large")], every),
+            Stage("the smallest numbers", rank + 2, tiny_tiers(asked), small, nonzero),
+            Stage("zeros", rank + 2, zero_tiers(every_kind, asked), [self._pool("small")], finite),
+            Stage("overflow and specials", rank + 3, end_tiers(asked), [self._pool("large")], every),
         ]  # fmt: skip
+
+    def _ranks(self) -> list[int]:
+        """The ranks of the stages that rows of each kind tell about."""
+        products, carries, small, _, ends = (stage.rank for stage in self.stages[-5:])
+        return [products, carries, small, ends, ends]
 
     def _of_role(self, role: int, kind: str, rank: int) -> list[Stage]:
         """How the steps of a role add, and for fused ones then how the rest joins their products."""
@@ -302,10 +315,11 @@ class Builder:
             return [Stage(name, rank, tiers, self._sums(places), normal)]
         alone = list(dict.fromkeys(frozenset(self._alone(place, role)) for place in places))
         alone = [place for place in alone if len(place) > 1]
-        if not alone:
+        if not alone or set(alone) == set(places):
             return [Stage(name, rank, tiers, self._sums(places), normal)]
+        products = Stage(f"{name}, its products", rank, tiers, self._sums(alone), normal)
         joins = Stage(f"{name}, what joins", rank + 1, late_tiers(role), self._sums(places), normal)
-        return [Stage(name, rank, tiers, self._sums(alone), normal), *([joins] if set(alone) != set(places) else [])]
+        return [Stage(name, rank + 1, tiers[:3], self._sums(places), normal, (products, joins))]
 
     def _alone(self, place: frozenset[Leaf], role: int) -> Iterator[Leaf]:
         """The leaves that are products of a step of this role itself."""
@@ -326,10 +340,16 @@ class Builder:
 
     def _pools(self, kind: Kind) -> list[Pool]:
         """Rows of any leaves; of long sums, of few."""
-        if self.asked.length <= LONG or len(self.sketch.parts) > 1:
+        several = len(self.sketch.parts) > 1
+        if self.asked.length <= (SMALL if several else LONG):
             return [self._pool(kind)]
         leaves = leaves_of(self.sketch.parts[0].root)
         chosen = [frozenset(["c", *leaves[:3], *self.chance.sample(leaves, 3)]) & frozenset(leaves) for _ in range(2)]
+        if several:  # neighbours, and what lies far apart
+            length = self.asked.length
+            near: list[list[int]] = [[0, 1, 2, 3], [0, 1, length // 2, length // 2 + 1]]
+            near += [[*range(0, length, length // 4)], [0, 1, 2, length - 1]]
+            chosen = [frozenset(leaf for leaf in leaves if leaf == "c" or leaf in places) for places in near]
         return [self._pool(kind, place) for place in chosen]
 
     def _small_by_role(self) -> list[Pool]:
@@ -347,18 +367,30 @@ class Builder:
             found = self._through(alive, stage)
             if not found:
                 return []
-            alive = [candidate.choices for candidate in found[: ENDS if stage in self.stages[-4:] else KEPT]]
+            alive = [candidate.choices for candidate in found[: ENDS if stage in self.stages[-3:] else KEPT]]
         return found
 
     def _through(self, alive: Sequence[Choices], stage: Stage) -> list[_Candidate]:
         """The candidates of the first tier that fits."""
         self.result.stage = stage.name
-        if stage.name == "small numbers" and all(floors(choices, self.asked.d) == (None,) for choices in alive):
-            return self._drafted(alive, lambda choices: [choices], stage.pools[0].kept)
         for tier in stage.tiers:
+            self._in_time()
             if found := self._narrow(alive, tier, stage):
                 return found
-        return []
+        found = []
+        for other in stage.otherwise:
+            found = self._through(alive, other)
+            if not found:
+                break
+            alive = [candidate.choices for candidate in found[:KEPT]]
+        return found
+
+    def _in_time(self) -> None:
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise IncompleteError(
+                f"the time ran out after {counted(self.questions, 'question')} about the arithmetic, at "
+                f"{self.result.stage}"
+            )
 
     def _drafted(self, alive: Sequence[Choices], tier: Tier, kept: Kept) -> list[_Candidate]:
         """All combinations of what is alive with a tier's choices, each arithmetic once."""
@@ -379,11 +411,13 @@ class Builder:
         """The candidates that give every answer, when no input of the stage's tells them apart any more."""
         choices: list[Choices] = [found for base in alive for found in tier(base) if not needless(found, self.asked)]
         for number, pool in enumerate(stage.pools):
+            self._in_time()
             candidates = self._drafted(choices, lambda given: [given], pool.kept)
             candidates = self._agreeing(candidates, stage)
             if not candidates:
                 return []
             for _ in range(ROUNDS):
+                self._in_time()
                 if len(candidates) > MANY:
                     candidates = self._split(candidates, stage, pool.kept, pool.rows(FIRST))
             for _ in range(2 if number == 0 else 1):
@@ -397,6 +431,9 @@ class Builder:
             return alive
         results, fresh = self._results(alive, pool, kept), True
         usable = np.asarray(stage.counts(results, self.asked.d).all(axis=0))
+        if stage.counts is normal and self.asked.d.emin > NARROW:  # no sum within is tiny, or it would not matter
+            flushing = [replace(candidate, choices=self._flushing(candidate.choices)) for candidate in alive]
+            usable &= (self._results(flushing, pool, kept) == results).all(axis=0)
         left, places = np.flatnonzero(usable), np.arange(len(alive))  # of the pool, and of the candidates
         while len(places) and len(left):
             now = results[np.ix_(places, left)]
@@ -419,6 +456,9 @@ class Builder:
             fresh = False
             self.progress(f"{stage.name}: {len(places)} candidates, {self.questions} questions")
         return [alive[place] for place in places]
+
+    def _flushing(self, choices: Choices) -> Choices:
+        return with_hows(choices, lambda how, _: tiny(how, "flush_before", False, self.asked))
 
     def _agreeing(self, candidates: list[_Candidate], stage: Stage) -> list[_Candidate]:
         """Those that give the answers so far, as far as these count: to inputs of this stage and of those before."""
@@ -481,7 +521,7 @@ class Builder:
         count = (
             VALIDATION // 4 if self.asked.length <= LONG else max(FIRST, VALIDATION * LONG // self.asked.length // 4)
         )
-        ranks = [stage.rank for stage in self.stages[-5:]]
+        ranks = self._ranks()
         new = [self._checked(self.shapes.rows(kind, count), rank) for kind, rank in zip(KINDS, ranks, strict=True)]
         wrong = np.array([self._differences(candidate.model, new) for candidate in alive])
         right = [candidate for candidate, row in zip(alive, wrong, strict=True) if not row.any()]
@@ -548,7 +588,7 @@ class Builder:
         """Rows of every kind, over all leaves and over those that show one role."""
         part = self.sketch.parts[0]
         long = self.asked.length > LONG
-        ranks = [stage.rank for stage in self.stages[-5:]]
+        ranks = self._ranks()
         if not long:
             for kind, rank in zip(KINDS, ranks, strict=True):
                 yield rank, self._pool(kind)

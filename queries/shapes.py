@@ -13,6 +13,7 @@ from smtmodel.formats import Format
 from smtmodel.operands import layout_of
 from smtmodel.signature import Signature
 
+WIDE = 60  # exponents of a range that has room
 DEEP = 64  # places between terms of sums that may be kept to more bits than the result
 FEW = (1, 2, 3, 4)  # products that are not zero, in most rows
 
@@ -92,9 +93,8 @@ class Shapes:
     def heavy(self, count: int) -> Table:
         """Every product, of one sign and about one size: sums that need their carry bits."""
         asked, length = self.asked, self.asked.length
-        high = min(asked.a.emax + asked.b.emax, asked.d.emax, asked.c.emax) - length.bit_length() - 3
-        low = max(asked.a.emin + asked.b.emin, asked.d.emin, asked.c.emin)
-        top = np.clip(self.random.integers(-4, 5, (count, 1)), min(low, high), high)
+        low, high = self._range()
+        top = np.clip(self.random.integers(-4, 5, (count, 1)), low, high)
         exponents = np.repeat(top, length + 1, axis=1) - (self.random.random((count, length + 1)) < 0.1)
         signs = np.repeat(self.random.integers(0, 2, (count, 1)), length + 1, axis=1)
         a, b = self._products(exponents[:, :length], signs[:, :length], normal=True)
@@ -185,23 +185,35 @@ class Shapes:
         signs[alike] = signs[alike][..., :1] if len(shape) > 1 else 0
         return signs
 
-    def _middle(self, count: int, terms: int, places: Lanes | None = None, bits: int | None = None) -> Table:
+    def _range(self, bits: int | None = None) -> tuple[int, int]:
+        """The exponents that terms have far from the ends of every range; where there is room, so large that no sum of
+        them but zero lies below the smallest normal result."""
         asked = self.asked
         low = max(asked.a.emin + asked.b.emin, asked.d.emin, asked.c.emin)
-        high = min(asked.a.emax + asked.b.emax, asked.d.emax, asked.c.emax) - asked.length.bit_length() - 3
-        centre = min(max(0, (low + high) // 2), high)
-        top = np.clip(centre + self.random.integers(-4, 5, count), low, high)
-        reach = min(asked.d.precision + 10, high - low)
+        high = min(asked.a.emax + asked.b.emax, min(asked.d.emax, asked.c.emax) - asked.length.bit_length() - 3)
+        low = min(low, high)
+        places = min(asked.a.precision, bits or 64) + min(asked.b.precision, bits or 64)
+        return max(low, min(low + places, high - asked.d.precision - 4)), high
+
+    def _middle(self, count: int, terms: int, places: Lanes | None = None, bits: int | None = None) -> Table:
+        asked = self.asked
+        low, high = self._range(bits)
+        centre = max(0, (low + high) // 2) if high - low > WIDE else high - 4
+        top = np.clip(min(centre, high) + self.random.integers(-4, 5, count), low, high)
+        wanted = asked.d.precision + 10
         if bits is not None:  # sums that are kept to more bits than the result has
-            reach = np.where(self.random.random((count, 1)) < 0.3, min(DEEP, high - low), reach)
+            wanted = np.where(self.random.random((count, 1)) < 0.3, DEEP, wanted)
+        reach = np.minimum(wanted, high - low)
         far = self.random.random((count, terms + 1)) < 0.5
-        distance = np.where(
-            far,
-            self.random.integers(0, reach + 1, far.shape),
-            self.random.integers(0, min(3, high - low) + 1, far.shape),
-        )
+        near = self.random.integers(0, min(3, high - low) + 1, far.shape)
+        distance = np.where(far, self.random.integers(0, reach + 1, far.shape), near)
         distance[np.arange(count), self.random.integers(0, terms + 1, count)] = 0
         exponents = np.maximum(top[:, None] - distance, low)
+        if high - low < asked.d.precision + 10:  # products reach no farther, but c does
+            away = self.random.integers(-asked.d.precision - 4, asked.d.precision + 5, count)
+            away = np.where(self.random.random(count) < 0.5, away, 0)
+            ends = max(asked.c.emin, asked.d.emin), min(asked.c.emax, asked.d.emax) - 3
+            exponents[:, terms] = np.clip(exponents[:, terms] + away, *ends)
         signs = self._signs((count, terms + 1))
         a, b = self._products(exponents[:, :terms], signs[:, :terms], True, bits)
         c = self._numbers(asked.c, exponents[:, terms], signs[:, terms], bits and 2 * bits)
