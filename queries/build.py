@@ -67,8 +67,8 @@ POOL = 240  # inputs from which the questions of a stage are chosen
 FIRST = 40  # of them, for many candidates
 ROUNDS = 6  # such looks
 MANY = 60  # candidates for which a few inputs are looked at first
-KEPT = 24  # candidates for a step that go on to the next one
-ENDS = 40  # candidates that go on from one end of the range to the next
+KEPT = 120  # candidates for a step that go on to the next one
+ENDS = 120  # candidates that go on from one end of the range to the next
 AT_ONCE = 6  # questions between two looks at what is left
 VALIDATION = 6000  # vectors over the whole range
 PROOFS = 40.0  # seconds for the proofs that candidates are equal
@@ -224,14 +224,17 @@ class Builder:
         self.sketch = Sketch([uniform(root) for root in roots], asked)
         self.roots = roots
         self.stages: list[Stage] = []
+        self.strict = False  # the last step to be settled must give every answer of ordinary numbers
         self._best: tuple[int, Unit] | None = None
 
     def run(self) -> Built:
         result = self.result
         try:
             for parts in self._parts():
-                self.sketch = Sketch(parts, self.asked)
+                before = self.stages
+                self.sketch, self.strict = Sketch(parts, self.asked), False
                 self.stages = self._stages()
+                self._ranked_anew(before)
                 if alive := self._sought():
                     result.verdict = "built"
                     result.choices = alive[0].choices
@@ -264,11 +267,24 @@ class Builder:
             alive = self._settle()
             if alive:
                 alive = self._validated(alive)
-                if alive and self._covered(alive[0]) and (alive := self._decided(alive)):
+                while alive and not self._covered(alive[0]):
+                    alive = self._agreeing(alive, self.stages[-1])
+                if alive and (alive := self._decided(alive)):
                     return alive
-            if self.questions == before:
+            if self.questions == before and (self.strict or not self._late()):
                 return []
+            self.strict = self._late()
         return []
+
+    def _late(self) -> bool:
+        """Whether the last attempt ended where all numbers are ordinary, but every step was taken to be settled."""
+        return self.result.stage in (stage.name for stage in self.stages[-5:-3])
+
+    def _ranked_anew(self, before: Sequence[Stage]) -> None:
+        """What was asked while other steps had roles of their own tells about no single step."""
+        if before:
+            old, new = before[-5].rank, self.stages[-5].rank
+            self.bank = [replace(asked, rank=new + max(0, asked.rank - old)) for asked in self.bank]
 
     @property
     def questions(self) -> int:
@@ -463,8 +479,11 @@ class Builder:
     def _agreeing(self, candidates: list[_Candidate], stage: Stage) -> list[_Candidate]:
         """Those that give the answers so far, as far as these count: to inputs of this stage and of those before."""
         alive, agreed_so_far = candidates, 0
+        rank = stage.rank
+        if self.strict and stage is self.stages[-6]:
+            rank = self.stages[-4].rank
         for kept in dict.fromkeys(asked.kept for asked in self.bank):
-            some = [asked for asked in self.bank if asked.kept == kept and asked.rank <= stage.rank]
+            some = [asked for asked in self.bank if asked.kept == kept and asked.rank <= rank]
             if not some:
                 continue
             answers, rows = np.concatenate([x.answers for x in some]), np.concatenate([x.rows for x in some])
