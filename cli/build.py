@@ -147,7 +147,8 @@ def _described(found: Built, unit: Unit, order: _Order | None, device: dict[str,
         reference="built" if save is None else save.stem,
         about=f"Equal to {named[0]}, by proof." if named else "",
         source=f"built by mmaprobe {program_version()} from the answers of {device['name']}, {today}",
-        evidence=f"{questions}, {counted(found.validated, 'vector')} of validation without a difference",
+        evidence=f"{questions}, {counted(found.validated, 'vector')} of validation without a difference, which tell it "
+        f"from {counted(found.refuted, 'unit')} that differ in one choice",
     )
 
 
@@ -225,6 +226,7 @@ def _document(
         "summation_order": None if order is None else {"questions": order.questions, "outline": order.lines()},
         "questions": found.questions,
         "validated": found.validated,
+        "beside": {"refuted": found.refuted, "not_told": found.unseen},
         "stage": found.stage,
         "why": found.why or None,
         "nearest": None if found.nearest is None else text_of(found.nearest),

@@ -10,7 +10,7 @@ from queries.draft import STARTS, SWAPPED, Choices, How, Late, Start, Step
 from smtmodel.formats import FORMATS, Format
 from smtmodel.nodes.element import Subnormals
 from smtmodel.nodes.round import Tiny, Zero
-from smtmodel.rounding import OVERFLOWS, ROUNDINGS, Mode
+from smtmodel.rounding import ROUNDINGS, Mode, Overflow
 from smtmodel.signature import Signature
 
 Tier = Callable[[Choices], Iterable[Choices]]
@@ -30,6 +30,7 @@ READS: tuple[tuple[Subnormals, Subnormals], ...] = (
 TINIES: tuple[tuple[Tiny, bool], ...] = (
     ("keep", False), ("flush_after", False), ("flush_before", False), ("flush_before", True), ("keep", True),
 )  # fmt: skip
+OVERFLOW: tuple[Overflow, ...] = ("ieee", "infinity", "saturate")
 SIGNS: tuple[Zero, ...] = ("ieee", "exact_positive", "positive")
 
 
@@ -293,7 +294,7 @@ def end_tiers(asked: Signature) -> list[Tier]:
     limits = [asked.d.emax + 1, asked.d.emax + 2]
 
     def alike(choices: Choices) -> Iterator[Choices]:
-        for overflow in OVERFLOWS:
+        for overflow in OVERFLOW:
             yield with_hows(choices, lambda how, _: replace(how, overflow=overflow))  # noqa: B023
 
     def limited(choices: Choices) -> Iterator[Choices]:
@@ -302,7 +303,7 @@ def end_tiers(asked: Signature) -> list[Tier]:
 
     def last(choices: Choices) -> Iterator[Choices]:
         final = 0 if choices.convert is None else -2
-        for one, other in product(OVERFLOWS, OVERFLOWS):
+        for one, other in product(OVERFLOW, OVERFLOW):
             yield with_hows(choices, lambda how, place: replace(how, overflow=one if place == final else other))  # noqa: B023
 
     return [alike, last, limited]
@@ -371,7 +372,7 @@ def _other_hows(asked: Signature) -> Iterator[Callable[[How], How]]:
     yield from (small(*kind) for kind in TINIES)
     for sign in SIGNS:
         yield lambda how: replace(how, zero=sign)  # noqa: B023
-    for overflow in OVERFLOWS:
+    for overflow in OVERFLOW:
         yield lambda how: replace(how, overflow=overflow)  # noqa: B023
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queries.axes import (
+    MODES,
     SMALL,
     Tier,
     carry_tiers,
@@ -51,6 +52,7 @@ from smtmodel.nodes.normal import normal as normal_form
 from smtmodel.nodes.rewriting import replaced
 from smtmodel.operands import layout_of
 from smtmodel.reference import parse_reference
+from smtmodel.rounding import Mode
 from smtmodel.signature import Signature
 from smtmodel.unit import Unit
 from smtmodel.unit_table import units
@@ -77,6 +79,8 @@ COMPARED = 60  # units that proofs are sought for
 BATCH = 512  # of them at a time
 LONG = 64  # products of a sum that is looked at through few of its leaves, and validated with fewer vectors
 AGAIN = 5  # times that a unit is sought anew, with the answers that refuted the last one
+AGAIN_ALIKE = 3  # times, where steps are still to be told apart
+LIKELY = 3  # tiers of choices that most units have
 APART = 12  # steps that may each have a role of their own
 SHORT = (5, 3)  # bits of factors whose products no step below rounds; fewer where it does
 NARROW = -100  # the smallest exponent of results above which sums within may be tiny though the result is not
@@ -224,18 +228,21 @@ class Builder:
         self.sketch = Sketch([uniform(root) for root in roots], asked)
         self.roots = roots
         self.stages: list[Stage] = []
+        self.quick = False  # only what is likely is tried, as steps are still to be told apart
         self.strict = False  # the last step to be settled must give every answer of ordinary numbers
         self._best: tuple[int, Unit] | None = None
 
     def run(self) -> Built:
         result = self.result
         try:
-            for parts in self._parts():
+            sketches = list(self._parts())
+            for number, parts in enumerate(sketches):
                 before = self.stages
                 self.sketch, self.strict = Sketch(parts, self.asked), False
+                self.quick = number < len(sketches) - 1
                 self.stages = self._stages()
                 self._ranked_anew(before)
-                if alive := self._sought():
+                if alive := self._sought(AGAIN_ALIKE if self.quick else AGAIN):
                     result.verdict = "built"
                     result.choices = alive[0].choices
                     assert result.unit is not None
@@ -260,9 +267,9 @@ class Builder:
         if len(nodes_of(root)) <= APART and (each := apart(root)).count > alike(root).count:
             yield [each]
 
-    def _sought(self) -> list[_Candidate]:
-        """The candidates that answer everything as the device does."""
-        for _ in range(AGAIN):
+    def _sought(self, times: int) -> list[_Candidate]:
+        """The candidates that answer everything as the device does, in so many attempts."""
+        for _ in range(times):
             before = self.questions
             alive = self._settle()
             if alive:
@@ -326,6 +333,7 @@ class Builder:
         """How the steps of a role add, and for fused ones then how the rest joins their products."""
         part, tiers = self.sketch.parts[0], step_tiers(kind, role, self.asked)
         places = placements(part, role, self.chance, PLACES)
+        tiers = tiers[:LIKELY] if self.quick else tiers
         name = f"step {role + 1} of {self.sketch.count}"
         if kind != "fused":
             return [Stage(name, rank, tiers, self._sums(places), normal)]
@@ -459,7 +467,7 @@ class Builder:
             if not len(chosen):
                 if not fresh:
                     break
-                chosen = left[:AT_ONCE]  # they tell nothing apart, but whether any candidate is right
+                chosen = left[self._inexact(alive[places[0]], pool[left], kept)]  # whether any candidate is right
             asked = self._asked(pool[chosen], stage.rank, kept)
             counts = stage.counts(asked.answers, self.asked.d)
             agreed = results[np.ix_(places, chosen)] == self._same(asked.answers)
@@ -472,6 +480,16 @@ class Builder:
             fresh = False
             self.progress(f"{stage.name}: {len(places)} candidates, {self.questions} questions")
         return [alive[place] for place in places]
+
+    def _inexact(self, candidate: _Candidate, rows: Table, kept: Kept) -> NDArray[np.int64]:
+        """Some rows whose result hangs on how the candidate rounds."""
+
+        def rounding(mode: Mode) -> Choices:
+            return with_hows(candidate.choices, lambda how, _: replace(how, mode=mode))
+
+        decoys = [replace(candidate, choices=rounding(mode)) for mode in MODES]
+        kinds = [len(np.unique(column)) for column in self._results(decoys, rows, kept).T]
+        return np.argsort(kinds, kind="stable")[::-1][:AT_ONCE]
 
     def _flushing(self, choices: Choices) -> Choices:
         return with_hows(choices, lambda how, _: tiny(how, "flush_before", False, self.asked))
