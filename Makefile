@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 
-.PHONY: demo test proofs lint bench evidence clean
+.PHONY: demo test test-fast proofs lint bench evidence clean
 
 demo: $(INSTALLED)
 	$(BIN)/mmaprobe distinguish carry-bits-ampere -o carry-bits-ampere.jsonl
@@ -12,6 +12,10 @@ demo: $(INSTALLED)
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# what stands in no group of tests/conftest.py; a group alone: .venv/bin/python -m pytest -n 2 -m solvers
+test-fast: $(INSTALLED)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "fast and not slow"
 
 proofs: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 -m slow
@@ -23,7 +27,7 @@ lint: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/library.py -o benchmarks/library.md
-	$(BIN)/python benchmarks/simulate.py -o benchmarks/simulate.md
+	$(BIN)/python -m benchmarks.simulate -o benchmarks/simulate.md
 	$(BIN)/python -m benchmarks.properties
 	$(BIN)/python -m benchmarks.bounds
 

@@ -21,7 +21,6 @@ from typing import Any
 
 from benchmarks.properties import alike
 from queries.canonical import canonical
-from queries.classes import any_nan
 from smtmodel.dot import Model
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import parse_reference
@@ -104,7 +103,7 @@ def is_right(case: Case, document: dict[str, Any]) -> bool:
     """Whether the one class left holds the truth (payloads of NaNs apart), or nothing was named if none may be."""
     if case.outside:
         return bool(document["verdict"] == "no candidate")
-    truth = canonical(any_nan(case.truth))
+    truth = canonical(case.truth.any_nan)
     found = [canonical(parse_reference(member["model"])) for members in document["classes"] for member in members]
     return document["verdict"] == "identified" and truth in found
 

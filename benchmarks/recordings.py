@@ -20,7 +20,6 @@ import numpy as np
 from benchmarks.identified import family_of
 from hypotheses.family import family_named
 from queries.canonical import canonical
-from queries.classes import any_nan
 from queries.distinguish import Options
 from queries.identify import Identification, Identifier
 from queries.outcomes import simulate, without_payload
@@ -48,7 +47,7 @@ def from_recording(device: RecordedDevice, model: Model, vectors: Sequence[Vecto
 
 
 def holds(found: Identification, model: Model) -> bool:
-    return canonical(any_nan(model)) in {canonical(survivor) for survivor in found.survivors}
+    return canonical(model.any_nan) in {canonical(survivor) for survivor in found.survivors}
 
 
 def narrowing(model: Model, vectors: Sequence[Vector]) -> tuple[int, int, int, int, int]:

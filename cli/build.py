@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli.options import print_json, program_version, progress, say
+from cli.options import print_json, progress, say
 from cli.order import revealed, title_of
 from queries.summation_guess import orders
 from queries.summation_probe import UnrevealedError
 from queries.summation_text import Outliner
 from queries.summation_tree import Leaf, Node
+from smtmodel import VERSION
 from smtmodel.errors import IncompleteError, MmaprobeError
 from smtmodel.wording import counted
 
@@ -42,11 +43,11 @@ def build(
     asked, start = parse_signature(formats, length, scale), time.monotonic()
     deadline = None if options.timeout is None else start + options.timeout
     found: Built | None = None
-    order: _Order | None = None
+    order: Order | None = None
     failure: MmaprobeError | None = None
     with open_device(device_name, device_timeout, asked) as device:
         try:
-            found, order = _built(device, asked, options, deadline)
+            found, order = built(device, asked, options, deadline, say)
         except UnrevealedError as error:
             failure = error
         except ContradictionError as error:
@@ -71,12 +72,15 @@ def build(
     sys.exit(3 if found.verdict == "open" or (unit is not None and found.open) else 0 if unit is not None else 1)
 
 
-def _built(device: Device, asked: Signature, options: Options, deadline: float | None) -> tuple[Built, _Order]:
-    """The order, then the unit; some questions are asked again at the end. Raises as these do."""
+def built(
+    device: Device, asked: Signature, options: Options, deadline: float | None, tell: Callable[[str], None]
+) -> tuple[Built, Order]:
+    """The order, then the unit; some questions are asked again at the end. `tell`: what is said of the order. Raises as
+    these do."""
     from queries.build import Builder
     from queries.steady import AGAIN_IN_DOUBT, stand_by
 
-    order = _order(device, asked, deadline)
+    order = _order(device, asked, deadline, tell)
     given: list[tuple[Vector, int]] = []
 
     def ask(vectors: Sequence[Vector]) -> list[int]:
@@ -97,13 +101,13 @@ def _built(device: Device, asked: Signature, options: Options, deadline: float |
     if not device.steady:
         stand_by(again, given, AGAIN_IN_DOUBT)
     if found.choices is not None and len(order.roots) > 1:
-        order = _Order([order.roots[found.choices.tree]], order.questions)
-        order.say(asked)
+        order = Order([order.roots[found.choices.tree]], order.questions)
+        order.say(asked, tell)
     return found, order
 
 
 @dataclass(frozen=True)
-class _Order:
+class Order:
     """The summation trees that a device may have, and how many questions that took."""
 
     roots: list[Node | Leaf]
@@ -112,13 +116,13 @@ class _Order:
     def lines(self) -> list[str]:
         return Outliner(self.roots[0]).outline().lines() if len(self.roots) == 1 else []
 
-    def say(self, asked: Signature) -> None:
-        say(f"{title_of(asked)}:")
+    def say(self, asked: Signature, tell: Callable[[str], None]) -> None:
+        tell(f"{title_of(asked)}:")
         for line in self.lines():
-            say(f"  {line}")
+            tell(f"  {line}")
 
 
-def _order(device: Device, asked: Signature, deadline: float | None) -> _Order:
+def _order(device: Device, asked: Signature, deadline: float | None, tell: Callable[[str], None]) -> Order:
     """The tree that is revealed; of few terms every one, where it is not. Raises UnrevealedError."""
     try:
         tree = revealed(device, asked, deadline or float("inf"))
@@ -126,10 +130,10 @@ def _order(device: Device, asked: Signature, deadline: float | None) -> _Order:
         if asked.length > GUESSED:
             raise
         trees = orders(asked.length, asked.addend)
-        say(f"{error}; {counted(len(trees), 'order')} that units are likely to have are tried")
-        return _Order(trees, len(error.questions))
-    order = _Order([tree.root], len(tree.questions))
-    order.say(asked)
+        tell(f"{error}; {counted(len(trees), 'order')} that units are likely to have are tried")
+        return Order(trees, len(error.questions))
+    order = Order([tree.root], len(tree.questions))
+    order.say(asked, tell)
     return order
 
 
@@ -137,29 +141,29 @@ GUESSED = 64  # products up to which likely orders are tried
 EACH = 20.0  # seconds for a proof that two candidates are equal
 
 
-def _described(found: Built, unit: Unit, order: _Order | None, device: dict[str, Any], save: Path | None) -> Unit:
+def _described(found: Built, unit: Unit, order: Order | None, device: dict[str, Any], save: Path | None) -> Unit:
     """The unit with its evidence."""
-    named = _names(found)
+    named = names_of(found)
     questions = counted((order.questions if order else 0) + found.questions, "question")
     today = datetime.now(UTC).date().isoformat()
     return replace(
         unit,
         reference="built" if save is None else save.stem,
         about=f"Equal to {named[0]}, by proof." if named else "",
-        source=f"built by mmaprobe {program_version()} from the answers of {device['name']}, {today}",
+        source=f"built by mmaprobe {VERSION} from the answers of {device['name']}, {today}",
         evidence=f"{questions}, {counted(found.validated, 'vector')} of validation without a difference, which tell it "
         f"from {counted(found.refuted, 'unit')} that differ in one choice",
     )
 
 
-def _names(found: Built) -> list[str]:
+def names_of(found: Built) -> list[str]:
     """The instructions and units that ship and are proved equal."""
     from queries.build import BUILT
 
     return [model.reference for model, _ in found.equal if model.reference != BUILT]
 
 
-def _show(found: Built, unit: Unit | None, order: _Order | None, asked: Signature, seconds: float) -> None:
+def _show(found: Built, unit: Unit | None, order: Order | None, asked: Signature, seconds: float) -> None:
     from cli.show import show_operands
     from queries.build import BUILT, text_of
     from smtmodel.display import number_text
@@ -173,7 +177,7 @@ def _show(found: Built, unit: Unit | None, order: _Order | None, asked: Signatur
     if unit is not None:
         for line in text_of(unit).splitlines():
             say(f"  {line}")
-        names = _names(found)
+        names = names_of(found)
         if names:
             also = f" (also: {', '.join(names[1:LISTED])}{', ...' if len(names) > LISTED else ''})" if names[1:] else ""
             why = next(why for model, why in found.equal if model.reference == names[0])
@@ -199,7 +203,7 @@ def _show(found: Built, unit: Unit | None, order: _Order | None, asked: Signatur
 
 
 def _document(
-    found: Built | None, unit: Unit | None, order: _Order | None, failure: MmaprobeError | None, asked: Signature,
+    found: Built | None, unit: Unit | None, order: Order | None, failure: MmaprobeError | None, asked: Signature,
     device: dict[str, Any], seconds: float,
 ) -> dict[str, Any]:  # fmt: skip
     from queries.build import BUILT, text_of

@@ -13,6 +13,8 @@ from smtmodel.display import number_text
 from smtmodel.errors import InputError, ParameterError
 from smtmodel.vectors import to_hex
 
+PLANS = 4  # plans with the same result that are named
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -55,8 +57,34 @@ def run_gemm(
         _follow(comparison, report, Pair(model_side(ends[0]), model_side(ends[1]), compare), matrices, found)
         return
     assert found.first is not None
+    if model.scale is None:
+        report.gemm["plans"] = _plans(model, matrices, found)
     say("no one change of the model gives the other result: the dot product stands in the output of --json as it is")
     report.gemm["dot_product"] = _dot(matrices, found.first, pair)
+
+
+def _plans(model: Model, matrices: Matrices, found: Differences) -> dict[str, Any]:
+    """Which plans, and instructions of the table, give each result; where the first two of them part."""
+    from queries.gemm_results import parted_after, plans_of_results
+
+    given = plans_of_results(model, matrices, found.chosen, progress)
+    progress("")
+    document: dict[str, Any] = {}
+    for index, one in enumerate(given):
+        names = [plan.reference for plan in one.plans]
+        document[f"D{index + 1}"] = {"plans": names, "tried": one.tried}
+        if names:
+            also = f" (also: {', '.join(names[1:PLANS])}{', ...' if names[PLANS:] else ''})" if names[1:] else ""
+            say(f"  D{index + 1} is what {names[0]} gives{also}")
+        else:
+            say(f"  D{index + 1}: no plan of {one.tried} that were tried gives it in every element looked at")
+    if given[0].plans and given[1].plans and found.first is not None:
+        parted = parted_after(given[0].plans[0], given[1].plans[0], matrices, found.first)
+        document["parted_after"] = parted
+        where, length = f"[{found.first.row}, {found.first.column}]", matrices.a.shape[1]
+        if parted is not None:
+            say(f"  of element {where} they give the same for fewer products, and part at {parted} of {length}")
+    return document
 
 
 def _follow(comparison: Comparison, report: Report, pair: Pair, matrices: Matrices, found: Differences) -> None:
@@ -115,7 +143,7 @@ def load_matrices(pair: Pair, files: Sequence[Path], rest: dict[str, Any]) -> Ma
 
 
 def _patterns(path: Path, fmt: Format, convert: Any) -> NDArray[Any]:
-    from smtmodel.gemm import from_numbers
+    from smtmodel.numbers import from_numbers
 
     tables = _load(path)
     if "" not in tables:

@@ -29,9 +29,10 @@ def config_path() -> Path | None:
     return path if path.is_file() else None
 
 
-def load_defaults(group: click.Group, path: Path) -> dict[str, dict[str, Any]]:
-    """The defaults of each command's options: those at the top of the file hold for every command that has the option,
-    those under [COMMAND] for that one. Raises InputError with file, line and key."""
+def load_defaults(group: click.Group, path: Path, name: str) -> dict[str, Any]:
+    """The defaults of a command's options: those at the top of the file hold for every command that has the option,
+    those under [COMMAND] for that one. Every entry must name an option, that of another command too. Raises InputError
+    with file, line and key."""
     try:
         text = path.read_text(encoding="utf-8")
         content = tomllib.loads(text)
@@ -39,12 +40,14 @@ def load_defaults(group: click.Group, path: Path) -> dict[str, dict[str, Any]]:
         raise InputError(f"cannot be read: {error.strerror}", str(path)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"not TOML: {error}", str(path)) from None
-    defaults: dict[str, dict[str, Any]] = {name: {} for name in group.commands}
+    defaults: dict[str, Any] = {}
     for table, key, value in _entries(content):
         try:
-            for option, command in _meant(group, table, key):
+            if (found := _meant(group, name, table, key)) is not None:
+                command, option = found
                 option.type_cast_value(click.Context(group.commands[command]), value)
-                defaults[command][str(option.name)] = value
+                if command == name:
+                    defaults[str(option.name)] = value
         except (UnknownNameError, click.BadParameter, TypeError) as error:
             wrong = error.message if isinstance(error, click.BadParameter) else str(error)
             raise InputError(wrong, str(path), _line(text, table, key), key or table) from None
@@ -61,15 +64,20 @@ def _entries(content: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
             yield "", name, given
 
 
-def _meant(group: click.Group, table: str, key: str) -> list[tuple[click.Option, str]]:
-    """The options that an entry is about, and their commands. Raises UnknownNameError."""
+def _meant(group: click.Group, name: str, table: str, key: str) -> tuple[str, click.Option] | None:
+    """The command, `name` itself if it can be, and its option that an entry is about; None for a table's beginning.
+    Raises UnknownNameError."""
     if table and table not in group.commands:
         raise UnknownNameError("command", table, group.commands)
-    known = {name: _options(command) for name, command in group.commands.items() if table in ("", name)}
-    if key and not any(key in options for options in known.values()):
-        of = f" (`mmaprobe {table} --help` shows all)" if table else ""
-        raise UnknownNameError("option", key, {name for options in known.values() for name in options}, of)
-    return [(options[key], name) for name, options in known.items() if key in options]
+    if not key:
+        return None
+    known: set[str] = set()
+    for command in [table] if table else [name, *group.commands]:  # the others are loaded where this one has it not
+        options = _options(group.commands[command])
+        if key in options:
+            return command, options[key]
+        known.update(options)
+    raise UnknownNameError("option", key, known, f" (`mmaprobe {table} --help` shows all)" if table else "")
 
 
 def _line(text: str, table: str, key: str) -> int | None:

@@ -11,7 +11,8 @@ import click
 
 from cli.choice import Seconds
 from cli.completion import models_or_architectures
-from cli.options import opened_store, program_version, progress, say
+from cli.options import opened_store, progress, say
+from smtmodel import VERSION
 from smtmodel.errors import InputError, UnknownNameError
 from smtmodel.files import write_whole
 from smtmodel.progress import Pieces, Wait
@@ -56,7 +57,7 @@ def datasheet(subject: str | None, every: bool, output: Path, limit: float, stor
         sheets = _sheets(subject, asker, pieces)
     progress("")
     title = "Numerical data sheets" if len(sheets) > 1 else f"Numerical data sheet: {sheets[0].title}"
-    write_whole(output, page(sheets, f"mmaprobe {program_version()}", title))
+    write_whole(output, page(sheets, f"mmaprobe {VERSION}", title))
     say(f"{output}: {counted(len(sheets), 'sheet')}, {counted(asker.known, 'answer')} from the store, "
         f"{asker.asked} asked, {asker.open} open")  # fmt: skip
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from itertools import groupby
 
 from cli.pictures import Canvas, PictureText
 from reports import words
-from smtmodel.dot import UnitModel
 from smtmodel.explanation import Explanation, Row
 from smtmodel.unitfile import step_texts
 from smtmodel.vectors import to_hex
@@ -20,11 +18,9 @@ def draw(explanation: Explanation, canvas: Canvas) -> None:
     """The whole evaluation."""
     model = explanation.model
     canvas.say(model.reference, "title")
-    if isinstance(model, UnitModel):
-        _draw_unit(explanation, model, canvas)
-        return
-    for line in textwrap.wrap(words.parameters_text(model), canvas.width - 2, break_on_hyphens=False):
-        canvas.say(f"  {line}")
+    for name, text in step_texts(model.unit).items():
+        for line in textwrap.wrap(f"{name}: {text}", canvas.width - 2, subsequent_indent="  ", break_on_hyphens=False):
+            canvas.say(f"  {line}")
     canvas.say()
     _draw_products(explanation, canvas)
     for item in words.step_runs(explanation, canvas.marked):
@@ -33,31 +29,6 @@ def draw(explanation: Explanation, canvas: Canvas) -> None:
             canvas.say(words.passing_text(explanation, item), "fill")
         else:
             _draw_step(explanation, item, canvas)
-    if explanation.after is not None:
-        canvas.say()
-        canvas.say(words.AFTER, "title")
-        PictureText(explanation.after, canvas, str).draw()
-    canvas.say()
-    canvas.say(f"d = {words.pattern_text(explanation.result, model.d, canvas.width - 4)}", "title")
-
-
-def _draw_unit(explanation: Explanation, model: UnitModel, canvas: Canvas) -> None:
-    """An expression: its steps as text, the inputs, and a picture for every rounded result that is not exact."""
-    for name, text in step_texts(model.unit).items():
-        canvas.say(f"  {name}: {text}")
-    canvas.say()
-    _draw_products(explanation, canvas)
-    for passes, run in groupby(explanation.steps, key=lambda step: step.passes):
-        steps = list(run)
-        names = [step.prefix.removesuffix(".").removesuffix(".next") for step in steps]
-        canvas.say()
-        if passes:
-            span = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
-            canvas.say(f"{span}: one nonzero term at most passes through unchanged", "fill")
-            continue
-        for name, step in zip(names, steps, strict=True):
-            canvas.say(name, "title", (f"{step.prefix}result",))
-            PictureText(step.pictures[0], canvas, str).draw()
     canvas.say()
     canvas.say(f"d = {words.pattern_text(explanation.result, model.d, canvas.width - 4)}", "title")
 
@@ -72,9 +43,7 @@ def _draw_products(explanation: Explanation, canvas: Canvas) -> None:
         _draw_many(explanation, rows, canvas)
     else:
         _draw_table(explanation, rows, canvas)
-    zeros = [int(row.name) for row in explanation.products if not (row.bits or row.marks)]
-    if zeros:
-        text = words.zero_products_text(zeros)
+    if text := words.zero_products_text(explanation):
         for line in textwrap.wrap(text, canvas.width - 4, subsequent_indent="  ", break_on_hyphens=False):
             canvas.say(f"  {line}", "fill")
     if explanation.model.scale:
@@ -86,14 +55,8 @@ def _draw_table(explanation: Explanation, rows: Sequence[Row], canvas: Canvas) -
     inputs = explanation.inputs
     lines = [("k", "a", "b", "product", "exponent, significand")]
     for row in rows:
-        lines.append(
-            (
-                row.name,
-                words.input_text(inputs[f"a{row.name}"]),
-                words.input_text(inputs[f"b{row.name}"]),
-                *words.term_text(row),
-            )
-        )
+        a, b = [words.input_text(one) for one in words.factors(explanation, row)] or ("", "")
+        lines.append((row.name, a, b, *words.term_text(row)))
     c = inputs["c"]
     lines.append(("c", words.input_text(c), "", "", words.addend_text(explanation)))
     widths = [max(len(line[column]) for line in lines) for column in range(5)]
@@ -111,9 +74,9 @@ def _draw_many(explanation: Explanation, rows: Sequence[Row], canvas: Canvas) ->
     """Only the factors and the value of each product, in as many columns as fit."""
     texts, inputs = [], explanation.inputs
     for row in rows:
-        a, b = (to_hex(inputs[f"{side}{row.name}"].pattern, inputs[f"{side}{row.name}"].format) for side in "ab")
+        product = " * ".join(to_hex(one.pattern, one.format) for one in words.factors(explanation, row)) or "product"
         mark = " <-- differs" if canvas.shows(row.signals) else ""
-        texts.append(f"  {row.name:>3}  {a} * {b} = {words.term_text(row)[0]}{mark}")
+        texts.append(f"  {row.name:>3}  {product} = {words.term_text(row)[0]}{mark}")
     canvas.say("  products a * b", "fill")
     _pack(texts, canvas)
     canvas.say(f"    c  {words.input_text(inputs['c'])}", signals=("addend",))
@@ -133,13 +96,12 @@ def _pack(texts: Sequence[str], canvas: Canvas) -> None:
 
 def _draw_step(explanation: Explanation, index: int, canvas: Canvas) -> None:
     step = explanation.steps[index]
-    title, names = words.step_names(explanation, index)
-    canvas.say(title, "title")
+    canvas.say(words.step_text(explanation, index), "title")
     for group in words.drawn_groups(step):
         canvas.say(f"  {words.group_text(explanation, group)}")
-    if exact := words.exact_products_text(explanation, step):
+    if exact := words.exact_products_text(step):
         canvas.say(f"  {exact}")
     for picture in words.drawn_pictures(step):
-        PictureText(picture, canvas, names).draw()
-    if len(explanation.steps) > 1:
-        canvas.say(f"  d{index} = {words.pattern_text(step.result, explanation.model.d, canvas.width - 8)}")
+        PictureText(picture, canvas).draw()
+    if result := words.result_text(explanation, step, canvas.width - 2):
+        canvas.say(f"  {result}")

@@ -58,7 +58,7 @@ def _show(found: list[Loss], count: int) -> None:
 
 
 def _operands(files: tuple[str, ...], element: str, formats: tuple[Any, Any, Any]) -> Operands[int]:
-    from smtmodel.gemm import from_numbers
+    from smtmodel.numbers import from_numbers
     from smtmodel.operands import Operands
 
     row, _, column = element.partition(",")

@@ -228,10 +228,13 @@ def say_why(row: Row, near: list[Neighbour]) -> None:
 
 
 def neighbour_json(near: Neighbour) -> dict[str, Any]:
+    """`model`: its reference, where one says it: of an instruction with a parameter changed."""
+    from smtmodel.dot import UnitModel
+
     return {
         "parameter": near.parameter,
-        "value": near.text,
-        "model": near.model.reference,
+        "value": near.value,
+        "model": None if isinstance(near.model, UnitModel) else near.model.reference,
         "parts_at": None if near.parting is None else parting_json(near.parting),
     }
 
@@ -297,8 +300,6 @@ def _document(explanation: Explanation, observed: int | None) -> dict[str, Any]:
 def _special(explanation: Explanation) -> list[dict[str, Any]]:
     """The rules for NaN and infinity that fired, step by step."""
     pictures = [(index, part) for index, step in enumerate(explanation.steps) for part in step.pictures]
-    if explanation.after is not None:
-        pictures.append((len(explanation.steps), explanation.after))
     return [
         {
             "step": index,

@@ -7,7 +7,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from cli.options import program_version
+from smtmodel import VERSION
 from smtmodel.files import write_whole
 from smtmodel.folders import cache_folder
 
@@ -24,7 +24,7 @@ def fault_text(error: Exception) -> str:
     try:
         path = cache_folder() / NAME
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, f"mmaprobe {program_version()}\n{command}\n\n{whole}")
+        write_whole(path, f"mmaprobe {VERSION}\n{command}\n\n{whole}")
         kept = f"please report it with {path}, which holds the command and the traceback"
     except Exception:  # then it is printed
         kept = f"please report it with the command and this traceback:\n{whole}"

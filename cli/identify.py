@@ -15,6 +15,7 @@ import click
 from cli.build import build
 from cli.choice import Seconds
 from cli.completion import families, file_names, models
+from cli.identify_gemm import map_gemm
 from cli.options import (
     DEVICE,
     DEVICE_TIMEOUT,
@@ -170,15 +171,21 @@ def _members(members: Sequence[Equality]) -> list[dict[str, Any]]:
     "--save", type=click.Path(dir_okay=False, path_type=Path), metavar="UNIT.yaml", shell_complete=file_names,
     help="Without FAMILY: write the unit found into this file, which every command takes.",
 )  # fmt: skip
+@click.option(
+    "--gemm", is_flag=True,
+    help="Without FAMILY, of a Python function: which plan it runs at which K, up to --length, and at which shapes.",
+)  # fmt: skip
+@click.option("--shape", metavar="M,N", help="With --gemm: the largest M and N that are asked (default: 64,64).")
 @DEVICE_TIMEOUT
 @solver_options("everything together")
 @JSON
 def identify(
     family: str | None, device_name: str, model: str | None, output: str | None, formats: str | None,
-    length: int | None, scale: str | None, save: Path | None, device_timeout: float, options: Options, as_json: bool,
+    length: int | None, scale: str | None, save: Path | None, gemm: bool, shape: str | None, device_timeout: float,
+    options: Options, as_json: bool,
 ) -> None:  # fmt: skip
     """Find out which candidate of FAMILY a device implements, by the questions that tell most; without FAMILY, build
-    the unit from its answers.
+    the unit from its answers. With --gemm: the plans of a library's matrix product (docs/plans.md).
 
     \b
     mmaprobe identify nvidia-f16 --device command:./my-gpu -o answers.jsonl
@@ -186,16 +193,26 @@ def identify(
 
     mmaprobe identify --device cpu:vdpbf16ps --formats bf16,bf16,f32,f32 --length 2 --save unit.yaml
 
-    Exit codes: 0 one class of candidates is left, 1 no candidate fits, 2 bad input (also: ANSWERS are of another
-    device), 3 cut short or undecided, or the device contradicts itself.
+    mmaprobe identify --gemm --device python:mine.py:matmul --formats f32,f32,f32 --length 1000
+
+    Exit codes: 0 one class of candidates is left (with --gemm: every shape looked at has its plan), 1 no candidate
+    fits, 2 bad input (also: ANSWERS are of another device), 3 cut short or undecided, or the device contradicts itself.
     """
     from runner.devices import open_device
 
     if family is None:
         if formats is None or length is None or output is not None or model is not None:
             raise click.UsageError("without FAMILY give --formats and --length, and neither --output nor --model")
+        if gemm:
+            if scale is not None:
+                raise click.UsageError("a matrix product has no scale factors: leave out --scale")
+            map_gemm(device_name, formats, length, shape or "64,64", save, options, as_json)
+        if shape is not None:
+            raise click.UsageError("--shape goes with --gemm")
         build(device_name, formats, length, scale, save, device_timeout, options, as_json)
         return
+    if gemm or shape is not None:
+        raise click.UsageError("--gemm asks without a family of units")
     if any(given is not None for given in (formats, length, scale, save)):
         raise click.UsageError(
             "with FAMILY its formats and length count: leave out --formats, --length, --scale and --save"

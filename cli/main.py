@@ -3,34 +3,69 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 import click
 
-from cli.ask import distinguish
-from cli.compare import compare
-from cli.completion import completion
 from cli.config import config_path, load_defaults
-from cli.datasheet import datasheet
-from cli.explain import explain
-from cli.export import export
-from cli.faults import fault_text
-from cli.identify import identify, separate
-from cli.measure import evaluate
-from cli.options import ARGUMENTS, CONFIGURATION, LINE, LOUDNESS, program_version
-from cli.order import order
-from cli.prove import prove
-from cli.report import report
-from cli.run import device, run
-from cli.show import list_command
-from cli.show_unit import show
-from cli.simulate import simulate
+from cli.options import ARGUMENTS, CONFIGURATION, LINE, LOUDNESS
 from cli.streams import NobodyReadsError, secure
-from cli.study import study
-from cli.verify import verify
+from smtmodel import VERSION
 from smtmodel.errors import FaultError, MmaprobeError
+
+#: where each command stands, module and name; it is loaded when it is asked for, so that no command waits for others
+PLACES = {
+    "distinguish": "cli.ask:distinguish",
+    "prove": "cli.prove:prove",
+    "verify": "cli.verify:verify",
+    "separate": "cli.identify:separate",
+    "identify": "cli.identify:identify",
+    "order": "cli.order:order",
+    "evaluate": "cli.measure:evaluate",
+    "run": "cli.run:run",
+    "device": "cli.run:device",
+    "compare": "cli.compare:compare",
+    "explain": "cli.explain:explain",
+    "export": "cli.export:export",
+    "simulate": "cli.simulate:simulate",
+    "study": "cli.study:study",
+    "report": "cli.report:report",
+    "datasheet": "cli.datasheet:datasheet",
+    "list": "cli.show:list_command",
+    "show": "cli.show_unit:show",
+    "completion": "cli.completion:completion",
+}
+
+
+class Commands(MutableMapping[str, click.Command]):
+    """Commands by name, those of PLACES loaded when they are asked for."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, click.Command] = {}
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name not in self._loaded:
+            module, _, attribute = PLACES[name].partition(":")
+            self._loaded[name] = getattr(import_module(module), attribute)
+        return self._loaded[name]
+
+    def __setitem__(self, name: str, command: click.Command) -> None:
+        self._loaded[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._loaded[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in PLACES or name in self._loaded
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys([*PLACES, *self._loaded]))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
 
 
 class Group(click.Group):
@@ -40,10 +75,13 @@ class Group(click.Group):
         ctx.meta[ARGUMENTS] = list(args)
         return super().parse_args(ctx, args)
 
-    def invoke(self, ctx: click.Context) -> Any:
-        if (path := config_path()) is not None:
-            ctx.default_map, ctx.meta[CONFIGURATION] = load_defaults(self, path), str(path)
-        return super().invoke(ctx)
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is not None and (path := config_path()) is not None:
+            ctx.default_map, ctx.meta[CONFIGURATION] = {name: load_defaults(self, path, name)}, str(path)
+        return name, command, rest
 
     def main(  # type: ignore[override]
         self, args: Sequence[str] | None = None, prog_name: str | None = None, standalone_mode: bool = True, **rest: Any
@@ -73,14 +111,24 @@ class Group(click.Group):
             LINE.say("error: memory ran out")
             return 3
         except Exception as error:
+            from cli.faults import fault_text
+
             LINE.say(f"error: {fault_text(error)}")
             return FaultError.exit_code
         finally:
             LINE.end()
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(program_version(), prog_name="mmaprobe")
+def _version(context: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked and not context.resilient_parsing:
+        click.echo(f"mmaprobe, version {VERSION}")
+        context.exit()
+
+
+@click.group(cls=Group, commands=Commands(), context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version and exit."
+)
 @click.option("-q", "--quiet", is_flag=True, help="No text for people: only data, errors and the exit code.")
 @click.option("-v", "--verbose", is_flag=True, help="Every step of the work as a line of its own.")
 @click.pass_context
@@ -101,12 +149,6 @@ def main(context: click.Context, quiet: bool, verbose: bool) -> None:
         raise click.UsageError("--quiet and --verbose exclude each other")
     context.meta[LOUDNESS] = verbose - quiet
 
-
-for command in (
-    distinguish, prove, verify, separate, identify, order, evaluate, run, device, compare, explain, export, simulate,
-    study, report, datasheet, list_command, show, completion,
-):  # fmt: skip
-    main.add_command(command)
 
 if __name__ == "__main__":
     main()

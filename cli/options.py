@@ -8,7 +8,6 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +16,14 @@ import click
 from cli.choice import Choice, Seconds
 from cli.completion import file_names
 from cli.line import Line
+from smtmodel import VERSION
 from smtmodel.files import write_whole
-from smtmodel.vectors import Vector
 
 if TYPE_CHECKING:
     from hypotheses.schema import Inputs
     from queries.pool import Pool
     from queries.store import Store
+    from smtmodel.vectors import Vector
 
 #: what the outermost command keeps in its context: the command line, the file of defaults, and -1, 0 or 1 for --quiet,
 #: neither, --verbose
@@ -195,14 +195,7 @@ def produced() -> dict[str, str]:
     meta = click.get_current_context().find_root().meta
     command = shlex.join(["mmaprobe", *meta.get(ARGUMENTS, [])])
     defaults = {"defaults": meta[CONFIGURATION]} if CONFIGURATION in meta else {}
-    return {"by": f"mmaprobe {program_version()}", "command": command, **defaults}
-
-
-def program_version() -> str:
-    try:
-        return version("mmaprobe")
-    except PackageNotFoundError:
-        return "unknown (not installed)"
+    return {"by": f"mmaprobe {VERSION}", "command": command, **defaults}
 
 
 LINE = Line()

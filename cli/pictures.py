@@ -45,12 +45,12 @@ class Canvas:
 
 
 class PictureText:
-    """One picture on a canvas. `names`: what terms are called here."""
+    """One picture on a canvas."""
 
-    def __init__(self, picture: Picture, canvas: Canvas, names: words.Names) -> None:
-        self.picture, self.canvas, self.names = picture, canvas, names
+    def __init__(self, picture: Picture, canvas: Canvas) -> None:
+        self.picture, self.canvas = picture, canvas
         self.result = words.rounded_row(picture.rounded)
-        self.label = max(len(names(row.name)) for row in (*picture.rows, picture.total)) + 2
+        self.label = max(len(row.name) for row in (*picture.rows, picture.total)) + 2
         self.label = max(self.label, 6)
         places = [len(str(row.exponent)) for row in picture.rows if row.exponent is not None]
         self.places = max(3, *places) if places else 3
@@ -59,18 +59,18 @@ class PictureText:
     def draw(self) -> None:
         picture, say = self.picture, self.canvas.say
         if picture.special is not None:
-            say(f"  {words.special_text(picture.special, self.names)}", "special", picture.special.signals)
+            say(f"  {words.special_text(picture)}", "special", picture.special.signals)
             return
         if not picture.rows:
-            if picture.kind in ("sum", "late"):
+            if picture.rounded is not None:
                 say("  every term is zero", "fill")
                 self._say_rounded()
             return
         if words.is_plain(picture):
-            say(f"  {words.plain_text(picture, self.names)}", signals=words.plain_signals(picture))
+            say(f"  {words.plain_text(picture)}", signals=words.plain_signals(picture))
             return
         signals = () if picture.maximum is None else (f"{picture.prefix}max_exponent",)
-        say(f"  {words.title_text(picture, self.names)}", signals=signals)
+        say(f"  {words.title_text(picture)}", signals=signals)
         self._draw_rows()
         self._say_rounded()
 
@@ -89,7 +89,7 @@ class PictureText:
             for row in picture.rows:
                 self._row(row, grid, panel, notes=True)
             if picture.zeros:
-                self.canvas.say(f"{'':>{self.label}} {words.zeros_text(picture, self.names)}", "fill")
+                self.canvas.say(f"{'':>{self.label}} {words.zeros_text(picture)}", "fill")
             self._line("", "", "", "-" * len(grid.ruler(panel)), style="fill")
             self._sums(grid, panel)
 
@@ -124,7 +124,7 @@ class PictureText:
             note = words.row_note(row)
         exponent = "" if row.exponent is None else str(row.exponent)
         bits = grid.bits(row, panel, self.canvas.paint)
-        self._line(name or self.names(row.name), sign or words.sign_of(row), exponent, bits, note, row.signals)
+        self._line(name or row.name, sign or words.sign_of(row), exponent, bits, note, row.signals)
 
     def _line(
         self,

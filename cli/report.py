@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from cli.completion import file_names
-from cli.options import program_version, say
+from cli.options import say
+from smtmodel import VERSION
 from smtmodel.files import write_whole
 from smtmodel.wording import counted
 
@@ -30,5 +31,5 @@ def report(results: tuple[str, ...], output: Path, title: str) -> None:
     """
     from reports.report import report as page
 
-    write_whole(output, page(results, f"mmaprobe {program_version()}", title))
+    write_whole(output, page(results, f"mmaprobe {VERSION}", title))
     say(f"{output}: {counted(len(results), 'file')} of results")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from queries.evaluate import Row
     from smtmodel.dot import Model
     from smtmodel.operands import Operands
+    from smtmodel.unit import Unit
 
 
 @click.command("list")
@@ -59,21 +60,23 @@ def list_command(kind: str, as_json: bool) -> None:
 
 def _models() -> list[dict[str, Any]]:
     from smtmodel.instructions import INSTRUCTIONS
+    from smtmodel.reference import parse_reference
     from smtmodel.unit_table import units
 
     rows = []
     for row in INSTRUCTIONS.values():
-        acc = row.accumulator
-        steps = f"{acc.length // acc.block} x {acc.block}" if acc.block < acc.length else f"{acc.length}"
-        summary = f"K={steps}  F={acc.fraction_bits}  {acc.output} {acc.output_rounding}  [{row.evidence}]"
+        unit = parse_reference(row.reference).unit
+        block, bits = len(unit.blocks[0]), kept_bits(unit)
+        steps = f"{unit.length // block} x {block}" if block < unit.length else f"{unit.length}"
+        summary = f"K={steps}  F={bits}  {unit.d.name} {unit.rounding.mode}  [{row.evidence}]"
         rows.append(
             {
                 "id": row.reference,
                 "summary": summary + ("  emulated" if row.emulated else ""),
                 "shape": list(row.shape),
-                "formats": {"a": row.a, "b": row.b, "c": row.c, "d": acc.output},
-                "block": acc.block,
-                "fraction_bits": acc.fraction_bits,
+                "formats": {"a": row.a, "b": row.b, "c": row.c, "d": unit.d.name},
+                "block": block,
+                "fraction_bits": bits,
                 "source": row.source,
                 "evidence": row.evidence,
                 "recorded": dict(row.recorded),
@@ -81,6 +84,15 @@ def _models() -> list[dict[str, Any]]:
             }
         )
     return rows + [_unit_row(reference) for reference in units()]
+
+
+def kept_bits(unit: Unit) -> int | str:
+    """The bits kept below the largest exponent by the sum of products; "exact" where none are lost."""
+    from smtmodel.nodes import FusedSum
+    from smtmodel.nodes.node import walk
+
+    sums = (node for node in walk(unit.result) if isinstance(node, FusedSum))  # that of products first
+    return next((min(node.bits_of_terms) for node in sums), "exact")
 
 
 def _unit_row(reference: str) -> dict[str, Any]:

@@ -98,7 +98,8 @@ def _product(
     threads: int | None,
     factors: dict[str, Any],
 ) -> NDArray[Any]:  # fmt: skip
-    from smtmodel.gemm import from_numbers, simulate, to_numbers
+    from smtmodel.gemm import simulate
+    from smtmodel.numbers import from_numbers, to_numbers, type_of
     from smtmodel.progress import Count
 
     formats = (model.a, model.b, model.c)
@@ -109,7 +110,8 @@ def _product(
 
     addend = sides[2] if len(sides) == 3 else None
     out = simulate(sides[0], sides[1], addend, model, engine=engine, threads=threads, progress=report, **factors)
-    return to_numbers(out, model.d)
+    own = type_of(model.d).isbuiltin == 1  # files of NumPy hold its own types alone: patterns for the others
+    return to_numbers(out, model.d) if own else out
 
 
 def load_matrix(path: Path) -> NDArray[Any]:

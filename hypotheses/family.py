@@ -30,6 +30,23 @@ SIGNATURE = ("length", "scale_format", "scale_block")
 ADDENDS = {"fused": "t-fdpa", "after": "emulated-fp8"}  # what `parameters` may choose
 NEW_SPELLING = "grids over other families stand under `candidates`, each with its `family` (docs/identify.md)"
 _DEFAULTS = Accumulator(length=1, block=1)
+
+
+#: the parameters that say in which order and in how many places a candidate adds, and what a sum keeps
+STEPS = ("length", "block", "block_order", "operation", "grouping", "group", "partials", "addend", "fraction_bits",
+         "align_rounding", "late_fraction_bits", "scale_format")  # fmt: skip
+
+
+def steps_of(model: Model) -> tuple[Any, ...]:
+    """What candidates of one family have in common that add in the same steps."""
+    return tuple(getattr(model.accumulator, name) for name in STEPS)
+
+
+def parameters_of(model: Model) -> Mapping[str, Any]:
+    """The values of a candidate's parameters by name."""
+    return vars(model.accumulator)
+
+
 YamlPath = tuple[str | int, ...]
 
 

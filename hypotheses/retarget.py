@@ -1,4 +1,4 @@
-"""Values relative to a model, so that one question holds for any instruction, and when two models say the same.
+"""Values relative to a model, so that one question holds for any instruction.
 
 A whole number may be written as a symbol of the model, alone or with one operation: `F+1`, `L/2`, `enough-1`.
 """
@@ -210,34 +210,6 @@ def without_idle(accumulator: Accumulator) -> Accumulator:
     if accumulator.exponent_floor is None:
         names += ["floor_applies_to"]
     return replace(accumulator, **_defaults(*names))
-
-
-def essence(accumulator: Accumulator) -> Accumulator:
-    """The accumulator with every parameter that has no effect on it at its default: equal ones compute the same."""
-    accumulator = without_idle(accumulator)
-    changes: dict[str, Any] = {}
-    if accumulator.exact_sum and accumulator.operation != "add_mul":
-        changes |= _defaults(
-            "operation", "fraction_bits", "carry_bits", "align_rounding", "exponent_floor", "floor_applies_to"
-        )
-        if accumulator.operation == "fma_chain":
-            changes |= {"block": 1}
-    order = _order_that_counts(accumulator)
-    changes |= _defaults("block_order") if order is None else {"block_order": order}
-    found = replace(accumulator, **changes)
-    if found.block == 1 and found.exact_sum and found.operation != "add_mul":
-        found = replace(found, partials="unnormalised")  # there is one addition in a step
-    return found
-
-
-def _order_that_counts(accumulator: Accumulator) -> BlockOrder | None:
-    """The products of every step, sorted where their order in the step changes nothing; None: as they come."""
-    free = accumulator.partials == "unnormalised" and accumulator.grouping == "none"
-    blocks = accumulator.blocks
-    if free:
-        blocks = tuple(tuple(sorted(part)) for part in blocks)
-    flat = [k for part in blocks for k in part]
-    return None if flat == list(range(accumulator.length)) else blocks
 
 
 def _defaults(*names: str) -> dict[str, Any]:

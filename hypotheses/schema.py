@@ -8,10 +8,11 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, field_validator, model_validator
 
-from hypotheses.retarget import RetargetError, essence, hypothesis_model
-from smtmodel.dot import Model, UnitModel
+from hypotheses.retarget import RetargetError, hypothesis_model
+from smtmodel.dot import Model
 from smtmodel.errors import MmaprobeError, ParameterError
 from smtmodel.formats import Format
+from smtmodel.nodes.normal import normal
 from smtmodel.reference import parse_reference
 from smtmodel.yamlfile import YamlFile, validate
 
@@ -309,15 +310,20 @@ def check_comparable(left: Model, right: Model, compare: Compare) -> None:
         )
 
 
-def _same(first: Model, second: Model) -> bool:
-    """Whether two hypotheses say the same; two instructions of one arithmetic are a fair question."""
+def same_arithmetic(first: Model, second: Model) -> bool:
+    """Whether two models compute alike by the form of their expressions."""
 
     def parts(model: Model) -> tuple[Any, ...]:
-        if isinstance(model, UnitModel):
-            return model.reference, model.unit
-        return model.reference.partition("@")[0], model.a, model.b, model.c, essence(model.accumulator)
+        unit = model.unit
+        return unit.a, unit.b, unit.c, unit.length, unit.scale, unit.scale_block, normal(unit.result)
 
     return parts(first) == parts(second)
+
+
+def _same(first: Model, second: Model) -> bool:
+    """Whether two hypotheses say the same; two instructions of one arithmetic are a fair question."""
+    bases = [model.reference.partition("@")[0] for model in (first, second)]
+    return bases[0] == bases[1] and same_arithmetic(first, second)
 
 
 def _model(file: YamlFile, base: str, name: str, values: dict[str, Any]) -> Model:

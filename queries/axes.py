@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
-from queries.draft import STARTS, SWAPPED, Choices, How, Late, Start, Step
+from queries.draft import STARTS, SWAPPED, Choices, Groups, How, Late, Start, Step
 from smtmodel.formats import FORMATS, Format
 from smtmodel.nodes.element import Subnormals
 from smtmodel.nodes.round import Tiny, Zero
@@ -21,6 +21,7 @@ INNER = ("f32", "f64", "bf16", "f16", "e8m13", "tf32")  # formats of results wit
 MOST_BITS = 40  # of a fused sum, where the result has no more
 WIDE = "f64"  # the format of sums of more bits than the result has
 SMALL = 8  # products of a sum whose order is not known, up to which everything is tried
+GROUPS: tuple[Groups, ...] = ("even_odd", "pairs", "quads")  # of products that are summed first
 JOINED = range(10)  # bits that a finished sum keeps beyond those of its terms
 CUTS = (None, 31, 32, 33, 30, 29, 28, 27, 26, 25, 24)  # bits of a sum that a late addend joined
 
@@ -72,11 +73,11 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
             yield with_step(choices, role, Step(How(mode, name), bits))
 
     def aligned(choices: Choices) -> Iterator[Choices]:
-        for mode, bits, align in product(MODES, every_f, (*MODES, "sticky")):
-            if align == "sticky":
-                yield with_step(choices, role, Step(How(mode), bits, sticky=True))
-            elif align != "toward_zero":
-                yield with_step(choices, role, Step(How(mode), bits, align))
+        for mode, bits in product(MODES, every_f):
+            yield with_step(choices, role, Step(How(mode), bits, sticky=True))
+            for align in MODES:
+                if align != "toward_zero":
+                    yield with_step(choices, role, Step(How(mode), bits, align))
 
     def wrapped(choices: Choices) -> Iterator[Choices]:
         for carry, mode, bits in product(range(5), MODES, every_f):
@@ -87,7 +88,7 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
             yield from converted(choices, role, Step(How(mode, name), bits), asked, (mode, "nearest_even"))
 
     def grouped(choices: Choices) -> Iterator[Choices]:
-        for groups, bits, align, mode in product(("even_odd", "pairs", "quads"), range(20, 34), MODES, MODES[:3]):
+        for groups, bits, align, mode in product(GROUPS, range(20, 34), MODES, MODES[:3]):
             yield with_step(choices, role, Step(How(mode), bits, groups=groups, late=Late(bits, bits, align)))
 
     def likely(choices: Choices) -> Iterator[Choices]:
@@ -104,7 +105,7 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
         return [likely, likely_fused, *([elsewhere, fused, aligned] if asked.length <= SMALL else [])]
     if kind == "fused":
         return [fused, aligned, wrapped, fused_elsewhere, grouped]
-    exact = [settled, rounded, elsewhere, shortened]
+    exact: list[Tier] = [settled, rounded, elsewhere, shortened]
     return exact if kind == "exact" else [*exact, lengthened, fused, aligned]
 
 

@@ -746,9 +746,7 @@ def same_signature(asked: Signature) -> list[Model]:
     """The instructions of the table and the units that ship, of these formats and this length."""
     formats = asked.a.name, asked.b.name, asked.c.name
     found = [
-        name
-        for name, row in INSTRUCTIONS.items()
-        if (row.a, row.b, row.c) == formats and row.accumulator.length == asked.length
+        name for name, row in INSTRUCTIONS.items() if (row.a, row.b, row.c) == formats and row.length == asked.length
     ]
     models = [parse_reference(name) for name in [*found, *units()]]
     if asked.length == 1:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
 #: where children run; z3 looks for its library in the current folder first
 FOLDER = "/"
@@ -31,14 +32,18 @@ def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
 
 @contextmanager
 def safe_imports() -> Iterator[None]:
-    """As `environment`, for children that `multiprocessing` starts meanwhile, which knows no other way."""
+    """As `environment`, for children that `multiprocessing` starts meanwhile, which knows no other way. Nor do they run
+    the program again that uses this package: a script without a guard would start them anew."""
     names: Sequence[str] = ("PYTHONSAFEPATH", "PYTHONPATH")
     before, safe = {name: os.environ.get(name) for name in names}, environment()
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
     _set({name: safe.get(name) for name in names})
     try:
         yield
     finally:
         _set(before)
+        sys.modules["__main__"] = main
 
 
 def _set(values: Mapping[str, str | None]) -> None:

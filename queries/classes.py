@@ -74,7 +74,7 @@ class _Pair:
 
     @property
     def problem(self) -> Problem:
-        left, right = map(any_nan, self.models)
+        left, right = (model.any_nan for model in self.models)
         return Candidates(left, right)
 
 
@@ -153,11 +153,6 @@ class _Settling:
 
 def problem_differs(problem: Problem, row: Row) -> bool:
     return bool(replay(problem, [row]).differs[0])
-
-
-def any_nan(model: Model) -> Model:
-    """The model with NaNs of every pattern as one."""
-    return model if model.nan is None else replace(model, accumulator=replace(model.accumulator, nan=None))
 
 
 def _alike(models: Sequence[Model]) -> list[list[Model]]:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from queries.compare import Answer, Answered, Comparison, Pair, Side, differing, model_side, segment
 from queries.neighbours import neighbours
 from queries.problem import Problem
-from smtmodel.accumulator import format_parameter
 from smtmodel.batch import to_integers
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.decode import unpack
@@ -56,7 +55,7 @@ class Matrices:
         if (model.scale is None) != (self.scale_a is None) or (self.scale_a is None) != (self.scale_b is None):
             raise ParameterError("scale factors", f"{model.reference} takes {'none' if not model.scale else 'both'}")
         if self.scale_a is not None and self.scale_b is not None:
-            block = model.accumulator.scale_block
+            block = model.scale_block
             steps = -(-self.a.shape[1] // block)
             if self.scale_a.shape != (shape[0], steps) or self.scale_b.shape != (steps, shape[1]):
                 raise ParameterError("scale factors", f"one for each {block} products is needed")
@@ -64,7 +63,7 @@ class Matrices:
     def dot(self, element: Element, model: Model) -> Operands[int]:
         """The dot product of one element: with scale factors, filled up to a whole scale block."""
         i, j = element.row, element.column
-        missing = -self.a.shape[1] % model.accumulator.scale_block if model.scale else 0
+        missing = -self.a.shape[1] % model.scale_block if model.scale else 0
         a, b = ([*map(int, side), *[0] * missing] for side in (self.a[i], self.b[:, j]))
         c = 0 if self.c is None else int(self.c[i, j])
         scales: list[tuple[int, ...]] = [(), ()]
@@ -263,7 +262,7 @@ def reproduced(
         tiles = _tiles(model, inputs, running)
         known = model_side(model).results(tiles)
         for name, value, near in neighbours(model):
-            report(f"trying {name}={format_parameter(value)}")
+            report(f"trying {name}={value}")
             other = model_side(near)
             if other.results(tiles) == known:
                 continue  # the same at every step of the chain, so at its end
@@ -271,7 +270,7 @@ def reproduced(
             for index in (0, 1):
                 against = Problem(near, model, compare=problem.compare)
                 if models[index] is not model and not differing(against, results, given[index]).any():
-                    changes[index].append(f"{name}={format_parameter(value)}")
+                    changes[index].append(f"{name}={value}")
                     models[index] = models[index] or near
     return Reproduced(
         len(elements),

@@ -35,7 +35,14 @@ class Cutter(IdentityDagWalker):  # type: ignore[misc]
 
 def conjuncts(term: FNode) -> list[FNode]:
     """The parts of a conjunction, nested ones taken apart."""
-    return [part for argument in term.args() for part in conjuncts(argument)] if term.is_and() else [term]
+    found, waiting = [], [term]  # no recursion: a conjunction of many is nested as deep
+    while waiting:
+        part = waiting.pop()
+        if part.is_and():
+            waiting += reversed(part.args())
+        else:
+            found.append(part)
+    return found
 
 
 def renamed(environment: Environment, parts: Sequence[FNode]) -> tuple[FNode, ...]:

@@ -315,6 +315,8 @@ class _Draft:
 class _Shifted(_Draft):
     """In a loop whose variable starts at `base` products stand where they would without it."""
 
+    base: int
+
     def __init__(self, draft: _Draft, base: int) -> None:
         super().__init__(draft.drafter, draft.choices)
         self.base = base + (draft.base if isinstance(draft, _Shifted) else 0)

@@ -14,21 +14,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hypotheses.unit_claims import BoundClaim
-from queries.canonical import floor_matters
 from queries.confirm import confirm
 from queries.cutting import Cutter, renamed
 from queries.distinguish import Options
 from queries.prove import Lemma
-from queries.scope import UNREAD, Scope
+from queries.scope import truncating_steps
 from queries.smtlib import Query
 from queries.verify import Asked, Outcome
-from smtmodel.accumulator import Accumulator
 from smtmodel.algebra import Bit, Bits, choose, constant
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.decode import Exponent, Unpacked, unpack
 from smtmodel.dot import Model, evaluate
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
+from smtmodel.nodes import Element, FusedSum, Round
+from smtmodel.nodes.node import walk
 from smtmodel.trace import Trace
 
 
@@ -65,9 +65,7 @@ class _Proof:
         self.asked: dict[str, bool] = {}
         self.carrier = TermCarrier(maximum="relational")
         model = claim.model
-        accumulator = model.accumulator
-        self.fraction_bits = accumulator.fraction_bits
-        _check_scope(model)
+        total, self.fraction_bits = _sum_of(model)
         sides = [[self.carrier.symbol(f"{name}{k}", fmt.width) for k in range(model.length)]
                  for name, fmt in (("a", model.a), ("b", model.b))]  # fmt: skip
         self.inputs = [*zip(sides[0], [model.a] * model.length, strict=True),
@@ -75,16 +73,17 @@ class _Proof:
         c = self.carrier.symbol("c", model.c.width)
         self.inputs.append((c, model.c))
         self.trace = evaluate(model, sides[0], sides[1], c).trace
-        _check_floor(accumulator, [item for _, item in self.trace.entered[""][1]])
+        terms = self.trace.entered[""][1]
+        _check_floor(total, [item for _, item in terms])
         maximum = self.trace["max_exponent"]
         assert isinstance(maximum.value, Bits)
         bits = maximum.value
         self.maximum = Exponent(bits, maximum.offset, maximum.offset + (1 << bits.width) - 1)
-        self.names = [*map(str, range(model.length)), "addend"]
+        self.names = [name for name, _ in terms]
 
     def run(self) -> bool:
         """Whether every lemma is proved."""
-        terms = [_term(self.trace, name, self.maximum, int(self.fraction_bits)) for name in self.names]
+        terms = [_term(self.trace, name, self.maximum, self.fraction_bits) for name in self.names]
         if not self._largest(terms) or not all(map(self._loss, terms)) or not all(map(self._inside, terms)):
             return False
         return self._rounding() and self._finite() and self._linear(len(terms))
@@ -119,7 +118,7 @@ class _Proof:
         spare = 1 << (term.exact.width - term.kept.width)
         kept = term.kept.pad(term.exact.width - term.kept.width)
         small = (term.exact - kept).ult(constant(self.carrier, spare, kept.width)) & kept.ule(term.exact)
-        kind = "the addend" if term.name == "addend" else "a product"
+        kind = "a product" if term.name.isdigit() else "the addend"
         proved = self._lemma(f"{kind} loses less than u", [term.exponent.ule(maximum)], small)
         if self.claim.bound == "loose" or not proved:
             return proved
@@ -136,7 +135,8 @@ class _Proof:
     def _inside(self, term: _Term) -> bool:
         """The exponent of a finite term is in range."""
         count = self.claim.model.length
-        kind, places = ("the addend", [2 * count]) if term.name == "addend" else ("a product", [int(term.name)] * 2)
+        product = term.name.isdigit()
+        kind, places = ("a product", [int(term.name)] * 2) if product else ("the addend", [2 * count])
         inputs = [self.inputs[place + k * count] for k, place in enumerate(places)]
         return self._lemma(f"the exponent of {kind} is in range", _finite(inputs), term.exponent.ule(self._highest))
 
@@ -149,7 +149,7 @@ class _Proof:
         value = unpack(rounded, fmt)
         term, maximum, carrier = value.term, self.maximum, self.carrier
         room = 16  # bits of every exponent's difference, in two's complement
-        offset = term.exponent.low - fmt.fraction - maximum.low + int(self.fraction_bits)
+        offset = term.exponent.low - fmt.fraction - maximum.low + self.fraction_bits
         places = term.exponent.bits.zext(room) - maximum.bits.zext(room) + constant(carrier, offset, room)
         width = magnitude.width + fmt.precision + 2
         wide, digits = magnitude.zext(width), term.significand.zext(width)
@@ -187,31 +187,34 @@ class _Proof:
 
 
 _ABOUT = "the bound is about one truncating sum of exact products and c, rounded once"
-_FREE = UNREAD | {"length", "block", "fraction_bits", "exponent_floor", "floor_applies_to", "output", "zero_sign",
-                  "overflow", "nan"}  # fmt: skip
-SCOPE = Scope(Accumulator(length=1, block=1, fraction_bits=1), _FREE, _ABOUT)
 
 
-def _check_scope(model: Model) -> None:
-    """Raises ParameterError for a model that the lemmas are not about, by the parameter at fault."""
-    accumulator = model.accumulator
-    SCOPE.check(accumulator)
-    if accumulator.block != accumulator.length:
-        raise ParameterError("block", f"{accumulator.block} of {accumulator.length} products: {_ABOUT}")
-    bits = accumulator.fraction_bits
-    if bits == "exact":
-        raise ParameterError("fraction_bits", f"exact: {_ABOUT}")
+def _sum_of(model: Model) -> tuple[FusedSum, int]:
+    """The sum, and its F. Raises ParameterError for a model that the lemmas are not about, by what is at fault."""
+    unit = model.unit
+    chain = truncating_steps(unit, _ABOUT)
+    if len(chain.blocks) > 1:
+        raise ParameterError("steps", f"{len(chain.blocks)}: {_ABOUT}")
+    if any(isinstance(node, Element) and node.subnormals != "keep" for node in walk(unit.result)):
+        raise ParameterError("inputs", f"subnormals are read as zero: {_ABOUT}")
+    if unit.rounding.subnormals != "keep":
+        raise ParameterError("subnormals", f"results are flushed: {_ABOUT}")
+    total = unit.result.term if isinstance(unit.result, Round) else None
+    if not isinstance(total, FusedSum) or not isinstance(total.fraction_bits, int):
+        raise ParameterError("fused", f"an exact sum: {_ABOUT}")
+    bits = total.fraction_bits
     products, c, d = model.a.emax + model.b.emax + 2, model.c.emax, model.d.emax  # no product reaches 2^products
     beside_c = c < d or (c == d and products <= c - bits)  # or c has the largest exponent, and they are cut off whole
     if products + model.length.bit_length() > d or not beside_c:
-        raise ParameterError("output", f"{model.d.name} can overflow on finite inputs: {_ABOUT}")
+        raise ParameterError("d", f"{model.d.name} can overflow on finite inputs: {_ABOUT}")
+    return total, bits
 
 
-def _check_floor(accumulator: Accumulator, items: Sequence[Unpacked]) -> None:
+def _check_floor(total: FusedSum, items: Sequence[Unpacked]) -> None:
     """Raises ParameterError for a floor above the exponents of terms: u would not be that of the largest term."""
-    floor = accumulator.exponent_floor
-    if floor_matters(accumulator, items):
-        raise ParameterError("exponent_floor", f"{floor} can exceed the exponents of all terms: {_ABOUT}")
+    if total.floor_matters(items):
+        floor = total.least if total.zeros is None else total.zeros
+        raise ParameterError("fused", f"its floor {floor} can exceed the exponents of all terms: {_ABOUT}")
 
 
 def _finite(inputs: Sequence[tuple[Bits, Format]]) -> list[Bit]:

@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from hypotheses.family import parameters_of, steps_of
 from queries.canonical import WHY
 from queries.classes import Equality, settle
 from queries.distinguish import Options
@@ -77,9 +78,9 @@ class Identification:
         """(parameters with one value left, parameters with several)."""
         decided: dict[str, Any] = {}
         undecided: dict[str, list[Any]] = {}
-        accumulators = [model.accumulator for model in self.survivors]
-        for name in accumulators[0].__dataclass_fields__ if accumulators else ():
-            found = list(dict.fromkeys(getattr(accumulator, name) for accumulator in accumulators))
+        survivors = [parameters_of(model) for model in self.survivors]
+        for name in survivors[0] if survivors else ():
+            found = list(dict.fromkeys(values[name] for values in survivors))
             if name == "nan":
                 continue
             if len(found) == 1:
@@ -87,6 +88,16 @@ class Identification:
             else:
                 undecided[name] = found
         return decided, undecided
+
+
+def _admitted(candidates: Sequence[Model], structure: Structure) -> list[Model]:
+    """The candidates whose steps can give the order revealed; those that add alike are asked about once."""
+    known: dict[object, bool] = {}
+    for model in candidates:
+        steps = steps_of(model)
+        if steps not in known:
+            known[steps] = structure.admits(model.unit)
+    return [model for model in candidates if known[steps_of(model)]]
 
 
 class Identifier:
@@ -106,7 +117,7 @@ class Identifier:
     ) -> None:
         self.start = time.monotonic() if start is None else start
         self.deadline = None if options.timeout is None else self.start + options.timeout
-        admitted = [m for m in candidates if structure is None or structure.admits(m.accumulator)]
+        admitted = list(candidates) if structure is None else _admitted(candidates, structure)
         self.ask, self.options, self.seed = ask, options, seed
         self.again = again or (lambda vectors: [ask([vector])[0] for vector in vectors])
         self.kinds = unique_models(admitted)
@@ -215,8 +226,8 @@ class Identifier:
     def _ruled_out(self, before: Sequence[int], after: Sequence[int]) -> dict[str, list[Any]]:
         """The values of parameters that no survivor has any more."""
         found: dict[str, list[Any]] = {}
-        for name in self.models[0].accumulator.__dataclass_fields__:
-            had, has = ({getattr(self.models[i].accumulator, name) for i in group} for group in (before, after))
+        for name in parameters_of(self.models[0]):
+            had, has = ({parameters_of(self.models[i])[name] for i in group} for group in (before, after))
             if has and had - has:
                 found[name] = sorted(had - has, key=str)
         return found

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any
 
-from smtmodel.accumulator import ZERO_SIGNS, format_parameter
+from smtmodel.accumulator import format_parameter
 from smtmodel.batch import evaluate_row
 from smtmodel.display import exact_value
-from smtmodel.dot import Model
+from smtmodel.dot import Model, UnitModel
 from smtmodel.errors import ParameterError
 from smtmodel.facts import Fact, evaluate_one, facts_of
+from smtmodel.nodes import Node, Repeat
+from smtmodel.nodes.node import Variant, walk
+from smtmodel.nodes.regrouping import regrouped
+from smtmodel.nodes.rewriting import rebuilt
 from smtmodel.operands import Operands
-from smtmodel.reference import with_parameters
-from smtmodel.rounding import OVERFLOWS, ROUNDINGS
+from smtmodel.reference import one_change_away
+from smtmodel.unit import Unit
 
 #: the last part of a signal's name up to its index -> the stage of the datapath
 STAGES = {
@@ -37,8 +41,9 @@ STAGES = {
     "after": "final addition",
 }
 PART = re.compile(r"(\]|addend)\.(sign|exponent|is_\w+)$")  # of a term, whose number is a signal too
-FLOORS = {"f16": (-19, -20, -21), "f32": (-131, -132, -133), "e8m13": (-131, -132, -133)}
-MOST_CARRIES = 6  # enough for 64 terms
+READ = ("operand", "index")  # which input an element is
+#: kinds of nodes, those first of which a parameter is most often wrong
+FIRST = ("fused", "cut", "product", "round", "exact", "element", "scale", "repeat", "each", "acc", "zero", "number")
 
 
 @dataclass(frozen=True)
@@ -61,17 +66,13 @@ class Neighbour:
     """A model with one parameter changed that gives the result observed, and where its evaluation parts."""
 
     parameter: str
-    value: Any
+    value: str
     model: Model
     parting: Parting | None
 
     @property
-    def text(self) -> str:
-        return format_parameter(self.value)
-
-    @property
     def change(self) -> str:
-        return f"{self.parameter}={self.text}"
+        return f"{self.parameter}={self.value}"
 
 
 def parting(left: Model, right: Model, operands: Operands[int]) -> Parting | None:
@@ -175,52 +176,75 @@ def _merged(left: list[str], right: list[str]) -> list[str]:
 # -- neighbours
 
 
-def candidates(model: Model) -> Iterator[tuple[str, Any]]:
-    """(parameter, value) for every plausible change of one parameter, those that keep the stages as they are first;
-    values that do not fit the others are among them."""
-    acc = model.accumulator
-    steps: dict[str, tuple[Any, ...]] = {}
-    if not acc.exact_sum and acc.fraction_bits != "exact":
-        steps["fraction_bits"] = _near(acc.fraction_bits)
-        steps["align_rounding"] = (*ROUNDINGS, "sticky")
-        steps["carry_bits"] = ("exact", *range(1, MOST_CARRIES + 1))
-        floor = acc.exponent_floor
-        steps["exponent_floor"] = (None, *(FLOORS.get(acc.output, ()) if floor is None else _near(floor)))
-        if floor is not None:
-            steps["floor_applies_to"] = ("zero_terms", "maximum")
-    if acc.addend == "late":
-        steps["late_fraction_bits"] = _near(acc.late_fraction_bits)
-        steps["late_sum_bits"] = (31,) if acc.late_sum_bits is None else (None, *_near(acc.late_sum_bits))
-        steps["late_rounding"] = ROUNDINGS
-        steps["late_small_addend"] = ("keep", "cut")
-        steps["product_overflow"] = (None, 128)
-    steps |= {
-        "product": ("unnormalised", "normalised", "rounded_f32"),
-        "output_rounding": ROUNDINGS,
-        "overflow": OVERFLOWS,
-        "zero_sign": ZERO_SIGNS,
-        "flush_inputs": (False, True),
-        "input_zeros": ("signed", "positive"),
-        "flush_outputs": (False, True),
-        "block": tuple(n for n in range(acc.length, 0, -1) if acc.length % n == 0),
-        "block_order": ("contiguous", "interleaved_pairs"),
-        "addend": ("fused", "late", "after"),
-        "partials": ("unnormalised", "normalised"),
-    }
-    yield from ((name, value) for name, values in steps.items() for value in values if value != getattr(acc, name))
-
-
-def _near(value: int) -> tuple[int, ...]:
-    return tuple(value + step for step in (-1, 1, -2, 2))
-
-
-def neighbours(model: Model) -> Iterator[tuple[str, Any, Model]]:
-    """The models with one parameter changed, less those that are impossible."""
-    for name, value in candidates(model):
-        try:
-            yield name, value, with_parameters(model, {name: value})
-        except ParameterError:
+def neighbours(model: Model) -> Iterator[tuple[str, str, Model]]:
+    """(parameter, value, model) for every plausible change of one parameter of a unit's nodes, and of its steps; those
+    that a reference can say are spelled so."""
+    made = [(change, result) for change, result in _changed(model.unit) if result.result != model.unit.result]
+    numbers = {n for change, _ in made if type(change.new) is int for n in (change.new, change.new - 1)}
+    spelled = one_change_away(model, frozenset(numbers))
+    seen = set()
+    for change, unit in made:
+        if unit.result in seen:
             continue
+        seen.add(unit.result)
+        name, value = change.parameter, _text(change.new)
+        yield spelled.get(unit.result) or (name, value, UnitModel(unit, f"{model.reference} with {name}={value}"))
+
+
+def _changed(unit: Unit) -> Iterator[tuple[Variant, Unit]]:
+    """The units with one parameter changed: wherever it has a value; then, where it has it in nodes that differ
+    otherwise, in those of each kind alone. Then those with other steps."""
+    groups: dict[object, list[Node]] = {}
+    for node in walk(unit.result):
+        groups.setdefault(_parameters(node), []).append(node)
+    firsts = sorted((nodes[0] for nodes in groups.values()), key=lambda node: FIRST.index(node.kind))
+    for change in dict.fromkeys(variant for node in firsts for variant in node.variants()):
+        affected = [nodes for nodes in groups.values() if _varied(nodes[0], change) != nodes[0]]
+        scopes = [(change.parameter, [node for nodes in affected for node in nodes])]
+        if len(affected) > 1:
+            scopes += [(f"{unit.labels[nodes[0]] or 'd'} {change.parameter}", nodes) for nodes in affected]
+        for name, nodes in scopes:
+            if changed := _with(unit, change, frozenset(nodes)):
+                yield replace(change, parameter=name), changed
+    for change, result in regrouped(unit.result):
+        sums: dict[Node, str] = {
+            node: "products" for node in walk(result) if isinstance(node, Repeat)
+        }  # where c is added to them
+        yield change, replace(unit, result=result, titles={**unit.titles, **sums})
+
+
+def _parameters(node: Node) -> object:
+    """What nodes have in common that are alike but for what they read."""
+    own = [getattr(node, item.name) for item in fields(node) if item.name not in READ]  # type: ignore[arg-type]
+    return node.kind, *(x for x in own if not isinstance(x, (Node, range)) and not _reads(x))
+
+
+def _reads(value: object) -> bool:
+    return isinstance(value, tuple) and bool(value) and isinstance(value[0], Node)
+
+
+def _text(value: object) -> str:
+    return f"[{', '.join(map(_text, value))}]" if isinstance(value, tuple) else format_parameter(value)
+
+
+def _varied(node: Node, change: Variant) -> Node | None:
+    try:
+        return node.varied(change)
+    except ParameterError:
+        return None
+
+
+def _with(unit: Unit, change: Variant, nodes: frozenset[Node]) -> Unit | None:
+    """The unit with some nodes changed, which keep their names; None where that cannot be."""
+    found: dict[Node, Node] = {}
+    try:
+        result = rebuilt(unit.result, lambda old, new: new.varied(change) if old in nodes else new, found)
+        names = {name: found[node] for name, node in unit.names.items()}
+        signals, titles = ({found.get(node, node): text for node, text in table.items()}
+                           for table in (unit.signals, unit.titles))  # fmt: skip
+        return replace(unit, result=result, names=names, signals=signals, titles=titles)
+    except ParameterError:
+        return None
 
 
 def reproducing(model: Model, operands: Operands[int], agrees: Callable[[Model, int], bool]) -> list[Neighbour]:

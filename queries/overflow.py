@@ -15,26 +15,21 @@ from fractions import Fraction
 import numpy as np
 
 from hypotheses.unit_claims import OverflowClaim
-from queries.scope import UNREAD, Scope
+from queries.scope import truncating_steps
 from queries.verify import Asked, Outcome
-from smtmodel.accumulator import Accumulator
 from smtmodel.algorithms import reference_of, sum_of_array
 from smtmodel.algorithms.reductions import Reduction, Row, in_tree
 from smtmodel.display import exact_value
 from smtmodel.dot import Model
-from smtmodel.errors import FaultError
+from smtmodel.errors import FaultError, ParameterError
 from smtmodel.formats import FORMATS, Format
 
 BELOW_ONE = 0x3F7FFFFF  # the largest f32 below 1
 Bounds = tuple[Fraction | None, ...]  # None: it may be infinite
 
-#: sums of exact products, or of smaller ones, that are cut off toward zero alone, into the addend's format
-SCOPE = Scope(
-    Accumulator(length=1, block=1, fraction_bits=1, output="f32"),
-    UNREAD | {"length", "block", "block_order", "fraction_bits", "exponent_floor", "floor_applies_to", "flush_inputs",
-              "flush_outputs", "zero_sign", "overflow", "nan"},
-    "bounds are known of sums of exact products that are only ever cut off toward zero; this unit may round up",
-)  # fmt: skip
+_ABOUT = (
+    "bounds are known of sums of exact products in f32 that are only ever cut off toward zero; this unit may round up"
+)
 
 
 def verify_overflow(claim: OverflowClaim) -> Outcome:
@@ -121,7 +116,9 @@ class BoundRow(Row[Bounds]):
         return tuple(rounded(number, fmt, nearest=True) for number in numbers)
 
     def column_sums(self, unit: Model, shape: tuple[int, int], chain: int, numbers: Bounds) -> Bounds:
-        SCOPE.check(unit.accumulator)
+        truncating_steps(unit.unit, _ABOUT)
+        if unit.d != FORMATS["f32"]:
+            raise ParameterError("d", f"{unit.d.name}: {_ABOUT}")
         side, width = shape
         size = side * width
         filled = numbers + (Fraction(0),) * (-len(numbers) % (chain * size))

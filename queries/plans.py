@@ -30,9 +30,10 @@ from smtmodel.batch import Patterns
 from smtmodel.compiled import compiler
 from smtmodel.dot import Evaluation, UnitModel
 from smtmodel.errors import FaultError, ParameterError
-from smtmodel.gemm import from_numbers, simulate
+from smtmodel.gemm import simulate
 from smtmodel.nodes.normal import normal
 from smtmodel.nodes.round import Rounding
+from smtmodel.numbers import from_numbers
 from smtmodel.operands import Layout, Operands, layout_of
 from smtmodel.plans import Interleaved, Plan, Promoted, Rounded, Span, Split, Stage
 from smtmodel.plans.loop import around, step_of, unit_of_step

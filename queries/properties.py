@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 from hypotheses.schema import Compare, Inputs
 from queries.problem import Problem, admits, evaluate_on
 from queries.samples import RAISED
-from smtmodel.accumulator import PARAMETERS, Accumulator
 from smtmodel.algebra import Bit, Bits
 from smtmodel.carriers.terms import SignedSum
 from smtmodel.decode import unpack
 from smtmodel.dot import Evaluation, Model, UnitModel
 from smtmodel.errors import ParameterError
-from smtmodel.nodes import Each, Element, ExactSum, Index, Product, Round
+from smtmodel.nodes import Each, Element, ExactSum, Index, Product, Round, Scale
 from smtmodel.nodes.node import walk
 from smtmodel.operands import Layout, Operands
 from smtmodel.ordering import negated, pattern_key, product_key
 from smtmodel.reference import with_parameters
+from smtmodel.unit import added_together
 
 
 @dataclass(frozen=True)
@@ -142,9 +142,11 @@ def exchangeable(model: Model) -> list[Sequence[int]]:
 
 def _scaled_together(model: Model) -> int:
     """The products, one after another, that are scaled alike and added in one sum."""
-    if isinstance(model, UnitModel) or model.accumulator.grouping != "scale_blocks":
-        return model.scale_block
-    return model.accumulator.group
+    sums = [
+        node.term for node in walk(model.unit.result) if isinstance(node, Scale) and isinstance(node.term, ExactSum)
+    ]
+    counts = {sum(item.count for item in total.items) for total in sums}
+    return min([model.scale_block, *counts])
 
 
 def reorderings(model: Model) -> list[Reordered]:
@@ -170,12 +172,16 @@ def reorderings_of(model: Model, group: Sequence[int]) -> list[Reordered]:
 def symmetries_of(model: Model, group: Sequence[int]) -> list[Reordered]:
     """Reorderings that bring any of some exchangeable products to the place of any other, and are without effect if
     any are: where even and odd products are summed apart, of one kind among themselves, and of all of both kinds."""
-    if isinstance(model, UnitModel) or model.accumulator.grouping != "even_odd":
+    parts = {part for part in added_together(model.unit) if part < set(group)}
+    if len(parts) != 2 or set().union(*parts) != set(group):
+        return reorderings_of(model, group)
+    first, second = sorted(map(sorted, parts))
+    if len(first) != len(second):
         return reorderings_of(model, group)
     swapped = list(range(model.length))
-    for even, odd in zip(group[::2], group[1::2], strict=True):
-        swapped[even], swapped[odd] = odd, even
-    return [*reorderings_of(model, group[::2]), Reordered(model, model, order=tuple(swapped))]
+    for one, other in zip(first, second, strict=True):
+        swapped[one], swapped[other] = other, one
+    return [*reorderings_of(model, first), Reordered(model, model, order=tuple(swapped))]
 
 
 def _parts(step: Sequence[int], size: int) -> list[Sequence[int]]:
@@ -217,32 +223,20 @@ def paddings(model: Model) -> list[Problem]:
     return found
 
 
-#: what an exact sum has in common with a model: its size, how it is rounded, and what stands for zeros and specials
-ROUNDING = ("length", "output", "output_rounding", "zero_sign", "overflow", "nan")
-
-
 def exactness(model: Model) -> list[Problem]:
     """The result is the exact sum, rounded once as the model rounds its results."""
     if model.scale is not None:
         raise ParameterError("scale_format", "exact sums of scaled products are not modelled")
-    if isinstance(model, UnitModel):
-        return [Exact(model, _exact_sum(model), compare="value")]
-    kept = {name: getattr(model.accumulator, name) for name in ROUNDING}
-    exact = Accumulator(**kept, block=model.length)
-    changes = {name: getattr(exact, name) for name in PARAMETERS}
-    changes = {name: value for name, value in changes.items() if value != getattr(model.accumulator, name)}
-    return [Exact(model, with_parameters(model, changes), compare="value")]
+    return [Exact(model, _exact_sum(model), compare="value")]
 
 
 def _exact_sum(model: Model) -> Model:
-    """The exact sum of all products and c as the unit of a model reads its inputs, rounded once."""
-    unit, places = model.unit, {"a": Index(0, ((1, 1),)), "b": Index(0, ((1, 1),)), "c": None}
-    elements = [node for node in walk(unit.result) if isinstance(node, Element) and node.operand in places]
-    read = {replace(node, index=places[node.operand]) for node in elements}
-    if sorted(node.operand for node in read) != list(places):
-        raise ParameterError("inputs", f"{model.reference} does not read each of a, b and c in one way")
-    a, b, c = sorted(read, key=lambda node: node.operand)
-    exact = Round(ExactSum((Each(1, range(unit.length), Product(a, b)), c)), unit.rounding)
+    """The exact sum of all products and c, as they are, rounded once as the results are: it flushes nothing."""
+    unit, loop = model.unit, Index(0, ((1, 1),))
+    if not {"a", "b", "c"} <= {node.operand for node in walk(unit.result) if isinstance(node, Element)}:
+        raise ParameterError("inputs", f"{model.reference} does not read each of a, b and c")
+    terms = Each(1, range(unit.length), Product(Element("a", loop), Element("b", loop)))
+    exact = Round(ExactSum((terms, Element("c"))), replace(unit.rounding, subnormals="keep"))
     return UnitModel(replace(unit, result=exact, names={}, signals={}, titles={}), model.reference)
 
 

@@ -1,37 +1,73 @@
-"""Which accumulators an argument is about: a template, and the parameters that may differ from it.
+"""Which units an argument about truncating sums is about.
 
-A parameter that is not named as free is compared, so that one that nobody thought of is refused, not overlooked.
+Every node is compared with one that has nothing but what the argument does not depend on, so that a parameter that
+nobody thought of is refused, not overlooked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Set
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import fields
 
-from smtmodel.accumulator import PARAMETERS, Accumulator, format_parameter
 from smtmodel.errors import ParameterError
+from smtmodel.nodes import Each, Element, ExactSum, FusedSum, Node, Product, Repeat, Round, Running
+from smtmodel.nodes.chains import OUTER, Chain, chain_of
+from smtmodel.nodes.node import walk
+from smtmodel.nodes.round import Rounding, Tiny
+from smtmodel.unit import Unit
 
-#: parameters that nothing reads unless another one has a value other than its default
-UNREAD = frozenset(
-    {"product_rounding", "late_fraction_bits", "late_rounding", "late_small_addend", "group", "scale_block"}
-)
+
+def truncating_steps(unit: Unit, about: str) -> Chain:
+    """The steps of a unit that adds each product once, and c, and only ever cuts off toward zero: exact products and
+    the result before in one sum, which is rounded to the format of d.
+
+    Raises ParameterError by what is otherwise; `about` ends what is said.
+    """
+    chain = chain_of(unit.result)
+    if chain is None:
+        raise ParameterError("steps", f"they are not one sum of products after another: {about}")
+    places = sorted(k for block in chain.blocks for k in block)
+    starts_at_c = isinstance(chain.start, Element) and chain.start.operand == "c"
+    if places != list(range(unit.length)) or not starts_at_c:
+        raise ParameterError("steps", f"not every product, and c, is added once: {about}")
+    total = chain.step.term if isinstance(chain.step, Round) else None
+    terms = Counter(total.items) if isinstance(total, (ExactSum, FusedSum)) else Counter()
+    if terms != Counter((chain.terms, Running(OUTER))):
+        raise ParameterError("steps", f"each must be a sum of its products and the result before, rounded: {about}")
+    for node in walk(unit.result):
+        if said := _otherwise(node, unit):
+            raise ParameterError(said[0], f"{said[1]}: {about}")
+    return chain
 
 
-@dataclass(frozen=True)
-class Scope:
-    """The accumulators that differ from `template` in `free` parameters alone; `about` ends what is said of others."""
+def _otherwise(node: Node, unit: Unit) -> tuple[str, str] | None:
+    """What a node does that cutting off toward zero is not: a parameter, and its value in words."""
+    plain = _plain(node, unit)
+    if plain == node:
+        return None
+    own = [item.name for item in fields(node)]  # type: ignore[arg-type]
+    changed = [name for name in own if plain is None or getattr(node, name) != getattr(plain, name)]
+    if isinstance(node, Round) and isinstance(plain, Round):
+        how = (node.rounding, plain.rounding)
+        own = [item.name for item in fields(Rounding)]
+        changed = [name for name in own if getattr(how[0], name) != getattr(how[1], name)]
+    return changed[0] if plain is not None and changed else node.kind, node.sentence()
 
-    template: Accumulator
-    free: Set[str]
-    about: str
 
-    def outside(self, accumulator: Accumulator) -> list[str]:
-        """The parameters whose values are outside."""
-        names = [name for name in PARAMETERS if name not in self.free]
-        return [name for name in names if getattr(accumulator, name) != getattr(self.template, name)]
-
-    def check(self, accumulator: Accumulator) -> None:
-        """Raises ParameterError with the name of the first parameter that is outside."""
-        for name in self.outside(accumulator):
-            value, wanted = (format_parameter(getattr(one, name)) for one in (accumulator, self.template))
-            raise ParameterError(name, f"{value}, where it must be {wanted}: {self.about}")
+def _plain(node: Node, unit: Unit) -> Node | None:
+    """The node with what the argument does not depend on, and nothing else: None where there is none of its kind."""
+    match node:
+        case Element() if not node.operand.startswith("scale"):
+            return Element(node.operand, node.index, node.subnormals)
+        case Product() if all(isinstance(factor, Element) for factor in node.operands):
+            return Product(node.left, node.right)
+        case FusedSum():
+            bits = node.fraction_bits if isinstance(node.fraction_bits, int) else min(node.fraction_bits)
+            return FusedSum(node.items, bits, zeros=node.zeros, least=node.least)
+        case Round():
+            how, flushed = node.rounding, node.rounding.subnormals == "flush_after"
+            small: Tiny = "flush_after" if flushed else "keep"
+            return Round(node.term, Rounding(unit.d, "toward_zero", how.overflow, small, how.zero, how.nan))
+        case ExactSum() | Repeat() | Each() | Running():
+            return node
+    return None

@@ -200,9 +200,8 @@ class Shapes:
         low, high = self._range(bits)
         centre = max(0, (low + high) // 2) if high - low > WIDE else high - 4
         top = np.clip(min(centre, high) + self.random.integers(-4, 5, count), low, high)
-        wanted = asked.d.precision + 10
-        if bits is not None:  # sums that are kept to more bits than the result has
-            wanted = np.where(self.random.random((count, 1)) < 0.3, DEEP, wanted)
+        deep = self.random.random((count, 1)) < (0.0 if bits is None else 0.3)
+        wanted = np.where(deep, DEEP, asked.d.precision + 10)  # sums that are kept to more bits than the result has
         reach = np.minimum(wanted, high - low)
         far = self.random.random((count, terms + 1)) < 0.5
         near = self.random.integers(0, min(3, high - low) + 1, far.shape)

@@ -20,13 +20,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from queries.solvers.contract import ENGINE_NAMES, Answer
 from queries.solvers.worker import version_of
+from smtmodel import VERSION
 from smtmodel.errors import MmaprobeError
 from smtmodel.folders import cache_folder
 
@@ -91,17 +91,13 @@ def _program() -> tuple[str, str]:
 
 def program(*packages: str) -> tuple[str, str]:
     """This program: its version, and a digest of its sources, since a changed checkout keeps its version."""
-    try:
-        name = version("mmaprobe")
-    except PackageNotFoundError:
-        name = ""
     root = Path(__file__).parent.parent
     files = sorted(path for package in packages for path in (root / package).rglob("*.py"))
     digest = hashlib.sha256()
     for path in files:
         digest.update(f"{path.relative_to(root)}\0{path.stat().st_size}\0".encode())
         digest.update(path.read_bytes())
-    return name, digest.hexdigest()
+    return VERSION, digest.hexdigest()
 
 
 def _sha(text: str) -> str:

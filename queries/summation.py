@@ -18,7 +18,7 @@ from queries.steady import AGAIN, AGAIN_IN_DOUBT, AskAgain
 from queries.summation_build import Builder, Inside
 from queries.summation_ends import Ends, look
 from queries.summation_probe import Ask, AskAll, Probe, Question, Span, UnrevealedError
-from queries.summation_structure import structure_of, trees_of
+from queries.summation_structure import bits_of_late_products, has_groups, starts_at_zero, structure_of, trees_of
 from queries.summation_text import Outline, Outliner
 from queries.summation_tree import (
     KINDS,
@@ -33,8 +33,8 @@ from queries.summation_tree import (
     order,
     pruned,
 )  # fmt: skip
-from smtmodel.accumulator import Accumulator, BlockOrder
 from smtmodel.dot import Model
+from smtmodel.unit import Unit, added_together
 from smtmodel.wording import counted
 
 __all__ = ["Question", "Tree", "UnrevealedError", "reveal"]
@@ -108,7 +108,7 @@ class Tree:
             return self.root
         return next(child for child in self.root.children if child != "c")
 
-    def blocks(self) -> BlockOrder:
+    def blocks(self) -> tuple[Products, ...]:
         """The products of each step of the chain, in the order of the steps; the order inside a step is not told."""
         found = []
         for step in self._steps:
@@ -164,18 +164,18 @@ class Tree:
             return "fused"
         return None if self.apart is None else "late" if self.apart else "fused"
 
-    def admits(self, accumulator: Accumulator) -> bool:
-        """Whether an accumulator's structure can give the answers seen; its other parameters do not count."""
-        if accumulator.length != self.length:
+    def admits(self, unit: Unit) -> bool:
+        """Whether a unit's structure can give the answers seen; its other parameters do not count."""
+        if unit.length != self.length:
             return False
-        structure = structure_of(accumulator)
+        kept, shown = self._shown
+        structure = structure_of(unit, self.span.bits, len(kept))
         if structure not in self._shapes:
-            kept, shown = self._shown
-            candidates = [pruned(tree, kept) for tree in trees_of(accumulator, self.span.bits, len(kept))]
+            candidates = [pruned(tree, kept) for tree in trees_of(unit, self.span.bits, len(kept))]
             self._shapes[structure] = any(
                 tree is not None and np.array_equal(losses(tree), shown) for tree in candidates
             )
-        return self._shapes[structure] and self._admits_addend(accumulator) and self._admits_groups(accumulator)
+        return self._shapes[structure] and self._admits_addend(unit) and self._admits_groups(unit)
 
     @cached_property
     def _shapes(self) -> dict[object, bool]:
@@ -186,20 +186,23 @@ class Tree:
     def _shown(self) -> tuple[frozenset[Leaf], NDArray[np.int16]]:
         return frozenset(leaves_of(self.root)), losses(self.root)
 
-    def _admits_addend(self, accumulator: Accumulator) -> bool:
-        if self.apart is None or accumulator.addend == "after":
+    def _admits_addend(self, unit: Unit) -> bool:
+        if self.apart is None or starts_at_zero(unit):
             return True
-        late = accumulator.addend == "late"
-        visible = accumulator.late_fraction_bits >= self.apart_places
-        return late == self.apart or (late and not visible)
+        kept = bits_of_late_products(unit)
+        visible = kept is not None and kept >= self.apart_places
+        return (kept is not None) == self.apart or (kept is not None and not visible)
 
-    def _admits_groups(self, accumulator: Accumulator) -> bool:
-        for block in accumulator.blocks:
+    def _admits_groups(self, unit: Unit) -> bool:
+        if has_groups(unit):  # of which a mask hides what the operands have it hide
+            return True
+        parts = added_together(unit)
+        for block in unit.blocks:
             seen = self.parts.get(tuple(sorted(block)))
-            if seen is not None and accumulator.grouping != "scale_blocks":
-                expected = _even_odd(block) if accumulator.grouping == "even_odd" else (tuple(sorted(block)),)
-                if seen != expected:
-                    return False
+            own = {part for part in parts if part <= set(block)}
+            whole = sum(map(len, own)) == len(block) == len(set().union(*own))
+            if seen is not None and seen != tuple(sorted(tuple(sorted(part)) for part in (own if whole else {block}))):
+                return False
         return True
 
     # -- for people and files
@@ -298,7 +301,7 @@ def _even_odd(products: Products) -> tuple[Products, ...]:
     return tuple(sorted(tuple(sorted(products[start::2])) for start in (0, 1)))
 
 
-def _listed(blocks: BlockOrder) -> list[str]:
+def _listed(blocks: tuple[Products, ...]) -> list[str]:
     """The blocks in words; of many in the usual order the first and the last ones."""
     usual = [k for block in blocks for k in block] == list(range(len(blocks) * len(blocks[0])))
     names = [compact(block) for block in blocks]

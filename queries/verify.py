@@ -150,9 +150,10 @@ class _Verifier:
         return bool(look(self.claim, np.array([row], dtype=np.uint64)).deciding[0])
 
     def _decide(self, row: Row) -> None:
-        claim = self.claim
+        claim, limit = self.claim, self.remaining()
+        limit = SHRINK if limit is None else min(SHRINK, max(SAMPLE_LEAST, limit))
         small = shrink_rows(
-            claim.layout, row, lambda rows: look(claim, np.array(rows, dtype=np.uint64)).deciding, SHRINK
+            claim.layout, row, lambda rows: look(claim, np.array(rows, dtype=np.uint64)).deciding, limit
         )
         self.outcome.row, self.outcome.verdict = small, self.found
 

@@ -25,6 +25,7 @@ Row = tuple[int, ...]  # patterns in the order of Operands.every
 Keep = Callable[["Replay"], Patterns]
 
 _CARRIER = ArrayCarrier()
+MANY = 32  # products above which runs of them are dropped first
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,9 @@ def shrink(problem: Problem, row: Row, keep: Keep | None = None) -> Row:
 
 def shrink_rows(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns], seconds: float | None = None) -> Row:
     """The smallest row reached, in so many seconds, by steps that each are `good`: 1 where a row is."""
-    seen, end = {row}, None if seconds is None else time.monotonic() + seconds
+    end = None if seconds is None else time.monotonic() + seconds
+    row = _fewer(layout, row, good, end)
+    seen = {row}
     while end is None or time.monotonic() < end:
         cost = _cost(row, layout)
         smaller = (other for other in _smaller(row, layout) if other not in seen and _cost(other, layout) < cost)
@@ -112,6 +115,27 @@ def shrink_rows(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns],
             return row
         row = min(candidates, key=lambda candidate: _cost(candidate, layout))
     return row
+
+
+def _fewer(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns], end: float | None) -> Row:
+    """The row with whole runs of products zeroed, the longest first, where it has many: one by one would take long."""
+    used = _used(row, layout)
+    run = len(used) // 2 if len(used) > MANY else 0
+    while run and used and (end is None or time.monotonic() < end):
+        parts = [used[start : start + run] for start in range(0, len(used), run)]
+        tried = [_replaced(row, {i: 0 for k in part for i in (k, layout.length + k)}) for part in parts]
+        kept = np.flatnonzero(good(tried))
+        if len(kept):
+            row = tried[kept[-1]]
+            used = _used(row, layout)
+        if not len(kept) or run > len(used):
+            run //= 2
+    return row
+
+
+def _used(row: Row, layout: Layout) -> list[int]:
+    """The places of the products that are not zero."""
+    return [k for k in range(layout.length) if row[k] and row[layout.length + k]]
 
 
 def _fields(pattern: int, fmt: Format) -> tuple[int, int, int]:
@@ -162,7 +186,7 @@ def _smaller(row: Row, layout: Layout) -> Iterator[Row]:
 def _copied(row: Row, k: int, layout: Layout) -> Iterator[Row]:
     """One product, or one factor, put in the place of every other nonzero one."""
     count = layout.length
-    used = [i for i in range(count) if row[i] and row[count + i] and i != k]
+    used = [i for i in _used(row, layout) if i != k]
     if not (row[k] and row[count + k]):
         return
     yield _replaced(row, dict.fromkeys(used, row[k]) | {count + i: row[count + k] for i in used})

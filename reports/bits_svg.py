@@ -41,7 +41,7 @@ def fold(rows: Sequence[Row], marked: str | None, most: int = MOST_ROWS) -> tupl
         return list(rows), None
 
     def weight(row: Row) -> tuple[bool, bool, bool, Fraction, Fraction]:
-        special = bool(row.marks - {"maximum"}) or row.name == "addend"
+        special = bool(row.marks - {"maximum"}) or not row.name[:1].isdigit()
         return words.is_marked(marked, row.signals), special, "maximum" in row.marks, abs(row.lost), abs(row.value)
 
     ranked = sorted(range(len(rows)), key=lambda index: (weight(rows[index]), -index), reverse=True)
@@ -66,10 +66,10 @@ def picture_grid(picture: Picture, rows: Sequence[Row]) -> Grid:
 
 
 class BitsDrawing:
-    """One picture on a sheet. `names`: what terms are called here; `marked`: the signal at which two models part."""
+    """One picture on a sheet. `marked`: the signal at which two models part."""
 
-    def __init__(self, picture: Picture, sheet: Sheet, names: words.Names, marked: str | None) -> None:
-        self.picture, self.sheet, self.names, self.marked = picture, sheet, names, marked
+    def __init__(self, picture: Picture, sheet: Sheet, marked: str | None) -> None:
+        self.picture, self.sheet, self.marked = picture, sheet, marked
         self.rows, self.folded = fold(picture.rows, marked)
         self.grid = picture_grid(picture, self.rows)
         self.result = words.rounded_row(picture.rounded)
@@ -77,16 +77,16 @@ class BitsDrawing:
     def draw(self) -> None:
         picture = self.picture
         if picture.special is not None:
-            self._say(words.special_text(picture.special, self.names), picture.special.signals, "mp-special")
+            self._say(words.special_text(picture), picture.special.signals, "mp-special")
         elif not picture.rows:
-            if picture.kind in ("sum", "late"):
+            if picture.rounded is not None:
                 self._say("every term is zero", ())
                 self._say_rounded()
         elif words.is_plain(picture):
-            self._say(words.plain_text(picture, self.names), words.plain_signals(picture))
+            self._say(words.plain_text(picture), words.plain_signals(picture))
         else:
             signals = () if picture.maximum is None else (f"{picture.prefix}max_exponent",)
-            self._say(words.title_text(picture, self.names), signals)
+            self._say(words.title_text(picture), signals)
             for panel in range(len(self.grid.panels)):
                 self._panel(panel)
             self._say_rounded()
@@ -107,8 +107,8 @@ class BitsDrawing:
         self._ruler(panel)
         lines = sheet.add("g")  # under the cells, filled when the height is known
         for row in self.rows:
-            self._row(row, self.names(row.name), note=words.row_note(row))
-        for text in (self.folded and self.folded.text, words.zeros_text(picture, self.names) if picture.zeros else ""):
+            self._row(row, row.name, note=words.row_note(row))
+        for text in (self.folded and self.folded.text, words.zeros_text(picture) if picture.zeros else ""):
             if text:
                 sheet.paragraph(text, "mp-soft", indent=GUTTER, crossed=True)
         left, right = MARGIN + 8, max(x + _width(column) for column, x in self.places)

@@ -1,69 +1,98 @@
-"""How far a unit's result can be from the exact sum, read off its parameters.
+"""How far a unit's result can be from the exact sum, read off its expression.
 
 A term that keeps bits down to the place u loses less than 2^u when it is aligned, whatever the rounding; a result
 rounded to nearest is off by at most half a unit in the last place, else by less than one. Overflow, flushed subnormals
-and sums that wrap lie outside.
+and sums that wrap lie outside, and so does what a later step multiplies.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from itertools import groupby
+from math import prod
 
-from smtmodel.accumulator import Accumulator
-from smtmodel.explanation import PictureKind
+from smtmodel.nodes import Cut, Each, FusedSum, Node, Repeat, Round
+from smtmodel.unit import Unit
 
 
 @dataclass(frozen=True)
 class Loss:
-    """In a sum of this kind, up to `terms` terms keep `bits` bits below its largest exponent."""
+    """In the fused sum whose signals are called `name`, up to `terms` terms keep `bits` bits below its largest
+    exponent; the sum is formed `times` times."""
 
-    kind: PictureKind
+    name: str
     terms: int
     bits: int
+    times: int
 
 
-def losses(acc: Accumulator) -> list[Loss]:
-    """Where bits are cut off by alignment in one step (with normalised partial sums: in one addition)."""
-    if acc.exact_sum:
-        return []
-    assert acc.fraction_bits != "exact"
-    bits = acc.fraction_bits
-    if acc.partials == "normalised":
-        return [Loss("partial", 2, bits)]
-    terms = len(acc.blocks[0])
-    if acc.grouping == "scale_blocks":
-        terms //= acc.group
-    if acc.addend != "late":
-        return [Loss("sum", terms + 1, bits)]
-    late = [Loss("late", 1, acc.late_fraction_bits), Loss("late", 1, bits)]
-    if acc.grouping == "even_odd":
-        return [Loss("even", terms // 2, bits), Loss("odd", terms // 2, bits), Loss("join", 2, bits), *late]
-    return [Loss("products", terms, bits), *late]
+def formed(unit: Unit) -> list[tuple[Node, int]]:
+    """Every node of a unit, operands first, and how many times an evaluation forms it."""
+    found: dict[Node, int] = {}
+
+    def visit(node: Node, loops: tuple[tuple[int, int], ...]) -> None:
+        if node in found:
+            return
+        if isinstance(node, Repeat):
+            visit(node.start, loops)
+        inside = (*loops, (node.level, len(node.places))) if isinstance(node, (Repeat, Each)) else loops
+        for operand in node.operands:  # the start is known by now
+            visit(operand, inside)
+        deepest = max((place for place, (level, _) in enumerate(loops, start=1) if level in node.free), default=0)
+        found[node] = prod(length for _, length in loops[:deepest])
+
+    visit(unit.result, ())
+    return list(found.items())
 
 
-def roundings(acc: Accumulator) -> int:
-    """Results rounded to the output format on the way to d."""
-    steps, products = len(acc.blocks), len(acc.blocks[0])
-    if acc.operation == "add_mul":
-        return steps * 2 * products  # each product, the additions in pairs, and the one to the running sum
-    return steps * (products if acc.partials == "normalised" else 1) + (acc.addend == "after")
+def losses(unit: Unit) -> list[Loss]:
+    """Where bits are cut off by alignment. A term out of reach, which vanishes, is less than 2^(e - reach + 1)."""
+    found = []
+    for node, times in formed(unit):
+        if isinstance(node, FusedSum):
+            reaches = [bits for item, bits in zip(node.items, node.reach or [None] * len(node.items), strict=True)
+                       for _ in range(item.count)]  # fmt: skip
+            kept = Counter(bits if far is None else min(bits, far - 1)
+                           for bits, far in zip(node.bits_of_terms, reaches, strict=True))  # fmt: skip
+            found += [Loss(unit.labels[node], terms, bits, times) for bits, terms in kept.items()]
+    return found
 
 
-def bound_text(acc: Accumulator) -> str:
+def roundings(unit: Unit) -> int:
+    """Results rounded on the way to d, and d."""
+    return sum(times for node, times in formed(unit) if isinstance(node, Round))
+
+
+def bound_text(unit: Unit) -> str:
     """The bound in words; e stands for the largest exponent of a sum's terms."""
-    unit = "half a unit" if acc.output_rounding.startswith("nearest") else "one unit"
-    relation = "at most" if acc.output_rounding.startswith("nearest") else "less than"
-    count = roundings(acc)
-    rounded = f"{relation} {unit} in the last place of the result"
-    if count > 1:
-        rounded = f"{relation} {unit} in the last place of each of the {count} rounded results"
-    where = {"sum": "", "partial": " of each addition", "even": " of the even products", "odd": " of the odd products",
-             "join": " of their sum", "products": " of the products", "late": " of products and addend"}  # fmt: skip
-    parts = [f"{loss.terms} * 2^(e - {loss.bits}){where[loss.kind]}" for loss in losses(acc)]
-    steps = len(acc.blocks)
-    each = f" in each of the {steps} steps" if steps > 1 and parts and acc.partials != "normalised" else ""
-    lost = f"alignment loses less than {' + '.join(parts)}{each}, where e is the largest exponent; " if parts else ""
-    more = "; products are rounded before" if acc.product_format else ""
-    if acc.addend == "late" and acc.late_sum_bits is not None:
-        lost += f"cutting the joined sum loses less than one unit of bit {acc.late_sum_bits} below its leading one; "
-    return f"{lost}rounding loses {rounded}{more}"
+    parts = []
+    if lost := losses(unit):
+        alike: dict[tuple[tuple[tuple[int, int], ...], int], list[str]] = {}
+        for (name, times), group in groupby(lost, key=lambda one: (one.name, one.times)):
+            alike.setdefault((tuple((one.terms, one.bits) for one in group), times), []).append(name)
+        texts = []
+        for (terms, times), names in alike.items():
+            where = f" in {', '.join(names)}" if any(names) else ""
+            texts.append(" + ".join(f"{count} * 2^(e - {bits})" for count, bits in terms) + where + _times(times))
+        parts.append(f"alignment loses less than {'; '.join(texts)}, where e is the largest exponent of the terms")
+    cuts: Counter[int] = Counter()
+    for node, times in formed(unit):
+        cuts[node.bits if isinstance(node, Cut) else 0] += times
+    for bits, times in cuts.items():
+        if bits:
+            parts.append(
+                f"the cut of a sum loses less than one unit of bit {bits - 1} below its leading one{_times(times)}"
+            )
+    rounded: Counter[tuple[str, bool]] = Counter()
+    for node, times in formed(unit):
+        if isinstance(node, Round):
+            rounded[node.rounding.format.name, node.rounding.mode.startswith("nearest")] += times
+    for (name, nearest), times in rounded.items():
+        unit_lost = "at most half a unit" if nearest else "less than one unit"
+        parts.append(f"rounding to {name} loses {unit_lost} in the last place{_times(times)}")
+    return "; ".join(parts)
+
+
+def _times(times: int) -> str:
+    return f", {times} times" if times > 1 else ""

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hypotheses.family import families
+from reports.arithmetic import LINES, arithmetic
 from reports.bounds import bound_text
-from smtmodel.accumulator import Accumulator, format_parameter
+from smtmodel.accumulator import format_parameter
 from smtmodel.batch import evaluate_row
 from smtmodel.display import exact_value
 from smtmodel.dot import Model, UnitModel
@@ -53,10 +54,12 @@ class Sheet:
 
 
 def groups(rows: Iterable[Instruction]) -> list[list[Instruction]]:
-    """Instructions of one unit with one accumulator, which differ in shape or in the formats of their factors."""
+    """Instructions of one unit with one expression, which differ in shape or in the formats of their factors."""
     found: dict[tuple[Any, ...], list[Instruction]] = {}
     for row in rows:
-        found.setdefault((row.arch, row.unit, row.accumulator, row.source, row.emulated), []).append(row)
+        unit = parse_reference(row.reference).unit
+        key = (row.arch, row.unit, unit.result, unit.length, unit.scale, unit.scale_block, row.source, row.emulated)
+        found.setdefault(key, []).append(row)
     return list(found.values())
 
 
@@ -112,13 +115,10 @@ def sheet_of_identified(document: Mapping[str, Any], ask: Ask) -> Sheet:
     why = "; ".join(document["why_undecided"]) or "no vector tells them apart"
     lines = _lines(model, f"{model.a.name} * {model.b.name}", ask, undecided, f"not told apart: {why}")
     family = families().get(document["family"])
-    named = {name: parameter for parameter, name, _ in _arithmetic(model.accumulator)}
     if family is not None:  # what the family does not vary was not asked
-        asked = {*family.values, "block"}
-        lines = [
-            replace(line, basis=ASSUMED) if line.basis == MODEL and named.get(line.name, "block") not in asked else line
-            for line in lines
-        ]
+        asked = {LINES[name] for name in (*family.values, "block") if name in LINES}
+        taken = set(LINES.values()) - asked
+        lines = [replace(line, basis=ASSUMED) if line.basis == MODEL and line.name in taken else line for line in lines]
     return Sheet(f"Device {device['name']}", [model.reference], basis, lines)
 
 
@@ -126,102 +126,20 @@ def _lines(
     model: Model, factors: str, ask: Ask, undecided: Mapping[str, str] | None = None, why: str = ""
 ) -> list[Line]:
     """`undecided`: the values of parameters that evidence leaves open, and `why`."""
-    if isinstance(model, UnitModel):
-        return _unit_lines(model, factors)
-    acc, scale, still_open = model.accumulator, model.scale, dict(undecided or {})
+    unit = model.unit
     lines = [Line("Formats", f"{factors} + {model.c.name} -> {model.d.name}", MODEL)]
-    if scale is not None:
-        lines.append(Line("Scale factors", f"{scale.name}, one pair for {acc.scale_block} products", MODEL))
-    for parameter, name, text in _arithmetic(acc):
-        values = still_open.pop(parameter, None)
-        lines.append(Line(name, text, MODEL) if values is None else Line(name, values, why))
-    lines += [Line(name, values, why) for name, values in still_open.items()]
+    if unit.scale is not None:
+        lines.append(Line("Scale factors", f"{unit.scale.name}, one pair for {unit.scale_block} products", MODEL))
+    lines += [Line(name, text, MODEL) for name, text in arithmetic(unit)]
+    for parameter, values in (undecided or {}).items():
+        name = LINES.get(parameter, parameter)
+        left = [Line(name, values, why) if line.name == name else line for line in lines]
+        lines = left if left != lines else [*lines, Line(name, values, why)]
+    lines += [Line("Expression", "; ".join(f"{name}: {text}" for name, text in step_texts(unit).items()), MODEL)]
     lines += [Line(name, text, "evaluated") for name, text in special_values(model)]
     lines += [_property(wanted, name, ask(wanted, model)) for wanted, name in ASKED.items()]
-    lines.append(Line("Error against the exact sum", bound_text(acc), "derived from the parameters"))
+    lines.append(Line("Error against the exact sum", bound_text(unit), "derived from the expression"))
     return lines
-
-
-def _unit_lines(model: UnitModel, factors: str) -> list[Line]:
-    """The lines of an expression: its steps as they are written, and what it gives for special values."""
-    lines = [Line("Formats", f"{factors} + {model.c.name} -> {model.d.name}", MODEL)]
-    lines.append(Line("Products", str(model.length), MODEL))
-    lines += [Line(name, text, MODEL) for name, text in step_texts(model.unit).items()]
-    lines += [Line(name, text, "evaluated") for name, text in special_values(model)]
-    return lines
-
-
-def _arithmetic(acc: Accumulator) -> list[tuple[str, str, str]]:
-    """The sum: parameter, what the sheet calls it, and its value in words."""
-    facts = [
-        ("operation", "Operation", _operation(acc)),
-        ("block", "Products", f"{acc.length}; {_steps(acc)}"),
-        ("grouping", "Grouping", _grouping(acc)),
-    ]
-    if not acc.exact_sum:
-        facts += [
-            ("fraction_bits", "Fraction bits", f"{acc.fraction_bits} below the largest exponent"),
-            ("align_rounding", "Bits shifted out", f"cut {_words(acc.align_rounding)}"),
-            ("carry_bits", "Carry bits",
-             "as many as needed" if acc.carry_bits == "exact" else f"{acc.carry_bits}, then it wraps"),
-            ("exponent_floor", "Exponent floor", _floor(acc)),
-            ("product", "Products before alignment", _words(acc.product)),
-            ("addend", "Addend", _addend(acc)),
-        ]  # fmt: skip
-    beyond = {"infinity": "infinity, however it is rounded", "saturate": "the largest finite number",
-              "ieee": "as IEEE 754 has it for the rounding"}  # fmt: skip
-    facts += [
-        ("output_rounding", "Rounding of the result", f"{_words(acc.output_rounding)}, to {acc.output}"),
-        ("overflow", "Results beyond the range", beyond[acc.overflow]),
-        ("flush_inputs", "Subnormal inputs", "read as zero" if acc.flush_inputs else "kept"),
-        ("input_zeros", "Zero inputs", "keep their signs" if acc.input_zeros == "signed" else "read as +0"),
-        ("flush_outputs", "Subnormal results", "become zero" if acc.flush_outputs else "kept"),
-    ]
-    return [fact for fact in facts if fact[2]]
-
-
-def _operation(acc: Accumulator) -> str:
-    return {
-        "fused_dot": "products and addend aligned to the largest exponent and added at once",
-        "exact_dot": "exact sum, rounded once",
-        "fma_chain": "a chain of IEEE fused multiply-adds",
-        "add_mul": f"products rounded, added in pairs of {acc.group}, then to the running sum",
-    }[acc.operation]
-
-
-def _steps(acc: Accumulator) -> str:
-    steps, products = len(acc.blocks), len(acc.blocks[0])
-    if steps == 1:
-        return "all products in one step"
-    return f"{steps} steps of {products}, each result the next addend, products in order {_order(acc)}"
-
-
-def _floor(acc: Accumulator) -> str:
-    if acc.exponent_floor is None:
-        return "none: zero terms do not count"
-    what = "zero terms count with this exponent" if acc.floor_applies_to == "zero_terms" else "the least maximum"
-    return f"{acc.exponent_floor}: {what}"
-
-
-def _addend(acc: Accumulator) -> str:
-    late = f"after the products, whose sum keeps {acc.late_fraction_bits} bits ({_words(acc.late_rounding)})"
-    if acc.late_sum_bits is not None:
-        late += f"; the joined sum is cut to {acc.late_sum_bits} bits below its leading one"
-    return {"fused": "aligned with the products", "after": "added once, at the end, by an IEEE addition",
-            "late": late}[acc.addend]  # fmt: skip
-
-
-def _order(acc: Accumulator) -> str:
-    return acc.block_order.replace("_", " ") if isinstance(acc.block_order, str) else format_parameter(acc.block_order)
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
-
-
-def _grouping(acc: Accumulator) -> str:
-    return {"none": "", "pairwise": "", "even_odd": "even and odd products apart, then joined",
-            "scale_blocks": f"{acc.group} products summed exactly, then scaled"}[acc.grouping]  # fmt: skip
 
 
 def special_values(model: Model) -> list[tuple[str, str]]:

@@ -97,10 +97,6 @@ class _Drawing:
                 sheet.paragraph(words.passing_text(explanation, item), "mp-soft")
             else:
                 self._step(item)
-        if explanation.after is not None:
-            sheet.y += 8
-            sheet.paragraph(words.AFTER, "mp-title")
-            BitsDrawing(explanation.after, sheet, str, self.marked).draw()
         sheet.y += 8
         self._result()
 
@@ -112,7 +108,7 @@ class _Drawing:
         rows, folded = fold(nonzero, self.marked)
         table = [("k", "a", "b", "product", "exponent, significand")]
         for row in rows:
-            a, b = (words.input_text(explanation.inputs[f"{side}{row.name}"]) for side in "ab")
+            a, b = [words.input_text(one) for one in words.factors(explanation, row)] or ("", "")
             table.append((row.name, a, b, *words.term_text(row)))
         c = words.input_text(explanation.inputs["c"])
         table.append(("c", c, "", "", words.addend_text(explanation)))
@@ -127,10 +123,9 @@ class _Drawing:
             drawn = {row.name for row in rows}
             rest = [row for row in nonzero if row.name not in drawn]
             total = powers(sum((row.value for row in rest), Fraction(0)))
-            texts.append(f"{len(rest)} more products, together {total}: {words.ranges([int(r.name) for r in rest])}")
-        zeros = [int(row.name) for row in explanation.products if not (row.bits or row.marks)]
-        if zeros:
-            texts.append(words.zero_products_text(zeros))
+            texts.append(f"{len(rest)} more products, together {total}: {words.places([r.name for r in rest])}")
+        if zeros := words.zero_products_text(explanation):
+            texts.append(zeros)
         scales = [(name, given) for name, given in explanation.inputs.items() if name.startswith("scale")]
         if scales:
             texts.append("; ".join(f"{name} {words.input_text(given)}" for name, given in scales[:MOST_ROWS]))
@@ -163,16 +158,15 @@ class _Drawing:
     def _step(self, index: int) -> None:
         explanation, sheet = self.explanation, self.sheet
         step = explanation.steps[index]
-        title, names = words.step_names(explanation, index)
-        sheet.paragraph(title, "mp-title")
+        sheet.paragraph(words.step_text(explanation, index), "mp-title")
         for group in words.drawn_groups(step):
             sheet.paragraph(words.group_text(explanation, group), indent=8)
-        if exact := words.exact_products_text(explanation, step):
+        if exact := words.exact_products_text(step):
             sheet.paragraph(exact, indent=8)
         for picture in words.drawn_pictures(step):
-            BitsDrawing(picture, sheet, names, self.marked).draw()
-        if len(explanation.steps) > 1:
-            sheet.paragraph(f"d{index} = {words.pattern_text(step.result, explanation.model.d)}", indent=8)
+            BitsDrawing(picture, sheet, self.marked).draw()
+        if result := words.result_text(explanation, step):
+            sheet.paragraph(result, indent=8)
 
     def _result(self) -> None:
         """The result by fields."""

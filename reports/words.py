@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from smtmodel.display import bit_fields, exact_value, number_text, powers
-from smtmodel.dot import Model, UnitModel
+from smtmodel.dot import Model
 from smtmodel.explaining import fraction_row
-from smtmodel.explanation import Cause, Explanation, Group, Input, Picture, Rounded, Row, Special, Step
+from smtmodel.explanation import Cause, Explanation, Group, Input, Picture, Rounded, Row, Step
 from smtmodel.facts import Fact
 from smtmodel.formats import Format
 from smtmodel.unitfile import step_texts
@@ -18,35 +19,13 @@ from smtmodel.vectors import to_hex
 if TYPE_CHECKING:
     from queries.neighbours import Parting
 
-Names = Callable[[str], str]
 LONGEST = 30  # characters of a significand
-AFTER = "c is added once, by an IEEE addition to nearest"
 ROW_NOTES = {"raised": "rounded up", "dropped": "too small: dropped"}
 
 
 def parameters_text(model: Model) -> str:
-    """What of the arithmetic a reader needs for the picture."""
-    if isinstance(model, UnitModel):
-        return "; ".join(f"{name}: {text}" for name, text in step_texts(model.unit).items())
-    acc, parts = model.accumulator, [model.accumulator.operation.replace("_", " ")]
-    if len(acc.blocks) > 1:
-        parts.append(f"{len(acc.blocks)} chained blocks of {len(acc.blocks[0])}")
-    if acc.product != "unnormalised":
-        parts.append(f"products {acc.product}")
-    if not acc.exact_sum:
-        parts.append(f"F={acc.fraction_bits} {acc.align_rounding}")
-    if acc.carry_bits != "exact":
-        parts.append(f"{acc.carry_bits} carry bit{'s' * (acc.carry_bits != 1)}")
-    if acc.exponent_floor is not None:
-        parts.append(f"floor {acc.exponent_floor}")
-    if acc.grouping != "none":
-        parts.append(f"{acc.grouping}" + (f" of {acc.group}" if acc.group > 1 else ""))
-    if acc.addend != "fused":
-        cut = "" if acc.addend != "late" or acc.late_sum_bits is None else f", cut to {acc.late_sum_bits} bits"
-        parts.append(f"addend {acc.addend}{cut}")
-    if acc.partials != "unnormalised":
-        parts.append("partial sums normalised")
-    return ", ".join([*parts, f"result {acc.output} {acc.output_rounding}"])
+    """The expression: its roundings and steps, as they are written."""
+    return "; ".join(f"{name}: {text}" for name, text in step_texts(model.unit).items())
 
 
 # -- numbers
@@ -112,21 +91,32 @@ def ranges(numbers: Sequence[int]) -> str:
 # -- steps
 
 
-def step_names(explanation: Explanation, index: int) -> tuple[str, Names]:
-    """The title of a step, and what its terms are called there."""
+def step_text(explanation: Explanation, index: int) -> str:
+    """The title of a step: its name, its products, and what comes in."""
     step, several = explanation.steps[index], len(explanation.steps) > 1
-    late = explanation.model.accumulator.addend == "after"
-    running = f"d{index - 1}" if index else "+0" if late else "c"
-    products = f"product{'s' * (len(step.indices) > 1)} {ranges(step.indices)}"
-    title = f"block {index}: {products} and {running}" if several else f"{products} and {running}"
-    return title, lambda name: running if name == "addend" else name
+    products = f"product{'s' * (len(step.indices) > 1)} {ranges(step.indices)}" if step.indices else ""
+    what = " and ".join(part for part in (products, ", ".join(step.incoming)) if part)
+    return ": ".join(part for part in (step_name(step) if several else "", what) if part)
+
+
+def step_name(step: Step) -> str:
+    return step.name or "d"
+
+
+def result_text(explanation: Explanation, step: Step, width: int = 0) -> str:
+    """The result of a step that is not the last; nothing of the last, or where there is none."""
+    if step.result is None or not step.name or len(explanation.steps) == 1:
+        return ""
+    return f"{step.name} = {pattern_text(step.result, step.format, width - len(step.name) - 3)}"
 
 
 def passing_text(explanation: Explanation, indices: Sequence[int]) -> str:
-    """Steps whose products are all zero."""
-    name = "blocks" if len(indices) > 1 else "block"
-    text = pattern_text(explanation.steps[indices[-1]].result, explanation.model.d)
-    return f"{name} {ranges(indices)}: zero products; the sum passes unchanged: {text}"
+    """Steps of one repetition whose products are all zero."""
+    first, last = explanation.steps[indices[0]], explanation.steps[indices[-1]]
+    assert last.result is not None
+    names = step_name(first) if first is last else f"{step_name(first)} to {step_name(last)}"
+    text = pattern_text(last.result, last.format)
+    return f"{names}: zero products; what comes in passes unchanged: {text}"
 
 
 def group_text(explanation: Explanation, group: Group) -> str:
@@ -141,15 +131,22 @@ def drawn_groups(step: Step) -> list[Group]:
     return [group for group in step.groups if len(group.members) > 1 and group.total]
 
 
-def exact_products_text(explanation: Explanation, step: Step) -> str:
-    """The products that are exact in the format of the result, where each is rounded; nothing if there are none."""
-    exact = [int(picture.name) for picture in step.pictures if picture.kind == "product" and picture.plain]
-    return f"product{'s' * (len(exact) > 1)} {ranges(exact)}: exact in {explanation.model.d.name}" if exact else ""
+def exact_products_text(step: Step) -> str:
+    """The products that are exact in the format that each is rounded to; nothing if there are none."""
+    exact = [picture for picture in step.pictures if _is_exact_product(picture)]
+    numbers = [int(picture.name) for picture in exact]
+    formats = {picture.rounded.format.name for picture in exact if picture.rounded}
+    return f"product{'s' * (len(exact) > 1)} {ranges(numbers)}: exact in {', '.join(formats)}" if exact else ""
+
+
+def _is_exact_product(picture: Picture) -> bool:
+    return picture.single and picture.plain and picture.special is None and picture.name.isdigit()
 
 
 def drawn_pictures(step: Step) -> list[Picture]:
-    """The sums of a step, without products that are exact."""
-    return [picture for picture in step.pictures if not (picture.kind == "product" and picture.plain)]
+    """The sums of a step, without products that are exact and sums of zeros that are not its last."""
+    last = step.pictures[-1]
+    return [part for part in step.pictures if part is last or (part.rows and not _is_exact_product(part))]
 
 
 def pictures_of(explanation: Explanation) -> Iterator[Picture]:
@@ -157,27 +154,38 @@ def pictures_of(explanation: Explanation) -> Iterator[Picture]:
     for item in step_runs(explanation, None):
         if isinstance(item, int):
             yield from drawn_pictures(explanation.steps[item])
-    if explanation.after is not None:
-        yield explanation.after
 
 
 def step_runs(explanation: Explanation, marked: str | None) -> Iterator[int | range]:
-    """The steps to be drawn, and runs of steps that pass the sum on. A step where two models part is drawn."""
-    start, several = 0, len(explanation.steps) > 1
-    for index, step in enumerate(explanation.steps):
+    """The steps to be drawn, and runs of steps of one repetition that pass on what comes in. A step where two models
+    part is drawn."""
+
+    def kind(index: int) -> tuple[str, int]:
+        step = explanation.steps[index]
         parts = marked is not None and bool(step.prefix) and marked.startswith(step.prefix)
-        if step.passes and several and not parts:
-            continue
-        if start < index:
-            yield range(start, index)
-        yield index
-        start = index + 1
-    if start < len(explanation.steps):
-        yield range(start, len(explanation.steps))
+        drawn = not step.passes or len(explanation.steps) == 1 or parts
+        return ("", index) if drawn else (step.name.rstrip("0123456789[]"), -1)
+
+    for (_, index), run in groupby(range(len(explanation.steps)), key=kind):
+        found = list(run)
+        yield index if index >= 0 else range(found[0], found[-1] + 1)
 
 
-def zero_products_text(zeros: Sequence[int]) -> str:
-    return f"{len(zeros)} zero product{'s' * (len(zeros) > 1)}: {ranges(zeros)}"
+def zero_products_text(explanation: Explanation) -> str:
+    """The products that are zero; nothing if there are none."""
+    zeros = [row.name for row in explanation.products if not (row.bits or row.marks)]
+    return f"{len(zeros)} zero product{'s' * (len(zeros) > 1)}: {places(zeros)}" if zeros else ""
+
+
+def places(names: Sequence[str]) -> str:
+    """Terms by name, products by their places."""
+    numbers = ranges([int(name) for name in names if name.isdigit()])
+    return ", ".join(part for part in (numbers, *(name for name in names if not name.isdigit())) if part)
+
+
+def factors(explanation: Explanation, row: Row) -> list[Input]:
+    """The inputs that a product multiplies; none where its factors are others."""
+    return [explanation.inputs[f"{side}{row.name}"] for side in "ab"] if row.name.isdigit() else []
 
 
 # -- one sum
@@ -188,18 +196,22 @@ def is_marked(marked: str | None, signals: Iterable[str]) -> bool:
     return marked is not None and any(marked == name or marked.startswith(name + ".") for name in signals)
 
 
-def special_text(special: Special, names: Names) -> str:
+def special_text(picture: Picture) -> str:
+    """The rule that decides in place of a sum."""
+    special = picture.special
+    assert special is not None
+    head = f"{picture.name}: " if picture.name else ""
     what = {
         "nan": "a NaN decides",
         "inf*0": "infinity times zero is a NaN",
         "opposite": "infinities of both signs: NaN",
         "infinity": "an infinity decides",
     }[special.rule]
-    return f"{what}: {'; '.join(_cause(cause, names) for cause in special.causes)}"
+    return f"{head}{what}: {'; '.join(_cause(cause) for cause in special.causes)}"
 
 
-def _cause(cause: Cause, names: Names) -> str:
-    name = names(cause.term)
+def _cause(cause: Cause) -> str:
+    name = cause.term
     if cause.inputs == (name,):
         return name
     return f"term {name}" + (f" ({', '.join(cause.inputs)})" if cause.inputs else "")
@@ -210,13 +222,14 @@ def is_plain(picture: Picture) -> bool:
     return picture.maximum is None and picture.plain and len(picture.rows) <= 2
 
 
-def plain_text(picture: Picture, names: Names) -> str:
+def plain_text(picture: Picture) -> str:
     """A sum that loses nothing, in a line."""
     terms = [f"({powers(row.value)})" if row.negative else powers(row.value) for row in picture.rows]
-    called = [names(name) for name in (*(row.name for row in picture.rows), *picture.zeros)]
+    called = [*(row.name for row in picture.rows), *picture.zeros]
+    head = f"{picture.name} = " if picture.name and not picture.single else ""
     zeros = ["0"] * len(picture.zeros)
     total = f" = {powers(picture.total.value)}" if len(called) > 1 else ""
-    return f"{' + '.join(called)}: {' + '.join([*terms, *zeros])}{total}, exact"
+    return f"{head}{' + '.join(called)}: {' + '.join([*terms, *zeros])}{total}, exact"
 
 
 def plain_signals(picture: Picture) -> list[str]:
@@ -224,17 +237,16 @@ def plain_signals(picture: Picture) -> list[str]:
     return signals + [signal for row in picture.rows for signal in row.signals]
 
 
-def title_text(picture: Picture, names: Names) -> str:
+def title_text(picture: Picture) -> str:
     """What is added, and the exponent that everything is aligned to."""
-    what = {
-        "even": "even products: ", "odd": "odd products: ", "join": "even and odd sums: ",
-        "products": "the products: ", "late": "late addend: ",
-    }.get(picture.kind, f"adding {names(picture.name)}: " if picture.name else "")  # fmt: skip
+    if picture.single and picture.rounded is not None:
+        return f"{picture.name}: rounded to {picture.rounded.format.name}"
+    what = f"{picture.name}: " if picture.name else ""
     if picture.maximum is None:
-        terms = " + ".join(names(row.name) for row in picture.rows)
+        terms = " + ".join(row.name for row in picture.rows)
         return f"{what}exact sum" + (f" of {terms}" if len(picture.rows) < 5 else "")
     assert picture.unit is not None
-    winners = [names(row.name) for row in picture.rows if "maximum" in row.marks]
+    winners = [row.name for row in picture.rows if "maximum" in row.marks]
     if picture.floor is not None:
         source = "the exponent floor, above every term"
     else:
@@ -244,9 +256,9 @@ def title_text(picture: Picture, names: Names) -> str:
     return f"{what}maximum exponent {picture.maximum} ({source}); {kept}"
 
 
-def zeros_text(picture: Picture, names: Names) -> str:
+def zeros_text(picture: Picture) -> str:
     """The zero terms, which have no rows."""
-    called = [names(name) for name in picture.zeros]
+    called = picture.zeros
     folded = f"{len(called)} zero term{'s' * (len(called) > 1)}"
     return folded if len(called) > 3 else f"{folded}: {', '.join(called)}"
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from queries.steady import AGAIN, Answered, ContradictionError, same_answer, spread
 from runner.protocol import CLOCK, Device, DeviceError
+from smtmodel import VERSION
 from smtmodel.errors import InputError, MmaprobeError
 from smtmodel.files import cannot_write
 from smtmodel.jsontext import BrokenJsonError, parse_json
@@ -25,11 +25,7 @@ REPEATS = 4  # times that a question is asked once more if its answer is not tha
 
 def provenance(device: str) -> dict[str, Any]:
     """Where answers come from: the device's name, our version, the time."""
-    try:
-        ours = version("mmaprobe")
-    except PackageNotFoundError:
-        ours = "unknown (not installed)"
-    return {"device": device, "mmaprobe": ours, "started": datetime.now(UTC).isoformat(timespec="seconds")}
+    return {"device": device, "mmaprobe": VERSION, "started": datetime.now(UTC).isoformat(timespec="seconds")}
 
 
 def answered_row(vector: Vector, d: int, source: dict[str, Any], description: dict[str, Any]) -> dict[str, Any]:

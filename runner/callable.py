@@ -16,27 +16,25 @@ from numpy.typing import NDArray
 from runner.protocol import Device, DeviceError, DeviceUnavailableError, Source
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, UnknownNameError
-from smtmodel.formats import Format
-from smtmodel.gemm import to_numbers
+from smtmodel.numbers import to_numbers, type_of
+from smtmodel.operands import Operands
 from smtmodel.tiles import kind_of
 from smtmodel.vectors import Vector
 
 SIDE = 64  # rows and columns of the product: as many questions in a call, each at a place of its own
-SMALL = {"bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "e4m3fnuz": "float8_e4m3fnuz",
-         "e5m2fnuz": "float8_e5m2fnuz"}  # fmt: skip
+Shape = tuple[int, int]
 
 
 class CallableDevice(Device):
     """Asks `function(a, b, c)`, or `function(a, b)` without an addend: a is SIDE x K, b K x SIDE, c and the result are
-    SIDE x SIDE. Question i stands in row i of a, and in a column of b that changes from call to call, so that the
-    answers come from all places of the product.
+    SIDE x SIDE, or of another `shape` (rows, columns). Question i stands in row i of a, and in a column of b that
+    changes from call to call, so that the answers come from all places of the product.
 
-    Arrays have NumPy's type of their format (ml_dtypes' for bf16 and eight bits); where there is none, they hold
-    patterns as unsigned integers. So may the result.
+    Arrays have NumPy's type of their format, or that of ml_dtypes. The result may hold patterns as unsigned integers.
     """
 
-    def __init__(self, function: Callable[..., Any], name: str) -> None:
-        self.function, self.name = function, name
+    def __init__(self, function: Callable[..., Any], name: str, shape: Shape = (SIDE, SIDE)) -> None:
+        self.function, self.name, self.shape = function, name, shape
         self.description: dict[str, Any] = {"name": name}
         self.addend = _takes(function, 3)
         if not self.addend and not _takes(function, 2):
@@ -49,7 +47,7 @@ class CallableDevice(Device):
         waiting = source.next()
         while waiting is not None:
             batch, waiting = [waiting], source.next()
-            while waiting is not None and len(batch) < SIDE and waiting.model == batch[0].model:
+            while waiting is not None and len(batch) < min(self.shape) and waiting.model == batch[0].model:
                 batch.append(waiting)
                 waiting = source.next()
             yield from zip(batch, self._call(batch), strict=True)
@@ -58,36 +56,42 @@ class CallableDevice(Device):
 
     def _call(self, batch: list[Vector]) -> list[int]:
         model, count = batch[0].model, len(batch)
-        columns = (np.arange(count) + self._calls) % SIDE
+        rows, width = self.shape
+        columns = (np.arange(count) + self._calls) % width
         self._calls += 1
-        a = np.zeros((SIDE, model.length), dtype=kind_of(model.a))
-        b = np.zeros((model.length, SIDE), dtype=kind_of(model.b))
-        c = np.zeros((SIDE, SIDE), dtype=kind_of(model.c))
+        a = np.zeros((rows, model.length), dtype=kind_of(model.a))
+        b = np.zeros((model.length, width), dtype=kind_of(model.b))
+        c = np.zeros((rows, width), dtype=kind_of(model.c))
         for row, (vector, column) in enumerate(zip(batch, columns, strict=True)):
             parts = vector.operands
             a[row, : len(parts.a)], b[: len(parts.b), column], c[row, column] = parts.a, parts.b, parts.c
         if model.scale is not None:
-            raise self._failure("it takes no scale factors", batch)
-        if not self.addend and c.any():
-            raise self._failure("it takes no addend: give three formats, a,b,d", batch)
-        arrays = [_numbers(a, model.a), _numbers(b, model.b), *([_numbers(c, model.c)] if self.addend else [])]
-        try:
-            found = self.function(*arrays)
-        except Exception as error:
-            raise self._failure(f"{type(error).__name__}: {error}", batch) from None
-        patterns = self._patterns(np.asarray(found), model, batch)
-        return [int(pattern) for pattern in patterns[np.arange(count), columns]]
+            raise self._failure("it takes no scale factors", batch[0])
+        found = self._product(model, a, b, c, batch[0])
+        return [int(pattern) for pattern in found[np.arange(count), columns]]
 
-    def _patterns(self, found: NDArray[Any], model: Model, batch: list[Vector]) -> NDArray[Any]:
-        if found.shape != (SIDE, SIDE):
-            raise self._failure(f"the product has the shape {found.shape}, not {(SIDE, SIDE)}", batch)
-        expected = _numbers(np.zeros((1, 1), dtype=kind_of(model.d)), model.d).dtype
+    def product(self, model: Model, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[Any]:
+        """The patterns of the product of matrices of patterns, of any shapes. `model` gives formats. Raises
+        DeviceError."""
+        return self._product(model, a, b, c, Vector(model, Operands((), (), 0)))
+
+    def _product(self, model: Model, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], vector: Vector) -> NDArray[Any]:
+        if not self.addend and c.any():
+            raise self._failure("it takes no addend: give three formats, a,b,d", vector)
+        arrays = [to_numbers(a, model.a), to_numbers(b, model.b), *([to_numbers(c, model.c)] if self.addend else [])]
+        try:
+            found = np.asarray(self.function(*arrays))
+        except Exception as error:
+            raise self._failure(f"{type(error).__name__}: {error}", vector) from None
+        if found.shape != c.shape:
+            raise self._failure(f"the product has the shape {found.shape}, not {c.shape}", vector)
+        expected = type_of(model.d)
         if found.dtype != expected and (found.dtype.kind != "u" or found.dtype != kind_of(model.d)):
-            raise self._failure(f"the product has elements of {found.dtype}; {model.d.name} is {expected}", batch)
+            raise self._failure(f"the product has elements of {found.dtype}; {model.d.name} is {expected}", vector)
         return np.ascontiguousarray(found).view(kind_of(model.d))
 
-    def _failure(self, message: str, batch: list[Vector]) -> DeviceError:
-        return DeviceError(self.name, message, batch[0], self._asked + 1)
+    def _failure(self, message: str, vector: Vector) -> DeviceError:
+        return DeviceError(self.name, message, vector, self._asked + 1)
 
 
 def open_callable(text: str) -> CallableDevice:
@@ -121,13 +125,3 @@ def _takes(function: Callable[..., Any], count: int) -> bool:
     except (TypeError, ValueError):
         return False
     return True
-
-
-def _numbers(patterns: NDArray[Any], fmt: Format) -> NDArray[Any]:
-    if fmt.name in SMALL:
-        try:
-            import ml_dtypes
-        except ImportError:
-            return patterns
-        return patterns.view(getattr(ml_dtypes, SMALL[fmt.name]))
-    return to_numbers(patterns, fmt)

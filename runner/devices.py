@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from runner.batches import BatchDevice
-from runner.callable import open_callable
 from runner.command import CommandDevice
 from runner.model_device import ModelDevice
 from runner.protocol import DEFAULT_TIMEOUT, Device, DeviceError, DeviceUnavailableError, UnansweredError
@@ -34,7 +33,7 @@ def open_device(text: str, timeout: float = DEFAULT_TIMEOUT, asked: Model | None
     kinds: dict[str, Callable[[], Device]] = {
         "model": lambda: ModelDevice(rest),
         "command": lambda: CommandDevice(rest, timeout),
-        "python": lambda: open_callable(rest),
+        "python": lambda: _open_python(rest),
         "recorded": lambda: RecordedDevice(rest, asked),
         "cpu": lambda: _open_cpu(rest, timeout),
         "cuda": lambda: _open_cuda(rest, timeout),
@@ -48,6 +47,12 @@ def open_servable(text: str, timeout: float = DEFAULT_TIMEOUT) -> BatchDevice:
     """The device to serve to other programs: a model by its reference, or the GPU of this machine. Raises as above."""
     kind, _, rest = text.partition(":")
     return _open_cuda(rest, timeout) if kind == "cuda" else ModelDevice(text)
+
+
+def _open_python(rest: str) -> Device:
+    from runner.callable import open_callable  # numbers of short formats need a package that vectors do not
+
+    return open_callable(rest)
 
 
 def _open_cpu(name: str, timeout: float) -> BatchDevice:

@@ -96,7 +96,7 @@ def runnable(row: Instruction) -> bool:
 
 def _in_place(row: Instruction) -> bool:
     """Whether results lie where the addends lay: kernels keep both in the same registers."""
-    return FORMATS[row.c].width == row.accumulator.output_format.width
+    return FORMATS[row.c].width == row.d.width
 
 
 def kernel_of(row: Instruction) -> Kernel:
@@ -135,25 +135,25 @@ def _mma(row: Instruction) -> Kernel:
 
 
 def _scales(row: Instruction) -> tuple[Operand, ...]:
-    name, count = row.accumulator.scale_format, row.accumulator.scales
-    if name is None:
+    fmt, count = row.scale, row.scales
+    if fmt is None:
         return ()
     places = {"scale_a": fragments.scales_a(count), "scale_b": fragments.scales_b(count)}
-    return tuple(Operand(matrix, FORMATS[name], fragment, count) for matrix, fragment in places.items())
+    return tuple(Operand(matrix, fmt, fragment, count) for matrix, fragment in places.items())
 
 
 def _mma_name(row: Instruction) -> str:
     """The PTX instruction with its qualifiers."""
     m, n, k = row.shape
-    scale = row.accumulator.scale_format
+    scale = row.scale
     parts = ["mma.sync.aligned"]
     if scale is not None:
-        count = row.accumulator.scales
+        count = row.scales
         parts += [f"kind::{'mxf8f6f4' if k == 32 else 'mxf4' if count == 2 else 'mxf4nvf4'}", "block_scale"]
         parts.append(f"scale_vec::{count}X")
     elif row.arch == "rtx-blackwell" and k == 32:
         parts.append("kind::f8f6f4")
-    parts += [f"m{m}n{n}k{k}", "row.col", row.c, row.a, row.b, row.c, *([scale] if scale else [])]
+    parts += [f"m{m}n{n}k{k}", "row.col", row.c, row.a, row.b, row.c, *([scale.name] if scale else [])]
     return ".".join(parts)
 
 

@@ -348,7 +348,12 @@ def product(left: Bits, right: Bits) -> Bits:
 
 
 def shift_right_jam(value: Bits, amount: Bits) -> Bits:
-    """Shift right; if any set bit is lost the lowest bit is set, so that rounding still sees it."""
+    """Shift right; if any set bit is lost the lowest bit is set, so that rounding still sees it. A carrier may lower it
+    in its own way."""
+    if value.value is None and amount.value is None and amount.width <= value.width:
+        own = value.carrier.shift_right_jam(value.node, amount.zext(value.width).node, value.width)
+        if own is not None:
+            return Bits(value.carrier, value.width, own)
     shifted = value.lshr(amount)
     lost = ~shifted.shl(amount).eq(value)
     return shifted | lost.bits(value.width)

@@ -14,7 +14,8 @@ import platform
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,106 +23,208 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from smtmodel.algebra import Bits
-from smtmodel.carriers.code import COLUMN, INNER, ROW, CodeCarrier, Name, TooWideError
-from smtmodel.dot import Model, evaluate
+from smtmodel.algebra import Bit, Bits, any_of
+from smtmodel.carriers.code import COLUMN, INNER, PRELUDE, ROW, CodeCarrier, Name, TooWideError
+from smtmodel.decode import unpack
+from smtmodel.dot import Model
 from smtmodel.folders import cache_folder
+from smtmodel.formats import Format
+from smtmodel.trace import Silent
 
-FLAGS = ("-O3", "-march=native", "-shared", "-fPIC", "-w")
+#: loops are made vectors, and what is left of them is not: twice as quick to compile, and no slower
+FLAGS = (
+    "-O2", "-ftree-vectorize", "--param=vect-epilogues-nomask=0", "-march=native", "-shared", "-fPIC", "-w",
+)  # fmt: skip
 LONGEST = 8000  # statements: an optimising compiler takes minutes for many more
-STRIP = 512  # columns decoded at a time, so that their values stay in the processor's cache
+CACHE = 48 << 10  # bytes for what the columns of a strip decode to: the nearest cache, and some of the next
 
-_PROGRAM = """#include <stdint.h>
+_PROGRAM = """{prelude}
 #define STRIP {strip}
-void tile(long rows, long columns, const {ta} *a, const {tb} *b, const {tc} *c, {td} *d) {{
-  /* a: rows x {k}; b: {k} x columns; c, d: rows x columns */
+#define INPUTS long rows, long columns, const {ta} *a, const {tb} *b, const {tc} *c, {td} *d, SCALES
+#define SCALES const uint32_t *p, const uint32_t *q
+static __attribute__((noinline)) void loops(INPUTS) {{
+  /* a: rows x {k}; b: {k} x columns; c, d: rows x columns; scale factors p: rows x {s}, q: {s} x columns */
   {slots}
   for (long start = 0; start < columns; start += STRIP) {{
     long count = columns - start < STRIP ? columns - start : STRIP;
+    uint32_t special = 0;
     for (long j = 0; j < count; j++) {{
 {column}
     }}
     for (long i = 0; i < rows; i++) {{
 {row}
       const {tc} *cc = c + i * columns + start;
-      {td} *dd = d + i * columns + start;
+      {td} *restrict dd = d + i * columns + start;
+      uint32_t here = special{row_special};
       for (long j = 0; j < count; j++) {{
+{addend}
+      }}
+      if (here) for (long j = 0; j < count; j++) {{
 {inner}
+      }}
+      else for (long j = 0; j < count; j++) {{
+{finite}
       }}
     }}
   }}
 }}
+void tile(INPUTS) {{
+  const unsigned kept = ieee_environment({environment});
+  loops(rows, columns, a, b, c, d, p, q);
+  restore_environment(kept);
+}}
 """
 
-_LANES = """#include <stdint.h>
-void lanes(long count, {parameters}) {{
+_LANES = """{prelude}
+static __attribute__((noinline)) void loop(long count, {parameters}) {{
   for (long i = 0; i < count; i++) {{
 {body}
   }}
+}}
+void lanes(long count, {parameters}) {{
+  const unsigned kept = ieee_environment({environment});
+  loop(count, {arguments});
+  restore_environment(kept);
 }}
 """
 
 
 def c_source(model: Model) -> str:
-    """The C of one chained step over a tile of outputs. Raises TooWideError."""
-    carrier = CodeCarrier()
-    k = model.length
+    """The C of one chained step over a tile of outputs. Raises TooWideError.
+
+    The inner loop stands there twice: as it is, and for rows and columns without NaNs and infinities, as the same
+    definition over formats that have none makes it.
+    """
+    carrier, k, unit = CodeCarrier(), model.length, model.unit
     a = [carrier.input(f"a{x}", model.a.width, ROW) for x in range(k)]
     b = [carrier.input(f"b{x}", model.b.width, COLUMN) for x in range(k)]
-    result = evaluate(model, a, b, carrier.input("c0", model.c.width, INNER)).d.node
-    statements = _statements(carrier, [result])
-    if len(statements) > LONGEST:
-        raise TooWideError(f"{len(statements)} statements")
-    loops = _Loops(model, statements, result.text)
+    c = carrier.input("c0", model.c.width, INNER)
+    scale, width = unit.scale, unit.scale.width if unit.scale else 0
+    p, q = (
+        [carrier.input(f"{x}{k}", width, place) for k in range(unit.scales)] for x, place in (("p", ROW), ("q", COLUMN))
+    )
+    plain = replace(unit, a=unit.a.finite, b=unit.b.finite, c=unit.c.finite, scale=scale and scale.finite)
+    results = [one.evaluate(a, b, c, p, q, trace=Silent())[0].node for one in (unit, plain)]
+    specials = [
+        any_of([*(_is_special(x, fmt) for x in side), *(_is_special(x, scale) for x in factors if scale)]).node
+        for side, fmt, factors in ((a, unit.a, p), (b, unit.b, q), ([c], unit.c, []))
+    ]
+    loops = _Loops(model, carrier, results, specials)
     kinds = {f"t{side}": _kind(getattr(model, side).width) for side in "abcd"}
-    bodies = {name: "\n".join(" " * 8 + line for line in getattr(loops, name)) for name in ("column", "row", "inner")}
-    return _PROGRAM.format(strip=STRIP, k=k, slots="\n  ".join(loops.slots), **kinds, **bodies)
+    bodies = {name: "\n".join(" " * 8 + line for line in lines) for name, lines in loops.bodies.items()}
+    return _PROGRAM.format(
+        prelude=PRELUDE,
+        strip=loops.strip,
+        k=k,
+        s=unit.scales,
+        environment=carrier.environment,
+        slots="\n  ".join(loops.arrays),
+        row_special=loops.row_special,
+        **kinds,
+        **bodies,
+    )
+
+
+def _is_special(pattern: Bits, fmt: Format) -> Bit:
+    item = unpack(pattern, fmt)
+    return item.is_nan | item.is_infinite
 
 
 class _Loops:
-    """The statements sorted into the loops; what the inner loop reads of the column loop waits in arrays (`slots`)."""
+    """The statements sorted into the loops; what the inner loops read of the column loop waits in arrays (`slots`)."""
 
-    def __init__(self, model: Model, statements: list[tuple[Name, str]], result: str) -> None:
-        k, column = model.length, _kind(model.b.width)
-        inner_text = " ".join(text for name, text in statements if name.place == INNER)
-        self.used = set(_words(f"{inner_text} {result}"))
-        self.slots: list[str] = []
-        self.column: list[str] = []
-        self.row = [f"const {_kind(model.a.width)} a{x} = a[i * {k} + {x}];" for x in range(k)]
-        self.inner = [f"const {_kind(model.c.width)} c0 = cc[j];"]
-        for x in range(k):
-            self._in_column(f"b{x}", column, f"b[{x} * columns + start + j]")
-        for name, text in statements:
+    def __init__(self, model: Model, carrier: CodeCarrier, results: Sequence[Name], specials: Sequence[Name]) -> None:
+        k, column, row = model.length, _kind(model.b.width), _kind(model.a.width)
+        inner, finite = (needed(carrier, [result]) for result in results)
+        addend = needed(carrier, [specials[2]])
+        shared = needed(carrier, [*specials[:2], *(name for name, _ in (*inner, *finite) if name.place != INNER)])
+        if max(len(inner), len(finite)) > LONGEST:
+            raise TooWideError(f"{len(inner)} statements")
+        texts = [text for part in (inner, finite) for name, text in part if name.place == INNER]
+        used = set(words(" ".join([*texts, *(result.text for result in results)])))
+        self.slots: dict[str, str] = {}
+        self.counts: dict[str, int] = {}
+        self.row_special = f" | {specials[0].text}"
+        factors, s = range(model.scales), model.scales
+        self.bodies: dict[str, list[str]] = {"row": [f"const {row} a{x} = a[i * {k} + {x}];" for x in range(k)]}
+        self.bodies["row"] += [f"const uint32_t p{x} = p[i * {s} + {x}];" for x in factors]
+        self.bodies["column"] = []
+        given = [(Name(f"b{x}", COLUMN, column, 0), f"b[{x} * columns + start + j]") for x in range(k)]
+        given += [(Name(f"q{x}", COLUMN, "uint32_t", 0), f"q[{x} * columns + start + j]") for x in factors]
+        for name, text in [*given, *shared]:
             if name.place == COLUMN:
-                self._in_column(name.text, name.kind, text)
-            else:
-                loop = self.inner if name.place == INNER else self.row
-                loop.append(f"const {name.kind} {name.text} = {text};")
-        self.inner.append(f"dd[j] = ({_kind(model.d.width)}){result};")
+                self.bodies["column"].append(f"const {name.kind} {name.text} = {text};")
+                if name.text in used:
+                    self.slots[name.text] = self._slot(name)
+                    self.bodies["column"].append(f"{self.slots[name.text]} = {name.text};")
+            elif name.place != INNER:
+                self.bodies["row"].append(f"const {name.kind} {name.text} = {text};")
+        self.bodies["column"].append(f"special |= {specials[1].text};")
+        kept = {name.text: name for name, _ in [*given, *shared] if name.text in self.slots}
+        start = [f"const {_kind(model.c.width)} c0 = cc[j];"]
+        self.bodies["addend"] = [*start, *self._lines(addend, kept), f"here |= {specials[2].text};"]
+        for part, statements, result in (("inner", inner, results[0]), ("finite", finite, results[1])):
+            last = f"dd[j] = ({_kind(model.d.width)}){result.text};"
+            self.bodies[part] = [*start, *self._lines(statements, kept), last]
 
-    def _in_column(self, name: str, kind: str, text: str) -> None:
-        self.column.append(f"const {kind} {name} = {text};")
-        if name in self.used:
-            self.slots.append(f"{kind} s{name}[STRIP];")
-            self.column.append(f"s{name}[j] = {name};")
-            self.inner.append(f"const {kind} {name} = s{name}[j];")
+    def _slot(self, name: Name) -> str:
+        """A place in the one array of its type: one address then serves for all."""
+        kind = name.kind.replace(" ", "_")
+        number = self.counts[name.kind] = self.counts.get(name.kind, 0) + 1
+        return f"kept_{kind}[{number - 1}][j]"
+
+    @property
+    def strip(self) -> int:
+        """How many columns are decoded at a time."""
+        column = sum(count * {"uint32_t": 4, "uint64_t": 8}.get(kind, 16) for kind, count in self.counts.items())
+        return max(64, min(512, CACHE // max(1, column) // 64 * 64))
+
+    @property
+    def arrays(self) -> list[str]:
+        """Where the column loop's values wait."""
+        return [
+            f"{kind} kept_{kind.replace(' ', '_')}[{count}][STRIP] __attribute__((aligned(64)));"
+            for kind, count in self.counts.items()
+        ]
+
+    def _lines(self, statements: Sequence[tuple[Name, str]], kept: Mapping[str, Name]) -> list[str]:
+        """The statements of an inner loop, and what it loads of the slots just before it is read."""
+        lines, loaded = list[str](), set[str]()
+        for name, text in statements:
+            if name.place == INNER:
+                for word in words(text):
+                    if word in kept and word not in loaded:
+                        loaded.add(word)
+                        lines.append(f"const {kept[word].kind} {word} = {self.slots[word]};")
+                lines.append(f"const {name.kind} {name.text} = {text};")
+        return lines
 
 
 def _kind(width: int) -> str:
     return "uint32_t" if width <= 32 else "uint64_t"
 
 
-def _words(text: str) -> list[str]:
-    return [word for word in "".join(x if x.isalnum() else " " for x in text).split() if word[0] in "vb"]
+def words(text: str) -> list[str]:
+    """The names in a statement."""
+    return [word for word in "".join(x if x.isalnum() else " " for x in text).split() if word[0] in "vbqx"]
 
 
-def _statements(carrier: CodeCarrier, results: Sequence[Name]) -> list[tuple[Name, str]]:
-    """The statements that the results depend on: the signals of the trace that nobody reads are dropped."""
-    needed = {result.text for result in results}
-    for name, text in reversed(carrier.statements):
-        if name.text in needed:
-            needed.update(_words(text))
-    return [(name, text) for name, text in carrier.statements if name.text in needed]
+def needed(carrier: CodeCarrier, results: Sequence[Name]) -> list[tuple[Name, str]]:
+    """The statements that the results depend on, each just before it is first read: what a value is made of is then
+    near it, and few values wait in registers. The signals of the trace that nobody reads are dropped."""
+    made = {name.text: (name, text) for name, text in carrier.statements}
+    found: dict[str, tuple[Name, str]] = {}
+    waiting = [(result.text, False) for result in reversed(results)]
+    while waiting:
+        word, ready = waiting.pop()
+        if word not in made or word in found:
+            continue
+        if ready:
+            found[word] = made[word]
+        else:
+            waiting.append((word, True))
+            waiting += [(other, False) for other in reversed(words(made[word][1]))]
+    return list(found.values())
 
 
 @cache
@@ -167,29 +270,42 @@ class CompiledModel:
         self._types = [np.dtype(np.uint32 if fmt.width <= 32 else np.uint64) for fmt in self._formats(model)]
         self._function = library.tile
         self._function.restype = None
-        self._function.argtypes = [ctypes.c_long, ctypes.c_long, *[ctypes.c_void_p] * 4]
+        self._function.argtypes = [ctypes.c_long, ctypes.c_long, *[ctypes.c_void_p] * 6]
 
     @staticmethod
     def _formats(model: Model) -> list[Any]:
         return [model.a, model.b, model.c, model.d]
 
-    def tile(self, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[Any]:
-        """d for patterns a (rows x length), b (length x columns) and c (rows x columns), any integer type."""
+    def tile(
+        self,
+        a: NDArray[Any],
+        b: NDArray[Any],
+        c: NDArray[Any],
+        scale_a: NDArray[Any] | None = None,
+        scale_b: NDArray[Any] | None = None,
+    ) -> NDArray[Any]:
+        """d for patterns a (rows x length), b (length x columns) and c (rows x columns), any integer type, and scale
+        factors (rows x scales, scales x columns) of models that take them."""
         left, right, addend = (
             np.ascontiguousarray(side, dtype=kind) for side, kind in zip((a, b, c), self._types, strict=False)
         )
         out = np.empty(addend.shape, dtype=self._types[3])
-        if left.shape != (out.shape[0], self.model.length) or right.shape != (self.model.length, out.shape[1]):
-            raise ValueError(f"shapes {left.shape}, {right.shape}, {addend.shape} do not fit")
-        pointers = [array.ctypes.data for array in (left, right, addend, out)]
-        self._function(out.shape[0], out.shape[1], *pointers)
+        none = np.empty(0, dtype=np.uint32)
+        factors = [none if side is None else np.ascontiguousarray(side, dtype=np.uint32) for side in (scale_a, scale_b)]
+        (rows, columns), k, s = out.shape, self.model.length, self.model.scales
+        expected = [(rows, k), (k, columns), *([(rows, s), (s, columns)] if s else [(0,), (0,)])]
+        found = [side.shape for side in (left, right, *factors)]
+        if found != expected:
+            raise ValueError(f"shapes {found} do not fit {expected}")
+        pointers = [array.ctypes.data for array in (left, right, addend, out, *factors)]
+        self._function(rows, columns, *pointers)
         return out
 
 
 @cache
 def compile_model(model: Model) -> CompiledModel | None:
-    """The compiled model, or None where the array carrier must do (no compiler, too wide, scale factors)."""
-    if model.scale is not None or compiler() is None:
+    """The compiled model, or None where the array carrier must do (no compiler, too wide)."""
+    if compiler() is None:
         return None
     try:
         library = _library(c_source(model))
@@ -230,10 +346,18 @@ def compile_lanes(function: Callable[..., Sequence[Bits]], widths: tuple[int, ..
     except TooWideError:
         return None
     lines = [f"const {_kind(width)} x{k} = in{k}[i];" for k, width in enumerate(widths)]
-    lines += [f"const {name.kind} {name.text} = {text};" for name, text in _statements(carrier, names)]
+    lines += [f"const {name.kind} {name.text} = {text};" for name, text in needed(carrier, names)]
     lines += [f"out{k}[i] = ({_kind(x.width)}){x.node.text};" for k, x in enumerate(results)]
     parameters = [f"const {_kind(width)} *in{k}" for k, width in enumerate(widths)]
     parameters += [f"{_kind(x.width)} *restrict out{k}" for k, x in enumerate(results)]
     body = "\n".join("    " + line for line in lines)
-    library = _library(_LANES.format(parameters=", ".join(parameters), body=body))
+    arguments = ", ".join(parameter.rpartition("*")[2].removeprefix("restrict ") for parameter in parameters)
+    source = _LANES.format(
+        prelude=PRELUDE,
+        environment=carrier.environment,
+        parameters=", ".join(parameters),
+        arguments=arguments,
+        body=body,
+    )
+    library = _library(source)
     return None if library is None else CompiledLanes(library, [x.width for x in results], widths)

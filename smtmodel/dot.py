@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from smtmodel.accumulator import Accumulator
@@ -11,7 +11,9 @@ from smtmodel.algebra import Bits
 from smtmodel.errors import NotModelledError
 from smtmodel.families import unit_of
 from smtmodel.formats import FORMATS, Format
+from smtmodel.nodes import Node, Round
 from smtmodel.nodes.node import structure
+from smtmodel.nodes.rewriting import rebuilt
 from smtmodel.rounding import Mode
 from smtmodel.trace import Silent, Trace
 from smtmodel.unit import Memo, Unit
@@ -59,7 +61,7 @@ class Model:
     @property
     def rounding(self) -> Mode:
         """How the result is rounded."""
-        return self.accumulator.output_rounding
+        return self.unit.rounding.mode
 
     @property
     def blocks(self) -> tuple[tuple[int, ...], ...]:
@@ -70,6 +72,11 @@ class Model:
     def unit(self) -> Unit:
         """The unit as an expression."""
         return unit_of(self.accumulator, self.a, self.b, self.c, self.reference)
+
+    @property
+    def any_nan(self) -> Model:
+        """The model with NaNs of every pattern as one."""
+        return self if self.nan is None else replace(self, accumulator=replace(self.accumulator, nan=None))
 
 
 class UnitModel(Model):
@@ -120,16 +127,25 @@ class UnitModel(Model):
         return self.unit.scale_block or 1
 
     @property
-    def rounding(self) -> Mode:
-        return self.unit.rounding.mode
-
-    @property
     def nan(self) -> int | None:
         return self.unit.nan
 
     @property
     def blocks(self) -> tuple[tuple[int, ...], ...]:
         return self.unit.blocks
+
+    @property
+    def any_nan(self) -> Model:
+        if self.nan is None:
+            return self
+        pattern = self.nan
+
+        def leaf(old: Node, new: Node) -> Node:
+            own = isinstance(new, Round) and new.rounding.nan == pattern
+            return replace(new, rounding=replace(new.rounding, nan=None)) if own and isinstance(new, Round) else new
+
+        unit = replace(self.unit, result=rebuilt(self.unit.result, leaf, {}), names={}, signals={}, titles={})
+        return UnitModel(unit, self.reference)
 
 
 @dataclass(frozen=True)

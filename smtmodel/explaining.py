@@ -1,34 +1,27 @@
-"""From the trace of one evaluation to its picture.
+"""From the trace of one evaluation to its picture: a walk over the nodes in the order in which they were formed.
 
 The trace has every signal of the arithmetic. Derived here, and checked by the tests against the signals: which bits of
-a sum the output format keeps, what two patterns added by IEEE add up to, and which inputs make a special value.
+a sum a format keeps, and which inputs make a special value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+from smtmodel.decode import Unpacked
 from smtmodel.display import exact_value
-from smtmodel.dot import Model, UnitModel
-from smtmodel.explanation import (
-    Cause,
-    Explanation,
-    Group,
-    Input,
-    Outcome,
-    Picture,
-    PictureKind,
-    Rounded,
-    Row,
-    Special,
-    Step,
-)
+from smtmodel.dot import Model
+from smtmodel.explanation import Cause, Explanation, Group, Input, Outcome, Picture, Rounded, Row, Special, Step
 from smtmodel.facts import Fact, Item, evaluate_one, facts_of, integer, item_of, item_of_pattern
-from smtmodel.families import addend_of
 from smtmodel.formats import Format
+from smtmodel.nodes import Constant, Cut, Element, ExactSum, FusedSum, Node, Product, Round, Scale
+from smtmodel.nodes.node import walk
 from smtmodel.operands import Operands, layout_of
+from smtmodel.trace import Visit
+
+RUNNING = ("addend", "acc")  # what signals call a result that comes in
 
 
 def bits_row(name: str, negative: bool, magnitude: int, unit: int, keep_zeros: bool = False) -> Row:
@@ -96,290 +89,304 @@ def _outcome(kept: Fraction, step: Fraction, inexact: bool, result: Fraction | s
 
 def explain(model: Model, operands: Operands[int]) -> Explanation:
     """The picture of one evaluation."""
-    if isinstance(model, UnitModel):
-        from smtmodel.explaining_unit import explain_unit
-
-        return explain_unit(model, operands)
     return _Explainer(model, operands).explanation()
 
 
+@dataclass
+class _Open:
+    """The step under way. `incoming`: the terms from outside of it by name; `patterns`: of its last result."""
+
+    within: str
+    pictures: list[Picture] = field(default_factory=list)
+    products: list[Item] = field(default_factory=list)
+    groups: list[Group] = field(default_factory=list)
+    incoming: dict[str, Item] = field(default_factory=dict)
+    last: Visit | None = None
+
+    @property
+    def name(self) -> str:
+        return self.within.rstrip(".")
+
+
 class _Explainer:
-    """One evaluation: its signals, its inputs decoded, and the step under way."""
+    """One evaluation: the step under way, and what later nodes ask of earlier ones. A value is known by its identity:
+    the trace has one object for it, wherever it is a term."""
 
     def __init__(self, model: Model, operands: Operands[int]) -> None:
-        self.model, self.accumulator, self.operands = model, model.accumulator, operands
-        self.reader = addend_of(model.accumulator)
+        self.model, self.operands = model, operands
         self.evaluation = evaluate_one(model, operands)
-        self.facts = facts_of(self.evaluation)
-        self.inputs: dict[str, Input] = {}
-        self.decoded: dict[str, Item] = {}
-        self.members: dict[str, tuple[int, ...]] = {}  # the products of each term of the step
-        self.index = 0
-        missing = (0,) * (model.length - len(operands.a))
-        row = (*operands.a, *missing, *operands.b, *missing, operands.c)
-        for side in (operands.scale_a, operands.scale_b):
-            row += (*side, *[0] * (model.scales - len(side)))
-        layout = layout_of(model)
-        for name, pattern, fmt in zip(layout.names, row, layout.formats, strict=True):
-            reader = None if name.startswith("scale") else self.reader
-            given, read = (item_of_pattern(name, pattern, fmt, how) for how in (None, reader))
-            self.decoded[name] = read
-            self.inputs[name] = Input(name, pattern, fmt, read.is_zero and not given.is_zero)
+        self.facts, self.entered = facts_of(self.evaluation), self.evaluation.trace.entered
+        self.last: dict[Node, Visit] = {}
+        self.sums: dict[Node, Picture] = {}  # the last picture of each sum
+        self.causes: dict[int, list[Cause]] = {}  # of a value that is not finite
+        self.names: dict[int, str] = {}  # of a value that comes in
+        self.born: dict[int, int] = {}  # the step of a value
+        self.products: dict[str, Row] = {}
+        self.steps: list[Step] = []
+        self.step = _Open("")
 
     def explanation(self) -> Explanation:
-        blocks, output = self.accumulator.blocks, self.model.d
-        added_last = self.accumulator.addend == "after"
-        incoming = (0, output) if added_last else (self.operands.c, self.model.c)
-        steps: list[Step] = []
-        for self.index, indices in enumerate(blocks):
-            self.incoming = incoming
-            steps.append(self._step(self.accumulator.prefix(self.index), indices, incoming))
-            incoming = (steps[-1].result, output)
-        after = self._after(steps[-1].result) if added_last else None
-        products = tuple(self._product(k) for k in range(self.model.length))
-        inputs, result = self.inputs, integer(self.evaluation.d)
-        return Explanation(self.model, self.operands, inputs, products, tuple(steps), after, result, self.facts)
+        for visit in self.evaluation.trace.visits:
+            if visit.within != self.step.within:
+                self._close()
+                self.step = _Open(visit.within)
+            self._take(visit)
+        self._close()
+        products = sorted(
+            self.products.values(), key=lambda row: int(row.name) if row.name.isdigit() else len(row.name)
+        )
+        result, inputs = integer(self.evaluation.d), self._inputs()
+        return Explanation(self.model, self.operands, inputs, tuple(products), tuple(self.steps), result, self.facts)
 
-    # -- products
-
-    def _product_item(self, k: int) -> Item:
-        """The exact product; not finite if a factor is not."""
-        sign, significand, exponent = (self.facts[f"product[{k}].{x}"] for x in ("sign", "significand", "exponent"))
-        assert significand.scale is not None
-        assert exponent.scale is not None
-        kinds = {cause.kind for cause in self._product_causes(k)}
-        is_nan = bool(kinds & {"nan", "inf*0"})
-        place, zero = exponent.value + exponent.scale, self.decoded[f"a{k}"].is_zero or self.decoded[f"b{k}"].is_zero
-        return Item(str(k), bool(sign.value), significand.value, place, significand.scale, zero, bool(kinds), is_nan)
-
-    def _product(self, k: int) -> Row:
-        return term_row(self._product_item(k), (f"product[{k}]",))
-
-    def _product_causes(self, k: int, term: str | None = None) -> list[Cause]:
-        pair = [self.decoded[f"a{k}"], self.decoded[f"b{k}"]]
-        term = str(k) if term is None else term
-        nans = tuple(item.name for item in pair if item.is_nan)
-        infinite = tuple(item.name for item in pair if item.is_infinite)
-        if nans:
-            return [Cause(term, "nan", nans)]
-        if infinite and any(item.is_zero for item in pair):
-            return [Cause(term, "inf*0", tuple(item.name for item in pair))]
-        return [Cause(term, "infinite", infinite)] if infinite else []
-
-    def _groups(self, indices: Sequence[int]) -> dict[str, Group]:
-        """The terms of a step by name, with their products and scale factors."""
-        accumulator = self.accumulator
-        size = accumulator.group if accumulator.grouping == "scale_blocks" and self.model.scale else 1
+    def _inputs(self) -> dict[str, Input]:
+        operands, layout = self.operands, layout_of(self.model)
+        sides = ((operands.a, self.model.length), (operands.b, self.model.length), ((operands.c,), 1),
+                 (operands.scale_a, self.model.scales), (operands.scale_b, self.model.scales))  # fmt: skip
+        row = [pattern for side, count in sides for pattern in (*side, *[0] * (count - len(side)))]
+        flushing = {node.operand for node in walk(self.model.unit.result)
+                    if isinstance(node, Element) and node.subnormals != "keep"}  # fmt: skip
         found = {}
-        for start in range(0, len(indices), size):
-            members = tuple(indices[start : start + size])
-            name = f"{members[0]}-{members[-1]}" if size > 1 else str(members[0])
-            block = members[0] // accumulator.scale_block
-            scales = (f"scale_a{block}", f"scale_b{block}") if self.model.scale else None
-            total = sum((term_row(self._product_item(k), ()).value for k in members), Fraction(0))
-            found[name] = Group(name, members, total, scales)
+        for name, pattern, fmt in zip(layout.names, row, layout.formats, strict=True):
+            item = item_of_pattern(name, pattern, fmt)
+            subnormal = item.exponent == fmt.emin and not item.significand >> fmt.fraction and not item.is_zero
+            found[name] = Input(name, pattern, fmt, subnormal and name.rstrip("0123456789") in flushing)
         return found
 
-    # -- steps
+    # -- nodes
 
-    def _step(self, prefix: str, indices: tuple[int, ...], incoming: tuple[int, Format]) -> Step:
-        accumulator = self.accumulator
-        groups = self._groups(indices)
-        self.members = {name: group.members for name, group in groups.items()}
-        if accumulator.operation == "add_mul":
-            pictures = self._pairwise(prefix, indices)
-        elif accumulator.partials == "normalised":
-            pictures = self._partials(prefix)
-        else:
-            kinds: list[PictureKind] = ["sum"]
-            if accumulator.addend == "late":
-                kinds = ["even", "odd", "join"] if accumulator.grouping == "even_odd" else ["products"]
-                kinds.append("late")
-            pictures = [
-                self._sum(prefix if kind == "sum" else f"{prefix}{kind}.", kind, prefix if kind == kinds[-1] else None)
-                for kind in kinds
-            ]
-            terms = {*self.members, "addend"}  # not the sums of some of them
-            rows = [row for part in pictures for row in part.rows if row.name in terms]
-            pictures[-1] = self._finished(pictures[-1], prefix, rows)
-            if pictures[-1].special:  # the sums before it mean nothing
-                pictures = pictures[-1:]
-        result = self.facts[f"{pictures[-1].prefix if accumulator.partials == 'normalised' else prefix}result"].value
-        zero = all(self._product_item(k).is_zero and not self._product_item(k).special for k in indices)
-        before = exact_value(*incoming)
-        passes = zero and before == exact_value(result, self.model.d) and before not in ("nan", "inf", "-inf")
-        grouped = tuple(groups.values()) if self.model.scale else ()
-        return Step(prefix, indices, tuple(pictures), result, grouped, passes)
+    def _take(self, visit: Visit) -> None:
+        node, key = visit.node, id(visit.value)
+        assert isinstance(node, Node)
+        self.born.setdefault(key, len(self.steps))
+        if key not in self.causes and (causes := self._causes(visit, node)):
+            self.causes[key] = causes
+        self.last[node] = visit
+        match node:
+            case Element() | Constant() if not self.names.get(key):
+                self.names[key] = visit.place or node.sentence()
+            case Product():
+                self._product(visit)
+            case Scale():
+                self._scale(visit, node)
+            case ExactSum() | FusedSum() if visit.prefix in self.entered:
+                self._show(node, self._sum(visit, node))
+            case Cut():
+                self._show(node, self._cut(visit, node))
+            case Round():
+                self._show(node, self._rounded(visit, node))
+                self.names.setdefault(key, visit.place or visit.prefix.rstrip(".").rpartition(".")[2])
+                self.step.last = visit
 
-    def _partials(self, prefix: str) -> list[Picture]:
-        """Additions one by one; the first running sum is the first term itself."""
-        names, pictures = [*self.members, "addend"], []
-        for number, name in enumerate(names[1:], start=1):
-            part = f"{prefix}partial{number}."
-            picture = self._finished(self._sum(part, "partial", part), part)
-            pictures.append(replace(picture, name=name))
-        return pictures
+    def _show(self, node: Node, picture: Picture) -> None:
+        """A picture of the step, in the place of that of the sum that it finishes."""
+        own = self.sums.get(node.operands[0])
+        if isinstance(node, (Cut, Round)):
+            self.step.pictures = [part for part in self.step.pictures if part is not own]
+            if picture.special is not None:  # sums on the way to it mean nothing
+                self.step.pictures = [part for part in self.step.pictures if part.rounded or part.special]
+        self.step.pictures.append(picture)
+        self.sums[node] = picture
 
-    def _unit(self, kind: PictureKind, name: str, maximum: int) -> int:
-        """The lowest place that a term keeps."""
-        late = kind == "late" and name == "products"
-        bits = self.accumulator.late_fraction_bits if late else self.accumulator.fraction_bits
-        assert bits != "exact"
-        return maximum - bits
+    def _product(self, visit: Visit) -> None:
+        name = visit.place or visit.prefix.rstrip(".")
+        item = item_of(name, visit.value)
+        self.step.products.append(item)
+        self.products.setdefault(name, term_row(item, (f"product[{name}]" if visit.place else name,)))
 
-    def _sum(self, prefix: str, kind: PictureKind, finish: str | None) -> Picture:
-        """The sum of the terms entered under a prefix. `finish`: what the signals of its rounding begin with."""
-        items = [item_of(name, value) for name, value in self.evaluation.trace.entered[prefix][1]]
+    def _scale(self, visit: Visit, node: Scale) -> None:
+        """A product, or an exact sum of products, which has no picture of its own."""
+        term, scales = self.last[node.term], (self.last[node.left].place, self.last[node.right].place)
+        names = [name for name, _ in self.entered[term.prefix][1]] if term.prefix in self.entered else [term.place]
+        members = tuple(int(name) for name in names if name.isdigit())
+        if isinstance(node.term, ExactSum):
+            own = self.sums.get(node.term)
+            self.step.pictures = [part for part in self.step.pictures if part is not own]
+        total = term_row(item_of("", term.value), ()).value
+        self.step.groups.append(Group(visit.place, members, total, scales))
+
+    # -- sums
+
+    def _term(self, name: str, value: Unpacked) -> Item:
+        """A term as it is called here: one that comes in by what it is elsewhere."""
+        key = id(value)
+        shown = self.names.get(key, name) if name in RUNNING else name
+        item = item_of(shown, value)
+        if self.born.get(key, 0) < len(self.steps) or (key in self.names and name in (*RUNNING, "c")):
+            self.step.incoming.setdefault(shown, item)
+        return item
+
+    def _sum(self, visit: Visit, node: ExactSum | FusedSum) -> Picture:
+        prefix = visit.prefix
         top = self.facts.get(f"{prefix}max_exponent")
         maximum = None if top is None else top.value + (top.scale or 0)
+        keeps = node.bits_of_terms if isinstance(node, FusedSum) else ()
         rows, zeros = [], []
-        for item in items:
+        for position, (name, value) in enumerate(self.entered[prefix][1]):
+            item, signals = self._term(name, value), (f"{prefix}term[{name}]", f"{prefix}aligned[{name}]")
             if item.is_zero and not item.special:
                 zeros.append(item.name)
                 continue
-            signals = (f"{prefix}term[{item.name}]", f"{prefix}aligned[{item.name}]")
-            if maximum is None:
-                row = term_row(item, signals)
-            else:
-                row = term_row(item, signals, self.facts[signals[1]], self._unit(kind, item.name, maximum))
+            kept = None if maximum is None else self.facts[signals[1]]
+            row = term_row(item, signals, kept, 0 if maximum is None else maximum - keeps[position])
             top_one = item.exponent == maximum and not item.special
             rows.append(replace(row, marks=row.marks | {"maximum"} if top_one else row.marks))
-        sign = f"{prefix}sum.negative" if finish is None else f"{finish}sign"
-        total = self._total(sign, f"{prefix}sum.magnitude", f"{prefix}sum")
-        if maximum is None or not rows:
-            return self._sticky(Picture(prefix, kind, tuple(rows), tuple(zeros), total))
-        exponents = [row.exponent for row in rows if row.exponent is not None]
-        floor = maximum if self.accumulator.exponent_floor is not None and maximum > max(exponents, default=0) else None
-        unit = min(self._unit(kind, item.name, maximum) for item in items)
-        picture = Picture(prefix, kind, tuple(rows), tuple(zeros), total, maximum, floor, unit)
-        return self._wrapping(picture)
-
-    def _total(self, sign: str, magnitude: str, signed: str) -> Row:
-        number = self.facts[magnitude]
+        number = self.facts[f"{prefix}sum.magnitude"]
         assert number.scale is not None
-        whole = not self.accumulator.exact_sum
-        row = bits_row("sum", bool(self.facts[sign].value), number.value, number.scale, keep_zeros=whole)
-        return replace(row, signals=(sign, magnitude, signed))
-
-    def _sticky(self, picture: Picture) -> Picture:
-        """Two exact terms far apart: the lowest bit of the sum stands for all below it (ieee.py)."""
-        if sum((row.value for row in picture.rows), Fraction(0)) == picture.total.value:
+        negative = bool(self.facts[f"{prefix}sum.negative"].value)
+        total = bits_row("sum", negative, number.value, number.scale, keep_zeros=maximum is not None)
+        total = replace(total, signals=(f"{prefix}sum.negative", f"{prefix}sum.magnitude", f"{prefix}sum"))
+        picture = Picture(prefix, tuple(rows), tuple(zeros), total, name=visit.place)
+        exact = sum((row.value for row in rows), Fraction(0))
+        jammed = maximum is None or (isinstance(node, FusedSum) and node.sticky)  # the lowest bit stands for the rest
+        if jammed and exact != total.value:
+            picture = replace(picture, total=replace(total, marks=frozenset(["sticky"])))
+        if maximum is None or not rows:
             return picture
-        return replace(picture, total=replace(picture.total, marks=frozenset(["sticky"])))
+        assert isinstance(node, FusedSum)
+        exponents = [row.exponent for row in rows if row.exponent is not None]
+        floor = maximum if maximum > max(exponents, default=maximum) else None
+        picture = replace(picture, maximum=maximum, floor=floor, unit=maximum - max(keeps))
+        return picture if jammed else self._wrapping(picture, exact, node)
 
-    def _wrapping(self, picture: Picture) -> Picture:
+    def _wrapping(self, picture: Picture, exact: Fraction, node: FusedSum) -> Picture:
         """The two's complement of a negative sum, in the unit's width where it has one, and the sum before a wrap."""
-        exact, carry, unit = (
-            sum((row.value for row in picture.rows), Fraction(0)),
-            self.accumulator.carry_bits,
-            picture.unit,
-        )
+        unit, wraps = picture.unit, exact != picture.total.value
         assert unit is not None
-        wraps = exact != picture.total.value
         if exact >= 0 and not wraps:
             return picture
         number = int(exact / Fraction(2) ** unit)
         width = max(abs(number).bit_length(), *(row.first - unit + 1 for row in picture.rows)) + 1
-        if carry != "exact" and self.accumulator.fraction_bits != "exact":
-            width = self.accumulator.fraction_bits + 2 + carry
+        if node.carry_bits is not None:
+            width = max(node.bits_of_terms) + 2 + node.carry_bits
         signals = picture.total.signals
         complement = Row("complement", False, f"{number % (1 << width):0{width}b}", unit + width - 1, signals=signals)
         unwrapped = bits_row("unwrapped", exact < 0, abs(number), unit, keep_zeros=True) if wraps else None
         return replace(picture, complement=complement, unwrapped=unwrapped)
 
-    def _finished(self, picture: Picture, prefix: str, rows: Sequence[Row] = ()) -> Picture:
-        """The picture with its rounding, or with the special rule in its place. `rows`: all terms of the step."""
-        flags = (f"{prefix}special.nan", f"{prefix}special.infinite")
-        is_nan, is_infinite = (bool(self.facts[flag].value) for flag in flags)
-        result = (f"{prefix}rounded", f"{prefix}result")
-        if not is_nan and not is_infinite:
-            mode, pattern = self.accumulator.output_rounding, self.facts[result[0]].value
-            cut = self._cut(picture.total, f"{prefix}cut")
-            return replace(
-                picture, cut=cut, rounded=round_row(cut or picture.total, self.model.d, mode, pattern, result)
-            )
-        causes = [c for row in rows or picture.rows if row.marks & {"nan", "infinite"} for c in self._causes(row)]
-        special = self._special(is_nan, causes, self.facts[result[1]].value, (*flags, result[1]))
-        return replace(picture, special=special)
+    # -- what becomes of a sum
 
-    def _cut(self, total: Row, signal: str) -> Row | None:
-        """The sum as cut before it is rounded, where that changes it."""
-        number = self.facts.get(signal)
-        if number is None:
-            return None
+    def _picture(self, node: Node) -> Picture:
+        """The picture of what is cut or rounded: of a sum, or of a number by itself."""
+        if node in self.sums and not self.sums[node].rounded and not self.sums[node].special:
+            return self.sums[node]
+        visit = self.last[node]
+        name = self.names.get(id(visit.value)) or visit.place or visit.prefix.rstrip(".")
+        item = self._term(name, visit.value)
+        rows = () if item.is_zero and not item.special else (term_row(item, ()),)
+        total = replace(term_row(replace(item, is_infinite=False, is_nan=False), ()), name="sum", exponent=None)
+        return Picture("", rows, () if rows else (name,), total, name=name, single=True)
+
+    def _cut(self, visit: Visit, node: Cut) -> Picture:
+        picture, number = self._picture(node.term), self.facts[f"{visit.prefix}cut"]
         assert number.scale is not None
-        row = bits_row("cut", total.negative, number.value, number.scale, keep_zeros=True)
-        return None if row.value == total.value else replace(row, signals=(signal,))
+        row = bits_row("cut", picture.total.negative, number.value, number.scale, keep_zeros=True)
+        if row.value == picture.total.value:
+            return picture
+        return replace(picture, cut=replace(row, signals=(f"{visit.prefix}cut",)))
+
+    def _rounded(self, visit: Visit, node: Round) -> Picture:
+        """The picture of what is rounded with its result, or with the special rule in its place."""
+        prefix, how, picture = visit.prefix, node.rounding, self._picture(node.term)
+        flags, result = (f"{prefix}special.nan", f"{prefix}special.infinite"), f"{prefix}result"
+        is_nan, is_infinite = (bool(self.facts[flag].value) for flag in flags)
+        sign, pattern = self.facts[f"{prefix}sign"], self.facts[result].value
+        total = replace(picture.total, negative=bool(sign.value), signals=(sign.name, *picture.total.signals[1:]))
+        picture = replace(picture, prefix=picture.prefix or prefix, total=total)
+        if is_nan or is_infinite:
+            causes = [replace(cause, term=cause.term or picture.name) for cause in self._causes_below(node)]
+            return replace(picture, special=_special(is_nan, causes, pattern, (*flags, result)))
+        before = picture.cut or total
+        return replace(picture, rounded=round_row(before, how.format, how.mode, pattern, (f"{prefix}rounded", result)))
+
+    # -- special values
+
+    def _causes(self, visit: Visit, node: Node) -> list[Cause]:
+        """Why a value is not finite. A rounded result has no inputs at fault: it is explained where it was rounded."""
+        item = item_of("", visit.value)
+        if not item.special:
+            return []
+        match node:
+            case Element():
+                return [Cause("", "nan" if item.is_nan else "infinite", (visit.place,))]
+            case Product():
+                return [self._cause_of_product(node)]
+            case Scale():
+                return [*self._causes_below(node), *self._causes_of_scales(node, item)]
+            case ExactSum() | FusedSum() if visit.prefix in self.entered:
+                return list(self._causes_of_terms(visit.prefix))
+            case ExactSum() | Cut():
+                return self._causes_below(node)
+        return [Cause("", "nan" if item.is_nan else "infinite")]
+
+    def _causes_below(self, node: Node) -> list[Cause]:
+        """The causes of its first operand."""
+        return self.causes.get(id(self.last[node.operands[0]].value), [])
+
+    def _cause_of_product(self, node: Product) -> Cause:
+        pair = [item_of(self.last[part].place, self.last[part].value) for part in node.operands]
+        if any(item.is_nan for item in pair):
+            return Cause("", "nan", _inputs(item for item in pair if item.is_nan))
+        if any(item.is_infinite for item in pair) and any(item.is_zero for item in pair):
+            return Cause("", "inf*0", _inputs(pair))
+        infinite = [item for item in pair if item.is_infinite]
+        return Cause("", "infinite" if infinite else "too_large", _inputs(infinite))
+
+    def _causes_of_scales(self, node: Scale, item: Item) -> Iterator[Cause]:
+        scales = [item_of(self.last[part].place, self.last[part].value) for part in (node.left, node.right)]
+        nans = tuple(scale.name for scale in scales if scale.is_nan)
+        if nans:
+            yield Cause("", "nan", nans)
+        zeros = tuple(scale.name for scale in scales if scale.is_zero)
+        if zeros and item.is_nan and self._causes_below(node):
+            yield Cause("", "inf*0", zeros)
+
+    def _causes_of_terms(self, prefix: str) -> Iterator[Cause]:
+        for name, value in self.entered[prefix][1]:
+            shown = self.names.get(id(value), name) if name in RUNNING else name
+            for cause in self.causes.get(id(value), ()):
+                yield replace(cause, term=cause.term or shown)
+
+    # -- steps
+
+    def _close(self) -> None:
+        """The step under way is complete."""
+        step = self.step
+        if not step.pictures:
+            return
+        pictures = tuple(replace(part, name=part.name or part.prefix.removeprefix(step.within).rstrip("."))
+                         for part in step.pictures)  # fmt: skip
+        indices = tuple(sorted({int(item.name) for item in step.products if item.name.isdigit()}))
+        result, fmt = None, self.model.d
+        if step.last is not None:
+            assert isinstance(step.last.node, Round)
+            result, fmt = self.facts[f"{step.last.prefix}result"].value, step.last.node.rounding.format
+            self.names[id(step.last.value)] = step.name.rpartition(".")[2]
+        passes = self._passes(step, result, fmt)
+        incoming, groups = tuple(step.incoming), tuple(step.groups)
+        self.steps.append(Step(step.name, step.within, indices, incoming, pictures, result, fmt, groups, passes))
 
     @staticmethod
-    def _special(is_nan: bool, causes: list[Cause], pattern: int, signals: tuple[str, ...]) -> Special:
-        for kind in ("nan", "inf*0"):
-            deciding = tuple(cause for cause in causes if cause.kind == kind)
-            if is_nan and deciding:
-                return Special("nan" if kind == "nan" else "inf*0", deciding, pattern, signals)
-        return Special("opposite" if is_nan else "infinity", tuple(causes), pattern, signals)
+    def _passes(step: _Open, result: int | None, fmt: Format) -> bool:
+        """Whether every product is zero and what comes in goes through unchanged, sign and all."""
+        if result is None or not step.products or any(not item.is_zero or item.special for item in step.products):
+            return False
+        special = [item for item in step.incoming.values() if item.special]
+        if special:
+            return all(part.special is not None and len(part.rows) == 1 for part in step.pictures)
+        negative = bool(result & fmt.sign_bit) if fmt.signed else False
+        alone = all(part.plain and part.special is None and len(part.rows) <= 1 for part in step.pictures)
+        return alone and all(item.negative == negative for item in step.incoming.values())
 
-    def _causes(self, row: Row) -> list[Cause]:
-        """Why a term is not finite."""
-        if row.name not in self.members:
-            return self._of(row)
-        found = [cause for k in self.members[row.name] for cause in self._product_causes(k, row.name)]
-        block = self.members[row.name][0] // self.accumulator.scale_block
-        scales = [self.decoded[f"{side}{block}"] for side in ("scale_a", "scale_b")] if self.model.scale else []
-        if any(scale.is_nan for scale in scales):
-            found.append(Cause(row.name, "nan", tuple(scale.name for scale in scales if scale.is_nan)))
-        if found and "nan" in row.marks and any(scale.is_zero for scale in scales):
-            found.append(Cause(row.name, "inf*0", tuple(scale.name for scale in scales if scale.is_zero)))
-        return found or [Cause(row.name, "too_large")]
 
-    # -- results of IEEE operations between patterns
+def _inputs(items: Iterable[Item]) -> tuple[str, ...]:
+    """Those among the factors of a product that are inputs."""
+    return tuple(item.name for item in items if item.name[:1].isalpha())
 
-    def _pairwise(self, prefix: str, indices: Sequence[int]) -> list[Picture]:
-        """Products rounded one by one, added in pairs, then to the running sum."""
-        layer, pictures = [], []
-        for position, k in enumerate(indices):
-            signal = f"{prefix}multiplied[{position}].result"
-            pictures.append(self._added("product", str(k), [self._product_item(k)], signal))
-            layer.append(item_of_pattern(str(k), self.facts[signal].value, self.model.d))
-        level = 0
-        while len(layer) > 1:
-            above = []
-            for position, pair in enumerate(zip(layer[::2], layer[1::2], strict=True)):
-                signal = f"{prefix}pair{level}[{position}].result"
-                name = f"{pair[0].name.partition('-')[0]}-{pair[1].name.rpartition('-')[2]}"
-                pictures.append(self._added("pair", name, pair, signal))
-                above.append(item_of_pattern(name, self.facts[signal].value, self.model.d))
-            layer, level = above, level + 1
-        reader = self.reader if self.index == 0 else None
-        running = item_of_pattern("addend", *self.incoming, reader)
-        pictures.append(self._added("pair", "", [running, layer[0]], f"{prefix}result"))
-        return pictures
 
-    def _after(self, result: int) -> Picture:
-        """The sum of the products and c, by an IEEE addition to nearest."""
-        model, output = self.model, self.model.d
-        c = item_of_pattern("c", self.operands.c, model.c, self.reader)
-        items = [item_of_pattern("sum", result, output), c]
-        return self._added("after", "", items, "after.result", "nearest_even")
-
-    def _added(
-        self, kind: PictureKind, name: str, items: Sequence[Item], signal: str, mode: str | None = None
-    ) -> Picture:
-        """The correctly rounded sum of terms."""
-        pattern, fmt = self.facts[signal].value, self.model.d
-        zeros = tuple(item.name for item in items if item.is_zero and not item.special)
-        rows = tuple(term_row(item, ()) for item in items if item.special or not item.is_zero)
-        total = replace(fraction_row("sum", sum((row.value for row in rows), Fraction(0))), signals=(signal,))
-        picture = Picture("", kind, rows, zeros, total, name=name)
-        special = [row for row in rows if row.marks]
-        if not special:
-            rounding = mode or self.accumulator.output_rounding
-            return replace(picture, rounded=round_row(total, fmt, rounding, pattern, (signal,)))
-        causes = self._product_causes(int(name)) if kind == "product" else [c for row in special for c in self._of(row)]
-        is_nan = exact_value(pattern, fmt) == "nan"
-        return replace(picture, special=self._special(is_nan, causes, pattern, (signal,)))
-
-    def _of(self, row: Row) -> list[Cause]:
-        """The cause of an operand that is no product of the step any more."""
-        given = row.name == "c" or (row.name == "addend" and self.index == 0)
-        return [Cause(row.name, "nan" if "nan" in row.marks else "infinite", ("c",) if given else ())]
+def _special(is_nan: bool, causes: list[Cause], pattern: int, signals: tuple[str, ...]) -> Special:
+    """The rule that decides where a sum is not finite."""
+    for kind in ("nan", "inf*0"):
+        deciding = tuple(cause for cause in causes if cause.kind == kind)
+        if is_nan and deciding:
+            return Special("nan" if kind == "nan" else "inf*0", deciding, pattern, signals)
+    return Special("opposite" if is_nan else "infinity", tuple(causes), pattern, signals)

@@ -17,7 +17,6 @@ from smtmodel.operands import Operands
 
 CauseKind = Literal["nan", "inf*0", "infinite", "too_large"]
 Rule = Literal["nan", "inf*0", "opposite", "infinity"]
-PictureKind = Literal["sum", "even", "odd", "join", "products", "late", "partial", "product", "pair", "after"]
 Outcome = Literal["exact", "cut", "raised", "overflow", "flushed"]
 
 
@@ -37,8 +36,8 @@ class Row:
     alignment took away, from the place `cut_first` down.
 
     `exponent`: the one that takes part in the maximum. `signals`: what it shows of the trace. `marks`: "maximum",
-    "raised" (rounding added a unit), "dropped" (a late addend that vanishes), "sticky" (the lowest bit stands for all
-    below it), "flushed", "nan", "infinite".
+    "raised" (rounding added a unit), "dropped" (a term out of reach, which vanishes), "sticky" (the
+    lowest bit stands for all below it), "nan", "infinite".
     """
 
     name: str
@@ -112,16 +111,16 @@ class Special:
 
 @dataclass(frozen=True)
 class Picture:
-    """One sum.
+    """One sum, or a number that is rounded by itself (`single`).
 
-    `name`: which terms it adds, where there are several sums. `unit`: the lowest place kept by the alignment (None:
-    an exact sum). `floor`: the exponent floor where it decides the maximum. `zeros`: zero terms, without rows.
+    `name`: which of the sums of its step it is, where there are several: as its signals are called. `unit`: the lowest
+    place kept by the alignment (None: an exact sum). `floor`: the exponent floor where it decides the maximum.
+    `zeros`: zero terms, without rows.
     `unwrapped`: the exact sum of one that wrapped. `complement`: two's complement of one that is negative or wrapped.
     `cut`: the total as cut before it is rounded, where that changes it.
     """
 
     prefix: str
-    kind: PictureKind
     rows: tuple[Row, ...]
     zeros: tuple[str, ...]
     total: Row
@@ -134,6 +133,7 @@ class Picture:
     rounded: Rounded | None = None
     special: Special | None = None
     name: str = ""
+    single: bool = False
 
     @property
     def plain(self) -> bool:
@@ -155,13 +155,20 @@ class Group:
 
 @dataclass(frozen=True)
 class Step:
-    """One block: the products of `indices` and the running sum. `passes`: all products are zero and the running sum
-    goes through unchanged."""
+    """One round of a repetition, or what stands outside of all: its products, and what comes from before.
 
+    `name`: as its signals are called; empty outside of repetitions. `incoming`: the addend, and results of other
+    steps, as the pictures call them. `result`: the pattern of its last result, in `format`; None where it is not
+    rounded. `passes`: all products are zero and what comes in goes through unchanged.
+    """
+
+    name: str
     prefix: str
     indices: tuple[int, ...]
+    incoming: tuple[str, ...]
     pictures: tuple[Picture, ...]
-    result: int
+    result: int | None
+    format: Format
     groups: tuple[Group, ...] = ()
     passes: bool = False
 
@@ -175,6 +182,5 @@ class Explanation:
     inputs: dict[str, Input]
     products: tuple[Row, ...]
     steps: tuple[Step, ...]
-    after: Picture | None
     result: int
     facts: dict[str, Fact]

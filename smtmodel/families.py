@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from smtmodel.accumulator import Accumulator
 from smtmodel.formats import FORMATS, Format
 from smtmodel.nodes import (
     Constant,
     Cut,
-    Each,
     Element,
     ExactSum,
     FusedSum,
@@ -21,12 +20,11 @@ from smtmodel.nodes import (
     Running,
     Scale,
 )
+from smtmodel.nodes.chains import OUTER, shifts, spread
 from smtmodel.nodes.element import Operand, Subnormals
-from smtmodel.nodes.repeat import places_of
 from smtmodel.nodes.round import Rounding, Zero
 from smtmodel.unit import Unit
 
-OUTER = 1  # the level of the loop over steps
 ZEROS: dict[str, Zero] = {"ieee": "ieee", "positive": "exact_positive", "always_positive": "positive"}
 
 
@@ -92,28 +90,22 @@ class _Family:
         acc = self.acc
         after = acc.addend == "after"
         start: Node = Constant() if after else self.c
-        steps, offsets = self._steps()
-        if steps is None or (acc.scale_format is not None and len(offsets) > 1):
+        first, offsets = acc.blocks[0], shifts(acc.blocks)
+        if offsets is None or (acc.scale_format is not None and len(offsets) > 1):
             found = start  # a scale factor's place is no multiple of a product's
             for step, places in enumerate(acc.blocks):
                 found = self._step(found, places, 0, f"block{step}")
                 self.titles[found] = "addend"
         elif len(offsets) == 1:
-            found = self._step(start, steps, 0)
+            found = self._step(start, first, 0)
         else:
-            found = Repeat(OUTER, offsets, start, self._step(Running(OUTER), steps, OUTER))
+            found = Repeat(OUTER, offsets, start, self._step(Running(OUTER), first, OUTER))
         if after:
             self._named(found, "")
+            self.titles |= {found: "products", self.c: "c"}
             last = Rounding(acc.output_format, acc.addition_rounding, "ieee", self.rounding.subnormals, "ieee", acc.nan)
             found = self._named(Round(ExactSum((found, self.c)), last), "after")
         return found
-
-    def _steps(self) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
-        """The places of the first step and how far each step's lie from them; None where they are no shifts."""
-        first, *_ = blocks = self.acc.blocks
-        offsets = tuple(block[0] - first[0] for block in blocks)
-        alike = all(tuple(k + offset for k in first) == block for offset, block in zip(offsets, blocks, strict=True))
-        return (first if alike else None), offsets
 
     def _element(self, operand: Operand, index: Index | None) -> Element:
         if operand.startswith("scale"):
@@ -132,30 +124,17 @@ class _Family:
     def _products(self, places: Sequence[int], outer: int, prefix: str) -> tuple[Node, ...]:
         """The terms of a step; `outer` is the level of the loop over steps, 0 without one."""
         acc = self.acc
-        loop = ((outer, 1),) if outer else ()
         if acc.scale_format is None:
-            return (self._range(places, self.product, loop, outer + 1),)
+            return (spread(places, self.product, outer),)
         if acc.grouping != "scale_blocks" or acc.group == 1:
             return tuple(self._scaled(self.product(Index(k)), k) for k in places)
         terms = []
         for start in range(0, len(places), acc.group):
             group = places[start : start + acc.group]
-            total = ExactSum((self._range(group, self.product, loop, outer + 1),))
+            total = ExactSum((spread(group, self.product, outer),))
             self._named(total, f"{prefix}group[{group[0]}-{group[-1]}]")
             terms.append(self._scaled(total, group[0]))
         return tuple(terms)
-
-    def _range(
-        self, places: Sequence[int], form: Callable[[Index], Node], loop: tuple[tuple[int, int], ...], level: int
-    ) -> Node:
-        """The terms at these places, shifted by the loop over steps."""
-        if len(places) == 1:
-            return form(Index(places[0], loop))
-        base = places[0]
-        found = places_of([k - base for k in places])
-        step = found.step if isinstance(found, range) else 1
-        every = range(len(places)) if isinstance(found, range) else found
-        return Each(level, every, form(Index(base, (*loop, (level, step)))))
 
     def _scaled(self, term: Node, place: int) -> Node:
         index = Index(place // self.acc.scale_block)
@@ -211,12 +190,12 @@ class _Family:
     def _late(self, terms: Sequence[Node], places: Sequence[int], start: Node, outer: int, prefix: str) -> Node:
         """The products' sum (of even and odd products apart, if grouped so), then the addend."""
         acc = self.acc
-        bits, loop = acc.fraction_bits, ((outer, 1),) if outer else ()
+        bits = acc.fraction_bits
         assert bits != "exact"
         floor = acc.exponent_floor
         zeros, least = (floor, None) if acc.floor_applies_to == "zero_terms" else (None, floor)
         if acc.grouping == "even_odd":
-            halves = [self._fused((self._range(places[side::2], self.product, loop, outer + 1),)) for side in (0, 1)]
+            halves = [self._fused((spread(places[side::2], self.product, outer),)) for side in (0, 1)]
             for half, name in zip(halves, ("even", "odd"), strict=True):
                 self._named(half, f"{prefix}{name}")
                 self.titles[half] = name

@@ -8,12 +8,12 @@ e8m13 after Xie et al. 2026, Table 2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from smtmodel.errors import UnknownNameError
 
-Specials = Literal["ieee", "all_ones", "negative_zero", "none"]
+Specials = Literal["ieee", "all_ones", "negative_zero", "none", "unused"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,8 @@ class Format:
 
     `fraction` is the number of stored significand bits, `padding` the number of ignored low bits of the pattern.
     `specials`: ieee = infinities and NaNs under the top exponent; all_ones = one NaN of all ones for each sign, no
-    infinity; negative_zero = the pattern of -0 is the only NaN; none = every pattern is finite.
+    infinity; negative_zero = the pattern of -0 is the only NaN; none = every pattern is finite; unused =
+    no number has the top exponent (see `finite`).
     """
 
     name: str
@@ -64,9 +65,14 @@ class Format:
     def largest_field(self) -> int:
         """Exponent and fraction fields of the largest finite number, without padding."""
         everything = (1 << (self.exponent + self.fraction)) - 1
-        if self.specials == "ieee":
+        if self.specials in ("ieee", "unused"):
             return everything - (1 << self.fraction)
         return everything - 1 if self.specials == "all_ones" else everything
+
+    @property
+    def finite(self) -> Format:
+        """The format of the patterns that are numbers."""
+        return replace(self, specials="unused" if self.specials == "ieee" else "none")
 
     @property
     def infinity_field(self) -> int:

@@ -5,23 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 
-from smtmodel import ieee
-from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
-from smtmodel.formats import FORMATS, Format
 from smtmodel.plans import Plan
 from smtmodel.plans.matrices import Job, Patterns, Strip
-from smtmodel.rounding import Rounding, Target
 from smtmodel.tiles import Engine, Matrix, kind_of
 
 ROWS = 128  # outputs of a strip of rows are computed together; no result depends on it
-
-_CARRIER = ArrayCarrier()
 
 
 def simulate(
@@ -90,40 +83,3 @@ def _scales(
             raise ParameterError(name, f"shape {side.shape} does not fit one factor for each scale block")
         filled.append(np.pad(side, ((0, 0), (0, short)) if axis else ((0, short), (0, 0))))
     return filled[0], filled[1]
-
-
-def from_numbers(matrix: Matrix, fmt: Format, convert: Rounding | None = None) -> Matrix:
-    """Bit patterns of a matrix. Unsigned integers (and raw 1- or 2-byte records) are patterns already; floating-point
-    numbers must be exact in the format unless `convert` says how to round them. Raises ParameterError."""
-    if matrix.dtype.kind == "V" and matrix.dtype.itemsize in (1, 2):
-        return matrix.view(f"u{matrix.dtype.itemsize}")
-    if matrix.dtype.kind == "u":
-        return matrix
-    source = _NUMBERS.get(matrix.dtype.newbyteorder("="))
-    if source is None:
-        raise ParameterError("dtype", f"{matrix.dtype} is neither f16, f32, f64 nor unsigned patterns")
-    patterns = matrix.astype(matrix.dtype.newbyteorder("=")).view(f"u{matrix.dtype.itemsize}").astype(np.uint64)
-    if source.name == fmt.name:
-        return patterns.astype(kind_of(fmt))
-    with np.errstate(over="ignore"):
-        lanes = _CARRIER.lanes(patterns, source.width)
-        rounded = ieee.convert(lanes, source, Target(fmt, convert or "nearest_even"))
-        if convert is None:
-            exact = ieee.convert(rounded, fmt, Target(source, "nearest_even")).eq(lanes).node
-            if not np.all(exact | np.isnan(matrix)):
-                raise ParameterError("dtype", f"numbers are not exact in {fmt.name}: say how to round them (--convert)")
-    return np.broadcast_to(np.asarray(rounded.node), matrix.shape).astype(kind_of(fmt))
-
-
-def to_numbers(patterns: Matrix, fmt: Format) -> Matrix:
-    """Floating-point numbers where NumPy has the type, else the patterns themselves."""
-    name = "f32" if fmt.padding else fmt.name  # a shortened f32 travels as one
-    kind = next((kind for kind, source in _NUMBERS.items() if source.name == name), None)
-    return patterns if kind is None else patterns.view(kind)
-
-
-_NUMBERS: dict[np.dtype[Any], Format] = {
-    np.dtype(np.float16): FORMATS["f16"],
-    np.dtype(np.float32): FORMATS["f32"],
-    np.dtype(np.float64): FORMATS["f64"],
-}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from smtmodel.accumulator import Accumulator
+from smtmodel.formats import FORMATS, Format
 from smtmodel.recordings import RECORDED
 
 Origin = Literal["published model", "inferred"]
@@ -36,6 +37,27 @@ class Instruction:
     @property
     def reference(self) -> str:
         return f"{self.arch}/{self.unit}/{self.name}"
+
+    @property
+    def length(self) -> int:
+        """The number of products."""
+        return self.accumulator.length
+
+    @property
+    def d(self) -> Format:
+        """The format of the result."""
+        return self.accumulator.output_format
+
+    @property
+    def scale(self) -> Format | None:
+        """The format of the scale factors, if there are any."""
+        name = self.accumulator.scale_format
+        return None if name is None else FORMATS[name]
+
+    @property
+    def scales(self) -> int:
+        """The number of scale factors on each side."""
+        return self.accumulator.scales
 
     @property
     def recorded(self) -> Mapping[str, int]:

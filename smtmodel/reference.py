@@ -8,11 +8,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from smtmodel.accumulator import Accumulator, format_parameter
+from smtmodel.accumulator import PARAMETERS, Accumulator, format_parameter
 from smtmodel.dot import Model, UnitModel
 from smtmodel.errors import NotModelledError, ParameterError, UnknownNameError
 from smtmodel.formats import FORMATS, format_named
 from smtmodel.instructions import INSTRUCTIONS, not_modelled
+from smtmodel.nodes import Node
 from smtmodel.plan_table import holds_plan, plan_named, plans
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.plan import Plan
@@ -20,6 +21,7 @@ from smtmodel.unit_table import read_unit, shipped_unit, units
 
 PLAN, LENGTH = "plan:", "@length="  # of the reference of a plan, and of one at a K
 
+_NOT_ONE_CHANGE = ("operation", "length", "nan", "scale_format", "output")  # of the arithmetic, to another unit's
 _IEEE = re.compile(r"ieee/fma/(\w+)(?:\.(\w+)\.(\w+)\.(\w+))?")
 _SHAPE = re.compile(r"((?:hopper/wgmma|blackwell/tcgen05mma(?:_block_scale)?)/m)(64|128)n(\d+)(k.*)")
 
@@ -154,3 +156,28 @@ def with_parameters(model: Model, changes: Mapping[str, Any]) -> Model:
         given["nan"] = f"{accumulator.nan:x}"
     reference = base + "@" + ",".join(f"{name}={value}" for name, value in given.items())
     return Model(reference, model.a, model.b, model.c, accumulator)
+
+
+@lru_cache(maxsize=64)
+def one_change_away(model: Model, numbers: frozenset[int]) -> Mapping[Node, tuple[str, str, Model]]:
+    """The references with one parameter of an instruction's family changed: parameter, value and model by expression.
+    `numbers`: those that a parameter is set to. A unit file has none."""
+    found: dict[Node, tuple[str, str, Model]] = {}
+    if isinstance(model, UnitModel):
+        return found
+    for name, row in PARAMETERS.items():
+        fitting = [n for n in sorted(numbers) if row.low is not None and row.low <= n <= (row.high or 0)]
+        values: list[Any] = [
+            *row.names,
+            *fitting,
+            *([False, True] if row.boolean else []),
+            *([None] if row.none else []),
+        ]
+        for value in values if name not in _NOT_ONE_CHANGE else ():
+            try:
+                changed = with_parameters(model, {name: value})
+                found.setdefault(changed.unit.result, (name, format_parameter(value), changed))
+            except ParameterError:
+                continue
+    found.pop(model.unit.result, None)
+    return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from smtmodel.accumulator import Accumulator
 from smtmodel.dot import Model
 from smtmodel.errors import NotModelledError, ParameterError
 from smtmodel.formats import Format, format_named
@@ -31,10 +30,6 @@ class Signature(Model):
     _length: int
     _scale: Format | None
     _scale_block: int
-
-    @property
-    def accumulator(self) -> Accumulator:
-        raise NotModelledError("formats alone have no arithmetic")
 
     @property
     def unit(self) -> Unit:

@@ -47,7 +47,7 @@ class Tiler:
     ) -> Matrix:
         """d for patterns a (rows x length), b (length x columns), c (rows x columns), and scale factors."""
         if self._compiled is not None:
-            return self._compiled.tile(a, b, c)
+            return self._compiled.tile(a, b, c, scale_a, scale_b)
         return _numpy_rows(self.model, a, b, c, scale_a, scale_b)
 
 

@@ -26,11 +26,12 @@ class Signal:
 
 @dataclass(frozen=True)
 class Visit:
-    """A step of an expression in an evaluation: its node, what its signals' names begin with, its place among the
-    inputs (where that names it best) and its value."""
+    """A step of an expression in an evaluation: its node, what its signals' names begin with, what those of the round
+    of a repetition around it begin with, its place among the inputs (where that names it best) and its value."""
 
     node: object
     prefix: str
+    within: str
     place: str
     value: Unpacked
 
@@ -80,7 +81,7 @@ class Trace:
 
     def visit(self, node: object, prefix: str, place: str, value: Unpacked) -> None:
         """The value of a node, whose signals' names begin with `prefix`."""
-        self.visits.append(Visit(node, prefix, place, value))
+        self.visits.append(Visit(node, prefix, self.prefix, place, value))
 
     def __getitem__(self, name: str) -> Signal:
         return self.signals[name]

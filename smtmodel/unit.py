@@ -9,7 +9,7 @@ from functools import cached_property
 from smtmodel.algebra import Bits
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
-from smtmodel.nodes import Constant, Cut, Each, Element, ExactSum, FusedSum, Node, Repeat, Round
+from smtmodel.nodes import Constant, Cut, Each, Element, ExactSum, FusedSum, Node, Product, Repeat, Round
 from smtmodel.nodes.node import Context, Shared, walk
 from smtmodel.nodes.round import Rounding
 from smtmodel.trace import Trace
@@ -146,6 +146,27 @@ def products_of(node: Node, places: dict[int, int]) -> set[int]:
         inner = [products_of(node.body, {**places, node.level: place}) for place in node.places]
         return set().union(*inner)
     return set().union(*(products_of(operand, places) for operand in node.operands))
+
+
+def added_together(unit: Unit) -> set[frozenset[int]]:
+    """The places of the products that stand in one sum, of every sum that adds several."""
+    found: set[frozenset[int]] = set()
+
+    def visit(node: Node, places: dict[int, int]) -> None:
+        if isinstance(node, (ExactSum, FusedSum)):
+            own = [item for item in node.items if isinstance(item.body if isinstance(item, Each) else item, Product)]
+            found.add(frozenset(k for item in own for k in products_of(item, places)))
+        if isinstance(node, Repeat):
+            visit(node.start, places)
+            for place in node.places:
+                visit(node.body, {**places, node.level: place})
+            return
+        for operand in node.operands:
+            if not isinstance(operand, Each):
+                visit(operand, places)
+
+    visit(unit.result, {})
+    return {part for part in found if len(part) > 1}
 
 
 def closed_steps(result: Node) -> list[Node]:

@@ -14,7 +14,7 @@ from queries.pool import Pool
 from smtmodel.algorithms import matrix_product, parse_algorithm, parse_reduction, sum_of_array
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS
-from smtmodel.gemm import from_numbers, to_numbers
+from smtmodel.numbers import from_numbers, to_numbers
 from studies.catalogue import Kind, Series, Study
 from studies.exact import exact_product, percent_error, relative_error, signed_measures, size_of
 from studies.table import Point, Table

@@ -1,4 +1,5 @@
-"""What every test shares: no test reads or fills the user's own store of answers, or reads the user's defaults."""
+"""What every test shares: no test reads or fills the user's own store of answers, or reads the user's defaults; and
+the groups of tests that take long, each of which runs alone by its name (`pytest -m solvers`)."""
 
 from __future__ import annotations
 
@@ -8,6 +9,32 @@ import pytest
 
 from queries import store
 from tests.browser import chromium as chromium  # one browser for every module: Playwright allows no second
+
+#: group -> modules without their test_; what is in none runs with `make test-fast`
+GROUPS = {
+    "solvers": (
+        "admitted", "bitblast", "bounds", "build", "certificate", "claim_stages", "compare", "contradictions",
+        "distinguish", "false_statements", "families", "identify", "ieee", "long_sums", "monotone", "mutations",
+        "one_vector", "order", "output", "pool", "properties", "prove", "prove_plans", "question_library",
+        "small_pairs", "solvers", "store_solving", "unit_properties", "verdicts", "verify",
+    ),
+    "browser": ("report", "svg"),
+    "cluster": ("cluster", "cluster_refused"),
+    "kernels": ("cuda", "cupy_launch", "evidence", "kernels"),
+    "compilers": ("algorithms", "compiled", "cpu_devices", "cpu_units", "plans", "simulate"),
+    "pages": ("claims_page", "documentation"),
+}  # fmt: skip
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for group, modules in GROUPS.items():
+        config.addinivalue_line("markers", f"{group}: {', '.join(modules)}")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    groups = {f"test_{module}": group for group, modules in GROUPS.items() for module in modules}
+    for item in items:
+        item.add_marker(groups.get(item.path.stem, "fast"))
 
 
 @pytest.fixture(autouse=True)

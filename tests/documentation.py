@@ -125,7 +125,7 @@ class Terminal:
     environment: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
-        for name in ("tests", "hypotheses"):
+        for name in ("tests", "hypotheses", "examples"):
             (self.folder / name).symlink_to(ROOT / name)
         (self.folder / PICTURES).mkdir(parents=True)
         programs, config = self.home / "bin", self.home / "config" / "mmaprobe"

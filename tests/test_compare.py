@@ -20,7 +20,8 @@ from queries.compare_rows import all_rows, row_of
 from queries.problem import Problem
 from smtmodel.batch import evaluate_row
 from smtmodel.errors import IncompleteError
-from smtmodel.gemm import simulate, to_numbers
+from smtmodel.gemm import simulate
+from smtmodel.numbers import to_numbers
 from smtmodel.operands import Operands, layout_of
 from smtmodel.reference import parse_reference
 from smtmodel.vectors import Vector, open_text, read_vectors

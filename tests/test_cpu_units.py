@@ -67,7 +67,7 @@ EXECUTED_NEARBY = [
     ("power10/mma/xvf32gerpp", "exact(a[0] * b[0], c)", "exact(r(a[0] * b[0]), c)"),
     ("riscv/v/vfwmaccbf16", "exact(a[0] * b[0], c)", "exact(r(a[0] * b[0]), c)"),
 ]
-EXECUTED = [*units(), "ieee/fma/f32", "ieee/fma/f64"]
+EXECUTED = [*(name for name in units() if not name.startswith("ieee/")), "ieee/fma/f32", "ieee/fma/f64"]
 
 
 def changed(reference: str, old: str, new: str) -> Model:

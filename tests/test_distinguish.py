@@ -18,10 +18,10 @@ from queries.exercises import EXERCISES
 from queries.problem import Problem
 from queries.smtlib import Query
 from queries.solvers.contract import Answer, Status
-from queries.witness import Row, Witness, confirmed, replay, shrink
+from queries.witness import Row, Witness, confirmed, replay, shrink, shrink_rows
 from smtmodel.dot import Model
 from smtmodel.errors import FaultError, ParameterError
-from smtmodel.operands import Operands
+from smtmodel.operands import Operands, layout_of
 from smtmodel.reference import parse_reference
 from tests import oracle
 
@@ -414,3 +414,17 @@ def test_shrinking_keeps_what_it_is_told_to_keep() -> None:
         small = shrink(problem, row, lambda found, sign=sign: np.asarray(found.left >> np.uint64(31) == sign))  # type: ignore[misc]
         assert replay(problem, [small]).left >> np.uint64(31) == sign
         assert replay(problem, [small]).differs[0]
+
+
+def test_of_many_products_runs_are_dropped_first() -> None:
+    """256 products of which two are needed: in a few dozen questions, where one by one takes hundreds."""
+    layout = layout_of(parse_reference(VOLTA + "@length=256,block=4"))
+    asked = []
+
+    def needed(rows: list[Row]) -> Any:
+        asked.append(len(rows))
+        return np.array([bool(row[5] and row[256 + 5] and row[200] and row[456]) for row in rows])
+
+    small = shrink_rows(layout, (0x3C01,) * 512 + (0,), needed)
+    assert [k for k in range(512) if small[k]] == [5, 200, 261, 456]
+    assert sum(asked) < 1000

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from cli.main import main
 from smtmodel.batch import evaluate_row
 from smtmodel.dot import UnitModel
-from smtmodel.gemm import from_numbers
 from smtmodel.losses import Loss, losses
+from smtmodel.numbers import from_numbers
 from smtmodel.operands import Operands
 from smtmodel.plans import Plan
 from smtmodel.plans.lowering import unit_of_plan

@@ -17,12 +17,17 @@ from cli.pictures import Canvas
 from reports.grid import BAR, GAP, grid_of
 from smtmodel.batch import evaluate_row
 from smtmodel.display import exact_value
-from smtmodel.dot import Model
+from smtmodel.dot import Model, UnitModel
 from smtmodel.explaining import explain
 from smtmodel.explanation import Explanation, Picture, Row, Special
+from smtmodel.formats import FORMATS
 from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.nodes import FusedSum
+from smtmodel.nodes.node import walk
 from smtmodel.operands import Operands
 from smtmodel.reference import parse_reference
+from smtmodel.unit_table import units
+from smtmodel.unitfile import parse_unit
 from smtmodel.vectors import parse_row
 from tests import inputs
 
@@ -40,7 +45,8 @@ EQUATION_10 = {"a": ["f000", "b800", "b400", "b000"], "b": ["6400", "3c00", "3c0
 
 AMPERE_DRAWING = f"""
 {AMPERE}
-  fused dot, 2 chained blocks of 8, F=24 toward_zero, floor -132, result f32 toward_zero
+  r: round(f32, toward_zero, overflow=infinity, zero=positive, nan=0x7fffffff)
+  d: repeat(i in range(0, 16, 8), c, r(fused(a[i:i+8] * b[i:i+8], acc, F=24, zeros=-132)))
 
   k  a              b          product  exponent, significand
   0  f000 -2^13     6400 2^10  -2^23      23  -1
@@ -50,7 +56,7 @@ AMPERE_DRAWING = f"""
   c  4b000000 2^23                        23  +1
   12 zero products: 4-15
 
-block 0: products 0-7 and c
+block0: products 0-7 and c
   maximum exponent 23 (terms 0, c); 24 bits kept below it, to 2^-1
         2^     23 20   15   10    5    0
   term   exp  c|+--+----+----+----+----+-|--  c: carry bits; right of |: cut off
@@ -64,9 +70,9 @@ block 0: products 0-7 and c
  2's c        1|1111111111111111111111111|
    sum -      .|........................1|
   f32 toward_zero: exact: -2^-1
-  d0 = bf000000  1 01111110 00000000000000000000000  -2^-1
+  block0 = bf000000  1 01111110 00000000000000000000000  -2^-1
 
-block 1: zero products; the sum passes unchanged: bf000000  -2^-1
+block1: zero products; what comes in passes unchanged: bf000000  -2^-1
 
 d = bf000000  1 01111110 00000000000000000000000  -2^-1
 """
@@ -86,8 +92,6 @@ def drawn(explanation: Explanation, marked: str | None = None) -> list[str]:
 def pictures(explanation: Explanation) -> Iterator[Picture]:
     for step in explanation.steps:
         yield from step.pictures
-    if explanation.after is not None:
-        yield explanation.after
 
 
 def only(explanation: Explanation) -> Picture:
@@ -127,8 +131,8 @@ def test_equation_10(model: str, fraction_bits: int, kept: list[str], value: Fra
     picture = explanation.steps[0].pictures[0]
     rows = named(picture)
     assert (picture.maximum, picture.unit, picture.floor) == (23, 23 - fraction_bits, None)
-    assert [name for name, row in rows.items() if "maximum" in row.marks] == ["0", "addend"]
-    assert rows["0"].bits == rows["addend"].bits == "1" + "0" * fraction_bits
+    assert [name for name, row in rows.items() if "maximum" in row.marks] == ["0", "c"]
+    assert rows["0"].bits == rows["c"].bits == "1" + "0" * fraction_bits
     for name, place in (("1", -1), ("2", -2), ("3", -3)):
         row = rows[name]
         assert (row.negative, row.exponent) == (True, place)
@@ -174,10 +178,10 @@ def test_a_late_addend() -> None:
     """Equation 10 on CDNA3: the products' sum keeps 24 bits and enters the second sum with 32."""
     explanation = explained(CDNA3, **EQUATION_10)
     products, late = pictures(explanation)
-    assert (products.kind, products.unit, products.total.value) == ("products", -1, -(TWO**23) - TWO**-1)
+    assert (products.name, products.unit, products.total.value) == ("products", -1, -(TWO**23) - TWO**-1)
     rows = named(late)
-    assert (late.kind, late.maximum, late.unit) == ("late", 23, -9)
-    assert (rows["products"].last, rows["addend"].last) == (-9, -1)
+    assert (late.name, late.maximum, late.unit) == ("late", 23, -9)
+    assert (rows["products"].last, rows["c"].last) == (-9, -1)
     assert (rows["products"].value, late.total.value) == (products.total.value, -(TWO**-1))
 
 
@@ -189,7 +193,7 @@ def test_a_late_addend_cut_among_bits_that_the_products_keep() -> None:
     even, odd, join, late = pictures(explanation)
     assert (even.total.value, odd.total.value) == (-2, Fraction(9, 32))
     assert join.total.value == -2 + Fraction(9, 32)
-    row = named(late)["addend"]
+    row = named(late)["c"]
     assert (row.value, row.lost) == (-(TWO**-23), -11534337 * TWO**-47)
     assert "raised" in row.marks
     assert any(line.startswith("         c - -24  ") and "1x.xx....|" in line for line in drawn(explanation))
@@ -213,9 +217,9 @@ def test_a_late_addend_too_small_is_dropped() -> None:
     """FP8 on CDNA3 drops an addend more than F + 1 places below the sum, though rounding down would raise it."""
     row = {"a": ["40"], "b": ["40"], "c": "af000001"}
     late = list(pictures(explained(CDNA3_FP8, **row)))[-1]
-    assert (named(late)["addend"].value, late.total.value) == (0, 1)
+    assert (named(late)["c"].value, late.total.value) == (0, 1)
     kept = list(pictures(explained(f"{CDNA3_FP8}@late_small_addend=keep", **row)))[-1]
-    assert (named(kept)["addend"].value, named(kept)["addend"].marks) == (-(TWO**-24), {"raised"})
+    assert (named(kept)["c"].value, named(kept)["c"].marks) == (-(TWO**-24), {"raised"})
 
 
 def test_a_scaled_group() -> None:
@@ -227,7 +231,7 @@ def test_a_scaled_group() -> None:
     assert [(group.name, group.total) for group in step.groups[:2]] == [("0-15", 48), ("16-31", Fraction(-1, 2))]
     rows = named(step.pictures[0])
     assert (rows["0-15"].value, rows["16-31"].value) == (48, Fraction(-9, 16))
-    assert step.pictures[0].zeros == ("32-47", "48-63", "addend")
+    assert step.pictures[0].zeros == ("32-47", "48-63", "c")
     assert "  group 0-15: exact sum 2^6 - 2^4, scaled * 2^1 * 2^-1" in drawn(explanation)
 
 
@@ -274,9 +278,9 @@ def test_the_floor_decides_the_maximum() -> None:
     ("row", "rule", "terms", "given"),
     [
         ({"a": ["3c00", "7e00"], "b": ["3c00", "3c00"], "c": "7f800000"}, "nan", ["1"], ["a1"]),
-        ({"a": ["3c00"], "b": ["3c00"], "c": "7fc00000"}, "nan", ["addend"], ["c"]),
+        ({"a": ["3c00"], "b": ["3c00"], "c": "7fc00000"}, "nan", ["c"], ["c"]),
         ({"a": ["7c00"], "b": ["8000"], "c": "7f800000"}, "inf*0", ["0"], ["a0", "b0"]),
-        ({"a": ["7c00"], "b": ["3c00"], "c": "ff800000"}, "opposite", ["0", "addend"], ["a0", "c"]),
+        ({"a": ["7c00"], "b": ["3c00"], "c": "ff800000"}, "opposite", ["0", "c"], ["a0", "c"]),
         ({"a": ["3c00", "3c00"], "b": ["3c00", "fc00"], "c": "00000000"}, "infinity", ["1"], ["b1"]),
     ],
 )
@@ -303,7 +307,7 @@ def test_a_product_that_overflows_and_the_steps_after_it() -> None:
 def test_pairwise_sums_are_rounded_one_by_one() -> None:
     """Equation 10 on CDNA2: 2^23 + ((-2^23 - 0.5) + (-0.25 - 0.125)), all rounded (Xie et al. 2026, section 5)."""
     explanation = explained(CDNA2, **EQUATION_10)
-    first = {picture.name: picture for picture in explanation.steps[0].pictures if picture.kind == "pair"}
+    first = {picture.name: picture for picture in explanation.steps[0].pictures if not picture.single}
     assert [exact_value(p.rounded.pattern, p.rounded.format) for p in first.values() if p.rounded] == [
         -(TWO**23), Fraction(-3, 8), -(TWO**23), 0,
     ]  # fmt: skip
@@ -315,7 +319,8 @@ def test_pairwise_sums_are_rounded_one_by_one() -> None:
 
 
 def sample() -> list[Model]:
-    """One model of every accumulator and set of formats, and some that no instruction has."""
+    """One model of every accumulator and set of formats, every unit that is an expression, a plan, and some models that
+    no instruction has."""
     every = sorted(map(parse_reference, INSTRUCTIONS), key=lambda model: repr(model.accumulator))
     chosen = [next(group) for _, group in groupby(every, key=lambda model: repr(model.accumulator))]
     changes = [
@@ -330,7 +335,10 @@ def sample() -> list[Model]:
         "product=rounded_f16",
         "product=normalised,align_rounding=down",
     ]
-    return chosen + [parse_reference(f"{base}@{change}") for base in (VOLTA, AMPERE) for change in changes]
+    chosen += [parse_reference(f"{base}@{change}") for base in (VOLTA, AMPERE) for change in changes]
+    written_out = f"{AMPERE}@block_order=" + ":".join(f"{k}-{15 - k}" for k in range(8))
+    plan = "plan:cublas/split-k@length=48"
+    return chosen + [parse_reference(reference) for reference in (written_out, plan, *units())]
 
 
 def operands_of(model: Model, rng: np.random.Generator) -> Iterator[Operands[int]]:
@@ -346,7 +354,7 @@ def check(picture: Picture, model: Model) -> None:
     if "sticky" in picture.total.marks:
         assert abs(exact - picture.total.value) < TWO**picture.total.last
     elif picture.unwrapped is not None:
-        assert model.accumulator.carry_bits != "exact"
+        assert any(isinstance(node, FusedSum) and node.carry_bits is not None for node in walk(model.unit.result))
         assert picture.unwrapped.value == exact != picture.total.value
     else:
         assert picture.total.value == exact
@@ -362,7 +370,7 @@ def check(picture: Picture, model: Model) -> None:
         value = exact_value(rounded.pattern, rounded.format)
         assert abs(rounded.kept.value) + step == (0 if isinstance(value, str) else abs(value))
         if rounded.outcome == "exact":
-            assert rounded.kept.value == picture.total.value
+            assert rounded.kept.value == (picture.cut or picture.total).value
 
 
 @pytest.mark.parametrize("model", sample(), ids=lambda model: model.reference)
@@ -381,6 +389,54 @@ def test_every_bit_shown_adds_up(model: Model) -> None:
             if "nan" not in factors:
                 assert abs(value) == abs(group.total * factors[0] * factors[1])  # type: ignore[operator]
         assert max(map(len, drawn(explanation))) <= 100
+
+
+ROUNDED_PRODUCTS = """
+unit: my/rounded
+formats: {a: f16, b: f16, c: f32, d: f32}
+length: 4
+roundings: {r: "round(f32, nearest_even)", h: "round(f16, toward_zero)"}
+steps:
+  d: r(fused(each(k in range(4), h(a[k] * b[k])), exact(c, a[0] * b[1]), F=24, sticky=true))
+"""
+
+
+def test_each_term_of_a_range_has_signals_of_its_own() -> None:
+    """(2 - 2^-10)^2 and (1 + 2^-10)^2 are cut to f16, 2^-24 is not; a factor of another place is no product k."""
+    model = UnitModel(parse_unit(ROUNDED_PRODUCTS, "x"), "x.yaml")
+    a, b = (0x3FFF, 0x3C01, 0x3C00, 0), (0x3FFF, 0x3C01, 0x0001, 0)
+    explanation = explain(model, Operands(a, b, 0x3F800001))
+    facts = explanation.facts
+    assert [exact_value(facts[f"round[{k}].result"].value, FORMATS["f16"]) for k in range(4)] == [
+        4 - TWO**-8, 1 + TWO**-9, TWO**-24, 0,
+    ]  # fmt: skip
+    singles = {picture.name: picture for picture in pictures(explanation) if picture.single}
+    assert [(name, picture.plain) for name, picture in singles.items()] == [
+        ("0", False), ("1", False), ("2", True), ("3", True),
+    ]  # fmt: skip
+    lines = drawn(explanation)
+    assert "  products 2-3: exact in f16" in lines
+    assert "  0: rounded to f16" in lines
+    [other] = [row for row in explanation.products if not row.name.isdigit()]
+    assert other.value == (2 - TWO**-10) * (1 + TWO**-10)
+    [special] = [p.special for p in pictures(explain(model, Operands((0x7C00, 0, 0, 0), b, 0))) if p.special][1:]
+    assert (special.rule, [(c.term, c.inputs) for c in special.causes]) == (
+        "infinity",
+        [("0", ()), ("product2", ("a0",))],
+    )
+
+
+def test_steps_of_a_unit_file() -> None:
+    """AMX: an even chain that overflows passes its infinity on; zeros that change their sign do not pass."""
+    amx = "x86/amx/tdpbf16ps"
+    explanation = explained(amx, a=["7f00", "0000"] + ["0000"] * 30, b=["7f00", "0000"] + ["0000"] * 30, c="3f800000")
+    assert [step.passes for step in explanation.steps] == [False, *[True] * 15, *[True] * 16, False]
+    lines = drawn(explanation)
+    assert "even[1] to even[15]: zero products; what comes in passes unchanged: 7f800000  inf" in lines
+    assert "odd[0] to odd[15]: zero products; what comes in passes unchanged: 00000000  0" in lines
+    assert "  sum: an infinity decides: term even" in lines
+    fma = explained("ieee/fma/f32@length=2", a=["0", "3f800000"], b=["0", "3f800000"], c="80000000")
+    assert [step.passes for step in fma.steps] == [False, False]  # -0 + 0 is +0
 
 
 def test_the_term_facts_are_those_of_the_products() -> None:

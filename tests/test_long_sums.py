@@ -74,8 +74,8 @@ def test_chains(length: int) -> None:
         f"c, 0-{length - 1} (added one after another)",
         f"blocks: 0 then 1 then ... then {length - 1}",
     ]
-    assert tree.admits(parse_reference(f"ieee/fma/f32@length={length}").accumulator)
-    assert not tree.admits(parse_reference(f"volta/mma/m8n8k4.f32.f16.f16.f32@length={length},block=8").accumulator)
+    assert tree.admits(parse_reference(f"ieee/fma/f32@length={length}").unit)
+    assert not tree.admits(parse_reference(f"volta/mma/m8n8k4.f32.f16.f16.f32@length={length},block=8").unit)
 
 
 @pytest.mark.parametrize("order", [np.arange(ODD)[::-1], shuffled(ODD)])
@@ -97,7 +97,7 @@ def test_fused_blocks(length: int, block: int) -> None:
     assert tree.blocks() == tuple(tuple(range(k, k + block)) for k in range(0, length, block))
     assert tree.addend in ("fused", None)
     reference = f"hopper/mma/m16n8k16.f32.f16.f16.f32@length={length},block={block},fraction_bits=24"
-    assert tree.admits(parse_reference(reference).accumulator)
+    assert tree.admits(parse_reference(reference).unit)
     assert any(f"times, each {block} further" in line for line in tree.draw())
 
 

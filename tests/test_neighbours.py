@@ -13,9 +13,14 @@ import pytest
 from queries.evaluate import Report, evaluate_vectors, explained_by
 from queries.neighbours import Neighbour, neighbours, parting, reproducing
 from smtmodel.batch import evaluate_row
+from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.nodes import FusedSum
+from smtmodel.nodes.chains import chain_of
+from smtmodel.nodes.node import walk
 from smtmodel.reference import parse_reference
+from smtmodel.unit_table import units
 from smtmodel.vectors import parse_row
-from tests.test_explain import AMPERE, CDNA2, CDNA3, EQUATION_10, HOPPER, NVFP4, VOLTA, operands_of, run
+from tests.test_explain import AMPERE, CDNA2, CDNA3, CDNA3_FP8, EQUATION_10, HOPPER, NVFP4, VOLTA, operands_of, run
 
 # -- where two evaluations part
 
@@ -101,11 +106,41 @@ def test_the_neighbour_that_gives_the_observed_result(change: str, right: str, r
 
 
 def test_no_neighbour_is_the_model_itself_and_impossible_ones_are_left_out() -> None:
-    for reference in (VOLTA, NVFP4, CDNA2, "ieee/fma/f32"):
+    for reference in (VOLTA, NVFP4, CDNA2, CDNA3_FP8, "ieee/fma/f32", "x86/amx/tdpbf16ps"):
         model = parse_reference(reference)
         near = list(neighbours(model))
         assert near
-        assert all(other.accumulator != model.accumulator for _, _, other in near)
+        assert all(other.unit != model.unit for _, _, other in near)
+        assert len({other.unit for _, _, other in near}) == len(near)
+
+
+def test_the_same_steps_again_are_the_same_expression() -> None:
+    """And one step of all products is, where c is fused, what the parameter of the family gives."""
+    found = 0
+    for reference in [*INSTRUCTIONS, *units(), "ieee/fma/f32@length=4"]:
+        result = parse_reference(reference).unit.result
+        if (chain := chain_of(result)) is not None:
+            found += 1
+            assert chain.in_blocks(chain.blocks) == result, reference
+    assert found > 150
+    ampere = parse_reference(AMPERE)
+    changes = {f"{name}={value}" for name, value, near in neighbours(ampere) if near.reference.startswith(f"{AMPERE}@")}
+    steps = {"block=16", "block=4", "block=1", "block_order=interleaved_pairs", "addend=after", "addend=late",
+             "partials=normalised"}  # fmt: skip
+    assert steps <= changes
+    emulated = parse_reference("hopper/mma/m16n8k32.f32.e4m3.e4m3.f32")
+    assert "addend=fused" in {f"{name}={value}" for name, value, _ in neighbours(emulated)}
+
+
+def test_nodes_that_differ_are_changed_together_and_each_alone() -> None:
+    """CDNA3's FP8: F stands in three kinds of sums, with the reach of the addend; where a sum is named, it is named."""
+    changes = {f"{name}={value}": near for name, value, near in neighbours(parse_reference(CDNA3_FP8))}
+    together = changes["fraction_bits=23"]
+    assert together.reference == f"{CDNA3_FP8}@fraction_bits=23"
+    alone = changes["late fraction_bits=23"].unit
+    assert {node.fraction_bits for node in walk(alone.result) if isinstance(node, FusedSum)} == {24, (32, 23)}
+    amx = {f"{name}={value}" for name, value, _ in neighbours(parse_reference("x86/amx/tdpbf16ps"))}
+    assert {"mode=toward_zero", "subnormals=keep", "input_subnormals=keep", "bits=25", "cut=false"} <= amx
 
 
 def test_recorded_results_against_a_mutated_model() -> None:

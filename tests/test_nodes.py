@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,9 @@ from smtmodel.algebra import Bits
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.formats import Format
-from smtmodel.nodes import Repeat, Round
+from smtmodel.nodes import Each, Element, Index, Node, Repeat, Round
+from smtmodel.nodes.normal import normal
+from smtmodel.nodes.rewriting import rebuilt, replaced
 from smtmodel.unit import Unit
 from tests import node_oracle
 from tests.node_units import Patterns, random_unit, vectors
@@ -90,3 +93,38 @@ def test_random_units(group: int) -> None:
         if seed % 40 == 7:
             compare(unit, table, as_terms(unit, table), wanted)
     assert useful > UNITS // GROUPS * VECTORS // 4
+
+
+def shuffled(node: Node, rng: random.Random) -> Node:
+    """The same expression with the places of ranges of terms in another order, counted from another place."""
+
+    def change(old: Node, new: Node) -> Node:
+        if not isinstance(new, Each):
+            return new
+        shift = rng.randrange(-2, 3)
+        body = replaced(new.body, lambda part: moved(part, new.level, shift))
+        return Each(new.level, tuple(rng.sample([place - shift for place in new.places], len(new.places))), body)
+
+    return rebuilt(node, change, {})
+
+
+def moved(part: Node, level: int, shift: int) -> Node | None:
+    if not (isinstance(part, Element) and part.index is not None):
+        return None
+    factor = dict(part.index.factors).get(level, 0)
+    return replace(part, index=Index(part.index.offset + factor * shift, part.index.factors))
+
+
+def test_the_normal_form_computes_alike_and_knows_no_order_of_terms() -> None:
+    changed = ranges = 0
+    for seed in range(0, UNITS, 2):
+        unit, rng = random_unit(random.Random(seed)), random.Random(seed)
+        other = shuffled(unit.result, rng)
+        assert normal(unit.result) == normal(other), seed
+        ranges += other != unit.result
+        plain = normal(unit.result)
+        changed += plain != unit.result
+        table = vectors(unit, VECTORS, np.random.default_rng(seed))
+        assert on_arrays(unit, table) == on_arrays(replace(unit, result=plain), table), seed
+    assert ranges > UNITS // 10
+    assert changed > UNITS // 10

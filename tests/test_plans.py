@@ -18,7 +18,8 @@ from smtmodel.compiled import compiler
 from smtmodel.dot import UnitModel
 from smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
 from smtmodel.formats import Format
-from smtmodel.gemm import from_numbers, simulate
+from smtmodel.gemm import simulate
+from smtmodel.numbers import from_numbers
 from smtmodel.plan_table import FOLDER, plans
 from smtmodel.plans import Plan
 from smtmodel.plans.lowering import unit_of_plan

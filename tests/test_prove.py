@@ -13,7 +13,7 @@ from pysmt.typing import BVType
 
 from cli.main import main
 from hypotheses.schema import Inputs
-from queries.cutting import Cutter
+from queries.cutting import Cutter, conjuncts
 from queries.distinguish import Options
 from queries.problem import Problem
 from queries.properties import Reordered, reorderings
@@ -157,6 +157,15 @@ def test_a_cut_takes_a_whole_cone_and_leaves_the_rest() -> None:
     )
     assert changed(rest) is rest
     assert changed(cone) is cut
+
+
+def test_a_conjunction_of_thousands_is_taken_apart() -> None:
+    build = Environment().formula_manager
+    parts = [build.Symbol(f"p{number}") for number in range(5000)]
+    nested = parts[0]
+    for part in parts[1:]:
+        nested = build.And(nested, part)
+    assert conjuncts(nested) == parts
 
 
 def test_the_store_answers_for_the_solver_that_is_asked(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from smtmodel.compiled import compile_model, compiler
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format
-from smtmodel.gemm import from_numbers, simulate, to_numbers
+from smtmodel.gemm import simulate
+from smtmodel.numbers import from_numbers, to_numbers
 from smtmodel.reference import parse_reference
 
 HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
@@ -132,7 +133,7 @@ def test_patterns_too_wide() -> None:
 
 def test_numbers_that_are_not_exact_need_a_rounding() -> None:
     numbers = np.array([[1.0, 1 / 3, np.nan]], dtype=np.float32)
-    with pytest.raises(ParameterError, match="--convert"):
+    with pytest.raises(ParameterError, match="convert"):
         from_numbers(numbers, FORMATS["f16"])
     rounded = from_numbers(numbers, FORMATS["f16"], "nearest_even")
     assert np.array_equal(rounded[0, :2].view(np.float16), numbers.astype(np.float16)[0, :2])

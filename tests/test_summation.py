@@ -17,6 +17,7 @@ from queries.summation_tree import Node, compact, losses
 from smtmodel.accumulator import Accumulator
 from smtmodel.batch import evaluate_batch, evaluate_row
 from smtmodel.dot import Model
+from smtmodel.families import unit_of
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.operands import Operands
 from smtmodel.reference import parse_reference
@@ -69,7 +70,7 @@ NARROW = "blackwell/tcgen05mma_block_scale/m64n8k64.block16.f32.e2m1.e2m1.ue4m3"
 @pytest.mark.parametrize("reference", [name for name in structures() if name != NARROW])
 def test_every_structure_of_the_table(reference: str) -> None:
     accumulator, tree = parse_reference(reference).accumulator, revealed(reference)
-    assert tree.admits(accumulator)
+    assert tree.admits(parse_reference(reference).unit)
     assert tree.blocks() == accumulator.blocks
     assert tree.grouping == (accumulator.grouping if accumulator.grouping in ("even_odd", "pairwise") else "none")
     assert tree.partials == "unnormalised"
@@ -109,19 +110,20 @@ ORDERS = [
 @pytest.mark.parametrize("reference", ORDERS)
 def test_unusual_orders(reference: str) -> None:
     accumulator, tree = parse_reference(reference).accumulator, revealed(reference)
-    assert tree.admits(accumulator)
+    assert tree.admits(parse_reference(reference).unit)
     assert tree.blocks() == tuple(tuple(sorted(block)) for block in accumulator.blocks)
     assert tree.addend in (accumulator.addend, None)
     contiguous = replace(accumulator, block_order="contiguous")
-    assert tree.admits(contiguous) == (tree.blocks() == contiguous.blocks)
+    model = parse_reference(reference)
+    assert tree.admits(unit_of(contiguous, model.a, model.b, model.c)) == (tree.blocks() == contiguous.blocks)
 
 
 def test_partial_sums_in_index_order() -> None:
     tree = revealed(f"{TURING}@block=4,partials=normalised")
     assert (tree.blocks(), tree.partials, tree.addend) == (((0, 1, 2, 3), (4, 5, 6, 7)), "normalised", "late")
-    assert tree.admits(parse_reference(f"{TURING}@block=4,partials=normalised").accumulator)
-    assert not tree.admits(parse_reference(f"{TURING}@block=4").accumulator)
-    assert not tree.admits(parse_reference(f"{TURING}@partials=normalised").accumulator)
+    assert tree.admits(parse_reference(f"{TURING}@block=4,partials=normalised").unit)
+    assert not tree.admits(parse_reference(f"{TURING}@block=4").unit)
+    assert not tree.admits(parse_reference(f"{TURING}@partials=normalised").unit)
     assert "├─ c" in "\n".join(tree.draw())
     assert any(line.endswith("4-7 (added one after another)") for line in tree.draw())
 
@@ -166,28 +168,28 @@ def shown(reference: str) -> tuple[object, ...]:
 @pytest.mark.parametrize("reference", CANDIDATES)
 def test_candidates_are_admitted_that_give_the_same_answers(reference: str) -> None:
     tree = revealed(reference)
-    admitted = {other for other in CANDIDATES if tree.admits(parse_reference(other).accumulator)}
+    admitted = {other for other in CANDIDATES if tree.admits(parse_reference(other).unit)}
     assert admitted == {other for other in CANDIDATES if shown(other) == shown(reference)}
 
 
 def test_other_parameters_do_not_count() -> None:
     tree = revealed(AMPERE)
     for change in ("fraction_bits=13", "carry_bits=3", "product=normalised", "exponent_floor=none", "nan=7fc00000"):
-        assert tree.admits(parse_reference(f"{AMPERE}@{change}").accumulator)
-    assert not tree.admits(parse_reference(TURING).accumulator)
+        assert tree.admits(parse_reference(f"{AMPERE}@{change}").unit)
+    assert not tree.admits(parse_reference(TURING).unit)
 
 
 def test_order_inside_a_block_does_not_matter() -> None:
     tree = revealed(f"{TURING}@block=4")
-    assert tree.admits(parse_reference(f"{TURING}@block_order=3-1-0-2:7-4-6-5").accumulator)
-    assert not tree.admits(parse_reference(f"{TURING}@block_order=7-4-6-5:3-1-0-2").accumulator)
+    assert tree.admits(parse_reference(f"{TURING}@block_order=3-1-0-2:7-4-6-5").unit)
+    assert not tree.admits(parse_reference(f"{TURING}@block_order=7-4-6-5:3-1-0-2").unit)
 
 
 @pytest.mark.parametrize("change", ["fraction_bits=30,late_fraction_bits=24", "fraction_bits=30,grouping=even_odd"])
 def test_units_lost_in_a_later_step_say_nothing_of_groups(change: str) -> None:
     reference = f"cdna3/mfma/f32_32x32x8_f16@late_rounding=toward_zero,output_rounding=up,{change}"
     tree = revealed(reference)
-    assert tree.admits(parse_reference(reference).accumulator)
+    assert tree.admits(parse_reference(reference).unit)
     assert tree.grouping in ("none", "even_odd")
 
 
@@ -210,8 +212,8 @@ def test_a_narrow_range_may_look_exact_and_says_how_far_it_reaches() -> None:
     tree = revealed(reference)
     assert isinstance(tree.root, Node)
     assert tree.root.kind == "exact"
-    assert tree.admits(parse_reference(reference).accumulator)
-    assert not tree.admits(parse_reference(f"{reference}@fraction_bits=13").accumulator)
+    assert tree.admits(parse_reference(reference).unit)
+    assert not tree.admits(parse_reference(f"{reference}@fraction_bits=13").unit)
     assert any("within the 25 places" in line for line in tree.draw())
 
 

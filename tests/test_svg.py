@@ -72,7 +72,7 @@ def test_cells_are_the_bits_of_the_evaluation(reference: str) -> None:
     root = parsed(explanation)
     assert picture.rows
     for row in picture.rows:
-        drawn = rows_of(root, "c" if row.name == "addend" else row.name)[-1]
+        drawn = rows_of(root, row.name)[-1]
         assert cells(drawn, cut=False) == row.bits
         assert cells(drawn, cut=True).lstrip("0") == row.cut.lstrip("0")
     assert any(row.cut for row in picture.rows) == (cells(root, cut=True) != "")
@@ -81,7 +81,7 @@ def test_cells_are_the_bits_of_the_evaluation(reference: str) -> None:
 def test_bits_cut_off_among_kept_ones_are_drawn() -> None:
     """A late addend, of which bits are lost that the products' sum keeps, and which is rounded up."""
     explanation = explained(CDNA3_FP8, a=["40", "38", "44"], b=["40", "39", "c8"], c="b3b00001")
-    [late] = [row for row in explanation.steps[0].pictures[-1].rows if row.name == "addend"]
+    [late] = [row for row in explanation.steps[0].pictures[-1].rows if row.name == "c"]
     drawn = rows_of(parsed(explanation), "c")[-1]
     assert cells(drawn, cut=True).count("1") == late.cut.count("1") == 4
     assert "rounded up" in drawn.get("aria-label", "")

@@ -114,7 +114,7 @@ def test_a_unit_file_that_is_not_monotonic(tmp_path: Path) -> None:
 def test_a_unit_that_does_not_read_c_has_no_exact_sum(tmp_path: Path) -> None:
     path = written(tmp_path, ONCE + "r(exact(a[0] * b[0], a[1] * b[1]))\n")
     said = run("prove", "--property", "exact", str(path), code=2).stderr
-    assert "does not read each of a, b and c in one way" in said
+    assert "does not read each of a, b and c" in said
 
 
 def test_a_file_that_has_changed_is_asked_anew(tmp_path: Path) -> None:

@@ -17,23 +17,24 @@ from click.testing import CliRunner, Result
 from cli.main import main
 from hypotheses.claim import AnyClaim, build_claims
 from hypotheses.schema import Inputs, Window
-from queries import error_bound, overflow, proving, settle
+from queries import overflow, proving, settle
 from queries.admitted import admitted_rows, numbers
 from queries.distinguish import Options
 from queries.problem import Problem
 from queries.properties import negations, problems_of
 from queries.prove import Proof
-from queries.scope import Scope
+from queries.scope import truncating_steps
 from queries.settle import settle as settled
 from queries.symmetric_steps import negated_parts
 from queries.verify import Asked, Outcome
 from queries.witness import replay
-from smtmodel.accumulator import PARAMETERS, Accumulator
 from smtmodel.display import exact_value
 from smtmodel.errors import FaultError, InputError, ParameterError
 from smtmodel.formats import FORMATS
-from smtmodel.nodes import Element
+from smtmodel.nodes import Element, FusedSum, Node, Product, Round
 from smtmodel.nodes.node import walk
+from smtmodel.nodes.rewriting import rebuilt
+from smtmodel.nodes.round import Rounding
 from smtmodel.operands import layout_of
 from smtmodel.reference import parse_reference
 from smtmodel.yamlfile import read_yaml
@@ -56,17 +57,17 @@ def run(*arguments: str) -> Result:
 
 @pytest.mark.parametrize("bound", ["loose", "tight"])
 @pytest.mark.parametrize(("reference", "parameter"), [
-    (f"{VOLTA}@flush_inputs=true", "flush_inputs"),
-    (f"{VOLTA}@product=rounded_bf16", "product"),
-    (f"{VOLTA}@product=normalised", "product"),
-    (f"{VOLTA}@product_overflow=4", "product_overflow"),
-    (f"{VOLTA}@flush_outputs=true", "flush_outputs"),
-    (f"{VOLTA}@fraction_bits=exact", "fraction_bits"),
-    (f"{VOLTA}@exponent_floor=0", "exponent_floor"),
-    (f"{VOLTA}@block=2", "block"),
-    ("turing/mma/m16n8k8.f32.f16.f16.f32@flush_inputs=true", "flush_inputs"),
-    ("ada-lovelace/mma/m16n8k16.f32.e4m3.e4m3.f32@product=rounded_f16", "product"),
-    ("ampere/mma/m16n8k8.f32.bf16.bf16.f32@length=8,block=8", "output"),
+    (f"{VOLTA}@flush_inputs=true", "inputs"),
+    (f"{VOLTA}@product=rounded_bf16", "format"),
+    (f"{VOLTA}@product=normalised", "normalised"),
+    (f"{VOLTA}@product_overflow=4", "limit"),
+    (f"{VOLTA}@flush_outputs=true", "subnormals"),
+    (f"{VOLTA}@fraction_bits=exact", "fused"),
+    (f"{VOLTA}@exponent_floor=0", "fused"),
+    (f"{VOLTA}@block=2", "steps"),
+    ("turing/mma/m16n8k8.f32.f16.f16.f32@flush_inputs=true", "inputs"),
+    ("ada-lovelace/mma/m16n8k16.f32.e4m3.e4m3.f32@product=rounded_f16", "format"),
+    ("ampere/mma/m16n8k8.f32.bf16.bf16.f32@length=8,block=8", "d"),
 ])  # fmt: skip
 def test_bounds_are_refused_by_name(reference: str, parameter: str, bound: str) -> None:
     with pytest.raises(InputError, match=rf"^mine.yaml:\d+: model: {parameter}: "):
@@ -74,9 +75,9 @@ def test_bounds_are_refused_by_name(reference: str, parameter: str, bound: str) 
 
 
 @pytest.mark.parametrize(("changes", "parameter"), [
-    ("product=rounded_bf16,product_rounding=up", "product"), ("product_overflow=0", "product_overflow"),
-    ("carry_bits=0", "carry_bits"), ("addend=late", "addend"), ("output=f16", "output"),
-    ("output_rounding=up", "output_rounding"), ("align_rounding=up", "align_rounding"),
+    ("product=rounded_bf16,product_rounding=up", "format"), ("product_overflow=0", "limit"),
+    ("carry_bits=0", "carry_bits"), ("addend=late", "steps"), ("output=f16", "d"),
+    ("output_rounding=up", "mode"), ("align_rounding=up", "rounding"),
 ])  # fmt: skip
 def test_overflow_is_refused_by_name(changes: str, parameter: str) -> None:
     claim = claim_of(reduction=f"recurrence@unit=({VOLTA}@{changes}),chain=1", numbers=300, overflow="never")
@@ -84,14 +85,42 @@ def test_overflow_is_refused_by_name(changes: str, parameter: str) -> None:
         settled(claim, Options())
 
 
-@pytest.mark.parametrize("scope", [error_bound.SCOPE, overflow.SCOPE])
-def test_a_parameter_that_nobody_thought_of_is_refused(scope: Scope) -> None:
+#: what an argument about truncating sums does not depend on, of each kind of node and of a rounding
+FREE = {
+    FusedSum: {"fraction_bits", "zeros", "least"}, Product: set[str](), Element: {"subnormals"},
+    Rounding: {"overflow", "zero", "nan"},
+}  # fmt: skip
+READS = {"items", "left", "right", "operand", "index"}
+
+
+@pytest.mark.parametrize("kind", FREE)
+def test_a_parameter_that_nobody_thought_of_is_refused(kind: type) -> None:
     """Every field that is not free, the ones to come as well."""
-    assert scope.free < set(PARAMETERS)
-    for field in fields(Accumulator):
-        other = replace(scope.template)
-        object.__setattr__(other, field.name, "never heard of")
-        assert scope.outside(other) == [field.name] * (field.name not in scope.free)
+    unit = parse_reference(VOLTA).unit
+    for item in fields(kind):
+        if item.name in READS:
+            continue
+
+        def changed(old: Node, new: Node, name: str = item.name) -> Node:
+            owner: Any = replace(new.rounding) if kind is Rounding and isinstance(new, Round) else new
+            if not isinstance(owner, kind):
+                return new
+            owner = replace(owner)
+            known = dict.fromkeys(("fraction_bits", "zeros", "least", "nan"), 7)
+            other = (known | {"format": FORMATS["f16"], "subnormals": "flush_before"}).get(name, "never heard of")
+            object.__setattr__(owner, name, other)
+            return replace(new, rounding=owner) if isinstance(new, Round) else owner
+
+        result = rebuilt(unit.result, changed, {})
+        assert result != unit.result
+        other = replace(unit)
+        object.__setattr__(other, "result", result)
+        object.__setattr__(other, "rounding", unit.rounding)
+        if item.name in FREE[kind]:
+            truncating_steps(other, "")
+        else:
+            with pytest.raises(ParameterError, match=rf"^{item.name}: "):
+                truncating_steps(other, "")
 
 
 # --- what an evaluation contradicts ----------------------------------------------------------------------------------
@@ -232,6 +261,7 @@ def test_a_property_of_nothing_is_refused() -> None:
 def test_an_exact_sum_is_that_of_the_inputs(change: str) -> None:
     """The sum that a model is compared with flushes nothing and knows no floor, whatever the model does."""
     (problem,) = problems_of("exact", parse_reference(f"ieee/fma/f32@{change}"), Inputs())
-    exact = problem.right.accumulator
-    assert (exact.flush_inputs, exact.flush_outputs, exact.exponent_floor) == (False, False, None)
-    assert problem.right == parse_reference(problem.right.reference)
+    nodes = list(walk(problem.right.unit.result))
+    assert {node.kind for node in nodes} == {"element", "product", "each", "exact", "round"}
+    assert all(node.subnormals == "keep" for node in nodes if isinstance(node, Element))
+    assert problem.right.unit.rounding == replace(problem.left.unit.rounding, subnormals="keep")

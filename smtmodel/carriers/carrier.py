@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -41,6 +41,17 @@ class Carrier(ABC):
     @abstractmethod
     def shift_constant(self, operation: str, value: Node, amount: int, width: int) -> Node:
         """The same by a known amount, 0 < amount < width."""
+
+    def shift_right_jam(self, value: Node, amount: Node, width: int) -> Node | None:
+        """The shift right whose lowest bit is set where any set bit is lost; None: by the two shifts that say so."""
+        return None
+
+    def multiply_and_add(self, operands: Callable[[], Sequence[Node]], width: int, flush: bool) -> Node | None:
+        """left * right + addend of patterns of binary32 or binary64 (by the width), rounded once to nearest, ties to
+        even (IEEE 754-2019, 5.4.1); a NaN has any pattern. `flush`: a result that is
+        tiny after rounding with unbounded exponent (7.5) becomes a zero of its sign. None, before the operands are
+        formed, where the carrier has no such operation of its own."""
+        return None
 
     @abstractmethod
     def extract(self, value: Node, high: int, low: int, width: int) -> Node: ...

@@ -3,13 +3,17 @@
 Each statement is filed under what it depends on: the row operands (a), the column operands (b), or both and the addend.
 Row and column statements move out of the inner loop, so that an element is decoded once for each row or column and not
 once for each output. Widths up to 32 are uint32_t, up to 64 uint64_t, up to 128 unsigned __int128; truths are masks of
-all ones or zero, so that the C compiler can turn a loop over lanes into vector instructions. Wider vectors are beyond
-this carrier (`TooWideError`): the array carrier serves them.
+all ones or zero, so that the C compiler can turn a loop over lanes into vector instructions. Every value carries a
+bound that is proved as the statements are written: what a bound shows to be idle (the masking of a product that fits,
+the test of a shift that stays inside) is not written, and sums are formed in the narrowest lanes that hold them. IEEE
+additions and products are the processor's own. Wider vectors are beyond this carrier (`TooWideError`): the array
+carrier serves them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import platform
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from smtmodel.algebra import Bit, Bits
@@ -17,6 +21,82 @@ from smtmodel.carriers.carrier import Carrier
 
 ROW, COLUMN, INNER = 1, 2, 3  # where a statement belongs; row | column is inner
 LIMIT = 128
+ALL = 0xFFFFFFFF
+FLUSHES = platform.machine().lower() in ("x86_64", "amd64")  # tiny results, after rounding; Arm flushes before
+
+#: what the statements call: leading zeros of a nonzero lane, by the processor where its vectors can
+PRELUDE = """#include <stdint.h>
+#include <string.h>
+/* rounding to nearest, subnormals kept: another library may have left the thread otherwise */
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#define PLAIN 0x1f80
+#define FLUSHING 0x9f80
+static unsigned ieee_environment(unsigned mode) {
+  unsigned kept = _mm_getcsr();
+  _mm_setcsr(mode);
+  return kept;
+}
+static void restore_environment(unsigned kept) { _mm_setcsr(kept); }
+#elif defined(__aarch64__)
+#define PLAIN 0
+static unsigned ieee_environment(unsigned long mode) {
+  unsigned long kept;
+  __asm__ volatile("mrs %0, fpcr\\n\\tmsr fpcr, %1" : "=r"(kept) : "r"(mode) : "memory");
+  return (unsigned)kept;
+}
+static void restore_environment(unsigned kept) {
+  __asm__ volatile("msr fpcr, %0" : : "r"((unsigned long)kept) : "memory");
+}
+#else
+#define PLAIN 0
+static unsigned ieee_environment(unsigned mode) { return mode; }
+static void restore_environment(unsigned kept) { (void)kept; }
+#endif
+#if defined(__AVX512CD__)
+static inline uint32_t zeros32(uint32_t x) { return __builtin_clz(x); }
+static inline uint64_t zeros64(uint64_t x) { return __builtin_clzll(x); }
+#else
+static inline uint32_t zeros32(uint32_t x) {
+  uint32_t n = 0, empty;
+  for (int step = 16; step; step >>= 1) {
+    empty = -(uint32_t)((x >> (32 - step)) == 0);
+    x ^= (x ^ (x << step)) & empty;
+    n += step & empty;
+  }
+  return n;
+}
+static inline uint64_t zeros64(uint64_t x) {
+  uint64_t n = 0, empty;
+  for (int step = 32; step; step >>= 1) {
+    empty = -(uint64_t)((x >> (64 - step)) == 0);
+    x ^= (x ^ (x << step)) & empty;
+    n += step & empty;
+  }
+  return n;
+}
+#endif
+static inline uint32_t fma32(uint32_t x, uint32_t y, uint32_t z) {
+  float a, b, c, d;
+  uint32_t result;
+  memcpy(&a, &x, 4), memcpy(&b, &y, 4), memcpy(&c, &z, 4);
+  d = __builtin_fmaf(a, b, c);
+  memcpy(&result, &d, 4);
+  return result;
+}
+static inline uint64_t fma64(uint64_t x, uint64_t y, uint64_t z) {
+  double a, b, c, d;
+  uint64_t result;
+  memcpy(&a, &x, 8), memcpy(&b, &y, 8), memcpy(&c, &z, 8);
+  d = __builtin_fma(a, b, c);
+  memcpy(&result, &d, 8);
+  return result;
+}
+static inline unsigned __int128 zeros128(unsigned __int128 x) {
+  uint64_t high = (uint64_t)(x >> 64);
+  return high ? zeros64(high) : 64 + zeros64((uint64_t)x);
+}
+"""
 
 
 class TooWideError(Exception):
@@ -25,11 +105,13 @@ class TooWideError(Exception):
 
 @dataclass(frozen=True)
 class Name:
-    """A value of the generated code: an expression that is a name or a literal, where it is known, and its type."""
+    """A value of the generated code: an expression that is a name or a literal, where it is known, its type, and a
+    bound: as an unsigned number it is at most `most`."""
 
     text: str
     place: int
     kind: str
+    most: int
 
 
 @dataclass
@@ -38,158 +120,298 @@ class CodeCarrier(Carrier):
 
     statements: list[tuple[Name, str]] = field(default_factory=list)
     known: dict[str, Name] = field(default_factory=dict)
+    #: of a value: the operation that made it, which loses nothing, and its operands
+    made: dict[str, tuple[str, Name, Name]] = field(default_factory=dict)
+    flushes: bool | None = None  # whether the processor's own additions and products flush what is tiny, once known
 
     def input(self, text: str, width: int, place: int) -> Bits:
         """An operand that the surrounding loops provide under a name."""
-        return Bits(self, width, Name(text, place, _type(width)))
+        return Bits(self, width, Name(text, place, _type(width), (1 << width) - 1))
 
-    def _emit(self, text: str, kind: str, *operands: Name) -> Name:
+    def _emit(self, text: str, kind: str, most: int, *operands: Name) -> Name:
         place = 0
         for operand in operands:
             place |= operand.place
         key = f"{kind}:{text}"
         if key not in self.known:
-            name = Name(f"v{len(self.statements)}", place, kind)
+            name = Name(f"v{len(self.statements)}", place, kind, most)
             self.statements.append((name, text))
             self.known[key] = name
         return self.known[key]
 
-    def _trim(self, text: str, width: int, *operands: Name) -> Name:
-        kind = _type(width)
+    def _mask(self, text: str, *operands: Name) -> Name:
+        """A truth."""
+        return self._emit(text, "uint32_t", ALL, *operands)
+
+    def _trim(self, text: str, width: int, most: int, *operands: Name) -> Name:
+        """What is at most `most` in `width` bits."""
+        kind, largest = _type(width), (1 << width) - 1
+        if most <= largest:
+            return self._emit(f"({kind})({text})", kind, most, *operands)
         if width in (32, 64, 128):
-            return self._emit(f"({kind})({text})", kind, *operands)
-        return self._emit(f"({kind})({text}) & {_literal((1 << width) - 1, kind)}", kind, *operands)
+            return self._emit(f"({kind})({text})", kind, largest, *operands)
+        return self._emit(f"({kind})({text}) & {_literal(largest, kind)}", kind, largest, *operands)
 
     def _widen(self, value: Name, kind: str) -> Name:
-        return value if value.kind == kind else self._emit(f"({kind}){value.text}", kind, value)
+        return value if value.kind == kind else self._emit(f"({kind}){value.text}", kind, value.most, value)
 
-    def _mask(self, condition: Name, kind: str) -> Name:
+    def _wide_mask(self, condition: Name, kind: str) -> Name:
         """A truth as a mask of another type: sign-extended."""
         if kind == "uint32_t":
             return condition
-        return self._emit(f"({kind})({_SIGNED[kind]})(int32_t){condition.text}", kind, condition)
+        return self._emit(f"({kind})({_SIGNED[kind]})(int32_t){condition.text}", kind, (1 << 128) - 1, condition)
 
     def constant(self, value: int, width: int) -> Name:
         kind = _type(width)
-        return Name(_literal(value, kind), 0, kind)
+        return Name(_literal(value, kind), 0, kind, value)
 
     def truth(self, value: bool) -> Name:
-        return Name("0xffffffffu" if value else "0u", 0, "uint32_t")
+        return Name("0xffffffffu" if value else "0u", 0, "uint32_t", ALL if value else 0)
 
     def binary(self, operation: str, left: Name, right: Name, width: int) -> Name:
         symbol = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}[operation]
-        text = f"{left.text} {symbol} {right.text}"
-        if symbol in "&|^":
-            return self._emit(text, _type(width), left, right)
-        return self._trim(text, width, left, right)
+        text, unknown = f"{left.text} {symbol} {right.text}", 1 << 2 * LIMIT
+        if operation in ("or", "xor"):
+            return self._emit(text, _type(width), _ones(max(left.most, right.most)), left, right)
+        if operation == "and":
+            return self._emit(text, _type(width), min(left.most, right.most), left, right)
+        most = {"add": left.most + right.most, "mul": left.most * right.most, "sub": unknown}[operation]
+        if operation == "add" and most < 1 << width and not right.place and (parts := self._hoisted("add", left)):
+            outer, rest = parts
+            return self._kept("add", rest, self.binary("add", outer, right, width), width)
+        if most < 1 << width:
+            return self._kept(operation, left, right, width)
+        return self._trim(text, width, most, left, right)
+
+    def _kept(self, operation: str, left: Name, right: Name, width: int) -> Name:
+        """A sum or product that fits."""
+        symbol, most = ("+", left.most + right.most) if operation == "add" else ("*", left.most * right.most)
+        found = self._trim(f"{left.text} {symbol} {right.text}", width, most, left, right)
+        self.made[found.text] = (operation, left, right)
+        return found
+
+    def _hoisted(self, operation: str, value: Name) -> tuple[Name, Name] | None:
+        """The two operands that an operation of the inner loop made a value of, the one of an outer loop first: what is
+        done to that one is done once for a row or column."""
+        made, left, right = self.made.get(value.text, ("", value, value))
+        if made != operation or value.place != INNER or INNER in (left.place, right.place):
+            return None
+        return (left, right) if left.place == ROW else (right, left)
 
     def invert(self, value: Name, width: int) -> Name:
-        return self._trim(f"~{value.text}", width, value)
+        return self._emit(
+            f"{value.text} ^ {_literal((1 << width) - 1, value.kind)}", value.kind, (1 << width) - 1, value
+        )
 
     def negate(self, value: Name, width: int) -> Name:
-        return self._trim(f"0 - {value.text}", width, value)
+        return self._trim(f"0 - {value.text}", width, 1 << LIMIT, value)
 
     def shift(self, operation: str, value: Name, amount: Name, width: int) -> Name:
         kind, bits = _type(width), _bits(width)
         if operation == "ashr":
             value = self.sext(value, width, bits)
-            last = self._emit(f"{amount.text} < {bits - 1} ? {amount.text} : {bits - 1}", kind, amount)
-            return self._trim(f"({kind})(({_SIGNED[kind]}){value.text} >> {last.text})", width, value, last)
-        symbol = "<<" if operation == "shl" else ">>"
-        safe = self._emit(f"{amount.text} & {bits - 1}", kind, amount)
-        moved = self._emit(f"({kind})({value.text} {symbol} {safe.text})", kind, value, safe)
-        inside = self._emit(f"({kind})-({kind})({amount.text} < {bits})", kind, amount)
-        kept = self._emit(f"{moved.text} & {inside.text}", kind, moved, inside)
-        return self._trim(kept.text, width, kept) if operation == "shl" else kept
+            last = self._capped(amount, bits - 1, kind)
+            signed = f"({kind})(({_SIGNED[kind]}){value.text} >> {last.text})"
+            return self._trim(signed, width, 1 << LIMIT, value, last)
+        if operation == "lshr" and value.most < 1 << (bits - 1):  # moved out altogether by all places but one
+            last = self._capped(amount, bits - 1, kind)
+            return self._emit(f"{value.text} >> {last.text}", kind, value.most, value, last)
+        symbol, inside = "<<" if operation == "shl" else ">>", amount.most < bits
+        safe = amount if inside else self._emit(f"{amount.text} & {bits - 1}", kind, bits - 1, amount)
+        largest = value.most if operation == "lshr" else (1 << bits) - 1
+        if operation == "shl" and amount.most < bits:
+            largest = min(largest, value.most << amount.most)
+        kept = self._emit(f"({kind})({value.text} {symbol} {safe.text})", kind, largest, value, safe)
+        if not inside:
+            within = self._emit(f"({kind})-({kind})({amount.text} < {bits})", kind, (1 << bits) - 1, amount)
+            kept = self._emit(f"{kept.text} & {within.text}", kind, largest, kept, within)
+        return self._trim(kept.text, width, largest, kept) if largest >= 1 << width else kept
+
+    def _capped(self, amount: Name, last: int, kind: str) -> Name:
+        """The smaller of an amount and `last`."""
+        if amount.most <= last:
+            return amount
+        return self._emit(f"{amount.text} < {last} ? {amount.text} : {last}", kind, last, amount)
+
+    def shift_right_jam(self, value: Name, amount: Name, width: int) -> Name | None:
+        """A vector with a place to spare in its lane is moved out altogether by all places but one."""
+        kind, bits = _type(width), _bits(width)
+        if value.most >= 1 << (bits - 1):
+            return None
+        last = self._capped(amount, bits - 1, kind)
+        shifted = self._emit(f"{value.text} >> {last.text}", kind, value.most, value, last)
+        lost = f"({kind})(({kind})({shifted.text} << {last.text}) != {value.text})"
+        most = min(_ones(value.most), (1 << width) - 1) | 1
+        return self._emit(f"{shifted.text} | {lost}", kind, most, shifted, last, value)
+
+    def multiply_and_add(self, operands: Callable[[], Sequence[Name]], width: int, flush: bool) -> Name | None:
+        """Flushing is a mode of the whole code: what comes first decides it."""
+        if (flush and not FLUSHES) or self.flushes not in (None, flush):
+            return None
+        self.flushes = flush
+        x, y, z = operands()
+        return self._emit(f"fma{width}({x.text}, {y.text}, {z.text})", _type(width), (1 << width) - 1, x, y, z)
+
+    @property
+    def environment(self) -> str:
+        """The mode that the code needs, for `ieee_environment`."""
+        return "FLUSHING" if self.flushes else "PLAIN"
 
     def shift_constant(self, operation: str, value: Name, amount: int, width: int) -> Name:
         if operation == "shl":
-            return self._trim(f"{value.text} << {amount}", width, value)
+            if value.most << amount < 1 << width and (parts := self._hoisted("mul", value)):
+                outer, rest = parts
+                return self._kept("mul", self.shift_constant("shl", outer, amount, width), rest, width)
+            return self._trim(f"{value.text} << {amount}", width, value.most << amount, value)
         if operation == "lshr":
-            return self._emit(f"{value.text} >> {amount}", _type(width), value)
+            return self._emit(f"{value.text} >> {amount}", _type(width), value.most >> amount, value)
         return self.shift(operation, value, self.constant(amount, width), width)
 
     def extract(self, value: Name, high: int, low: int, width: int) -> Name:
+        to, most = high - low + 1, value.most >> low
+        if not low and most < 1 << to and _type(to) == value.kind:
+            return value
         text = f"{value.text} >> {low}" if low else value.text
-        to = high - low + 1
-        if high == width - 1 and _type(to) == value.kind:
-            return self._emit(text, value.kind, value)
-        return self._trim(text, to, value)
+        return self._trim(text, to, most, value)
 
     def concat(self, high: Name, low: Name, high_width: int, low_width: int) -> Name:
         kind = _type(high_width + low_width)
         above, below = self._widen(high, kind), self._widen(low, kind)
-        if low.text in ("0u", "0ull"):
-            return self._emit(f"{above.text} << {low_width}", kind, above)
-        return self._emit(f"({above.text} << {low_width}) | {below.text}", kind, above, below)
+        most = (high.most << low_width) + low.most
+        if not low.most:
+            return self._emit(f"{above.text} << {low_width}", kind, most, above)
+        if not high.most:
+            return below
+        return self._emit(f"({above.text} << {low_width}) | {below.text}", kind, most, above, below)
 
     def zext(self, value: Name, width: int, to: int) -> Name:
         return self._widen(value, _type(to))
 
     def sext(self, value: Name, width: int, to: int) -> Name:
         kind = _type(to)
-        wide, sign = self._widen(value, kind), _literal(1 << (width - 1), kind)
-        return self._trim(f"({wide.text} ^ {sign}) - {sign}", to, wide)
+        wide, sign = self._widen(value, kind), 1 << (width - 1)
+        if value.most < sign:
+            return wide
+        bit = _literal(sign, kind)
+        return self._trim(f"({wide.text} ^ {bit}) - {bit}", to, 1 << LIMIT, wide)
 
     def compare(self, operation: str, left: Name, right: Name, width: int) -> Name:
         if operation in ("slt", "sle"):
             flip = self.constant(1 << (width - 1), width)
             left, right = (self.binary("xor", side, flip, width) for side in (left, right))
         symbol = {"eq": "==", "ult": "<", "slt": "<", "ule": "<=", "sle": "<="}[operation]
-        return self._emit(f"-(uint32_t)({left.text} {symbol} {right.text})", "uint32_t", left, right)
+        found = self._mask(f"-(uint32_t)({left.text} {symbol} {right.text})", left, right)
+        self.made[found.text] = (operation, left, right)
+        return found
 
     def select(self, condition: Name, then: Name, otherwise: Name, width: int) -> Name:
         kind = _type(width)
-        mask = self._mask(condition, kind)
-        text = f"{otherwise.text} ^ (({then.text} ^ {otherwise.text}) & {mask.text})"
-        return self._emit(text, kind, mask, then, otherwise)
+        if self.made.get(condition.text) == ("ult", then, otherwise):
+            most = min(then.most, otherwise.most)
+            return self._emit(
+                f"{then.text} < {otherwise.text} ? {then.text} : {otherwise.text}", kind, most, then, otherwise
+            )
+        mask = self._wide_mask(condition, kind)
+        text, most = (
+            f"{otherwise.text} ^ (({then.text} ^ {otherwise.text}) & {mask.text})",
+            max(then.most, otherwise.most),
+        )
+        if not otherwise.most:
+            text = f"{then.text} & {mask.text}"
+        return self._emit(text, kind, most, mask, then, otherwise)
 
     def logic(self, operation: str, left: Name, right: Name) -> Name:
         symbol = {"and": "&", "or": "|", "xor": "^"}[operation]
-        return self._emit(f"{left.text} {symbol} {right.text}", "uint32_t", left, right)
+        return self._mask(f"{left.text} {symbol} {right.text}", left, right)
 
     def logic_not(self, value: Name) -> Name:
-        return self._emit(f"~{value.text}", "uint32_t", value)
+        return self._mask(f"~{value.text}", value)
 
     def test_bit(self, value: Name, index: int, width: int) -> Name:
-        return self._emit(f"-(uint32_t)(({value.text} >> {index}) & 1)", "uint32_t", value)
+        if value.most < 1 << index:
+            return self.truth(False)
+        if index == width - 1:  # the highest: nothing above it is to be masked
+            return self._mask(f"-(uint32_t)({value.text} >> {index})", value)
+        return self._mask(f"-(uint32_t)(({value.text} >> {index}) & 1)", value)
 
     def leading_zeros(self, value: Name, width: int, result_width: int) -> Name:
-        """Binary search by selects, which vectorises everywhere."""
-        kind, step = _type(width), 1 << ((width - 1).bit_length() - 1) if width > 1 else 0
-        span = max(1, 2 * step)
-        rest = value if span == width else self._emit(f"{value.text} << {span - width}", kind, value)
-        if span > _bits(width):
-            raise TooWideError(f"{width} bits")
-        zero = self._emit(f"-(uint32_t)({value.text} == 0)", "uint32_t", value)
-        count = Name("0u", 0, "uint32_t")
-        while step:
-            empty = self._emit(f"-(uint32_t)(({rest.text} >> {span - step}) == 0)", "uint32_t", rest)
-            wide = self._mask(empty, kind)
-            moved = f"{rest.text} ^ (({rest.text} ^ ({rest.text} << {step})) & {wide.text})"
-            rest = self._emit(moved, kind, rest, wide)
-            count = self._emit(f"{count.text} + ({empty.text} & {step}u)", "uint32_t", count, empty)
-            step //= 2
-        return self._emit(f"({count.text} & ~{zero.text}) | ({width}u & {zero.text})", "uint32_t", count, zero)
+        """A lane filled up with a one below the vector has as many zeros as the vector, zero too."""
+        kind, bits = _type(width), _bits(width)
+        text = {32: "zeros32", 64: "zeros64", 128: "zeros128"}[bits]
+        if width < bits:
+            spare = bits - width
+            filled = self._emit(
+                f"({value.text} << {spare}) | {_literal(1 << (spare - 1), kind)}", kind, (1 << bits) - 1, value
+            )
+            found = self._emit(f"(uint32_t){text}({filled.text})", "uint32_t", width, filled)
+        else:
+            filled = self._emit(f"{value.text} | {_literal(1, kind)}", kind, (1 << bits) - 1, value)
+            count = f"(uint32_t){text}({filled.text}) + (uint32_t)({value.text} == 0)"
+            found = self._emit(count, "uint32_t", width, filled, value)
+        return self._widen(found, _type(result_width))
 
     def max_of(self, values: Sequence[Name], width: int) -> Name:
         largest = values[0]
         for value in values[1:]:
             text = f"{largest.text} > {value.text} ? {largest.text} : {value.text}"
-            largest = self._emit(text, _type(width), largest, value)
+            largest = self._emit(text, _type(width), max(largest.most, value.most), largest, value)
         return largest
 
     def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> Name:
+        """Runs of terms that together fit 32 bits and a sign are summed in such lanes."""
         kind = _type(width)
-        total = self.constant(0, width)
-        for sign, magnitude in zip(signs, magnitudes, strict=True):
-            mask, wide = self._mask(sign.node, kind), self._widen(magnitude.node, kind)
-            flipped = self._emit(f"({wide.text} ^ {mask.text}) - {mask.text}", kind, wide, mask)
-            total = self._emit(f"{total.text} + {flipped.text}", kind, total, flipped)
-        return self._trim(total.text, width, total)
+        parts, run, room = list[Name](), list[tuple[Name, Name]](), 0
+        terms = [(sign.node, magnitude.node) for sign, magnitude in zip(signs, magnitudes, strict=True)]
+        for mask, magnitude in terms:
+            if magnitude.most < 1 << 31:
+                if room + magnitude.most >= 1 << 31:
+                    parts.append(self._signed_sum(run, "uint32_t"))
+                    run, room = [], 0
+                run.append((mask, self._narrow(magnitude)))
+                room += magnitude.most
+        if run:
+            parts.append(self._signed_sum(run, "uint32_t"))
+        wide = [(mask, magnitude) for mask, magnitude in terms if magnitude.most >= 1 << 31]
+        if wide:
+            parts.append(self._signed_sum(wide, kind))
+        total = self._extended(parts[0], kind)
+        for part in parts[1:]:
+            other = self._extended(part, kind)
+            total = self._emit(f"{total.text} + {other.text}", kind, 1 << LIMIT, total, other)
+        return self._trim(total.text, width, 1 << LIMIT, total)
+
+    def _narrow(self, value: Name) -> Name:
+        return (
+            value if value.kind == "uint32_t" else self._emit(f"(uint32_t){value.text}", "uint32_t", value.most, value)
+        )
+
+    def _extended(self, value: Name, kind: str) -> Name:
+        """A number in two's complement of its lane in one of another."""
+        if value.kind == kind:
+            return value
+        return self._emit(f"({kind})({_SIGNED[kind]})({_SIGNED[value.kind]}){value.text}", kind, 1 << LIMIT, value)
+
+    def _signed_sum(self, terms: Sequence[tuple[Name, Name]], kind: str) -> Name:
+        """In two's complement of a lane."""
+        total = None
+        for sign, magnitude in terms:
+            mask, wide = self._wide_mask(sign, kind), self._widen(magnitude, kind)
+            flipped = self._emit(f"({wide.text} ^ {mask.text}) - {mask.text}", kind, 1 << LIMIT, wide, mask)
+            total = (
+                flipped
+                if total is None
+                else self._emit(f"{total.text} + {flipped.text}", kind, 1 << LIMIT, total, flipped)
+            )
+        assert total is not None
+        return total
 
 
 _SIGNED = {"uint32_t": "int32_t", "uint64_t": "int64_t", "unsigned __int128": "__int128"}
+
+
+def _ones(most: int) -> int:
+    """The largest number of as many bits."""
+    return (1 << most.bit_length()) - 1
 
 
 def _bits(width: int) -> int:

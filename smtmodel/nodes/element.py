@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, get_args
 
@@ -11,7 +11,7 @@ from smtmodel.algebra import Bits, constant, truth
 from smtmodel.decode import Unpacked, unpack
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
-from smtmodel.nodes.node import Context, Number, Terminal, Value
+from smtmodel.nodes.node import Context, Node, Number, Terminal, Value, Variant, others
 
 Operand = typing.Literal["a", "b", "c", "scale_a", "scale_b"]
 Subnormals = typing.Literal["keep", "zero", "positive_zero"]
@@ -64,11 +64,13 @@ class Element(Terminal):
         patterns, fmt = context.patterns[self.operand], context.formats[self.operand]
         at = 0 if self.index is None else context.at(self.index)
         carrier = context.patterns["c"][0].carrier
-        item = self.read(patterns[at] if at < len(patterns) else constant(carrier, 0, fmt.width), fmt)
+        pattern = patterns[at] if at < len(patterns) else constant(carrier, 0, fmt.width)
+        item = self.read(pattern, fmt)
         if self.operand == "c":
             with context.within(""):
                 context.trace.term("addend", item.term)
-        return Number(item)
+        as_it_is = self.subnormals == "keep" and not self.positive_zeros
+        return Number(item, native=(fmt, pattern) if as_it_is else None)
 
     def read(self, pattern: Bits, fmt: Format) -> Unpacked:
         """A pattern of `fmt.width` bits as the number that it is taken for."""
@@ -80,6 +82,17 @@ class Element(Terminal):
     def key(self, context: Context) -> Hashable:
         at = None if self.index is None else context.at(self.index)
         return self.operand, at, self.subnormals, self.positive_zeros
+
+    def variants(self) -> Iterator[Variant]:
+        if self.operand in OPERANDS[:3]:
+            yield from others("input_subnormals", self.subnormals, SUBNORMALS)
+            yield from others("input_zeros", self.positive_zeros, (False, True))
+
+    def varied(self, variant: Variant) -> Node:
+        fields = {"input_subnormals": "subnormals", "input_zeros": "positive_zeros"}
+        if self.operand not in OPERANDS[:3] or variant.parameter not in fields:
+            return self
+        return super().varied(replace(variant, parameter=fields[variant.parameter]))
 
     def sentence(self) -> str:
         read = {"keep": "", "zero": ", subnormals read as zero", "positive_zero": ", subnormals read as +0"}

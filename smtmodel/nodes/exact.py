@@ -32,9 +32,16 @@ class ExactSum(Node):
     def operands(self) -> tuple[Node, ...]:
         return self.items
 
+    @property
+    def summands(self) -> tuple[Node, ...]:
+        return self.items
+
     def place(self, context: Context) -> str:
         places = [place for item in self.items for place in item.places_of_terms(context)]
-        return f"{places[0]}-{places[-1]}" if all(place.isdigit() for place in places) else ""
+        if not all(place.replace("-", "").isdigit() for place in places):
+            return ""
+        first, last = places[0].partition("-")[0], places[-1].rpartition("-")[2]
+        return first if first == last else f"{first}-{last}"
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         named = [pair for item in self.items for pair in item.terms(context)]

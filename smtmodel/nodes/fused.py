@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from smtmodel.algebra import Bit, Bits, any_of, constant, max_of, select, truth
 from smtmodel.alignment import align, bound_matters, magnitude_of, total_of
 from smtmodel.decode import Exponent, Term, Unpacked
 from smtmodel.errors import ParameterError
-from smtmodel.nodes.node import Context, Node, Total, Value
-from smtmodel.rounding import Mode
+from smtmodel.nodes.exact import ExactSum
+from smtmodel.nodes.node import Context, Node, Total, Value, Variant, near, others
+from smtmodel.rounding import ROUNDINGS, Mode
 from smtmodel.trace import Trace
+
+#: exponents of zero terms that published units have, for f16 and f32 results (Xie et al. 2026, Table 5)
+PUBLISHED_ZEROS = (-19, -20, -21, -131, -132, -133)
+MOST_CARRIES = 6  # enough for 64 terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +62,12 @@ class FusedSum(Node):
     @property
     def operands(self) -> tuple[Node, ...]:
         return self.items
+
+    @property
+    def bits_of_terms(self) -> tuple[int, ...]:
+        """F of each of its terms, in their order."""
+        each = [self._each(self.fraction_bits, position) or 0 for position in range(len(self.items))]
+        return tuple(bits for item, bits in zip(self.items, each, strict=True) for _ in range(item.count))
 
     def _each(self, given: int | tuple[int | None, ...] | None, position: int) -> int | None:
         """The value of a parameter for the operand at a position."""
@@ -122,6 +133,11 @@ class FusedSum(Node):
         alike = self.carry_bits is None and not isinstance(self.fraction_bits, tuple) and not self.reach
         return bound_matters(bound, [item.term for item in items], bits if alike else None)
 
+    def floor_matters(self, items: Sequence[Value | Unpacked]) -> bool:
+        """Whether a least exponent can cut off any bit of these terms."""
+        bits = min(self.bits_of_terms)
+        return any(self._matters(bound, items, bits) for bound in (self.zeros, self.least, *self.floors))
+
     def exponent_of_zeros(self, items: Sequence[Value | Unpacked]) -> int | None:
         """The exponent with which a zero counts where these terms are added; None for the smallest that there is."""
         bits = self.fraction_bits if isinstance(self.fraction_bits, int) else min(self.fraction_bits)
@@ -151,6 +167,37 @@ class FusedSum(Node):
         if self.least is not None and self._matters(self.least, items, bits):
             own.append(constant(own[0].carrier, self.least - low, own[0].width))
         return Exponent(max_of(own), low, high)
+
+    def variants(self) -> Iterator[Variant]:
+        for bits in dict.fromkeys(self.bits_of_terms):
+            yield from others("fraction_bits", bits, near(bits))
+        yield from others("rounding", self.rounding, ROUNDINGS)
+        yield from others("sticky", self.sticky, (False, True))
+        yield from others("carry_bits", self.carry_bits, (None, *range(1, MOST_CARRIES + 1)))
+        yield from others("zeros", self.zeros, PUBLISHED_ZEROS if self.zeros is None else (None, *near(self.zeros)))
+        if self.least is not None:
+            yield from others("least", self.least, (None, *near(self.least)))
+        if (self.zeros is None) != (self.least is None):
+            yield Variant("floor", (self.zeros, self.least), (self.least, self.zeros))
+        if isinstance(self.fraction_bits, tuple):
+            far = tuple(None if bits == max(self.fraction_bits) else bits + 1 for bits in self.fraction_bits)
+            yield from others("reach", self.reach, ((), far))
+        yield Variant("exact", False, True)
+
+    def varied(self, variant: Variant) -> Node:
+        if variant.parameter == "exact":
+            return ExactSum(self.items)
+        if variant.parameter == "floor":
+            if (self.zeros, self.least) != variant.old:
+                return self
+            return replace(self, zeros=self.least, least=self.zeros)
+        changed = super().varied(variant)
+        if variant.parameter == "fraction_bits" and isinstance(changed, FusedSum) and changed is not self:
+            assert isinstance(variant.old, int)
+            assert isinstance(variant.new, int)
+            reach = tuple(variant.new + 1 if far == variant.old + 1 else far for far in self.reach)
+            return replace(changed, reach=reach)  # a term within reach can still raise the last bit kept
+        return changed
 
     def sentence(self) -> str:
         bits = self.fraction_bits

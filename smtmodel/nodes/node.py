@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from smtmodel.algebra import Bit, Bits, all_of, any_of
 from smtmodel.decode import Term, Unpacked
 from smtmodel.formats import Format
+from smtmodel.ieee import with_specials
+from smtmodel.rounding import Target, round_and_pack
 from smtmodel.trace import Trace
 
 if TYPE_CHECKING:
@@ -58,11 +60,23 @@ class Value(ABC):
 
 
 class Number(Value):
-    """A single number, not a sum."""
+    """A single number, not a sum. `native`: its pattern, but for that of a NaN, as the processor's own instruction for
+    the format made it."""
 
-    def __init__(self, item: Unpacked, pattern: Bits | None = None) -> None:
+    def __init__(self, item: Unpacked, pattern: Bits | None = None, native: tuple[Format, Bits] | None = None) -> None:
         super().__init__(item.term, item.is_nan, pattern)
-        self._item = item
+        self._item, self._native = item, native
+
+    def packed(self, fmt: Format) -> Bits | None:
+        """A pattern of the number in a format that holds it, any NaN for a NaN; None where one may not fit."""
+        if self._native is not None and self._native[0] == fmt:
+            return self._native[1]
+        term = self.term
+        least, most = term.exponent.least - term.fraction, term.exponent.high + term.integer
+        if term.significand.width > fmt.precision or least < fmt.emin - fmt.fraction or most > fmt.emax + 1:
+            return None
+        finite = round_and_pack(term.sign, term.significand, term.exponent.offset(-term.fraction), Target(fmt, "up"))
+        return with_specials(finite, self.is_nan, *self.infinities, fmt, fmt.nan)
 
     @property
     def is_zero(self) -> Bit:
@@ -155,6 +169,7 @@ class Context:
     running: dict[int, Value] = field(default_factory=dict)
     scopes: list[dict[tuple[Node, int | None], Value]] = field(default_factory=lambda: [{}])
     opened: dict[int, int] = field(default_factory=dict)  # the scope of each level
+    ranges: list[int] = field(default_factory=list)  # the levels of ranges of terms around what is formed
 
     def value(self, node: Node, keep: int | None = None) -> Value:
         """The value of a node, formed once where it is shared. `keep`: a sum may be exact to so many bits, with one
@@ -192,8 +207,9 @@ class Context:
         return index.at(self.places)
 
     def name(self, node: Node) -> str:
-        """What a node's signals are called."""
-        return self.names.get(node, node.kind)
+        """What a node's signals are called; those of a term in a range have its place with them."""
+        name = self.names.get(node, node.kind)
+        return name and name + "".join(f"[{self.places[level]}]" for level in self.ranges if level in node.free)
 
     def prefix(self, node: Node) -> str:
         """What the names of a node's signals begin with."""
@@ -208,6 +224,16 @@ class Context:
             yield
         finally:
             self.trace.prefix = before
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Another value of a parameter, which a unit that is a little different might have. `parameter` is a field's name,
+    or says what becomes of the node."""
+
+    parameter: str
+    old: object
+    new: object
 
 
 class Node(ABC):
@@ -232,6 +258,22 @@ class Node(ABC):
     def sentence(self) -> str:
         """What it does, for people, after its name."""
 
+    def variants(self) -> Iterator[Variant]:
+        """Plausible other values of its parameters, one at a time; impossible combinations are among them."""
+        return iter(())
+
+    def varied(self, variant: Variant) -> Node:
+        """The node with another value where a parameter, or one for an operand, has the old one; else itself. Raises
+        ParameterError."""
+        if variant.parameter not in {item.name for item in fields(self)}:  # type: ignore[arg-type]
+            return self
+        given = getattr(self, variant.parameter)
+        several = isinstance(given, tuple) and not isinstance(variant.old, tuple)
+        changed = tuple(variant.new if x == variant.old else x for x in given) if several else variant.new
+        if not several and given != variant.old:
+            return self
+        return replace(self, **{variant.parameter: changed})  # type: ignore[type-var]
+
     def terms(self, context: Context) -> Iterator[tuple[str, Value]]:
         """What it adds to a sum, with names: itself, unless it stands for a range of terms."""
         yield context.titles.get(self) or self.place(context) or context.name(self), context.value(self)
@@ -249,9 +291,24 @@ class Node(ABC):
         return [self.place(context)]
 
     @property
+    def count(self) -> int:
+        """The number of terms that it stands for in a sum."""
+        return 1
+
+    @property
     def is_number(self) -> bool:
         """Whether its value is one number, which can be a factor of a product, and no sum."""
         return False
+
+    @property
+    def factors(self) -> tuple[Node, Node] | None:
+        """The numbers whose exact product it is, if it is one."""
+        return None
+
+    @property
+    def summands(self) -> tuple[Node, ...]:
+        """What it is the exact sum of: itself, unless it is a sum."""
+        return (self,)
 
     @property
     def binds(self) -> int | None:
@@ -281,6 +338,16 @@ class Node(ABC):
         return type(self) is type(other) and self._hash == hash(other) and self._fields == other._fields
 
 
+def others(parameter: str, old: object, values: Iterable[object]) -> Iterator[Variant]:
+    """A parameter's other values."""
+    return (Variant(parameter, old, new) for new in values if new != old)
+
+
+def near(value: int) -> tuple[int, ...]:
+    """The numbers beside a number, the nearest first."""
+    return value - 1, value + 1, value - 2, value + 2
+
+
 class Terminal(Node):
     """A node that reads no other: an input, or a number that is given."""
 
@@ -295,16 +362,16 @@ class Terminal(Node):
 
 def walk(node: Node) -> Iterator[Node]:
     """Every node below, each once, operands first."""
-    seen: set[Node] = set()
+    found: dict[Node, None] = {}
 
-    def visit(current: Node) -> Iterator[Node]:
-        if current not in seen:
-            seen.add(current)
-            for operand in current.operands:
-                yield from visit(operand)
-            yield current
+    def visit(current: Node) -> None:
+        for operand in current.operands:
+            if operand not in found:
+                visit(operand)
+        found[current] = None
 
-    return visit(node)
+    visit(node)
+    return iter(found)
 
 
 def structure(node: Node) -> str:

@@ -6,6 +6,7 @@ Each rule keeps the value of a node, its signs of zeros, infinities and NaNs:
 - nested: a repetition whose body is another one from the result so far is one repetition over both places;
 - variable: a loop variable is shifted so that the least offset of what reads it is less than its factor, and scaled so
   that the factors have no common divisor;
+- range: of the terms of a range the places stand in order, and its variable is shifted and scaled alike;
 - joined: a repetition from another one with the same body is one over the places of both;
 - fixed point: a result rounded again to its own format, where no subnormal, zero or NaN is changed, is itself;
 - commuted: the terms of a sum stand in one order.
@@ -16,14 +17,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from math import gcd
+from typing import TypeVar
 
 from smtmodel.nodes.element import Element, Index
 from smtmodel.nodes.exact import ExactSum
 from smtmodel.nodes.fused import FusedSum
 from smtmodel.nodes.node import Node, walk
-from smtmodel.nodes.repeat import Repeat, Running
+from smtmodel.nodes.repeat import Each, Repeat, Running, places_of
 from smtmodel.nodes.rewriting import at_place, numbered, replaced, with_operands, with_running
 from smtmodel.nodes.round import Round
+
+Loop = TypeVar("Loop", Repeat, Each)
 
 
 def normal(node: Node) -> Node:
@@ -41,6 +45,9 @@ def _formed(node: Node, found: dict[Node, Node]) -> Node:
 def _by_rules(node: Node) -> Node:
     if isinstance(node, Repeat):
         return _repeated(node)
+    if isinstance(node, Each):  # which stands among the terms of a sum
+        plain = _with_plain_variable(node)
+        return replace(plain, places=places_of(sorted(plain.places)))
     if isinstance(node, Round) and _is_fixed_point(node):
         return node.term
     return node
@@ -113,7 +120,7 @@ def _flat(node: Repeat) -> Repeat:
     return Repeat(node.level, places, node.start, replaced(inner.body, leaf))
 
 
-def _with_plain_variable(node: Repeat) -> Repeat:
+def _with_plain_variable(node: Loop) -> Loop:
     level = node.level
     own = [(index.offset, dict(index.factors)[level]) for index in _indices(node.body) if level in dict(index.factors)]
     if not own:
@@ -129,7 +136,7 @@ def _with_plain_variable(node: Repeat) -> Repeat:
         return replace(part, index=Index(part.index.offset - factors[level] * shift, tuple(factors.items())))
 
     places = tuple(common * place + shift for place in node.places)
-    return Repeat(level, places, node.start, replaced(node.body, leaf))
+    return replace(node, places=places, body=replaced(node.body, leaf))
 
 
 def _indices(node: Node) -> Iterator[Index]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ from smtmodel.decode import Unpacked, multiply
 from smtmodel.errors import ParameterError
 from smtmodel.ieee import product_specials
 from smtmodel.nodes.element import Element
-from smtmodel.nodes.node import Context, Node, Number, Value
+from smtmodel.nodes.node import Context, Node, Number, Value, Variant, others
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +33,10 @@ class Product(Node):
     @property
     def operands(self) -> tuple[Node, ...]:
         return self.left, self.right
+
+    @property
+    def factors(self) -> tuple[Node, Node] | None:
+        return (self.left, self.right) if self.limit is None else None
 
     def place(self, context: Context) -> str:
         at = [x.index for x in (self.left, self.right) if isinstance(x, Element) and x.index is not None]
@@ -56,6 +60,10 @@ class Product(Node):
         with context.within("" if place else context.trace.prefix):
             context.trace.term(f"product[{place}]" if place else context.name(self), formed)
         return Number(Unpacked(formed, is_zero, is_infinite, is_nan))
+
+    def variants(self) -> Iterator[Variant]:
+        yield from others("normalised", self.normalised, (False, True))
+        yield from others("limit", self.limit, (None, 128))
 
     def sentence(self) -> str:
         formed = "normalised" if self.normalised else "exact"

@@ -122,6 +122,10 @@ class Each(Node):
     def binds(self) -> int | None:
         return self.level
 
+    @property
+    def count(self) -> int:
+        return len(self.places) * self.body.count
+
     def places_of_terms(self, context: Context) -> list[str]:
         found = []
         for place in self.places:
@@ -132,7 +136,9 @@ class Each(Node):
     def terms(self, context: Context) -> Iterator[tuple[str, Value]]:
         for place in self.places:
             with context.iteration(self.level, place):
+                context.ranges.append(self.level)
                 found = list(self.body.terms(context))
+                context.ranges.pop()
             yield from found
 
     def evaluate(self, context: Context, keep: int | None) -> Value:

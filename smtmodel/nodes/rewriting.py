@@ -40,6 +40,16 @@ def replaced(node: Node, leaf: Leaf, found: dict[Node, Node] | None = None) -> N
     return found[node]
 
 
+def rebuilt(node: Node, change: Callable[[Node, Node], Node], found: dict[Node, Node]) -> Node:
+    """The expression rebuilt from below: `change` is given each node and the same over its rebuilt operands. `found`
+    keeps what became of each node."""
+    if node not in found:
+        operands = tuple(rebuilt(operand, change, found) for operand in node.operands)
+        same = all(new is old for new, old in zip(operands, node.operands, strict=True))
+        found[node] = change(node, node if same else with_operands(node, operands))
+    return found[node]
+
+
 def at_place(node: Node, level: int, place: int) -> Node:
     """The expression where the loop variable of a level has a value."""
 

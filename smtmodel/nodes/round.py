@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Literal, get_args
 
@@ -11,10 +11,11 @@ from smtmodel.algebra import Bit, Bits, choose, constant, select, truth
 from smtmodel.alignment import below
 from smtmodel.decode import Term, unpack
 from smtmodel.errors import ParameterError
-from smtmodel.formats import Format
+from smtmodel.formats import FORMATS, Format
 from smtmodel.ieee import with_specials
-from smtmodel.nodes.node import Changed, Context, Node, Number, Value
-from smtmodel.rounding import Mode, Overflow, Target, round_and_pack, signed
+from smtmodel.nodes.node import Changed, Context, Node, Number, Value, Variant, near, others
+from smtmodel.nodes.repeat import Running
+from smtmodel.rounding import OVERFLOWS, ROUNDINGS, Mode, Overflow, Target, round_and_pack, signed
 from smtmodel.trace import Trace
 
 Zero = Literal["ieee", "exact_positive", "positive"]
@@ -74,6 +75,8 @@ class Round(Node):
     def evaluate(self, context: Context, keep: int | None) -> Value:
         how = self.rounding
         fmt = how.format
+        if not context.trace.keeps and (native := self._by_processor(context)) is not None:
+            return native
         value = context.value(self.term, fmt.precision + 1 if how.subnormals == "flush_before" else fmt.precision)
         term = value.term
         sign, unit = self._sign(value), term.exponent.offset(-term.fraction)
@@ -90,6 +93,39 @@ class Round(Node):
             with context.within(context.prefix(self)):
                 self._record(context.trace, sign, value, finite, result)
         return Number(unpack(result, fmt), result)
+
+    def _by_processor(self, context: Context) -> Number | None:
+        """The same by the carrier's own fused multiply-add: for one addition, product or both in binary32 or binary64,
+        to nearest, of numbers that the format holds. None for all else."""
+        how, fmt = self.rounding, self.rounding.format
+        plain = how.mode == "nearest_even" and how.overflow != "saturate" and how.zero == "ieee"
+        if not plain or fmt not in (FORMATS["f32"], FORMATS["f64"]):
+            return None
+        flush, term = how.subnormals == "flush_before", self.term
+        if flush:  # of what is rounded to as many bits as a normal number has: tiny after rounding
+            if not isinstance(term, Cut) or (term.bits, term.mode, term.least) != (fmt.precision, how.mode, None):
+                return None
+            term = term.term
+        if (nodes := _one_step(term)) is None:
+            return None
+        given = {1.0: fmt.bias << fmt.fraction, -0.0: 1 << (fmt.width - 1)}
+        carrier = context.patterns["c"][0].carrier
+        packed = [
+            constant(carrier, given[x], fmt.width) if isinstance(x, float) else _packed(context.value(x), fmt)
+            for x in nodes
+        ]
+        if any(x is None for x in packed):
+            return None
+        node = carrier.multiply_and_add(lambda: [x.node for x in packed if x is not None], fmt.width, flush)
+        if node is None:
+            return None
+        raw = Bits(carrier, fmt.width, node)
+        if how.subnormals == "flush_after":
+            normal = raw.extract(fmt.field_width - 1, fmt.fraction).any()
+            zero = raw.bit(fmt.width - 1).bits(1).concat(constant(carrier, 0, fmt.width - 1))
+            raw = select(normal, raw, zero)
+        result = select(unpack(raw, fmt).is_nan, constant(carrier, how.nan_pattern, fmt.width), raw)
+        return Number(unpack(result, fmt), result, (fmt, raw))
 
     @staticmethod
     def _record(trace: Trace, sign: Bit, value: Value, finite: Bits, result: Bits) -> None:
@@ -110,10 +146,46 @@ class Round(Node):
         of_zero = value.negatives[1] if self.rounding.mode == "down" else value.negatives[0]
         return choose(value.term.significand.any(), value.sign, of_zero)
 
+    def variants(self) -> Iterator[Variant]:
+        how = self.rounding
+        yield from others("mode", how.mode, ROUNDINGS)
+        yield from others("overflow", how.overflow, OVERFLOWS)
+        yield from others("subnormals", how.subnormals, TINY)
+        yield from others("zero", how.zero, ZEROS)
+
+    def varied(self, variant: Variant) -> Node:
+        if variant.parameter not in ("mode", "overflow", "subnormals", "zero"):
+            return self
+        if getattr(self.rounding, variant.parameter) != variant.old:
+            return self
+        return replace(self, rounding=replace(self.rounding, **{variant.parameter: variant.new}))  # type: ignore[arg-type]
+
     def sentence(self) -> str:
         how = self.rounding
         tiny = {"keep": "", "flush_after": ", subnormal results are zero", "flush_before": ", tiny results are zero"}
         return f"rounded to {how.format.name}, {how.mode}{tiny[how.subnormals]}"
+
+
+def _one_step(term: Node) -> tuple[Node | float, Node | float, Node | float] | None:
+    """The factors and the addend of the one operation that a term is."""
+    products = [part for part in term.summands if part.factors is not None]
+    rest = [part for part in term.summands if part.factors is None]
+    if not all(map(_is_one, rest)):
+        return None
+    if len(products) == 1 and len(rest) <= 1:
+        factors = products[0].factors
+        assert factors is not None
+        return (*factors, rest[0] if rest else -0.0)
+    return (rest[0], 1.0, rest[1]) if len(rest) == 2 and not products else None
+
+
+def _is_one(node: Node) -> bool:
+    """Whether a node stands for one value, which may be a number."""
+    return node.is_number or isinstance(node, Running)
+
+
+def _packed(value: Value, fmt: Format) -> Bits | None:
+    return value.packed(fmt) if isinstance(value, Number) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +227,18 @@ class Cut(Node):
         with context.within(context.prefix(self)):
             context.trace.number("cut", cut.significand, cut.exponent.offset(-fraction))
         return _CutSum(value, Term(term.sign, cut.significand, cut.exponent, fraction))
+
+    def variants(self) -> Iterator[Variant]:
+        yield from others("bits", self.bits, near(self.bits))
+        yield from others("rounding", self.mode, ROUNDINGS)
+        yield Variant("cut", True, False)
+
+    def varied(self, variant: Variant) -> Node:
+        if variant.parameter == "cut":
+            return self.term
+        if variant.parameter == "rounding":  # the word of fused sums: what sums lose is cut in one way
+            return super().varied(replace(variant, parameter="mode"))
+        return super().varied(variant) if variant.parameter == "bits" else self
 
     def sentence(self) -> str:
         return f"normalised and cut to {self.bits} bits, {self.mode}"

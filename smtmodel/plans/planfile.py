@@ -6,7 +6,8 @@ where a STAGE says how:
 
     mma                                         a name of `units`: tiles in order, each result the next one's addend
     chain(mma, tail=STAGE)                      the same; what fills no tile goes through a stage, not beside zeros
-    promote(128, STAGE, r)                      each 128 products summed from +0, then added to the accumulator, rounded
+    promote(128, STAGE, r, even=1)              each 128 products summed from +0, added to the accumulator, rounded;
+                                                with even, the last two sums are equally long
     split(4, STAGE, r, order=pairwise, grain=64)    four runs of K, of multiples of 64, summed apart, then added
     interleave(4, STAGE, r, order=sequential, grain=2, tail=STAGE)    four accumulators that take 2 products in turn
     halve(8, STAGE, r, grain=8)                 pairwise summation down to 8 products
@@ -126,8 +127,7 @@ class _Reader(ExpressionReader):
         return Chain(self._unit(unit), **self._options(tree, options, ("tail",)))
 
     def _stage_promote(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
-        self._only(tree, options, ())
-        return self._several(Promoted, tree)()
+        return self._several(Promoted, tree)(**self._options(tree, options, ("even",)))
 
     def _stage_split(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
         return self._several(Split, tree)(**self._options(tree, options, ("order", "grain")))
@@ -147,6 +147,7 @@ class _Reader(ExpressionReader):
     def _options(self, tree: ast.Call, options: dict[str, ast.expr], known: tuple[str, ...]) -> dict[str, Any]:
         self._only(tree, options, known)
         read: dict[str, Callable[[ast.expr], Any]] = {
-            "order": lambda value: self._word(value, ORDERS), "grain": self._number, "tail": self._stage,
+            "order": lambda value: self._word(value, ORDERS), "grain": self._number, "even": self._number,
+            "tail": self._stage,
         }  # fmt: skip
         return {name: read[name](value) for name, value in options.items()}

@@ -194,14 +194,19 @@ class Rounded(Around):
 
 @dataclass(frozen=True)
 class Promoted(Around):
-    """Every `every` products are summed by a stage from +0, and that sum is added to the accumulator and rounded."""
+    """Every `every` products are summed by a stage from +0, and that sum is added to the accumulator and rounded. What
+    is left at the end is a shorter sum; with `even` (not 0) it and the sum before it are made equal, the first of them
+    the larger, in multiples of `even`."""
 
     every: int
     body: Stage
     rounding: Rounding
+    even: int = 0
 
     def __post_init__(self) -> None:
         _positive("promote", self.every)
+        if self.even < 0:
+            raise ParameterError("even", f"{self.even} is impossible; it takes a positive whole number, or 0 for none")
 
     @property
     def d(self) -> Format:
@@ -219,11 +224,21 @@ class Promoted(Around):
         def chunk(part: Span, running: V) -> V:
             return engine.rounded([running, self.body.from_zero(engine, part)], self.rounding)
 
-        value, rest = _through(engine, span, self.every, "chunk", start, chunk)
-        if rest is None:
-            return value
-        with engine.part("last"):
-            return chunk(rest, value)
+        full, left = divmod(span.count, self.every)
+        if not (self.even and left and full):
+            value, rest = _through(engine, span, self.every, "chunk", start, chunk)
+            if rest is None:
+                return value
+            with engine.part("last"):
+                return chunk(rest, value)
+        whole, ends = span.cut((full - 1) * self.every)
+        value = start if whole is None else _through(engine, whole, self.every, "chunk", start, chunk)[0]
+        assert ends is not None
+        for number, part in enumerate(ends.cut(-(-ends.count // (2 * self.even)) * self.even)):
+            if part is not None:
+                with engine.part(f"last{number}"):
+                    value = chunk(part, value)
+        return value
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,181 @@
+"""`identify --gemm`: the plans that a library's matrix product runs, K by K and shape by shape."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from cli.options import print_json, progress, say
+from smtmodel.errors import IncompleteError, InputError, MmaprobeError, ParameterError
+from smtmodel.wording import counted
+
+if TYPE_CHECKING:
+    from queries.distinguish import Options
+    from queries.gemm_plans import Kind, Mapped, Span, Tally
+    from queries.summation_tree import Leaf, Node
+    from smtmodel.tiles import Matrix
+
+LISTED = 3  # shapes that are named
+
+
+def map_gemm(
+    name: str, formats: str, length: int, shape: str, save: Path | None, options: Options, as_json: bool
+) -> NoReturn:
+    """Ask the function, say what was found, and end with the exit code. Raises MmaprobeError."""
+    from queries.gemm_plans import Mapper, Shape
+    from queries.summation import UnrevealedError, reveal
+    from runner.callable import CallableDevice
+    from runner.devices import open_device
+    from smtmodel.signature import parse_signature
+
+    asked, start = parse_signature(formats, length), time.monotonic()
+    rows, columns = _sides(shape)
+    device = open_device(name)
+    if not isinstance(device, CallableDevice):
+        raise InputError(f"device {name!r}: --gemm asks a function that multiplies matrices, python:FILE.py:FUNCTION")
+    if asked.addend and not device.addend:
+        raise ParameterError("--formats", f"{name} takes no addend: give three formats, a,b,d")
+
+    def order(m: int, n: int, k: int) -> Node | Leaf | None:
+        part, given = CallableDevice(device.function, name, (m, n)), parse_signature(formats, k)
+
+        def every(vectors: Any) -> list[int]:
+            if options.timeout is not None and time.monotonic() > start + options.timeout:
+                raise IncompleteError("the time ran out before every K was looked at")
+            return [d for _, d in part.answers(vectors) if d is not None]
+
+        try:
+            return reveal(lambda vector: every([vector])[0], given, ask_all=every, addend=given.addend).root
+        except UnrevealedError:
+            return None
+
+    deadline = None if options.timeout is None else start + options.timeout
+
+    def multiply(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
+        return device.product(asked, a, b, c)
+
+    mapper = Mapper(asked, multiply, order, Shape(rows, columns, length), 1, deadline, progress)
+    failure: MmaprobeError | None = None
+    try:
+        mapper.run()
+    except IncompleteError as error:
+        failure = error
+    progress("")
+    found = mapper.found
+    _show(found, time.monotonic() - start)
+    if save is not None and found.plans:
+        from smtmodel.files import write_whole
+        from smtmodel.plans.plantext import plan_text
+
+        write_whole(save, plan_text(found.plans[0]))
+        say(f"saved: {save}: {found.plans[0].reference}")
+    if as_json:
+        print_json(_document(name, found, failure, time.monotonic() - start))
+    if failure is not None:
+        raise failure
+    whole = all(span.plan for span in found.spans) and not any(t.differ or t.open for t in found.checks.values())
+    sys.exit(0 if whole else 3 if found.plans else 1)
+
+
+def _sides(text: str) -> tuple[int, int]:
+    parts = text.split(",")
+    if len(parts) != 2 or not all(part.strip().isdecimal() and 0 < int(part) <= 4096 for part in parts):
+        raise ParameterError("--shape", f"{text!r}: give M,N, two whole numbers from 1 to 4096")
+    return int(parts[0]), int(parts[1])
+
+
+def _show(found: Mapped, seconds: float) -> None:
+    from queries.gemm_plans import LOOKED
+
+    for (kind, length), tree in list(found.orders.items())[:1]:
+        say(f"order of {kind.rows} x {kind.columns} x {length}:")
+        for line in _outline(tree):
+            say(f"  {line}")
+    kinds = list(dict.fromkeys(span.kind for span in found.spans))
+    for kind in kinds:
+        say(f"{_title(kind, found)} (looked at with M, N = {kind.rows}, {kind.columns}):")
+        for span in (span for span in found.spans if span.kind == kind):
+            say(f"  {_range(span)}: {'no plan found' if span.plan is None else span.plan.reference}")
+        for line in _tally(found.checks.get(kind.name)):
+            say(f"  {line}")
+    say(f"{counted(found.asked, 'product')} of finite numbers asked, up to {LOOKED} rows and columns of each computed "
+        f"again; a K or a shape between those looked at is taken to be alike; {seconds:.1f} s")  # fmt: skip
+
+
+def _title(kind: Kind, found: Mapped) -> str:
+    from queries.gemm_plans import INSIDE, SMALL
+
+    (rows, columns), (low, high) = found.edges, found.volumes
+    parts = [f"rows up to the last multiple of {rows}"] if rows else []
+    parts += [f"columns up to the last multiple of {columns}"] if columns else []
+    if kind.name == INSIDE:
+        return ", ".join([INSIDE, *([f"M * N * K from {high}"] if high else []), *parts])
+    if kind.name == SMALL:
+        return ", ".join([INSIDE, f"M * N * K up to {low}", *parts])
+    return kind.name
+
+
+def _range(span: Span) -> str:
+    return f"K = {span.low}" if span.low == span.high else f"K from {span.low} to {span.high}"
+
+
+def _tally(tally: Tally | None) -> list[str]:
+    """What random shapes say of a kind of elements."""
+    if tally is None:
+        return ["no random shape was looked at"]
+    total = tally.agree + len(tally.differ) + len(tally.open)
+    lines = [f"{tally.agree} of {counted(total, 'random shape')}: bit for bit so"]
+    if tally.differ:
+        lines.append(f"another kernel runs on {len(tally.differ)}: {_some(tally.differ)}")
+    if tally.open:
+        lines.append(f"nothing is known of {len(tally.open)}: {_some(tally.open)}")
+    return lines
+
+
+def _some(shapes: list[Any]) -> str:
+    return ", ".join([*map(str, shapes[:LISTED]), *(["..."] if len(shapes) > LISTED else [])])
+
+
+def _outline(tree: Node | Leaf | None) -> list[str]:
+    from queries.summation_text import Outliner
+
+    return ["not revealed"] if tree is None else Outliner(tree).outline().lines()
+
+
+def _document(name: str, found: Mapped, failure: MmaprobeError | None, seconds: float) -> dict[str, Any]:
+    from smtmodel.plans.plantext import plan_text
+
+    return {
+        "schema": 1,
+        "device": {"name": name},
+        "error": None if failure is None else str(failure),
+        "spans": [
+            {
+                "elements": _title(span.kind, found),
+                "shape": [span.kind.rows, span.kind.columns],
+                "from": span.low,
+                "to": span.high,
+                "plan": None if span.plan is None else span.plan.reference,
+            }
+            for span in found.spans
+        ],
+        "plans": {plan.reference: plan_text(plan) for plan in found.plans},
+        "edges": list(found.edges),
+        "volumes": list(found.volumes),
+        "checked": {
+            kind: {
+                "agree": tally.agree,
+                "differ": [[shape.rows, shape.columns, shape.length] for shape in tally.differ],
+                "open": [[shape.rows, shape.columns, shape.length] for shape in tally.open],
+            }
+            for kind, tally in found.checks.items()
+        },
+        "orders": [
+            {"shape": [kind.rows, kind.columns, length], "outline": _outline(tree)}
+            for (kind, length), tree in found.orders.items()
+        ],
+        "products_asked": found.asked,
+        "seconds": round(seconds, 3),
+    }

@@ -1,0 +1,26 @@
+"""PyTorch's products as devices: python:examples/torch_device.py:matmul, and with c: addmm."""
+
+import ml_dtypes
+import numpy as np
+import torch
+
+
+def tensor(x):
+    """NumPy has no bfloat16: its bits pass as int16."""
+    return (
+        torch.from_numpy(x.view(np.int16)).view(torch.bfloat16)
+        if x.dtype == ml_dtypes.bfloat16
+        else torch.from_numpy(x)
+    )
+
+
+def array(x):
+    return x.view(torch.int16).numpy().view(ml_dtypes.bfloat16) if x.dtype == torch.bfloat16 else x.numpy()
+
+
+def matmul(a, b):
+    return array(tensor(a) @ tensor(b))
+
+
+def addmm(a, b, c):
+    return array(torch.addmm(tensor(c), tensor(a), tensor(b)))

@@ -1,0 +1,70 @@
+"""What matrix units compute, bit for bit, in Python.
+
+    import mmaprobe
+    d = mmaprobe.matmul(a, b, unit="hopper/mma/m16n8k16.f32.f16.f16.f32")
+
+`unit` and `plan` name what multiplies; `matmul` and `dot` compute with it, `explain` shows one evaluation bit by bit.
+`distinguish`, `prove` and `verify` ask solvers about units, plans and claims. `order` and `identify` find out what a
+function that multiplies matrices computes. Bad input raises `MmaprobeError`, which says what is wanted.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mmaprobe.devices import Identified, Order, identify, order
+    from mmaprobe.pictures import Explained, explain
+    from mmaprobe.products import dot, matmul
+    from mmaprobe.questions import Case, Claimed, Difference, Distinction, Proved, distinguish, prove, verify
+    from mmaprobe.units import Model, Plan, plan, unit
+    from smtmodel.errors import MmaprobeError
+
+__all__ = [
+    "Case",
+    "Claimed",
+    "Difference",
+    "Distinction",
+    "Explained",
+    "Identified",
+    "MmaprobeError",
+    "Model",
+    "Order",
+    "Plan",
+    "Proved",
+    "distinguish",
+    "dot",
+    "explain",
+    "identify",
+    "matmul",
+    "order",
+    "plan",
+    "prove",
+    "unit",
+    "verify",
+]
+
+_MODULES = {
+    "mmaprobe.devices": ("Identified", "Order", "identify", "order"),
+    "mmaprobe.pictures": ("Explained", "explain"),
+    "mmaprobe.products": ("dot", "matmul"),
+    "mmaprobe.questions": (
+        "Case", "Claimed", "Difference", "Distinction", "Proved", "distinguish", "prove", "verify"),
+    "mmaprobe.units": ("Model", "Plan", "plan", "unit"),
+    "smtmodel.errors": ("MmaprobeError",),
+}  # fmt: skip
+_PLACES = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Imported when first used: `import mmaprobe` alone loads neither NumPy nor solvers."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(_PLACES[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

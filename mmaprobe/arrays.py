@@ -1,0 +1,46 @@
+"""Arguments that are arrays of numbers, from whatever holds them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.units import WantedError
+from smtmodel.errors import ParameterError, UnknownNameError
+from smtmodel.formats import Format
+from smtmodel.numbers import format_of, from_numbers
+from smtmodel.rounding import ROUNDINGS
+
+WANTED = "an array of floating-point numbers (NumPy, ml_dtypes, or what has __array__ or DLPack)"
+_VIEWS = "; bit patterns become numbers by a view: x.view(numpy.float16), x.view(ml_dtypes.bfloat16)"
+
+
+def patterns_of(name: str, given: object, fmt: Format, axes: int, convert: str | None) -> NDArray[Any]:
+    """The bit patterns of an argument in a format. Raises MmaprobeError for what is no array of numbers with so many
+    axes, and for numbers that the format does not hold where no conversion is asked for."""
+    if convert is not None and convert not in ROUNDINGS:
+        raise UnknownNameError("rounding", str(convert), ROUNDINGS)
+    array = array_of(name, given)
+    if array.ndim != axes:
+        raise ParameterError(name, f"an array with {axes} axes is wanted, not one of the shape {array.shape}")
+    try:
+        return from_numbers(array, fmt, convert)
+    except ParameterError as error:
+        raise ParameterError(name, f"{str(error).removeprefix(f'{error.parameter}: ')}") from None
+
+
+def array_of(name: str, given: object) -> NDArray[Any]:
+    """The NumPy array of an argument. Raises MmaprobeError."""
+    if not (hasattr(given, "__array__") or hasattr(given, "__dlpack__")):
+        raise WantedError(name, given, WANTED)
+    try:
+        array = np.asarray(given) if hasattr(given, "__array__") else np.from_dlpack(given)  # type: ignore[arg-type]
+    except Exception as error:  # whatever a library raises where NumPy cannot have its array
+        reason = " ".join(str(error).split())
+        raise ParameterError(name, f"{WANTED} is wanted; of {type(given).__name__} NumPy gets none: {reason}") from None
+    if format_of(array.dtype) is None:
+        hint = _VIEWS if array.dtype.kind == "u" else ""
+        raise ParameterError(name, f"{WANTED} is wanted, not one of {array.dtype}{hint}")
+    return array

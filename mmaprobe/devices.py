@@ -1,0 +1,223 @@
+"""What a function, a program or a processor computes when it multiplies matrices."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from mmaprobe.questions import Verdicts, options_of
+from mmaprobe.units import Model, WantedError
+from smtmodel.errors import IncompleteError, ParameterError
+
+if TYPE_CHECKING:
+    from queries.summation import Tree
+    from runner.protocol import Device
+    from smtmodel.signature import Signature
+    from smtmodel.vectors import Vector
+
+Devices = Callable[..., Any] | str
+WANTED = "a function (a, b, c) or (a, b) that multiplies matrices, or the name of a device"
+
+
+@dataclass(frozen=True)
+class Order:
+    """The summation tree of a device. `str()` shows it in few lines, a notebook shows `svg`. `steps`: every step, first
+    to last: the `products` it adds (their places in K), whether it adds c, and the earlier steps whose sums it adds;
+    `questions`: how many were asked."""
+
+    title: str
+    tree: Tree = field(repr=False)
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        return self.tree.steps()
+
+    @property
+    def questions(self) -> int:
+        return len(self.tree.questions)
+
+    @property
+    def svg(self) -> str:
+        """The drawing, a document of its own."""
+        from reports.order_svg import order_svg
+
+        return order_svg(self.tree.outline(), self.title, self._notes)
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    @property
+    def _notes(self) -> list[str]:
+        return [] if self.tree.ends is None else self.tree.ends.lines()
+
+    def __str__(self) -> str:
+        return "\n".join([*self.tree.outline().lines(), *self._notes])
+
+
+@dataclass(frozen=True)
+class Identified(Verdicts):
+    """What was found of a device.
+
+    `verdict`: built (a unit that answers alike on `validated` vectors), identified (one class of a family is left),
+    unexplained or no candidate (nothing fits), or open (cut short, or `undecided`). `unit`: the model found, for
+    `matmul` and all else; `text`: its unit file, where it was built. `equal`: instructions of the table that are proved
+    equal to it; `undecided`: what answers alike where nothing is proved. `decided`: of a family, each parameter with
+    its value. `questions`: how many were asked about the arithmetic. `why`: what ended it, where nothing was found.
+    """
+
+    verdict: str
+    unit: Model | None = field(repr=False)
+    text: str | None
+    equal: tuple[str, ...]
+    undecided: tuple[str, ...]
+    decided: dict[str, Any]
+    questions: int
+    validated: int
+    seconds: float
+    why: str | None = None
+
+
+def order(device: Devices, formats: str, length: int, *, timeout: float = 300.0, device_timeout: float = 60.0) -> Order:
+    """The order in which a device adds up c and the products, from its answers alone.
+
+    `device`: a function `f(a, b, c)` or `f(a, b)` that multiplies matrices, or the name of a device as on the command
+    line (`command:./my-gpu`, `cpu:vdpbf16ps`, `cuda:...`, `model:...`, `recorded:FILE`).
+
+    Shapes: the function gets arrays a of 64 x K, b of K x 64 and c of 64 x 64, and returns one of 64 x 64.
+
+    Units: `formats` are those of a, b, c and the result, `"f16,f16,f32,f32"`, or of a, b and the result for a device
+    without an addend; the arrays have their types. `length` is K, up to 4096; the questions grow like K log K.
+    `timeout` in seconds for everything, `device_timeout` for one answer.
+
+    Raises MmaprobeError: formats that are not known, a device that fails, that contradicts itself, or whose order is
+    not revealed.
+
+    Source: the method of FPRev, with masks of other sizes where it is blind (docs/order.md).
+    """
+    from cli.order import revealed, title_of
+    from smtmodel.signature import parse_signature
+
+    asked = parse_signature(formats, length)
+    with _opened(device, device_timeout, asked) as opened:
+        tree = revealed(opened, asked, time.monotonic() + timeout, ends=True)
+    return Order(title_of(asked), tree)
+
+
+def identify(
+    device: Devices,
+    family: str | None = None,
+    *,
+    formats: str | None = None,
+    length: int | None = None,
+    timeout: float = 300.0,
+    device_timeout: float = 60.0,
+    solver: str = "auto",
+) -> Identified:
+    """The unit that a device computes with: built from its answers, or chosen from a family of candidates.
+
+    `device`: as for `order`.
+
+    Shapes: the function gets arrays a of 64 x K, b of K x 64 and c of 64 x 64, and returns one of 64 x 64.
+
+    Units: without `family`, `formats` and `length` as for `order`; with one (a name of `mmaprobe list families`, or the
+    path of a family file) they are the family's own. `timeout` in seconds for everything, `device_timeout` for one
+    answer; `solver` as for `distinguish`.
+
+    Raises MmaprobeError as `order` does.
+
+    Source: questions that split the candidates, vectors over the whole range, and proofs (docs/identify.md).
+    """
+    from smtmodel.signature import parse_signature
+
+    if family is not None:
+        if formats is not None or length is not None:
+            raise ParameterError("formats, length", "a family has its own: leave them out")
+        return _chosen(device, family, timeout, device_timeout, solver)
+    if formats is None or length is None:
+        raise ParameterError("formats, length", "both are wanted where no family is given")
+    return _built(device, parse_signature(formats, length), timeout, device_timeout, solver)
+
+
+def _built(device: Devices, asked: Signature, timeout: float, device_timeout: float, solver: str) -> Identified:
+    from cli.build import built, names_of
+    from queries.build import BUILT, text_of
+    from smtmodel.dot import UnitModel
+
+    start = time.monotonic()
+    options = options_of(solver, timeout)
+    with _opened(device, device_timeout, asked) as opened:
+        found, order = built(opened, asked, options, start + timeout, lambda text: None)
+    undecided = [model.reference if model.reference != BUILT else text_of(model.unit) for model in found.open]
+    unit = None if found.unit is None else UnitModel(found.unit, BUILT)
+    return Identified(
+        "open" if undecided else found.verdict,
+        unit,
+        None if found.unit is None else text_of(found.unit),
+        tuple(names_of(found)),
+        tuple(undecided),
+        {},
+        found.questions + order.questions,
+        found.validated,
+        time.monotonic() - start,
+        found.why or (f"no candidate explains the answers ({found.stage})" if unit is None else None),
+    )
+
+
+def _chosen(device: Devices, family: str, timeout: float, device_timeout: float, solver: str) -> Identified:
+    from hypotheses.family import family_named
+    from queries.identify import Identifier
+    from queries.steady import ContradictionError
+    from queries.summation import UnrevealedError, reveal
+
+    start = time.monotonic()
+    chosen = family_named(family)
+    with _opened(device, device_timeout, chosen.base) as opened:
+
+        def ask(vectors: Sequence[Vector]) -> list[int | None]:
+            if time.monotonic() > start + timeout:
+                raise IncompleteError(f"{opened.name}: the time ran out")
+            return [d for _, d in opened.answers(vectors)]
+
+        def every(vectors: Sequence[Vector]) -> list[int]:
+            return [opened.answer(vector) if d is None else d for vector, d in zip(vectors, ask(vectors), strict=True)]
+
+        def again(vectors: Sequence[Vector]) -> list[int | None]:
+            return [None] * len(vectors) if opened.steady else ask(vectors)
+
+        try:
+            tree = reveal(lambda vector: every([vector])[0], chosen.base, ask_all=every, again=again)
+        except UnrevealedError:
+            tree = None
+        options = options_of(solver, timeout)
+        found = Identifier(chosen.candidates(), ask, options, tree, again=again, start=start).run()
+        for contradiction in found.contradictions:
+            raise ContradictionError(*contradiction, opened.name)
+    decided, undecided = found.values()
+    survivors = found.survivors
+    return Identified(
+        found.verdict,
+        survivors[0] if found.verdict == "identified" else None,
+        None,
+        tuple(model.reference for model in survivors[1:]) if found.verdict == "identified" else (),
+        tuple(f"{name}: {' or '.join(map(str, values))}" for name, values in undecided.items()),
+        {name: value for name, value in decided.items() if name in chosen.values},
+        len(found.questions),
+        found.validated,
+        time.monotonic() - start,
+    )
+
+
+def _opened(device: Devices, timeout: float, asked: Model) -> Device:
+    from runner.callable import CallableDevice
+    from runner.devices import open_device
+    from runner.protocol import Device
+
+    if isinstance(device, Device):
+        return device
+    if isinstance(device, str):
+        return open_device(device, timeout, asked)
+    if callable(device):
+        return CallableDevice(device, str(getattr(device, "__name__", type(device).__name__)))
+    raise WantedError("device", device, WANTED)

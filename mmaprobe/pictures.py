@@ -1,0 +1,140 @@
+"""One evaluation bit by bit, as text and as a picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mmaprobe.arrays import patterns_of
+from mmaprobe.products import Units, number_of
+from mmaprobe.units import model_of
+from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
+from smtmodel.numbers import to_numbers
+from smtmodel.operands import Operands
+from smtmodel.tiles import kind_of
+
+if TYPE_CHECKING:
+    from queries.neighbours import Parting
+    from smtmodel.explanation import Explanation
+
+
+@dataclass(frozen=True)
+class Explained:
+    """One evaluation, or the same input under two units. `str()` draws it as text, a notebook shows `svg`."""
+
+    explanations: tuple[Explanation, ...]
+    parting: Parting | None = None
+
+    @property
+    def d(self) -> Any:
+        """The result of the (first) unit: one number, in the type of its format."""
+        return _number(self.explanations[0])
+
+    @property
+    def other(self) -> Any:
+        """The result of the second unit; None where one was explained."""
+        return _number(self.explanations[1]) if len(self.explanations) > 1 else None
+
+    @property
+    def difference(self) -> str | None:
+        """Where two units part first, in words; None where they agree, or where one was explained."""
+        from reports.words import difference_text
+
+        return None if self.parting is None else difference_text(self.parting)
+
+    @property
+    def svg(self) -> str:
+        """The picture, a document of its own."""
+        from reports.evaluation_svg import evaluation_svg
+
+        return evaluation_svg(self.explanations, self.parting)
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def __str__(self) -> str:
+        from cli.drawing import draw
+        from cli.pictures import Canvas
+
+        sides = (None, None) if self.parting is None else (self.parting.left, self.parting.right)
+        lines = []
+        for explanation, side in zip(self.explanations, sides, strict=False):
+            canvas = Canvas(marked=side.name if side else None)
+            draw(explanation, canvas)
+            lines += canvas.lines
+        if len(self.explanations) == 2:
+            lines.append(f"first difference: {self.difference or 'none'}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        names = " and ".join(explanation.model.reference for explanation in self.explanations)
+        return f"<one evaluation of {names}: print() or .svg shows it>"
+
+
+def explain(
+    unit: Units,
+    a: Any,
+    b: Any,
+    c: Any = 0.0,
+    *,
+    against: Units | None = None,
+    convert: str | None = None,
+    scale_a: Any = None,
+    scale_b: Any = None,
+) -> Explained:
+    """One evaluation of a unit, stage by stage: what is aligned, what is cut off, how the sum is rounded.
+
+    Shapes: `a` and `b` have at most as many elements as the unit has products (missing ones are zero), `c` is one
+    number. Units with scale factors need `scale_a` and `scale_b`, one element for each block.
+
+    Units: `unit`, and with `against` a second one for the same input; the place where the two part is named and
+    marked. Numbers are exact in the unit's formats, or `convert` names a rounding, as for `matmul`.
+
+    Raises MmaprobeError: a wrong type, too many elements, inexact numbers, units of different input formats.
+
+    Source: the signals are those that the model computes with (docs/report.md says how to read the picture).
+    """
+    from smtmodel.explaining import explain as explained
+
+    models = [model_of("unit", unit), *([] if against is None else [model_of("against", against)])]
+    first = models[0]
+    for other in models[1:]:
+        for side in ("a", "b", "c", "scale"):
+            if getattr(other, side) != getattr(first, side):
+                raise ParameterError(
+                    "against", f"{other.reference} has another format of {side} than {first.reference}"
+                )
+    operands = operands_of(first, min(model.length for model in models), (a, b, c), (scale_a, scale_b), convert)
+    explanations = tuple(explained(model, operands) for model in models)
+    if len(explanations) < 2:
+        return Explained(explanations)
+    from queries.neighbours import first_difference
+
+    left, right = explanations
+    return Explained(explanations, first_difference(left.facts, left.model, right.facts, right.model))
+
+
+def operands_of(
+    model: Model, length: int, given: tuple[Any, Any, Any], scales: tuple[Any, Any], convert: str | None
+) -> Operands[int]:
+    """The patterns of one input. Raises MmaprobeError."""
+    a, b, c = given
+    x, y = patterns_of("a", a, model.a, 1, convert), patterns_of("b", b, model.b, 1, convert)
+    if x.shape != y.shape or len(x) > length:
+        raise ParameterError("a and b", f"up to {length} elements of each are wanted, not {len(x)} and {len(y)}")
+    z = int(patterns_of("c", number_of(c), model.c, 0, convert))
+    factors: list[tuple[int, ...]] = [(), ()]
+    for place, (name, side) in enumerate(zip(("scale_a", "scale_b"), scales, strict=True)):
+        if (side is None) != (model.scale is None):
+            raise ParameterError(name, f"{model.reference} {'takes none' if model.scale is None else 'needs them'}")
+        if side is not None and model.scale is not None:
+            factors[place] = tuple(map(int, patterns_of(name, side, model.scale, 1, None)))
+    return Operands(tuple(map(int, x)), tuple(map(int, y)), z, *factors)
+
+
+def _number(explanation: Explanation) -> Any:
+    fmt = explanation.model.d
+    return to_numbers(np.array([explanation.result], dtype=kind_of(fmt)), fmt)[0]

@@ -1,0 +1,93 @@
+"""Matrix products and dot products of arrays, as a unit or a plan computes them."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.arrays import patterns_of
+from mmaprobe.units import Model, Plan, WantedError, model_of, plan_of
+from smtmodel.errors import ParameterError
+from smtmodel.gemm import simulate
+from smtmodel.numbers import to_numbers
+
+Units = Model | str | os.PathLike[str]
+Plans = Plan | str | os.PathLike[str]
+
+
+def matmul(
+    a: Any,
+    b: Any,
+    c: Any = None,
+    *,
+    unit: Units | None = None,
+    plan: Plans | None = None,
+    convert: str | None = None,
+    scale_a: Any = None,
+    scale_b: Any = None,
+) -> NDArray[Any]:
+    """d = a @ b + c, bit for bit as a unit or a plan computes it.
+
+    Shapes: `a` M x K, `b` K x N, `c` and the result M x N; without `c` it is +0. Arrays of NumPy or ml_dtypes, or
+    anything with `__array__` or DLPack, of floating-point numbers.
+
+    Units: `unit` takes K in tiles of its length, each result the next one's addend, the last tile filled up with zero
+    products; `plan` says how K is cut and how sums are added. One of the two is given, by name or as `mmaprobe.unit`
+    and `mmaprobe.plan` return it. Numbers that its formats do not hold are an error, unless `convert` names a rounding:
+    nearest_even, nearest_away, toward_zero, up or down. The result has the type of the unit's result: float16, float32
+    (also for tf32 and e8m13, which end in zeros), float64, or a type of ml_dtypes. Units with scale factors need
+    `scale_a`, M x (K / block), and `scale_b`, (K / block) x N.
+
+    Raises MmaprobeError: a wrong type, shapes that do not fit, inexact numbers, a name that is not known.
+
+    Source: that of the unit or the plan (`mmaprobe list models`, docs/plans.md).
+    """
+    how = _how(unit, plan)
+    x, y = patterns_of("a", a, how.a, 2, convert), patterns_of("b", b, how.b, 2, convert)
+    z = None if c is None else patterns_of("c", c, how.c, 2, convert)
+    scales: list[NDArray[Any] | None] = [None, None]
+    if how.scale is not None:
+        for place, (name, given) in enumerate((("scale_a", scale_a), ("scale_b", scale_b))):
+            if given is not None:
+                scales[place] = patterns_of(name, given, how.scale, 2, None)
+    elif scale_a is not None or scale_b is not None:
+        raise ParameterError("scale_a, scale_b", f"{how.reference} takes no scale factors")
+    return to_numbers(simulate(x, y, z, how, scale_a=scales[0], scale_b=scales[1]), how.d)
+
+
+def dot(
+    a: Any, b: Any, c: Any = None, *, unit: Units | None = None, plan: Plans | None = None, convert: str | None = None
+) -> Any:
+    """c + sum of a[k] * b[k], bit for bit as a unit or a plan computes it.
+
+    Shapes: `a` and `b` have K elements, `c` is one number (+0 without it): a float, or an array without axes. The
+    result is one number, in the type of the unit's result.
+
+    Units: `unit` or `plan`, and `convert`, as for `matmul`; units with scale factors are for `matmul` alone.
+
+    Raises MmaprobeError as `matmul` does.
+
+    Source: that of the unit or the plan.
+    """
+    how = _how(unit, plan)
+    x, y = patterns_of("a", a, how.a, 1, convert), patterns_of("b", b, how.b, 1, convert)
+    if x.shape != y.shape:
+        raise ParameterError("a and b", f"the shapes {x.shape} and {y.shape} differ")
+    if how.scale is not None:
+        raise ParameterError("unit", f"{how.reference} takes scale factors: use matmul")
+    z = None if c is None else patterns_of("c", number_of(c), how.c, 0, convert).reshape(1, 1)
+    return to_numbers(simulate(x[None, :], y[:, None], z, how), how.d)[0, 0]
+
+
+def number_of(given: Any) -> Any:
+    """A number as an array without axes; everything else as it is."""
+    return np.float64(given) if type(given) in (int, float) else given
+
+
+def _how(unit: Units | None, plan: Plans | None) -> Model | Plan:
+    if (unit is None) == (plan is None):
+        raise WantedError("unit, plan", unit, "one of the two")
+    return model_of("unit", unit) if plan is None else plan_of("plan", plan)

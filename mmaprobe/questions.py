@@ -1,0 +1,308 @@
+"""Questions put to solvers: do two units differ, are they equal, does a claim hold?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.products import Plans, Units
+from mmaprobe.units import Model, Plan, WantedError, model_of, plan_of
+from smtmodel.errors import ParameterError, UnknownNameError
+from smtmodel.formats import Format
+from smtmodel.numbers import to_numbers
+from smtmodel.operands import Operands
+from smtmodel.tiles import kind_of
+
+if TYPE_CHECKING:
+    from queries.distinguish import Options
+    from queries.problem import Problem
+    from queries.witness import Witness
+
+Verdict = Literal["different", "equal", "unknown"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One input of a unit, and the unit's result: arrays of numbers in the types of its formats.
+
+    `a`, `b`: one axis with the products' factors; `c`, `d`: one number; `scale_a`, `scale_b`: one axis, or None where
+    the unit takes none. `unit`: its reference.
+    """
+
+    unit: str
+    a: NDArray[Any]
+    b: NDArray[Any]
+    c: Any
+    d: Any
+    scale_a: NDArray[Any] | None = None
+    scale_b: NDArray[Any] | None = None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An input that decides, replayed. Two units differ on it; where a property fails, the right side is what the
+    property compares with (another order, other signs, one operand raised), and each side has its own result."""
+
+    left: Case
+    right: Case
+
+
+class Verdicts:
+    """Has no truth of its own: a verdict has three values."""
+
+    verdict: str
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"compare .verdict, which is {self.verdict!r}")
+
+
+@dataclass(frozen=True)
+class Distinction(Verdicts):
+    """Whether two units differ. `verdict`: different (with `differences`), equal (on every admitted input, by the word
+    of `engine`), or unknown (time ran out). `seconds`: of the deciding solvers."""
+
+    verdict: Verdict
+    differences: tuple[Difference, ...]
+    engine: str | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Proved(Verdicts):
+    """What came of a proof.
+
+    `verdict`: equal (the property holds on every admitted input), different (`difference` is an input on which it does
+    not, replayed), or unknown (`tried` says what was). `engines` proved the lemmas; `confirmed_by` gave the second word
+    on every one of them, or is empty. `rules`: of plans, why they are equal; `multiples`: for every K that is a
+    multiple of it, where no `length` was given.
+    """
+
+    property: str
+    verdict: Verdict
+    difference: Difference | None
+    engines: tuple[str, ...]
+    confirmed_by: tuple[str, ...]
+    seconds: float
+    rules: tuple[str, ...] = ()
+    multiples: int | None = None
+    tried: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Claimed(Verdicts):
+    """What came of one case of a claim. `verdict`: holds, refuted or unknown; `expected`: what its file expects;
+    `document`: everything `mmaprobe verify --json` says of it, with the input that decided."""
+
+    id: str
+    claim: str
+    verdict: Literal["holds", "refuted", "unknown"]
+    expected: str
+    document: dict[str, Any] = field(repr=False)
+
+
+def distinguish(
+    left: Units,
+    right: Units,
+    *,
+    count: int = 1,
+    inputs: str = "",
+    compare: Literal["bits", "value"] = "bits",
+    timeout: float = 300.0,
+    solver: str = "auto",
+) -> Distinction:
+    """Inputs on which two units differ, or the verdict that there are none.
+
+    Shapes: of a difference, `a` and `b` have as many elements as the shorter unit has products.
+
+    Units: `left` and `right`, of the same input formats. `count` differences that exercise different things; `inputs`:
+    which count, a list of finite, nonnegative, nonzero, normal, products_below_two, special, exponents=LOW..HIGH;
+    `compare`: bits, or value (zeros are equal, result formats may differ); `timeout` in seconds; `solver`: auto,
+    bitwuzla, z3 or cvc5.
+
+    Raises MmaprobeError: formats that differ, restrictions that admit no input, names that are not known; FaultError,
+    one of them, where a solver's answer does not replay.
+
+    Source: every difference is replayed by evaluation; "equal" is a solver's word, held against samples
+    (docs/distinguish.md).
+    """
+    from cli.options import parse_inputs
+    from queries.contradiction import check_problems
+    from queries.distinguish import distinguish as search
+    from queries.problem import Problem
+
+    _choice("compare", compare, ("bits", "value"))
+    if count < 1:
+        raise ParameterError("count", f"{count} is impossible; it takes a positive whole number")
+    problem = Problem(model_of("left", left), model_of("right", right), parse_inputs(inputs), compare)
+    outcome = search(problem, options_of(solver, timeout, count))
+    if outcome.verdict == "equal":
+        check_problems([problem])
+    answer = outcome.steps[-1].answer if outcome.steps else None
+    by = f"{answer.engine} {answer.version}" if answer is not None and outcome.verdict == "equal" else None
+    found = tuple(_difference(problem, witness) for witness in outcome.witnesses)
+    return Distinction(outcome.verdict, found, by, outcome.seconds)
+
+
+def prove(
+    left: Units | Plans,
+    right: Units | Plans | None = None,
+    *,
+    property: str = "equal",
+    length: int | None = None,
+    inputs: str = "",
+    compare: Literal["bits", "value"] | None = None,
+    confirm: bool = True,
+    timeout: float = 300.0,
+    solver: str = "auto",
+) -> Proved:
+    """Prove two units or two plans equal, or a property of one unit, on every admitted input.
+
+    Shapes: of a difference, `a` and `b` have one element for each product.
+
+    Units: `left` and `right`, or `left` alone with `property`: order-independent, sign-symmetric, monotonic,
+    monotonic-addend, monotonic-product, zero-padding or exact. Of plans (plan:NAME, or what `mmaprobe.plan` returns)
+    `length` is K; without it they are asked for every multiple of a tile. `inputs` and `compare` as for `distinguish`;
+    `confirm`: whether a second solver confirms every lemma; `timeout` in seconds for the whole proof; `solver` as for
+    `distinguish`.
+
+    Raises MmaprobeError: as `distinguish`, and for a property that there is not.
+
+    Source: stage by stage, by solvers and rules (docs/prove.md); certificates are written by `mmaprobe prove`.
+    """
+    from cli.options import parse_inputs
+    from hypotheses.properties import Property
+    from queries.problem import Problem
+    from queries.properties import problems_of
+    from queries.proving import proofs_of, verdict_of
+
+    _choice("property", property, get_args(Property))
+    if compare is not None:
+        _choice("compare", compare, ("bits", "value"))
+    options = options_of(solver, timeout)
+    if right is not None and (length is not None or any(_is_plan(side) for side in (left, right))):
+        if property != "equal" or inputs or compare:
+            raise ParameterError("property, inputs, compare", "of plans only equality is asked, on every input")
+        return _plans_proved(_plan("left", left), _plan("right", right), length, options, confirm)
+    if length is not None:
+        raise ParameterError("length", "it is for two plans, or two units that take K in tiles")
+    restrictions, model = parse_inputs(inputs), model_of("left", left)
+    if (property == "equal") == (right is None):
+        raise ParameterError("right", "two sides are wanted for equality, one for another property")
+    if right is None:
+        problems = problems_of(property, model, restrictions, compare)
+    else:
+        problems = [Problem(model, model_of("right", right), restrictions, compare or "bits")]
+    proofs = proofs_of(problems, options, confirm)
+    shown = next((proof for proof in proofs if proof.witness is not None), None)
+    difference = None
+    if shown is not None and shown.witness is not None:
+        difference = _difference(shown.problem, shown.witness)
+    lemmas = [proof for proof in proofs if proof.lemmas]
+    confirmed = bool(lemmas) and all(proof.confirmations for proof in lemmas)
+    return Proved(
+        property,
+        verdict_of(proofs) if proofs else "unknown",
+        difference,
+        tuple(sorted({engine for proof in proofs for engine in proof.engines})),
+        tuple(sorted({name for proof in proofs for name in proof.confirmations})) if confirmed else (),
+        sum(proof.seconds for proof in proofs),
+        tried=tuple(str(answer) for proof in proofs for answer in proof.tried if answer.status == "unknown"),
+    )
+
+
+def verify(claim: str | os.PathLike[str], *, timeout: float = 300.0, solver: str = "auto") -> list[Claimed]:
+    """Verify or refute a claim about algorithms on matrix units: each of its cases.
+
+    `claim`: an id of `mmaprobe list claims`, one case of it (`ID@name=value`), or the path of a claim file.
+
+    Shapes: those that the claim's file says; inputs in the document are hexadecimal patterns.
+
+    Units: those of the claim; `timeout` in seconds for each case; `solver` as for `distinguish`.
+
+    Raises MmaprobeError: a name that is not known, a file with a mistake.
+
+    Source: each claim's file says from which paper it is (docs/claims.md).
+    """
+    from hypotheses.claim import claims_named
+    from queries.claim_report import document_of
+    from queries.settle import settle
+
+    if not isinstance(claim, (str, os.PathLike)):
+        raise WantedError("claim", claim, "the id of a claim or the path of its file")
+    found = []
+    for one in claims_named(os.fspath(claim)):
+        outcome = settle(one, options_of(solver, timeout))
+        found.append(Claimed(one.id, one.text, outcome.verdict, str(one.expect), document_of(outcome)))
+    return found
+
+
+def case_of(model: Model, operands: Operands[int]) -> Case:
+    """An input and the model's result as numbers."""
+    from smtmodel.batch import evaluate_row
+
+    def numbers(patterns: Sequence[int], fmt: Format) -> NDArray[Any]:
+        return to_numbers(np.array(patterns, dtype=kind_of(fmt)), fmt)
+
+    a, b = numbers(operands.a, model.a), numbers(operands.b, model.b)
+    c, result = numbers([operands.c], model.c)[0], numbers([evaluate_row(model, operands)], model.d)[0]
+    if model.scale is None:
+        return Case(model.reference, a, b, c, result)
+    scales = [numbers(side, model.scale) for side in (operands.scale_a, operands.scale_b)]
+    return Case(model.reference, a, b, c, result, scales[0], scales[1])
+
+
+def _difference(problem: Problem, witness: Witness) -> Difference:
+    from queries.witness import moved_input
+
+    operands = witness.operands
+    return Difference(case_of(problem.left, operands), case_of(problem.right, moved_input(problem, operands)))
+
+
+def _plans_proved(left: Plan, right: Plan, length: int | None, options: Options, confirm: bool) -> Proved:
+    from queries.plans import prove_plans
+
+    proof = prove_plans(left, right, length, options, confirm)
+    difference = None
+    if proof.witness is not None and proof.problem is not None:
+        problem, whole = proof.problem, proof.problem.whole(proof.witness.operands)
+        difference = Difference(case_of(problem.left, whole), case_of(problem.right, whole))
+    ground = proof.ground
+    confirmed = all(one.confirmations for one in proof.proofs)
+    return Proved(
+        "equal",
+        proof.verdict,
+        difference,
+        tuple(sorted({engine for one in proof.proofs for engine in one.engines})),
+        tuple(sorted({name for one in proof.proofs for name in one.confirmations})) if confirmed else (),
+        proof.seconds,
+        () if ground is None else tuple(ground.lines()),
+        None if ground is None else ground.multiples or None,
+        tuple(proof.tried),
+    )
+
+
+def _is_plan(side: object) -> bool:
+    from smtmodel.reference import names_plan
+
+    return isinstance(side, Plan) or (isinstance(side, (str, os.PathLike)) and names_plan(os.fspath(side)))
+
+
+def _plan(name: str, side: object) -> Plan:
+    return Plan.chained(side) if isinstance(side, Model) else plan_of(name, side)
+
+
+def options_of(solver: str, timeout: float, count: int = 1) -> Options:
+    from queries.distinguish import Options
+
+    _choice("solver", solver, ("auto", "bitwuzla", "z3", "cvc5"))
+    return Options(solver, timeout, count=count)
+
+
+def _choice(name: str, given: str, known: Sequence[str]) -> None:
+    if given not in known:
+        raise UnknownNameError(name, str(given), known)

@@ -1,0 +1,69 @@
+"""What multiplies: units and plans by their names."""
+
+from __future__ import annotations
+
+import os
+
+from smtmodel.dot import Model
+from smtmodel.errors import MmaprobeError
+from smtmodel.plans import Plan
+from smtmodel.reference import parse_plan_path, parse_reference
+
+__all__ = ["Model", "Plan", "model_of", "plan", "plan_of", "unit"]
+
+
+class WantedError(MmaprobeError, TypeError):
+    """An argument of a wrong type, and what is wanted."""
+
+    def __init__(self, name: str, given: object, wanted: str) -> None:
+        super().__init__(f"{name}: {wanted} is wanted, not {type(given).__name__}")
+
+
+def unit(reference: str | os.PathLike[str]) -> Model:
+    """The model of one instruction.
+
+    `reference`: `arch/unit/instruction` of the table (`mmaprobe list models`), with parameters changed after an `@`;
+    the path of a unit file (it ends in .yaml); or a plan at one K, `plan:NAME@length=K`. The model's `a`, `b`, `c` and
+    `d` are formats (`name`, `width` in bits), `length` is the number K of products of one instruction.
+
+    Raises MmaprobeError for a name that is not known (the nearest one is said) and for a file with a mistake (its
+    line and key are said).
+
+    Source: `mmaprobe list models` says what each model rests on: recordings of GPUs, or a publication.
+    """
+    if not isinstance(reference, (str, os.PathLike)):
+        raise WantedError("reference", reference, "the name of a unit or the path of its file")
+    return parse_reference(os.fspath(reference))
+
+
+def plan(reference: str | os.PathLike[str]) -> Plan:
+    """The plan of a whole matrix product: how K is cut, and how the partial sums are added.
+
+    `reference`: a name of `mmaprobe list plans`, with or without `plan:` before it; the path of a plan file (it ends in
+    .yaml); or a unit, for the plan that has it take K in tiles, from c. The plan's `a`, `b`, `c` and `d` are formats.
+
+    Raises MmaprobeError as `unit` does.
+
+    Source: each plan's file says from where it is known (docs/plans.md).
+    """
+    if not isinstance(reference, (str, os.PathLike)):
+        raise WantedError("reference", reference, "the name of a plan or the path of its file")
+    return parse_plan_path(os.fspath(reference))
+
+
+def model_of(name: str, given: object) -> Model:
+    """The model of an argument: a model, or the reference of one. Raises MmaprobeError."""
+    if isinstance(given, Model):
+        return given
+    if isinstance(given, (str, os.PathLike)):
+        return unit(given)
+    raise WantedError(name, given, "a unit (mmaprobe.unit) or the name of one")
+
+
+def plan_of(name: str, given: object) -> Plan:
+    """The plan of an argument: a plan, or the reference of one. Raises MmaprobeError."""
+    if isinstance(given, Plan):
+        return given
+    if isinstance(given, (str, os.PathLike)):
+        return plan(given)
+    raise WantedError(name, given, "a plan (mmaprobe.plan) or the name of one")

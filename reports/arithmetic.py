@@ -1,0 +1,204 @@
+"""The arithmetic of a unit in words, line by line, as its nodes have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from typing import TypeVar
+
+from smtmodel.nodes import (
+    Constant,
+    Cut,
+    Each,
+    Element,
+    ExactSum,
+    FusedSum,
+    Node,
+    Product,
+    Repeat,
+    Round,
+    Running,
+    Scale,
+)
+from smtmodel.nodes.node import walk
+from smtmodel.unit import Unit
+
+Kind = TypeVar("Kind", bound=Node)
+#: parameters of families -> the line that says what they decide
+LINES = {
+    "length": "Products", "block": "Products", "block_order": "Products", "operation": "Operation",
+    "grouping": "Operation", "group": "Operation", "partials": "Operation", "fraction_bits": "Fraction bits",
+    "align_rounding": "Bits shifted out", "carry_bits": "Carry bits", "exponent_floor": "Exponent floor",
+    "floor_applies_to": "Exponent floor", "product": "Products before alignment",
+    "product_rounding": "Products before alignment", "product_overflow": "Products before alignment",
+    "addend": "Addend", "late_fraction_bits": "Addend", "late_rounding": "Addend", "late_small_addend": "Addend",
+    "late_sum_bits": "Cut of the sum", "output": "Rounding of the result", "output_rounding": "Rounding of the result",
+    "overflow": "Results beyond the range", "zero_sign": "Zero results", "flush_outputs": "Subnormal results",
+    "flush_inputs": "Subnormal inputs", "input_zeros": "Zero inputs",
+}  # fmt: skip
+_BEYOND = {"infinity": "infinity, however it is rounded", "saturate": "the largest finite number",
+           "ieee": "as IEEE 754 has it for the rounding"}  # fmt: skip
+_TINY = {
+    "keep": "kept",
+    "flush_after": "become zero",
+    "flush_before": "tiny results become zero before they are rounded",
+}
+_READ = {"keep": "kept", "zero": "read as zero, with their sign", "positive_zero": "read as +0"}
+_ZERO = {"ieee": "signed as IEEE 754 has it", "exact_positive": "+0 for an exact zero sum", "positive": "+0"}
+
+
+def arithmetic(unit: Unit) -> list[tuple[str, str]]:
+    """(what a line is called, what the unit does)."""
+    nodes = list(walk(unit.result))
+    sums = [node for node in nodes if isinstance(node, FusedSum)]
+    inputs = [node for node in nodes if isinstance(node, Element) and not node.operand.startswith("scale")]
+    products = [node for node in nodes if isinstance(node, Product)]
+    cuts = [node for node in nodes if isinstance(node, Cut)]
+    final = unit.rounding
+    others = [node for node in nodes if isinstance(node, Round) and node.rounding != final]
+    found = [
+        ("Operation", "; ".join(_operations(unit))),
+        ("Products", f"{unit.length}; {_steps(unit)}"),
+        ("Fraction bits", _each(unit, sums, _fraction_bits)),
+        ("Bits shifted out", _each(unit, sums, _shifted_out)),
+        ("Carry bits", _each(unit, sums, _carry_bits)),
+        ("Exponent floor", _each(unit, sums, _floor)),
+        ("Products before alignment", _each(unit, products, _product) if sums else ""),
+        ("Addend", _addend(unit, nodes)),
+        ("Cut of the sum", _each(unit, cuts, lambda node: node.sentence())),
+        ("Rounding on the way", _each(unit, others, lambda node: node.sentence())),
+        ("Rounding of the result", f"{_words(final.mode)}, to {final.format.name}"),
+        ("Results beyond the range", _BEYOND[final.overflow]),
+        ("Zero results", _ZERO[final.zero]),
+        ("Subnormal inputs", _each(unit, inputs, lambda node: _READ[node.subnormals])),
+        ("Zero inputs", _each(unit, inputs, lambda node: "read as +0" if node.positive_zeros else "keep their signs")),
+        ("Subnormal results", _TINY[final.subnormals]),
+    ]
+    return [(name, text) for name, text in found if text]
+
+
+def _each(unit: Unit, nodes: list[Kind], say: Callable[[Kind], str]) -> str:
+    """What nodes of a kind say: once where they agree, else with their names."""
+    texts = {node: say(node) for node in nodes}
+    if len(set(texts.values())) < 2:
+        return next(iter(texts.values()), "")
+    named: dict[str, list[str]] = {}
+    for node, text in texts.items():
+        named.setdefault(text, []).append(_name(unit, node))
+    return "; ".join(f"{', '.join(dict.fromkeys(names))}: {text}" for text, names in named.items())
+
+
+def _name(unit: Unit, node: Node) -> str:
+    return node.operand if isinstance(node, Element) else unit.labels[node] or "d"
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _operations(unit: Unit) -> Iterator[str]:
+    """The sums in order, each as it is formed; runs that are formed alike once."""
+    sums = [node for node in walk(unit.result) if isinstance(node, (ExactSum, FusedSum))]
+    for text, run in groupby(sums, key=_operation):
+        names = list(dict.fromkeys(unit.labels[node] for node in run))
+        yield text if len(sums) == 1 or not names[0] else f"{names[0]}{f' to {names[-1]}' * (len(names) > 1)}: {text}"
+
+
+def _operation(node: ExactSum | FusedSum) -> str:
+    terms = [*node.items[:-1], node.items[-1]]
+    if isinstance(node, FusedSum):
+        return f"{_what(terms)} aligned to the largest exponent and added at once"
+    return f"exact sum of {_what(terms)}, then rounded" if len(terms) > 1 else f"exact sum of {_what(terms)}"
+
+
+def _what(terms: list[Node]) -> str:
+    """The terms of a sum in words."""
+    kinds = [_kind(term) for term in terms]
+    parts = [f"{kind}s" if len(list(run)) > 1 and not kind.endswith("s") else kind for kind, run in groupby(kinds)]
+    return " and ".join(parts)
+
+
+def _kind(term: Node) -> str:
+    match term:
+        case Each():
+            return f"{_kind(term.body)}s"
+        case Product():
+            return "product"
+        case Scale():
+            return f"scaled {_kind(term.term)}"
+        case Element():
+            return "addend" if term.operand == "c" else f"element of {term.operand}"
+        case Running():
+            return "result before"
+        case Constant():
+            return "zero"
+        case Round() if isinstance(term.term, Product):
+            return "rounded product"
+    return "sum"
+
+
+def _steps(unit: Unit) -> str:
+    steps, size = len(unit.blocks), len(unit.blocks[0])
+    if steps == 1:
+        return "all products in one step"
+    if len([node for node in walk(unit.result) if isinstance(node, Repeat)]) != 1:
+        return f"{steps} steps of {size}"
+    plain = [k for block in unit.blocks for k in block] == list(range(unit.length))
+    first = ", ".join(map(str, unit.blocks[0][:6])) + (", ..." if size > 6 else "")
+    order = "products in order" if plain else f"the first of products {first}"
+    return f"{steps} steps of {size}, {order}, each result the next addend"
+
+
+def _fraction_bits(node: FusedSum) -> str:
+    bits = node.fraction_bits
+    each = str(bits) if isinstance(bits, int) else f"{', '.join(map(str, bits))} (by operand)"
+    return f"{each} below the largest exponent"
+
+
+def _shifted_out(node: FusedSum) -> str:
+    cut = "ORed into one bit below the sum" if node.sticky else f"cut {_words(node.rounding)}"
+    far = [str(places) for places in node.reach if places is not None]
+    return cut + (f"; a term more than {' or '.join(far)} places below the largest exponent vanishes" if far else "")
+
+
+def _carry_bits(node: FusedSum) -> str:
+    return "as many as needed" if node.carry_bits is None else f"{node.carry_bits}, then it wraps"
+
+
+def _floor(node: FusedSum) -> str:
+    if node.zeros is None and node.least is None and not node.floors:
+        return "none: zero terms do not count"
+    found = [f"{node.zeros}: zero terms count with this exponent"] if node.zeros is not None else []
+    found += [f"{node.least}: the least maximum"] if node.least is not None else []
+    found += [f"{', '.join(map(str, node.floors))}: the least exponent of each operand"] if node.floors else []
+    return "; ".join(found)
+
+
+def _product(node: Product) -> str:
+    limit = "" if node.limit is None else f", infinite from 2^{node.limit} on"
+    return ("normalised" if node.normalised else "unnormalised") + limit
+
+
+def _addend(unit: Unit, nodes: list[Node]) -> str:
+    """How what comes in joins the products."""
+    joins = [node for node in nodes if isinstance(node, (ExactSum, FusedSum)) and any(map(_comes_in, node.items))]
+    texts = dict.fromkeys(_joins(node) for node in joins)
+    if any(isinstance(node, Constant) for node in nodes) and any(_is_c(item) for node in joins for item in node.items):
+        texts = dict.fromkeys(_joins(node) for node in joins if any(map(_is_c, node.items)))
+    return "; ".join(texts)
+
+
+def _comes_in(term: Node) -> bool:
+    return isinstance(term, Running) or _is_c(term)
+
+
+def _is_c(term: Node) -> bool:
+    return isinstance(term, Element) and term.operand == "c"
+
+
+def _joins(node: ExactSum | FusedSum) -> str:
+    others = [item for item in node.items if not _comes_in(item)]
+    with_products = any(isinstance(item, (Each, Product, Scale)) for item in others)
+    if isinstance(node, FusedSum):
+        return "aligned with the products" if with_products else "aligned with the finished sum of the products"
+    return "in the exact sum with the products" if with_products else "added to the finished sum of the products"

@@ -1,0 +1,98 @@
+"""A sum of products in steps: which products each takes, and the same sum in other steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from smtmodel.nodes.element import Element, Index
+from smtmodel.nodes.node import Node, walk
+from smtmodel.nodes.repeat import Each, Repeat, Running, places_of
+from smtmodel.nodes.rewriting import replaced
+
+OUTER = 1  # the level of the loop over steps
+Blocks = Sequence[Sequence[int]]
+
+
+def shifts(blocks: Blocks) -> tuple[int, ...] | None:
+    """How far the places of each step lie from those of the first; None where they are no shifts of it."""
+    first = blocks[0]
+    offsets = tuple(block[0] - first[0] for block in blocks)
+    alike = all(tuple(k + offset for k in first) == tuple(block) for offset, block in zip(offsets, blocks, strict=True))
+    return offsets if alike else None
+
+
+def spread(places: Sequence[int], form: Callable[[Index], Node], outer: int = 0) -> Node:
+    """The terms at these places, shifted by the loop at the level `outer`, if there is one."""
+    loop, level = ((outer, 1),) if outer else (), outer + 1
+    base = places[0]
+    if len(places) == 1:
+        return form(Index(base, loop))
+    found = places_of([k - base for k in places])
+    step = found.step if isinstance(found, range) else 1
+    every = range(len(places)) if isinstance(found, range) else found
+    return Each(level, every, form(Index(base, (*loop, (level, step)))))
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Steps that each add products to the result before. `blocks`: the places of the products of each step; `term`: a
+    product, of which every input has one place; `terms`: where those of a step stand in `step`, which reads the result
+    before as `Running(OUTER)`."""
+
+    blocks: tuple[tuple[int, ...], ...]
+    start: Node
+    term: Node
+    terms: Node
+    step: Node
+
+    def form(self, index: Index) -> Node:
+        """The product at a place."""
+
+        def leaf(part: Node) -> Node | None:
+            return replace(part, index=index) if isinstance(part, Element) and part.index is not None else None
+
+        return replaced(self.term, leaf)
+
+    def in_blocks(self, blocks: Blocks, start: Node | None = None) -> Node | None:
+        """The same step for other blocks; None where they are no shifts of one."""
+        offsets, begin = shifts(blocks), self.start if start is None else start
+        if offsets is None:
+            return None
+        outer = OUTER if len(offsets) > 1 else 0
+        terms, running = spread(blocks[0], self.form, outer), begin if not outer else Running(OUTER)
+
+        def leaf(part: Node) -> Node | None:
+            return terms if part == self.terms else running if part == Running(OUTER) else None
+
+        step = replaced(self.step, leaf)
+        return Repeat(OUTER, offsets, begin, step) if outer else step
+
+
+def _place(part: Node) -> Index | None:
+    return part.index if isinstance(part, Element) else None
+
+
+def chain_of(result: Node) -> Chain | None:
+    """The chain that an expression is: a repetition, or one step from c, over one range of products."""
+    start, step = result, result
+    places: tuple[int, ...] = (0,)
+    if isinstance(result, Repeat):
+        start, step, places = result.start, result.body, tuple(result.places)
+        if result.level != OUTER or OUTER in start.free:
+            return None
+    else:
+        start = next((node for node in walk(result) if isinstance(node, Element) and node.operand == "c"), result)
+        step = replaced(result, lambda part: Running(OUTER) if part == start else None)
+    ranges = [node for node in walk(step) if isinstance(node, Each)]
+    indices = {index for node in walk(step) if (index := _place(node)) is not None}
+    nested = any(isinstance(node, Repeat) for node in walk(step))
+    if nested or len(indices) != 1 or len(ranges) > 1 or Running(OUTER) not in set(walk(step)):
+        return None
+    [index] = indices
+    terms: Node | None = next(iter(ranges), None) or next((node for node in walk(step) if node.kind == "product"), None)
+    if terms is None:
+        return None
+    term, inner = (terms.body, [{terms.level: k} for k in terms.places]) if isinstance(terms, Each) else (terms, [{}])
+    blocks = tuple(tuple(index.at({OUTER: outer, **own}) for own in inner) for outer in places)
+    return Chain(blocks, start, term, terms, step)

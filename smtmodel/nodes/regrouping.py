@@ -1,0 +1,125 @@
+"""The same products and addend in other steps: what a unit that adds in another order would compute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from smtmodel.formats import FORMATS
+from smtmodel.nodes.chains import OUTER, Chain, chain_of
+from smtmodel.nodes.element import Constant, Element, Index
+from smtmodel.nodes.exact import ExactSum
+from smtmodel.nodes.fused import FusedSum
+from smtmodel.nodes.node import Node, Variant, walk
+from smtmodel.nodes.product import Product
+from smtmodel.nodes.repeat import Repeat, Running
+from smtmodel.nodes.rewriting import rebuilt, replaced
+from smtmodel.nodes.round import Round, Rounding
+
+F2 = 31  # bits kept of the products when a late addend joins them (CDNA3: Xie et al. 2026, Algorithm 10)
+MOST_ROUNDED = 32  # products of a step, where every sum of two is rounded
+
+
+def regrouped(result: Node) -> Iterator[tuple[Variant, Node]]:
+    """The expression with other steps, and what is different: the products of a step, their order, where c enters,
+    sums of two rounded one by one, products rounded."""
+    if after := _added_after(result):
+        last, chain, c = after
+        yield Variant("addend", "after", "fused"), replace(chain, start=c)
+        for change, other in _in_other_steps(chain):
+            yield change, replace(last, term=ExactSum((other, c)))
+    else:
+        yield from _joined(result)
+        yield from _in_other_steps(result)
+    if not any(isinstance(node, Round) and isinstance(node.term, Product) for node in walk(result)):
+        rounding = Rounding(FORMATS["f32"])
+        rounded = rebuilt(result, lambda old, new: Round(new, rounding) if isinstance(old, Product) else new, {})
+        yield Variant("product", "exact", "rounded_f32"), rounded
+
+
+def _added_after(result: Node) -> tuple[Round, Repeat, Element] | None:
+    """The last rounding, the steps and c, where c is added to the finished sum of products."""
+    if not (isinstance(result, Round) and isinstance(result.term, ExactSum) and len(result.term.items) == 2):
+        return None
+    chain, c = result.term.items
+    alike = isinstance(chain, Repeat) and isinstance(chain.start, Constant) and isinstance(c, Element)
+    return (result, chain, c) if alike and isinstance(chain, Repeat) and isinstance(c, Element) else None
+
+
+def _in_other_steps(result: Node) -> Iterator[tuple[Variant, Node]]:
+    chain = chain_of(result)
+    if chain is None:
+        return
+    size, order = len(chain.blocks[0]), [k for block in chain.blocks for k in block]
+    for other in range(len(order), 0, -1):
+        if len(order) % other == 0 and other != size:
+            blocks = [order[k : k + other] for k in range(0, len(order), other)]
+            yield from _if("block", size, other, chain.in_blocks(blocks))
+    plain = sorted(order)
+    pairs = [[k for k in plain if (k % 4 < 2) == first] for first in (True, False)]
+    if len(plain) % 4 == 0 and len(chain.blocks) == 2 and order == plain:
+        yield from _if("block_order", "contiguous", "interleaved_pairs", chain.in_blocks(pairs))
+    if order != plain:
+        blocks = [plain[k : k + size] for k in range(0, len(plain), size)]
+        yield from _if("block_order", "interleaved_pairs", "contiguous", chain.in_blocks(blocks))
+    if isinstance(chain.start, Element):
+        yield from _if("addend", "fused", "after", _after(chain))
+    yield from _if("addend", "fused", "late", _late(chain))
+    yield from _if("partials", "unnormalised", "normalised", _rounded_one_by_one(chain))
+
+
+def _if(name: str, old: object, new: object, result: Node | None) -> Iterator[tuple[Variant, Node]]:
+    if result is not None:
+        yield Variant(name, old, new), result
+
+
+def _joined(result: Node) -> Iterator[tuple[Variant, Node]]:
+    """A late addend among the products."""
+    for node in walk(result):
+        inner = node.items[0] if isinstance(node, FusedSum) and len(node.items) == 2 else None
+        if isinstance(node, FusedSum) and isinstance(inner, FusedSum):
+            whole = replace(inner, items=(*inner.items, node.items[1]))
+            joined = replaced(result, lambda part, old=node, new=whole: new if part == old else None)  # type: ignore[misc]
+            yield Variant("addend", "late", "fused"), joined
+
+
+def _after(chain: Chain) -> Node | None:
+    own = next(node.rounding for node in walk(chain.step) if isinstance(node, Round))
+    last = Rounding(own.format, "nearest_even", "ieee", own.subnormals, "ieee", own.nan)
+    before = chain.in_blocks(chain.blocks, Constant())
+    return None if before is None else Round(ExactSum((before, chain.start)), last)
+
+
+def _sum(chain: Chain) -> ExactSum | FusedSum | None:
+    """The sum of a step that adds its products and what was before at once, and is rounded."""
+    step = chain.step
+    found = step.term if isinstance(step, Round) else None
+    plain = isinstance(found, (ExactSum, FusedSum)) and found.items == (chain.terms, Running(OUTER))
+    return found if plain and isinstance(found, (ExactSum, FusedSum)) else None
+
+
+def _late(chain: Chain) -> Node | None:
+    own = _sum(chain)
+    if not isinstance(own, FusedSum) or not isinstance(own.fraction_bits, int) or own.carry_bits is not None:
+        return None
+    products = replace(own, items=(chain.terms,))
+    keeps = (F2, own.fraction_bits)
+    late = FusedSum((products, Running(OUTER)), keeps, "down", zeros=own.zeros, least=own.least)
+    step = replaced(chain.step, lambda part: late if part == own else None)
+    return replace(chain, step=step).in_blocks(chain.blocks)
+
+
+def _rounded_one_by_one(chain: Chain) -> Node | None:
+    own, first = _sum(chain), chain.blocks[0]
+    if own is None or len(first) > MOST_ROUNDED or (isinstance(own, FusedSum) and own.carry_bits is not None):
+        return None
+    assert isinstance(chain.step, Round)
+    loop = ((OUTER, 1),) if len(chain.blocks) > 1 else ()
+    terms = [*(chain.form(Index(k, loop)) for k in first), Running(OUTER)]
+    running: Node = terms[0]
+    for term in terms[1:]:
+        running = Round(replace(own, items=(running, term)), chain.step.rounding)
+    if not loop:
+        return replaced(running, lambda part: chain.start if part == Running(OUTER) else None)
+    offsets = tuple(block[0] - first[0] for block in chain.blocks)
+    return Repeat(OUTER, offsets, chain.start, running)

@@ -1,0 +1,91 @@
+"""Arrays of floating-point numbers as bit patterns, and back: of NumPy's own types, and of ml_dtypes for the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from smtmodel import ieee
+from smtmodel.carriers.arrays import ArrayCarrier
+from smtmodel.decode import unpack
+from smtmodel.errors import ParameterError
+from smtmodel.formats import FORMATS, Format
+from smtmodel.rounding import Rounding, Target
+from smtmodel.tiles import Matrix, kind_of
+
+_CARRIER = ArrayCarrier()
+#: formats whose numbers are those of a shorter or unsigned encoding, and whose arrays hold the longer one
+_TRAVELS_AS = {"tf32": "f32", "e8m13": "f32", "ue4m3": "e4m3"}
+
+
+def type_of(fmt: Format) -> np.dtype[Any]:
+    """The type of arrays that hold numbers of a format: tf32 and e8m13 are f32 with zeros at the end."""
+    return _TYPES[_TRAVELS_AS.get(fmt.name, fmt.name)]
+
+
+def format_of(kind: np.dtype[Any]) -> Format | None:
+    """The format of the numbers that arrays of a type hold; None for what is no such type."""
+    return _FORMATS.get(kind.newbyteorder("="))
+
+
+def from_numbers(matrix: Matrix, fmt: Format, convert: Rounding | None = None) -> Matrix:
+    """Bit patterns of a matrix. Unsigned integers (and raw 1- or 2-byte records) are patterns already; floating-point
+    numbers must be exact in the format unless `convert` says how to round them. Raises ParameterError."""
+    if matrix.dtype.type is np.void and matrix.dtype.itemsize in (1, 2):
+        return matrix.view(f"u{matrix.dtype.itemsize}")
+    if matrix.dtype.kind == "u":
+        return matrix
+    source = format_of(matrix.dtype)
+    if source is None:
+        raise ParameterError("dtype", f"{matrix.dtype} is neither f16, f32, f64, a type of ml_dtypes nor patterns")
+    patterns = matrix.astype(matrix.dtype.newbyteorder("=")).view(f"u{matrix.dtype.itemsize}")
+    if source.name == fmt.name:
+        return patterns.astype(kind_of(fmt))
+    if not fmt.fraction:
+        return _powers(matrix, fmt)
+    with np.errstate(over="ignore"):
+        lanes = _CARRIER.lanes(patterns.astype(np.uint64), source.width)
+        rounded = ieee.convert(lanes, source, Target(fmt, convert or "nearest_even"))
+        nan = np.asarray(unpack(lanes, source).is_nan.node)
+        if fmt.specials == "none" and np.any(nan):
+            raise ParameterError("dtype", f"{fmt.name} has no NaN")
+        if not fmt.signed and np.any(unpack(lanes, source).sign.node):
+            raise ParameterError("dtype", f"{fmt.name} has no negative numbers")
+        if convert is None:
+            exact = np.asarray(ieee.convert(rounded, fmt, Target(source, "nearest_even")).eq(lanes).node)
+            if not np.all(exact | nan):
+                raise ParameterError("dtype", f"numbers are not exact in {fmt.name}: say how to round them (convert)")
+    return np.broadcast_to(np.asarray(rounded.node), matrix.shape).astype(kind_of(fmt))
+
+
+def _powers(matrix: Matrix, fmt: Format) -> Matrix:
+    """Patterns of scale factors that are powers of two. Raises ParameterError for other numbers: none is rounded."""
+    with np.errstate(invalid="ignore"):
+        scales = matrix.astype(type_of(fmt))
+        if not np.all((scales.astype(np.float64) == matrix.astype(np.float64)) | np.isnan(matrix)):
+            raise ParameterError("dtype", f"{fmt.name} has powers of two alone, 2^{fmt.emin} to 2^{fmt.emax}")
+    return scales.view(kind_of(fmt))
+
+
+def to_numbers(patterns: Matrix, fmt: Format) -> Matrix:
+    """The numbers that patterns stand for, in the type of the format."""
+    return patterns.view(type_of(fmt))
+
+
+_TYPES: dict[str, np.dtype[Any]] = {
+    "f64": np.dtype(np.float64),
+    "f32": np.dtype(np.float32),
+    "f16": np.dtype(np.float16),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
+    "e5m2": np.dtype(ml_dtypes.float8_e5m2),
+    "e4m3fnuz": np.dtype(ml_dtypes.float8_e4m3fnuz),
+    "e5m2fnuz": np.dtype(ml_dtypes.float8_e5m2fnuz),
+    "e3m2": np.dtype(ml_dtypes.float6_e3m2fn),
+    "e2m3": np.dtype(ml_dtypes.float6_e2m3fn),
+    "e2m1": np.dtype(ml_dtypes.float4_e2m1fn),
+    "ue8m0": np.dtype(ml_dtypes.float8_e8m0fnu),
+}
+_FORMATS = {kind: FORMATS[name] for name, kind in _TYPES.items()}

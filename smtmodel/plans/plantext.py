@@ -1,0 +1,106 @@
+"""Plans as the text of a plan file, which planfile.py reads back as an equal plan."""
+
+from __future__ import annotations
+
+import yaml
+
+from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
+from smtmodel.nodes import Constant, Element, ExactSum, Node, Round
+from smtmodel.nodes.node import walk
+from smtmodel.nodes.round import Rounding
+from smtmodel.plans.plan import Plan, Products
+from smtmodel.plans.stages import Around, Chain, Halves, Interleaved, Promoted, Rounded, Split, Stage
+
+
+def plan_text(plan: Plan) -> str:
+    """The file of a plan whose result is a sum of products, c, and roundings of exact sums of these. Raises
+    ParameterError for other plans."""
+    return _Writer(plan).text()
+
+
+def stage_text(plan: Plan) -> str:
+    """The step `d` of a plan alone, on one line, with whole references of units but for those of IEEE's operations.
+    Raises as `plan_text` does."""
+    writer = _Writer(plan)
+    whole = {model: model.reference for model in writer.units if not model.reference.startswith("ieee/")}
+    writer.units |= whole
+    return writer.node(plan.result)
+
+
+class _Writer:
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.units: dict[Model, str] = {}
+        for model in plan.models:
+            name = model.reference.split("/")[1] if model.reference.count("/") == 2 else "unit"
+            taken = name in self.units.values()
+            self.units[model] = f"{name}{len(self.units) + 1}" if taken else name
+        conversions = {"a": plan.convert_a, "b": plan.convert_b}
+        self.conversions = {side: how for side, how in conversions.items() if how is not None}
+        hows = [node.rounding for node in walk(plan.result) if isinstance(node, Round)] + [*self.conversions.values()]
+        for products in plan.sums:
+            hows += _roundings(products.stage)
+        self.roundings: dict[Rounding, str] = {}
+        for how in hows:
+            if how != Rounding(how.format, how.mode):
+                raise ParameterError("plan", "a rounding with rules of its own has no text here")
+            self.roundings.setdefault(how, f"r{len(self.roundings) + 1}" if self.roundings else "r")
+
+    def text(self) -> str:
+        plan = self.plan
+        convert = {side: self.roundings[how] for side, how in self.conversions.items()}
+        data = {
+            "plan": plan.reference,
+            **{key: getattr(plan, key) for key in ("about", "source", "evidence") if getattr(plan, key)},
+            "formats": {side: getattr(plan, side).name for side in "abcd"},
+            "units": {name: model.reference for model, name in self.units.items()},
+            "roundings": {name: f"round({how.format.name}, {how.mode})" for how, name in self.roundings.items()},
+            **({"convert": convert} if convert else {}),
+            "steps": {"d": self.node(plan.result)},
+        }
+        return yaml.safe_dump(data, sort_keys=False, width=118, allow_unicode=True)
+
+    def node(self, node: Node) -> str:
+        if isinstance(node, Constant):
+            return "+0"
+        if isinstance(node, Element):
+            return node.operand
+        if isinstance(node, Products):
+            return f"sum({self.stage(node.stage)}, {self.node(node.start)})"
+        if isinstance(node, Round):
+            return f"{self.roundings[node.rounding]}({self.node(node.term)})"
+        if isinstance(node, ExactSum):
+            return f"exact({', '.join(map(self.node, node.items))})"
+        raise ParameterError("plan", f"a {node.kind} has no text here")
+
+    def stage(self, stage: Stage) -> str:
+        if isinstance(stage, Chain):
+            name = self.units[stage.model]
+            return name if stage.tail is None else f"chain({name}, tail={self.stage(stage.tail)})"
+        assert isinstance(stage, Around)
+        body, how = self.stage(stage.body), self.roundings[stage.rounding]
+        match stage:
+            case Rounded():
+                return f"{how}({body})"
+            case Promoted():
+                return f"promote({stage.every}, {body}, {how}{_option('even', stage.even, 0)})"
+            case Split():
+                order = _option("order", stage.order, "sequential")
+                return f"split({stage.ways}, {body}, {how}{order}{_option('grain', stage.grain, 0)})"
+            case Interleaved():
+                tail = "" if stage.tail is None else f", tail={self.stage(stage.tail)}"
+                order = _option("order", stage.order, "sequential")
+                return f"interleave({stage.ways}, {body}, {how}{order}{_option('grain', stage.grain, 1)}{tail})"
+            case Halves():
+                return f"halve({stage.most}, {body}, {how}{_option('grain', stage.grain, 1)})"
+        raise ParameterError("plan", f"a stage {type(stage).__name__} has no text here")
+
+
+def _option(name: str, value: object, usual: object) -> str:
+    return "" if value == usual else f", {name}={value}"
+
+
+def _roundings(stage: Stage) -> list[Rounding]:
+    own = [stage.rounding] if isinstance(stage, Around) else []
+    return [*own, *(how for part in stage.parts for how in _roundings(part))]

@@ -1,0 +1,54 @@
+"""The devices of examples/: each answers what it says it computes."""
+
+from __future__ import annotations
+
+import importlib.util
+import shlex
+import sys
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import mmaprobe
+from runner.callable import open_callable
+from runner.devices import open_device
+from smtmodel.operands import Operands
+from smtmodel.signature import parse_signature
+from smtmodel.vectors import Vector
+
+FOLDER = Path(__file__).parents[1] / "examples"
+A, B = np.arange(6, dtype=np.float32).reshape(2, 3), np.arange(6, dtype=np.float32).reshape(3, 2)
+
+
+@pytest.mark.parametrize("name", ["matmul", "einsum", "dot"])
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_numpy(name: str, kind: type) -> None:
+    function = open_callable(f"{FOLDER}/numpy_device.py:{name}").function
+    found = function(A.astype(kind), B.astype(kind))
+    assert (found.dtype, found.tolist()) == (np.dtype(kind), [[10, 13], [28, 40]])
+
+
+def test_numpy_float16_adds_one_after_another() -> None:
+    function = open_callable(f"{FOLDER}/numpy_device.py:matmul").function
+    assert str(mmaprobe.order(function, "f16,f16,f16", 6)).startswith("0-5 (added one after another)")
+
+
+def test_a_program() -> None:
+    asked = parse_signature("f16,f16,f32,f32", 2)
+    with open_device(
+        f"command:{shlex.quote(sys.executable)} {shlex.quote(str(FOLDER / 'command_device.py'))}"
+    ) as device:
+        d = device.answer(Vector(asked, Operands((0x3C00, 0x4000), (0x3C00, 0x4200), 0x3F000000), id=1))
+    assert np.array([d], np.uint32).view(np.float32)[0] == 7.5
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+def test_torch() -> None:
+    for name, rest in (("matmul", ()), ("addmm", (np.ones((2, 2), dtype=np.float32),))):
+        function = open_callable(f"{FOLDER}/torch_device.py:{name}").function
+        for kind in (np.float32, ml_dtypes.bfloat16):
+            found = function(A.astype(kind), B.astype(kind), *(x.astype(kind) for x in rest))
+            assert found.dtype == kind
+            assert found.astype(float).tolist() == (np.array([[10, 13], [28, 40]]) + len(rest)).tolist()

@@ -1,0 +1,339 @@
+"""`import mmaprobe`: results are those of the models and of recorded GPUs, and what cannot be meant is refused."""
+
+from __future__ import annotations
+
+import gzip
+import inspect
+import json
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import mmaprobe
+from smtmodel.errors import ParameterError, UnknownNameError
+from smtmodel.formats import FORMATS
+from smtmodel.gemm import simulate
+from smtmodel.numbers import from_numbers, to_numbers, type_of
+from smtmodel.reference import normalised_name, parse_plan_path, parse_reference
+from smtmodel.tiles import kind_of
+from tests.oracle import NAN, decode
+
+ROOT = Path(__file__).parents[1]
+HOPPER, AMPERE = "hopper/mma/m16n8k16.f32.f16.f16.f32", "ampere/mma/m16n8k16.f32.f16.f16.f32"
+FP8 = "hopper/wgmma/m64n8k32.f32.e4m3.e4m3"
+FUNCTIONS = [name for name in mmaprobe.__all__ if name.islower()]
+RNG = np.random.default_rng(3)
+A, B = (RNG.standard_normal(shape).astype(np.float16) for shape in ((3, 40), (40, 5)))
+
+
+# -- numbers and patterns
+
+
+@pytest.mark.parametrize("name", [name for name, fmt in FORMATS.items() if fmt.width <= 16])
+def test_every_pattern_is_its_number_and_back(name: str) -> None:
+    fmt = FORMATS[name]
+    patterns = np.arange(1 << (fmt.width if fmt.signed else fmt.field_width), dtype=kind_of(fmt))
+    with np.errstate(invalid="ignore"):
+        numbers = to_numbers(patterns, fmt).astype(np.float64)
+    again = from_numbers(numbers, fmt)
+    for pattern, number, back in zip(patterns.tolist(), numbers.tolist(), again.tolist(), strict=True):
+        expected = decode(name, pattern)
+        if expected is NAN:
+            assert np.isnan(number)
+            continue
+        magnitude = float("inf")
+        if expected.kind == "finite":
+            magnitude = float(expected.significand) * 2.0**expected.exponent
+        assert number == (-magnitude if expected.sign else magnitude)
+        assert np.signbit(number) == expected.sign
+        assert back == pattern
+
+
+def test_types_are_those_of_the_formats() -> None:
+    assert type_of(FORMATS["bf16"]) == ml_dtypes.bfloat16
+    assert type_of(FORMATS["tf32"]) == type_of(FORMATS["e8m13"]) == np.float32
+
+
+@pytest.mark.parametrize(
+    ("numbers", "fmt", "message"),
+    [
+        (np.float32(np.nan), "e2m1", "e2m1 has no NaN"),
+        (np.float32(-1), "ue8m0", "ue8m0 has powers of two alone, 2.-127 to"),
+        (np.float32(np.inf), "e4m3", "not exact in e4m3"),
+        (np.float64(1e6), "f16", "not exact in f16"),
+        (ml_dtypes.bfloat16(1.0625), "e4m3", "not exact in e4m3"),
+        (np.float32(1 + 2**-12), "tf32", "not exact in tf32"),
+    ],
+)
+def test_numbers_that_a_format_does_not_hold(numbers: Any, fmt: str, message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        from_numbers(np.asarray(numbers), FORMATS[fmt])
+
+
+# -- products
+
+
+def test_recorded_results_of_gpus() -> None:
+    """Rows of every instruction with a recording: `dot`, or `matmul` with scale factors, gives the GPU's own bits."""
+    kinds: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    with gzip.open(ROOT / "tests" / "data" / "recorded.jsonl.gz", "rt") as stream:
+        for line in stream:
+            row = json.loads(line)
+            name = normalised_name(row["arch"], row["unit"], row["instruction"])
+            if len(kinds[name]) < 3:
+                kinds[name].append(row)
+    assert len(kinds) > 20
+    for name, rows in kinds.items():
+        unit = mmaprobe.unit(name)
+        for row in rows:
+            sides = [
+                to_numbers(np.array([int(x, 16) for x in given], dtype=kind_of(fmt)), fmt)
+                for given, fmt in ((row["a"], unit.a), (row["b"], unit.b), ([row["c"]], unit.c))
+            ]
+            a, b, c = sides
+            if unit.scale is None:
+                d = mmaprobe.dot(a, b, c[0], unit=unit)
+            else:
+                factors = [
+                    to_numbers(np.array([int(x, 16) for x in row[key]], dtype=np.uint8), unit.scale)
+                    for key in ("scale_a", "scale_b")
+                ]
+                d = mmaprobe.matmul(
+                    a[None, :], b[:, None], c[None, :], unit=unit, scale_a=factors[0][None], scale_b=factors[1][:, None]
+                )[0, 0]
+            found, seen = (np.asarray(x, dtype=type_of(unit.d)) for x in (d, 0))
+            seen = to_numbers(np.array([int(row["d"], 16)], dtype=kind_of(unit.d)), unit.d)[0]
+            assert found.tobytes() == np.asarray(seen).tobytes() or (np.isnan(found) and np.isnan(seen)), (name, row)
+
+
+def test_a_product_is_what_the_model_computes() -> None:
+    found = mmaprobe.matmul(A, B, unit=HOPPER)
+    assert found.dtype == np.float32
+    expected = simulate(A.view(np.uint16), B.view(np.uint16), None, parse_reference(HOPPER))
+    assert np.array_equal(found.view(np.uint32), expected)
+    plan = mmaprobe.matmul(A, B, plan="cublas/split-k")
+    assert plan.dtype == np.float16
+    chosen = parse_plan_path("plan:cublas/split-k")
+    z = np.zeros((3, 5), dtype=np.uint16)
+    assert np.array_equal(plan.view(np.uint16), simulate(A.view(np.uint16), B.view(np.uint16), z, chosen))
+    assert np.array_equal(mmaprobe.matmul(A, B, plan=mmaprobe.plan("plan:cublas/split-k")), plan)
+
+
+def test_an_addend_and_a_dot_product() -> None:
+    c = np.full((3, 5), 0.5, dtype=np.float32)
+    found = mmaprobe.matmul(A, B, c, unit=HOPPER)
+    assert mmaprobe.dot(A[1], B[:, 2], 0.5, unit=HOPPER) == found[1, 2]
+    assert type(mmaprobe.dot(A[1], B[:, 2], unit=HOPPER)) is np.float32
+
+
+def test_conversion_is_asked_for_by_name() -> None:
+    a, b = A.astype(np.float64) / 3, B.astype(np.float32)
+    with pytest.raises(mmaprobe.MmaprobeError, match=r"^a: numbers are not exact in e4m3: say how .*convert"):
+        mmaprobe.matmul(a, b, unit=FP8)
+    found = mmaprobe.matmul(a, b, unit=FP8, convert="nearest_even")
+    small = [side.astype(np.float32).astype(ml_dtypes.float8_e4m3fn) for side in (a, b)]
+    assert np.array_equal(found, mmaprobe.matmul(small[0], small[1], unit=FP8))
+    with pytest.raises(UnknownNameError, match="nearest_even"):
+        mmaprobe.matmul(a, b, unit=FP8, convert="nearest")
+
+
+class WithArray:
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        if self.array is None:
+            raise RuntimeError("it lies on another machine")
+        return self.array
+
+
+class WithDlpack:
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __dlpack__(self, **rest: Any) -> Any:
+        return self.array.__dlpack__(**rest)
+
+    def __dlpack_device__(self) -> Any:
+        return self.array.__dlpack_device__()
+
+
+@pytest.mark.parametrize("kind", [WithArray, WithDlpack])
+def test_whatever_holds_an_array(kind: Any) -> None:
+    expected = mmaprobe.matmul(A, B, unit=HOPPER)
+    assert np.array_equal(mmaprobe.matmul(kind(A), kind(B), unit=HOPPER), expected)
+    small = A.astype(ml_dtypes.bfloat16)
+    unit = "hopper/mma/m16n8k16.f32.bf16.bf16.f32"
+    assert mmaprobe.matmul(WithArray(small), B.astype(ml_dtypes.bfloat16), unit=unit).dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"a": [[1.0]]}, "a: an array of floating-point numbers .* is wanted, not list"),
+        ({"a": A.view(np.uint16)}, "not one of uint16; bit patterns become numbers by a view"),
+        ({"a": A.astype(int)}, "not one of int64$"),
+        ({"a": A.astype(object)}, "not one of object$"),
+        ({"a": A > 0}, "not one of bool$"),
+        ({"a": A + 1j}, "not one of complex"),
+        ({"a": WithArray(None)}, "of WithArray NumPy gets none: it lies on another machine"),
+        ({"a": A[0]}, r"a: an array with 2 axes is wanted, not one of the shape \(40,\)"),
+        ({"b": B[:39]}, "cannot be multiplied"),
+        ({"c": A}, "C: shape"),
+        ({"unit": None}, "one of the two is wanted"),
+        ({"plan": "cublas/plain"}, "one of the two is wanted"),
+        ({"unit": 3}, r"a unit \(mmaprobe.unit\) or the name of one is wanted, not int"),
+        ({"unit": "hopper/mma/m16n8k16.f32.f16.f16.f23"}, "did you mean"),
+        ({"unit": None, "plan": "cublas/plane"}, "did you mean 'cublas/plain'"),
+        ({"scale_a": A}, "takes no scale factors"),
+    ],
+)
+def test_what_cannot_be_multiplied(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(mmaprobe.MmaprobeError, match=message):
+        mmaprobe.matmul(**{"a": A, "b": B, "unit": HOPPER, **arguments})
+
+
+# -- questions
+
+
+def test_one_evaluation_and_where_two_part() -> None:
+    found = mmaprobe.explain(HOPPER, A[0, :16], B[:16, 0], against=AMPERE)
+    assert found.d == mmaprobe.dot(A[0, :16], B[:16, 0], unit=HOPPER)
+    assert found.other == mmaprobe.dot(A[0, :16], B[:16, 0], unit=AMPERE)
+    assert found.difference is not None
+    assert HOPPER in str(found)
+    assert f"first difference: {found.difference}" in str(found)
+    assert found._repr_svg_().startswith("<svg")
+    alone = mmaprobe.explain(HOPPER, A[0, :3], B[:3, 0])
+    assert (alone.other, alone.difference) == (None, None)
+    with pytest.raises(ParameterError, match="up to 16 elements"):
+        mmaprobe.explain(HOPPER, A[0], B[:, 0])
+    with pytest.raises(ParameterError, match="another format of a"):
+        mmaprobe.explain(HOPPER, A[0, :3], B[:3, 0], against=FP8)
+
+
+def test_two_units_told_apart() -> None:
+    found = mmaprobe.distinguish(HOPPER, AMPERE, solver="bitwuzla")
+    assert found.verdict == "different"
+    assert found.engine is None
+    (one,) = found.differences
+    for case, name in ((one.left, HOPPER), (one.right, AMPERE)):
+        assert case.unit == name
+        assert mmaprobe.dot(case.a, case.b, case.c, unit=name) == case.d
+    assert one.left.d != one.right.d
+    with pytest.raises(TypeError, match=r"compare \.verdict"):
+        bool(found)
+
+
+def test_proofs() -> None:
+    same = mmaprobe.prove("turing/mma/m16n8k8.f32.f16.f16.f32", "ampere/mma/m16n8k8.f32.f16.f16.f32", timeout=60)
+    assert (same.verdict, same.difference) == ("equal", None)
+    assert same.confirmed_by
+    other = mmaprobe.prove("cdna3/mfma/f32_32x32x8_f16", property="sign-symmetric")
+    assert other.verdict == "different"
+    assert other.difference is not None
+    for case in (other.difference.left, other.difference.right):
+        assert mmaprobe.dot(case.a, case.b, case.c, unit=case.unit) == case.d
+    plans = mmaprobe.prove("plan:cublas/plain", "plan:cublas/plain")
+    assert plans.verdict == "equal"
+    assert plans.multiples
+    with pytest.raises(UnknownNameError, match="monotonic"):
+        mmaprobe.prove(HOPPER, property="monotonous")
+    with pytest.raises(ParameterError, match="two sides"):
+        mmaprobe.prove(HOPPER)
+
+
+def test_a_claim() -> None:
+    (found,) = mmaprobe.verify("ootomo-not-worse-f16@terms=2,split=toward_zero")
+    assert found.verdict == found.expected
+    assert found.document["id"] == found.id
+
+
+def chain(a: Any, b: Any, c: Any) -> Any:
+    d = c
+    with np.errstate(all="ignore"):
+        for k in range(a.shape[1]):
+            d = (d + a[:, k : k + 1].astype(np.float64) * b[k : k + 1]).astype(np.float32)
+    return d
+
+
+def test_the_order_of_a_function() -> None:
+    found = mmaprobe.order(chain, "f16,f16,f32,f32", 5)
+    assert str(found).startswith("c, 0-4 (added one after another)")
+    assert found._repr_svg_().startswith("<svg")
+    assert found.steps
+    with pytest.raises(mmaprobe.MmaprobeError, match=r"a function .* is wanted, not int"):
+        mmaprobe.order(3, "f16,f16,f32,f32", 5)  # type: ignore[arg-type]
+
+
+def test_the_unit_of_a_function() -> None:
+    found = mmaprobe.identify(chain, formats="f16,f16,f32,f32", length=2)
+    assert found.verdict == "built"
+    assert found.unit is not None
+    a, b = A[:, :2], B[:2]
+    assert np.array_equal(
+        mmaprobe.matmul(a, b, unit=found.unit), chain(a, b, np.zeros((3, 5), dtype=np.float32))
+    )  # fmt: skip
+    with pytest.raises(ParameterError, match="both are wanted"):
+        mmaprobe.identify(chain)
+
+
+# -- the package itself
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function_says_shapes_units_errors_and_source(name: str) -> None:
+    function = getattr(mmaprobe, name)
+    text = inspect.getdoc(function) or ""
+    for word in ("Raises MmaprobeError", "Source: "):
+        assert word in text, f"{name} says nothing of {word}"
+    if name not in ("unit", "plan"):  # they take names alone
+        assert "Shapes" in text
+        assert "Units: " in text
+    for parameter in inspect.signature(function).parameters:
+        assert re.search(rf"[`(]{parameter}\b", text), f"{name} says nothing of {parameter}"
+
+
+def test_its_page_lists_every_function() -> None:
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8").splitlines()
+    for name in FUNCTIONS:
+        arguments, starred = [], False
+        for parameter in inspect.signature(getattr(mmaprobe, name)).parameters.values():
+            if parameter.kind is parameter.KEYWORD_ONLY and not starred:
+                arguments.append("*")
+                starred = True
+            default = "" if parameter.default is parameter.empty else f"={parameter.default!r}"
+            arguments.append(f"{parameter.name}{default}")
+        first = (inspect.getdoc(getattr(mmaprobe, name)) or "").splitlines()[0]
+        assert f"| `{name}({', '.join(arguments)})` | {first} |" in page
+
+
+def test_importing_it_is_quick() -> None:
+    program = "import sys, mmaprobe; print(sorted({'numpy', 'z3', 'pysmt', 'click', 'smtmodel'} & set(sys.modules)))"
+    found = subprocess.run([sys.executable, "-P", "-c", program], cwd=ROOT, env={"PYTHONPATH": str(ROOT)},
+                           capture_output=True, text=True, check=True)  # fmt: skip
+    assert found.stdout.strip() == "[]"
+    assert set(mmaprobe.__all__) <= set(dir(mmaprobe))
+    with pytest.raises(AttributeError, match="no attribute 'matmull'"):
+        mmaprobe.matmull  # noqa: B018
+
+
+def test_a_program_without_a_guard_is_not_run_again(tmp_path: Path) -> None:
+    """Children that simulate candidates do not run the user's program, which would start children in turn."""
+    program = tmp_path / "mine.py"
+    program.write_text(
+        "import numpy as np\nprint('once', flush=True)\nfrom queries import outcomes\n"
+        "from smtmodel.reference import parse_reference\noutcomes.ALONE = outcomes.PART = 1\n"
+        f"model = parse_reference({HOPPER!r})\n"
+        "print(outcomes.simulate([model, model], np.zeros((1, 33), dtype=np.uint64), processes=2).shape)\n"
+    )
+    found = subprocess.run([sys.executable, str(program)], env={"PYTHONPATH": str(ROOT)}, cwd=tmp_path,
+                           capture_output=True, text=True, timeout=60)  # fmt: skip
+    assert found.stdout.split("\n")[:2] == ["once", "(2, 1)"], found.stderr

@@ -1,0 +1,75 @@
+"""The wheel: built from the files of the project, installed where nothing else is, and used away from the checkout."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ["mmaprobe", "smtmodel", "queries", "hypotheses", "runner", "studies", "reports", "cli"]
+DATA = (".yaml", ".jsonl", ".json", ".c", ".html", ".css", ".js", ".typed")
+PROGRAM = """
+import numpy as np
+import mmaprobe, cli, queries, smtmodel
+for module in (mmaprobe, cli, queries, smtmodel):
+    print(module.__file__)
+a = np.full((2, 32), 0.5, np.float16)
+print(mmaprobe.matmul(a, a.T, unit="hopper/mma/m16n8k16.f32.f16.f16.f32")[0, 0])
+print(mmaprobe.matmul(a, a.T, plan="cublas/split-k")[0, 0])
+"""
+
+
+def run(*command: str | Path, folder: Path) -> str:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    found = subprocess.run(command, cwd=folder, env=kept, capture_output=True, text=True)
+    assert found.returncode == 0, found.stdout + found.stderr
+    return found.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from a copy: nothing is left in the checkout, and no earlier build is taken for this one."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    source.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    for name in PACKAGES:
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, source, folder=folder)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.mark.slow
+def test_it_holds_every_file(wheel: Path) -> None:
+    inside = set(zipfile.ZipFile(wheel).namelist())
+    for package in PACKAGES:
+        for path in (ROOT / package).rglob("*"):
+            if path.is_file() and (path.suffix == ".py" or path.suffix in DATA):
+                assert str(path.relative_to(ROOT)) in inside
+
+
+@pytest.mark.slow
+def test_it_works_in_a_bare_environment(wheel: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    run(sys.executable, "-m", "venv", "--without-pip", bare, folder=tmp_path)
+    python = bare / "bin" / "python"
+    run(sys.executable, "-m", "pip", "--quiet", "--python", python, "install", "--no-deps", "--no-index", wheel,
+        folder=tmp_path)  # fmt: skip
+    (site,) = (bare / "lib").glob("python*/site-packages")
+    # what it depends on: the folder alone, so that no link from there to the checkout is followed
+    (site / "dependencies.pth").write_text(f"{sysconfig.get_paths()['purelib']}\n")
+    program = tmp_path / "mine.py"
+    program.write_text(PROGRAM)
+    *files, product, plan = run(python, program, folder=tmp_path).splitlines()
+    assert all(Path(file).is_relative_to(site) for file in files)
+    assert (float(product), float(plan)) == (8.0, 8.0)
+    assert run(bare / "bin" / "mmaprobe", "list", "plans", folder=tmp_path).startswith("plan:")
