@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from cli.options import print_json, progress, say
 from cli.order import revealed, title_of
+from queries.summation_guess import orders
 from queries.summation_probe import UnrevealedError
 from queries.summation_text import Outliner
-from queries.summation_tree import Leaf, Node, binary_trees
+from queries.summation_tree import Leaf, Node
 from smtmodel import VERSION
 from smtmodel.errors import IncompleteError, MmaprobeError
 from smtmodel.wording import counted
@@ -31,15 +32,15 @@ LISTED = 8  # names of equal instructions that are listed
 
 
 def build(
-    device_name: str, formats: str, length: int, save: Path | None, device_timeout: float, options: Options,
-    as_json: bool,
+    device_name: str, formats: str, length: int, scale: str | None, save: Path | None, device_timeout: float,
+    options: Options, as_json: bool,
 ) -> None:  # fmt: skip
     """Ask a device of which nothing is known, say what it computes, and end with the exit code."""
     from queries.steady import ContradictionError
     from runner.devices import open_device
     from smtmodel.signature import parse_signature
 
-    asked, start = parse_signature(formats, length), time.monotonic()
+    asked, start = parse_signature(formats, length, scale), time.monotonic()
     deadline = None if options.timeout is None else start + options.timeout
     found: Built | None = None
     order: Order | None = None
@@ -126,17 +127,17 @@ def _order(device: Device, asked: Signature, deadline: float | None, tell: Calla
     try:
         tree = revealed(device, asked, deadline or float("inf"))
     except UnrevealedError as error:
-        leaves: list[Leaf] = ["c", *range(asked.length)] if asked.addend else [*range(asked.length)]
-        if len(leaves) > FEW:
+        if asked.length > GUESSED:
             raise
-        tell(f"{error}; every order of {counted(len(leaves), 'term')} is tried")
-        return Order(list(binary_trees(leaves)), len(error.questions))
+        trees = orders(asked.length, asked.addend)
+        tell(f"{error}; {counted(len(trees), 'order')} that units are likely to have are tried")
+        return Order(trees, len(error.questions))
     order = Order([tree.root], len(tree.questions))
     order.say(asked, tell)
     return order
 
 
-FEW = 5  # terms of which every order is tried
+GUESSED = 64  # products up to which likely orders are tried
 EACH = 20.0  # seconds for a proof that two candidates are equal
 
 
@@ -150,7 +151,8 @@ def _described(found: Built, unit: Unit, order: Order | None, device: dict[str, 
         reference="built" if save is None else save.stem,
         about=f"Equal to {named[0]}, by proof." if named else "",
         source=f"built by mmaprobe {VERSION} from the answers of {device['name']}, {today}",
-        evidence=f"{questions}, {counted(found.validated, 'vector')} of validation without a difference",
+        evidence=f"{questions}, {counted(found.validated, 'vector')} of validation without a difference, which tell it "
+        f"from {counted(found.refuted, 'unit')} that differ in one choice",
     )
 
 
@@ -228,6 +230,7 @@ def _document(
         "summation_order": None if order is None else {"questions": order.questions, "outline": order.lines()},
         "questions": found.questions,
         "validated": found.validated,
+        "beside": {"refuted": found.refuted, "not_told": found.unseen},
         "stage": found.stage,
         "why": found.why or None,
         "nearest": None if found.nearest is None else text_of(found.nearest),

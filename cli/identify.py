@@ -164,6 +164,10 @@ def _members(members: Sequence[Equality]) -> list[dict[str, Any]]:
 )
 @click.option("--length", type=int, metavar="K", help="Without FAMILY: the number of products.")
 @click.option(
+    "--scale", metavar="FORMAT/BLOCK",
+    help="Without FAMILY: the format of scale factors, and how many products share one: ue8m0/32.",
+)  # fmt: skip
+@click.option(
     "--save", type=click.Path(dir_okay=False, path_type=Path), metavar="UNIT.yaml", shell_complete=file_names,
     help="Without FAMILY: write the unit found into this file, which every command takes.",
 )  # fmt: skip
@@ -177,8 +181,8 @@ def _members(members: Sequence[Equality]) -> list[dict[str, Any]]:
 @JSON
 def identify(
     family: str | None, device_name: str, model: str | None, output: str | None, formats: str | None,
-    length: int | None, save: Path | None, gemm: bool, shape: str | None, device_timeout: float, options: Options,
-    as_json: bool,
+    length: int | None, scale: str | None, save: Path | None, gemm: bool, shape: str | None, device_timeout: float,
+    options: Options, as_json: bool,
 ) -> None:  # fmt: skip
     """Find out which candidate of FAMILY a device implements, by the questions that tell most; without FAMILY, build
     the unit from its answers. With --gemm: the plans of a library's matrix product (docs/plans.md).
@@ -200,15 +204,19 @@ def identify(
         if formats is None or length is None or output is not None or model is not None:
             raise click.UsageError("without FAMILY give --formats and --length, and neither --output nor --model")
         if gemm:
+            if scale is not None:
+                raise click.UsageError("a matrix product has no scale factors: leave out --scale")
             map_gemm(device_name, formats, length, shape or "64,64", save, options, as_json)
         if shape is not None:
             raise click.UsageError("--shape goes with --gemm")
-        build(device_name, formats, length, save, device_timeout, options, as_json)
+        build(device_name, formats, length, scale, save, device_timeout, options, as_json)
         return
     if gemm or shape is not None:
         raise click.UsageError("--gemm asks without a family of units")
-    if formats is not None or length is not None or save is not None:
-        raise click.UsageError("with FAMILY its formats and length count: leave out --formats, --length and --save")
+    if any(given is not None for given in (formats, length, scale, save)):
+        raise click.UsageError(
+            "with FAMILY its formats and length count: leave out --formats, --length, --scale and --save"
+        )
     start = time.monotonic()
     with _answers(output, device_name) as answers:
         if answers is not None and answers.earlier:

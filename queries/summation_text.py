@@ -54,7 +54,7 @@ class Outliner:
         known: dict[object, int] = {}
         for node in nodes_of(root):
             start = min(self.first(child) for child in node.children)
-            key = node.kind, tuple((self._shape(child), self.first(child) - start) for child in node.children)
+            key = node.kind, tuple((self.shape(child), self.first(child) - start) for child in node.children)
             self._shapes[id(node)] = known.setdefault(key, len(known)), start
             self._sizes[id(node)] = sum(map(self._size, node.children))
 
@@ -62,7 +62,7 @@ class Outliner:
         """The whole tree."""
         return self._outline(self.root, 0)
 
-    def _shape(self, branch: Node | Leaf) -> int:
+    def shape(self, branch: Node | Leaf) -> int:
         """Equal for branches that differ in the numbers of their products by one distance."""
         return self._shapes[id(branch)][0] if isinstance(branch, Node) else -1 if branch == "c" else -2
 
@@ -126,7 +126,7 @@ class Outliner:
 
     def _distance(self, branches: Sequence[Node | Leaf]) -> int | None:
         """How far each of some branches of one shape lies from the one before; None where they are not so."""
-        if len({self._shape(branch) for branch in branches}) > 1:
+        if len({self.shape(branch) for branch in branches}) > 1:
             return None
         firsts = [self.first(branch) for branch in branches]
         distances = {later - earlier for earlier, later in pairwise(firsts)}
@@ -186,7 +186,7 @@ class Outliner:
             running = max(current.children, key=partial(self._rank, steps[-1][1][0] if steps else None))
             rest = tuple(child for child in current.children if child is not running)
             again = bool(steps) and self._alike(steps[-1], (current, rest))
-            if isinstance(running, Node) and self._shape(running) in map(self._shape, rest) and not again:
+            if isinstance(running, Node) and self.shape(running) in map(self.shape, rest) and not again:
                 break  # equal halves, not a chain
             if not isinstance(running, Node) and running != "c" and not (again and len(rest) == 1):
                 break  # the first terms of a sum that starts with them
@@ -200,7 +200,7 @@ class Outliner:
         return self._size(term), term == "c", far
 
     def _alike(self, one: Step, other: Step) -> bool:
-        return one[0].kind == other[0].kind and list(map(self._shape, one[1])) == list(map(self._shape, other[1]))
+        return one[0].kind == other[0].kind and list(map(self.shape, one[1])) == list(map(self.shape, other[1]))
 
     def runs(self, steps: Sequence[Step]) -> list[list[Step]]:
         runs: list[list[Step]] = []

@@ -16,14 +16,20 @@ class Signature(Model):
     `addend`: whether the device takes one; without, c is zero in every vector.
     """
 
-    def __init__(self, a: Format, b: Format, c: Format, d: Format, length: int, addend: bool = True) -> None:
+    def __init__(
+        self, a: Format, b: Format, c: Format, d: Format, length: int, addend: bool = True,
+        scale: Format | None = None, scale_block: int = 1,
+    ) -> None:  # fmt: skip
         given = {"reference": "", "a": a, "b": b, "c": c, "_d": d, "_length": length, "addend": addend}
+        given |= {"_scale": scale, "_scale_block": scale_block}
         for name, value in given.items():
             object.__setattr__(self, name, value)
 
     addend: bool
     _d: Format
     _length: int
+    _scale: Format | None
+    _scale_block: int
 
     @property
     def unit(self) -> Unit:
@@ -31,7 +37,7 @@ class Signature(Model):
 
     @property
     def _all(self) -> tuple[object, ...]:
-        return self.a, self.b, self.c, self._d, self._length, self.addend
+        return self.a, self.b, self.c, self._d, self._length, self.addend, self._scale, self._scale_block
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Signature) and self._all == other._all
@@ -52,24 +58,24 @@ class Signature(Model):
 
     @property
     def scale(self) -> Format | None:
-        return None
+        return self._scale
 
     @property
     def scales(self) -> int:
-        return 0
+        return 0 if self._scale is None else self._length // self._scale_block
 
     @property
     def scale_block(self) -> int:
-        return 1
+        return self._scale_block
 
     @property
     def nan(self) -> int | None:
         return None
 
 
-def parse_signature(formats: str, length: int) -> Signature:
-    """The signature of `a,b,c,d`, or of `a,b,d` for a device without an addend. Raises UnknownNameError or
-    ParameterError."""
+def parse_signature(formats: str, length: int, scale: str | None = None) -> Signature:
+    """The signature of `a,b,c,d`, or of `a,b,d` for a device without an addend. `scale`: FORMAT/BLOCK of scale factors
+    that so many products share. Raises UnknownNameError or ParameterError."""
     names: Sequence[str] = [name.strip() for name in formats.split(",")]
     if len(names) not in (3, 4):
         raise ParameterError("--formats", f"{formats!r}: give a,b,c,d, or a,b,d for a device without an addend")
@@ -80,4 +86,17 @@ def parse_signature(formats: str, length: int) -> Signature:
         if not fmt.signed or not fmt.fraction:
             raise ParameterError("--formats", f"{name} is a format of scale factors, not of operands or results")
     a, b, *rest = found
-    return Signature(a, b, rest[0], rest[-1], length, addend=len(names) == 4)
+    factor, block = (None, 1) if scale is None else _scale(scale, length)
+    return Signature(a, b, rest[0], rest[-1], length, len(names) == 4, factor, block)
+
+
+def _scale(text: str, length: int) -> tuple[Format, int]:
+    name, _, block = text.partition("/")
+    found = format_named(name.strip())
+    if found.signed and found.fraction:
+        raise ParameterError("--scale", f"{name} is no format of scale factors; ue8m0 and ue4m3 are")
+    if not block.strip().isdecimal() or int(block) < 1 or length % int(block):
+        raise ParameterError(
+            "--scale", f"{text!r}: give FORMAT/BLOCK, where BLOCK products share a factor and divide K"
+        )
+    return found, int(block)

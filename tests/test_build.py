@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from queries.build import commuted
-from queries.draft import Choices, Drafter
+from queries.axes import needless, product_tiers, step_tiers
+from queries.build import Sketch, normal, same_by_form
+from queries.draft import Choices, How, Late, Step
+from queries.roles import alike, apart, placements
 from queries.shapes import Shapes
-from queries.summation_tree import Node, binary_trees, joined
+from queries.summation_guess import orders
+from queries.summation_tree import Leaf, Node, binary_trees, joined, leaves_of
 from runner.batches import BatchDevice
 from smtmodel.batch import Patterns, evaluate_batch
 from smtmodel.dot import UnitModel
@@ -32,7 +36,7 @@ ODD = """unit: odd
 formats: {a: bf16, b: bf16, c: f32, d: f32}
 length: 2
 roundings: {r: "round(f32, nearest_even)"}
-steps: {d: "r(exact(c, cut(exact(a[0] * b[0], a[1] * b[1]), 17, nearest_away)))"}
+steps: {d: "r(exact(c, r(exact(a[0] * b[0], a[0] * b[0], a[1] * b[1]))))"}
 """
 
 
@@ -74,6 +78,30 @@ def test_units_of_processors(reference: str, formats: str, length: int, tmp_path
     assert not differing(model, evaluate_batch(model, *operands), results).size
 
 
+MIXED = """unit: mixed
+formats: {a: f16, b: f16, c: f32, d: f32}
+length: 4
+roundings: {n: "round(f32, nearest_even)", u: "round(f32, up)", z: "round(f32, toward_zero)"}
+steps:
+  pair: u(exact(a[0] * b[0], a[1] * b[1]))
+  other: z(fused(a[2] * b[2], a[3] * b[3], F=20))
+  d: n(exact(c, u(exact(pair, other))))
+"""
+
+
+@pytest.mark.slow
+def test_steps_that_differ_are_told_apart(tmp_path: Path) -> None:
+    """Other roundings at every step, and a fused sum within."""
+    file, mine = tmp_path / "mixed.yaml", tmp_path / "mine.yaml"
+    file.write_text(MIXED)
+    found = built(f"model:{file}", "f16,f16,f32,f32", 4, "--save", str(mine))
+    assert found["verdict"] == "built"
+    rows = Shapes(parse_signature("f16,f16,f32,f32", 4), seed=99).anything(2000)
+    operands = rows[:, :4], rows[:, 4:8], rows[:, -1]
+    models = [parse_reference(str(path)) for path in (file, mine)]
+    assert not differing(models[0], *(evaluate_batch(model, *operands) for model in models)).size
+
+
 def test_a_unit_that_nobody_knows_is_built(tmp_path: Path) -> None:
     for mode in ("up", "to_odd"):
         file = tmp_path / f"{mode}.yaml"
@@ -83,7 +111,9 @@ def test_a_unit_that_nobody_knows_is_built(tmp_path: Path) -> None:
         assert "exact(a[0] * b[0], a[1] * b[1])" in found["unit"]
 
 
-def test_what_no_candidate_explains_is_said(tmp_path: Path) -> None:
+def test_what_no_candidate_explains_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("queries.build.step_tiers", lambda kind, role, asked: step_tiers(kind, role, asked)[:2])
+    monkeypatch.setattr("queries.build.product_tiers", lambda kinds, asked: product_tiers(kinds, asked)[:1])
     file = tmp_path / "odd.yaml"
     file.write_text(ODD)
     found = built(f"model:{file}", "bf16,bf16,f32,f32", 2, code=1)
@@ -138,13 +168,17 @@ def chain(leaves: list[Any]) -> Any:
     return total
 
 
+def drafted(root: Node | Leaf, choices: Choices, formats: str, length: int, kept: frozenset[Leaf] | None = None) -> Any:
+    return Sketch([alike(root)], parse_signature(formats, length)).unit(choices, kept)
+
+
 def test_drafts_of_long_chains_are_loops() -> None:
-    asked = parse_signature("f32,f32,f32,f32", 600)
-    unit = Drafter(chain(["c", *range(600)]), asked).unit(Choices())
+    unit = drafted(chain(["c", *range(600)]), Choices(), "f32,f32,f32,f32", 600)
     assert unit.result == parse_reference("ieee/fma/f32@length=600").unit.result
     blocks = chain([chain(list(range(k, k + 8))) for k in range(0, 600, 8)])
-    unit = Drafter(Node("binary", (blocks, "c")), asked).unit(Choices(start="zero"))
-    rows = Shapes(asked).middle(20)
+    root = Node("binary", (blocks, "c"))
+    unit = drafted(root, Choices(start="zero", steps=(Step(),) * alike(root).count), "f32,f32,f32,f32", 600)
+    rows = Shapes(parse_signature("f32,f32,f32,f32", 600)).middle(20)
     d = evaluate_batch(UnitModel(unit, "x"), rows[:, :600], rows[:, 600:1200], rows[:, 1200])
     assert len(d) == 20
     places = {k for block in unit.blocks for k in block}
@@ -152,21 +186,87 @@ def test_drafts_of_long_chains_are_loops() -> None:
 
 
 def test_fused_steps_are_the_tables() -> None:
-    asked = parse_signature("f16,f16,f32,f32", 16)
     tree = joined("fused", ["c", *range(16)])
-    choices = Choices(mode="toward_zero", inner="toward_zero", overflow="infinity", zero="positive", fraction_bits=25,
-                      zeros=-133, nan=0x7FFFFFFF)  # fmt: skip
-    unit = Drafter(tree, asked).unit(choices)
-    assert unit.result == parse_reference("hopper/mma/m16n8k16.f32.f16.f16.f32").unit.result
+    how = How("toward_zero", zero="positive", overflow="infinity")
+    unit = drafted(tree, Choices(steps=(Step(how, 25, zeros=-133),)), "f16,f16,f32,f32", 16)
+    table = parse_reference("hopper/mma/m16n8k16.f32.f16.f16.f32")
+    assert same_by_form(UnitModel(unit, "x"), table)
+    assert not same_by_form(
+        UnitModel(unit, "x"), parse_reference("hopper/mma/m16n8k16.f32.f16.f16.f32@fraction_bits=24")
+    )
 
 
-def test_terms_of_exact_sums_commute_and_nothing_else_does() -> None:
+def test_what_joins_a_finished_sum_is_the_tables() -> None:
+    how = How(zero="exact_positive", overflow="infinity")
+    step = Step(how, 24, late=Late(32, 24, "down", 32))
+    unit = drafted(joined("fused", ["c", *range(4)]), Choices(steps=(step,), limit=128), "f16,f16,f32,f32", 4)
+    assert same_by_form(UnitModel(unit, "x"), parse_reference("cdna3/mfma/f32_32x32x4_2b_f16"))
+
+
+def test_terms_of_sums_commute_and_nothing_else_does() -> None:
+    def model(text: str) -> UnitModel:
+        return UnitModel(parse_unit(text, "x"), "x")
+
     text = PAIR.replace("MODE", "up")
-    one = parse_unit(text, "x").result
-    other = parse_unit(text.replace("a[0] * b[0], a[1] * b[1]", "a[1] * b[1], a[0] * b[0]"), "x").result
-    assert (commuted(one) == commuted(other), one == other) == (True, False)
-    assert commuted(one) != commuted(parse_unit(text.replace("b[1]", "b[0]"), "x").result)
-    assert commuted(one) != commuted(parse_unit(text.replace("up", "down"), "x").result)
+    one = model(text)
+    assert same_by_form(one, model(text.replace("a[0] * b[0], a[1] * b[1]", "a[1] * b[1], a[0] * b[0]")))
+    assert not same_by_form(one, model(text.replace("b[1]", "b[0]")))
+    assert not same_by_form(one, model(text.replace("up", "down")))
+
+
+# -- roles
+
+LANES = Node("binary", (Node("binary", (chain([0, 2, 4, 6]), chain([1, 3, 5, 7]))), "c"))
+
+
+def test_steps_of_one_pattern_have_one_role() -> None:
+    part = alike(LANES)
+    assert part.count == 3
+    assert [len(part.steps(role)) for role in range(3)] == [1, 1, 6]
+    assert apart(LANES).count == 8
+
+
+def test_a_step_is_shown_by_one_leaf_below_each_of_its_branches() -> None:
+    part = alike(LANES)
+    for place in placements(part, 1, random.Random(3), 3):
+        assert len({leaf % 2 for leaf in place if leaf != "c"}) == 2
+        assert part.of_few(place) is not None
+
+
+@pytest.mark.parametrize("start", ["pair", "first", "zero"])
+def test_the_tree_of_few_leaves_computes_as_the_whole(start: Any) -> None:
+    """But for the signs of zeros."""
+    asked, length = parse_signature("f16,f16,f32,f32", 8), 8
+    sketch = Sketch([alike(LANES)], asked)
+    steps = Step(How("up")), Step(How("down", "f64")), Step(How("to_odd"))
+    choices = Choices(steps=steps, start=start)
+    few_leaves: list[list[Leaf]] = [["c", 0, 5], [2, 4, 3], ["c", 7]]
+    for kept in map(frozenset, few_leaves):
+        rows = Shapes(asked, 5).at("middle", 60, kept)
+        whole, few = (
+            evaluate_batch(
+                UnitModel(sketch.unit(choices, given), "x"), rows[:, :length], rows[:, length:-1], rows[:, -1]
+            )
+            for given in (None, kept)
+        )
+        ordinary = normal(whole, asked.d)
+        assert (whole == few)[ordinary].all()
+        assert ordinary.any()
+
+
+def test_likely_orders_have_every_leaf_once() -> None:
+    for length, addend in ((2, True), (3, False), (8, True), (32, True), (6, False)):
+        leaves = sorted(map(str, (["c"] if addend else []) + [*range(length)]))
+        found = orders(length, addend)
+        assert all(sorted(map(str, leaves_of(root))) == leaves for root in found)
+        assert len(found) > 4
+
+
+def test_choices_that_say_the_same_are_left_out() -> None:
+    asked = parse_signature("f16,f16,f32,f32", 4)
+    assert needless(Choices(products=How()), asked)  # products of f16 fit f32
+    assert not needless(Choices(products=How()), parse_signature("f32,f32,f32,f32", 4))
+    assert needless(Choices(steps=(Step(How(overflow="infinity")),)), asked)
 
 
 def test_orders_of_few_terms() -> None:

@@ -1,0 +1,135 @@
+"""Are units built rightly without a family? Instructions of the table, and units that nobody has built.
+
+`python -m benchmarks.built invented [--only TEXT] [-o FILE]` serves the units of benchmarks/invented_units.py by exact
+rationals (benchmarks/exact_unit.py); `python -m benchmarks.built table` the arithmetics of the instruction table and
+the units that ship, by `model:`. Each is a run of the command line of its own. A unit that was built is held against
+the truth on 20,000 vectors; "exact" where their normal forms are one or no vector differs, "wrong" otherwise. With
+-o a second run goes on from the rows that the output already has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.invented_units import invented
+from queries.build import nans
+from queries.shapes import Kind, Shapes
+from smtmodel.batch import evaluate_models
+from smtmodel.dot import Model, UnitModel
+from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.reference import parse_reference
+from smtmodel.signature import Signature
+from smtmodel.unit_table import units
+from smtmodel.unitfile import parse_unit, unit_text
+
+KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything")
+ROWS = 4000  # of each kind
+SECONDS = 180
+
+
+@dataclass(frozen=True)
+class Case:
+    """A device and the truth."""
+
+    name: str
+    device: str
+    truth: Model
+    note: str = ""
+
+
+def table_cases() -> Iterator[Case]:
+    """One instruction of each arithmetic, the shortest of those that differ in their length alone; then the units."""
+    seen: dict[Any, tuple[str, Model, int]] = {}
+    for reference, row in INSTRUCTIONS.items():
+        model = parse_reference(reference)
+        formats = tuple(side.name for side in (model.a, model.b, model.c, model.d))
+        key = formats, replace(row.accumulator, length=1024, block=1, group=1, block_order="contiguous", nan=None)
+        old = seen.get(key)
+        if old is None or model.length < old[1].length:
+            seen[key] = reference, model, (old[2] if old else 0) + 1
+        else:
+            seen[key] = old[0], old[1], old[2] + 1
+    for reference, model, count in seen.values():
+        yield Case(reference, f"model:{reference}", model, f"{count}")
+    for reference in units():
+        yield Case(reference, f"model:{reference}", parse_reference(reference), "1")
+
+
+def invented_cases(folder: Path) -> Iterator[Case]:
+    for made in invented():
+        path = folder / f"{made.name}.yaml"
+        path.write_text(unit_text(replace(made.unit, reference=made.name)), encoding="utf-8")
+        device = f"command:{sys.executable} -m benchmarks.exact_unit {path}"
+        yield Case(made.name, device, UnitModel(made.unit, made.name), "outside" if made.outside else "")
+
+
+def run(case: Case, folder: Path) -> dict[str, Any]:
+    """What `identify` says, and whether it is right."""
+    truth, file = case.truth, folder / "built.yaml"
+    file.unlink(missing_ok=True)
+    formats = ",".join(side.name for side in (truth.a, truth.b, truth.c, truth.d))
+    command = [sys.executable, "-P", "-m", "cli.main", "identify", "--device", case.device, "--formats", formats]
+    command += ["--length", str(truth.length), "--timeout", str(SECONDS), "--save", str(file), "--json"]
+    if truth.scale is not None:
+        command += ["--scale", f"{truth.scale.name}/{truth.scale_block}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if not done.stdout.strip():
+        return {"name": case.name, "note": case.note, "outcome": "error", "said": done.stderr.strip()[-300:]}
+    found = json.loads(done.stdout)
+    order = (found.get("summation_order") or {}).get("questions", 0)
+    row = {"name": case.name, "note": case.note, "K": truth.length, "order": order, "code": done.returncode}
+    row |= {"questions": found.get("questions", 0), "seconds": found["seconds"], "verdict": found["verdict"]}
+    row |= {"equal": [x["model"] for x in found.get("equal", [])][:3], "open": len(found.get("undecided", []))}
+    row["outcome"] = "not found"
+    row["stage"] = found.get("stage") or found.get("error")
+    if file.exists():
+        unit = parse_unit(file.read_text(encoding="utf-8"), file.name)
+        wrong = differences(truth, UnitModel(unit, "built"))
+        row["outcome"] = f"wrong ({wrong} of {ROWS * len(KINDS)})" if wrong else "exact"
+    return row
+
+
+def differences(truth: Model, built: Model) -> int:
+    """The vectors on which two units differ."""
+    asked = Signature(truth.a, truth.b, truth.c, truth.d, truth.length, True, truth.scale, truth.scale_block)
+    shapes, count = Shapes(asked, seed=77), max(200, ROWS * 32 // max(32, truth.length))
+    wrong = 0
+    for kind in KINDS:
+        one, other = evaluate_models([truth, built], shapes.rows(kind, count))
+        both = nans(one, truth.d) & nans(other, truth.d)
+        wrong += int(np.count_nonzero((one != other) & ~both))
+    return wrong
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("table", "invented"))
+    parser.add_argument("--only", default="")
+    parser.add_argument("-o", "--output", type=Path)
+    options = parser.parse_args()
+    old = options.output.read_text().splitlines() if options.output and options.output.exists() else []
+    known = {json.loads(line)["name"] for line in old}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for case in table_cases() if options.what == "table" else invented_cases(folder):
+            if options.only not in case.name or case.name in known:
+                continue
+            line = json.dumps(run(case, folder))
+            print(line, flush=True)
+            if options.output:
+                with options.output.open("a") as file:
+                    file.write(line + "\n")
+
+
+if __name__ == "__main__":
+    main()
