@@ -76,7 +76,8 @@ def compare(
 ) -> None:  # fmt: skip
     """Find vectors on which two devices differ, make them small, and say what may be behind it.
 
-    A DEVICE is model:REFERENCE, command:CMDLINE, python:FILE.py:FUNCTION, recorded:FILE or cuda:[UNIT/]INSTRUCTION.
+    A DEVICE is model:REFERENCE, command:CMDLINE, python:FILE.py:FUNCTION, recorded:FILE,
+    cpu:INSTRUCTION or cuda:[UNIT/]INSTRUCTION.
     Both are asked the same vectors; a difference counts if both stand by their answers when asked again. It is made
     small by asking the devices again (a recording cannot be), and explained: by one parameter of a device that is a
     model, and by the questions of the library (`mmaprobe list hypotheses`).

@@ -48,7 +48,7 @@ def load_defaults(group: click.Group, path: Path, name: str) -> dict[str, Any]:
                 option.type_cast_value(click.Context(group.commands[command]), value)
                 if command == name:
                     defaults[str(option.name)] = value
-        except (UnknownNameError, click.BadParameter, TypeError) as error:
+        except (UnknownNameError, click.BadParameter, TypeError, ValueError, AttributeError) as error:
             wrong = error.message if isinstance(error, click.BadParameter) else str(error)
             raise InputError(wrong, str(path), _line(text, table, key), key or table) from None
     return defaults

@@ -28,6 +28,8 @@ def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bo
     if len(files) not in (2, 3):
         raise click.UsageError("--element takes two or three matrix files: A B [C]")
     plan = parse_plan_reference(name)
+    if plan.scale is not None:
+        raise InputError(f"{name} takes scale factors, which --element does not: explain a vector that has them")
     operands = _operands(files, element, (plan.a, plan.b, plan.c))
     model = UnitModel(unit_of_plan(plan, len(operands.a)), name)
     steps, result = losses(model, operands)

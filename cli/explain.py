@@ -69,6 +69,7 @@ def explain(
     """
     from cli.element import explain_element
     from queries.neighbours import first_difference
+    from smtmodel.explaining import check_same_inputs
     from smtmodel.explaining import explain as explained
     from smtmodel.reference import parse_reference
 
@@ -81,6 +82,8 @@ def explain(
         raise click.UsageError("one vector is explained (matrix files go with --element)")
     (vector,) = vectors
     models = [parse_reference(name) for name in (model, other) if name is not None]
+    for one in models[1:]:
+        check_same_inputs(models[0], one)
     row, place = _row(vector)
     explanations = [explained(one, _operands(one, row, place)) for one in models]
     difference = None

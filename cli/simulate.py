@@ -78,7 +78,7 @@ def simulate(
     for name in names:
         start = time.perf_counter()
         pairs = zip(("scale_a", "scale_b"), scales, strict=True)
-        factors = {key: None if table is None else table[name] for key, table in pairs}
+        factors = {key: None if table is None else _factors(key, table, name) for key, table in pairs}
         results[name] = _product(how, [table[name] for table in tables], convert, engine, threads, factors)
         seconds = time.perf_counter() - start
         progress("")
@@ -90,6 +90,16 @@ def simulate(
         print_json({"schema": 1, "model": how.reference, "output": str(output), "products": document})
 
 
+def _factors(option: str, table: dict[str, NDArray[Any]], name: str) -> NDArray[Any]:
+    """The scale factors for a product: those of its name, or the one matrix of a .npy file. Raises InputError."""
+    from smtmodel.errors import InputError
+
+    for found in (name, ""):
+        if found in table:
+            return table[found]
+    raise InputError(f"--{option.replace('_', '-')}: no matrix {name!r} in its file, which has {', '.join(table)}")
+
+
 def _product(
     model: Model | Plan,
     matrices: list[NDArray[Any]],
@@ -98,7 +108,7 @@ def _product(
     threads: int | None,
     factors: dict[str, Any],
 ) -> NDArray[Any]:  # fmt: skip
-    from smtmodel.gemm import simulate
+    from smtmodel.gemm import scaled, simulate
     from smtmodel.numbers import from_numbers, to_numbers, type_of
     from smtmodel.progress import Count
 
@@ -109,6 +119,9 @@ def _product(
         progress(Count(done, total, "rows"))
 
     addend = sides[2] if len(sides) == 3 else None
+    unit = scaled(model)
+    if unit is not None and unit.scale is not None:
+        factors = {key: side if side is None else from_numbers(side, unit.scale) for key, side in factors.items()}
     out = simulate(sides[0], sides[1], addend, model, engine=engine, threads=threads, progress=report, **factors)
     own = type_of(model.d).isbuiltin == 1  # files of NumPy hold its own types alone: patterns for the others
     return to_numbers(out, model.d) if own else out

@@ -97,16 +97,13 @@ def explain(
 
     Source: the signals are those that the model computes with (docs/report.md says how to read the picture).
     """
+    from smtmodel.explaining import check_same_inputs
     from smtmodel.explaining import explain as explained
 
     models = [model_of("unit", unit), *([] if against is None else [model_of("against", against)])]
     first = models[0]
     for other in models[1:]:
-        for side in ("a", "b", "c", "scale"):
-            if getattr(other, side) != getattr(first, side):
-                raise ParameterError(
-                    "against", f"{other.reference} has another format of {side} than {first.reference}"
-                )
+        check_same_inputs(first, other)
     operands = operands_of(first, min(model.length for model in models), (a, b, c), (scale_a, scale_b), convert)
     explanations = tuple(explained(model, operands) for model in models)
     if len(explanations) < 2:
@@ -132,6 +129,8 @@ def operands_of(
             raise ParameterError(name, f"{model.reference} {'takes none' if model.scale is None else 'needs them'}")
         if side is not None and model.scale is not None:
             factors[place] = tuple(map(int, patterns_of(name, side, model.scale, 1, None)))
+            if len(factors[place]) != model.scales:
+                raise ParameterError(name, f"{model.scales} elements are wanted, not {len(factors[place])}")
     return Operands(tuple(map(int, x)), tuple(map(int, y)), z, *factors)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.arrays import patterns_of
-from mmaprobe.units import Model, Plan, WantedError, model_of, plan_of
+from mmaprobe.units import Model, Plan, model_of, plan_of
 from smtmodel.errors import ParameterError
 from smtmodel.gemm import simulate
 from smtmodel.numbers import to_numbers
@@ -83,11 +83,21 @@ def dot(
 
 
 def number_of(given: Any) -> Any:
-    """A number as an array without axes; everything else as it is."""
+    """A number as an array without axes; everything else as it is. Raises ParameterError for a whole number that no
+    binary64 number is."""
+    if type(given) is int:
+        try:
+            exact = int(float(given)) == given
+        except OverflowError:
+            exact = False
+        if not exact:
+            raise ParameterError("c", f"{given.bit_length()} bits are not exact in f64: give an array of another type")
     return np.float64(given) if type(given) in (int, float) else given
 
 
 def _how(unit: Units | None, plan: Plans | None) -> Model | Plan:
     if (unit is None) == (plan is None):
-        raise WantedError("unit, plan", unit, "one of the two")
+        raise ParameterError(
+            "unit, plan", f"one of the two says how to multiply; {'none' if unit is None else 'both'} given"
+        )
     return model_of("unit", unit) if plan is None else plan_of("plan", plan)

@@ -145,6 +145,13 @@ def prove_plans(
 class _Prover:
     def __init__(self, left: Plan, right: Plan, length: int | None, options: Options, confirm: bool) -> None:
         self.left, self.right, self.length = left, right, length
+        for plan in (left, right):
+            if plan.scale is not None:
+                raise ParameterError(
+                    "plan", f"{plan.reference} takes scale factors: its products of a given K are not compared"
+                )
+        if length is not None and length < 1:
+            raise ParameterError("length", f"{length} is impossible; it takes a whole number from 1 on")
         self.options, self.confirm = options, confirm
         self.start = options.clock()
         self.proof = PlanProof(left, right, length=length)

@@ -13,6 +13,7 @@ from fractions import Fraction
 from smtmodel.decode import Unpacked
 from smtmodel.display import exact_value
 from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
 from smtmodel.explanation import Cause, Explanation, Group, Input, Outcome, Picture, Rounded, Row, Special, Step
 from smtmodel.facts import Fact, Item, evaluate_one, facts_of, integer, item_of, item_of_pattern
 from smtmodel.formats import Format
@@ -85,6 +86,13 @@ def _outcome(kept: Fraction, step: Fraction, inexact: bool, result: Fraction | s
     if size == kept + step:
         return "raised"
     return "overflow" if size else "flushed"
+
+
+def check_same_inputs(first: Model, other: Model) -> None:
+    """Raises ParameterError where one input cannot be given to both."""
+    for side in ("a", "b", "c", "scale"):
+        if getattr(other, side) != getattr(first, side):
+            raise ParameterError("against", f"{other.reference} has another format of {side} than {first.reference}")
 
 
 def explain(model: Model, operands: Operands[int]) -> Explanation:

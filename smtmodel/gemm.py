@@ -65,21 +65,34 @@ def _check(a: Matrix, b: Matrix, c: Matrix, plan: Plan) -> None:
             raise ParameterError(name, f"a pattern is wider than the {fmt.width} bits of {fmt.name}")
 
 
+def scaled(model: Model | Plan) -> Model | None:
+    """The unit that takes scale factors, if one does."""
+    models = [model] if isinstance(model, Model) else model.models
+    return next((unit for unit in models if unit.scale is not None), None)
+
+
 def _scales(
     model: Model | Plan, scale_a: Matrix | None, scale_b: Matrix | None, a: Matrix, b: Matrix
 ) -> tuple[Matrix, Matrix] | None:
     """The scale factors, filled up with zeros beside zero products; None for what takes none."""
-    if isinstance(model, Plan) or model.scale is None:
+    unit = scaled(model)
+    if unit is None or unit.scale is None:
         if scale_a is not None or scale_b is not None:
             raise ParameterError("scale factors", f"{model.reference} takes none")
         return None
     if scale_a is None or scale_b is None:
         raise ParameterError("scale factors", f"{model.reference} needs them on both sides")
-    steps = -(-a.shape[1] // model.length) * model.scales
+    needed = -(-a.shape[1] // unit.scale_block)
+    steps = -(-a.shape[1] // unit.length) * unit.scales
     filled = []
     for name, side, axis, other in (("scale_a", scale_a, 1, a.shape[0]), ("scale_b", scale_b, 0, b.shape[1])):
-        short = steps - side.shape[axis] if side.ndim == 2 else -1
-        if short < 0 or side.shape[1 - axis] != other:
-            raise ParameterError(name, f"shape {side.shape} does not fit one factor for each scale block")
+        expected = (other, needed) if axis else (needed, other)
+        if side.ndim != 2 or side.shape[1 - axis] != other or not needed <= side.shape[axis] <= steps:
+            raise ParameterError(
+                name, f"shape {side.shape} is not {expected}, one factor for each {unit.scale_block} products"
+            )
+        if side.dtype.kind != "u" or (side.size and int(side.max()) >> unit.scale.width):
+            raise ParameterError(name, f"bit patterns of {unit.scale.name} are needed, {unit.scale.width} bits each")
+        short = steps - side.shape[axis]
         filled.append(np.pad(side, ((0, 0), (0, short)) if axis else ((0, short), (0, 0))))
     return filled[0], filled[1]

@@ -23,7 +23,8 @@ Engine = Literal["auto", "numpy", "compiled"]
 Matrix = NDArray[Any]
 
 COLUMNS = 256  # of a NumPy tile; no result depends on it
-SMALL = 1 << 20  # products below which compiling does not pay
+SMALL = 1 << 20  # products below which compiling does not pay,
+LONG = 512  # unless so many instructions follow one another: NumPy takes some milliseconds for each, however few rows
 
 _CARRIER = ArrayCarrier()
 
@@ -38,9 +39,9 @@ def kind_of(fmt: Format) -> Any:
 class Tiler:
     """A model for tiles of outputs."""
 
-    def __init__(self, model: Model, engine: Engine, products: int) -> None:
+    def __init__(self, model: Model, engine: Engine, products: int, length: int) -> None:
         self.model = model
-        self._compiled = _compiled(engine, model, products)
+        self._compiled = _compiled(engine, model, products, length // model.length)
 
     def __call__(
         self, a: Matrix, b: Matrix, c: Matrix, scale_a: Matrix | None = None, scale_b: Matrix | None = None
@@ -51,8 +52,8 @@ class Tiler:
         return _numpy_rows(self.model, a, b, c, scale_a, scale_b)
 
 
-def _compiled(engine: Engine, model: Model, products: int) -> CompiledModel | None:
-    if engine == "numpy" or (engine == "auto" and products < SMALL):
+def _compiled(engine: Engine, model: Model, products: int, steps: int) -> CompiledModel | None:
+    if engine == "numpy" or (engine == "auto" and products < SMALL and steps < LONG):
         return None
     compiled = compile_model(model)
     if compiled is None and engine == "compiled":

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from cli.drawing import draw
+from cli.main import main
 from cli.pictures import Canvas
 from reports.words import ranges
 from tests.test_explain import AMPERE, EQUATION_10, HOPPER, VOLTA, drawn, explained, run
@@ -85,3 +88,21 @@ def test_colours_only_on_request() -> None:
 
 def test_ranges() -> None:
     assert ranges([0, 1, 2, 5, 7, 8]) == "0-2, 5, 7-8"
+
+
+def test_units_of_other_formats_are_not_compared() -> None:
+    row = '{"a": ["3c00"], "b": ["3c00"], "c": "3f800000"}'
+    other = "hopper/mma/m16n8k16.f32.bf16.bf16.f32"
+    result = CliRunner().invoke(main, ["explain", "hopper/mma/m16n8k16.f32.f16.f16.f32", row, "--against", other])
+    assert result.exit_code == 2
+    assert "another format of a" in result.output
+
+
+def test_an_element_of_a_product_with_scale_factors_is_refused(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        np.save(tmp_path / f"{name}.npy", np.full((32, 32), 0x38, np.uint8))
+    files = [str(tmp_path / "a.npy"), str(tmp_path / "b.npy")]
+    unit = "rtx-blackwell/mma_block_scale/m16n8k32.block32.f32.e4m3.e4m3.f32.ue8m0"
+    result = CliRunner().invoke(main, ["explain", unit, *files, "--element", "1,1"])
+    assert result.exit_code == 2
+    assert "takes scale factors" in result.output

@@ -20,6 +20,7 @@ from smtmodel.formats import FORMATS, Format
 from smtmodel.gemm import simulate
 from smtmodel.numbers import from_numbers, to_numbers
 from smtmodel.reference import parse_reference
+from smtmodel.tiles import LONG, Tiler
 
 HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
 MODELS = (
@@ -178,3 +179,61 @@ def test_models_beyond_the_compiler_are_left_to_numpy() -> None:
     assert np.array_equal(simulate(a, b, c, model), by_hand(model, a, b, c))
     with pytest.raises(ParameterError, match="engine"):
         simulate(a, b, c, model, engine="compiled")
+
+
+SCALED = "rtx-blackwell/mma_block_scale/m16n8k32.block32.f32.e4m3.e4m3.f32.ue8m0"
+
+
+def scaled_files(folder: Path, **changed: Any) -> list[str]:
+    """A and B of ones with K = 64, and factors of one; the arguments of `simulate`."""
+    ones = {"a": np.full((8, 64), 0x38, np.uint8), "b": np.full((64, 8), 0x38, np.uint8),
+            "p": np.full((8, 2), 127, np.uint8), "q": np.full((2, 8), 127, np.uint8)}  # fmt: skip
+    for name, matrix in (ones | changed).items():
+        np.save(folder / f"{name}.npy", matrix)
+    files = [str(folder / f"{name}.npy") for name in "abpq"]
+    scales = ["--scale-a", files[2], "--scale-b", files[3]]
+    return ["simulate", *files[:2], *scales, "-o", str(folder / "d.npy")]
+
+
+@pytest.mark.parametrize("how", ["--model", "--plan"])
+def test_scale_factors_are_patterns_or_numbers(tmp_path: Path, how: str) -> None:
+    for factors, expected in ((np.full((8, 2), 127, np.uint8), 64), (np.full((8, 2), 2, np.float32), 128)):
+        arguments = scaled_files(tmp_path, p=factors)
+        result = CliRunner().invoke(main, [*arguments, how, SCALED])
+        assert result.exit_code == 0, result.output
+        assert (np.load(tmp_path / "d.npy") == expected).all()
+
+
+@pytest.mark.parametrize(
+    ("factors", "said"),
+    [
+        (np.full((8, 2), 3.0), "powers of two"),
+        (np.full((8, 2), -1, np.int64), "int64"),
+        (np.full((8, 2), True), "bool"),
+        (np.full((8, 2), 300, np.uint16), "bit patterns of ue8m0"),
+        (np.full((8, 1), 127, np.uint8), "one factor for each 32 products"),
+        (np.full((8, 3), 127, np.uint8), "one factor for each 32 products"),
+    ],
+)
+def test_wrong_scale_factors_are_refused(tmp_path: Path, factors: Any, said: str) -> None:
+    result = CliRunner().invoke(main, [*scaled_files(tmp_path, p=factors), "--model", SCALED])
+    assert result.exit_code == 2
+    assert said in result.output
+    assert not (tmp_path / "d.npy").exists()
+
+
+def test_scale_factors_of_another_name(tmp_path: Path) -> None:
+    arguments = scaled_files(tmp_path)
+    np.savez(tmp_path / "p.npz", other=np.full((8, 2), 127, np.uint8))
+    arguments[4] = str(tmp_path / "p.npz")
+    result = CliRunner().invoke(main, [*arguments, "--model", SCALED])
+    assert result.exit_code == 2
+    assert "--scale-a: no matrix" in result.output
+
+
+def test_few_outputs_of_many_products_are_compiled() -> None:
+    if compiler() is None:
+        pytest.skip("no C compiler")
+    model = parse_reference(HOPPER)
+    assert Tiler(model, "auto", 64, 64)._compiled is None
+    assert Tiler(model, "auto", 16 * LONG, 16 * LONG)._compiled is not None

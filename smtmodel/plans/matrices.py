@@ -44,7 +44,7 @@ class Job:
             side if how is None else self.elementwise(Round(Given(0, fmt), how), [Patterns(side, fmt)]).matrix
             for side, fmt, how in ((a, plan.a, plan.convert_a), (b, plan.b, plan.convert_b))
         )
-        self.tilers = {model: Tiler(model, engine, products) for model in plan.models}
+        self.tilers = {model: Tiler(model, engine, products, a.shape[1]) for model in plan.models}
 
     def elementwise(self, node: Round, given: Sequence[Patterns]) -> Patterns:
         """A rounded expression over `Given` nodes for matrices of one shape."""
