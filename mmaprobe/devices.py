@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mmaprobe.questions import Verdicts, options_of
-from mmaprobe.units import Model, WantedError
+from mmaprobe.units import Model, WantedError, seconds_of, text_of, whole_of
 from smtmodel.errors import IncompleteError, ParameterError
 
 if TYPE_CHECKING:
@@ -99,9 +99,9 @@ def order(device: Devices, formats: str, length: int, *, timeout: float = 300.0,
     from cli.order import revealed, title_of
     from smtmodel.signature import parse_signature
 
-    asked = parse_signature(formats, length)
+    asked = parse_signature(text_of("formats", formats), whole_of("length", length))
     with _opened(device, device_timeout, asked) as opened:
-        tree = revealed(opened, asked, time.monotonic() + timeout, ends=True)
+        tree = revealed(opened, asked, time.monotonic() + seconds_of("timeout", timeout), ends=True)
     return Order(title_of(asked), tree)
 
 
@@ -137,7 +137,13 @@ def identify(
         return _chosen(device, family, timeout, device_timeout, solver)
     if formats is None or length is None:
         raise ParameterError("formats, length", "both are wanted where no family is given")
-    return _built(device, parse_signature(formats, length), timeout, device_timeout, solver)
+    return _built(
+        device,
+        parse_signature(text_of("formats", formats), whole_of("length", length)),
+        timeout,
+        device_timeout,
+        solver,
+    )
 
 
 def _built(device: Devices, asked: Signature, timeout: float, device_timeout: float, solver: str) -> Identified:

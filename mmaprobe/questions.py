@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.products import Plans, Units
-from mmaprobe.units import Model, Plan, WantedError, model_of, plan_of
+from mmaprobe.units import Model, Plan, WantedError, model_of, plan_of, seconds_of, text_of, whole_of
 from smtmodel.errors import ParameterError, UnknownNameError
 from smtmodel.formats import Format
 from smtmodel.numbers import to_numbers
@@ -136,9 +136,9 @@ def distinguish(
     from queries.problem import Problem
 
     _choice("compare", compare, ("bits", "value"))
-    if count < 1:
-        raise ParameterError("count", f"{count} is impossible; it takes a positive whole number")
-    problem = Problem(model_of("left", left), model_of("right", right), parse_inputs(inputs), compare)
+    problem = Problem(
+        model_of("left", left), model_of("right", right), parse_inputs(text_of("inputs", inputs)), compare
+    )
     outcome = search(problem, options_of(solver, timeout, count))
     if outcome.verdict == "equal":
         check_problems([problem])
@@ -184,13 +184,14 @@ def prove(
     if compare is not None:
         _choice("compare", compare, ("bits", "value"))
     options = options_of(solver, timeout)
+    length = None if length is None else whole_of("length", length)
     if right is not None and (length is not None or any(_is_plan(side) for side in (left, right))):
         if property != "equal" or inputs or compare:
             raise ParameterError("property, inputs, compare", "of plans only equality is asked, on every input")
         return _plans_proved(_plan("left", left), _plan("right", right), length, options, confirm)
     if length is not None:
         raise ParameterError("length", "it is for two plans, or two units that take K in tiles")
-    restrictions, model = parse_inputs(inputs), model_of("left", left)
+    restrictions, model = parse_inputs(text_of("inputs", inputs)), model_of("left", left)
     if (property == "equal") == (right is None):
         raise ParameterError("right", "two sides are wanted for equality, one for another property")
     if right is None:
@@ -300,7 +301,7 @@ def options_of(solver: str, timeout: float, count: int = 1) -> Options:
     from queries.distinguish import Options
 
     _choice("solver", solver, ("auto", "bitwuzla", "z3", "cvc5"))
-    return Options(solver, timeout, count=count)
+    return Options(solver, seconds_of("timeout", timeout), count=whole_of("count", count))
 
 
 def _choice(name: str, given: str, known: Sequence[str]) -> None:

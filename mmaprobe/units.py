@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 import os
+from typing import SupportsIndex
 
 from smtmodel.dot import Model
-from smtmodel.errors import MmaprobeError
+from smtmodel.errors import MmaprobeError, ParameterError
 from smtmodel.plans import Plan
 from smtmodel.reference import parse_plan_path, parse_reference
 
@@ -17,6 +19,32 @@ class WantedError(MmaprobeError, TypeError):
 
     def __init__(self, name: str, given: object, wanted: str) -> None:
         super().__init__(f"{name}: {wanted} is wanted, not {type(given).__name__}")
+
+
+def whole_of(name: str, given: object) -> int:
+    """A positive whole number. Raises MmaprobeError."""
+    if isinstance(given, bool) or not isinstance(given, SupportsIndex):
+        raise WantedError(name, given, "a whole number")
+    number = operator.index(given)  # NumPy's whole numbers too
+    if number < 1:
+        raise ParameterError(name, f"{given} is impossible; it takes a whole number from 1 on")
+    return number
+
+
+def seconds_of(name: str, given: object) -> float:
+    """A time in seconds. Raises MmaprobeError."""
+    if isinstance(given, bool) or not isinstance(given, (int, float)):
+        raise WantedError(name, given, "a number of seconds")
+    if not given > 0:
+        raise ParameterError(name, f"{given} is impossible; it takes a positive number of seconds")
+    return float(given)
+
+
+def text_of(name: str, given: object) -> str:
+    """A text. Raises MmaprobeError."""
+    if not isinstance(given, str):
+        raise WantedError(name, given, "a text")
+    return given
 
 
 def unit(reference: str | os.PathLike[str]) -> Model:

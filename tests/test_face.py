@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -337,3 +338,23 @@ def test_a_program_without_a_guard_is_not_run_again(tmp_path: Path) -> None:
     found = subprocess.run([sys.executable, str(program)], env={"PYTHONPATH": str(ROOT)}, cwd=tmp_path,
                            capture_output=True, text=True, timeout=60)  # fmt: skip
     assert found.stdout.split("\n")[:2] == ["once", "(2, 1)"], found.stderr
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: mmaprobe.distinguish(HOPPER, HOPPER, count="3"), "count: a whole number is wanted, not str"),  # type: ignore[arg-type]
+        (lambda: mmaprobe.distinguish(HOPPER, HOPPER, inputs=None), "inputs: a text is wanted"),  # type: ignore[arg-type]
+        (lambda: mmaprobe.distinguish(HOPPER, HOPPER, timeout=float("nan")), "timeout: nan is impossible"),
+        (lambda: mmaprobe.prove(HOPPER, HOPPER, length=0), "length: 0 is impossible"),
+        (lambda: mmaprobe.prove(HOPPER, HOPPER, length=1.5), "length: a whole number is wanted"),  # type: ignore[arg-type]
+        (lambda: mmaprobe.order(chain, "f16,f16,f32,f32", "8"), "length: a whole number is wanted"),  # type: ignore[arg-type]
+        (lambda: mmaprobe.order(chain, ["f16"] * 4, 8), "formats: a text is wanted"),  # type: ignore[arg-type]
+        (lambda: mmaprobe.verify("ootomo-not-worse-f16", timeout=-1), "timeout: -1 is impossible"),
+        (lambda: mmaprobe.dot(A[0], B[:, 0], 2**53 + 1, unit=HOPPER), "not exact in f64"),
+        (lambda: mmaprobe.dot(A[0], B[:, 0], 10**400, unit=HOPPER), "not exact in f64"),
+    ],
+)
+def test_wrong_arguments_have_named_errors(call: Callable[[], object], said: str) -> None:
+    with pytest.raises(mmaprobe.MmaprobeError, match=said):
+        call()
