@@ -142,8 +142,8 @@ def main(context: click.Context, quiet: bool, verbose: bool) -> None:
     for every command that has the option, `[prove]` before it for one. NO_COLOR turns colours off.
 
     Exit codes: 0 the positive answer, or as a file expects; 1 the opposite; 2 bad input; 3 unknown or incomplete;
-    4 a fault of this program (results that contradict each other, an unexpected error), or output that could not be
-    written.
+    4 a fault of this program (results that contradict each other, an unexpected error), or output cut short by a full
+    disk.
     """
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other")

@@ -74,6 +74,11 @@ def simulate(
     names = [name for name in tables[0] if all(name in table for table in tables)]
     if not names:
         raise InputError("no matrix of the same name in every file", files[0])
+    kind = ".npy" if "" in names else ".npz"
+    if output.suffix in (".npy", ".npz") and output.suffix != kind:
+        raise InputError(f"the inputs are {kind} files: name the output {kind}", str(output))
+    if not output.parent.is_dir():
+        raise InputError(f"there is no folder {output.parent}: make it first", str(output))
     results, document = {}, []
     for name in names:
         start = time.perf_counter()

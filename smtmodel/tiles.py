@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from smtmodel.algebra import Bits
 from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.compiled import CompiledModel, compile_lanes, compile_model
+from smtmodel.compiled import CompiledModel, compile_lanes, compile_model, compiler
 from smtmodel.decode import unpack
 from smtmodel.dot import Model, evaluate
 from smtmodel.errors import ParameterError
@@ -57,7 +57,10 @@ def _compiled(engine: Engine, model: Model, products: int, steps: int) -> Compil
         return None
     compiled = compile_model(model)
     if compiled is None and engine == "compiled":
-        raise ParameterError("engine", f"{model.reference} cannot be compiled here (no C compiler, or sums too wide)")
+        why = (
+            "there is no C compiler" if compiler() is None else "its sums are too wide for machine words, or cc failed"
+        )
+        raise ParameterError("engine", f"{model.reference} cannot be compiled: {why}; numpy computes the same")
     return compiled
 
 

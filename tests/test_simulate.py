@@ -237,3 +237,14 @@ def test_few_outputs_of_many_products_are_compiled() -> None:
     model = parse_reference(HOPPER)
     assert Tiler(model, "auto", 64, 64)._compiled is None
     assert Tiler(model, "auto", 16 * LONG, 16 * LONG)._compiled is not None
+
+
+def test_an_output_that_cannot_be_is_refused_before_the_work(tmp_path: Path) -> None:
+    arguments = [*scaled_files(tmp_path)[:-1], str(tmp_path / "none" / "d.npy"), "--model", SCALED]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 2
+    assert "there is no folder" in result.output
+    assert " in " not in result.output.partition("error:")[0]  # no product was made
+    result = CliRunner().invoke(main, [*scaled_files(tmp_path)[:-1], str(tmp_path / "d.npz"), "--model", SCALED])
+    assert result.exit_code == 2
+    assert "name the output .npy" in result.output
