@@ -33,7 +33,8 @@ def opened(name: str) -> CpuDevice:
 
 
 def test_every_unit_of_a_processor_is_an_instruction() -> None:
-    assert {row.reference for row in INSTRUCTIONS} >= {*units(), "ieee/fma/f32", "ieee/fma/f64"}
+    processors = {name for name in units() if not name.startswith("ieee/")}  # those are of no one processor
+    assert {row.reference for row in INSTRUCTIONS} >= {*processors, "ieee/fma/f32", "ieee/fma/f64"}
     assert len({row.name for row in INSTRUCTIONS}) == len(INSTRUCTIONS)
 
 
