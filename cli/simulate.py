@@ -113,7 +113,7 @@ def _product(
     threads: int | None,
     factors: dict[str, Any],
 ) -> NDArray[Any]:  # fmt: skip
-    from smtmodel.gemm import scaled, simulate
+    from smtmodel.gemm import simulate
     from smtmodel.numbers import from_numbers, to_numbers, type_of
     from smtmodel.progress import Count
 
@@ -124,9 +124,8 @@ def _product(
         progress(Count(done, total, "rows"))
 
     addend = sides[2] if len(sides) == 3 else None
-    unit = scaled(model)
-    if unit is not None and unit.scale is not None:
-        factors = {key: side if side is None else from_numbers(side, unit.scale) for key, side in factors.items()}
+    if (scale := model.scale) is not None:
+        factors = {key: side if side is None else from_numbers(side, scale) for key, side in factors.items()}
     out = simulate(sides[0], sides[1], addend, model, engine=engine, threads=threads, progress=report, **factors)
     own = type_of(model.d).isbuiltin == 1  # files of NumPy hold its own types alone: patterns for the others
     return to_numbers(out, model.d) if own else out

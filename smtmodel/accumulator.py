@@ -199,6 +199,11 @@ class Accumulator:
         return FORMATS[self.product.removeprefix("rounded_")] if self.product.startswith("rounded_") else None
 
     @property
+    def scale(self) -> Format | None:
+        """The format of the scale factors, if there are any."""
+        return None if self.scale_format is None else FORMATS[self.scale_format]
+
+    @property
     def scales(self) -> int:
         """The number of scale factors on each side."""
         return 0 if self.scale_format is None else self.length // self.scale_block

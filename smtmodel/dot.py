@@ -10,7 +10,7 @@ from smtmodel.accumulator import Accumulator
 from smtmodel.algebra import Bits
 from smtmodel.errors import NotModelledError
 from smtmodel.families import unit_of
-from smtmodel.formats import FORMATS, Format
+from smtmodel.formats import Format
 from smtmodel.nodes import Node, Round
 from smtmodel.nodes.node import structure
 from smtmodel.nodes.rewriting import rebuilt
@@ -40,8 +40,7 @@ class Model:
     @property
     def scale(self) -> Format | None:
         """The format of the scale factors, if there are any."""
-        name = self.accumulator.scale_format
-        return None if name is None else FORMATS[name]
+        return self.accumulator.scale
 
     @property
     def scales(self) -> int:

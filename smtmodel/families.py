@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from smtmodel.accumulator import Accumulator
-from smtmodel.formats import FORMATS, Format
+from smtmodel.formats import Format
 from smtmodel.nodes import (
     Constant,
     Cut,
@@ -36,10 +36,9 @@ def expression(accumulator: Accumulator) -> Node:
 def unit_of(accumulator: Accumulator, a: Format, b: Format, c: Format, reference: str = "") -> Unit:
     """The unit with an accumulator's parameters and these formats of its operands."""
     family = _Family(accumulator)
-    result, scale = family.result(), accumulator.scale_format
+    result, scale = family.result(), accumulator.scale
     return Unit(
-        a, b, c, accumulator.length, result,
-        None if scale is None else FORMATS[scale], 0 if scale is None else accumulator.scale_block,
+        a, b, c, accumulator.length, result, scale, 0 if scale is None else accumulator.scale_block,
         reference=reference, signals=family.signals, titles=family.titles,
     )  # fmt: skip
 

@@ -38,7 +38,7 @@ def simulate(
     plan = Plan.chained(model) if isinstance(model, Model) else model
     c = np.zeros((a.shape[0], b.shape[1]), dtype=kind_of(plan.c)) if c is None else c
     _check(a, b, c, plan)
-    job = Job(plan, a, b, engine, _scales(model, scale_a, scale_b, a, b))
+    job = Job(plan, a, b, engine, _scales(plan, scale_a, scale_b, a, b))
     out = np.empty(c.shape, dtype=kind_of(plan.d))
 
     def strip(start: int) -> None:
@@ -65,23 +65,17 @@ def _check(a: Matrix, b: Matrix, c: Matrix, plan: Plan) -> None:
             raise ParameterError(name, f"a pattern is wider than the {fmt.width} bits of {fmt.name}")
 
 
-def scaled(model: Model | Plan) -> Model | None:
-    """The unit that takes scale factors, if one does."""
-    models = [model] if isinstance(model, Model) else model.models
-    return next((unit for unit in models if unit.scale is not None), None)
-
-
 def _scales(
-    model: Model | Plan, scale_a: Matrix | None, scale_b: Matrix | None, a: Matrix, b: Matrix
+    plan: Plan, scale_a: Matrix | None, scale_b: Matrix | None, a: Matrix, b: Matrix
 ) -> tuple[Matrix, Matrix] | None:
     """The scale factors, filled up with zeros beside zero products; None for what takes none."""
-    unit = scaled(model)
-    if unit is None or unit.scale is None:
+    unit = plan.models[0]  # all take the same
+    if unit.scale is None:
         if scale_a is not None or scale_b is not None:
-            raise ParameterError("scale factors", f"{model.reference} takes none")
+            raise ParameterError("scale factors", f"{plan.reference} takes none")
         return None
     if scale_a is None or scale_b is None:
-        raise ParameterError("scale factors", f"{model.reference} needs them on both sides")
+        raise ParameterError("scale factors", f"{plan.reference} needs them on both sides")
     needed = -(-a.shape[1] // unit.scale_block)
     steps = -(-a.shape[1] // unit.length) * unit.scales
     filled = []

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from smtmodel.accumulator import Accumulator
-from smtmodel.formats import FORMATS, Format
+from smtmodel.formats import Format
 from smtmodel.recordings import RECORDED
 
 Origin = Literal["published model", "inferred"]
@@ -51,8 +51,7 @@ class Instruction:
     @property
     def scale(self) -> Format | None:
         """The format of the scale factors, if there are any."""
-        name = self.accumulator.scale_format
-        return None if name is None else FORMATS[name]
+        return self.accumulator.scale
 
     @property
     def scales(self) -> int:

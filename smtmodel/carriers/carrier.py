@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -46,12 +46,15 @@ class Carrier(ABC):
         """The shift right whose lowest bit is set where any set bit is lost; None: by the two shifts that say so."""
         return None
 
-    def multiply_and_add(self, operands: Callable[[], Sequence[Node]], width: int, flush: bool) -> Node | None:
+    def fuses(self, flush: bool) -> bool:
+        """Whether it has a `multiply_and_add` of its own. `flush`: one whose results that are tiny after rounding with
+        unbounded exponent (IEEE 754-2019, 7.5) become a zero of their sign."""
+        return False
+
+    def multiply_and_add(self, left: Node, right: Node, addend: Node, width: int, flush: bool) -> Node:
         """left * right + addend of patterns of binary32 or binary64 (by the width), rounded once to nearest, ties to
-        even (IEEE 754-2019, 5.4.1); a NaN has any pattern. `flush`: a result that is
-        tiny after rounding with unbounded exponent (7.5) becomes a zero of its sign. None, before the operands are
-        formed, where the carrier has no such operation of its own."""
-        return None
+        even (IEEE 754-2019, 5.4.1); a NaN has any pattern. Only where the carrier `fuses`."""
+        raise NotImplementedError
 
     @abstractmethod
     def extract(self, value: Node, high: int, low: int, width: int) -> Node: ...

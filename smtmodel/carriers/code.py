@@ -13,7 +13,7 @@ carrier serves them.
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from smtmodel.algebra import Bit, Bits
@@ -244,13 +244,14 @@ class CodeCarrier(Carrier):
         most = min(_ones(value.most), (1 << width) - 1) | 1
         return self._emit(f"{shifted.text} | {lost}", kind, most, shifted, last, value)
 
-    def multiply_and_add(self, operands: Callable[[], Sequence[Name]], width: int, flush: bool) -> Name | None:
+    def fuses(self, flush: bool) -> bool:
         """Flushing is a mode of the whole code: what comes first decides it."""
-        if (flush and not FLUSHES) or self.flushes not in (None, flush):
-            return None
+        return (FLUSHES or not flush) and self.flushes in (None, flush)
+
+    def multiply_and_add(self, left: Name, right: Name, addend: Name, width: int, flush: bool) -> Name:
         self.flushes = flush
-        x, y, z = operands()
-        return self._emit(f"fma{width}({x.text}, {y.text}, {z.text})", _type(width), (1 << width) - 1, x, y, z)
+        text = f"fma{width}({left.text}, {right.text}, {addend.text})"
+        return self._emit(text, _type(width), (1 << width) - 1, left, right, addend)
 
     @property
     def environment(self) -> str:

@@ -106,20 +106,21 @@ class Round(Node):
             if not isinstance(term, Cut) or (term.bits, term.mode, term.least) != (fmt.precision, how.mode, None):
                 return None
             term = term.term
-        if (nodes := _one_step(term)) is None:
+        carrier = context.patterns["c"][0].carrier
+        if not carrier.fuses(flush) or (nodes := _one_step(term)) is None:
             return None
         given = {1.0: fmt.bias << fmt.fraction, -0.0: 1 << (fmt.width - 1)}
-        carrier = context.patterns["c"][0].carrier
-        packed = [
-            constant(carrier, given[x], fmt.width) if isinstance(x, float) else _packed(context.value(x), fmt)
-            for x in nodes
-        ]
-        if any(x is None for x in packed):
-            return None
-        node = carrier.multiply_and_add(lambda: [x.node for x in packed if x is not None], fmt.width, flush)
-        if node is None:
-            return None
-        raw = Bits(carrier, fmt.width, node)
+        packed = []
+        for node in nodes:
+            if isinstance(node, float):
+                found: Bits | None = constant(carrier, given[node], fmt.width)
+            else:
+                found = _packed(context.value(node), fmt)
+            if found is None:
+                return None
+            packed.append(found.node)
+        left, right, addend = packed
+        raw = Bits(carrier, fmt.width, carrier.multiply_and_add(left, right, addend, fmt.width, flush))
         if how.subnormals == "flush_after":
             normal = raw.extract(fmt.field_width - 1, fmt.fraction).any()
             zero = raw.bit(fmt.width - 1).bits(1).concat(constant(carrier, 0, fmt.width - 1))
