@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -195,13 +195,23 @@ def product_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
 # -- the ends of the range
 
 
-def with_hows(choices: Choices, change: Callable[[How, int], How]) -> Choices:
-    """Every rounding changed: those of steps by their role, then that of products (-1) and the conversion (-2)."""
-    steps = tuple(replace(step, how=change(step.how, role)) for role, step in enumerate(choices.steps))
-    ends = [
-        None if how is None else change(how, place) for place, how in ((-1, choices.products), (-2, choices.convert))
-    ]
-    return replace(choices, steps=steps, products=ends[0], convert=ends[1])
+def hows_of(choices: Choices) -> dict[int, How]:
+    """Every rounding: those of steps by their role, that of products (-1) and the conversion (-2), where there are."""
+    ends = {-1: choices.products, -2: choices.convert}
+    steps = {role: step.how for role, step in enumerate(choices.steps)}
+    return steps | {place: how for place, how in ends.items() if how is not None}
+
+
+def with_hows(choices: Choices, hows: Mapping[int, How]) -> Choices:
+    """Other roundings in the places of `hows_of`; a place that is not named keeps its own."""
+    steps = tuple(replace(step, how=hows.get(role, step.how)) for role, step in enumerate(choices.steps))
+    products, convert = hows.get(-1, choices.products), hows.get(-2, choices.convert)
+    return replace(choices, steps=steps, products=products, convert=convert)
+
+
+def all_tiny(choices: Choices, kind: Tiny, unbounded: bool, asked: Signature) -> Choices:
+    """Every rounding with the same way with tiny results."""
+    return with_hows(choices, {at: tiny(how, kind, unbounded, asked) for at, how in hows_of(choices).items()})
 
 
 def tiny(how: How, kind: Tiny, unbounded: bool, asked: Signature) -> How:
@@ -234,18 +244,18 @@ def tiny_tiers(asked: Signature) -> list[Tier]:
 
     def alike(choices: Choices, reads: Sequence[tuple[Subnormals, Subnormals]]) -> Iterator[Choices]:
         for chosen, (kind, unbounded) in product(reads, TINIES):
-            tried = with_hows(choices, lambda how, _: tiny(how, kind, unbounded, asked))  # noqa: B023
-            yield read_as(tried, chosen)
+            yield read_as(all_tiny(choices, kind, unbounded, asked), chosen)
 
     def apart(choices: Choices) -> Iterator[Choices]:
-        places = [*range(len(choices.steps)), *([-1] if choices.products else []), *([-2] if choices.convert else [])]
+        hows = hows_of(choices)
+        places = list(hows)
         if len(places) > 4:  # the last one, and all others
             groups = [[places[0] if -2 not in places else -2], [p for p in places if p != (-2 if -2 in places else 0)]]
         else:
             groups = [[place] for place in places]
         for kinds in product(TINIES[:4], repeat=len(groups)):
             chosen = {place: kind for group, kind in zip(groups, kinds, strict=True) for place in group}
-            tried = with_hows(choices, lambda how, place: tiny(how, *chosen[place], asked))  # noqa: B023
+            tried = with_hows(choices, {place: tiny(how, *chosen[place], asked) for place, how in hows.items()})
             for reads in READS:
                 yield read_as(tried, reads)
 
@@ -266,13 +276,15 @@ def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
 
     def signs(choices: Choices) -> Iterator[Choices]:
         for sign, start in product(SIGNS, begins):
-            tried = with_hows(choices, lambda how, _: replace(how, zero=sign))  # noqa: B023
+            tried = with_hows(choices, {place: replace(how, zero=sign) for place, how in hows_of(choices).items()})
             yield tried if start is None else replace(tried, start=start)
 
     def last(choices: Choices) -> Iterator[Choices]:
         final = 0 if choices.convert is None else -2
+        hows = hows_of(choices).items()
         for one, other, start in product(SIGNS, SIGNS, begins):
-            tried = with_hows(choices, lambda how, place: replace(how, zero=one if place == final else other))  # noqa: B023
+            apart = {place: replace(how, zero=one if place == final else other) for place, how in hows}
+            tried = with_hows(choices, apart)
             yield tried if start is None else replace(tried, start=start)
 
     def positive(choices: Choices) -> Iterator[Choices]:
@@ -281,7 +293,7 @@ def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
 
     def everything(choices: Choices) -> Iterator[Choices]:
         for tried, reads, (kind, unbounded) in product(list(signs(choices)), READS, TINIES):
-            yield read_as(with_hows(tried, lambda how, _: tiny(how, kind, unbounded, asked)), reads)  # noqa: B023
+            yield read_as(all_tiny(tried, kind, unbounded, asked), reads)
 
     def floored(choices: Choices) -> Iterator[Choices]:
         for zeros, tried in product(floors(choices, asked.d), list(signs(choices))):
@@ -296,7 +308,8 @@ def end_tiers(asked: Signature) -> list[Tier]:
 
     def alike(choices: Choices) -> Iterator[Choices]:
         for overflow in OVERFLOW:
-            yield with_hows(choices, lambda how, _: replace(how, overflow=overflow))  # noqa: B023
+            same = {place: replace(how, overflow=overflow) for place, how in hows_of(choices).items()}
+            yield with_hows(choices, same)
 
     def limited(choices: Choices) -> Iterator[Choices]:
         for tried, limit in product(list(alike(choices)), limits):
@@ -304,8 +317,10 @@ def end_tiers(asked: Signature) -> list[Tier]:
 
     def last(choices: Choices) -> Iterator[Choices]:
         final = 0 if choices.convert is None else -2
+        hows = hows_of(choices).items()
         for one, other in product(OVERFLOW, OVERFLOW):
-            yield with_hows(choices, lambda how, place: replace(how, overflow=one if place == final else other))  # noqa: B023
+            apart = {place: replace(how, overflow=one if place == final else other) for place, how in hows}
+            yield with_hows(choices, apart)
 
     return [alike, last, limited]
 
@@ -320,9 +335,9 @@ def neighbours(choices: Choices, asked: Signature) -> Iterator[Choices]:
             yield with_step(choices, role, other)
     for zeros in floors(choices, asked.d):
         yield with_floor(choices, zeros)
-    for place in [*range(len(choices.steps)), *([-1] if choices.products else []), *([-2] if choices.convert else [])]:
-        for change in _other_hows(asked):
-            yield with_hows(choices, lambda how, at: change(how) if at == place else how)  # noqa: B023
+    for place, own in hows_of(choices).items():
+        for changed in _other_hows(own, asked):
+            yield with_hows(choices, {place: changed})
     yield replace(choices, positive_zeros=not choices.positive_zeros)
     yield replace(choices, normalised=not choices.normalised)
     yield replace(choices, limit=asked.d.emax + 1 if choices.limit is None else None)
@@ -362,19 +377,15 @@ def _other_steps(step: Step) -> Iterator[Step]:
         yield replace(step, late=replace(late, reach=bits + 1 if late.reach is None else None))
 
 
-def _other_hows(asked: Signature) -> Iterator[Callable[[How], How]]:
-    def mode(other: Mode) -> Callable[[How], How]:
-        return lambda how: replace(how, mode=other)
-
-    def small(kind: Tiny, unbounded: bool) -> Callable[[How], How]:
-        return lambda how: tiny(how, kind, unbounded, asked)
-
-    yield from map(mode, MODES)
-    yield from (small(*kind) for kind in TINIES)
+def _other_hows(how: How, asked: Signature) -> Iterator[How]:
+    for mode in MODES:
+        yield replace(how, mode=mode)
+    for kind, unbounded in TINIES:
+        yield tiny(how, kind, unbounded, asked)
     for sign in SIGNS:
-        yield lambda how: replace(how, zero=sign)  # noqa: B023
+        yield replace(how, zero=sign)
     for overflow in OVERFLOW:
-        yield lambda how: replace(how, overflow=overflow)  # noqa: B023
+        yield replace(how, overflow=overflow)
 
 
 # -- what says the same

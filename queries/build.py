@@ -22,14 +22,15 @@ from queries.axes import (
     MODES,
     SMALL,
     Tier,
+    all_tiny,
     carry_tiers,
     end_tiers,
+    hows_of,
     late_tiers,
     needless,
     neighbours,
     product_tiers,
     step_tiers,
-    tiny,
     tiny_tiers,
     with_hows,
     zero_tiers,
@@ -485,14 +486,15 @@ class Builder:
         """Some rows whose result hangs on how the candidate rounds."""
 
         def rounding(mode: Mode) -> Choices:
-            return with_hows(candidate.choices, lambda how, _: replace(how, mode=mode))
+            hows = hows_of(candidate.choices).items()
+            return with_hows(candidate.choices, {place: replace(how, mode=mode) for place, how in hows})
 
         decoys = [replace(candidate, choices=rounding(mode)) for mode in MODES]
         kinds = [len(np.unique(column)) for column in self._results(decoys, rows, kept).T]
         return np.argsort(kinds, kind="stable")[::-1][:AT_ONCE]
 
     def _flushing(self, choices: Choices) -> Choices:
-        return with_hows(choices, lambda how, _: tiny(how, "flush_before", False, self.asked))
+        return all_tiny(choices, "flush_before", False, self.asked)
 
     def _agreeing(self, candidates: list[_Candidate], stage: Stage) -> list[_Candidate]:
         """Those that give the answers so far, as far as these count: to inputs of this stage and of those before."""
