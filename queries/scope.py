@@ -57,7 +57,7 @@ def _otherwise(node: Node, unit: Unit) -> tuple[str, str] | None:
 def _plain(node: Node, unit: Unit) -> Node | None:
     """The node with what the argument does not depend on, and nothing else: None where there is none of its kind."""
     match node:
-        case Element() if not node.operand.startswith("scale"):
+        case Element() if not node.is_factor:
             return Element(node.operand, node.index, node.subnormals)
         case Product() if all(isinstance(factor, Element) for factor in node.operands):
             return Product(node.left, node.right)

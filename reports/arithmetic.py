@@ -51,7 +51,7 @@ def arithmetic(unit: Unit) -> list[tuple[str, str]]:
     """(what a line is called, what the unit does)."""
     nodes = list(walk(unit.result))
     sums = [node for node in nodes if isinstance(node, FusedSum)]
-    inputs = [node for node in nodes if isinstance(node, Element) and not node.operand.startswith("scale")]
+    inputs = [node for node in nodes if isinstance(node, Element) and not node.is_factor]
     products = [node for node in nodes if isinstance(node, Product)]
     cuts = [node for node in nodes if isinstance(node, Cut)]
     final = unit.rounding

@@ -21,7 +21,7 @@ from smtmodel.nodes import (
     Scale,
 )
 from smtmodel.nodes.chains import OUTER, shifts, spread
-from smtmodel.nodes.element import Operand, Subnormals
+from smtmodel.nodes.element import FACTORS, Operand, Subnormals
 from smtmodel.nodes.round import Rounding, Zero
 from smtmodel.unit import Unit
 
@@ -107,7 +107,7 @@ class _Family:
         return found
 
     def _element(self, operand: Operand, index: Index | None) -> Element:
-        if operand.startswith("scale"):
+        if operand in FACTORS:
             return Element(operand, index)
         return Element(operand, index, self.subnormals, self.acc.input_zeros == "positive")
 

@@ -88,7 +88,7 @@ class Unit:
         if isinstance(node, Element) and node.index is not None:
             ends = [sorted(factor * end for end in ranges[level]) for level, factor in node.index.factors]
             low, high = (node.index.offset + sum(end[side] for end in ends) for side in (0, 1))
-            count = self.scales if node.operand.startswith("scale") else self.length
+            count = self.scales if node.is_factor else self.length
             if low < 0 or high >= count:
                 where = f"{low}" if low == high else f"{low} to {high}"
                 raise ParameterError(node.operand, f"index {where} is outside 0 to {count - 1}")

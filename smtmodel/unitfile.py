@@ -44,7 +44,7 @@ from smtmodel.nodes import (
     Running,
     Scale,
 )
-from smtmodel.nodes.element import OPERANDS, SUBNORMALS
+from smtmodel.nodes.element import FACTORS, OPERANDS, SUBNORMALS
 from smtmodel.nodes.node import walk
 from smtmodel.nodes.repeat import Places
 from smtmodel.nodes.round import TINY, ZEROS, Rounding
@@ -275,7 +275,7 @@ class ExpressionReader:
         return Each(level, range(-(-count.offset // step.offset)), self._input(operand, index))
 
     def _input(self, operand: Any, index: Index | None) -> Element:
-        if operand.startswith("scale"):
+        if operand in FACTORS:
             return Element(operand, index)
         read: Any = self.subnormals[operand]
         return Element(operand, index, read, self.positive_zeros)

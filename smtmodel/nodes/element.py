@@ -16,6 +16,7 @@ from smtmodel.nodes.node import Context, Node, Number, Terminal, Value, Variant,
 Operand = typing.Literal["a", "b", "c", "scale_a", "scale_b"]
 Subnormals = typing.Literal["keep", "zero", "positive_zero"]
 OPERANDS: tuple[Operand, ...] = get_args(Operand)
+FACTORS: tuple[Operand, ...] = ("scale_a", "scale_b")  # the scale factors, each of several products
 SUBNORMALS: tuple[Subnormals, ...] = get_args(Subnormals)
 
 
@@ -52,6 +53,11 @@ class Element(Terminal):
     def __post_init__(self) -> None:
         if (self.index is None) != (self.operand == "c"):
             raise ParameterError(self.operand, "c has no index, and every other operand has one")
+
+    @property
+    def is_factor(self) -> bool:
+        """Whether it is a scale factor."""
+        return self.operand in FACTORS
 
     @property
     def free(self) -> frozenset[int]:

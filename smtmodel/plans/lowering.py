@@ -96,7 +96,7 @@ class Lowering(Engine[Node]):
                 return start
             if given.index is None:
                 return read_as(start, given, model.c)
-            if given.operand.startswith("scale"):
+            if given.is_factor:
                 return replace(given, index=added(_divided(span, model), given.index))
             return self._input(replace(given, index=added(span.start, given.index, span.step)))
 
@@ -151,7 +151,7 @@ def _padded(node: Node, count: int, block: int) -> Node:
 
     def is_beyond(part: Element, places: Mapping[int, int]) -> bool:
         assert part.index is not None
-        return part.index.at(places) * (block if part.operand.startswith("scale") else 1) >= count
+        return part.index.at(places) * (block if part.is_factor else 1) >= count
 
     def inputs(part: Node) -> list[Element]:
         return [inner for inner in walk(part) if isinstance(inner, Element) and inner.index is not None]
