@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hypotheses.schema import Inputs
-from queries.bound_report import BoundResult, find_bound
-from queries.bounding import error_of
 from queries.proof.wording import form_text
+from queries.properties.bound import error_of
+from queries.properties.bound_report import BoundResult, find_bound
 from smtmodel.files import write_whole
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import parse_reference

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.invented_units import invented
-from queries.build import nans
-from queries.shapes import Kind, Shapes
+from queries.building.build import nans
+from queries.building.shapes import Kind, Shapes
 from smtmodel.batch import evaluate_models
 from smtmodel.dot import Model, UnitModel
 from smtmodel.instructions import INSTRUCTIONS

@@ -13,9 +13,9 @@ from typing import Any
 
 from benchmarks.sides import results_of
 from hypotheses.claim import claims, claims_named
-from queries.claim_report import document_of
-from queries.distinguish import Options
-from queries.settle import settle
+from queries.claims.report import document_of
+from queries.claims.settle import settle
+from queries.search.distinguish import Options
 
 HEAD = "| claim and case | source says | verdict | by | seconds | input |\n|---|---|---|---|---|---|\n"
 

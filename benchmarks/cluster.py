@@ -22,12 +22,12 @@ from pathlib import Path
 from distributed import Client
 
 from hypotheses.family import family_named
-from queries.cluster import Cluster
-from queries.distinguish import Options
-from queries.pool import Pool
-from queries.separate import Separation, separate
+from queries.candidates.separate import Separation, separate
+from queries.search.distinguish import Options
+from queries.solvers.cluster import Cluster
+from queries.solvers.pool import Pool
+from queries.solvers.store import Store
 from queries.solvers.worker import version_of
-from queries.store import Store
 
 FAMILY = Path(__file__).with_suffix(".yaml")
 EACH = 120.0  # seconds for a pair: the whole question gets a quarter of them, several times what it needs

@@ -21,7 +21,7 @@ from benchmarks.evidence_steps import STEPS, Job, prepare
 from runner.devices import DeviceUnavailableError
 from runner.kernels import CAPABILITIES, architecture, kernels_of
 from smtmodel.errors import IncompleteError, MmaprobeError
-from smtmodel.instructions import Instruction
+from smtmodel.instruction import Instruction
 
 CUDA = "cuda:{unit}/{instruction}{position}"
 

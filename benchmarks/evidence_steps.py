@@ -14,14 +14,15 @@ import numpy as np
 
 from cli.main import main
 from hypotheses.library import library, question_named
-from queries.evaluate import agrees
+from queries.compare.observed import agrees
 from runner.answers import answered_row, provenance
 from runner.batches import BatchDevice
 from runner.devices import Device, open_device
 from smtmodel.batch import Patterns, evaluate_batch, evaluate_rows
 from smtmodel.dot import Model
 from smtmodel.errors import IncompleteError, MmaprobeError
-from smtmodel.instructions import INSTRUCTIONS, Instruction
+from smtmodel.instruction import Instruction
+from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.operands import Operands, layout_of
 from smtmodel.reference import parse_reference
 from smtmodel.vectors import Vector, to_hex

@@ -20,14 +20,14 @@ import yaml
 from hypotheses.claim import Claim, _shipped
 from hypotheses.schema import Inputs
 from hypotheses.unit_claims import BoundClaim
-from queries.admitted import admitted_rows, numbers
-from queries.claim_samples import claim_rows
-from queries.claim_scene import look
-from queries.contradiction import within_bound
-from queries.problem import Problem
-from queries.properties import problems_of
-from queries.samples import sample_rows
-from queries.witness import replay
+from queries.claims.contradiction import within_bound
+from queries.claims.samples import claim_rows
+from queries.claims.scene import look
+from queries.properties.statements import problems_of
+from queries.search.admitted import admitted_rows, numbers
+from queries.search.problem import Problem
+from queries.search.samples import sample_rows
+from queries.search.witness import replay
 from smtmodel.batch import evaluate_batch
 from smtmodel.errors import MmaprobeError
 from smtmodel.operands import layout_of

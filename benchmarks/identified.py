@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.properties import alike
-from queries.canonical import canonical
+from queries.candidates.canonical import canonical
 from smtmodel.dot import Model
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import parse_reference

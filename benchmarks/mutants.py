@@ -26,12 +26,13 @@ import yaml
 import smtmodel
 from cli.line import Line
 from cli.options import opened_pool
-from queries.distinguish import Options, SolverFaultError
-from queries.pool import Pool
-from queries.problem import Problem, evaluate_on
-from queries.prove import Proof, prove
-from queries.store import Store, result_key
-from queries.witness import Witness
+from queries.equality.lemmas import Proof
+from queries.equality.staged import prove
+from queries.search.distinguish import Options, SolverFaultError
+from queries.search.problem import Problem, evaluate_on
+from queries.search.witness import Witness
+from queries.solvers.pool import Pool
+from queries.solvers.store import Store, result_key
 from smtmodel.algebra import Bits, WidthError
 from smtmodel.dot import Evaluation, Model
 from smtmodel.errors import MmaprobeError

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.summation import reveal
-from queries.summation_tree import Leaf, Node, in_order, joined
+from queries.order.reveal import reveal
+from queries.order.tree import Leaf, Node, in_order, joined
 from smtmodel.signature import parse_signature
 from smtmodel.vectors import Vector
 
@@ -115,7 +115,7 @@ def measure(name: str, length: int) -> tuple[int, float]:
 
 def shape(root: Node | Leaf) -> list[object]:
     """Steps as sets, comparable however deep the tree is."""
-    from queries.summation_tree import nodes_of
+    from queries.order.tree import nodes_of
 
     numbers: dict[int, int] = {}
     found: list[object] = []

@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from queries.distinguish import Options
-from queries.plans import PlanProof, prove_plans
+from queries.plans.equal import PlanProof, prove_plans
+from queries.search.distinguish import Options
 from smtmodel.display import number_text
 from smtmodel.plans import Plan
 from smtmodel.plans.planfile import parse_plan

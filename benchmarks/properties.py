@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.sides import results_of
-from queries.canonical import canonical
+from queries.candidates.canonical import canonical
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import parse_reference
 

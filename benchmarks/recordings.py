@@ -19,11 +19,11 @@ import numpy as np
 
 from benchmarks.identified import family_of
 from hypotheses.family import family_named
-from queries.canonical import canonical
-from queries.distinguish import Options
-from queries.identify import Identification, Identifier
-from queries.outcomes import simulate, without_payload
-from queries.separate import unique_models
+from queries.candidates.canonical import canonical
+from queries.candidates.identify import Identification, Identifier
+from queries.candidates.outcomes import simulate, without_payload
+from queries.candidates.separate import unique_models
+from queries.search.distinguish import Options
 from runner.recorded import RecordedDevice
 from smtmodel.batch import evaluate_models, evaluate_rows
 from smtmodel.dot import Model

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 from hypotheses.family import families, family_named
-from queries.distinguish import Options
-from queries.separate import separate
+from queries.candidates.separate import separate
+from queries.search.distinguish import Options
 
 HEAD = (
     "family",

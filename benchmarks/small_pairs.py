@@ -22,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypotheses.schema import Compare, Inputs, Window
-from queries.distinguish import Options, distinguish
-from queries.problem import Problem
-from queries.prove import Proof, prove
-from queries.witness import Witness
+from queries.equality.lemmas import Proof
+from queries.equality.staged import prove
+from queries.search.distinguish import Options, distinguish
+from queries.search.problem import Problem
+from queries.search.witness import Witness
 from smtmodel.accumulator import Accumulator, format_parameter, nvidia_nan
 from smtmodel.batch import evaluate_batch
 from smtmodel.dot import Model

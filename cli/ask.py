@@ -29,8 +29,8 @@ from smtmodel.progress import Pieces
 
 if TYPE_CHECKING:
     from hypotheses.schema import Inputs, Question
-    from queries.answer import Answered, PairAnswer
-    from queries.distinguish import Options
+    from queries.search.answer import Answered, PairAnswer
+    from queries.search.distinguish import Options
 
 
 @click.command()
@@ -83,7 +83,7 @@ def distinguish(
     mmaprobe distinguish volta/mma/m8n8k4.f32.f16.f16.f32 ampere/mma/m16n8k16.f32.f16.f16.f32
     """
     from cli.show import show_answer
-    from queries.answer import answer
+    from queries.search.answer import answer
 
     questions = _questions(names, restrictions, target)
     pieces = Pieces(options.progress, "questions")

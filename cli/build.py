@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from cli.options import print_json, progress, say
 from cli.order import revealed, title_of
-from queries.summation_guess import orders
-from queries.summation_probe import UnrevealedError
-from queries.summation_text import Outliner
-from queries.summation_tree import Leaf, Node
+from queries.order.guess import orders
+from queries.order.probe import UnrevealedError
+from queries.order.text import Outliner
+from queries.order.tree import Leaf, Node
 from smtmodel import VERSION
 from smtmodel.errors import IncompleteError, MmaprobeError
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.build import Built
-    from queries.distinguish import Options
+    from queries.building.build import Built
+    from queries.search.distinguish import Options
     from runner.protocol import Device
     from smtmodel.signature import Signature
     from smtmodel.unit import Unit
@@ -36,7 +36,7 @@ def build(
     options: Options, as_json: bool,
 ) -> None:  # fmt: skip
     """Ask a device of which nothing is known, say what it computes, and end with the exit code."""
-    from queries.steady import ContradictionError
+    from queries.compare.steady import ContradictionError
     from runner.devices import open_device
     from smtmodel.signature import parse_signature
 
@@ -59,7 +59,7 @@ def build(
     if found is not None:
         _show(found, unit, order, asked, seconds)
     if unit is not None and save is not None:
-        from queries.build import text_of
+        from queries.building.build import text_of
         from smtmodel.files import write_whole
 
         write_whole(save, text_of(unit))
@@ -77,8 +77,8 @@ def built(
 ) -> tuple[Built, Order]:
     """The order, then the unit; some questions are asked again at the end. `tell`: what is said of the order. Raises as
     these do."""
-    from queries.build import Builder
-    from queries.steady import AGAIN_IN_DOUBT, stand_by
+    from queries.building.build import Builder
+    from queries.compare.steady import AGAIN_IN_DOUBT, stand_by
 
     order = _order(device, asked, deadline, tell)
     given: list[tuple[Vector, int]] = []
@@ -158,14 +158,14 @@ def _described(found: Built, unit: Unit, order: Order | None, device: dict[str, 
 
 def names_of(found: Built) -> list[str]:
     """The instructions and units that ship and are proved equal."""
-    from queries.build import BUILT
+    from queries.building.build import BUILT
 
     return [model.reference for model, _ in found.equal if model.reference != BUILT]
 
 
 def _show(found: Built, unit: Unit | None, order: Order | None, asked: Signature, seconds: float) -> None:
     from cli.show import show_operands
-    from queries.build import BUILT, text_of
+    from queries.building.build import BUILT, text_of
     from smtmodel.display import number_text
     from smtmodel.vectors import to_hex
 
@@ -206,7 +206,7 @@ def _document(
     found: Built | None, unit: Unit | None, order: Order | None, failure: MmaprobeError | None, asked: Signature,
     device: dict[str, Any], seconds: float,
 ) -> dict[str, Any]:  # fmt: skip
-    from queries.build import BUILT, text_of
+    from queries.building.build import BUILT, text_of
     from smtmodel.vectors import to_hex
 
     document: dict[str, Any] = {

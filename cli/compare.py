@@ -19,8 +19,8 @@ from cli.reading import open_input
 from smtmodel.errors import IncompleteError, InputError, MmaprobeError
 
 if TYPE_CHECKING:
-    from queries.compare import Comparison, Pair, Side
-    from queries.witness import Row
+    from queries.compare.devices import Comparison, Pair, Side
+    from queries.search.witness import Row
     from runner.devices import Device
     from runner.recorded import RecordedDevice
     from smtmodel.dot import Model
@@ -102,7 +102,7 @@ def compare(
         raise click.UsageError("--c, --convert, --scale-a and --scale-b go with --gemm")
     if gemm and vectors is not None:
         raise click.UsageError("--vectors and --gemm are two ways to ask")
-    from queries.compare import Comparison
+    from queries.compare.devices import Comparison
 
     comparison = Comparison(count or (1 if gemm else 3), progress)
     run = _Run(comparison, Report(comparison), compare, reference)
@@ -160,7 +160,7 @@ class _Run:
 
     def ask(self, vectors: str | None, samples: int, seed: int) -> None:
         """Ask both devices until enough is found. Raises MmaprobeError."""
-        from queries.compare import Pair
+        from queries.compare.devices import Pair
 
         pair = Pair(self.sides[0], self.sides[1], self.compare)
         self.report.pair = pair
@@ -169,7 +169,7 @@ class _Run:
         self.comparison.run(pair, self._rows(pair, given, samples, seed), total)
 
     def _rows(self, pair: Pair, given: list[Row], samples: int, seed: int) -> Iterator[Row]:
-        from queries.compare_rows import all_rows, fits, row_of
+        from queries.compare.rows import all_rows, fits, row_of
 
         layout, model = pair.layout, pair.left.model
         yield from given
@@ -227,7 +227,7 @@ def _lead(devices: Sequence[Device], reference: str | None) -> Model | None:
 
 def _recorded_model(device: RecordedDevice, lead: Model | None) -> Model:
     """The instruction of a recording: the one asked for, or the only one with its formats. Raises InputError."""
-    from queries.compare_rows import takes_the_same
+    from queries.compare.rows import takes_the_same
 
     models: dict[str, Model] = {}
     for vector in device.vectors:
@@ -244,7 +244,7 @@ def _recorded_model(device: RecordedDevice, lead: Model | None) -> Model:
 
 
 def _side(device: Device, model: Model) -> Side:
-    from queries.compare import Side
+    from queries.compare.devices import Side
     from runner.model_device import ModelDevice
     from runner.recorded import RecordedDevice
 
@@ -257,7 +257,7 @@ def _side(device: Device, model: Model) -> Side:
 
 def _given(file: str, pair: Pair) -> Iterator[Row]:
     """The rows of a file of vectors, which must fit. Raises InputError."""
-    from queries.compare_rows import fits, row_of
+    from queries.compare.rows import fits, row_of
     from smtmodel.vectors import read_vectors
 
     with open_input(file) as (lines, name):

@@ -18,8 +18,8 @@ PLANS = 4  # plans with the same result that are named
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from queries.compare import Comparison, Pair, Side
-    from queries.compare_gemm import Differences, Element, Matrices, Reproduced, Trace
+    from queries.compare.devices import Comparison, Pair, Side
+    from queries.compare.gemm import Differences, Element, Matrices, Reproduced, Trace
     from smtmodel.dot import Model
     from smtmodel.formats import Format
 
@@ -29,8 +29,8 @@ def run_gemm(
     files: Sequence[Path], rest: dict[str, Any],
 ) -> None:  # fmt: skip
     """From differing matrices to a dot product of a few terms. Raises MmaprobeError."""
-    from queries.compare import Pair, model_side
-    from queries.compare_gemm import differing_elements, reproduced
+    from queries.compare.devices import Pair, model_side
+    from queries.compare.gemm import differing_elements, reproduced
 
     first, second = sides if model is None else (model_side(model), model_side(model))
     pair = Pair(first, second, compare)
@@ -65,7 +65,7 @@ def run_gemm(
 
 def _plans(model: Model, matrices: Matrices, found: Differences) -> dict[str, Any]:
     """Which plans, and instructions of the table, give each result; where the first two of them part."""
-    from queries.gemm_results import parted_after, plans_of_results
+    from queries.plans.results import parted_after, plans_of_results
 
     given = plans_of_results(model, matrices, found.chosen, progress)
     progress("")
@@ -89,7 +89,7 @@ def _plans(model: Model, matrices: Matrices, found: Differences) -> dict[str, An
 
 def _follow(comparison: Comparison, report: Report, pair: Pair, matrices: Matrices, found: Differences) -> None:
     """Compute the elements again by both sides, and follow up where they part."""
-    from queries.compare_gemm import reduce, traced
+    from queries.compare.gemm import reduce, traced
 
     report.pair = pair
     traces = traced(pair.left, pair.right, pair.problem, matrices, found.chosen)
@@ -113,8 +113,8 @@ def _follow(comparison: Comparison, report: Report, pair: Pair, matrices: Matric
 
 def _again(pair: Pair, traces: Sequence[Trace]) -> dict[str, Any]:
     """In how many elements each side gives its matrix's result again."""
-    from queries.compare import differing
-    from queries.problem import Problem
+    from queries.compare.devices import differing
+    from queries.search.problem import Problem
 
     found = {}
     for index, (word, side) in enumerate(zip(("first", "second"), pair.sides, strict=True)):
@@ -129,7 +129,7 @@ def _again(pair: Pair, traces: Sequence[Trace]) -> dict[str, Any]:
 
 def load_matrices(pair: Pair, files: Sequence[Path], rest: dict[str, Any]) -> Matrices:
     """The matrices as bit patterns. Raises InputError."""
-    from queries.compare_gemm import Matrices
+    from queries.compare.gemm import Matrices
 
     model, convert = pair.left.model, rest["convert"]
     a, b = (_patterns(path, fmt, convert) for path, fmt in zip(files[:2], (model.a, model.b), strict=True))

@@ -15,9 +15,9 @@ from smtmodel.vectors import to_hex
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.compare import Comparison, Contradiction, Pair
-    from queries.compare_why import Change, Explanation, Support
-    from queries.neighbours import Neighbour
+    from queries.compare.devices import Comparison, Contradiction, Pair
+    from queries.compare.neighbours import Neighbour
+    from queries.compare.why import Change, Explanation, Support
     from runner.devices import Device
     from smtmodel.operands import Operands
     from smtmodel.vectors import Vector
@@ -41,7 +41,7 @@ class Report:
 
     def explain(self) -> None:
         """Look for what may be behind the differences."""
-        from queries.compare_why import changes, common_changes, explanations
+        from queries.compare.why import changes, common_changes, explanations
 
         assert self.pair is not None
         self.changes = [changes(difference) for difference in self.comparison.differences]
@@ -153,7 +153,7 @@ class Report:
         show_operands(one.side.model, one.operands)
 
     def _show_counts(self) -> None:
-        from queries.compare_why import software
+        from queries.compare.why import software
 
         comparison = self.comparison
         assert self.pair is not None

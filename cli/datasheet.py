@@ -19,7 +19,7 @@ from smtmodel.progress import Pieces, Wait
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.distinguish import Options
+    from queries.search.distinguish import Options
     from reports.datasheet import Sheet
     from smtmodel.dot import Model
 
@@ -46,7 +46,7 @@ def datasheet(subject: str | None, every: bool, output: Path, limit: float, stor
     mmaprobe datasheet unit.json -o unit.html
     mmaprobe datasheet --all -o units.html
     """
-    from queries.distinguish import Options
+    from queries.search.distinguish import Options
     from reports.datasheet import page
 
     if every == (subject is not None):
@@ -91,9 +91,9 @@ class _Asker:
 
     def __call__(self, wanted: str, model: Model) -> Mapping[str, Any] | None:
         from hypotheses.schema import Inputs
-        from queries.proof_report import proof_key
-        from queries.properties import problems_of
-        from queries.store import result_key
+        from queries.properties.report import proof_key
+        from queries.properties.statements import problems_of
+        from queries.solvers.store import result_key
 
         problems = problems_of(wanted, model, Inputs())
         if not problems:
@@ -112,8 +112,8 @@ class _Asker:
         return document
 
     def _ask(self, wanted: str, model: Model, problems: list[Any]) -> dict[str, Any]:
-        from queries.proof_report import proof_document
-        from queries.proving import proofs_of
+        from queries.properties.proving import proofs_of
+        from queries.properties.report import proof_document
 
         self.options.progress(Wait(f"{wanted}: {model.reference}", self.limit))
         self.asked += 1

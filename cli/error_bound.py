@@ -11,8 +11,8 @@ from smtmodel.wording import counted
 
 if TYPE_CHECKING:
     from hypotheses.schema import Inputs
-    from queries.bound_report import BoundResult
-    from queries.distinguish import Options
+    from queries.properties.bound_report import BoundResult
+    from queries.search.distinguish import Options
 
 ERROR_BOUND = "error-bound"
 SHOWN = 8  # products of an input that is printed
@@ -23,8 +23,8 @@ def prove_bound(
     as_json: bool,
 ) -> int:  # fmt: skip
     """Prints the bound; the exit code. Raises ParameterError and FaultError as `find_bound` does."""
-    from queries.bound_report import document_of, find_bound
-    from queries.bounding import Settled
+    from queries.properties.bound import Settled
+    from queries.properties.bound_report import document_of, find_bound
     from smtmodel.reference import parse_reference
 
     if len(models) != 1:

@@ -19,8 +19,8 @@ from smtmodel.files import write_whole
 from smtmodel.jsontext import parse_json
 
 if TYPE_CHECKING:
-    from queries.evaluate import Row
-    from queries.neighbours import Neighbour, Parting
+    from queries.compare.neighbours import Neighbour, Parting
+    from queries.compare.observed import Row
     from smtmodel.dot import Model
     from smtmodel.explanation import Explanation
     from smtmodel.facts import Fact
@@ -68,7 +68,7 @@ def explain(
     the bits kept, h the half and s the sticky bits.
     """
     from cli.element import explain_element
-    from queries.neighbours import first_difference
+    from queries.compare.neighbours import first_difference
     from smtmodel.explaining import check_same_inputs
     from smtmodel.explaining import explain as explained
     from smtmodel.reference import parse_reference

@@ -46,7 +46,7 @@ mmaprobe export answers.jsonl --format npz -o answers.npz
     "--model", metavar="MODEL", shell_complete=models, help="Evaluate every row under this model instead of its own."
 )
 def export(file: str, wanted: str, output: str | None, model: str | None) -> None:
-    from queries.evaluate import evaluate_vectors
+    from queries.compare.observed import evaluate_vectors
     from smtmodel.reference import parse_reference
     from smtmodel.vectors import read_vectors
 

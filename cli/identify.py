@@ -33,9 +33,9 @@ from smtmodel.wording import counted
 
 if TYPE_CHECKING:
     from hypotheses.family import Family
-    from queries.classes import Equality
-    from queries.distinguish import Options
-    from queries.identify import Identification
+    from queries.candidates.classes import Equality
+    from queries.candidates.identify import Identification
+    from queries.search.distinguish import Options
     from runner.answers import AnswersFile
     from runner.protocol import Device
     from smtmodel.dot import Model
@@ -78,8 +78,8 @@ def separate(
 
     Exit codes: 0 every pair is told apart or proved equal, 2 bad input, 3 some pairs stay open.
     """
-    from queries.separate import EACH, single
-    from queries.separate import separate as separate_family
+    from queries.candidates.separate import EACH, single
+    from queries.candidates.separate import separate as separate_family
     from smtmodel.operands import layout_of
     from smtmodel.vectors import Vector, to_hex
 
@@ -288,8 +288,8 @@ class _Session:
         self, family: Family, options: Options, recorded: Sequence[Vector]
     ) -> tuple[Identification, MmaprobeError | None]:
         """What was found, and the error that ended the work, if one did. An interrupt counts as cut short."""
-        from queries.identify import Identification, Identifier
-        from queries.steady import ContradictionError
+        from queries.candidates.identify import Identification, Identifier
+        from queries.compare.steady import ContradictionError
 
         candidates = family.candidates()
         _say_impossible(family)
@@ -317,7 +317,7 @@ class _Session:
 
     def _reveal(self, base: Model) -> None:
         """The summation order, as a first step."""
-        from queries.summation import UnrevealedError, reveal
+        from queries.order.reveal import UnrevealedError, reveal
 
         def every(vectors: Sequence[Vector]) -> list[int]:
             progress(f"revealing the summation order: {counted(self.structure_questions, 'question')}")

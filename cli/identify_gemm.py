@@ -12,9 +12,9 @@ from smtmodel.errors import IncompleteError, InputError, MmaprobeError, Paramete
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.distinguish import Options
-    from queries.gemm_plans import Kind, Mapped, Span, Tally
-    from queries.summation_tree import Leaf, Node
+    from queries.order.tree import Leaf, Node
+    from queries.plans.library import Kind, Mapped, Span, Tally
+    from queries.search.distinguish import Options
     from smtmodel.tiles import Matrix
 
 LISTED = 3  # shapes that are named
@@ -24,8 +24,8 @@ def map_gemm(
     name: str, formats: str, length: int, shape: str, save: Path | None, options: Options, as_json: bool
 ) -> NoReturn:
     """Ask the function, say what was found, and end with the exit code. Raises MmaprobeError."""
-    from queries.gemm_plans import Mapper, Shape
-    from queries.summation import UnrevealedError, reveal
+    from queries.order.reveal import UnrevealedError, reveal
+    from queries.plans.library import Mapper, Shape
     from runner.callable import CallableDevice
     from runner.devices import open_device
     from smtmodel.signature import parse_signature
@@ -87,7 +87,7 @@ def _sides(text: str) -> tuple[int, int]:
 
 
 def _show(found: Mapped, seconds: float) -> None:
-    from queries.gemm_plans import LOOKED
+    from queries.plans.library import LOOKED
 
     for (kind, length), tree in list(found.orders.items())[:1]:
         say(f"order of {kind.rows} x {kind.columns} x {length}:")
@@ -105,7 +105,7 @@ def _show(found: Mapped, seconds: float) -> None:
 
 
 def _title(kind: Kind, found: Mapped) -> str:
-    from queries.gemm_plans import INSIDE, SMALL
+    from queries.plans.library import INSIDE, SMALL
 
     (rows, columns), (low, high) = found.edges, found.volumes
     parts = [f"rows up to the last multiple of {rows}"] if rows else []
@@ -139,7 +139,7 @@ def _some(shapes: list[Any]) -> str:
 
 
 def _outline(tree: Node | Leaf | None) -> list[str]:
-    from queries.summation_text import Outliner
+    from queries.order.text import Outliner
 
     return ["not revealed"] if tree is None else Outliner(tree).outline().lines()
 

@@ -40,7 +40,7 @@ def evaluate(file: str, model: str | None, output: str | None, as_json: bool) ->
 
     Exit codes: 0 no row disagrees, 1 a row does, 2 bad input, 3 nothing was compared: no row has a `d`.
     """
-    from queries.evaluate import Report, evaluate_vectors
+    from queries.compare.observed import Report, evaluate_vectors
     from smtmodel.errors import IncompleteError, InputError, MmaprobeError
     from smtmodel.reference import parse_reference
     from smtmodel.vectors import read_vectors
@@ -73,7 +73,7 @@ def evaluate(file: str, model: str | None, output: str | None, as_json: bool) ->
 def _show(document: dict[str, Any], report: Any, name: str) -> None:
     from cli.explain import neighbour_json, say_why
     from cli.show import show_mismatch
-    from queries.evaluate import explained_by
+    from queries.compare.observed import explained_by
 
     changes = []
     for index, row in enumerate(report.mismatches[:SHOWN]):

@@ -21,8 +21,8 @@ from smtmodel.files import write_whole
 
 if TYPE_CHECKING:
     from hypotheses.schema import Inputs
-    from queries.pool import Pool
-    from queries.store import Store
+    from queries.solvers.pool import Pool
+    from queries.solvers.store import Store
     from smtmodel.vectors import Vector
 
 #: what the outermost command keeps in its context: the command line, the file of defaults, and -1, 0 or 1 for --quiet,
@@ -64,7 +64,7 @@ def _with_solver_options(timed: str, command: Callable[..., Any]) -> Callable[..
         *rest: Any, solver: str, timeout: float, memory: int, store: Path | None, fresh: bool, cluster: str | None,
         **named: Any,
     ) -> Any:  # fmt: skip
-        from queries.distinguish import Options
+        from queries.search.distinguish import Options
 
         shown = functools.partial(progress, loud=loudness())
         with opened_store(store) as opened, opened_pool(cluster) as pool:
@@ -102,7 +102,7 @@ def opened_store(path: Path | None) -> Iterator[Store | None]:
 
     Raises StoreError.
     """
-    from queries.store import Store, StoreError
+    from queries.solvers.store import Store, StoreError
 
     warn = _warning()
     if path is not None and not path.parent.exists():  # a slip in a name makes no folders
@@ -123,12 +123,12 @@ def opened_store(path: Path | None) -> Iterator[Store | None]:
 def opened_pool(address: str | None, width: int | None = None) -> Iterator[Pool]:
     """Where the work is done: the cluster of a scheduler, or this machine, `width` pieces at a time (by default one for
     each core). Raises ClusterError."""
-    from queries.pool import Pool
+    from queries.solvers.pool import Pool
 
     if address is None:
         yield Pool(width)
         return
-    from queries.cluster import Cluster
+    from queries.solvers.cluster import Cluster
 
     with Cluster(address, _warning()) as pool:
         yield pool

@@ -19,8 +19,8 @@ from smtmodel.progress import Rarely
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.summation import Tree
-    from queries.summation_probe import Question
+    from queries.order.probe import Question
+    from queries.order.reveal import Tree
     from runner.protocol import Device
     from smtmodel.signature import Signature
     from smtmodel.vectors import Vector
@@ -60,8 +60,8 @@ def order(
 
     Exit codes: 0 revealed, 2 bad input, 3 not revealed, cut short, or the device contradicts itself.
     """
-    from queries.steady import ContradictionError
-    from queries.summation_probe import UnrevealedError
+    from queries.compare.steady import ContradictionError
+    from queries.order.probe import UnrevealedError
     from runner.devices import open_device
     from smtmodel.files import write_whole
     from smtmodel.signature import parse_signature
@@ -104,7 +104,7 @@ def order(
 def revealed(device: Device, asked: Signature, deadline: float, ends: bool = False) -> Tree:
     """The summation tree of a device. `deadline`: of time.monotonic. Raises UnrevealedError, ContradictionError, or
     IncompleteError where time runs out."""
-    from queries.summation import reveal
+    from queries.order.reveal import reveal
 
     count, now_and_then = 0, Rarely()
 
@@ -141,7 +141,7 @@ def title_of(asked: Signature) -> str:
 
 
 def _notes(tree: Tree, seconds: float) -> list[str]:
-    from queries.summation_tree import KINDS
+    from queries.order.tree import KINDS
 
     lines = [] if tree.ends is None else tree.ends.lines()
     if any(KINDS["exact"] in line for line in tree.outline().lines()):

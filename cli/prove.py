@@ -27,9 +27,9 @@ from smtmodel.errors import MmaprobeError
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.distinguish import Options
-    from queries.problem import Problem
-    from queries.prove import Proof
+    from queries.equality.lemmas import Proof
+    from queries.search.distinguish import Options
+    from queries.search.problem import Problem
 
 
 @click.command()
@@ -86,9 +86,9 @@ def prove(
     mmaprobe prove plan:cublas/plain plan:cublas/split-k --length 4096
     """
     from cli.prove_plans import about_plans, run_plans
-    from queries.contradiction import check_problems
-    from queries.proof_report import proof_document, proof_key
-    from queries.proving import proofs_of
+    from queries.properties.proving import proofs_of
+    from queries.properties.report import proof_document, proof_key
+    from queries.search.contradiction import check_problems
 
     if wanted == ERROR_BOUND:
         if compare is not None or certificate is not None:
@@ -144,7 +144,7 @@ def _proved_by(document: Mapping[str, Any], solver: str) -> bool:
 
 def _certify(proofs: list[Proof], directory: Path, options: Options) -> list[dict[str, Any]]:
     """A certificate of each proof, in a folder of its own if there are several. Raises CertificateError."""
-    from queries.certify import certify
+    from queries.equality.certify import certify
 
     written = []
     for number, proof in enumerate(proofs, 1):
@@ -162,8 +162,8 @@ def _certify(proofs: list[Proof], directory: Path, options: Options) -> list[dic
 
 
 def _problems(models: tuple[str, ...], wanted: str, restrictions: str, compare: Any) -> list[Problem]:
-    from queries.problem import Problem
-    from queries.properties import problems_of
+    from queries.properties.statements import problems_of
+    from queries.search.problem import Problem
     from smtmodel.reference import parse_reference
 
     parsed = [parse_reference(model) for model in models]

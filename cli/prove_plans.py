@@ -9,8 +9,8 @@ from cli.options import print_json, say
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.distinguish import Options
-    from queries.plans import PlanProof
+    from queries.plans.equal import PlanProof
+    from queries.search.distinguish import Options
 
 
 def about_plans(names: tuple[str, ...], length: int | None) -> bool:
@@ -22,7 +22,7 @@ def about_plans(names: tuple[str, ...], length: int | None) -> bool:
 
 def run_plans(names: tuple[str, ...], length: int | None, options: Options, confirm: bool, as_json: bool) -> None:
     """Ask, show, and end with the exit code of the verdict."""
-    from queries.plans import prove_plans
+    from queries.plans.equal import prove_plans
     from smtmodel.reference import parse_plan_reference
 
     left, right = (parse_plan_reference(name) for name in names)
@@ -36,7 +36,7 @@ def run_plans(names: tuple[str, ...], length: int | None, options: Options, conf
 
 
 def _document(names: tuple[str, ...], length: int | None, proof: PlanProof) -> dict[str, Any]:
-    from queries.proof_report import proof_json
+    from queries.properties.report import proof_json
     from smtmodel.vectors import Vector, to_hex
 
     proofs, ground, witness, vector = proof.proofs, proof.ground, proof.witness, None

@@ -20,8 +20,8 @@ from smtmodel.errors import IncompleteError, InputError, MmaprobeError
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.standing import Standings
-    from queries.steady import Sample
+    from queries.compare.standing import Standings
+    from queries.compare.steady import Sample
     from runner.answers import AnswersFile
     from runner.protocol import Device
     from smtmodel.dot import Model
@@ -77,7 +77,7 @@ def run(file: str, device_name: str, output: str | None, device_timeout: float, 
     Exit codes: 0 every vector was answered, 2 bad input (also: ANSWERS are of another device), 3 the device failed, has
     no answer, or contradicts itself (the answers are kept).
     """
-    from queries.standing import Standings
+    from queries.compare.standing import Standings
 
     if output is not None and output != "-" and os.path.realpath(output) == os.path.realpath(file):
         raise InputError("the answers would overwrite the vectors", output)
@@ -104,7 +104,7 @@ def run(file: str, device_name: str, output: str | None, device_timeout: float, 
 
 
 def _sample() -> Sample:
-    from queries.steady import Sample
+    from queries.compare.steady import Sample
 
     return Sample()
 
@@ -191,7 +191,7 @@ class _Session:
 
     def _stand_by(self, device: Device) -> None:
         """Ask some vectors again, first those whose answers speak against something. Raises ContradictionError."""
-        from queries.steady import AGAIN, ContradictionError, contradictions, spread
+        from queries.compare.steady import AGAIN, ContradictionError, contradictions, spread
         from runner.devices import DeviceError
 
         odd = list(self.standings.surprises())
@@ -266,7 +266,7 @@ class _Session:
 
 def _checked(vectors: Iterable[Vector], name: str) -> Iterator[Vector]:
     """The vectors; bad predictions are found before a device is troubled with them."""
-    from queries.standing import predictions_of
+    from queries.compare.standing import predictions_of
 
     for vector in vectors:
         try:

@@ -14,8 +14,8 @@ from smtmodel.vectors import Vector, to_hex
 
 if TYPE_CHECKING:
     from hypotheses.schema import Question
-    from queries.answer import Answered, PairAnswer
-    from queries.evaluate import Row
+    from queries.compare.observed import Row
+    from queries.search.answer import Answered, PairAnswer
     from smtmodel.dot import Model
     from smtmodel.operands import Operands
     from smtmodel.unit import Unit

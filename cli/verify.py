@@ -17,8 +17,8 @@ from smtmodel.progress import Pieces
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.distinguish import Options
-    from queries.verify import Outcome
+    from queries.claims.outcome import Outcome
+    from queries.search.distinguish import Options
 
 
 @click.command()
@@ -50,9 +50,9 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
     """
     from hypotheses.claim import Claim, claims_named
     from hypotheses.unit_claims import PropertyClaim
-    from queries.claim_report import document_of, worst_json
-    from queries.maximise import maximise, maximised
-    from queries.settle import settle
+    from queries.claims.maximise import maximise, maximised
+    from queries.claims.report import document_of, worst_json
+    from queries.claims.settle import settle
 
     claims = [claim for name in names for claim in claims_named(name)]
     for claim in claims if largest else ():
@@ -106,7 +106,7 @@ def _code(document: dict[str, Any]) -> int:
 
 def _certify(outcome: Outcome, folder: Path, options: Options) -> list[dict[str, Any]]:
     """A certificate of every lemma, in a folder of its own if there are several. Raises CertificateError."""
-    from queries.certificate import whole_of_query, write_certificate
+    from queries.certificates.certificate import whole_of_query, write_certificate
 
     written = []
     for number, lemma in enumerate(outcome.lemmas, 1):

@@ -12,7 +12,7 @@ from mmaprobe.units import Model, WantedError, seconds_of, text_of, whole_of
 from smtmodel.errors import IncompleteError, ParameterError
 
 if TYPE_CHECKING:
-    from queries.summation import Tree
+    from queries.order.reveal import Tree
     from runner.protocol import Device
     from smtmodel.signature import Signature
     from smtmodel.vectors import Vector
@@ -148,7 +148,7 @@ def identify(
 
 def _built(device: Devices, asked: Signature, timeout: float, device_timeout: float, solver: str) -> Identified:
     from cli.build import built, names_of
-    from queries.build import BUILT, text_of
+    from queries.building.build import BUILT, text_of
     from smtmodel.dot import UnitModel
 
     start = time.monotonic()
@@ -173,9 +173,9 @@ def _built(device: Devices, asked: Signature, timeout: float, device_timeout: fl
 
 def _chosen(device: Devices, family: str, timeout: float, device_timeout: float, solver: str) -> Identified:
     from hypotheses.family import family_named
-    from queries.identify import Identifier
-    from queries.steady import ContradictionError
-    from queries.summation import UnrevealedError, reveal
+    from queries.candidates.identify import Identifier
+    from queries.compare.steady import ContradictionError
+    from queries.order.reveal import UnrevealedError, reveal
 
     start = time.monotonic()
     chosen = family_named(family)

@@ -17,7 +17,7 @@ from smtmodel.operands import Operands
 from smtmodel.tiles import kind_of
 
 if TYPE_CHECKING:
-    from queries.neighbours import Parting
+    from queries.compare.neighbours import Parting
     from smtmodel.explanation import Explanation
 
 
@@ -108,7 +108,7 @@ def explain(
     explanations = tuple(explained(model, operands) for model in models)
     if len(explanations) < 2:
         return Explained(explanations)
-    from queries.neighbours import first_difference
+    from queries.compare.neighbours import first_difference
 
     left, right = explanations
     return Explained(explanations, first_difference(left.facts, left.model, right.facts, right.model))

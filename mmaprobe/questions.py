@@ -19,9 +19,9 @@ from smtmodel.operands import Operands
 from smtmodel.tiles import kind_of
 
 if TYPE_CHECKING:
-    from queries.distinguish import Options
-    from queries.problem import Problem
-    from queries.witness import Witness
+    from queries.search.distinguish import Options
+    from queries.search.problem import Problem
+    from queries.search.witness import Witness
 
 Verdict = Literal["different", "equal", "unknown"]
 
@@ -131,9 +131,9 @@ def distinguish(
     (docs/distinguish.md).
     """
     from cli.options import parse_inputs
-    from queries.contradiction import check_problems
-    from queries.distinguish import distinguish as search
-    from queries.problem import Problem
+    from queries.search.contradiction import check_problems
+    from queries.search.distinguish import distinguish as search
+    from queries.search.problem import Problem
 
     _choice("compare", compare, ("bits", "value"))
     problem = Problem(
@@ -176,9 +176,9 @@ def prove(
     """
     from cli.options import parse_inputs
     from hypotheses.properties import Property
-    from queries.problem import Problem
-    from queries.properties import problems_of
-    from queries.proving import proofs_of, verdict_of
+    from queries.properties.proving import proofs_of, verdict_of
+    from queries.properties.statements import problems_of
+    from queries.search.problem import Problem
 
     _choice("property", property, get_args(Property))
     if compare is not None:
@@ -230,8 +230,8 @@ def verify(claim: str | os.PathLike[str], *, timeout: float = 300.0, solver: str
     Source: each claim's file says from which paper it is (docs/claims.md).
     """
     from hypotheses.claim import claims_named
-    from queries.claim_report import document_of
-    from queries.settle import settle
+    from queries.claims.report import document_of
+    from queries.claims.settle import settle
 
     if not isinstance(claim, (str, os.PathLike)):
         raise WantedError("claim", claim, "the id of a claim or the path of its file")
@@ -258,14 +258,14 @@ def case_of(model: Model, operands: Operands[int]) -> Case:
 
 
 def _difference(problem: Problem, witness: Witness) -> Difference:
-    from queries.witness import moved_input
+    from queries.search.witness import moved_input
 
     operands = witness.operands
     return Difference(case_of(problem.left, operands), case_of(problem.right, moved_input(problem, operands)))
 
 
 def _plans_proved(left: Plan, right: Plan, length: int | None, options: Options, confirm: bool) -> Proved:
-    from queries.plans import prove_plans
+    from queries.plans.equal import prove_plans
 
     proof = prove_plans(left, right, length, options, confirm)
     difference = None
@@ -298,7 +298,7 @@ def _plan(name: str, side: object) -> Plan:
 
 
 def options_of(solver: str, timeout: float, count: int = 1) -> Options:
-    from queries.distinguish import Options
+    from queries.search.distinguish import Options
 
     _choice("solver", solver, ("auto", "bitwuzla", "z3", "cvc5"))
     return Options(solver, seconds_of("timeout", timeout), count=whole_of("count", count))

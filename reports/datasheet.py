@@ -14,7 +14,8 @@ from smtmodel.batch import evaluate_row
 from smtmodel.display import exact_value
 from smtmodel.dot import Model, UnitModel
 from smtmodel.formats import Format
-from smtmodel.instructions import INSTRUCTIONS, Instruction
+from smtmodel.instruction import Instruction
+from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.operands import Operands
 from smtmodel.progress import Pieces
 from smtmodel.reference import parse_reference

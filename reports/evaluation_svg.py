@@ -15,7 +15,7 @@ from smtmodel.explanation import Explanation, Row
 from smtmodel.vectors import to_hex
 
 if TYPE_CHECKING:
-    from queries.neighbours import Parting
+    from queries.compare.neighbours import Parting
 
 NARROWEST = 660.0
 WIDEST_PAIR = 1560.0  # two evaluations that are wider stand below each other

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from queries.evaluate import Row
+from queries.compare.observed import Row
 from smtmodel import ieee
 from smtmodel.algebra import constant
 from smtmodel.carriers.arrays import ArrayCarrier

@@ -6,7 +6,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
-from queries.evaluate import Row
+from queries.compare.observed import Row
 from smtmodel.display import number_text
 from smtmodel.vectors import to_hex
 

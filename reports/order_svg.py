@@ -5,7 +5,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
-from queries.summation_text import Outline
+from queries.order.text import Outline
 from reports.sheet import LETTER, LINE, MARGIN, Sheet, document
 
 STEP, ROOM = 22.0, 8.0  # how far a step's terms stand right of it, and the space around the text of a box

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from queries.distinguish import symbolic_operands
-from queries.evaluate import Row
-from queries.problem import Problem, evaluate_on
-from queries.smtlib import Query
+from queries.compare.observed import Row
+from queries.search.distinguish import symbolic_operands
+from queries.search.problem import Problem, evaluate_on
+from queries.solvers.smtlib import Query
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.dot import Model
 from smtmodel.errors import InputError

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from queries.evaluate import Row
+from queries.compare.observed import Row
 from smtmodel.dot import Model
 from smtmodel.formats import Format
 from smtmodel.vectors import SCHEMA_VERSION, to_hex

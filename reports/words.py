@@ -17,7 +17,7 @@ from smtmodel.unitfile import step_texts
 from smtmodel.vectors import to_hex
 
 if TYPE_CHECKING:
-    from queries.neighbours import Parting
+    from queries.compare.neighbours import Parting
 
 LONGEST = 30  # characters of a significand
 ROW_NOTES = {"raised": "rounded up", "dropped": "too small: dropped"}

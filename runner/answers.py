@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from queries.steady import AGAIN, Answered, ContradictionError, same_answer, spread
+from queries.compare.steady import AGAIN, Answered, ContradictionError, same_answer, spread
 from runner.protocol import CLOCK, Device, DeviceError
 from smtmodel import VERSION
 from smtmodel.errors import InputError, MmaprobeError

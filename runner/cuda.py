@@ -20,7 +20,8 @@ from runner.nvrtc import Compiled, compiler_for
 from runner.protocol import CLOCK, DEFAULT_TIMEOUT, DeviceUnavailableError
 from smtmodel.batch import Patterns
 from smtmodel.errors import InputError, NotModelledError, UnknownNameError
-from smtmodel.instructions import INSTRUCTIONS, Instruction, not_modelled
+from smtmodel.instruction import Instruction
+from smtmodel.instructions import INSTRUCTIONS, not_modelled
 from smtmodel.reference import parse_reference
 from smtmodel.wording import install
 

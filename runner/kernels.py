@@ -12,7 +12,8 @@ from runner import fragments
 from runner.fragments import Fragment, Tile
 from smtmodel.errors import InputError
 from smtmodel.formats import FORMATS, Format
-from smtmodel.instructions import INSTRUCTIONS, Instruction
+from smtmodel.instruction import Instruction
+from smtmodel.instructions import INSTRUCTIONS
 
 #: compute capabilities of each architecture
 CAPABILITIES = {

@@ -7,7 +7,7 @@ from typing import Any
 
 from smtmodel.accumulator import Accumulator
 from smtmodel.functions import FUNCTIONS
-from smtmodel.instructions import Instruction
+from smtmodel.instruction import Instruction
 from smtmodel.nvidia import fma_chain
 
 SOURCE = "Xie et al. 2026, Tables 6 and 7"

@@ -14,7 +14,7 @@ from typing import Any
 from smtmodel.accumulator import Accumulator, nvidia_nan
 from smtmodel.formats import FORMATS
 from smtmodel.functions import FUNCTIONS
-from smtmodel.instructions import Instruction, Origin
+from smtmodel.instruction import Instruction, Origin
 
 XIE = "Xie et al. 2026, Tables 3 to 5; exponent floor and zero signs from MMA-Sim 2.1.1"
 EMULATED = "recorded results of H100, H200 and B200: an emulation on the f16 unit, no evidence about an FP8 unit"

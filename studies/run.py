@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.pool import Pool
+from queries.solvers.pool import Pool
 from smtmodel.algorithms import matrix_product, parse_algorithm, parse_reduction, sum_of_array
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from queries import store
+from queries.solvers import store
 from tests.browser import chromium as chromium  # one browser for every module: Playwright allows no second
 
 #: group -> modules without their test_; what is in none runs with `make test-fast`

@@ -18,13 +18,13 @@ import yaml
 from hypotheses.claim import AnyClaim, Claim, build_claims
 from hypotheses.schema import Inputs
 from hypotheses.unit_claims import BoundClaim, OverflowClaim
-from queries.claim_scene import look
-from queries.distinguish import Options
-from queries.problem import Problem
-from queries.properties import problems_of
-from queries.proving import proofs_of, verdict_of
-from queries.settle import settle
-from queries.witness import replay
+from queries.claims.scene import look
+from queries.claims.settle import settle
+from queries.properties.proving import proofs_of, verdict_of
+from queries.properties.statements import problems_of
+from queries.search.distinguish import Options
+from queries.search.problem import Problem
+from queries.search.witness import replay
 from smtmodel.algorithms import sum_of_array
 from smtmodel.batch import evaluate_rows
 from smtmodel.display import exact_value

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from hypotheses.schema import Inputs, Window, admitted
-from queries.problem import Problem, admits
+from queries.search.problem import Problem, admits
 from smtmodel.batch import to_integers
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.dot import Model

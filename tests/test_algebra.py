@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from pysmt.environment import Environment
 
-from queries.smtlib import Query
 from queries.solvers.portfolio import solve
+from queries.solvers.smtlib import Query
 from smtmodel import algebra
 from smtmodel.algebra import Bit, Bits, WidthError, constant, truth
 from smtmodel.carriers.arrays import ArrayCarrier

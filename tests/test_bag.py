@@ -8,11 +8,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("mmaprobe", "smtmodel", "queries", "hypotheses", "runner", "reports", "studies", "cli")
 #: the families, the tables that call them, and the parsing of `@name=value` and of family files
-OWNERS = {f"smtmodel/{name}.py" for name in ("accumulator", "families", "functions", "nvidia", "amd", "instructions",
+OWNERS = {f"smtmodel/{name}.py" for name in ("accumulator", "families", "functions", "nvidia", "amd", "instruction",
                                              "reference")}  # fmt: skip
 OWNERS |= {"hypotheses/family.py", "hypotheses/retarget.py"}
 #: still to be written over nodes; nothing may be added
-LEFT = {"smtmodel/dot.py", "queries/canonical.py"}
+LEFT = {"smtmodel/dot.py", "queries/candidates/canonical.py"}
 BAG = re.compile(r"\bAccumulator\b|\b(?!fragments\b|self\b|stage\b|body\b|tail\b|smtmodel\b)\w+\.accumulator\b")
 
 

@@ -12,13 +12,13 @@ from pysmt.fnode import FNode
 from pysmt.typing import BVType
 
 from hypotheses.schema import Inputs
-from queries.bitblast import Blaster, Cnf, cnf_of_text
-from queries.distinguish import build_query
-from queries.drat.slow import Propagator
-from queries.gates import TRUE
-from queries.problem import Problem
-from queries.smtlib import Query
+from queries.certificates.bitblast import Blaster, Cnf, cnf_of_text
+from queries.certificates.gates import TRUE
+from queries.certificates.slow import Propagator
+from queries.search.distinguish import build_query
+from queries.search.problem import Problem
 from queries.solvers.portfolio import solve
+from queries.solvers.smtlib import Query
 from smtmodel.reference import parse_reference
 from tests.termeval import evaluate_terms
 

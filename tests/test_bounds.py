@@ -15,16 +15,16 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 
 from cli.main import main
-from queries.bound_samples import covered, measured, nearest, nearest_of_chain
-from queries.bounding import Settled, _Composer, bound_of, chain_of, error_of
-from queries.distinguish import Options
 from queries.proof import enclosures, forms, induction, lemmas
 from queries.proof.enclosures import weakened
 from queries.proof.forms import EXACT, Factor, Form, number
 from queries.proof.induction import Step, carried
 from queries.proof.kernel import RULES, Made, RuleError, Theorem
 from queries.proof.lemmas import AlignmentLoses, RoundingLoses
-from queries.samples import sample_rows
+from queries.properties.bound import Settled, _Composer, bound_of, chain_of, error_of
+from queries.properties.bound_samples import covered, measured, nearest, nearest_of_chain
+from queries.search.distinguish import Options
+from queries.search.samples import sample_rows
 from queries.solvers.contract import Answer
 from smtmodel.algebra import constant
 from smtmodel.display import exact_value

@@ -11,13 +11,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from queries.axes import needless, product_tiers, step_tiers
-from queries.build import Sketch, normal, same_by_form
-from queries.draft import Choices, How, Late, Step
-from queries.roles import alike, apart, placements
-from queries.shapes import Shapes
-from queries.summation_guess import orders
-from queries.summation_tree import Leaf, Node, binary_trees, joined, leaves_of
+from queries.building.axes import needless, product_tiers, step_tiers
+from queries.building.build import Sketch, normal, same_by_form
+from queries.building.draft import Choices, How, Late, Step
+from queries.building.roles import alike, apart, placements
+from queries.building.shapes import Shapes
+from queries.order.guess import orders
+from queries.order.tree import Leaf, Node, binary_trees, joined, leaves_of
 from runner.batches import BatchDevice
 from smtmodel.batch import Patterns, evaluate_batch
 from smtmodel.dot import UnitModel
@@ -112,8 +112,10 @@ def test_a_unit_that_nobody_knows_is_built(tmp_path: Path) -> None:
 
 
 def test_what_no_candidate_explains_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("queries.build.step_tiers", lambda kind, role, asked: step_tiers(kind, role, asked)[:2])
-    monkeypatch.setattr("queries.build.product_tiers", lambda kinds, asked: product_tiers(kinds, asked)[:1])
+    monkeypatch.setattr(
+        "queries.building.build.step_tiers", lambda kind, role, asked: step_tiers(kind, role, asked)[:2]
+    )
+    monkeypatch.setattr("queries.building.build.product_tiers", lambda kinds, asked: product_tiers(kinds, asked)[:1])
     file = tmp_path / "odd.yaml"
     file.write_text(ODD)
     found = built(f"model:{file}", "bf16,bf16,f32,f32", 2, code=1)

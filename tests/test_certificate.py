@@ -16,9 +16,9 @@ from pysmt.fnode import FNode
 from pysmt.typing import BVType
 
 from hypotheses.schema import Inputs
-from queries import certificate
-from queries.bitblast import Cnf
-from queries.certificate import (
+from queries.certificates import certificate, checker
+from queries.certificates.bitblast import Cnf
+from queries.certificates.certificate import (
     CertificateError,
     OutOfTimeError,
     Whole,
@@ -28,13 +28,12 @@ from queries.certificate import (
     whole_of_query,
     write_certificate,
 )
-from queries.distinguish import build_query, symbolic_operands
-from queries.drat import checker
-from queries.drat.checker import Engine, check
-from queries.drat.sat import SatSolver
-from queries.problem import Problem
-from queries.properties import reorderings
-from queries.smtlib import Query
+from queries.certificates.checker import Engine, check
+from queries.certificates.sat import SatSolver
+from queries.properties.statements import reorderings
+from queries.search.distinguish import build_query, symbolic_operands
+from queries.search.problem import Problem
+from queries.solvers.smtlib import Query
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.reference import parse_reference
 

@@ -13,16 +13,16 @@ import yaml
 from benchmarks.claims import row
 from benchmarks.sides import results_of
 from hypotheses.claim import Claim, build_claims, claims_named
-from queries.claim_report import document_of
-from queries.claim_samples import claim_rows
-from queries.claim_scene import lanes_of, look
-from queries.claim_stages import Stages
-from queries.distinguish import Options
-from queries.nearest_sums import nearest
-from queries.settle import settle
-from queries.smtlib import Query
+from queries.claims.nearest_sums import nearest
+from queries.claims.report import document_of
+from queries.claims.samples import claim_rows
+from queries.claims.scene import lanes_of, look
+from queries.claims.settle import settle
+from queries.claims.stages import Stages
+from queries.claims.verify import verify
+from queries.search.distinguish import Options
 from queries.solvers.contract import Status
-from queries.verify import verify
+from queries.solvers.smtlib import Query
 from smtmodel.algebra import constant
 from smtmodel.algorithms.exact import Fixed
 from smtmodel.batch import to_integers

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.claims import HEAD, operands_text, vector_text
 from hypotheses.claim import Claim, claims
 from hypotheses.unit_claims import PropertyClaim
-from queries.claim_report import vector_json
+from queries.claims.report import vector_json
 from smtmodel.batch import evaluate_row
 from smtmodel.operands import Operands
 

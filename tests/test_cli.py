@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from hypotheses.library import library
-from queries import distinguish as search
+from queries.search import distinguish as search
 from queries.solvers.contract import Answer
 from smtmodel.accumulator import PARAMETERS
 from smtmodel.formats import FORMATS

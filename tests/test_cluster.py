@@ -21,16 +21,16 @@ from click.testing import CliRunner
 
 from benchmarks.mutants import campaign, read_mutants
 from cli.main import main
-from queries import cluster as module
-from queries import separate as separating
-from queries.cluster import Cluster, WorkerError
-from queries.distinguish import Options
-from queries.pool import Pool
-from queries.separate import Separation, separate
-from queries.solvers import portfolio
+from queries.candidates import separate as separating
+from queries.candidates.separate import Separation, separate
+from queries.search.distinguish import Options
+from queries.solvers import cluster as module
+from queries.solvers import engines
+from queries.solvers.cluster import Cluster, WorkerError
 from queries.solvers.contract import Answer
+from queries.solvers.pool import Pool
+from queries.solvers.store import Store
 from queries.solvers.worker import PR_SET_PDEATHSIG
-from queries.store import Store
 from studies.catalogue import STUDIES
 from studies.run import run
 from studies.table import Table
@@ -223,7 +223,7 @@ def test_engines_are_dealt_to_the_workers(cluster: Watched, monkeypatch: pytest.
             super().__init__(pool, hand, *rest)
 
     monkeypatch.setattr(module, "_Racer", Seen)
-    monkeypatch.setattr(portfolio, "HEAD_START", 0.0)
+    monkeypatch.setattr(engines, "HEAD_START", 0.0)
     kept: list[Answer] = []
 
     def keep(answer: Answer) -> Answer:
@@ -242,14 +242,14 @@ def test_engines_are_dealt_to_the_workers(cluster: Watched, monkeypatch: pytest.
 
 
 def test_the_loser_of_a_race_is_ended(cluster: Watched, two: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(portfolio, "HEAD_START", 0.0)
+    monkeypatch.setattr(engines, "HEAD_START", 0.0)
 
     def begin(text: str) -> module._Racer:
         if text == SAT:
             wait_until(lambda: solvers(two) == 1)  # the hard one is being worked on
         return module._Racer(cluster, ["bitwuzla"], (text, None, 0), 0.0, [])
 
-    [answer], _ = portfolio.first_of([HARD, SAT], begin, None, lambda answer: answer)
+    [answer], _ = engines.first_of([HARD, SAT], begin, None, lambda answer: answer)
     assert answer.status == "sat"
     wait_until(lambda: solvers(two) == 0)
 

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import main
-from queries import cluster as module
-from queries.cluster import Cluster, ClusterError
+from queries.solvers import cluster as module
+from queries.solvers.cluster import Cluster, ClusterError
 from tests.test_cluster import SAT, Watched, cluster, processes, two
 
 __all__ = ["cluster", "two"]  # fixtures

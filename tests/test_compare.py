@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from queries.compare import REPEATS, Comparison, Pair, Side, model_side
-from queries.compare_gemm import Matrices, differing_elements, traced
-from queries.compare_rows import all_rows, row_of
-from queries.problem import Problem
+from queries.compare.devices import REPEATS, Comparison, Pair, Side, model_side
+from queries.compare.gemm import Matrices, differing_elements, traced
+from queries.compare.rows import all_rows, row_of
+from queries.search.problem import Problem
 from smtmodel.batch import evaluate_row
 from smtmodel.errors import IncompleteError
 from smtmodel.gemm import simulate

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from queries.distinguish import Options
-from queries.identify import identify
-from queries.steady import ContradictionError, spread
-from queries.summation import reveal
+from queries.candidates.identify import identify
+from queries.compare.steady import ContradictionError, spread
+from queries.order.reveal import reveal
+from queries.search.distinguish import Options
 from smtmodel.reference import parse_reference
 from smtmodel.vectors import Vector
 from tests.test_cli import run

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from queries.children import environment
-from queries.drat.sat import SatSolver
-from queries.outcomes import pool_rows, simulate
+from queries.candidates.outcomes import pool_rows, simulate
+from queries.certificates.sat import SatSolver
+from queries.solvers.children import environment
 from queries.solvers.contract import SolverProcess, end_idle
 from smtmodel.folders import cache_folder
 from smtmodel.operands import layout_of
@@ -74,8 +74,8 @@ def test_processes_that_simulate(trap, monkeypatch):
     folder, marker = trap
     monkeypatch.chdir(folder)
     models = [parse_reference(f"{V}@fraction_bits={bits}") for bits in range(20, 26)]
-    monkeypatch.setattr("queries.outcomes.ALONE", 1)
-    monkeypatch.setattr("queries.outcomes.PART", 3)
+    monkeypatch.setattr("queries.candidates.outcomes.ALONE", 1)
+    monkeypatch.setattr("queries.candidates.outcomes.PART", 3)
     table = pool_rows(layout_of(models[0]), 10)
     there = simulate(models, table, processes=2)
     assert executed(marker) == []
@@ -116,7 +116,7 @@ def test_commands_of_certificates_are_safe():
     """The folder of a certificate comes from somebody else: what is said to check it with must not run its files."""
     root = Path(__file__).parents[1]
     for page in (root / "docs" / "prove.md", root / "queries" / "drat" / "certificate.md"):
-        assert "python -m queries.certificate" not in page.read_text()
+        assert "python -m queries.certificates.certificate" not in page.read_text()
 
 
 def test_programs_are_not_kept_in_the_current_folder(tmp_path, monkeypatch):

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from queries.evaluate import evaluate_vectors
+from queries.compare.observed import evaluate_vectors
 from runner import command, process
 from runner.devices import Device, DeviceError, DeviceUnavailableError, UnansweredError, open_device
 from runner.model_device import ModelDevice

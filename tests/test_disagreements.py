@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from hypotheses.claim import build_claims, claims_named
-from queries.distinguish import Options
-from queries.settle import settle
+from queries.claims.settle import settle
+from queries.search.distinguish import Options
 from smtmodel.batch import evaluate_row
 from smtmodel.errors import MmaprobeError
 from smtmodel.operands import Operands

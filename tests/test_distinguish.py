@@ -11,14 +11,14 @@ import pytest
 
 from hypotheses.library import library
 from hypotheses.schema import Compare, Inputs, Question, Window
-from queries import distinguish as search
-from queries.answer import answer
-from queries.distinguish import Options, Outcome, SolverFaultError, distinguish
-from queries.exercises import EXERCISES
-from queries.problem import Problem
-from queries.smtlib import Query
+from queries.search import distinguish as search
+from queries.search.answer import answer
+from queries.search.distinguish import Options, Outcome, SolverFaultError, distinguish
+from queries.search.exercises import EXERCISES
+from queries.search.problem import Problem
+from queries.search.witness import Row, Witness, confirmed, replay, shrink, shrink_rows
 from queries.solvers.contract import Answer, Status
-from queries.witness import Row, Witness, confirmed, replay, shrink, shrink_rows
+from queries.solvers.smtlib import Query
 from smtmodel.dot import Model
 from smtmodel.errors import FaultError, ParameterError
 from smtmodel.operands import Operands, layout_of

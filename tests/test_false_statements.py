@@ -10,9 +10,11 @@ from collections import Counter
 
 import pytest
 
-from queries import monotone, proving
-from queries.prove import Proof, _Prover
-from queries.verify import _Verifier
+from queries.claims.verify import _Verifier
+from queries.equality.lemmas import Proof
+from queries.equality.staged import _Prover
+from queries.properties.statements import monotonic as monotone
+from queries.properties.statements import proving
 from tests.false_statements import Statement, is_false, kind_of, statements, verdict
 
 EVERY = statements()

@@ -14,14 +14,14 @@ from click.testing import CliRunner
 
 from cli.main import main
 from hypotheses.family import Family, build_family, families, family_named
-from queries import outcomes
-from queries.canonical import canonical
-from queries.classes import settle
-from queries.distinguish import Options
-from queries.identify import identify
-from queries.outcomes import Outcomes, pool_rows, simulate
-from queries.problem import Candidates
-from queries.separate import POOL, separate, smallest_set
+from queries.candidates import outcomes
+from queries.candidates.canonical import canonical
+from queries.candidates.classes import settle
+from queries.candidates.identify import identify
+from queries.candidates.outcomes import Outcomes, pool_rows, simulate
+from queries.candidates.separate import POOL, separate, smallest_set
+from queries.search.distinguish import Options
+from queries.search.problem import Candidates
 from smtmodel.accumulator import Accumulator
 from smtmodel.batch import evaluate_models, evaluate_row
 from smtmodel.dot import Model
@@ -355,7 +355,7 @@ def test_separate_keeps_what_it_has_at_an_interrupt(tmp_path: Path, monkeypatch:
     def interrupted(*rest: Any, **named: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("queries.classes.prove", interrupted)
+    monkeypatch.setattr("queries.candidates.classes.prove", interrupted)
     done = CliRunner().invoke(main, ["separate", str(file), "--json", "-o", str(output)])
     assert done.exit_code == 3
     assert "interrupted: what was not settled is open" in done.stderr

@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import main
-from queries import gemm_plans
-from queries.summation_tree import Leaf, Node
-from queries.tree_stages import stages_of
+from queries.order.tree import Leaf, Node
+from queries.plans.equal import library as gemm_plans
+from queries.plans.tree_stages import stages_of
 from smtmodel.gemm import simulate
 from smtmodel.nodes import Constant
 from smtmodel.nodes.round import Rounding

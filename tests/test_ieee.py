@@ -21,9 +21,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from queries.smtlib import Query
 from queries.solvers.contract import Answer
 from queries.solvers.portfolio import solve
+from queries.solvers.smtlib import Query
 from smtmodel import ieee
 from smtmodel.algebra import Bits, constant
 from smtmodel.batch import to_integers

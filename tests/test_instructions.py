@@ -6,7 +6,7 @@ from importlib.resources import files
 
 import pytest
 
-from queries.evaluate import evaluate_vectors
+from queries.compare.observed import evaluate_vectors
 from smtmodel.display import exact_value
 from smtmodel.errors import NotModelledError, UnknownNameError
 from smtmodel.instructions import INSTRUCTIONS

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from queries.summation import Tree, reveal
+from queries.order.reveal import Tree, reveal
 from smtmodel.accumulator import PARAMETERS
 from smtmodel.reference import parse_reference
 from smtmodel.vectors import Vector

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from hypotheses.schema import Inputs
-from queries.distinguish import Options
-from queries.matching import Matcher, Twin
-from queries.problem import Problem
-from queries.prove import prove
+from queries.equality.matching import Matcher, Twin
+from queries.equality.staged import prove
+from queries.search.distinguish import Options
+from queries.search.problem import Problem
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.decode import Exponent

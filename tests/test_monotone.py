@@ -8,15 +8,16 @@ from dataclasses import replace
 import pytest
 
 from hypotheses.schema import Inputs
-from queries.distinguish import Options
-from queries.monotone import prove_by_lemmas, prove_monotonic
-from queries.monotone_late import Inside
-from queries.monotone_lemmas import ADMITTED, Ledger, UnprovedError
-from queries.monotone_search import find_fall
-from queries.monotone_sums import TwoTerms
-from queries.properties import Monotonic, exchangeable, symmetries_of
-from queries.prove import RESULT, Proof, prove
-from queries.witness import confirmed, moved_input, replay
+from queries.equality.lemmas import Proof
+from queries.equality.staged import RESULT, prove
+from queries.properties.monotone.late import Inside
+from queries.properties.monotone.ledger import ADMITTED, Ledger, UnprovedError
+from queries.properties.monotone.search import find_fall
+from queries.properties.monotone.sums import TwoTerms
+from queries.properties.monotonic import prove_by_lemmas, prove_monotonic
+from queries.properties.statements import Monotonic, exchangeable, symmetries_of
+from queries.search.distinguish import Options
+from queries.search.witness import confirmed, moved_input, replay
 from smtmodel.algebra import truth
 from smtmodel.formats import FORMATS
 from smtmodel.ordering import pattern_key

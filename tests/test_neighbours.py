@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from queries.evaluate import Report, evaluate_vectors, explained_by
-from queries.neighbours import Neighbour, neighbours, parting, reproducing
+from queries.compare.neighbours import Neighbour, neighbours, parting, reproducing
+from queries.compare.observed import Report, evaluate_vectors, explained_by
 from smtmodel.batch import evaluate_row
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.nodes import FusedSum

@@ -12,8 +12,8 @@ from cli.main import main
 from hypotheses.library import library, question_named
 from hypotheses.retarget import RetargetError
 from hypotheses.schema import build_question, retarget
-from queries.answer import answer
-from queries.distinguish import Options
+from queries.search.answer import answer
+from queries.search.distinguish import Options
 from reports.solved import distinguished
 from reports.views import Pictures
 from smtmodel.errors import InputError

@@ -12,9 +12,9 @@ from click.testing import CliRunner, Result
 
 from benchmarks.order import ORDERS, chain_tree, measure
 from cli.main import main
-from queries.summation import Tree, UnrevealedError, reveal
-from queries.summation_text import Outliner
-from queries.summation_tree import Leaf, in_order
+from queries.order.reveal import Tree, UnrevealedError, reveal
+from queries.order.text import Outliner
+from queries.order.tree import Leaf, in_order
 from runner.callable import SIDE, CallableDevice
 from runner.devices import open_device
 from runner.protocol import DeviceError

@@ -269,7 +269,8 @@ def test_a_fault_outweighs_what_is_unknown():
 
 
 def test_a_fault_leaves_the_other_answers(monkeypatch):
-    from queries import answer, settle
+    from queries.claims import settle
+    from queries.search import answer
 
     def faulty(original):
         def run(first, *rest, **named):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.plan_choices import CHOICES, PAGE, Choice, page, read_records
-from queries.distinguish import Options
-from queries.plans import prove_plans
+from queries.plans.equal import prove_plans
+from queries.search.distinguish import Options
 from smtmodel.batch import evaluate_row
 from smtmodel.dot import UnitModel
 from smtmodel.operands import Operands

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from queries import separate as separating
-from queries.distinguish import Options
-from queries.pool import Pool
-from queries.separate import Separation, separate
-from queries.solvers import portfolio
+from queries.candidates import separate as separating
+from queries.candidates.separate import Separation, separate
+from queries.search.distinguish import Options
+from queries.solvers import engines
+from queries.solvers.pool import Pool
 from tests.families import little_family
 
 
@@ -154,8 +154,8 @@ def test_the_number_of_cores_changes_no_result(monkeypatch: pytest.MonkeyPatch) 
         finally:
             running.pop()
 
-    race = portfolio.race
-    monkeypatch.setattr(portfolio, "race", counted)
+    race = engines.race
+    monkeypatch.setattr(engines, "race", counted)
     found = []
     for width in (1, 3):
         most.clear()

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from queries.solvers import portfolio
+from queries.solvers import engines
 from queries.solvers.contract import DEFAULT_MEMORY, ENGINE_NAMES, SolverProcess
-from queries.solvers.portfolio import engines_of, solve
-from queries.store import Store
+from queries.solvers.engines import engines_of
+from queries.solvers.portfolio import solve
+from queries.solvers.store import Store
 from smtmodel.errors import UnknownNameError
 from tests.test_solvers import EACH, HARD, SAT, UNSAT, gone, pid_of, text_query
 
@@ -29,13 +30,13 @@ class Recorded(SolverProcess):
 def recorded(monkeypatch: pytest.MonkeyPatch) -> type[Recorded]:
     monkeypatch.setattr(Recorded, "started_ones", [], raising=False)
     monkeypatch.setattr(Recorded, "texts", {}, raising=False)
-    monkeypatch.setattr(portfolio, "SolverProcess", Recorded)
-    monkeypatch.setattr(portfolio, "HEAD_START", 0.0)
+    monkeypatch.setattr(engines, "SolverProcess", Recorded)
+    monkeypatch.setattr(engines, "HEAD_START", 0.0)
     return Recorded
 
 
 def test_an_easy_question_needs_one_engine(recorded: type[Recorded], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(portfolio, "HEAD_START", 60.0)
+    monkeypatch.setattr(engines, "HEAD_START", 60.0)
     recorded.texts.update(dict.fromkeys(ENGINE_NAMES, SAT))
     assert [answer.status for answer in solve(text_query(""), timeout=100)] == ["sat"]
     assert [process.engine for process in recorded.started_ones] == [ENGINE_NAMES[0]]

@@ -14,15 +14,15 @@ from benchmarks.sides import results_of
 from hypotheses.claim import build_claims, claims, claims_named
 from hypotheses.schema import Inputs
 from hypotheses.unit_claims import PropertyClaim
-from queries import proving
-from queries.distinguish import Options
-from queries.problem import Problem
-from queries.proof_report import proof_json
-from queries.properties import negations, problems_of, raised_products
-from queries.prove import Proof, prove
-from queries.proving import proofs_of, verdict_of
-from queries.settle import problems_of_claim, settle
-from queries.symmetric_steps import negated_parts
+from queries.claims.settle import problems_of_claim, settle
+from queries.equality.lemmas import Proof
+from queries.equality.staged import prove
+from queries.properties.proving import proofs_of, verdict_of
+from queries.properties.report import proof_json
+from queries.properties.signs import negated_parts
+from queries.properties.statements import negations, problems_of, proving, raised_products
+from queries.search.distinguish import Options
+from queries.search.problem import Problem
 from smtmodel.dot import Model
 from smtmodel.errors import InputError
 from smtmodel.operands import Operands

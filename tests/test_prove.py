@@ -13,14 +13,15 @@ from pysmt.typing import BVType
 
 from cli.main import main
 from hypotheses.schema import Inputs
-from queries.cutting import Cutter, conjuncts
-from queries.distinguish import Options
-from queries.problem import Problem
-from queries.properties import Reordered, reorderings
-from queries.prove import Proof, prove
-from queries.samples import sample_rows
+from queries.equality.cutting import Cutter, conjuncts
+from queries.equality.lemmas import Proof
+from queries.equality.staged import prove
+from queries.properties.statements import Reordered, reorderings
+from queries.search.distinguish import Options
+from queries.search.problem import Problem
+from queries.search.samples import sample_rows
+from queries.search.witness import replay
 from queries.solvers.portfolio import solve
-from queries.witness import replay
 from smtmodel.reference import parse_reference
 
 FAST = Options("bitwuzla", 60.0)

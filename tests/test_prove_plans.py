@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import main
-from queries import plans as asked
-from queries.distinguish import Options
-from queries.plans import PlanProof, places_asked, prove_plans
-from queries.samples import sample_rows
+from queries.plans.equal import PlanProof, places_asked, prove_plans
+from queries.plans.equal import equal as asked
+from queries.search.distinguish import Options
+from queries.search.samples import sample_rows
 from smtmodel.batch import evaluate_models, evaluate_row
 from smtmodel.dot import UnitModel
 from smtmodel.errors import FaultError, ParameterError

@@ -16,9 +16,9 @@ from cli.main import main
 from hypotheses.library import library, question_named
 from hypotheses.retarget import SYMBOLS, RetargetError, enough_carry_bits, hypothesis_model
 from hypotheses.schema import Question, build_question, retarget, same_arithmetic
-from queries.answer import answer
-from queries.distinguish import Options
-from queries.evaluate import agrees
+from queries.compare.observed import agrees
+from queries.search.answer import answer
+from queries.search.distinguish import Options
 from smtmodel.batch import evaluate_row
 from smtmodel.display import exact_value
 from smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from queries.standing import Standings, predictions_of
+from queries.compare.standing import Standings, predictions_of
 from runner.devices import open_device
 from smtmodel.errors import InputError
 from smtmodel.operands import Operands

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from queries.evaluate import evaluate_vectors
+from queries.compare.observed import evaluate_vectors
 from runner import serve as serving
 from runner.devices import open_device
 from runner.model_device import ModelDevice

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from hypotheses.schema import Inputs, Window
-from queries.distinguish import build_query
-from queries.problem import Problem
-from queries.smtlib import Query, parse_values
+from queries.search.distinguish import build_query
+from queries.search.problem import Problem
+from queries.search.witness import confirmed
 from queries.solvers import contract
 from queries.solvers.contract import ENGINE_NAMES, SolverProcess
-from queries.witness import confirmed
+from queries.solvers.smtlib import Query, parse_values
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.errors import UnknownNameError
 from smtmodel.reference import parse_reference

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from queries import store as module
+from queries.solvers import store as module
 from queries.solvers.contract import ENGINE_NAMES, Answer, SolverProcess, Status
+from queries.solvers.store import SCHEMA, Store, result_key
 from queries.solvers.worker import version_of
-from queries.store import SCHEMA, Store, result_key
 from tests.test_solvers import HARD, LARGE, pid_of
 
 TEXT = "(set-logic QF_BV)\n(check-sat)\n"
@@ -267,7 +267,7 @@ def test_the_key_of_a_result_depends_on_all_that_counts(monkeypatch: pytest.Monk
 
 
 def test_a_changed_source_is_another_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "__file__", str(tmp_path / "queries" / "store.py"))
+    monkeypatch.setattr(module, "__file__", str(tmp_path / "queries" / "solvers" / "store.py"))
     digests = []
     for text in ("a = 1", "a = 2"):
         (tmp_path / "smtmodel" / "carriers").mkdir(parents=True, exist_ok=True)

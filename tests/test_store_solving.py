@@ -9,7 +9,7 @@ import pytest
 
 from queries.solvers.contract import ENGINE_NAMES
 from queries.solvers.portfolio import solve
-from queries.store import Store
+from queries.solvers.store import Store
 from smtmodel.errors import UnknownNameError
 from tests.test_portfolio import Recorded, recorded
 from tests.test_solvers import HARD, SAT, UNSAT, gone, pid_of, text_query

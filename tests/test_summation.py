@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from queries.summation import Tree, UnrevealedError, reveal
-from queries.summation_tree import Node, compact, losses
+from queries.order.reveal import Tree, UnrevealedError, reveal
+from queries.order.tree import Node, compact, losses
 from smtmodel.accumulator import Accumulator
 from smtmodel.batch import evaluate_batch, evaluate_row
 from smtmodel.dot import Model

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import main
-from queries.neighbours import first_difference
+from queries.compare.neighbours import first_difference
 from reports.bits_svg import fold
 from reports.evaluation_svg import evaluation_svg, evaluation_svgs
 from reports.sheet import SVG, style_sheet

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from hypotheses.schema import Inputs
-from queries.distinguish import Options
-from queries.monotone_lemmas import Ledger, UnprovedError
-from queries.monotone_path import path_of
-from queries.properties import problems_of
-from queries.prove import Proof
+from queries.equality.lemmas import Proof
+from queries.properties.monotone.ledger import Ledger, UnprovedError
+from queries.properties.monotone.path import path_of
+from queries.properties.statements import problems_of
+from queries.search.distinguish import Options
 from smtmodel.nodes.node import structure
 from smtmodel.reference import parse_reference
 from tests.test_cli import run

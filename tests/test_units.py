@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import main
-from queries.problem import Problem
-from queries.prove import prove
+from queries.equality.staged import prove
+from queries.search.problem import Problem
 from smtmodel.batch import evaluate_batch, evaluate_row
 from smtmodel.compiled import compile_model, compiler
 from smtmodel.dot import UnitModel

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from queries import evaluate as evaluating
-from queries.evaluate import Report, Row, evaluate_vectors
+from queries.compare.devices import observed as evaluating
+from queries.compare.observed import Report, Row, evaluate_vectors
 from smtmodel.errors import InputError
 from smtmodel.formats import FORMATS
 from smtmodel.operands import Operands

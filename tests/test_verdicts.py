@@ -17,17 +17,17 @@ from click.testing import CliRunner, Result
 from cli.main import main
 from hypotheses.claim import AnyClaim, build_claims
 from hypotheses.schema import Inputs, Window
-from queries import overflow, proving, settle
-from queries.admitted import admitted_rows, numbers
-from queries.distinguish import Options
-from queries.problem import Problem
-from queries.properties import negations, problems_of
-from queries.prove import Proof
-from queries.scope import truncating_steps
-from queries.settle import settle as settled
-from queries.symmetric_steps import negated_parts
-from queries.verify import Asked, Outcome
-from queries.witness import replay
+from queries.claims import overflow, settle
+from queries.claims.outcome import Asked, Outcome
+from queries.claims.scope import truncating_steps
+from queries.claims.settle import settle as settled
+from queries.equality.lemmas import Proof
+from queries.properties.signs import negated_parts
+from queries.properties.statements import negations, problems_of, proving
+from queries.search.admitted import admitted_rows, numbers
+from queries.search.distinguish import Options
+from queries.search.problem import Problem
+from queries.search.witness import replay
 from smtmodel.display import exact_value
 from smtmodel.errors import FaultError, InputError, ParameterError
 from smtmodel.formats import FORMATS

@@ -15,14 +15,14 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from hypotheses.claim import AnyClaim, BoundClaim, Claim, build_claims, claims, claims_named
-from queries.claim_report import document_of
-from queries.claim_samples import claim_rows
-from queries.claim_scene import build_query, deciding, look, scene_of
-from queries.distinguish import Options
-from queries.error_bound import verify_bound
-from queries.overflow import bound
-from queries.settle import settle
-from queries.verify import Outcome
+from queries.claims.error_bound import verify_bound
+from queries.claims.outcome import Outcome
+from queries.claims.overflow import bound
+from queries.claims.report import document_of
+from queries.claims.samples import claim_rows
+from queries.claims.scene import build_query, deciding, look, scene_of
+from queries.claims.settle import settle
+from queries.search.distinguish import Options
 from smtmodel.algorithms import parse_reduction, sum_of_array
 from smtmodel.algorithms.predicate import FUNCTIONS
 from smtmodel.carriers.terms import TermCarrier

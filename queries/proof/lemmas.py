@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from queries.proof.kernel import Made, RuleError, rule
-from queries.smtlib import Query
 from queries.solvers.contract import Answer
+from queries.solvers.smtlib import Query
 from smtmodel.algebra import Bit, Bits, choose, constant, select, truth
 from smtmodel.alignment import align
 from smtmodel.carriers.arrays import ArrayCarrier

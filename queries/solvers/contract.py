@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from queries.children import FOLDER, environment, python_command
-from queries.smtlib import parse_values
 from queries.solvers import worker
+from queries.solvers.children import FOLDER, environment, python_command
+from queries.solvers.smtlib import parse_values
 from queries.solvers.worker import ENGINES, version_of
 from smtmodel.errors import UnknownNameError
 
@@ -174,7 +174,7 @@ class SolverProcess:
         return self._read()
 
     def answers(self) -> list[Answer]:
-        """What there is to say now, in a list, as `portfolio.first_of` wants it."""
+        """What there is to say now, in a list, as `engines.first_of` wants it."""
         return [self.answer(0)]
 
     def _unknown(self, reason: str) -> Answer:

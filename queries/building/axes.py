@@ -1,0 +1,437 @@
+"""What is tried for the steps of a tree: choices in tiers, what published units do first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+
+from queries.building.draft import STARTS, SWAPPED, Choices, Groups, How, Late, Start, Step
+from smtmodel.formats import FORMATS, Format
+from smtmodel.nodes.element import Subnormals
+from smtmodel.nodes.round import Tiny, Zero
+from smtmodel.rounding import ROUNDINGS, Mode, Overflow
+from smtmodel.signature import Signature
+
+Tier = Callable[[Choices], Iterable[Choices]]
+MODES: tuple[Mode, ...] = (*ROUNDINGS, "to_odd")
+NEAREST = frozenset(("nearest_even", "nearest_away"))
+NEVER_UP = frozenset(("toward_zero", "to_odd"))  # no result reaches the next power of two
+INNER = ("f32", "f64", "bf16", "f16", "e8m13", "tf32")  # formats of results within
+MOST_BITS = 40  # of a fused sum, where the result has no more
+WIDE = "f64"  # the format of sums of more bits than the result has
+SMALL = 8  # products of a sum whose order is not known, up to which everything is tried
+GROUPS: tuple[Groups, ...] = ("even_odd", "pairs", "quads")  # of products that are summed first
+JOINED = range(10)  # bits that a finished sum keeps beyond those of its terms
+CUTS = (None, 31, 32, 33, 30, 29, 28, 27, 26, 25, 24)  # bits of a sum that a late addend joined
+
+READS: tuple[tuple[Subnormals, Subnormals], ...] = (
+    ("keep", "keep"), ("zero", "zero"), ("positive_zero", "positive_zero"), ("zero", "keep"), ("keep", "zero"),
+)  # fmt: skip
+TINIES: tuple[tuple[Tiny, bool], ...] = (
+    ("keep", False), ("flush_after", False), ("flush_before", False), ("flush_before", True), ("keep", True),
+)  # fmt: skip
+OVERFLOW: tuple[Overflow, ...] = ("ieee", "infinity", "saturate")
+SIGNS: tuple[Zero, ...] = ("ieee", "exact_positive", "positive")
+
+
+# -- the steps of one role
+
+
+def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
+    """How the steps of a role add and round; for the last step also how its result is converted."""
+    others = [name for name in INNER if FORMATS[name] != asked.d]
+    every_f = range(1, max(MOST_BITS, asked.d.precision + 8) + 1)
+
+    def own(choices: Choices) -> list[str]:
+        return list(dict.fromkeys(["", *(step.how.format for step in choices.steps[:role])]))
+
+    def settled(choices: Choices) -> Iterator[Choices]:
+        """As the steps above it."""
+        if kind != "fused":
+            for step in dict.fromkeys(choices.steps[:role]):
+                yield with_step(choices, role, step)
+
+    def rounded(choices: Choices) -> Iterator[Choices]:
+        for name, mode in product(own(choices), MODES):
+            yield with_step(choices, role, Step(How(mode, name)))
+
+    def elsewhere(choices: Choices) -> Iterator[Choices]:
+        for name, mode in product(others, MODES):
+            yield from converted(choices, role, Step(How(mode, name)), asked)
+
+    def shortened(choices: Choices) -> Iterator[Choices]:
+        for bits, mode in product(range(2, asked.d.precision), MODES):
+            yield with_step(choices, role, Step(How(mode, "", bits)))
+
+    def lengthened(choices: Choices) -> Iterator[Choices]:
+        for bits, mode in product(range(asked.d.precision + 1, FORMATS[WIDE].precision), MODES):
+            yield from converted(choices, role, Step(How(mode, WIDE, bits)), asked, (mode, "nearest_even"))
+
+    def fused(choices: Choices) -> Iterator[Choices]:
+        for name, mode, bits in product(own(choices), MODES, every_f):
+            yield with_step(choices, role, Step(How(mode, name), bits))
+
+    def aligned(choices: Choices) -> Iterator[Choices]:
+        for mode, bits in product(MODES, every_f):
+            yield with_step(choices, role, Step(How(mode), bits, sticky=True))
+            for align in MODES:
+                if align != "toward_zero":
+                    yield with_step(choices, role, Step(How(mode), bits, align))
+
+    def wrapped(choices: Choices) -> Iterator[Choices]:
+        for carry, mode, bits in product(range(5), MODES, every_f):
+            yield with_step(choices, role, Step(How(mode), bits, carry_bits=carry))
+
+    def fused_elsewhere(choices: Choices) -> Iterator[Choices]:
+        for name, mode, bits in product(others, MODES, every_f):
+            yield from converted(choices, role, Step(How(mode, name), bits), asked, (mode, "nearest_even"))
+
+    def grouped(choices: Choices) -> Iterator[Choices]:
+        for groups, bits, align, mode in product(GROUPS, range(20, 34), MODES, MODES[:3]):
+            yield with_step(choices, role, Step(How(mode), bits, groups=groups, late=Late(bits, bits, align)))
+
+    def likely(choices: Choices) -> Iterator[Choices]:
+        for tried in (*settled(choices), *rounded(choices)):
+            for start in STARTS:
+                for how in (None, tried.steps[role].how):
+                    yield replace(tried, start=start, products=how)
+
+    def likely_fused(choices: Choices) -> Iterator[Choices]:
+        for mode, bits in product(MODES[:3], range(asked.d.precision - 4, asked.d.precision + 9)):
+            yield with_step(choices, role, Step(How(mode), bits))
+
+    if kind == "any":
+        return [likely, likely_fused, *([elsewhere, fused, aligned] if asked.length <= SMALL else [])]
+    if kind == "fused":
+        return [fused, aligned, wrapped, fused_elsewhere, grouped]
+    exact: list[Tier] = [settled, rounded, elsewhere, shortened]
+    return exact if kind == "exact" else [*exact, lengthened, fused, aligned]
+
+
+def late_tiers(role: int) -> list[Tier]:
+    """How what is no product of a fused step joins it: as another term, or after the products are summed."""
+
+    def together(choices: Choices) -> Iterator[Choices]:
+        yield choices
+
+    def after(choices: Choices) -> Iterator[Choices]:
+        step = choices.steps[role]
+        bits = step.fraction_bits
+        if bits is None:
+            return
+        aligns = MODES if step.late is None else (step.late.align,)
+        for more, cut, align, far in product(JOINED, CUTS, aligns, (None, bits + 1)):
+            for addend in dict.fromkeys((bits, bits + more)):
+                yield with_step(choices, role, replace(step, late=Late(bits + more, addend, align, cut, far)))
+
+    return [together, after]
+
+
+def carry_tiers(roles: Sequence[int]) -> list[Tier]:
+    """Whether fused sums wrap, the same for all."""
+
+    def every(choices: Choices, carry: int | None) -> Choices:
+        for role in roles:
+            step = choices.steps[role]
+            if step.fraction_bits is not None and not step.sticky and step.late is None and not step.groups:
+                choices = with_step(choices, role, replace(step, carry_bits=carry))
+        return choices
+
+    return [lambda choices: [choices], lambda choices: [every(choices, carry) for carry in (None, *range(9))]]
+
+
+def converted(
+    choices: Choices, role: int, step: Step, asked: Signature, modes: Sequence[Mode] = MODES
+) -> Iterator[Choices]:
+    """The step; the last one of a unit with a conversion of its result, where that has another format."""
+    if role:
+        yield with_step(choices, role, step)
+        return
+    if FORMATS[step.how.format].width == asked.d.width:
+        yield replace(with_step(choices, role, step), convert=None)
+    for mode in dict.fromkeys(modes):
+        yield replace(with_step(choices, role, step), convert=How(mode))
+
+
+def with_step(choices: Choices, role: int, step: Step) -> Choices:
+    return replace(choices, steps=(*choices.steps[:role], step, *choices.steps[role + 1 :]))
+
+
+# -- products
+
+
+def product_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
+    """What a sum of two products begins with, and how products are rounded before they are added."""
+    names = ["", *(name for name in INNER if FORMATS[name] != asked.d)]
+    starts: Sequence[Start] = STARTS if "binary" in kinds else STARTS[:1]
+
+    def known(choices: Choices) -> Iterator[Choices]:
+        hows: list[How | None] = [None, *dict.fromkeys(step.how for step in choices.steps)]
+        for start, how in product(starts, hows):
+            yield replace(choices, start=start, products=how)
+
+    def other(choices: Choices) -> Iterator[Choices]:
+        for name, mode, start in product(names, MODES, starts[:2]):
+            yield replace(choices, start=start, products=How(mode, name))
+
+    def swapped(choices: Choices) -> Iterator[Choices]:
+        hows: list[How | None] = [None, *dict.fromkeys(step.how for step in choices.steps)]
+        for start, how in product(SWAPPED if "binary" in kinds else (), hows):
+            yield replace(choices, start=start, products=how)
+
+    def normalised(choices: Choices) -> Iterator[Choices]:
+        for start in starts:
+            yield replace(choices, start=start, normalised=True)
+
+    def shortened(choices: Choices) -> Iterator[Choices]:
+        for bits, mode, start in product(range(2, asked.a.precision + asked.b.precision), MODES, starts[:1]):
+            name = "" if bits <= asked.d.precision else WIDE
+            yield replace(choices, start=start, products=How(mode, name, bits))
+
+    return [known, *([swapped] if "binary" in kinds else []), other, normalised, shortened]
+
+
+# -- the ends of the range
+
+
+def hows_of(choices: Choices) -> dict[int, How]:
+    """Every rounding: those of steps by their role, that of products (-1) and the conversion (-2), where there are."""
+    ends = {-1: choices.products, -2: choices.convert}
+    steps = {role: step.how for role, step in enumerate(choices.steps)}
+    return steps | {place: how for place, how in ends.items() if how is not None}
+
+
+def with_hows(choices: Choices, hows: Mapping[int, How]) -> Choices:
+    """Other roundings in the places of `hows_of`; a place that is not named keeps its own."""
+    steps = tuple(replace(step, how=hows.get(role, step.how)) for role, step in enumerate(choices.steps))
+    products, convert = hows.get(-1, choices.products), hows.get(-2, choices.convert)
+    return replace(choices, steps=steps, products=products, convert=convert)
+
+
+def all_tiny(choices: Choices, kind: Tiny, unbounded: bool, asked: Signature) -> Choices:
+    """Every rounding with the same way with tiny results."""
+    return with_hows(choices, {at: tiny(how, kind, unbounded, asked) for at, how in hows_of(choices).items()})
+
+
+def tiny(how: How, kind: Tiny, unbounded: bool, asked: Signature) -> How:
+    """`unbounded`: first rounded with unbounded exponent, where it is not by itself."""
+    fmt = FORMATS[how.format] if how.format else asked.d
+    bits = how.bits if how.bits is not None and how.bits != fmt.precision else None
+    return replace(how, tiny=kind, bits=fmt.precision if unbounded and bits is None else bits)
+
+
+def read_as(choices: Choices, reads: tuple[Subnormals, Subnormals]) -> Choices:
+    return replace(choices, a=reads[0], c=reads[1])
+
+
+def with_floor(choices: Choices, zeros: int | None) -> Choices:
+    """The exponent of zero terms of every fused sum."""
+    steps = tuple(step if step.fraction_bits is None else replace(step, zeros=zeros) for step in choices.steps)
+    return replace(choices, steps=steps)
+
+
+def floors(choices: Choices, d: Format) -> Sequence[int | None]:
+    """The exponents of zero terms that are tried."""
+    if all(step.fraction_bits is None for step in choices.steps):
+        return (None,)
+    found = [None, *range(d.emin - 18, d.emin + 1)]
+    return [*found, *range(-139, -126)] if d.emin > -100 else found
+
+
+def tiny_tiers(asked: Signature) -> list[Tier]:
+    """Subnormals read and written."""
+
+    def alike(choices: Choices, reads: Sequence[tuple[Subnormals, Subnormals]]) -> Iterator[Choices]:
+        for chosen, (kind, unbounded) in product(reads, TINIES):
+            yield read_as(all_tiny(choices, kind, unbounded, asked), chosen)
+
+    def apart(choices: Choices) -> Iterator[Choices]:
+        hows = hows_of(choices)
+        places = list(hows)
+        if len(places) > 4:  # the last one, and all others
+            groups = [[places[0] if -2 not in places else -2], [p for p in places if p != (-2 if -2 in places else 0)]]
+        else:
+            groups = [[place] for place in places]
+        for kinds in product(TINIES[:4], repeat=len(groups)):
+            chosen = {place: kind for group, kind in zip(groups, kinds, strict=True) for place in group}
+            tried = with_hows(choices, {place: tiny(how, *chosen[place], asked) for place, how in hows.items()})
+            for reads in READS:
+                yield read_as(tried, reads)
+
+    def floored(choices: Choices) -> Iterator[Choices]:
+        for zeros, reads in product(floors(choices, asked.d), READS[:3]):
+            yield with_floor(read_as(choices, reads), zeros)
+
+    def every(choices: Choices) -> Iterator[Choices]:
+        for zeros, tried in product(floors(choices, asked.d), list(alike(choices, READS))):
+            yield with_floor(tried, zeros)
+
+    return [lambda choices: alike(choices, READS[:3]), floored, lambda choices: alike(choices, READS), apart, every]
+
+
+def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
+    """Signs of zeros."""
+    begins: Sequence[Start | None] = (None, "zero", "first") if {"binary", "fused"} & set(kinds) else (None,)
+
+    def signs(choices: Choices) -> Iterator[Choices]:
+        for sign, start in product(SIGNS, begins):
+            tried = with_hows(choices, {place: replace(how, zero=sign) for place, how in hows_of(choices).items()})
+            yield tried if start is None else replace(tried, start=start)
+
+    def last(choices: Choices) -> Iterator[Choices]:
+        final = 0 if choices.convert is None else -2
+        hows = hows_of(choices).items()
+        for one, other, start in product(SIGNS, SIGNS, begins):
+            apart = {place: replace(how, zero=one if place == final else other) for place, how in hows}
+            tried = with_hows(choices, apart)
+            yield tried if start is None else replace(tried, start=start)
+
+    def positive(choices: Choices) -> Iterator[Choices]:
+        for tried in signs(choices):
+            yield replace(tried, positive_zeros=True)
+
+    def everything(choices: Choices) -> Iterator[Choices]:
+        for tried, reads, (kind, unbounded) in product(list(signs(choices)), READS, TINIES):
+            yield read_as(all_tiny(tried, kind, unbounded, asked), reads)
+
+    def floored(choices: Choices) -> Iterator[Choices]:
+        for zeros, tried in product(floors(choices, asked.d), list(signs(choices))):
+            yield with_floor(tried, zeros)
+
+    return [signs, positive, last, floored, everything]
+
+
+def end_tiers(asked: Signature) -> list[Tier]:
+    """What lies beyond the largest numbers."""
+    limits = [asked.d.emax + 1, asked.d.emax + 2]
+
+    def alike(choices: Choices) -> Iterator[Choices]:
+        for overflow in OVERFLOW:
+            same = {place: replace(how, overflow=overflow) for place, how in hows_of(choices).items()}
+            yield with_hows(choices, same)
+
+    def limited(choices: Choices) -> Iterator[Choices]:
+        for tried, limit in product(list(alike(choices)), limits):
+            yield replace(tried, limit=limit)
+
+    def last(choices: Choices) -> Iterator[Choices]:
+        final = 0 if choices.convert is None else -2
+        hows = hows_of(choices).items()
+        for one, other in product(OVERFLOW, OVERFLOW):
+            apart = {place: replace(how, overflow=one if place == final else other) for place, how in hows}
+            yield with_hows(choices, apart)
+
+    return [alike, last, limited]
+
+
+# -- what lies beside
+
+
+def neighbours(choices: Choices, asked: Signature) -> Iterator[Choices]:
+    """The choices with one of them changed: what vectors of validation must refute."""
+    for role, step in enumerate(choices.steps):
+        for other in _other_steps(step):
+            yield with_step(choices, role, other)
+    for zeros in floors(choices, asked.d):
+        yield with_floor(choices, zeros)
+    for place, own in hows_of(choices).items():
+        for changed in _other_hows(own, asked):
+            yield with_hows(choices, {place: changed})
+    yield replace(choices, positive_zeros=not choices.positive_zeros)
+    yield replace(choices, normalised=not choices.normalised)
+    yield replace(choices, limit=asked.d.emax + 1 if choices.limit is None else None)
+    for start in (*STARTS, *SWAPPED):
+        yield replace(choices, start=start)
+    for how in [None, *dict.fromkeys(step.how for step in choices.steps)]:
+        yield replace(choices, products=how)
+    for reads in READS:
+        yield read_as(choices, reads)
+    for name in INNER:
+        if choices.convert is None and FORMATS[name] != asked.d:
+            steps = tuple(replace(step, how=replace(step.how, format=name)) for step in choices.steps)
+            yield replace(choices, steps=steps, convert=How(choices.steps[0].how.mode))
+
+
+def _other_steps(step: Step) -> Iterator[Step]:
+    bits = step.fraction_bits
+    if bits is None:
+        return
+    for other in (bits - 1, bits + 1):
+        yield replace(step, fraction_bits=other)
+    for align in MODES:
+        yield replace(step, align=align, sticky=False)
+    if step.align == "toward_zero":
+        yield replace(step, sticky=not step.sticky)
+    if step.late is None and not step.groups:
+        for carry in (None, *range(7)):
+            yield replace(step, carry_bits=carry)
+    if (late := step.late) is not None:
+        for change in (-1, 1):
+            yield replace(step, late=replace(late, sum_bits=late.sum_bits + change))
+            yield replace(step, late=replace(late, addend_bits=late.addend_bits + change))
+            if late.cut is not None:
+                yield replace(step, late=replace(late, cut=late.cut + change))
+        for align in MODES:
+            yield replace(step, late=replace(late, align=align))
+        yield replace(step, late=replace(late, reach=bits + 1 if late.reach is None else None))
+
+
+def _other_hows(how: How, asked: Signature) -> Iterator[How]:
+    for mode in MODES:
+        yield replace(how, mode=mode)
+    for kind, unbounded in TINIES:
+        yield tiny(how, kind, unbounded, asked)
+    for sign in SIGNS:
+        yield replace(how, zero=sign)
+    for overflow in OVERFLOW:
+        yield replace(how, overflow=overflow)
+
+
+# -- what says the same
+
+
+def needless(choices: Choices, asked: Signature) -> bool:
+    """Whether other choices say the same."""
+    if choices.products is not None and _always_fits(choices.products, asked):
+        return True  # every product is a number of the format
+    least = _least(choices, asked)
+    return any(_needless(how, asked, least) for how in choices.hows())
+
+
+def _always_fits(how: How, asked: Signature) -> bool:
+    fmt = FORMATS[how.format] if how.format else asked.d
+    bits = min(fmt.precision, how.bits or fmt.precision)
+    return (
+        asked.a.precision + asked.b.precision <= bits
+        and unit_of(asked.a) + unit_of(asked.b) >= unit_of(fmt)
+        and asked.a.emax + asked.b.emax + 1 < fmt.emax
+    )
+
+
+def _needless(how: How, asked: Signature, least: int) -> bool:
+    fmt = FORMATS[how.format] if how.format else asked.d
+    unbounded = how.bits == fmt.precision
+    if how.overflow == "infinity" and how.mode in NEAREST:
+        return True  # IEEE prescribes it for these
+    if unbounded and how.tiny == "keep" and how.mode not in NEAREST:
+        return True  # rounded twice in one direction, or to odd, is rounded once
+    if not unbounded and how.tiny != "flush_after":
+        return False
+    if how.mode in NEVER_UP and how.tiny != "keep":
+        return True  # no rounded result reaches the least normal number from below
+    return least >= unit_of(fmt)  # tiny results are exact
+
+
+def _least(choices: Choices, asked: Signature) -> int:
+    """The exponent of the last place that any term has."""
+    rounded = choices.products
+    least = unit_of(asked.a) + unit_of(asked.b)
+    if rounded is not None:
+        least = max(least, unit_of(FORMATS[rounded.format] if rounded.format else asked.d))
+    return min(least, unit_of(asked.c)) if asked.addend else least
+
+
+def unit_of(fmt: Format) -> int:
+    """The exponent of a format's least number."""
+    return fmt.emin - fmt.fraction

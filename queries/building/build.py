@@ -1,0 +1,769 @@
+"""The arithmetic of a device of which nothing is known: its order first, then what each step does, by questions.
+
+Steps are settled one role at a time, from the last one down: its inputs are sums that the steps below pass on as they
+are. Then come products and what sums begin with, the smallest numbers and zeros, the largest, infinities and NaNs; each
+stage has inputs on which only its own choices can show. Candidates are drafted from the choices of a stage, tried
+against the answers so far, and the next question is the one that splits them best. The unit that is left answers
+thousands of vectors over the whole range before it is called found.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queries.building.axes import (
+    MODES,
+    SMALL,
+    Tier,
+    all_tiny,
+    carry_tiers,
+    end_tiers,
+    hows_of,
+    late_tiers,
+    needless,
+    neighbours,
+    product_tiers,
+    step_tiers,
+    tiny_tiers,
+    with_hows,
+    zero_tiers,
+)
+from queries.building.draft import Choices, Drafter, Step, TooDeepError
+from queries.building.roles import Part, alike, apart, kinds_of, placements, uniform
+from queries.building.shapes import Kind, Shapes
+from queries.candidates.classes import Equality, settle
+from queries.order.tree import Leaf, Node, leaves_of, nodes_of
+from queries.search.distinguish import Options
+from queries.search.samples import Table
+from smtmodel.batch import Patterns, evaluate_models
+from smtmodel.dot import Model, UnitModel
+from smtmodel.errors import IncompleteError, ParameterError
+from smtmodel.formats import Format
+from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.nodes import Node as Operation
+from smtmodel.nodes import Round
+from smtmodel.nodes.normal import normal as normal_form
+from smtmodel.nodes.rewriting import replaced
+from smtmodel.operands import layout_of
+from smtmodel.reference import parse_reference
+from smtmodel.rounding import Mode
+from smtmodel.signature import Signature
+from smtmodel.unit import Unit
+from smtmodel.unit_table import units
+from smtmodel.unitfile import parse_unit, unit_text
+from smtmodel.vectors import Vector
+from smtmodel.wording import counted
+
+AskRows = Callable[[Sequence[Vector]], Sequence[int]]
+Verdict = Literal["built", "unexplained", "open"]
+Kept = frozenset[Leaf] | None  # the leaves that are not zero; None: any
+KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything")
+BUILT = "built"  # the reference of what is drafted
+POOL = 240  # inputs from which the questions of a stage are chosen
+FIRST = 40  # of them, for many candidates
+ROUNDS = 6  # such looks
+MANY = 60  # candidates for which a few inputs are looked at first
+KEPT = 120  # candidates for a step that go on to the next one
+ENDS = 120  # candidates that go on from one end of the range to the next
+AT_ONCE = 6  # questions between two looks at what is left
+VALIDATION = 6000  # vectors over the whole range
+PROOFS = 40.0  # seconds for the proofs that candidates are equal
+TOLD = 2  # vectors that tell the unit from one beside it
+COMPARED = 60  # units that proofs are sought for
+BATCH = 512  # of them at a time
+LONG = 64  # products of a sum that is looked at through few of its leaves, and validated with fewer vectors
+AGAIN = 5  # times that a unit is sought anew, with the answers that refuted the last one
+AGAIN_ALIKE = 3  # times, where steps are still to be told apart
+LIKELY = 3  # tiers of choices that most units have
+APART = 12  # steps that may each have a role of their own
+SHORT = (5, 3)  # bits of factors whose products no step below rounds; fewer where it does
+NARROW = -100  # the smallest exponent of results above which sums within may be tiny though the result is not
+PLACED = 4  # roles whose smallest numbers are looked at apart
+TRIED = 20  # orders of which each is looked at by itself, where no uniform arithmetic fits any
+PLACES = 3  # sets of leaves that show what a step does
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Where the inputs of a stage come from. `kept`: the leaves that are not zero."""
+
+    kept: Kept
+    rows: Callable[[int], Table]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Choices to settle, in tiers: the next one where no candidate of those before fits. `counts`: the results by which
+    candidates are judged. `rank`: its inputs tell about stages from that on. `otherwise`: the stages that are tried
+    one after another where no tier fits."""
+
+    name: str
+    rank: int
+    tiers: Sequence[Tier]
+    pools: Sequence[Pool]
+    counts: Callable[[Patterns, Format], NDArray[np.bool_]]
+    otherwise: tuple[Stage, ...] = ()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Questions and their answers."""
+
+    rows: Table
+    answers: Patterns
+    rank: int
+    kept: Kept = None
+
+
+@dataclass
+class Built:
+    """What came of it: the unit, or the vectors that no candidate explains with the nearest candidate."""
+
+    verdict: Verdict = "open"
+    unit: Unit | None = None
+    choices: Choices | None = None
+    equal: list[tuple[Model, str]] = field(default_factory=list)  # proved equal to the unit, and how
+    open: list[Model] = field(default_factory=list)  # that answer alike as far as was asked, and nothing is proved
+    near: tuple[Model, int] | None = None  # the instruction of the table with the fewest different answers
+    questions: int = 0
+    validated: int = 0
+    refuted: int = 0  # units that differ from it in one choice, told from it by vectors that the device was asked
+    unseen: int = 0  # and those for which none was found
+    why: str = ""
+    stage: str = ""
+    nearest: Unit | None = None
+    explained: int = 0
+    unexplained: list[tuple[Vector, int, int]] = field(default_factory=list)  # vector, answer, the nearest one's
+
+
+def normal(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
+    """Finite numbers that are neither zero nor subnormal."""
+    fields = (patterns & np.uint64((1 << fmt.field_width) - 1)) >> np.uint64(fmt.padding)
+    found: NDArray[np.bool_] = (fields >> np.uint64(fmt.fraction) > 0) & (fields <= np.uint64(fmt.largest_field))
+    return found
+
+
+def finite(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
+    fields = (patterns & np.uint64((1 << fmt.field_width) - 1)) >> np.uint64(fmt.padding)
+    found: NDArray[np.bool_] = fields <= np.uint64(fmt.largest_field)
+    return found
+
+
+def nonzero(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
+    """Finite numbers but zero."""
+    found: NDArray[np.bool_] = (patterns & np.uint64((1 << fmt.field_width) - 1)) > 0
+    return found & finite(patterns, fmt)
+
+
+def every(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
+    return np.ones(patterns.shape, dtype=np.bool_)
+
+
+def nans(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
+    """NaNs of the formats of results."""
+    fields = (patterns & np.uint64((1 << fmt.field_width) - 1)) >> np.uint64(fmt.padding)
+    found: NDArray[np.bool_] = fields > np.uint64(fmt.infinity_field if fmt.specials == "ieee" else fmt.largest_field)
+    return found
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    choices: Choices
+    unit: Unit
+
+    @property
+    def model(self) -> UnitModel:
+        return UnitModel(self.unit, BUILT)
+
+
+class Sketch:
+    """Trees that a device may have, and the roles of their steps."""
+
+    def __init__(self, parts: Sequence[Part], asked: Signature) -> None:
+        self.parts, self.asked = parts, asked
+        self.count = max(part.count for part in parts)
+        self.kinds = [kinds_of(part) for part in parts]
+        self._drafters: dict[tuple[int, Kept], Drafter] = {}
+
+    def start(self) -> list[Choices]:
+        return [Choices(tree=tree, steps=(Step(),) * self.count) for tree in range(len(self.parts))]
+
+    def unit(self, choices: Choices, kept: Kept) -> Unit:
+        """The unit of some choices; `kept`: as far as its other leaves are zero. Raises ParameterError."""
+        key = choices.tree, kept
+        if key not in self._drafters:
+            whole = self.parts[choices.tree]
+            part = whole if kept is None else whole.of_few(kept)
+            assert part is not None
+            self._drafters[key] = Drafter(part.root, self.asked, part.roles, kept is not None)
+        return self._drafters[key].unit(choices)
+
+
+class Builder:
+    """Builds the unit of one device, whose summation tree is one of `roots`. `ask`: its answers to vectors. Raises what
+    `ask` does."""
+
+    def __init__(
+        self,
+        roots: Sequence[Node | Leaf],
+        asked: Signature,
+        ask: AskRows,
+        options: Options,
+        deadline: float | None = None,
+    ) -> None:
+        self.asked, self.ask, self.options, self.deadline = asked, ask, options, deadline
+        self.progress = options.progress
+        self.result = Built()
+        self.layout = layout_of(asked)
+        self.shapes = Shapes(asked)
+        self.chance = random.Random(1)
+        self.bank: list[Asked] = []
+        self.validated: list[Asked] = []
+        self.sketch = Sketch([uniform(root) for root in roots], asked)
+        self.roots = roots
+        self.stages: list[Stage] = []
+        self.quick = False  # only what is likely is tried, as steps are still to be told apart
+        self.strict = False  # the last step to be settled must give every answer of ordinary numbers
+        self._best: tuple[int, Unit] | None = None
+
+    def run(self) -> Built:
+        result = self.result
+        try:
+            sketches = list(self._parts())
+            for number, parts in enumerate(sketches):
+                before = self.stages
+                self.sketch, self.strict = Sketch(parts, self.asked), False
+                self.quick = number < len(sketches) - 1
+                self.stages = self._stages()
+                self._ranked_anew(before)
+                if alive := self._sought(AGAIN_ALIKE if self.quick else AGAIN):
+                    result.verdict = "built"
+                    result.choices = alive[0].choices
+                    assert result.unit is not None
+                    result.unit = with_nan(result.unit, self._nan())
+                    return result
+        except TooDeepError:
+            result.why = "its order has no repetition, and so many steps within steps are no unit's"
+            return result
+        result.verdict = "unexplained"
+        self._unexplained()
+        return result
+
+    def _parts(self) -> Iterator[list[Part]]:
+        """Steps that look alike are taken to do the same; then, if there are few, any of them may differ."""
+        if len(self.roots) > 1:
+            yield [uniform(root) for root in self.roots]
+            for root in self.roots if len(self.roots) <= TRIED else []:
+                yield [apart(root)]
+            return
+        [root] = self.roots
+        yield [alike(root)]
+        if len(nodes_of(root)) <= APART and (each := apart(root)).count > alike(root).count:
+            yield [each]
+
+    def _sought(self, times: int) -> list[_Candidate]:
+        """The candidates that answer everything as the device does, in so many attempts."""
+        for _ in range(times):
+            before = self.questions
+            alive = self._settle()
+            if alive:
+                alive = self._validated(alive)
+                while alive and not self._covered(alive[0]):
+                    alive = self._agreeing(alive, self.stages[-1])
+                if alive and (alive := self._decided(alive)):
+                    return alive
+            if self.questions == before and (self.strict or not self._late()):
+                return []
+            self.strict = self._late()
+        return []
+
+    def _late(self) -> bool:
+        """Whether the last attempt ended where all numbers are ordinary, but every step was taken to be settled."""
+        return self.result.stage in (stage.name for stage in self.stages[-5:-3])
+
+    def _ranked_anew(self, before: Sequence[Stage]) -> None:
+        """What was asked while other steps had roles of their own tells about no single step."""
+        if before:
+            old, new = before[-5].rank, self.stages[-5].rank
+            self.bank = [replace(asked, rank=new + max(0, asked.rank - old)) for asked in self.bank]
+
+    @property
+    def questions(self) -> int:
+        return sum(len(asked.rows) for asked in self.bank)
+
+    # -- stages
+
+    def _stages(self) -> list[Stage]:
+        """Every stage: the steps by role, from the last one down, then what goes for all."""
+        kinds, asked = self.sketch.kinds, self.asked
+        every_kind = sorted({kind for found in kinds for kind in found.values()})
+        count, found = self.sketch.count, []
+        if len(self.sketch.parts) > 1:
+            found = [
+                Stage("the order and the roundings", 0, step_tiers("any", 0, asked), self._pools("middle"), normal)
+            ]
+        elif isinstance(self.sketch.parts[0].root, int | str):
+            found = [Stage("the rounding", 0, step_tiers("exact", 0, asked), self._pools("middle"), normal)]
+        else:
+            for role in range(count):
+                found += self._of_role(role, kinds[0][role], 2 * len(found))
+        rank = 2 * len(found)
+        found.append(Stage("products", rank, product_tiers(every_kind, asked), self._pools("middle"), normal))
+        found.append(Stage("carries", rank + 1, carry_tiers(range(count)), self._pools("heavy"), normal))
+        small = [*self._pools("small"), *self._small_by_role()]
+        return [
+            *found,
+            Stage("the smallest numbers", rank + 2, tiny_tiers(asked), small, nonzero),
+            Stage("zeros", rank + 2, zero_tiers(every_kind, asked), [self._pool("small")], finite),
+            Stage("overflow and specials", rank + 3, end_tiers(asked), [self._pool("large")], every),
+        ]  # fmt: skip
+
+    def _ranks(self) -> list[int]:
+        """The ranks of the stages that rows of each kind tell about."""
+        products, carries, small, _, ends = (stage.rank for stage in self.stages[-5:])
+        return [products, carries, small, ends, ends]
+
+    def _of_role(self, role: int, kind: str, rank: int) -> list[Stage]:
+        """How the steps of a role add, and for fused ones then how the rest joins their products."""
+        part, tiers = self.sketch.parts[0], step_tiers(kind, role, self.asked)
+        places = placements(part, role, self.chance, PLACES)
+        tiers = tiers[:LIKELY] if self.quick else tiers
+        name = f"step {role + 1} of {self.sketch.count}"
+        if kind != "fused":
+            return [Stage(name, rank, tiers, self._sums(places), normal)]
+        alone = list(dict.fromkeys(frozenset(self._alone(place, role)) for place in places))
+        alone = [place for place in alone if len(place) > 1]
+        if not alone or set(alone) == set(places):
+            return [Stage(name, rank, tiers, self._sums(places), normal)]
+        products = Stage(f"{name}, its products", rank, tiers, self._sums(alone), normal)
+        joins = Stage(f"{name}, what joins", rank + 1, late_tiers(role), self._sums(places), normal)
+        return [Stage(name, rank + 1, tiers[:3], self._sums(places), normal, (products, joins))]
+
+    def _alone(self, place: frozenset[Leaf], role: int) -> Iterator[Leaf]:
+        """The leaves that are products of a step of this role itself."""
+        own = {child for node in self.sketch.parts[0].steps(role) for child in node.children if isinstance(child, int)}
+        return (leaf for leaf in place if leaf in own)
+
+    def _sums(self, places: Sequence[frozenset[Leaf]]) -> list[Pool]:
+        def rows(place: frozenset[Leaf], bits: int) -> Callable[[int], Table]:
+            return lambda count: self.shapes.sums(count, place, bits)
+
+        return [Pool(place, rows(place, SHORT[0])) for place in places]
+
+    def _pool(self, kind: Kind, place: Kept = None) -> Pool:
+        """Rows of a kind; at some leaves alone."""
+        if place is None:
+            return Pool(None, lambda count: self.shapes.rows(kind, count))
+        return Pool(place, lambda count: self.shapes.at(kind, count, place))
+
+    def _pools(self, kind: Kind) -> list[Pool]:
+        """Rows of any leaves; of long sums, of few."""
+        several = len(self.sketch.parts) > 1
+        if self.asked.length <= (SMALL if several else LONG):
+            return [self._pool(kind)]
+        leaves = leaves_of(self.sketch.parts[0].root)
+        chosen = [frozenset(["c", *leaves[:3], *self.chance.sample(leaves, 3)]) & frozenset(leaves) for _ in range(2)]
+        if several:  # neighbours, and what lies far apart
+            length = self.asked.length
+            near: list[list[int]] = [[0, 1, 2, 3], [0, 1, length // 2, length // 2 + 1]]
+            near += [[*range(0, length, length // 4)], [0, 1, 2, length - 1]]
+            chosen = [frozenset(leaf for leaf in leaves if leaf == "c" or leaf in places) for places in near]
+        return [self._pool(kind, place) for place in chosen]
+
+    def _small_by_role(self) -> list[Pool]:
+        """Small numbers at leaves that show one role."""
+        part, long = self.sketch.parts[0], self.asked.length > LONG
+        if len(self.sketch.parts) > 1 or part.count < 2:
+            return []
+        places = [placements(part, role, self.chance, 1)[0] for role in range(part.count)]
+        pools = [self._pool("small", place) for place in places[:PLACED] if any(leaf != "c" for leaf in place)]
+        return pools if long else [replace(pool, kept=None) for pool in pools]
+
+    def _settle(self) -> list[_Candidate]:
+        alive = self.sketch.start()
+        for stage in self.stages:
+            found = self._through(alive, stage)
+            if not found:
+                return []
+            alive = [candidate.choices for candidate in found[: ENDS if stage in self.stages[-3:] else KEPT]]
+        return found
+
+    def _through(self, alive: Sequence[Choices], stage: Stage) -> list[_Candidate]:
+        """The candidates of the first tier that fits."""
+        self.result.stage = stage.name
+        for tier in stage.tiers:
+            self._in_time()
+            if found := self._narrow(alive, tier, stage):
+                return found
+        found = []
+        for other in stage.otherwise:
+            found = self._through(alive, other)
+            if not found:
+                break
+            alive = [candidate.choices for candidate in found[:KEPT]]
+        return found
+
+    def _in_time(self) -> None:
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise IncompleteError(
+                f"the time ran out after {counted(self.questions, 'question')} about the arithmetic, at "
+                f"{self.result.stage}"
+            )
+
+    def _drafted(self, alive: Sequence[Choices], tier: Tier, kept: Kept) -> list[_Candidate]:
+        """All combinations of what is alive with a tier's choices, each arithmetic once."""
+        seen: dict[Unit, _Candidate] = {}
+        for base in alive:
+            for choices in tier(base):
+                if needless(choices, self.asked):
+                    continue
+                try:
+                    unit = self.sketch.unit(choices, kept)
+                except ParameterError:
+                    continue
+                if unit not in seen:
+                    seen[unit] = _Candidate(choices, unit)
+        return list(seen.values())
+
+    def _narrow(self, alive: Sequence[Choices], tier: Tier, stage: Stage) -> list[_Candidate]:
+        """The candidates that give every answer, when no input of the stage's tells them apart any more."""
+        choices: list[Choices] = [found for base in alive for found in tier(base) if not needless(found, self.asked)]
+        for number, pool in enumerate(stage.pools):
+            self._in_time()
+            candidates = self._drafted(choices, lambda given: [given], pool.kept)
+            candidates = self._agreeing(candidates, stage)
+            if not candidates:
+                return []
+            for _ in range(ROUNDS):
+                self._in_time()
+                if len(candidates) > MANY:
+                    candidates = self._split(candidates, stage, pool.kept, pool.rows(FIRST))
+            for _ in range(2 if number == 0 else 1):
+                candidates = self._split(candidates, stage, pool.kept, pool.rows(POOL))
+            choices = [candidate.choices for candidate in candidates]
+        return candidates
+
+    def _split(self, alive: list[_Candidate], stage: Stage, kept: Kept, pool: Table) -> list[_Candidate]:
+        """Ask what splits the candidates best, until this pool tells nothing more."""
+        if not alive or not len(pool):
+            return alive
+        results, fresh = self._results(alive, pool, kept), True
+        usable = np.asarray(stage.counts(results, self.asked.d).all(axis=0))
+        if stage.counts is normal and self.asked.d.emin > NARROW:  # no sum within is tiny, or it would not matter
+            flushing = [replace(candidate, choices=self._flushing(candidate.choices)) for candidate in alive]
+            usable &= (self._results(flushing, pool, kept) == results).all(axis=0)
+        left, places = np.flatnonzero(usable), np.arange(len(alive))  # of the pool, and of the candidates
+        while len(places) and len(left):
+            now = results[np.ix_(places, left)]
+            kinds = np.array([len(np.unique(column)) for column in now.T]) if len(places) > 1 else np.ones(len(left))
+            order = np.argsort(kinds, kind="stable")[::-1][:AT_ONCE]
+            chosen = left[[place for place in order if kinds[place] > 1]]
+            if not len(chosen):
+                if not fresh:
+                    break
+                chosen = left[self._inexact(alive[places[0]], pool[left], kept)]  # whether any candidate is right
+            asked = self._asked(pool[chosen], stage.rank, kept)
+            counts = stage.counts(asked.answers, self.asked.d)
+            agreed = results[np.ix_(places, chosen)] == self._same(asked.answers)
+            agreed |= ~counts
+            if not agreed.all(axis=1).any():
+                self._note(int(agreed.sum(axis=1).max()), alive[places[int(agreed.sum(axis=1).argmax())]].choices)
+            places, left = places[agreed.all(axis=1)], np.setdiff1d(left, chosen)
+            if fresh and (kinds <= 1).all():
+                break
+            fresh = False
+            self.progress(f"{stage.name}: {len(places)} candidates, {self.questions} questions")
+        return [alive[place] for place in places]
+
+    def _inexact(self, candidate: _Candidate, rows: Table, kept: Kept) -> NDArray[np.int64]:
+        """Some rows whose result hangs on how the candidate rounds."""
+
+        def rounding(mode: Mode) -> Choices:
+            hows = hows_of(candidate.choices).items()
+            return with_hows(candidate.choices, {place: replace(how, mode=mode) for place, how in hows})
+
+        decoys = [replace(candidate, choices=rounding(mode)) for mode in MODES]
+        kinds = [len(np.unique(column)) for column in self._results(decoys, rows, kept).T]
+        return np.argsort(kinds, kind="stable")[::-1][:AT_ONCE]
+
+    def _flushing(self, choices: Choices) -> Choices:
+        return all_tiny(choices, "flush_before", False, self.asked)
+
+    def _agreeing(self, candidates: list[_Candidate], stage: Stage) -> list[_Candidate]:
+        """Those that give the answers so far, as far as these count: to inputs of this stage and of those before."""
+        alive, agreed_so_far = candidates, 0
+        rank = stage.rank
+        if self.strict and stage is self.stages[-6]:
+            rank = self.stages[-4].rank
+        for kept in dict.fromkeys(asked.kept for asked in self.bank):
+            some = [asked for asked in self.bank if asked.kept == kept and asked.rank <= rank]
+            if not some:
+                continue
+            answers, rows = np.concatenate([x.answers for x in some]), np.concatenate([x.rows for x in some])
+            ranks = np.concatenate([np.full(len(x.rows), x.rank) for x in some])
+            counts = np.flatnonzero(stage.counts(answers, self.asked.d))
+            counts = counts[np.argsort(ranks[counts], kind="stable")[::-1]]  # the newest first: they tell most
+            for part in (counts[:AT_ONCE], counts[AT_ONCE : 8 * AT_ONCE], counts[8 * AT_ONCE :]):
+                if not len(part) or not alive:
+                    continue
+                agreed = self._results(alive, rows[part], kept) == self._same(answers[part])
+                fitting = [candidate for candidate, row in zip(alive, agreed, strict=True) if row.all()]
+                if not fitting:
+                    best = int(agreed.sum(axis=1).argmax())
+                    self._note(agreed_so_far + int(agreed[best].sum()), alive[best].choices)
+                agreed_so_far += len(part)
+                alive = fitting
+        return alive
+
+    def _results(self, candidates: Sequence[_Candidate], table: Table, kept: Kept) -> Patterns:
+        """The results of all candidates, shape (candidates, rows); those that are one unit here are evaluated once."""
+        places: dict[Unit, int] = {}
+        which = [places.setdefault(self.sketch.unit(candidate.choices, kept), len(places)) for candidate in candidates]
+        found = evaluate_models([UnitModel(unit, BUILT) for unit in places], table)
+        return self._same(found[which])
+
+    def _same(self, patterns: Patterns) -> Patterns:
+        """One pattern for all NaNs."""
+        return np.where(nans(patterns, self.asked.d), np.uint64(self.asked.d.nan), patterns)
+
+    def _asked(self, rows: Table, rank: int, kept: Kept) -> Asked:
+        answers = np.array(self.ask([self._vector(row) for row in rows]), dtype=np.uint64)
+        asked = Asked(rows, answers, rank, kept)
+        self._keep(asked)
+        return asked
+
+    def _keep(self, asked: Asked) -> None:
+        self.bank.append(asked)
+        self.result.questions = self.questions
+
+    def _vector(self, row: Any) -> Vector:
+        return Vector(self.asked, self.layout.split([int(x) for x in row]), id=f"build-{self.questions}")
+
+    # -- the end
+
+    def _nan(self) -> int | None:
+        """The pattern of NaNs, where all are alike."""
+        answers = np.concatenate([asked.answers for asked in (*self.bank, *self.validated)])
+        seen = {int(d) for d in answers[nans(answers, self.asked.d)]}
+        return seen.pop() if len(seen) == 1 else None
+
+    def _validated(self, alive: list[_Candidate]) -> list[_Candidate]:
+        """Those that give the answers to vectors over the whole range; some that none gives are kept as questions."""
+        self.result.stage = "validation"
+        count = (
+            VALIDATION // 4 if self.asked.length <= LONG else max(FIRST, VALIDATION * LONG // self.asked.length // 4)
+        )
+        ranks = self._ranks()
+        new = [self._checked(self.shapes.rows(kind, count), rank) for kind, rank in zip(KINDS, ranks, strict=True)]
+        wrong = np.array([self._differences(candidate.model, new) for candidate in alive])
+        right = [candidate for candidate, row in zip(alive, wrong, strict=True) if not row.any()]
+        if right:
+            return right
+        best = int(wrong.sum(axis=1).argmin())
+        self._note(int((~wrong[best]).sum()), alive[best].choices)
+        places, start = np.flatnonzero(wrong[best]), 0
+        for asked in new:
+            here = places[(places >= start) & (places < start + len(asked.rows))] - start
+            here = here[np.argsort((asked.rows[here] != 0).sum(axis=1), kind="stable")][:MANY]
+            if len(here):
+                self._keep(Asked(asked.rows[here], asked.answers[here], asked.rank))
+            start += len(asked.rows)
+        return []
+
+    def _checked(self, rows: Table, rank: int) -> Asked:
+        """Vectors of validation, answered."""
+        answers = np.zeros(len(rows), dtype=np.uint64)
+        for start in range(0, len(rows), BATCH):
+            part = rows[start : start + BATCH]
+            self.progress(f"validation: {self.result.validated} vectors")
+            answers[start : start + BATCH] = self.ask([self._vector(row) for row in part])
+            self.result.validated += len(part)
+        asked = Asked(rows, answers, rank)
+        self.validated.append(asked)
+        return asked
+
+    def _covered(self, found: _Candidate) -> bool:
+        """Whether the device answers as the unit does where the unit and one that differs in a single choice part: for
+        each of those a few vectors, as far as rows of every kind have them. Others are kept as questions."""
+        self.result.stage = "validation"
+        beside = [choices for choices in neighbours(found.choices, self.asked) if choices != found.choices]
+        pools = [(rank, pool.kept, pool.rows(POOL)) for rank, pool in self._beside()]
+        chosen: list[set[int]] = [set() for _ in pools]
+        own = [self._results([found], rows, kept)[0] for _, kept, rows in pools]
+        self.result.refuted = self.result.unseen = 0
+        for choices in beside:
+            self.progress(f"validation: {self.result.refuted} of {len(beside)} units beside it refuted")
+            try:
+                candidate = _Candidate(choices, self.sketch.unit(choices, None))
+            except ParameterError:
+                continue
+            told = 0
+            for number, (_, kept, rows) in enumerate(pools):
+                apart = np.flatnonzero(self._results([candidate], rows, kept)[0] != own[number])
+                if len(apart) and not chosen[number] & set(apart.tolist()):
+                    chosen[number].update(apart[:TOLD].tolist())
+                told += len(apart)
+            self.result.refuted += bool(told)
+            self.result.unseen += not told
+        right = True
+        for (rank, kept, rows), places, expected in zip(pools, chosen, own, strict=True):
+            some = sorted(places)
+            asked = self._checked(rows[some], rank)
+            wrong = np.flatnonzero(self._same(asked.answers) != expected[some])
+            if len(wrong):
+                self._keep(Asked(asked.rows[wrong], asked.answers[wrong], rank, kept))
+                self._note(self.result.validated - len(wrong), found.choices)
+                right = False
+        return right
+
+    def _beside(self) -> Iterator[tuple[int, Pool]]:
+        """Rows of every kind, over all leaves and over those that show one role."""
+        part = self.sketch.parts[0]
+        long = self.asked.length > LONG
+        ranks = self._ranks()
+        if not long:
+            for kind, rank in zip(KINDS, ranks, strict=True):
+                yield rank, self._pool(kind)
+        if len(self.sketch.parts) == 1:
+            for role in range(part.count):
+                for place in placements(part, role, self.chance, 2):
+                    for kind, rank in zip(KINDS, ranks, strict=True):
+                        if any(leaf != "c" for leaf in place):
+                            yield rank, replace(self._pool(kind, place), kept=place if long else None)
+
+    def _differences(self, model: Model, asked: Sequence[Asked]) -> NDArray[np.bool_]:
+        """Where a model answers otherwise."""
+        found = [self._same(evaluate_models([model], part.rows)[0]) != self._same(part.answers) for part in asked]
+        return np.concatenate(found) if found else np.zeros(0, dtype=np.bool_)
+
+    def _decided(self, alive: list[_Candidate]) -> list[_Candidate]:
+        """Solvers prove what is left equal, to the instructions of the table that answer alike as well, or find vectors
+        that the device is asked; none is left where it answers otherwise than all of them."""
+        result, last = self.result, self.stages[-1]
+        while alive:
+            known = self._known()
+            result.stage = "proof"
+            drafts: list[Model] = [candidate.model for candidate in alive]
+            self.progress(f"proving {len(drafts) + len(known)} candidates equal")
+            own = next((draft for draft in drafts if any(same_by_form(draft, model) for model in known)), None)
+            own = own or (known[0] if known else drafts[0])
+            others = [model for model in (*known, *drafts) if model is not own]
+            same = [model for model in others if same_by_form(own, model)]
+            others = [model for model in others if not any(model is one for one in same)]
+            limit = time.monotonic() + PROOFS
+            limit = limit if self.deadline is None else min(limit, self.deadline)
+            found = settle([own, *others[:COMPARED]], self.options, confirm=True, deadline=limit)
+            if not found.witnesses:
+                break
+            self._asked(np.array(found.witnesses, dtype=np.uint64), last.rank, None)
+            alive = self._agreeing(alive, last)
+        else:
+            return []
+        result.unit = own.unit
+        for members in found.classes:
+            if any(member.model is own for member in members):
+                result.equal = [(m.model, why_of(m)) for m in members if m.model is not own]
+        own_name = [(own, SAME_FORM)] if own.reference != BUILT else []
+        result.equal = [*own_name, *((model, SAME_FORM) for model in same), *result.equal]
+        proved = [own, *(model for model, _ in result.equal)]
+        result.open = [model for model in others if not any(model is other for other in proved)]
+        return alive
+
+    def _known(self) -> list[Model]:
+        """The instructions and units that ship, of these formats and this length, that give every answer so far."""
+        found: list[Model] = []
+        wrong: list[tuple[int, Model]] = []
+        nan = self._nan()
+        for model in same_signature(self.asked):
+            if None not in (nan, model.nan) and nan != model.nan:
+                continue
+            count = int(self._differences(model, [*self.bank, *self.validated]).sum())
+            wrong.append((count, model))
+            found += [model] if not count else []
+        self.result.near = None if found or not wrong else min(wrong, key=lambda pair: pair[0])[::-1]
+        return found
+
+    def _note(self, explained: int, choices: Choices) -> None:
+        """The candidate that came nearest, so far."""
+        self._best = explained, self.sketch.unit(choices, None)
+
+    def _unexplained(self) -> None:
+        """The nearest candidate, and the smallest vectors that it does not explain."""
+        self._known()
+        if self._best is None:
+            return
+        self.result.explained, self.result.nearest = self._best
+        model = UnitModel(self.result.nearest, BUILT)
+        rows, answers = (np.concatenate([getattr(asked, name) for asked in self.bank]) for name in ("rows", "answers"))
+        found = self._same(evaluate_models([model], rows)[0])
+        wrong = np.flatnonzero(found != self._same(answers))
+        wrong = wrong[np.argsort((rows[wrong] != 0).sum(axis=1), kind="stable")][:3]
+        self.result.unexplained = [
+            (self._vector(rows[place]), int(answers[place]), int(found[place])) for place in wrong
+        ]
+
+
+SAME_FORM = "by rules: one normal form, in which terms of sums have no order"
+
+
+def same_by_form(one: Model, other: Model) -> bool:
+    """Whether two units have one normal form, but for the patterns of NaNs."""
+    return normal_form(any_pattern(one.unit.result)) == normal_form(any_pattern(other.unit.result))
+
+
+def any_pattern(node: Operation) -> Operation:
+    """The expression whose NaNs have any pattern."""
+    return _patterned(node, None, 0)
+
+
+def with_nan(unit: Unit, nan: int | None) -> Unit:
+    """The unit whose NaNs of the result's width have this pattern."""
+    found = _patterned(unit.result, nan, unit.d.width)
+    return Unit(unit.a, unit.b, unit.c, unit.length, found, unit.scale, unit.scale_block)
+
+
+def _patterned(node: Operation, nan: int | None, width: int) -> Operation:
+    def changed(part: Operation) -> Operation | None:
+        if not isinstance(part, Round):
+            return None
+        pattern = nan if part.rounding.format.width == width else None
+        return Round(_patterned(part.term, nan, width), replace(part.rounding, nan=pattern))
+
+    return replaced(node, changed)
+
+
+def why_of(equality: Equality) -> str:
+    """Why two are equal, and who says so as well."""
+    return equality.why + (f", confirmed by {' and '.join(equality.confirmed)}" if equality.confirmed else "")
+
+
+def same_signature(asked: Signature) -> list[Model]:
+    """The instructions of the table and the units that ship, of these formats and this length."""
+    formats = asked.a.name, asked.b.name, asked.c.name
+    found = [
+        name for name, row in INSTRUCTIONS.items() if (row.a, row.b, row.c) == formats and row.length == asked.length
+    ]
+    models = [parse_reference(name) for name in [*found, *units()]]
+    if asked.length == 1:
+        models += [parse_reference(f"ieee/fma/{name}") for name in ("f64", "f32", "f16")]
+    return [
+        model
+        for model in models
+        if (model.a, model.b, model.c, model.d.width) == (asked.a, asked.b, asked.c, asked.d.width)
+        and (model.length, model.scale) == (asked.length, asked.scale)
+        and (asked.scale is None or model.scale_block == asked.scale_block)
+    ]
+
+
+def text_of(unit: Unit) -> str:
+    """The unit file of a unit; what it says is read again and compared. Raises AssertionError where it is another."""
+    text = unit_text(unit)
+    assert parse_unit(text, "built.yaml") == unit
+    return text

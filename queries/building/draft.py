@@ -1,0 +1,334 @@
+"""Units drafted from a summation tree: the tree gives the steps, a few choices say what each of them does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import Literal
+
+from queries.building.roles import Roles
+from queries.order.text import Outliner
+from queries.order.tree import Leaf
+from queries.order.tree import Node as Sum
+from smtmodel.formats import FORMATS, Format
+from smtmodel.nodes import (
+    Constant,
+    Cut,
+    Each,
+    Element,
+    ExactSum,
+    FusedSum,
+    Index,
+    Node,
+    Product,
+    Repeat,
+    Round,
+    Running,
+    Scale,
+)
+from smtmodel.nodes.element import Subnormals
+from smtmodel.nodes.repeat import places_of
+from smtmodel.nodes.round import Rounding, Tiny, Zero
+from smtmodel.rounding import Mode, Overflow
+from smtmodel.signature import Signature
+from smtmodel.unit import Unit
+
+Start = Literal["pair", "first", "zero", "second", "zero_second"]
+STARTS: tuple[Start, ...] = ("pair", "first", "zero")
+SWAPPED: tuple[Start, ...] = ("second", "zero_second")
+Groups = Literal["", "even_odd", "pairs", "quads"]
+REPEATED = 3  # alike steps that are written as a loop
+DEEPEST = 150  # steps within steps that a unit can have without a loop
+
+Added = tuple[Sum, tuple[Sum | Leaf, ...]]  # a step of a chain, and what it adds
+Loop = tuple[tuple[int, int], ...]
+
+
+class TooDeepError(Exception):
+    """A tree without repetition, of more steps than can stand within each other."""
+
+
+@dataclass(frozen=True)
+class How:
+    """How a sum or a product becomes a number of a format ("": that of the result).
+
+    `bits`: it is first rounded to so many significant bits, with unbounded exponent, in the mode `first` (None: in the
+    mode of the rounding itself).
+    """
+
+    mode: Mode = "nearest_even"
+    format: str = ""
+    bits: int | None = None
+    first: Mode | None = None
+    tiny: Tiny = "keep"
+    zero: Zero = "ieee"
+    overflow: Overflow = "ieee"
+
+
+@dataclass(frozen=True)
+class Late:
+    """What joins the finished sum of a fused step's products: `sum_bits` and `addend_bits` are kept of them below the
+    larger one. `align`: what is cut off. `cut`: bits that are kept of the new sum. `reach`: of the addend, in places
+    below the larger one."""
+
+    sum_bits: int
+    addend_bits: int
+    align: Mode
+    cut: int | None = None
+    reach: int | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """What the steps of one role do. `fraction_bits`: F of a fused sum; None for one without loss. `groups`: products
+    that are summed first."""
+
+    how: How = How()
+    fraction_bits: int | None = None
+    align: Mode = "toward_zero"
+    sticky: bool = False
+    carry_bits: int | None = None
+    zeros: int | None = None
+    groups: Groups = ""
+    late: Late | None = None
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a tree leaves open. `tree`: which one, where the order itself is open. `steps`: by role.
+
+    `start`: how a step begins that adds two products: both at once; the `first` rounded, or added to +0 (`zero`); or
+    the second. `products`: rounded before they are added. `limit`: a product of that power of two or more is infinite.
+    `convert`: the last step's result becomes a number of the result's format.
+    """
+
+    tree: int = 0
+    steps: tuple[Step, ...] = (Step(),)
+    start: Start = "pair"
+    products: How | None = None
+    normalised: bool = False
+    limit: int | None = None
+    convert: How | None = None
+    a: Subnormals = "keep"
+    c: Subnormals = "keep"
+    positive_zeros: bool = False
+
+    def hows(self) -> list[How]:
+        """Every rounding."""
+        found = [step.how for step in self.steps]
+        return [*found, *(how for how in (self.products, self.convert) if how is not None)]
+
+
+class Drafter:
+    """Drafts units of one tree. `plain`: one of few leaves, written without loops. Raises TooDeepError."""
+
+    def __init__(self, root: Sum | Leaf, asked: Signature, roles: Roles, plain: bool = False) -> None:
+        self.root, self.asked, self.roles = root, asked, roles
+        self.plain = plain or asked.scale is not None
+        self.outliner = Outliner(root) if not self.plain else None
+        self._chains: dict[int, tuple[Sum | Leaf, list[list[Added]]]] = {}
+
+    def unit(self, choices: Choices) -> Unit:
+        """The unit of some choices. Raises ParameterError where they exclude each other."""
+        asked, draft = self.asked, _Draft(self, choices)
+        found = draft.value(self.root, (), 1, 0)
+        if choices.convert is not None:
+            found = draft.made(found, choices.convert)
+        elif not isinstance(found, (Round, Repeat)):
+            found = draft.made(found, choices.steps[0].how)
+        return Unit(
+            asked.a, asked.b, asked.c, asked.length, found, asked.scale, asked.scale_block if asked.scale else 0
+        )
+
+    def runs(self, branch: Sum) -> tuple[Sum | Leaf, list[list[Added]]]:
+        """What a chain starts from, and its runs of alike steps."""
+        assert self.outliner is not None
+        if id(branch) not in self._chains:
+            start, steps = self.outliner.steps(branch)
+            self._chains[id(branch)] = start, self.outliner.runs(steps)
+        return self._chains[id(branch)]
+
+
+class _Draft:
+    def __init__(self, drafter: Drafter, choices: Choices) -> None:
+        self.drafter, self.choices = drafter, choices
+
+    def does(self, node: Sum) -> Step:
+        """What a step of the tree does."""
+        return self.choices.steps[self.drafter.roles[id(node)]]
+
+    def value(self, branch: Sum | Leaf, loop: Loop, level: int, depth: int) -> Node:
+        """A branch as a node; `loop`: the loops that shift its products."""
+        if depth > DEEPEST:
+            raise TooDeepError
+        if not isinstance(branch, Sum):
+            return self.term(branch, loop)
+        if self.drafter.plain:
+            return self.step(branch, branch.children, None, loop, level, depth)
+        start, runs = self.drafter.runs(branch)
+        if not runs:
+            return self.step(branch, branch.children, None, loop, level, depth)
+        if all(len(run) < REPEATED for run in runs) and len(runs) + depth > DEEPEST:
+            raise TooDeepError
+        found, number = None, 0
+        for run in runs:
+            for _, alike in groupby(run, key=lambda step: self.does(step[0])):
+                steps = list(alike)
+                if found is None:
+                    found, steps = self.begun(start, steps, loop, level, depth)
+                if len(steps) >= REPEATED:
+                    found = self.repeated(found, steps, loop, level, depth)
+                else:
+                    for node, added in steps:
+                        number += 1
+                        found = self.step(node, added, found, loop, level, depth + number)
+        assert found is not None
+        return found
+
+    def begun(
+        self, start: Sum | Leaf, steps: list[Added], loop: Loop, level: int, depth: int
+    ) -> tuple[Node, list[Added]]:
+        """What a chain begins with, and the steps that are left."""
+        node, added = steps[0]
+        other = added[0]
+        if isinstance(start, Sum) or start == "c" or node.kind != "binary" or isinstance(other, Sum):
+            return self.value(start, loop, level, depth + 1), steps
+        if self.choices.start in SWAPPED and other != "c":
+            start, steps = other, [(node, (start,)), *steps[1:]]
+        if self.choices.start == "zero" and self._goes_on(start, steps):
+            return Constant(), [(node, (start,)), *steps]
+        first: Node = self.term(start, loop)
+        if self.choices.start in ("zero", "zero_second"):
+            first = self.total(node, (Constant(), first))
+        elif self.choices.start != "pair":
+            first = self.total(node, (first,))
+        return first, steps
+
+    def _goes_on(self, start: Leaf, steps: Sequence[Added]) -> bool:
+        """Whether the first product stands where a loop over the others would have the place before them."""
+        numbers = [start, *(added[0] for _, added in steps[:REPEATED])]
+        if self.drafter.outliner is None or len(steps) < REPEATED:
+            return False
+        if start == "c" or any(isinstance(k, Sum) or k == "c" for k in numbers):
+            return False
+        firsts = [self.drafter.outliner.first(k) for k in numbers]
+        return len({later - earlier for earlier, later in pairwise(firsts)}) == 1
+
+    def repeated(self, start: Node, steps: Sequence[Added], loop: Loop, level: int, depth: int) -> Node:
+        assert self.drafter.outliner is not None
+        first = self.drafter.outliner.first
+        node, added = steps[0]
+        base = first(added[0])
+        stride = first(steps[1][1][0]) - base
+        places = [base + number * stride for number in range(len(steps))]
+        shifted = _Shifted(self, base)
+        body = shifted.step(node, added, Running(level), (*loop, (level, 1)), level + 1, depth + 1)
+        return Repeat(level, places_of(places), start, body)
+
+    def step(
+        self, node: Sum, added: Sequence[Sum | Leaf], running: Node | None, loop: Loop, level: int, depth: int
+    ) -> Node:
+        """One step: the sum so far, if there is one, and what is added."""
+        leaves = sorted(leaf for leaf in added if isinstance(leaf, int))
+        sums = [self.value(child, loop, level, depth + 1) for child in added if isinstance(child, Sum)]
+        ends: list[Node] = [self.term("c", loop)] if "c" in added else []
+        if running is None and node.kind == "binary" and len(leaves) == 2:
+            begun, rest = self.begun(leaves[0], [(node, (leaves[1],))], loop, level, depth)
+            return self.total(node, (begun, self.value(rest[0][1][0], loop, level, depth)))
+        if running is not None:
+            ends = [running, *ends]
+        elif node.kind == "fused" and self.choices.start == "zero" and not ends:
+            ends = [Constant()]
+        does = self.does(node)
+        if does.fraction_bits is None or not leaves or (does.late is None and not does.groups):
+            return self.total(node, (*self.products(leaves, loop, level), *sums, *ends))
+        return self.made(self.late(does, leaves, [*sums, *ends], loop, level), does.how)
+
+    def late(self, does: Step, leaves: Sequence[int], others: Sequence[Node], loop: Loop, level: int) -> Node:
+        """A fused sum of products, of groups of them first, and then what joins it."""
+        late, bits = does.late, does.fraction_bits
+        assert bits is not None
+        group = GROUPED[does.groups]
+        parts = [list(part) for _, part in groupby(sorted(leaves, key=group), key=group)]
+        totals = [self.fused(does, tuple(self.products(part, loop, level))) for part in parts]
+        joining = does.align if late is None else late.align
+        if late is None:
+            return FusedSum((*totals, *others), bits, joining, does.sticky, None, does.zeros)
+        total = totals[0] if len(totals) == 1 else FusedSum(tuple(totals), bits, joining, False, None, does.zeros)
+        if not others:
+            return total
+        keeps = (late.sum_bits, *(late.addend_bits for _ in others))
+        reach = () if late.reach is None else (None, *(late.reach for _ in others))
+        found: Node = FusedSum((total, *others), keeps, late.align, zeros=does.zeros, reach=reach)
+        return found if late.cut is None else Cut(found, late.cut, late.align, self._format(does.how).emin)
+
+    def products(self, leaves: Sequence[int], loop: Loop, level: int) -> list[Node]:
+        """Products as terms of a sum: one range of them where they are evenly spaced."""
+        steps = {later - earlier for earlier, later in pairwise(leaves)}
+        if len(leaves) < 3 or len(steps) > 1 or self.drafter.asked.scale is not None:
+            return [self.term(leaf, loop) for leaf in leaves]
+        inner = self.term(leaves[0], (*loop, (level, steps.pop())))
+        return [Each(level, range(len(leaves)), inner)]
+
+    def term(self, leaf: Leaf, loop: Loop) -> Node:
+        choices = self.choices
+        if leaf == "c":
+            return Element("c", None, choices.c, choices.positive_zeros)
+        index = Index(leaf, loop)
+        left, right = (Element(side, index, choices.a, choices.positive_zeros) for side in SIDES)
+        product: Node = Product(left, right, choices.normalised, choices.limit)
+        if choices.products is not None:
+            product = self.made(product, choices.products)
+        if self.drafter.asked.scale is None:
+            return product
+        block = Index(leaf // self.drafter.asked.scale_block)
+        return Scale(product, Element("scale_a", block), Element("scale_b", block))
+
+    # -- sums
+
+    def total(self, node: Sum, terms: tuple[Node, ...]) -> Node:
+        """The sum of terms as a step does it, rounded."""
+        does = self.does(node)
+        total: Node
+        if does.fraction_bits is not None:
+            total = self.fused(does, terms)
+        else:
+            total = terms[0] if len(terms) == 1 and not isinstance(terms[0], Each) else ExactSum(terms)
+        return self.made(total, does.how)
+
+    def fused(self, does: Step, terms: tuple[Node, ...]) -> Node:
+        assert does.fraction_bits is not None
+        return FusedSum(terms, does.fraction_bits, does.align, does.sticky, does.carry_bits, does.zeros)
+
+    def made(self, term: Node, how: How) -> Node:
+        """A term as a number."""
+        fmt = self._format(how)
+        if how.bits is not None:
+            term = Cut(term, how.bits, how.first or how.mode)
+        return Round(term, Rounding(fmt, how.mode, how.overflow, how.tiny, how.zero))
+
+    def _format(self, how: How) -> Format:
+        return FORMATS[how.format] if how.format else self.drafter.asked.d
+
+
+class _Shifted(_Draft):
+    """In a loop whose variable starts at `base` products stand where they would without it."""
+
+    base: int
+
+    def __init__(self, draft: _Draft, base: int) -> None:
+        super().__init__(draft.drafter, draft.choices)
+        self.base = base + (draft.base if isinstance(draft, _Shifted) else 0)
+
+    def term(self, leaf: Leaf, loop: Loop) -> Node:
+        return super().term(leaf if leaf == "c" else leaf - self.base, loop)
+
+
+SIDES: tuple[Literal["a", "b"], ...] = ("a", "b")
+GROUPED: Mapping[Groups, Callable[[int], int]] = {
+    "": lambda k: 0,
+    "even_odd": lambda k: k % 2,
+    "pairs": lambda k: k // 2,
+    "quads": lambda k: k // 4,
+}

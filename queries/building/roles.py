@@ -1,0 +1,117 @@
+"""Which steps of a summation tree are taken to do the same, and the tree of a few leaves that shows what one does."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from queries.order.text import Outliner
+from queries.order.tree import Leaf, Node, leaves_of, nodes_of
+
+Roles = dict[int, int]  # the role of each step, by its identity
+OPERANDS = 5  # branches of a step that get a number where it is looked at
+
+
+@dataclass(frozen=True)
+class Part:
+    """A tree, and the roles of its steps. The first role is the root's, and one stands before all that are below it."""
+
+    root: Node | Leaf
+    roles: Roles
+    count: int
+
+    def steps(self, role: int) -> list[Node]:
+        """The steps of a role."""
+        return [node for node in nodes_of(self.root) if self.roles[id(node)] == role]
+
+    def of_few(self, kept: frozenset[Leaf]) -> Part | None:
+        """The tree of some leaves. A step with one of them alone still rounds it; two such of one role are one."""
+        roles: Roles = {}
+        found: dict[int, Node | Leaf | None] = {}
+        for node in nodes_of(self.root):
+            given = [found[id(child)] if isinstance(child, Node) else child for child in node.children]
+            children = [child for child in given if isinstance(child, Node) or (child is not None and child in kept)]
+            role, only = self.roles[id(node)], children[0] if len(children) == 1 else None
+            if isinstance(only, Node) and roles[id(only)] == role:
+                found[id(node)] = only
+            elif not children:
+                found[id(node)] = None
+            else:
+                made = Node(node.kind, tuple(children))
+                found[id(node)], roles[id(made)] = made, role
+        if not isinstance(self.root, Node):
+            return self if self.root in kept else None
+        root = found[id(self.root)]
+        return None if root is None else Part(root, roles, self.count)
+
+
+def alike(root: Node | Leaf) -> Part:
+    """Steps of one place in a pattern have one role: those of a run in a chain, and of branches of one shape."""
+    outliner, keys = Outliner(root), _Keys()
+    waiting: list[tuple[Node | Leaf, Hashable]] = [(root, ())]
+    while waiting:
+        branch, key = waiting.pop(0)
+        if not isinstance(branch, Node):
+            continue
+        start, steps = outliner.steps(branch)
+        runs = outliner.runs(steps) or [[(branch, branch.children)]]
+        numbers = {id(node): number for number, run in enumerate(runs) for node, _ in run}
+        for node, added in reversed([step for run in runs for step in run]):
+            role = keys.give(node, (key, numbers[id(node)]))
+            waiting += [(child, (role, outliner.shape(child))) for child in added]
+        if start is not branch:
+            waiting.append((start, (key, "start")))
+    return Part(root, keys.roles, max(1, len(keys.known)))
+
+
+def apart(root: Node | Leaf) -> Part:
+    """Every step has its own role."""
+    keys = _Keys()
+    for number, node in enumerate(reversed(nodes_of(root))):
+        keys.give(node, number)
+    return Part(root, keys.roles, max(1, len(keys.known)))
+
+
+def uniform(root: Node | Leaf) -> Part:
+    """All steps have one role."""
+    return Part(root, {id(node): 0 for node in nodes_of(root)}, 1)
+
+
+class _Keys:
+    def __init__(self) -> None:
+        self.roles: Roles = {}
+        self.known: dict[Hashable, int] = {}
+
+    def give(self, node: Node, key: Hashable) -> int:
+        role = self.roles[id(node)] = self.known.setdefault(key, len(self.known))
+        return role
+
+
+def placements(part: Part, role: int, chance: random.Random, count: int) -> list[frozenset[Leaf]]:
+    """Some sets of leaves that show what the steps of a role do: one below each of a step's branches, so that steps
+    below have nothing to add, and some that meet its result later."""
+    steps = part.steps(role)
+    below = {id(node): leaves_of(node) for node in steps[:1] + steps[-1:]}
+    everything = leaves_of(part.root)
+    found: dict[frozenset[Leaf], None] = {}
+    for number in range(4 * count):
+        node = steps[0] if number == 0 else steps[-1] if number == 1 else chance.choice(steps)
+        children = list(node.children)
+        if len(children) > OPERANDS:
+            first = sorted(children, key=lambda child: not (isinstance(child, Node) or child == "c"))
+            children = first[:2] + chance.sample(first[2:], OPERANDS - 2)
+        chosen = [chance.choice(leaves_of(child)) if isinstance(child, Node) else child for child in children]
+        inside = below.get(id(node)) or leaves_of(node)
+        outside = [leaf for leaf in everything if leaf not in set(inside)]
+        if outside:
+            chosen += chance.sample(outside, min(len(outside), 1 + number % 2))
+        found[frozenset(chosen)] = None
+        if len(found) == count:
+            break
+    return list(found)
+
+
+def kinds_of(part: Part) -> dict[int, str]:
+    """What kind of sum the steps of each role are."""
+    return {part.roles[id(node)]: node.kind for node in nodes_of(part.root)}

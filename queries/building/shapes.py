@@ -1,0 +1,302 @@
+"""Inputs for a unit of which little is known: few terms in the middle of the range, then everything that is special."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from queries.order.tree import Leaf
+from queries.search.samples import Lanes, Table, pattern_of, sample_rows, tie_rows
+from smtmodel.formats import Format
+from smtmodel.operands import layout_of
+from smtmodel.signature import Signature
+
+WIDE = 60  # exponents of a range that has room
+DEEP = 64  # places between terms of sums that may be kept to more bits than the result
+FEW = (1, 2, 3, 4)  # products that are not zero, in most rows
+
+
+Kind = Literal["middle", "heavy", "small", "large", "anything"]
+
+
+class Shapes:
+    """Rows of a, b and c for one signature, from a seed."""
+
+    def __init__(self, asked: Signature, seed: int = 1) -> None:
+        self.asked = asked
+        self.random = np.random.default_rng(seed)
+        self._seed = seed
+
+    def rows(self, kind: Kind, count: int) -> Table:
+        """Rows of a kind."""
+        make = {"middle": self.middle, "heavy": self.heavy, "small": self.small, "large": self.large,
+                "anything": self.anything}[kind]  # fmt: skip
+        return self._scaled(make(count), kind)
+
+    def _scaled(self, table: Table, kind: Kind = "middle") -> Table:
+        """With scale factors, where there are any: of one, near one, or any."""
+        fmt, width = self.asked.scale, 2 * self.asked.length + 1
+        if fmt is None or table.shape[1] > width:
+            return table
+        shape = len(table), 2 * self.asked.scales
+        fraction = self.random.integers(0, 1 << fmt.fraction, shape, dtype=np.uint64)
+        exponents = fmt.bias + self.random.integers(-3, 4, shape)
+        near = pattern_of(fmt, np.zeros(shape[0] * shape[1], dtype=np.int64), exponents.ravel(), fraction.ravel())
+        found = near.reshape(shape)
+        found[self.random.random(shape[0]) < 0.5] = fmt.bias << fmt.fraction
+        if kind in ("large", "anything"):
+            any_pattern = self.random.integers(0, 1 << fmt.field_width, shape, dtype=np.uint64)
+            some = self.random.random((shape[0], 1)) < 0.3
+            found = np.where(some & (self.random.random(shape) < 0.5), any_pattern, found)
+        return np.concatenate([table, found], axis=1)
+
+    def at(self, kind: Kind, count: int, leaves: frozenset[Leaf]) -> Table:
+        """Rows of a kind whose products stand at some leaves alone, as if there were no others."""
+        numbers = sorted(leaf for leaf in leaves if leaf != "c")
+        self._seed += 1
+        asked, length = self.asked, self.asked.length
+        few = Signature(asked.a, asked.b, asked.c, asked.d, len(numbers), asked.addend)
+        given = Shapes(few, self._seed).rows(kind, count)
+        table = np.zeros((len(given), 2 * length + 1), dtype=np.uint64)
+        table[:, numbers] = given[:, : len(numbers)]
+        table[:, [length + k for k in numbers]] = given[:, len(numbers) : -1]
+        if "c" in leaves:
+            table[:, -1] = given[:, -1]
+        return self._scaled(table, kind)
+
+    def middle(self, count: int) -> Table:
+        """Normal numbers far from the ends of every range: terms below the largest by the distances at which bits are
+        lost, of both signs, some of them cancelling."""
+        parts = [self._middle(share, terms) for share, terms in self._shares(count)]
+        return self.random.permutation(np.concatenate(parts))
+
+    def sums(self, count: int, leaves: frozenset[Leaf], bits: int) -> Table:
+        """Sums of some leaves whose factors have so few bits that no product is rounded; c has twice as many. Every
+        other leaf is zero."""
+        places = np.array(sorted(leaf for leaf in leaves if leaf != "c"), dtype=np.int64)
+        chosen = np.zeros(2 * self.asked.length + 1, dtype=np.bool_)
+        chosen[places], chosen[self.asked.length + places], chosen[-1] = True, True, "c" in leaves
+        table = self._middle(count, max(1, len(places)), places if len(places) else None, bits)
+        table[:, ~chosen] = 0
+        return self._scaled(self._few(table))
+
+    def _few(self, table: Table) -> Table:
+        """In some rows some of the numbers are zero."""
+        length = self.asked.length
+        gone = self.random.random((len(table), length)) < self.random.choice((0.0, 0.0, 0.3), (len(table), 1))
+        table[:, :length][gone] = 0
+        table[:, length : 2 * length][gone] = 0
+        return table
+
+    def heavy(self, count: int) -> Table:
+        """Every product, of one sign and about one size: sums that need their carry bits."""
+        asked, length = self.asked, self.asked.length
+        low, high = self._range()
+        top = np.clip(self.random.integers(-4, 5, (count, 1)), low, high)
+        exponents = np.repeat(top, length + 1, axis=1) - (self.random.random((count, length + 1)) < 0.1)
+        signs = np.repeat(self.random.integers(0, 2, (count, 1)), length + 1, axis=1)
+        a, b = self._products(exponents[:, :length], signs[:, :length], normal=True)
+        full = self.random.random(count) < 0.6
+        for side, fmt in ((a, asked.a), (b, asked.b)):
+            side[full] |= np.uint64(((1 << fmt.fraction) - 1) << fmt.padding)
+            over = (side & np.uint64(~fmt.sign_bit & (1 << fmt.width) - 1)) > fmt.largest
+            side[over] = side[over] & np.uint64(fmt.sign_bit) | np.uint64(fmt.largest)
+        c = self._numbers(asked.c, exponents[:, length], signs[:, length])
+        return self._plain(np.concatenate([a, b, c[:, None]], axis=1))
+
+    def small(self, count: int) -> Table:
+        """Terms, partial sums and results about the smallest numbers, and zeros of both signs."""
+        parts = []
+        for share, terms in self._shares(count):
+            third = share // 3
+            parts += [self._about(share - 2 * third, terms, self.asked.d.emin), self._ties(third // 2, terms),
+                      self._border(third - third // 2, terms), self._zeros(third)]  # fmt: skip
+        return self.random.permutation(np.concatenate(parts))
+
+    def large(self, count: int) -> Table:
+        """Results about the largest numbers, infinities and NaNs."""
+        parts = []
+        for share, terms in self._shares(count):
+            half = share // 2
+            parts += [self._about(share - half, terms, self.asked.d.emax), self._special(half, terms)]
+        return self.random.permutation(np.concatenate(parts))
+
+    def anything(self, count: int) -> Table:
+        """Shaped and random patterns over the whole range."""
+        self._seed += 1
+        plain = Signature(self.asked.a, self.asked.b, self.asked.c, self.asked.d, self.asked.length)
+        return self._plain(sample_rows(layout_of(plain), count, self._seed))
+
+    # -- parts
+
+    def _shares(self, count: int) -> list[tuple[int, int]]:
+        kinds = sorted({min(terms, self.asked.length) for terms in (*FEW, self.asked.length)})
+        shares = np.array_split(np.arange(count), len(kinds))
+        return [(len(share), terms) for share, terms in zip(shares, kinds, strict=True)]
+
+    def _plain(self, table: Table) -> Table:
+        """Without an addend, where the device takes none."""
+        if not self.asked.addend:
+            table[:, -1] = 0
+        return table
+
+    def _placed(self, a: Table, b: Table, c: Table, given: Lanes | None = None) -> Table:
+        """Some products at places drawn by chance; neighbours, or all over; or at places that are given."""
+        count, terms = a.shape
+        length = self.asked.length
+        table = np.zeros((count, 2 * length + 1), dtype=np.uint64)
+        places = self.random.random((count, length)).argsort(axis=1)[:, :terms]
+        starts = self.random.integers(0, length - terms + 1, count)
+        near = self.random.random(count) < 0.5
+        places[near] = (starts[:, None] + np.arange(terms))[near]
+        if given is not None:
+            places = np.broadcast_to(given, (count, terms))
+        rows = np.arange(count)[:, None]
+        table[rows, places], table[rows, length + places], table[:, -1] = a, b, c
+        return self._plain(table)
+
+    def _numbers(self, fmt: Format, exponents: Lanes, signs: Lanes, bits: int | None = None) -> Table:
+        """Numbers of these exponents, of at most so many significant bits."""
+        shape = exponents.shape
+        fraction = self.random.integers(0, 1 << fmt.fraction, shape, dtype=np.uint64)
+        if bits is not None and bits - 1 < fmt.fraction:
+            gone = np.uint64(fmt.fraction - bits + 1)
+            fraction = fraction >> gone << gone
+        short = self.random.integers(0, fmt.fraction + 1, shape, dtype=np.uint64)
+        fraction = np.where(self.random.random(shape) < 0.5, fraction >> short << short, fraction)
+        flat = pattern_of(fmt, signs.ravel(), exponents.ravel() + fmt.bias, fraction.ravel())
+        return flat.reshape(shape)
+
+    def _products(self, targets: Lanes, signs: Lanes, normal: bool, bits: int | None = None) -> tuple[Table, Table]:
+        """Factors whose exponents add up to a target, as far as their ranges allow."""
+        a, b = self.asked.a, self.asked.b
+        low = (0, 0) if normal else (a.fraction, b.fraction)
+        left = targets // 2 + self.random.integers(-2, 3, targets.shape)
+        left = np.clip(left, targets - b.emax, targets - b.emin + low[1])
+        left = np.clip(left, a.emin - low[0], a.emax)
+        right = np.clip(targets - left, b.emin - low[1], b.emax)
+        return self._numbers(a, left, signs, bits), self._numbers(b, right, np.zeros_like(signs), bits)
+
+    def _signs(self, shape: tuple[int, ...]) -> Lanes:
+        signs = self.random.integers(0, 2, shape)
+        alike = self.random.random(shape[0]) < 0.3
+        signs[alike] = signs[alike][..., :1] if len(shape) > 1 else 0
+        return signs
+
+    def _range(self, bits: int | None = None) -> tuple[int, int]:
+        """The exponents that terms have far from the ends of every range; where there is room, so large that no sum of
+        them but zero lies below the smallest normal result."""
+        asked = self.asked
+        low = max(asked.a.emin + asked.b.emin, asked.d.emin, asked.c.emin)
+        high = min(asked.a.emax + asked.b.emax, min(asked.d.emax, asked.c.emax) - asked.length.bit_length() - 3)
+        low = min(low, high)
+        places = min(asked.a.precision, bits or 64) + min(asked.b.precision, bits or 64)
+        return max(low, min(low + places, high - asked.d.precision - 4)), high
+
+    def _middle(self, count: int, terms: int, places: Lanes | None = None, bits: int | None = None) -> Table:
+        asked = self.asked
+        low, high = self._range(bits)
+        centre = max(0, (low + high) // 2) if high - low > WIDE else high - 4
+        top = np.clip(min(centre, high) + self.random.integers(-4, 5, count), low, high)
+        deep = self.random.random((count, 1)) < (0.0 if bits is None else 0.3)
+        wanted = np.where(deep, DEEP, asked.d.precision + 10)  # sums that are kept to more bits than the result has
+        reach = np.minimum(wanted, high - low)
+        far = self.random.random((count, terms + 1)) < 0.5
+        near = self.random.integers(0, min(3, high - low) + 1, far.shape)
+        distance = np.where(far, self.random.integers(0, reach + 1, far.shape), near)
+        distance[np.arange(count), self.random.integers(0, terms + 1, count)] = 0
+        exponents = np.maximum(top[:, None] - distance, low)
+        if high - low < asked.d.precision + 10:  # products reach no farther, but c does
+            away = self.random.integers(-asked.d.precision - 4, asked.d.precision + 5, count)
+            away = np.where(self.random.random(count) < 0.5, away, 0)
+            ends = max(asked.c.emin, asked.d.emin), min(asked.c.emax, asked.d.emax) - 3
+            exponents[:, terms] = np.clip(exponents[:, terms] + away, *ends)
+        signs = self._signs((count, terms + 1))
+        a, b = self._products(exponents[:, :terms], signs[:, :terms], True, bits)
+        c = self._numbers(asked.c, exponents[:, terms], signs[:, terms], bits and 2 * bits)
+        if terms > 1:
+            self._cancel(a, b, bits)
+        c[self.random.random(count) < 0.3] = 0
+        return self._placed(a, b, c, places)
+
+    def _cancel(self, a: Table, b: Table, bits: int | None = None) -> None:
+        """In some rows a product is the negative of another, or nearly."""
+        count, terms = a.shape
+        rows = np.flatnonzero(self.random.random(count) < 0.35)
+        one = self.random.integers(0, terms, len(rows))
+        other = (one + self.random.integers(1, terms, len(rows))) % terms
+        a[rows, other] = a[rows, one] ^ np.uint64(self.asked.a.sign_bit)
+        last = self.asked.b.padding + max(0, 0 if bits is None else self.asked.b.precision - bits)
+        nearly = self.random.integers(0, 2, len(rows)).astype(np.uint64) << np.uint64(last)
+        b[rows, other] = b[rows, one] ^ nearly
+
+    def _about(self, count: int, terms: int, centre: int) -> Table:
+        """Terms whose exponents lie about that of the least or of the largest result."""
+        asked = self.asked
+        spread = asked.d.fraction + 3 if centre < 0 else 3
+        exponents = centre + self.random.integers(-spread, 4, (count, terms + 1))
+        signs = self._signs((count, terms + 1))
+        a, b = self._products(exponents[:, :terms], signs[:, :terms], normal=False)
+        c = self._numbers(asked.c, exponents[:, terms], signs[:, terms])
+        if terms > 1:
+            self._cancel(a, b)
+        c[self.random.random(count) < 0.4] = 0
+        tiny = self.random.random((count, terms)) < 0.15
+        a[tiny] = self.random.integers(
+            1, 1 << min(asked.a.fraction, 20), int(tiny.sum()), dtype=np.uint64
+        ) << np.uint64(asked.a.padding)
+        return self._placed(a, b, c)
+
+    def _ties(self, count: int, terms: int) -> Table:
+        self._seed += 1
+        layout = layout_of(Signature(self.asked.a, self.asked.b, self.asked.c, self.asked.d, terms))
+        table = tie_rows(layout, self.asked.d, count, self._seed)
+        return self._placed(table[:, :terms], table[:, terms : 2 * terms], table[:, 2 * terms])
+
+    def _border(self, count: int, terms: int) -> Table:
+        """The least normal number as an addend or a product, and a little less or more than it beside it."""
+        asked, least = self.asked, self.asked.d.emin
+        exponents = least - self.random.integers(1, asked.d.fraction + 6, (count, terms))
+        signs = self._signs((count, terms))
+        a, b = self._products(exponents, signs, normal=False)
+        c = pattern_of(asked.c, 1 - signs[:, 0], np.full(count, least + asked.c.bias), np.zeros(count, dtype=np.uint64))
+        if terms > 1:
+            pair = self.random.random(count) < (0.5 if asked.addend else 1.0)
+            whole = np.full((count, 1), least)
+            left, right = self._products(whole, 1 - signs[:, :1], normal=False)
+            for side, fmt, part in ((a, asked.a, left), (b, asked.b, right)):
+                power = part[:, 0] & ~np.uint64(((1 << fmt.fraction) - 1) << fmt.padding)
+                side[pair, 1] = power[pair]
+            a[pair, 2:] = 0
+            c[pair] = 0
+        return self._placed(a, b, c)
+
+    def _zeros(self, count: int) -> Table:
+        asked = self.asked
+        table = self._middle(count, min(2, asked.length))
+        formats = [asked.a] * asked.length + [asked.b] * asked.length + [asked.c]
+        zero = self.random.random(table.shape) < 0.8
+        zero[: count // 2] = True
+        signs = self.random.integers(0, 2, table.shape).astype(np.uint64)
+        alike = self.random.random(count) < 0.5
+        signs[alike] = (np.arange(table.shape[1]) < asked.length) | (np.arange(table.shape[1]) == 2 * asked.length)
+        tops = np.array([fmt.sign_bit for fmt in formats], dtype=np.uint64)
+        return self._plain(np.where(zero, signs * tops, table))
+
+    def _special(self, count: int, terms: int) -> Table:
+        asked = self.asked
+        table = self._middle(count, terms)
+        length = asked.length
+        for side, fmt in ((slice(0, length), asked.a), (slice(length, 2 * length), asked.b),
+                          (slice(2 * length, 2 * length + 1), asked.c)):  # fmt: skip
+            part = table[:, side]
+            here = self.random.random(part.shape) < (0.8 / length if side.stop != 2 * length + 1 else 0.3)
+            part[here] = self.random.choice(_specials(fmt), int(here.sum()))
+        return self._plain(table)
+
+
+def _specials(fmt: Format) -> Table:
+    found: Sequence[int] = (fmt.infinity, fmt.nan, fmt.largest, 0, fmt.largest)
+    return np.array([x | sign for x in found for sign in (0, fmt.sign_bit)], dtype=np.uint64)

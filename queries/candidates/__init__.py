@@ -1,0 +1,1 @@
+"""Families of candidates: their classes, what tells them apart, and which one a device is."""

@@ -1,0 +1,166 @@
+"""Candidates that no vector of a pool tells apart: proved equal, or told apart after all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from queries.candidates.canonical import WHY
+from queries.equality.lemmas import Proof
+from queries.equality.staged import prove
+from queries.search.distinguish import Options, symbolic_operands
+from queries.search.problem import Candidates, Problem, evaluate_on
+from queries.search.witness import Row, replay
+from smtmodel.carriers.terms import TermCarrier
+from smtmodel.dot import Model
+from smtmodel.progress import Pieces
+
+
+@dataclass
+class Equality:
+    """Why a model is equal to the first of its class. `confirmed` by another engine."""
+
+    model: Model
+    why: str
+    confirmed: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Settled:
+    """What became of some models: classes of equals (each with reasons), vectors found, pairs left open."""
+
+    classes: list[list[Equality]] = field(default_factory=list)
+    witnesses: list[Row] = field(default_factory=list)
+    unknown: list[tuple[Model, Model]] = field(default_factory=list)
+
+
+def settle(models: Sequence[Model], options: Options, confirm: bool = False, deadline: float | None = None) -> Settled:
+    """What becomes of some models, as `settle_sets` finds out."""
+    return settle_sets([models], options, confirm, deadline)[0]
+
+
+def settle_sets(
+    sets: Sequence[Sequence[Model]],
+    options: Options,
+    confirm: bool = False,
+    deadline: float | None = None,
+    interrupt: Callable[[], None] | None = None,
+) -> list[Settled]:
+    """Prove the models of each set equal or find vectors that tell them apart: each is compared with the first of
+    every class of its set.
+
+    NaNs count as one. Models built into the same term need no solver. `options.timeout` is for one pair that has the
+    machine to itself; pairs that are asked at the same time have as many times longer as they share it. After the
+    `deadline` (of time.monotonic) nothing more is asked, and what is not settled is open. `interrupt` is called at an
+    interrupt, after which it is as after the deadline; without it KeyboardInterrupt is raised.
+
+    The first models without a class are compared with all others without one, at the same time as far as the pool
+    goes; then comes the next round. What comes out does not depend on who answers first: results are taken in order.
+    """
+    return _Settling(sets, options, confirm, deadline, interrupt).run()
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Models of one term against the first of a class. `number`: of their set."""
+
+    number: int
+    members: list[Equality]
+    group: list[Model]
+
+    @property
+    def models(self) -> tuple[Model, Model]:
+        return self.members[0].model, self.group[0]
+
+    @property
+    def problem(self) -> Problem:
+        left, right = (model.any_nan for model in self.models)
+        return Candidates(left, right)
+
+
+class _Settling:
+    def __init__(
+        self,
+        sets: Sequence[Sequence[Model]],
+        options: Options,
+        confirm: bool,
+        deadline: float | None,
+        interrupt: Callable[[], None] | None,
+    ) -> None:
+        self.options, self.confirm, self.deadline, self.interrupt = options, confirm, deadline, interrupt
+        self.settled = [Settled() for _ in sets]
+        self.left = [_alike(models) for models in sets]  # the groups without a class
+
+    def run(self) -> list[Settled]:
+        while any(self.left):
+            pairs = []
+            for number, groups in enumerate(self.left):
+                for first, *twins in groups[:1]:
+                    members = [Equality(first, ""), *(Equality(model, WHY) for model in twins)]
+                    self.settled[number].classes.append(members)
+                    pairs += [_Pair(number, members, group) for group in groups[1:]]
+            self.left = [[] for _ in self.left]
+            self.pieces = Pieces(self.options.progress, "pairs", len(pairs))
+            self._settle(pairs)
+        return self.settled
+
+    def _settle(self, pairs: list[_Pair]) -> None:
+        self.taken = 0
+        try:
+            self.options.pool.gather(self._prove, pairs, self._take)
+        except KeyboardInterrupt:
+            if self.interrupt is None:
+                raise
+            self.interrupt()
+            self.deadline = time.monotonic()
+            for pair in pairs[self.taken :]:
+                self._take(pair, lambda: None)
+
+    def _told_apart(self, pair: _Pair) -> bool:
+        problem = pair.problem
+        return any(problem_differs(problem, row) for row in self.settled[pair.number].witnesses)
+
+    def _prove(self, pair: _Pair) -> Proof | None:
+        """None: it need not be asked, or there is no time."""
+        left = None if self.deadline is None else self.deadline - time.monotonic()
+        if (left is not None and left <= 0) or self._told_apart(pair):
+            return None
+        limit = self.options.timeout
+        if limit is not None:
+            limit *= self.options.pool.sharing(self.options.solver)
+        if left is not None:  # of this machine's time, which the threads share
+            left *= self.options.pool.width / self.options.pool.threads
+            limit = min(left, limit or left)
+        return prove(pair.problem, replace(self.options, timeout=limit, progress=self.pieces), self.confirm)
+
+    def _take(self, pair: _Pair, result: Callable[[], Proof | None]) -> None:
+        settled = self.settled[pair.number]
+        proof = None if (apart := self._told_apart(pair)) else result()
+        self.pieces.next()
+        if proof is not None and proof.interrupted:
+            raise KeyboardInterrupt
+        self.taken += 1
+        if proof is not None and proof.verdict == "equal":
+            why = f"proved by {', '.join(proof.engines) or 'construction'}"
+            pair.members.extend(Equality(model, why, proof.confirmations) for model in pair.group)
+            return
+        self.left[pair.number].append(pair.group)
+        if proof is not None and proof.witness is not None:
+            settled.witnesses.append(proof.witness.operands.every)
+        elif not apart:
+            settled.unknown.append(pair.models)
+
+
+def problem_differs(problem: Problem, row: Row) -> bool:
+    return bool(replay(problem, [row]).differs[0])
+
+
+def _alike(models: Sequence[Model]) -> list[list[Model]]:
+    """Models by the term that they build on the same inputs."""
+    carrier = TermCarrier(maximum="relational")
+    operands = symbolic_operands(Problem(models[0], models[0]), carrier)
+    groups: dict[object, list[Model]] = {}
+    for model in models:
+        groups.setdefault(evaluate_on(model, operands).d.node, []).append(model)
+    return list(groups.values())

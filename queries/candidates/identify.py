@@ -1,0 +1,325 @@
+"""Which model does a device implement? The question that splits the candidates best, until one class is left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from hypotheses.family import parameters_of, steps_of
+from queries.candidates.canonical import WHY
+from queries.candidates.classes import Equality, settle
+from queries.candidates.outcomes import Outcomes, pool_rows, without_payload
+from queries.candidates.separate import smallest_set, unique_models
+from queries.compare.steady import AGAIN, AGAIN_IN_DOUBT, Answered, contradictions, spread
+from queries.search.distinguish import Options
+from queries.search.samples import Table, sample_rows
+from queries.search.witness import Row
+from smtmodel.batch import evaluate_models
+from smtmodel.dot import Model
+from smtmodel.errors import IncompleteError
+from smtmodel.operands import Operands, layout_of
+from smtmodel.vectors import Vector
+from smtmodel.wording import counted
+
+Verdict = Literal["identified", "no candidate", "open"]
+Ask = Callable[[Sequence[Vector]], Sequence[int | None]]
+
+POOL = 4000  # vectors among which questions are chosen
+FIRST = 400  # of them that every candidate is simulated on; those that are left after the answers, on FEWER times more
+FEWER = 4
+VALIDATION = 2000  # vectors by which a survivor is checked before it is named
+MOST = 200  # questions, at most
+EACH = 60.0  # seconds for proving one pair of survivors equal
+
+
+class Structure(Protocol):
+    """What is known of the summation order beforehand."""
+
+    def admits(self, accumulator: Any) -> bool: ...
+
+
+@dataclass
+class Question:
+    """A vector asked, the answer, and what it did: candidates left, and some that it ruled out."""
+
+    vector: Vector
+    answer: int
+    left: int
+    ruled_out: dict[str, list[Any]] = field(default_factory=dict)
+
+
+@dataclass
+class Identification:
+    """What was found. `classes`: those still possible (models proved equal, with why). `killer`: the vector that no
+    candidate explains, with the candidates that explained everything before it, and `nearest` parameters."""
+
+    verdict: Verdict
+    candidates: int
+    questions: list[Question] = field(default_factory=list)
+    classes: list[list[Equality]] = field(default_factory=list)
+    unknown: list[tuple[Model, Model]] = field(default_factory=list)
+    validated: int = 0
+    killer: Question | None = None
+    nearest: list[tuple[Model, int]] = field(default_factory=list)
+    would_decide: list[Vector] = field(default_factory=list)
+    contradictions: list[tuple[Vector, int, int]] = field(default_factory=list)
+    unanswered: int = 0
+    seconds: float = 0.0
+
+    @property
+    def survivors(self) -> list[Model]:
+        return [member.model for members in self.classes for member in members]
+
+    def values(self) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+        """(parameters with one value left, parameters with several)."""
+        decided: dict[str, Any] = {}
+        undecided: dict[str, list[Any]] = {}
+        survivors = [parameters_of(model) for model in self.survivors]
+        for name in survivors[0] if survivors else ():
+            found = list(dict.fromkeys(values[name] for values in survivors))
+            if name == "nan":
+                continue
+            if len(found) == 1:
+                decided[name] = found[0]
+            else:
+                undecided[name] = found
+        return decided, undecided
+
+
+def _admitted(candidates: Sequence[Model], structure: Structure) -> list[Model]:
+    """The candidates whose steps can give the order revealed; those that add alike are asked about once."""
+    known: dict[object, bool] = {}
+    for model in candidates:
+        steps = steps_of(model)
+        if steps not in known:
+            known[steps] = structure.admits(model.unit)
+    return [model for model in candidates if known[steps_of(model)]]
+
+
+class Identifier:
+    """One identification: `ask` answers vectors in order (None where there is no answer); `again` those that were
+    answered before. `start`: when the time of `options.timeout` began (time.monotonic)."""
+
+    def __init__(
+        self,
+        candidates: Sequence[Model],
+        ask: Ask,
+        options: Options,
+        structure: Structure | None = None,
+        recorded: Sequence[Vector] = (),
+        seed: int = 1,
+        again: Ask | None = None,
+        start: float | None = None,
+    ) -> None:
+        self.start = time.monotonic() if start is None else start
+        self.deadline = None if options.timeout is None else self.start + options.timeout
+        admitted = list(candidates) if structure is None else _admitted(candidates, structure)
+        self.ask, self.options, self.seed = ask, options, seed
+        self.again = again or (lambda vectors: [ask([vector])[0] for vector in vectors])
+        self.kinds = unique_models(admitted)
+        self.models = list(self.kinds)  # that are left; `alive` are those that fit the answers since they were listed
+        self.result = Identification("open", len(candidates))
+        self.asked: set[int] = set()
+        self.checked: list[Answered] = []  # what the last validation asked
+        self.recorded = list(recorded)
+
+    def run(self) -> Identification:
+        """Raises what `ask` raises; the result so far stays in `result`."""
+        if not self.models:
+            self.result.verdict = "no candidate"
+            return self.result
+        self.layout = layout_of(self.models[0])
+        if self.recorded:
+            table, self.pool = self._recorded_table(), None
+        else:
+            pool = np.random.default_rng(self.seed).permutation(pool_rows(self.layout, POOL, self.seed))
+            table, self.pool = pool[:FIRST], pool[FIRST:]
+        self.outcomes = Outcomes.of(self.models, table, self.options.progress)
+        self.alive = list(range(len(self.models)))
+        try:
+            self._narrow()
+        finally:
+            self.result.seconds = time.monotonic() - self.start
+        return self.result
+
+    def _recorded_table(self) -> Table:
+        rows = [self._padded(vector.operands) for vector in self.recorded]
+        return np.array(list(dict.fromkeys(rows)), dtype=np.uint64)
+
+    def _padded(self, operands: Operands[int]) -> Row:
+        k, s = self.layout.length, self.layout.scales
+        sides = [(*side, *[0] * (k - len(side))) for side in (operands.a, operands.b)]
+        scales = [(*side, *[0] * (s - len(side))) for side in (operands.scale_a, operands.scale_b)]
+        return (*sides[0], *sides[1], operands.c, *scales[0], *scales[1])
+
+    def _narrow(self) -> None:
+        while True:
+            if not self._split():
+                return
+            if not self.recorded and not self._validate():
+                return
+            if self._settle():
+                return
+
+    def _split(self) -> bool:
+        """Ask from the pool until no vector of it tells two survivors apart; False if none survives or too much was
+        asked."""
+        while len(self.result.questions) < MOST:
+            if self.deadline is not None and time.monotonic() > self.deadline:
+                raise IncompleteError(f"the time ran out after {counted(len(self.result.questions), 'question')}")
+            representatives = [members[0] for members in self.outcomes.classes(self.alive)]
+            allowed = np.ones(len(self.outcomes.table), dtype=bool)
+            allowed[list(self.asked)] = False
+            column = self.outcomes.best_question(representatives, allowed) if len(representatives) > 1 else None
+            if column is None:
+                if len(self.alive) > 1 and self._more():
+                    continue
+                return True
+            self.options.progress(f"question {len(self.result.questions) + 1}: {len(representatives)} classes left")
+            if not self._take(column):
+                return False
+        return False
+
+    def _more(self) -> bool:
+        """Simulate what is left of the candidates on more of the pool; False if there is no more."""
+        if self.pool is None or not len(self.pool):
+            return False
+        self.outcomes = self.outcomes.narrowed(self.alive)
+        self.models = self.outcomes.candidates
+        self.alive = list(range(len(self.models)))
+        count = FEWER * len(self.outcomes.table)
+        rows, self.pool = self.pool[:count], self.pool[count:]
+        self.outcomes.extend(rows)
+        return True
+
+    def _take(self, column: int) -> bool:
+        self.asked.add(column)
+        vector = self._vector(self.outcomes.table[column])
+        answer = self._answer(vector)
+        if answer is None:
+            self.result.unanswered += 1
+            return True
+        fits = self.outcomes.results[self.alive, column] == np.uint64(answer)
+        before, self.alive = self.alive, [index for index, fit in zip(self.alive, fits, strict=True) if fit]
+        question = Question(vector, answer, len(self.alive), self._ruled_out(before, self.alive))
+        self.result.questions.append(question)
+        if not self.alive:
+            self._no_candidate(question)
+            return False
+        return True
+
+    def _vector(self, row: Any, name: str = "question") -> Vector:
+        number = len(self.result.questions) + 1
+        operands = self.layout.split([int(pattern) for pattern in row])
+        return Vector(self.models[0], operands, id=f"{name}-{number}")
+
+    def _answer(self, vector: Vector) -> int | None:
+        [answer] = self.ask([vector])
+        if answer is None:
+            return None
+        return int(without_payload(np.array([answer], dtype=np.uint64), vector.model.d)[0])
+
+    def _ruled_out(self, before: Sequence[int], after: Sequence[int]) -> dict[str, list[Any]]:
+        """The values of parameters that no survivor has any more."""
+        found: dict[str, list[Any]] = {}
+        for name in parameters_of(self.models[0]):
+            had, has = ({parameters_of(self.models[i])[name] for i in group} for group in (before, after))
+            if has and had - has:
+                found[name] = sorted(had - has, key=str)
+        return found
+
+    def _no_candidate(self, killer: Question) -> None:
+        """Say what nobody explains, unless the device does not stand by the answers that led here."""
+        self._stand_by(AGAIN_IN_DOUBT)
+        if self.result.contradictions:
+            return
+        self.result.verdict, self.result.killer = "no candidate", killer
+        answers = [question.answer for question in self.result.questions]
+        rows = np.array([question.vector.operands.every for question in self.result.questions], dtype=np.uint64)
+        every = list(self.kinds)
+        agree = (self._results(every, rows) == np.array(answers, dtype=np.uint64)).sum(axis=1)
+        best = np.argsort(-agree, kind="stable")[:5]
+        self.result.nearest = [(every[index], int(agree[index])) for index in best]
+
+    def _results(self, models: Sequence[Model], rows: Table) -> Any:
+        return without_payload(evaluate_models(models, rows), models[0].d)
+
+    def _validate(self) -> bool:
+        """Check a survivor on fresh vectors over the whole range; False if the device differs from every candidate."""
+        rows = sample_rows(self.layout, VALIDATION, self.seed + 1)
+        expected = self._results([self.models[self.alive[0]]], rows)[0]
+        vectors = [self._vector(row, f"validation-{i}") for i, row in enumerate(rows)]
+        self.options.progress(f"validating a survivor on {len(vectors)} vectors")
+        answers = self.ask(vectors)
+        self.result.validated = sum(answer is not None for answer in answers)
+        known = [i for i, answer in enumerate(answers) if answer is not None]
+        self.checked = [(vectors[i], answers[i] or 0) for i in known]
+        found = without_payload(np.array([answers[i] for i in known], dtype=np.uint64), self.models[0].d)
+        wrong = [i for i, answer in zip(known, found, strict=True) if answer != expected[i]]
+        if not wrong:
+            return True
+        doubted = {vectors[i].id: i for i in wrong[:AGAIN]}
+        for vector, first, again in contradictions(self.again, [(vectors[i], answers[i] or 0) for i in wrong[:AGAIN]]):
+            self.result.contradictions.append((vector, first, again))
+            if again == expected[doubted.pop(vector.id)]:
+                continue
+            return False
+        if not doubted:
+            return True
+        row = rows[next(iter(doubted.values()))]
+        self.outcomes.extend(row[None, :], self.alive)
+        return self._take(len(self.outcomes.table) - 1)
+
+    def _settle(self) -> bool:
+        """Prove the survivors equal; False if a solver found a vector that tells two apart, which is then asked."""
+        self.options.progress(f"{len(self.alive)} survivors that no answer tells apart: proving them equal")
+        groups = self._would_decide() if self.recorded else [[self.models[i] for i in self.alive]]
+        witnesses: list[Row] = []
+        for group in groups:
+            settled = settle(group, replace(self.options, timeout=EACH), confirm=True, deadline=self.deadline)
+            self.result.unknown += settled.unknown
+            self.result.classes += settled.classes
+            witnesses += settled.witnesses
+        if witnesses and not self.recorded:
+            self.result.classes, self.result.unknown = [], []
+            self.outcomes.extend(np.array(witnesses, dtype=np.uint64), self.alive)
+            return False
+        self.result.would_decide += [self._vector(row, "would-decide") for row in witnesses]
+        for members in self.result.classes:
+            members += [Equality(twin, WHY) for member in list(members) for twin in self.kinds[member.model]]
+        self._stand_by(AGAIN)
+        one = len(self.result.classes) == 1 and not self.result.unknown
+        self.result.verdict = "identified" if one and not self.result.contradictions else "open"
+        return True
+
+    def _stand_by(self, most: int) -> None:
+        """Ask some questions again, spread over the run."""
+        questions = [(question.vector, question.answer) for question in self.result.questions]
+        for answered in (questions, self.checked) if not self.recorded else ():
+            chosen = [answered[place] for place in spread(len(answered), most)]
+            self.result.contradictions += contradictions(self.again, chosen)
+
+    def _would_decide(self) -> list[list[Model]]:
+        """The survivors of a recording, as vectors beyond it tell them apart, which are kept."""
+        models = [self.models[i] for i in self.alive]
+        outcomes = Outcomes.of(models, pool_rows(self.layout, POOL, self.seed), self.options.progress)
+        groups = outcomes.classes(range(len(models)))
+        chosen = smallest_set(outcomes, [members[0] for members in groups])
+        self.result.would_decide = [self._vector(outcomes.table[i], "would-decide") for i in chosen]
+        return [[models[i] for i in members] for members in groups]
+
+
+def identify(
+    candidates: Sequence[Model],
+    ask: Ask,
+    options: Options,
+    structure: Structure | None = None,
+    recorded: Sequence[Vector] = (),
+    seed: int = 1,
+) -> Identification:
+    """Find the candidates that explain every answer, until they are one class of models proved equal."""
+    return Identifier(candidates, ask, options, structure, recorded, seed).run()

@@ -1,0 +1,204 @@
+"""What every candidate of a family answers to a pool of vectors, simulated once and shared by all questions."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queries.search.samples import Table, sample_rows
+from queries.solvers.children import safe_imports
+from smtmodel.batch import evaluate_models
+from smtmodel.dot import Model
+from smtmodel.errors import IncompleteError
+from smtmodel.formats import Format
+from smtmodel.operands import Layout, layout_of
+from smtmodel.progress import Count
+
+Results = NDArray[np.uint64]
+PART = 64  # candidates that a process simulates at a time
+ALONE = 96  # candidates that are not worth a second process
+FEWEST = 100  # vectors that are worth simulating
+
+
+class SimulationTimeError(IncompleteError):
+    """Time ran out before all candidates were simulated: nothing is known of them."""
+
+
+def affordable(models: Sequence[Model], table: Table, seconds: float) -> Table:
+    """As many vectors, from all over a table, as all models can be simulated on in some seconds, as far as a few of
+    the models tell."""
+    few = models[: PART // 8]
+    shares = len(models) / len(few) / (os.cpu_count() or 1)
+
+    def needed(rows: Table) -> float:
+        began = time.monotonic()
+        _simulate(few, rows)
+        return (time.monotonic() - began) * shares
+
+    if len(models) < ALONE or (whole := needed(table)) <= seconds:
+        return table
+    least = needed(table[:FEWEST])
+    more = max(0.0, seconds - least) / max(1e-9, whole - least) * (len(table) - FEWEST)
+    chosen: Table = table[np.linspace(0, len(table) - 1, FEWEST + int(more)).astype(int)]
+    return chosen
+
+
+def pool_rows(layout: Layout, count: int, seed: int = 1) -> Table:
+    """Vectors to tell candidates apart with: shaped and random ones, and small cases of zero, overflow and cancelling
+    with either sign."""
+    return np.concatenate([_corners(layout), sample_rows(layout, count, seed)])
+
+
+def _corners(layout: Layout) -> Table:
+    """Zeros of both signs, sums that cancel, the largest and the smallest numbers, in the first products."""
+    products, formats = layout.length, layout.formats
+    a, b, c = formats[0], formats[products], formats[2 * products]
+    rows = []
+    for x in _telling(a):
+        for y in (_one(b), b.largest, 1 << b.padding, _one(b) | (1 << b.field_width if b.signed else 0)):
+            for z in _telling(c):
+                row = [0] * len(formats)
+                row[0], row[products], row[2 * products] = x, y, z
+                for index in range(2 * products + 1, len(formats)):
+                    row[index] = _one(formats[index])
+                rows.append(row)
+                for alike in {products // 2, products} - {0, 1}:  # the same product again and again
+                    rows.append([*[x] * alike, *[0] * (products - alike), *[y] * products, *row[2 * products :]])
+    return np.array(rows, dtype=np.uint64)
+
+
+def _one(fmt: Format) -> int:
+    return fmt.bias << (fmt.fraction + fmt.padding)
+
+
+def _telling(fmt: Format) -> list[int]:
+    sign = 1 << fmt.field_width if fmt.signed else 0
+    positive = [0, _one(fmt), fmt.largest, 1 << fmt.padding, fmt.infinity]
+    return list(dict.fromkeys([*positive, *(value | sign for value in positive)]))
+
+
+def without_payload(results: Results, fmt: Format) -> Results:
+    """NaNs of every pattern as one."""
+    if fmt.specials != "ieee":
+        return results
+    fields = results & np.uint64((1 << fmt.field_width) - 1)
+    return np.where(fields > np.uint64(fmt.infinity), np.uint64(fmt.nan), results)
+
+
+def _simulate(models: Sequence[Model], table: Table) -> Results:
+    return without_payload(evaluate_models(models, table), models[0].d)
+
+
+def simulate(
+    models: Sequence[Model],
+    table: Table,
+    processes: int | None = None,
+    progress: Callable[[str], None] | None = None,
+    deadline: float | None = None,
+) -> Results:
+    """The results of every model (rows) on every vector (columns); NaNs are one pattern. Raises SimulationTimeError at
+    the `deadline` (of time.monotonic)."""
+    parts = [models[start : start + PART] for start in range(0, len(models), PART)]
+    processes = processes or min(os.cpu_count() or 1, len(parts))
+    if len(models) < ALONE or processes == 1:
+        return _gathered((_simulate(part, table) for part in parts), len(models), progress, deadline)
+    with safe_imports():  # map starts them all
+        executor = ProcessPoolExecutor(processes, get_context("spawn"))
+        results = executor.map(_simulate, parts, [table] * len(parts))
+    try:
+        return _gathered(results, len(models), progress, deadline)
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
+def _gathered(
+    parts: Iterable[Results], count: int, progress: Callable[[str], None] | None, deadline: float | None
+) -> Results:
+    found: list[Results] = []
+    for part in parts:
+        found.append(part)
+        if deadline is not None and time.monotonic() > deadline and len(found) * PART < count:
+            raise SimulationTimeError(f"time ran out when {len(found) * PART} of {count} candidates were simulated")
+        if progress is not None:
+            progress(Count(min(len(found) * PART, count), count, "candidates simulated"))
+    return np.concatenate(found)
+
+
+@dataclass
+class Outcomes:
+    """A pool of vectors (`table`, a row each) and the results of every candidate on them (candidates x vectors)."""
+
+    candidates: list[Model]
+    table: Table
+    results: Results
+    layout: Layout = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.layout = layout_of(self.candidates[0])
+
+    @classmethod
+    def of(
+        cls,
+        models: list[Model],
+        table: Table,
+        progress: Callable[[str], None] | None = None,
+        deadline: float | None = None,
+    ) -> Outcomes:
+        """The candidates simulated on a pool. Raises SimulationTimeError at the `deadline` (of time.monotonic)."""
+        return cls(models, table, simulate(models, table, progress=progress, deadline=deadline))
+
+    def narrowed(self, members: Sequence[int]) -> Outcomes:
+        """The same vectors for some of the candidates."""
+        return Outcomes([self.candidates[index] for index in members], self.table, self.results[list(members)])
+
+    def extend(self, rows: Table, members: Sequence[int] | None = None) -> None:
+        """More vectors for the pool; simulated for the members alone, if the others no longer matter."""
+        chosen = list(range(len(self.candidates)) if members is None else members)
+        more = np.zeros((len(self.candidates), len(rows)), dtype=np.uint64)
+        more[chosen] = simulate([self.candidates[index] for index in chosen], rows)
+        self.table = np.concatenate([self.table, rows])
+        self.results = np.concatenate([self.results, more], axis=1)
+
+    def classes(self, members: Sequence[int]) -> list[list[int]]:
+        """Candidates by their results on the whole pool, in the order of their first members."""
+        found: dict[bytes, list[int]] = {}
+        for index in members:
+            found.setdefault(self.results[index].tobytes(), []).append(index)
+        return list(found.values())
+
+    def best_question(self, representatives: Sequence[int], allowed: NDArray[np.bool_] | None = None) -> int | None:
+        """The vector that leaves the fewest classes standing on the average; None if none tells any two apart.
+
+        Among equals the one with the fewest nonzero operands, which is the easiest to read.
+        """
+        results = self.results[list(representatives)]
+        ordered = np.sort(results, axis=0)
+        starts = np.ones_like(ordered, dtype=bool)
+        starts[1:] = ordered[1:] != ordered[:-1]
+        left = np.empty(ordered.shape[1])
+        for column in range(ordered.shape[1]):
+            edges = np.flatnonzero(starts[:, column])
+            sizes = np.diff(np.append(edges, len(ordered)))
+            left[column] = float((sizes.astype(float) ** 2).sum())
+        worst = float(len(results)) ** 2
+        left = np.where(left < worst, left, np.inf)
+        if allowed is not None:
+            left = np.where(allowed, left, np.inf)
+        if not np.isfinite(left.min()):
+            return None
+        near = np.flatnonzero(left <= left.min() * 1.02)
+        return int(near[np.argmin((self.table[near] != 0).sum(axis=1))])
+
+
+def distinct(columns: NDArray[Any]) -> NDArray[np.int64]:
+    """For every column, how many different values stand in it."""
+    ordered = np.sort(columns, axis=0)
+    return np.asarray(1 + (ordered[1:] != ordered[:-1]).sum(axis=0))

@@ -1,0 +1,125 @@
+"""A small set of vectors that tells every two candidates of a family apart, and the classes of those proved equal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from queries.candidates.canonical import WHY, canonical
+from queries.candidates.classes import Equality, settle_sets
+from queries.candidates.outcomes import Outcomes, affordable, distinct, pool_rows
+from queries.search.distinguish import Options
+from queries.search.witness import Row
+from smtmodel.dot import Model
+from smtmodel.operands import layout_of
+
+POOL = 5000  # vectors simulated before a solver is asked anything
+EACH = 30.0  # seconds for one pair, at most
+
+
+@dataclass
+class Separation:
+    """`rows` tell every two classes apart; `classes` are models proved equal, with why; `unknown` pairs stay open."""
+
+    candidates: int
+    classes: list[list[Equality]]
+    rows: list[Row]
+    predictions: list[list[int]]
+    unknown: list[tuple[Model, Model]] = field(default_factory=list)
+    asked: int = 0
+    seconds: float = 0.0
+    interrupted: bool = False
+
+
+def unique_models(candidates: Sequence[Model]) -> dict[Model, list[Model]]:
+    """Candidates by what can make a difference in them: the first of each kind, with the others."""
+    kinds: dict[object, list[Model]] = {}
+    for model in candidates:
+        kinds.setdefault(canonical(model), []).append(model)
+    return {members[0]: members[1:] for members in kinds.values()}
+
+
+def separate(candidates: Sequence[Model], options: Options, seed: int = 1, each: float = EACH) -> Separation:
+    """Simulate first, then ask solvers about what simulation leaves together; `options.timeout` is for the whole, a
+    quarter of it or so for simulating, and `each` for one pair, in seconds. After an interrupt of the solvers what they
+    have not settled is open. Raises SimulationTimeError."""
+    start = time.monotonic()
+    kinds = unique_models(candidates)
+    models = list(kinds)
+    deadline = None if options.timeout is None else start + options.timeout
+    table = pool_rows(layout_of(models[0]), POOL, seed)
+    if options.timeout is not None:
+        table = affordable(models, table, options.timeout / 4)
+    outcomes = Outcomes.of(models, table, options.progress, deadline)
+    together = outcomes.classes(range(len(models)))
+    classes: list[list[Equality]] = []
+    open_ones = [[models[index] for index in indices] for indices in together if len(indices) > 1]
+    found = Separation(len(candidates), classes, [], [], asked=len(open_ones))
+    options.progress(f"simulation leaves {sum(map(len, open_ones))} candidates in {found.asked} classes together")
+
+    def interrupt() -> None:
+        found.interrupted = True
+
+    settled_sets = settle_sets(open_ones, replace(options, timeout=each), deadline=deadline, interrupt=interrupt)
+    rest = iter(settled_sets)
+    witnesses: list[Row] = []
+    for indices in together:
+        if len(indices) == 1:
+            classes.append([Equality(models[indices[0]], "")])
+            continue
+        settled = next(rest)
+        classes += settled.classes
+        witnesses += settled.witnesses
+        found.unknown += settled.unknown
+    if witnesses:
+        outcomes.extend(np.array(witnesses, dtype=np.uint64))
+    representatives = [models.index(members[0].model) for members in classes]
+    chosen = smallest_set(outcomes, representatives)
+    found.rows = [tuple(map(int, outcomes.table[column])) for column in chosen]
+    found.predictions = [[int(outcomes.results[index, column]) for column in chosen] for index in representatives]
+    for members in classes:
+        members += [Equality(twin, WHY) for member in list(members) for twin in kinds[member.model]]
+    found.seconds = time.monotonic() - start
+    return found
+
+
+def smallest_set(outcomes: Outcomes, representatives: Sequence[int]) -> list[int]:
+    """Vectors that together give every representative its own row of results: greedily, each the one that splits what
+    is still together into the most parts."""
+    results = outcomes.results[list(representatives)]
+    part = np.zeros(len(representatives), dtype=np.int64)
+    codes = np.stack([np.unique(column, return_inverse=True)[1].reshape(-1) for column in results.T], axis=1)
+    chosen: list[int] = []
+    parts = 1
+    while parts < len(representatives):
+        counts = distinct(part[:, None] * (codes.max() + 1) + codes)  # the parts that each vector would leave
+        best = int(counts.argmax())
+        if counts[best] <= parts:
+            break
+        chosen.append(best)
+        part = np.unique(part * (codes[:, best].max() + 1) + codes[:, best], return_inverse=True)[1].reshape(-1)
+        parts = int(part.max()) + 1
+    return chosen
+
+
+def single(candidates: Sequence[Model], options: Options, seed: int = 1) -> Separation:
+    """The one vector of a pool with the most different outcomes; classes are candidates of one outcome."""
+    start = time.monotonic()
+    kinds = unique_models(candidates)
+    models = list(kinds)
+    table = pool_rows(layout_of(models[0]), POOL, seed)
+    outcomes = Outcomes.of(models, table, options.progress)
+    counts = distinct(outcomes.results)
+    best = np.flatnonzero(counts == counts.max())
+    column = int(best[np.argmin((table[best] != 0).sum(axis=1))])
+    groups: dict[int, list[Equality]] = {}
+    for index, model in enumerate(models):
+        found = groups.setdefault(int(outcomes.results[index, column]), [])
+        found += [Equality(twin, "the same outcome") for twin in (model, *kinds[model])]
+    row = tuple(map(int, table[column]))
+    predictions = [[result] for result in groups]
+    seconds = time.monotonic() - start
+    return Separation(len(candidates), list(groups.values()), [row], predictions, seconds=seconds)

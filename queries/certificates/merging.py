@@ -1,0 +1,170 @@
+"""Gates proved equal: congruence closure over a circuit, each step of it written down as clauses of a proof."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+
+from queries.certificates.gates import FALSE, TRUE, Clause, Gates, Kind, defining_clauses, normal
+
+
+class ProofText:
+    """The steps of a DRAT proof. Clauses that hold trivially are left out."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def add(self, clause: Iterable[int]) -> Clause | None:
+        """Append a clause without its false literals; gives what was written."""
+        reduced = simplified(clause)
+        if reduced is not None:
+            self.lines.append(" ".join(map(str, (*reduced, 0))))
+        return reduced
+
+    def delete(self, clause: Clause | None) -> None:
+        if clause is not None and len(clause) > 1:  # units stay, as checkers ignore their deletion
+            self.lines.append("d " + " ".join(map(str, (*clause, 0))))
+
+    @property
+    def text(self) -> str:
+        return "".join(line + "\n" for line in self.lines)
+
+
+def simplified(clause: Iterable[int]) -> Clause | None:
+    """A clause without repeated and false literals; None if it holds trivially."""
+    kept = dict.fromkeys(clause)
+    if TRUE in kept or any(-literal in kept for literal in kept):
+        return None
+    kept.pop(FALSE, None)
+    return tuple(kept)
+
+
+class Merging:
+    """Classes of literals proved equal, with the least variable as the representative of each.
+
+    Whenever two gates have become equal because their inputs have, that is proved and they are merged as well. The
+    clauses written are unit-implied (RUP): after a case split on one input, if propagation needs one.
+    """
+
+    def __init__(self, gates: Gates, proof: ProofText) -> None:
+        self.gates, self.proof = gates, proof
+        self.parent: dict[int, int] = {}
+        self.users: dict[int, list[int]] = {}
+        self.waiting: list[int] = []
+        self.known = TRUE  # gates up to this variable are in `users`
+        self.written: set[tuple[int, Clause]] = set()
+        self.introduce(written=True)
+
+    def find(self, literal: int) -> int:
+        """The representative of a literal."""
+        root, sign = abs(literal), 1
+        while root in self.parent:
+            step = self.parent[root]
+            root, sign = abs(step), sign if step > 0 else -sign
+        sign = sign if literal > 0 else -sign
+        return sign * root
+
+    def found(self, literals: Iterable[int]) -> Clause:
+        return tuple(self.find(literal) for literal in literals)
+
+    def introduce(self, written: bool = False) -> None:
+        """Note the gates made since the last time; unless they are in the formula, define them in the proof."""
+        for variable in range(self.known + 1, self.gates.count + 1):
+            definition = self.gates.definitions.get(variable)
+            if definition is None:
+                continue
+            for literal in definition[1]:
+                self.users.setdefault(abs(self.find(literal)), []).append(variable)
+            if not written:
+                for clause in defining_clauses(variable, *definition):
+                    self.proof.add(clause)
+                heapq.heappush(self.waiting, variable)
+        self.known = self.gates.count
+
+    def gate(self, kind: Kind, inputs: Iterable[int]) -> int:
+        """The representative of a gate over representatives; a new one is defined in the proof."""
+        literal = self.gates.gate(kind, self.found(inputs))
+        self.introduce()
+        return self.find(literal)
+
+    def equate(self, left: int, right: int) -> None:
+        """Merge two literals of which the proof already implies, by units, that they are equal."""
+        left, right = self.find(left), self.find(right)
+        if left == right:
+            return
+        if abs(left) < abs(right):
+            left, right = right, left
+        if left == -right:  # the formula is contradictory
+            self.proof.add((left,))
+            self.proof.add(())
+            return
+        self.proof.add((-left, right))
+        self.proof.add((left, -right))
+        variable = abs(left)
+        self.parent[variable] = right if left > 0 else -right
+        users = self.users.pop(variable, [])
+        self.users.setdefault(abs(right), []).extend(users)
+        for user in users:
+            heapq.heappush(self.waiting, user)
+
+    def close(self) -> None:
+        """Merge every two gates that have become equal."""
+        while self.waiting:
+            variable = heapq.heappop(self.waiting)
+            while self.waiting and self.waiting[0] == variable:
+                heapq.heappop(self.waiting)
+            self._revisit(variable)
+
+    def _revisit(self, variable: int) -> None:
+        kind, inputs = self.gates.definitions[variable]
+        reduced = self.found(inputs)
+        form = normal(kind, reduced)
+        if isinstance(form, int):
+            equal = form
+        else:
+            sign, definition = form
+            other = self.gates.table.setdefault(definition, sign * variable)
+            equal = sign * other
+        if self.find(equal) != self.find(variable):
+            self._prove_equal(variable, self.find(equal), kind, reduced)
+            self.equate(variable, equal)
+
+    def _prove_equal(self, variable: int, equal: int, kind: Kind, inputs: Sequence[int]) -> None:
+        split = next((literal for literal in inputs if abs(literal) != TRUE), TRUE)
+        for clause in ((-variable, equal), (variable, -equal)):
+            case = None if kind == "and" else self.proof.add((*clause, split))
+            self.proof.add(clause)
+            self.proof.delete(case)
+
+    def reduced_clauses(self, variable: int) -> list[Clause]:
+        """The clauses of a gate over representatives. Where inputs coincide they are shorter than those of the gate;
+        then they are written to the proof, so that units pass through them as they do in the gate."""
+        kind, inputs = self.gates.definitions[variable]
+        reduced = self.found(inputs)
+        form = normal(kind, reduced)
+        if isinstance(form, int):
+            raise AssertionError(f"gate {variable} equals {form} and was not merged")
+        sign, definition = form
+        clauses = defining_clauses(sign * variable, *definition)
+        shorter = definition[0] != kind or len(definition[1]) != len(inputs)
+        if shorter and (variable, reduced) not in self.written:
+            self.written.add((variable, reduced))
+            for clause in clauses:
+                self.proof.add(clause)
+        return clauses
+
+    def cone(self, roots: Iterable[int], cuts: set[int]) -> list[int]:
+        """The gates that some literals depend on, over representatives; nothing below the variables in `cuts`."""
+        stack = [abs(self.find(root)) for root in roots]
+        top, seen = set(stack), set(stack)
+        while stack:
+            variable = stack.pop()
+            definition = self.gates.definitions.get(variable)
+            if definition is None or (variable in cuts and variable not in top):
+                continue
+            for literal in definition[1]:
+                child = abs(self.find(literal))
+                if child not in seen:
+                    seen.add(child)
+                    stack.append(child)
+        return sorted(seen)

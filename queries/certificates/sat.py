@@ -1,0 +1,143 @@
+"""Proofs from a SAT solver in a process of its own, which can be killed at any time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from array import array
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+from types import TracebackType
+
+from queries.certificates.gates import Clause
+from queries.solvers import sat_worker
+from queries.solvers.children import FOLDER, environment, python_command
+from queries.solvers.contract import DEFAULT_MEMORY
+from smtmodel.errors import FaultError, IncompleteError
+
+SOLVER = "cadical195"  # its steps are RUP: it adds no clause that does not follow, and no variable
+
+
+class CertificateError(IncompleteError):
+    """A certificate that could not be made, or does not stand."""
+
+
+class FaultyProofError(CertificateError):
+    """A proof that does not stand, or a formula that can be met although a solver says that it cannot: a fault."""
+
+    exit_code = FaultError.exit_code
+
+
+class OutOfTimeError(CertificateError):
+    """Time or memory ran out."""
+
+
+def solver_version(solver: str = SOLVER) -> str:
+    """The solver and the distribution that it comes with."""
+    return f"{solver} of python-sat {version('python-sat')}"
+
+
+class SatSolver:
+    """A process that refutes one formula after another; it is started when needed and ended by `close`."""
+
+    def __init__(self, solver: str = SOLVER, memory: int = DEFAULT_MEMORY) -> None:
+        self.solver, self.memory = solver, memory
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> SatSolver:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            for pipe in (self.process.stdin, self.process.stdout):
+                if pipe is not None:
+                    with suppress(OSError):  # what is left in the buffer has no reader
+                        pipe.close()
+            self.process = None
+
+    def refute(
+        self, clauses: Iterable[Sequence[int]], timeout: float | None = None
+    ) -> list[tuple[bool, Clause]] | None:
+        """The steps of a proof, each (whether it is a deletion, clause), the last one the empty clause; None if the
+        clauses can be met. Raises OutOfTimeError."""
+        literals = array("i")
+        for clause in clauses:
+            literals.extend(clause)
+            literals.append(0)
+        proof = self._ask(literals, timeout)
+        return None if proof is None else list(_steps(proof))
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            python_command(Path(sat_worker.__file__), self.solver, str(self.memory), str(os.getpid())),
+            cwd=FOLDER,
+            env=environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # the terminal's Ctrl-C reaches the parent alone
+        )
+
+    def _ask(self, literals: array[int], timeout: float | None) -> str | None:
+        if self.process is None:
+            self.process = self._start()
+        process = self.process
+        late = threading.Event()
+
+        def stop() -> None:
+            late.set()
+            process.kill()
+
+        timer = threading.Timer(timeout, stop) if timeout is not None else None
+        if timer:
+            timer.start()
+        try:
+            return _exchange(process, literals)
+        except (OSError, ValueError) as error:  # it died
+            self.close()
+            reason = "time ran out" if late.is_set() else "the SAT solver died, or memory ran out"
+            raise OutOfTimeError(reason) from error
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            if timer:
+                timer.cancel()
+
+
+def _exchange(process: subprocess.Popen[bytes], literals: array[int]) -> str | None:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(b"%d\n" % len(literals) + literals.tobytes())
+    process.stdin.flush()
+    status, _, size = process.stdout.readline().decode().partition(" ")
+    if status == "sat\n":
+        return None
+    if status != "unsat":
+        raise ValueError(status)
+    proof = process.stdout.read(int(size))
+    if len(proof) != int(size):
+        raise ValueError("cut short")
+    return proof.decode("ascii")
+
+
+def proof_text(steps: Iterable[tuple[bool, Clause]]) -> str:
+    """Steps as textual DRAT."""
+    return "".join(("d " if deletion else "") + " ".join(map(str, (*clause, 0))) + "\n" for deletion, clause in steps)
+
+
+def _steps(proof: str) -> Iterable[tuple[bool, Clause]]:
+    for line in proof.splitlines():
+        words = line.split()
+        deletion = words[0] == "d"
+        yield deletion, tuple(map(int, words[deletion:-1]))

@@ -1,0 +1,227 @@
+"""One formula and one proof for a question that was proved by lemmas.
+
+The formula is the original question, without cuts or substitutions. A lemma's query is part of its clauses, so that
+what a SAT solver derives from it may be derived from the whole: the proofs of the lemmas follow one another, with the
+congruences that they cause in between.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+
+from pysmt.fnode import FNode
+
+from queries.certificates.bitblast import Blaster
+from queries.certificates.gates import FALSE, TRUE, Clause
+from queries.certificates.merging import Merging, ProofText, simplified
+from queries.certificates.sat import SOLVER, FaultyProofError, OutOfTimeError, SatSolver
+from queries.certificates.sums import Sums, write_steps
+from queries.solvers.contract import DEFAULT_MEMORY
+from queries.solvers.smtlib import Query
+from smtmodel.progress import Count, Wait
+
+WholeLemma = tuple[FNode, FNode, Sequence[FNode]]
+LEMMA_SHARE = 0.25  # of the time that is left, at most, for one lemma
+BRIEF = 3.0  # seconds for a lemma without its cuts
+
+
+class Whole:
+    """`cnf`: the assertions and the goal; `drat`: a proof that they contradict each other.
+
+    A lemma is a pair of terms that are equal wherever the assertions hold (numbers of different widths, if one is the
+    other extended), and terms at which its query may be cut. A lemma that cannot be proved in its share of the time is
+    left out (`skipped` has its position): the goal does without it. A lemma that a term equals the constant "true" is
+    a fact, which later lemmas may use. `maxima`: symbols that the assertions define as the largest of some terms;
+    those of terms proved equal are proved equal. Raises OutOfTimeError, and FaultyProofError where the goal can be met.
+    """
+
+    def __init__(
+        self,
+        assertions: Sequence[FNode],
+        goal: FNode,
+        lemmas: Sequence[WholeLemma] = (),
+        timeout: float | None = None,
+        memory: int = DEFAULT_MEMORY,
+        solver: str = SOLVER,
+        inputs: Sequence[FNode] = (),
+        maxima: Mapping[FNode, Collection[FNode]] | None = None,
+        progress: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.query = Query(tuple(inputs), (*assertions, goal))
+        self.progress = progress
+        self.deadline = None if timeout is None else time.monotonic() + timeout
+        self.blaster = Blaster()
+        self.formula = self.blaster.cnf([*assertions, goal])
+        self.asserted = [self.blaster.truth(term) for term in assertions]
+        self.proof = ProofText()
+        self.merging = Merging(self.blaster.gates, self.proof)
+        self.supports = {literal: self._support(literal) for literal in self.asserted}
+        self.maxima = dict(maxima or {})
+        self.skipped: list[int] = []
+        with SatSolver(solver, memory) as self.solver:
+            self.sums = Sums(self.blaster, self.merging, self.solver)
+            self._prove(lemmas, self.blaster.truth(goal))
+
+    def _prove(self, lemmas: Sequence[WholeLemma], goal: int) -> None:
+        """The lemmas, each without cuts only briefly; the goal with all their cuts; what was left out, and the goal."""
+        for position, lemma in enumerate(lemmas):
+            self.progress(Count(position, len(lemmas), "lemmas", " of the whole proof"))
+            self._merge_maxima()
+            if not self._lemma(*lemma, BRIEF if lemma[2] else None):
+                self.skipped.append(position)
+        self._merge_maxima()
+        self.progress(Wait("whole proof: the goal", self._remaining()))
+        cuts = self._places([term for lemma in lemmas for term in lemma[2]], [[goal]])
+        if not (cuts and self._attempt(goal, cuts, self._share())):
+            for position in [position for position in self.skipped if lemmas[position][2]]:
+                self.progress(Wait(f"whole proof: lemma {position + 1} again", self._remaining()))
+                if self._lemma(*lemmas[position][:2], (), None):
+                    self.skipped.remove(position)
+            if not self._refute(goal, set(), self._remaining()):
+                raise FaultyProofError("the goal of the whole question can be met")
+        self.proof.add(())
+
+    @cached_property
+    def cnf(self) -> str:
+        return self.formula.text
+
+    @cached_property
+    def drat(self) -> str:
+        return self.proof.text
+
+    def _remaining(self) -> float | None:
+        if self.deadline is None:
+            return None
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise OutOfTimeError("time ran out for the proof of the whole question")
+        return left
+
+    def _share(self) -> float | None:
+        limit = self._remaining()
+        return None if limit is None else limit * LEMMA_SHARE
+
+    def _lemma(self, left: FNode, right: FNode, cuts: Sequence[FNode], brief: float | None) -> bool:
+        """Prove and merge two terms: with cuts, then, for at most `brief` seconds, without."""
+        first, second = (self.blaster.bits(term) for term in (left, right))
+        self.merging.introduce()
+        self.merging.close()
+        if right.is_true():
+            return self._fact(left)
+        for sides in _widened(first, second):
+            if self._agree(sides) or (self.sums.reorder(left, right) and self._agree(sides)):
+                return True
+            if self._equal(sides, self._places(cuts, sides), brief):
+                return True
+        return False
+
+    def _equal(self, sides: Sequence[Sequence[int]], cuts: set[int], brief: float | None) -> bool:
+        gate, pairs = self.merging.gate, list(zip(*sides, strict=True))
+        differ = -gate("and", [-gate("xor", pair) for pair in pairs])
+        self.merging.close()
+        share = self._share()
+        limits = [limit for limit in (share, brief) if limit is not None]
+        proved = cuts and self._attempt(differ, cuts, share)
+        if not proved and not self._attempt(differ, set(), min(limits, default=None)):
+            return False
+        self.merging.equate(differ, FALSE)
+        for pair in pairs:
+            self.merging.equate(*pair)
+        self.merging.close()
+        return True
+
+    def _fact(self, term: FNode) -> bool:
+        """Prove what later lemmas may use; its gates stay as they are, so that it says something about them."""
+        parts = [self.blaster.truth(part) for part in (term.args() if term.is_and() else (term,))]
+        if not self._attempt(-self.merging.gate("and", parts), set(), self._share()):
+            return False
+        for part in parts:
+            self.proof.add((part,))
+            self.asserted.append(part)
+            self.supports[part] = set(self.merging.cone([part], set()))
+        return True
+
+    def _merge_maxima(self) -> None:
+        """Prove maxima of the same terms equal."""
+        known: dict[frozenset[Clause], FNode] = {}
+        for symbol, terms in self.maxima.items():
+            key = frozenset(self.merging.found(self.blaster.bits(term)) for term in terms)
+            other = known.setdefault(key, symbol)
+            sides = [self.blaster.bits(side) for side in (other, symbol)]
+            if not self._agree(sides):
+                self._equal(sides, {abs(literal) for bits in key for literal in bits} - {TRUE}, BRIEF)
+
+    def _attempt(self, literal: int, cuts: set[int], timeout: float | None) -> bool:
+        try:
+            return self._refute(literal, cuts, timeout)
+        except OutOfTimeError:
+            self._remaining()
+            return False
+
+    def _agree(self, sides: Sequence[Sequence[int]]) -> bool:
+        return self.merging.found(sides[0]) == self.merging.found(sides[1])
+
+    def _places(self, cuts: Sequence[FNode], sides: Sequence[Sequence[int]]) -> set[int]:
+        """The variables at which to cut."""
+        known = [self.blaster.memo[term] for term in cuts if term in self.blaster.memo]
+        variables = {abs(self.merging.find(literal)) for bits in known for literal in bits}
+        return variables - {abs(self.merging.find(literal)) for bits in sides for literal in bits} - {TRUE}
+
+    def _refute(self, literal: int, cuts: set[int], timeout: float | None) -> bool:
+        """Prove a literal false from the gates that it depends on and the assertions about their inputs."""
+        literal = self.merging.find(literal)
+        if literal == FALSE:
+            return True
+        clauses = self._clauses(literal, cuts)
+        if (literal,) not in clauses:
+            clauses.append((literal,))
+        names: dict[int, int] = {}
+        renamed = [[names.setdefault(abs(x), len(names) + 1) * (1 if x > 0 else -1) for x in c] for c in clauses]
+        steps = self.solver.refute(renamed, timeout)
+        if steps is None:
+            return False
+        original = {name: variable for variable, name in names.items()}
+        write_steps(
+            self.proof,
+            (
+                (deletion, (*(original[abs(x)] * (1 if x > 0 else -1) for x in clause), -literal))
+                for deletion, clause in steps
+            ),
+        )
+        return True
+
+    def _clauses(self, literal: int, cuts: set[int]) -> list[Clause]:
+        """The clauses of a cone, with the assertions that share an input with it."""
+        roots, left = [literal], list(self.asserted)
+        while True:
+            cone = self.merging.cone(roots, cuts)
+            inside = set(cone)
+            met = [asserted for asserted in left if self._touches(asserted, inside)]
+            if not met:
+                break
+            roots += met
+            left = [asserted for asserted in left if asserted not in met]
+        tops = {abs(self.merging.find(root)) for root in roots}
+        clauses: list[Clause] = [(self.merging.find(root),) for root in roots[1:]]
+        for variable in cone:
+            if variable in self.blaster.gates.definitions and (variable in tops or variable not in cuts):
+                clauses += self.merging.reduced_clauses(variable)
+        reduced = [simplified(clause) for clause in clauses]
+        return [clause for clause in reduced if clause is not None]
+
+    def _touches(self, asserted: int, variables: set[int]) -> bool:
+        return any(abs(self.merging.find(variable)) in variables for variable in self.supports[asserted])
+
+    def _support(self, literal: int) -> set[int]:
+        """The inputs that a literal depends on."""
+        return {x for x in self.merging.cone([literal], set()) if x not in self.blaster.gates.definitions}
+
+
+def _widened(left: list[int], right: list[int]) -> Iterator[tuple[list[int], list[int]]]:
+    """Two numbers in one width: the narrower extended by its sign, or by zeros."""
+    width = max(len(left), len(right))
+    for fill in (-1, 0) if len(left) != len(right) else (0,):
+        first, second = (bits + [bits[-1] if fill else FALSE] * (width - len(bits)) for bits in (left, right))
+        yield first, second

@@ -1,0 +1,95 @@
+"""No verdict on a claim leaves that an evaluation contradicts: error bounds, overflow, claims about algorithms."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from hypotheses.claim import Claim
+from hypotheses.schema import Inputs
+from hypotheses.unit_claims import BoundClaim, OverflowClaim
+from queries.claims.outcome import Outcome
+from queries.claims.overflow import BELOW_ONE
+from queries.claims.samples import claim_rows
+from queries.claims.scene import look
+from queries.search.admitted import admitted_rows, numbers
+from queries.search.contradiction import SEED, contradicted, kept_bits, row_text
+from queries.search.samples import sample_rows
+from smtmodel.algorithms import sum_of_array
+from smtmodel.batch import evaluate_batch
+from smtmodel.display import exact_value, ulp_of
+from smtmodel.formats import Format
+from smtmodel.nodes import FusedSum
+from smtmodel.nodes.node import walk
+from smtmodel.operands import layout_of
+
+BOUND_ROWS = 512  # inputs in rationals
+CLAIM_ROWS = 4096
+
+
+def check_outcome(outcome: Outcome) -> None:
+    """Raises FaultError if an evaluation contradicts the verdict on a claim."""
+    claim, claimed = outcome.claim, f"{outcome.claim.id} {outcome.verdict}"
+    if isinstance(claim, Claim):
+        if outcome.row is None and outcome.verdict == ("holds" if claim.quantifier == "all" else "refuted"):
+            _check_claim(claim, claimed)
+    elif outcome.verdict == "holds" and isinstance(claim, BoundClaim):
+        _check_bound(claim, claimed)
+    elif outcome.verdict == "holds" and isinstance(claim, OverflowClaim):
+        _check_overflow(claim, claimed)
+
+
+def _check_claim(claim: Claim, claimed: str) -> None:
+    rows = claim_rows(claim, CLAIM_ROWS, SEED)
+    for hit in np.flatnonzero(look(claim, rows).deciding)[:1]:
+        contradicted(claimed, row_text(claim.layout, rows[hit].tolist()), "the opposite")
+
+
+def _check_bound(claim: BoundClaim, claimed: str) -> None:
+    """The errors of finite inputs, in rationals."""
+    model, layout, k = claim.model, layout_of(claim.model), claim.model.length
+    count = min(BOUND_ROWS, 8 * BOUND_ROWS // k)
+    finite = Inputs(finite=True)
+    table = np.concatenate(
+        [sample_rows(layout, count // 2, SEED), admitted_rows(layout, finite, count, SEED, kept_bits(model))]
+    )
+    values = np.stack([numbers(table[:, i].copy(), fmt) for i, fmt in enumerate(layout.formats)], axis=1)
+    table, values = (side[np.isfinite(values).all(axis=1)] for side in (table, values))
+    results = evaluate_batch(model, table[:, :k], table[:, k : 2 * k], table[:, 2 * k])
+    for row, given, d in zip(table, values.tolist(), numbers(results, model.d).tolist(), strict=True):
+        if not within_bound(claim, list(map(Fraction, given)), d):
+            contradicted(claimed, row_text(layout, row.tolist()), f"{d!r}")
+
+
+def within_bound(claim: BoundClaim, given: list[Fraction], d: float) -> bool:
+    """Whether a result is finite and its error in the bound."""
+    model, k = claim.model, claim.model.length
+    [bits] = {bits for node in walk(model.unit.result) if isinstance(node, FusedSum) for bits in node.bits_of_terms}
+    a, b, c = given[:k], given[k : 2 * k], given[2 * k]
+    tops = [top_of(x, model.a) * top_of(y, model.b) for x, y in zip(a, b, strict=True) if x and y]
+    unit = max([*tops, *([top_of(c, model.c)] if c else [])], default=Fraction(0)) / 2**bits
+    if not math.isfinite(d):
+        return False
+    ulp = ulp_of(Fraction(d), model.d)
+    bound = (k - 1) * unit + max(unit, ulp) if claim.bound == "tight" else (k + 1) * unit + ulp
+    exact = sum((x * y for x, y in zip(a, b, strict=True)), c)
+    return bool(abs(Fraction(d) - exact) <= bound)
+
+
+def top_of(value: Fraction, fmt: Format) -> Fraction:
+    """The power of two at a number's exponent; subnormal numbers have that of the smallest normal one."""
+    return ulp_of(value, fmt) * (1 << fmt.fraction)
+
+
+def _check_overflow(claim: OverflowClaim, claimed: str) -> None:
+    """No sum of as many numbers (of fewer, where they are the fewest that overflow) is infinite."""
+    count = claim.numbers - (claim.overflow == "smallest")
+    if count < 1:
+        return
+    rng = np.random.default_rng(SEED)
+    near = np.uint32(BELOW_ONE) - rng.integers(0, 1 << 14, count, dtype=np.uint32)  # halfway cases of f16 among them
+    for what, row in (("the largest number below 1", np.full(count, BELOW_ONE, np.uint32)), ("numbers near 1", near)):
+        if exact_value(sum_of_array(claim.reduction, row), claim.reduction.result_format) == "inf":
+            contradicted(claimed, f"{count} times {what}", "an infinite sum")

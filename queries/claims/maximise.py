@@ -1,0 +1,197 @@
+"""The worst input that can be found for a quantity: concrete search by changes of the best inputs so far, and a solver
+that is asked for one beyond the best, by bisection."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from hypotheses.claim import AnyClaim, Claim, Largest
+from hypotheses.claim_file import located
+from queries.claims.outcome import BATCH, SHRINK, Asked
+from queries.claims.samples import Table, claim_rows, mutated
+from queries.claims.scene import conditions, lanes_of, row_of, symbolic_scene
+from queries.search.distinguish import Options, SolverFaultError
+from queries.search.witness import Row, shrink_rows
+from queries.solvers.smtlib import Query
+from smtmodel.algebra import Bit, all_of
+from smtmodel.algorithms import fixed
+from smtmodel.algorithms.exact import Fixed
+from smtmodel.algorithms.scene import Scene
+from smtmodel.batch import to_integers
+from smtmodel.errors import ParameterError
+from smtmodel.progress import Share, Wait
+
+ELITE = 64  # of the best inputs, which are changed
+RESTART = 30  # rounds without a better one after which the search begins anew, from other inputs
+SEARCH_SHARE = 0.5  # of the time, for the concrete search
+
+
+@dataclass
+class Worst:
+    """The largest value found of quantity / unit, and the input; `bound`: proved to be never reached, by `engine`."""
+
+    claim: Claim
+    value: Fraction | None = None
+    row: Row | None = None
+    bound: Fraction | None = None
+    engine: str | None = None
+    asked: list[Asked] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def maximise(claim: Claim, options: Options | None = None) -> Worst:
+    """Search within the time. Raises ParameterError for a claim that names no quantity to maximise."""
+    with located(claim.file, ("maximise",)):
+        return _Search(claim, maximised(claim), options or Options()).run()
+
+
+def climb(claim: Claim, seconds: float, enough: Callable[[Row], bool]) -> Row | None:
+    """The first row found by concrete search for the worst that is good enough."""
+    search = _Search(claim, maximised(claim), Options(timeout=seconds))
+    search.enough = enough
+    search.climb(seconds)
+    row = search.worst.row
+    return row if row is not None and enough(row) else None
+
+
+def maximised(claim: AnyClaim) -> Largest:
+    """The quantity that a claim names. Raises ParameterError where it names none."""
+    if not isinstance(claim, Claim) or claim.maximise is None:
+        raise ParameterError("--maximise", f"{claim.id} has no quantity to maximise (key `maximise` of its file)")
+    return claim.maximise
+
+
+class _Search:
+    def __init__(self, claim: Claim, largest: Largest, options: Options) -> None:
+        self.claim, self.largest, self.options = claim, largest, options
+        self.start = time.monotonic()
+        self.worst = Worst(claim)
+        self.rng = np.random.default_rng(1)
+        self.enough: Callable[[Row], bool] = lambda row: False
+
+    def run(self) -> Worst:
+        try:
+            self.climb(SEARCH_SHARE * (self.options.timeout or 60.0))
+            self._bisect()
+        except KeyboardInterrupt:
+            pass
+        if self.worst.row is not None:
+            self._shrink()
+        self.worst.seconds = time.monotonic() - self.start
+        return self.worst
+
+    def _meets(self, scene: Scene) -> tuple[Bit, Fixed, Fixed]:
+        """Whether an input counts here, the quantity and its unit."""
+        quantity, unit = scene.quantity(self.largest.quantity), scene.quantity(self.largest.unit)
+        inner = [scene.truth(tree) for tree in self.largest.where]
+        zero = fixed.number(scene.carrier, 0)
+        return (
+            all_of([conditions(self.claim, scene), fixed.less(zero, unit), *inner, *scene.fits.values()]),
+            quantity,
+            unit,
+        )
+
+    def _values(self, table: Table) -> list[Fraction]:
+        """quantity / unit of every row; -1 where it does not count."""
+        count = len(table)
+        with np.errstate(over="ignore"):
+            counts, quantity, unit = self._meets(lanes_of(self.claim, table))
+            chosen = np.flatnonzero(to_integers(counts, count))
+            if self.claim.zero_addend:
+                chosen = chosen[table[chosen, -1] == 0]
+        found = [Fraction(-1)] * count
+        if len(chosen):
+            tops, units = quantity.numbers(count), unit.numbers(count)
+            for k in chosen:
+                found[k] = tops[k] / units[k]
+        return found
+
+    def climb(self, seconds: float, begin: Row | None = None) -> None:
+        """Change the best inputs for so many seconds."""
+        began, rounds, idle, batch = time.monotonic(), 0, 0, BATCH // 4
+        elite: list[tuple[Fraction, Row]] = []
+        self.options.progress(Wait("searching for the worst input", seconds))
+        first = [] if begin is None else [np.array([begin] * ELITE, dtype=np.uint64)]
+        while time.monotonic() - began < seconds:
+            if not elite or idle > RESTART:
+                elite, idle = [], 0
+                tables = [*first, claim_rows(self.claim, BATCH, int(self.rng.integers(1 << 31)))]
+                table = np.concatenate(tables)
+            else:
+                rows = np.array([row for _, row in elite], dtype=np.uint64)
+                table = mutated(self.claim, rows, batch, self.rng)
+            ranked = zip(self._values(table), map(tuple, table.tolist()), strict=True)
+            best = elite[0][0] if elite else Fraction(-1)
+            elite = sorted({*elite, *(pair for pair in ranked if pair[0] >= 0)}, reverse=True)[:ELITE]
+            idle = 0 if elite and elite[0][0] > best else idle + 1
+            rounds += 1
+            if elite and (self.worst.value is None or elite[0][0] > self.worst.value):
+                self.worst.value, self.worst.row = elite[0]
+                text, spent = f"{rounds} rounds: {float(elite[0][0]):.6g}", time.monotonic() - began
+                self.options.progress(Share(text, min(spent, seconds), seconds, "rounds"))
+                if self.enough(elite[0][1]):
+                    break
+        self.worst.asked.append(Asked(f"{rounds} rounds of concrete search", (), time.monotonic() - began))
+
+    def _remaining(self, share: float = 1.0) -> float:
+        limit = self.options.timeout or 60.0
+        return max(0.0, limit - (time.monotonic() - self.start)) * share
+
+    def _bisect(self) -> None:
+        """Ask for an input beyond the best, first twice as bad, then between that and the best."""
+        worst, factor = self.worst, Fraction(2)
+        while self._remaining() > 1 and worst.value is not None:
+            best = max(worst.value, Fraction(1))
+            target = Fraction(int(best * factor) or 1)
+            if target <= worst.value:
+                target += 1
+            if worst.bound is not None and target >= worst.bound:
+                target = Fraction(int((worst.value + worst.bound) / 2))
+                if target <= worst.value:
+                    return
+            answer = self._ask(target)
+            if answer == "unsat":
+                worst.bound = target
+            elif answer == "unknown":
+                if worst.bound is not None or factor > 16:
+                    return
+                factor *= 4  # what lies far off is sometimes easier to refute
+
+    def _ask(self, target: Fraction) -> str:
+        what = f"is there an input with at least {target}?"
+        answers = self.options.ask(self._query(target), self._remaining(0.5), what)
+        self.worst.asked.append(Asked(what, tuple(answers)))
+        answer = answers[0]
+        if answer.status == "sat":
+            row = row_of(self.claim, answer)
+            (value,) = self._values(np.array([row], dtype=np.uint64))
+            if value < target:
+                raise SolverFaultError(f"{answer.engine} {answer.version} gave an input that does not reach {target}")
+            self.worst.value, self.worst.row = value, row
+            self.climb(min(5.0, self._remaining(0.2)), row)
+        if answer.status == "unsat":
+            self.worst.engine = f"{answer.engine} {answer.version}"
+        return answer.status
+
+    def _query(self, target: Fraction) -> Query:
+        scene, symbols, definitions = symbolic_scene(self.claim)
+        counts, quantity, unit = self._meets(scene)
+        goal = ~fixed.less(quantity, fixed.multiply(fixed.number(scene.carrier, target), unit))
+        return Query(symbols, (counts.node, *definitions(), goal.node))
+
+    def _shrink(self) -> None:
+        least, row = self.worst.value, self.worst.row
+        assert least is not None
+        assert row is not None
+
+        def good(rows: list[Row]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+            values = self._values(np.array(rows, dtype=np.uint64))
+            return np.array([value >= least for value in values], dtype=np.uint64)
+
+        self.worst.row = shrink_rows(self.claim.layout, row, good, SHRINK)
+        (self.worst.value,) = self._values(np.array([self.worst.row], dtype=np.uint64))

@@ -1,0 +1,44 @@
+"""What came of a claim: the verdict, the input that decided or the lemmas, and what was tried."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from hypotheses.claim import AnyClaim
+from queries.equality.lemmas import Lemma, Proof
+from queries.search.witness import Row
+from queries.solvers.contract import Answer
+
+Verdict = Literal["holds", "refuted", "unknown"]
+BATCH = 4096  # inputs simulated at a time
+SHRINK = 30.0  # seconds, at most, in which an input is made small
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One step of the search, in words, and what the engines said (nothing for a simulation)."""
+
+    what: str
+    answers: tuple[Answer, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass
+class Outcome:
+    """The verdict on one claim. `row`: the input that decided, in the order of the claim's layout; `lemmas`: the
+    questions whose "unsat" did, each with another engine's word where there is one; `refuting`: of a property, what
+    broke it."""
+
+    claim: AnyClaim
+    verdict: Verdict = "unknown"
+    row: Row | None = None
+    lemmas: list[Lemma] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list)
+    seconds: float = 0.0
+    interrupted: bool = False
+    refuting: Proof | None = None
+
+    @property
+    def as_expected(self) -> bool:
+        return self.verdict == self.claim.expect

@@ -1,0 +1,134 @@
+"""The outcome of a claim as a document: the input that decided, every part's error on it, and where the parts part."""
+
+from __future__ import annotations
+
+import ast
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from hypotheses.claim import Claim
+from hypotheses.unit_claims import PropertyClaim
+from queries.claims.maximise import Worst, maximised
+from queries.claims.outcome import Outcome
+from queries.claims.scene import lanes_of
+from queries.properties.report import proof_json
+from queries.search.witness import Row
+from smtmodel.batch import to_integers
+from smtmodel.display import exact_value, powers, ulp_of
+from smtmodel.formats import Format
+from smtmodel.vectors import to_hex
+
+Steps = dict[str, tuple[int, int]]  # of each step its pattern and width
+
+
+def document_of(outcome: Outcome) -> dict[str, Any]:
+    """What JSON says of a claim."""
+    claim = outcome.claim
+    return {
+        "id": claim.id,
+        "about": claim.about,
+        "source": claim.source,
+        "says": claim.says,
+        "quantifier": claim.quantifier,
+        "claim": claim.text,
+        "parts": claim.part_texts,
+        "zeros_only": list(claim.zeros) if isinstance(claim, PropertyClaim) else [],
+        "expect": claim.expect,
+        "verdict": outcome.verdict,
+        "as_expected": outcome.as_expected,
+        "interrupted": outcome.interrupted,
+        "seconds": round(outcome.seconds, 3),
+        "lemmas": [
+            {
+                "name": lemma.name,
+                "answer": str(lemma.answer),
+                "confirmed_by": str(lemma.confirmed) if lemma.confirmed else None,
+            }
+            for lemma in outcome.lemmas
+        ],
+        "asked": [
+            {"what": step.what, "seconds": round(step.seconds, 3), "answers": list(map(str, step.answers))}
+            for step in outcome.asked
+        ],
+        "vector": vector_json(claim, outcome.row) if outcome.row is not None and isinstance(claim, Claim) else None,
+        "counterexample": None if outcome.refuting is None else proof_json(outcome.refuting),
+    }
+
+
+def vector_json(claim: Claim, row: Row) -> dict[str, Any]:
+    """An input with the results and errors of all parts, by replay."""
+    operands = claim.layout.split(row)
+    factors, addend = claim.shape.factors, claim.shape.addend
+    exact = exact_sum_of(claim, row)
+    steps = {name: steps_of(claim, row, name) for name in claim.shape.parts}
+    return {
+        "format": factors.name,
+        "a": [to_hex(x, factors) for x in operands.a],
+        "b": [to_hex(x, factors) for x in operands.b],
+        "c": to_hex(operands.c, addend),
+        "exact": powers(exact),
+        "results": {
+            name: result_json(found["d"][0], claim.shape.parts[name].result, exact) for name, found in steps.items()
+        },
+        "parting": parting(steps),
+    }
+
+
+def worst_json(worst: Worst) -> dict[str, Any]:
+    """The largest value found, as a number and exactly, its input, and what is proved."""
+    largest = maximised(worst.claim)
+    quantity, unit = (ast.unparse(tree) for tree in (largest.quantity, largest.unit))
+    return {
+        "quantity": quantity if unit == "1" else f"{quantity} in {unit}",
+        "where": [ast.unparse(tree) for tree in largest.where],
+        "value": None if worst.value is None else float(worst.value),
+        "exact_value": str(worst.value),
+        "bound": None if worst.bound is None else str(worst.bound),
+        "engine": worst.engine,
+        "seconds": round(worst.seconds, 3),
+        "asked": [{"what": step.what, "answers": list(map(str, step.answers))} for step in worst.asked],
+        "vector": None if worst.row is None else vector_json(worst.claim, worst.row),
+    }
+
+
+def exact_sum_of(claim: Claim, row: Row) -> Fraction:
+    """c + sum of a_k * b_k."""
+    values = [exact_value(x, fmt) for x, fmt in zip(row, claim.layout.formats, strict=True)]
+    *factors, c = (Fraction(0) if isinstance(x, str) else x for x in values)  # "-0": nothing else is admitted
+    return c + sum((factors[k] * factors[k + claim.terms] for k in range(claim.terms)), Fraction(0))
+
+
+def result_json(pattern: int, fmt: Format, exact: Fraction) -> dict[str, Any]:
+    """A result, its error in powers of two and in ulps of the exact sum."""
+    value = exact_value(pattern, fmt)
+    if value == "-0":
+        value = Fraction(0)
+    found: dict[str, Any] = {"d": to_hex(pattern, fmt), "value": value if isinstance(value, str) else powers(value)}
+    if isinstance(value, Fraction):
+        error = abs(value - exact)
+        found |= {"error": powers(error), "error_ulps": float(error / ulp_of(exact, fmt))}
+    return found
+
+
+def steps_of(claim: Claim, row: Row, name: str) -> Steps:
+    """The steps of a part on an input: patterns and their widths."""
+    with np.errstate(over="ignore"):
+        found = lanes_of(claim, np.array([row], dtype=np.uint64)).steps(name)
+        return {step: (int(to_integers(bits, 1)[0]), bits.width) for step, bits in found.items()}
+
+
+def parting(steps: dict[str, Steps]) -> dict[str, Any] | None:
+    """The first step that two parts do not have alike: of each its name and pattern. None for one part alone."""
+    names = list(steps)
+    if len(names) < 2:
+        return None
+    first, second = (list(steps[name].items()) for name in names[:2])
+    for one, two in zip(first, second, strict=False):
+        if one != two:
+            return {
+                name: {"step": step, "pattern": f"0x{pattern:0{(width + 3) // 4}x}"}
+                for name, (step, (pattern, width)) in zip(names, (one, two), strict=False)
+            }
+    return None

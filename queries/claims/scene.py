@@ -1,0 +1,106 @@
+"""A claim on inputs: over terms for solvers, and over arrays for search and replay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from pysmt.fnode import FNode
+
+from hypotheses.claim import Claim
+from queries.search.witness import Row
+from queries.solvers.contract import Answer
+from queries.solvers.smtlib import Query
+from smtmodel.algebra import Bit, Bits, all_of, constant, truth
+from smtmodel.algorithms.scene import Scene
+from smtmodel.batch import Patterns, to_integers
+from smtmodel.carriers.arrays import ArrayCarrier
+from smtmodel.carriers.terms import TermCarrier
+
+_ARRAYS = ArrayCarrier()
+
+
+@dataclass(frozen=True)
+class Sight:
+    """A claim on a batch of inputs: which are admitted, which decide it, and on which a value is no number."""
+
+    admitted: Patterns
+    deciding: Patterns
+    unfit: Patterns
+
+
+def deciding(claim: Claim, scene: Scene) -> Bit:
+    """Whether an input decides: it breaks a claim for all, or is one that a claim says there is."""
+    held = scene.truth(claim.predicate)
+    return ~held if claim.quantifier == "all" else held
+
+
+def conditions(claim: Claim, scene: Scene) -> Bit:
+    """Whether an input counts."""
+    return all_of([scene.admits(), *(scene.truth(tree) for tree in claim.where)])
+
+
+def scene_of(claim: Claim, row: Sequence[Bits]) -> Scene:
+    operands = claim.layout.split(list(row))
+    return Scene(claim.shape, operands.a, operands.b, operands.c)
+
+
+def lanes_of(claim: Claim, table: Patterns) -> Scene:
+    """The quantities of a claim on rows of patterns."""
+    formats = claim.layout.formats
+    columns = [_ARRAYS.lanes(np.ascontiguousarray(table[:, k]), fmt.width) for k, fmt in enumerate(formats)]
+    if claim.zero_addend:
+        columns[-1] = constant(_ARRAYS, 0, formats[-1].width)
+    return scene_of(claim, columns)
+
+
+def look(claim: Claim, table: Patterns) -> Sight:
+    """Simulate a claim on rows of patterns."""
+    with np.errstate(over="ignore"):
+        scene = lanes_of(claim, table)
+        counts = conditions(claim, scene)
+        decides = deciding(claim, scene)
+        fits = all_of([counts, *scene.fits.values()])
+        flags = [to_integers(bit, len(table)) for bit in (counts, decides & fits, counts & ~fits)]
+    if claim.zero_addend:
+        keep = (table[:, -1] == 0).astype(np.uint64)
+        flags = [flag & keep for flag in flags]
+    return Sight(*flags)
+
+
+def build_query(claim: Claim, what: Literal["deciding", "admitted", "unfit"], free: int | None = None) -> Query:
+    """Is there an admitted input that decides (whose values are numbers), that is admitted at all, or on which a value
+    is no number? All products but the first `free` ones are zero."""
+    scene, symbols, definitions = symbolic_scene(claim, free)
+    counts, goal = [], conditions(claim, scene)
+    if what != "admitted":
+        counts, goal = [goal], deciding(claim, scene)
+        fits = list(scene.fits.values())
+        if what == "deciding":
+            counts += fits
+        else:
+            goal = ~all_of([truth(scene.carrier, True), *fits])
+    return Query(symbols, (*(bit.node for bit in counts), *definitions(), goal.node))
+
+
+def symbolic_scene(
+    claim: Claim, free: int | None = None
+) -> tuple[Scene, tuple[FNode, ...], Callable[[], tuple[FNode, ...]]]:
+    """A claim on symbols, all products but the first `free` ones zero: the quantities, the symbols, and what in the
+    end defines the terms that the carrier made."""
+    carrier = TermCarrier()
+    count = claim.terms if free is None else free
+    zero = {f"{side}{k}" for side in "ab" for k in range(count, claim.terms)} | ({"c"} if claim.zero_addend else set())
+    row = [
+        constant(carrier, 0, fmt.width) if name in zero else carrier.symbol(name, fmt.width)
+        for name, fmt in zip(claim.layout.names, claim.layout.formats, strict=True)
+    ]
+    symbols = tuple(bits.node for bits in row if bits.value is None)
+    return scene_of(claim, row), symbols, lambda: tuple(carrier.definitions)
+
+
+def row_of(claim: Claim, answer: Answer) -> Row:
+    """The input that a solver gave; what it was not asked for is zero."""
+    return tuple(answer.values.get(name, 0) for name in claim.layout.names)

@@ -1,0 +1,62 @@
+"""Any claim of the library, settled by what it is about."""
+
+from __future__ import annotations
+
+import time
+
+from hypotheses.claim import AnyClaim
+from hypotheses.claim_file import located
+from hypotheses.unit_claims import BoundClaim, OverflowClaim, PropertyClaim
+from queries.claims.contradiction import check_outcome
+from queries.claims.error_bound import verify_bound
+from queries.claims.outcome import Asked, Outcome
+from queries.claims.overflow import verify_overflow
+from queries.claims.verify import verify
+from queries.properties.proving import proofs_of, verdict_of
+from queries.properties.statements import problems_of
+from queries.search.distinguish import Options
+from queries.search.problem import Problem
+
+
+def settle(claim: AnyClaim, options: Options) -> Outcome:
+    """The verdict on a claim. Raises InputError for one that has no sense, FaultError where an evaluation contradicts
+    what was proved."""
+    outcome = _settle(claim, options)
+    check_outcome(outcome)
+    return outcome
+
+
+def _settle(claim: AnyClaim, options: Options) -> Outcome:
+    if isinstance(claim, PropertyClaim):
+        return verify_property(claim, options)
+    if isinstance(claim, BoundClaim):
+        with located(claim.file, ("model",)):
+            return verify_bound(claim, options)
+    if isinstance(claim, OverflowClaim):
+        with located(claim.file, ("reduction",)):
+            return verify_overflow(claim)
+    return verify(claim, options)
+
+
+def problems_of_claim(claim: PropertyClaim) -> list[Problem]:
+    """The problems that must all come out equal for the claim to hold."""
+    if claim.other is None:
+        return problems_of(claim.wanted, claim.model, claim.inputs, claim.compare)
+    return [Problem(claim.model, claim.other, claim.inputs, claim.compare or "bits")]
+
+
+def verify_property(claim: PropertyClaim, options: Options) -> Outcome:
+    """Settle a property by `prove`. Raises InputError for models that cannot be compared, SolverFaultError."""
+    start, outcome = time.monotonic(), Outcome(claim)
+    with located(claim.file, ("property",)):
+        proofs = proofs_of(problems_of_claim(claim), options, confirm=True)
+    verdict = verdict_of(proofs)
+    outcome.interrupted = any(proof.interrupted for proof in proofs)
+    outcome.asked = [Asked("staged proof", tuple(proof.tried), proof.seconds) for proof in proofs]
+    if verdict == "different":
+        outcome.verdict, outcome.refuting = "refuted", proofs[-1]
+    elif verdict == "equal" and not outcome.interrupted:
+        outcome.verdict = "holds"
+    outcome.lemmas = [lemma for proof in proofs for lemma in proof.lemmas] if outcome.verdict == "holds" else []
+    outcome.seconds = time.monotonic() - start
+    return outcome

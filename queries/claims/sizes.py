@@ -1,0 +1,104 @@
+"""Sums on the way are no larger than their products allow: each bound is proved from the one before, whose sum may be
+any such number.
+
+Sizes of products are constants, the largest that their exponents may have, where all that is wanted is that values are
+numbers; or powers of two at the exponents of each product, whose sum is at most the sum of magnitudes, where a claim
+compares with that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from functools import reduce
+from typing import Protocol
+
+from hypotheses.claim import Claim
+from queries.properties.monotone.ledger import UnprovedError
+from smtmodel.algebra import Bit, Bits, all_of
+from smtmodel.algorithms import fixed
+from smtmodel.algorithms.exact import Fixed, in_units, magnitude
+from smtmodel.algorithms.products import Multiword
+from smtmodel.algorithms.scene import Scene
+
+PRODUCTS = re.compile(r"unit(?:\.a(\d+)b(\d+))?\[(\d+):(\d+)\]")  # a sum in the unit: words and places of its factors
+WORD = re.compile(r"([ab])\.word\d+\[(\d+)\]")  # a word of a factor
+BOUND_SHARE = 0.2  # of the time that is left, for one bound
+LAST_SHARE = 0.5  # for what follows from all bounds
+
+
+class Ask(Protocol):
+    """Whether facts make a claim true, terms cut out of both, within a share of the time that is left."""
+
+    def __call__(self, what: str, facts: Sequence[Bit], claim: Bit, cuts: Sequence[Bits], share: float) -> bool: ...
+
+
+class Sizes:
+    """The bounds of a claim's sums. `counts`: the conditions on inputs; `goal`: what decides the claim."""
+
+    def __init__(self, claim: Claim, scene: Scene, counts: Bit, goal: Bit, ask: Ask) -> None:
+        self.claim, self.scene, self.counts, self.goal, self.ask = claim, scene, counts, goal, ask
+
+    def numbers(self) -> bool:
+        """Whether all values are numbers."""
+        if not self.scene.fits:
+            return False
+        window, carrier = self.claim.shape.window, self.scene.carrier
+        powers = [window.a[1] + window.b[1]] * self.claim.terms + [window.c[1]]
+        try:
+            facts, cuts = self._bounds([fixed.number(carrier, Fraction(2) ** power) for power in powers], results=True)
+        except UnprovedError:
+            return False
+        fits = all_of([*self.scene.fits.values()])
+        return self.ask("every value is a number", facts, fits, cuts, BOUND_SHARE)
+
+    def relative(self) -> bool:
+        """Whether a claim that compares with the sum of magnitudes follows from the bounds of the sums on the way, the
+        last ones as they are."""
+        if not self.scene.fits or "magnitude_sum" not in self.claim.predicate_text:
+            return False
+        sizes, whole = self.scene.tops(), self.scene.exact(magnitudes=True)
+        least = ~fixed.less(whole, reduce(fixed.add, sizes))
+        if not self.ask("the sum of magnitudes is no less than that of powers of two", [self.counts], least, [],
+                        BOUND_SHARE):  # fmt: skip
+            return False
+        try:
+            facts, cuts = self._bounds(sizes, results=False)
+        except UnprovedError:
+            return False
+        facts += [least, *self.scene.fits.values()]
+        return self.ask("the claim follows", facts, ~self.goal, [*cuts, whole.bits], LAST_SHARE)
+
+    def _bounds(self, sizes: Sequence[Fixed], results: bool) -> tuple[list[Bit], list[Bits]]:
+        """What is known of inputs and sums, and these, of `results` too. Raises UnprovedError.
+
+        `sizes`: of the products, and of c; a product is below four times its size, and c below twice.
+        """
+        facts, found = [self.counts], dict[object, Bits]()
+        for part in self.scene.fits:
+            steps, fmt = self.scene.steps(part), self.claim.shape.parts[part].result
+            for step, bits, limit in self._limits(part, sizes):
+                if bits.node in found or (not results and bits.node == steps["d"].node):
+                    continue
+                number, fits = in_units(bits, fmt, self.scene.exact())
+                fact = fits & ~fixed.less(limit, magnitude(number))
+                if not self.ask(f"bound of {step} of {part}", facts, fact, list(found.values()), BOUND_SHARE):
+                    raise UnprovedError(step)
+                found[bits.node] = bits
+                facts.append(fact)
+        return facts, list(found.values())
+
+    def _limits(self, part: str, sizes: Sequence[Fixed]) -> Iterator[tuple[str, Bits, Fixed]]:
+        """The sums of a part in their order, each with what its magnitude does not exceed if words are truncated."""
+        what, carrier = self.claim.shape.parts[part].what, self.scene.carrier
+        fraction = (what.model if isinstance(what, Multiword) else what).a.fraction
+        *products, addend = sizes
+        limit = fixed.number(carrier, 0) if self.claim.zero_addend else fixed.multiply(fixed.number(carrier, 2), addend)
+        for step, bits in self.scene.steps(part).items():
+            if found := PRODUCTS.fullmatch(step):
+                first, second, start, stop = (int(place or 0) for place in found.groups())
+                factor = fixed.number(carrier, Fraction(4, 2 ** (fraction * (first + second))))
+                limit = reduce(fixed.add, [fixed.multiply(factor, size) for size in products[start:stop]], limit)
+            if not WORD.fullmatch(step):
+                yield step, bits, limit

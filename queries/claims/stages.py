@@ -1,0 +1,247 @@
+"""Claims proved in stages: what the formula is made of is cut out and becomes any number, or any number of which facts
+were proved before.
+
+Five ways, each sound alone. A claim may hold whatever the result of a part is, as one does that says that another part
+is the best. It may follow from the sizes of the sums on the way (sizes.py). It may follow from this, that the result
+of a part is as near to the exact sum as any number. It may follow from the steps that all parts share, which
+may be any finite numbers. Or from intervals: of positive numbers every word and every sum on the way lies between its
+values on the smallest and the largest inputs, where the smallest one depends on how many products are not zero. These
+bounds are read off by evaluation, and proved step by step, each from those before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import permutations
+from typing import Protocol
+
+import numpy as np
+from pysmt.fnode import FNode
+
+from hypotheses.claim import Claim
+from queries.claims.nearest_sums import NearestSum, Operand
+from queries.claims.scene import conditions, deciding, lanes_of, symbolic_scene
+from queries.claims.sizes import WORD, Sizes
+from queries.equality.cutting import Cutter, conjuncts, renamed
+from queries.properties.monotone.ledger import UnprovedError
+from queries.solvers.smtlib import Query
+from smtmodel import ieee
+from smtmodel.algebra import Bit, Bits, all_of, choose, constant, select
+from smtmodel.algorithms.products import Multiword
+from smtmodel.algorithms.scene import Number
+from smtmodel.batch import to_integers
+from smtmodel.carriers.terms import TermCarrier
+from smtmodel.decode import unpack
+from smtmodel.formats import Format
+
+
+class Prove(Protocol):
+    """Whether a question is answered "unsat" within a share of the time that is left; `cuts`: of so many free
+    variables in the place of terms."""
+
+    def __call__(self, what: str, query: Query, share: float, cuts: int) -> bool: ...
+
+
+class Stages:
+    """The ways to prove that no input decides a claim. `fits`: that its values are numbers is an assumption here."""
+
+    def __init__(self, claim: Claim, prove: Prove) -> None:
+        self.claim, self.prove = claim, prove
+        self.scene, self.symbols, self.definitions = symbolic_scene(claim)
+        self.goal = deciding(claim, self.scene)
+        self.counts = conditions(claim, self.scene)
+        self.steps = {name: self.scene.steps(name) for name in claim.shape.parts}
+        carrier = self.scene.carrier
+        assert isinstance(carrier, TermCarrier)
+        self.carrier = carrier
+        self.asked: dict[str, bool] = {}
+
+    @property
+    def ways(self) -> tuple[Callable[[], bool], ...]:
+        """Each says whether it proved the claim; the cheap ones come first."""
+        several = (self.any_result, self.sizes.relative, self.nearest_sum, self.intervals, self.shared_steps)
+        return several if len(self.steps) > 1 else (self.nearest_sum,)
+
+    @property
+    def sizes(self) -> Sizes:
+        return Sizes(self.claim, self.scene, self.counts, self.goal, self._ask)
+
+    def _ask(self, what: str, facts: Sequence[Bit], claim: Bit, cuts: Sequence[Bits], share: float) -> bool:
+        """Whether facts make a claim true, terms cut out of both; asked once for each text."""
+        manager, environment = self.carrier.manager, self.carrier.environment
+        nodes = dict.fromkeys(bits.node for bits in cuts if not (bits.node.is_constant() or bits.node.is_symbol()))
+        fresh = {node: manager.Symbol(f"cut{k}w{node.bv_width()}", node.get_type()) for k, node in enumerate(nodes)}
+        cut = Cutter(environment, fresh)
+        goal = cut((~claim).node)
+        parts = [part for fact in facts for part in conjuncts(cut(fact.node))]
+        query = Query((), renamed(environment, [*_linked([*parts, *map(cut, self.definitions())], goal), goal]))
+        if query.text not in self.asked:
+            self.asked[query.text] = self.prove(what, query, share, len(fresh))
+        return self.asked[query.text]
+
+    def any_result(self) -> bool:
+        """Whether the claim holds whatever all results are and the exact sum is, or whatever one result is."""
+        fits = list(self.scene.fits.values())
+        if not fits:
+            return False  # errors and values alone are compared with results that nobody computed
+        results = {name: steps["d"] for name, steps in self.steps.items()}
+        free = {"every result and the exact sum": [*results.values(), self.scene.exact().bits]}
+        free |= {f"the result of {name}": [result] for name, result in results.items()}
+        return any(self._ask(f"{what} may be any number", [self.counts, *fits], ~self.goal, cuts, RESULT_SHARE)
+                   for what, cuts in free.items())  # fmt: skip
+
+    def nearest_sum(self) -> bool:
+        """Whether the claim follows from this, that the result of a part is the sum of two numbers, rounded to nearest,
+        whose exact sum is that of the claim."""
+        fits = list(self.scene.fits.values())
+        results = [steps["d"] for steps in self.steps.values()]
+        for name, addition in self._additions() if fits else ():
+            result, total = self.steps[name]["d"], addition.result
+            first, last = (unpack(bits, addition.fmt) for bits in (total, result))
+            same = result.eq(total) | (first.is_zero & last.is_zero) | (first.is_nan & last.is_nan)
+            try:
+                nearest = addition.prove(self.counts)
+            except UnprovedError:
+                continue
+            if self._ask(f"the result of {name} is that sum", [], same, [total], BRIEF_SHARE):
+                cuts = [total, *results, self.scene.exact().bits]
+                if self._ask("the claim follows", [nearest, same, *fits], ~self.goal, cuts, 0.5):
+                    return True
+        return False
+
+    def _additions(self) -> Iterator[tuple[str, NearestSum]]:
+        """The additions of c to another step, by the part that they are a step of."""
+        scene, shape, terms = self.scene, self.claim.shape, self.claim.terms
+        if shape.addend.name != shape.result.name:
+            return
+        window = shape.window
+        # a sum of several products may cancel down to the last place of the smallest
+        least = window.a[0] + window.b[0] - (2 * shape.factors.fraction if terms > 1 else 0)
+        most = window.a[1] + window.b[1] + (2 * terms - 1).bit_length()
+        addend = Operand("c", scene.c.bits, window.c)
+
+        def ask(what: str, facts: Sequence[Bit], claim: Bit, cuts: Sequence[Bits]) -> bool:
+            return self._ask(what, facts, claim, cuts, SUM_SHARE)
+
+        for part, steps in self.steps.items():
+            sums = {bits.node: (name, bits) for name, bits in steps.items() if not WORD.fullmatch(name)}
+            for name, bits in sums.values():
+                for first, second in permutations((addend, Operand(name, bits, (least, most)))):
+                    if ieee.add(first.bits, second.bits, shape.result).node in sums:
+                        yield part, NearestSum(ask, shape.result, (first, second), scene.exact())
+
+    def shared_steps(self) -> bool:
+        """Whether the claim follows from the steps that the parts share, which may be any finite numbers."""
+        shared, fmt = self._shared(), self.claim.shape.result
+        if not shared or self.scene.fits:
+            return False
+        values = [unpack(bits, fmt) for bits in shared.values()]
+        finite = all_of([~(value.is_nan | value.is_infinite) for value in values])
+        if not self._ask("the steps that the parts share are cut out", [finite], ~self.goal, list(shared.values()),
+                         CUT_SHARE):  # fmt: skip
+            return False
+        whole = Query(self.symbols, (self.counts.node, *self.definitions(), (~finite).node))
+        return self.prove("those steps are finite", whole, 0.5, 0)
+
+    def _shared(self) -> dict[str, Bits]:
+        """The sums that all parts have, in their order."""
+        first, *others = ({bits.node for bits in steps.values()} for steps in self.steps.values())
+        left = {node for node in first.intersection(*others) if not (node.is_constant() or node.is_symbol())}
+        found = {}
+        for name, bits in next(iter(self.steps.values())).items():
+            if bits.node in left and not WORD.fullmatch(name):
+                found[name] = bits
+                left.remove(bits.node)  # a sum that is the next step as well is one step
+        return found
+
+    # --- intervals ---------------------------------------------------------------------------------------------------
+
+    def intervals(self) -> bool:
+        """Whether the claim follows from the intervals of all words, and of the sums that the parts share."""
+        if self.scene.fits or not self._shared():
+            return False
+        facts: list[Bit] = [self.counts]
+        cuts: list[Bits] = []
+        corners = self._corners()
+        for part, steps in self.steps.items():
+            for name, bits in steps.items():
+                if (found := WORD.fullmatch(name)) and not bits.node.is_symbol():
+                    side, index = found.groups()
+                    number = getattr(self.scene, side)[int(index)]
+                    fact = self._word_fact(part, bits, number, corners[part][name])
+                    if not self._ask(f"interval of {name}", [self.counts], fact, [], BRIEF_SHARE):
+                        return False
+                    facts.append(fact)
+                    cuts.append(bits)
+        part, corner = next(iter(corners.items()))
+        for room, (name, bits) in enumerate(self._shared().items()):
+            fact = self._sum_fact(bits, corner[name], room)
+            if not self._ask(f"interval of {name}", facts, fact, cuts, CUT_SHARE):
+                return False
+            facts.append(fact)
+            cuts.append(bits)
+        return self._ask("the claim follows from the intervals", facts, ~self.goal, cuts, 0.5)
+
+    def _corners(self) -> dict[str, dict[str, list[int]]]:
+        """The steps of every part with the smallest numbers as the first 1, 2, ... products and zeros after them, and
+        last with the largest numbers."""
+        claim = self.claim
+        window, formats, terms = claim.shape.window, claim.layout.formats, claim.terms
+        bounds = [window.a] * terms + [window.b] * terms + [window.c]
+        ends = [[(exponent + fmt.bias << fmt.fraction) + fraction << fmt.padding for exponent, fraction in
+                 ((low, 0), (high, (1 << fmt.fraction) - 1))]
+                for fmt, (low, high) in zip(formats, bounds, strict=True)]  # fmt: skip
+        rows = [[low if k % terms < count and k < 2 * terms else 0 for k, (low, _) in enumerate(ends)]
+                for count in range(1, terms + 1)]  # fmt: skip
+        rows.append([high for _, high in ends[:-1]] + [0 if claim.zero_addend else ends[-1][1]])
+        with np.errstate(over="ignore"):
+            scene = lanes_of(claim, np.array(rows, dtype=np.uint64))
+            return {part: {name: to_integers(bits, len(rows)).tolist() for name, bits in scene.steps(part).items()}
+                    for part in claim.shape.parts}  # fmt: skip
+
+    def _word_fact(self, part: str, word: Bits, number: Number, corner: list[int]) -> Bit:
+        what = self.claim.shape.parts[part].what
+        assert isinstance(what, Multiword)
+        zero = unpack(number.bits, number.fmt).is_zero
+        low, high = corner[-2], _binade_end(corner[-1], what.model.a)
+        least, most = (constant(self.carrier, bound, word.width) for bound in (low, high))
+        return choose(zero, ~word.any(), least.ule(word) & word.ule(most))
+
+    def _sum_fact(self, total: Bits, corner: list[int], room: int) -> Bit:
+        """It is at least the sum of as many of the smallest products as are not zero, and at most in the binade of
+        that of the largest, or so many above it: what went before was rounded up to a binade as well."""
+        count = len(corner) - 1
+        places, width = count.bit_length(), total.width
+        found = constant(self.carrier, 0, places)
+        for x, y in zip(self.scene.a, self.scene.b, strict=True):
+            nonzero = [~unpack(factor.bits, factor.fmt).is_zero for factor in (x, y)]
+            found = found + all_of(nonzero).bits(places)
+        least = constant(self.carrier, 0, width)
+        for products, pattern in enumerate(corner[:-1], 1):
+            exactly = found.eq(constant(self.carrier, products, places))
+            least = select(exactly, constant(self.carrier, pattern, width), least)
+        most = _binade_end(corner[-1], self.claim.shape.result, room)
+        return least.ule(total) & total.ule(constant(self.carrier, most, width))
+
+
+RESULT_SHARE = 0.03  # of the time that is left, for a claim with results cut out
+BRIEF_SHARE = 0.05  # for an interval that needs nothing but one number
+CUT_SHARE = 0.2  # for what stands on cut steps
+SUM_SHARE = 0.4  # for a lemma about an addition
+
+
+def _binade_end(pattern: int, fmt: Format, above: int = 0) -> int:
+    """The last finite pattern with the exponent of a positive number, or with one so much larger."""
+    step = 1 << (fmt.fraction + fmt.padding)
+    return min((pattern | (step - 1)) + above * step, (fmt.largest_field + 1 << fmt.padding) - 1)
+
+
+def _linked(parts: Sequence[FNode], goal: FNode) -> list[FNode]:
+    """Those of some terms that say something about the goal's variables, or about theirs."""
+    known, found = set(goal.get_free_variables()), list[FNode]()
+    rest = list(parts)
+    while near := [part for part in rest if not known.isdisjoint(part.get_free_variables())]:
+        found += near
+        rest = [part for part in rest if part not in near]
+        known.update(*(part.get_free_variables() for part in near))
+    return found

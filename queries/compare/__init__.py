@@ -1,0 +1,1 @@
+"""Answers of devices held against models and against each other."""

@@ -1,0 +1,394 @@
+"""Two devices on the same vectors: where they differ, made small by asking them again.
+
+Nothing is known here of what a device is: a side is a callable that answers vectors. Every difference is asked again
+before it counts, so that noise is not taken for one, and again after it was made small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypotheses.schema import Compare
+from queries.compare.observed import evaluate_vectors
+from queries.compare.steady import AGAIN, spread
+from queries.search.exercises import exercises
+from queries.search.problem import Problem
+from queries.search.witness import Row, _cost, _fields, _replaced, _smaller
+from smtmodel.batch import to_integers
+from smtmodel.carriers.arrays import ArrayCarrier
+from smtmodel.decode import unpack
+from smtmodel.dot import Model
+from smtmodel.errors import MmaprobeError, ParameterError
+from smtmodel.formats import Format
+from smtmodel.operands import Layout, Operands, layout_of
+from smtmodel.progress import Share
+from smtmodel.vectors import Vector
+
+FIRST, LARGEST = 128, 2048  # vectors of the first and of the largest batch: a slow device shows a difference early
+REPEATS = 4  # of a question before its answer is believed
+NOISY_REPEATS = 16  # more of them once the device has contradicted itself
+TRIES = 2  # vectors of each new kind that are asked again, the simplest ones
+ROUNDS = 80  # of reductions of one difference
+MOST_CANDIDATES = 512  # reductions put to the devices at a time
+KEPT = 512  # answered vectors that are remembered to judge explanations by
+
+Answer = int | None
+Ask = Callable[[Sequence[Vector]], Sequence[Answer]]
+Kind = tuple[tuple[str, ...], str, str]
+Answered = tuple[Operands[int], Answer, Answer]
+
+_CARRIER = ArrayCarrier()
+
+
+@dataclass
+class Side:
+    """A device. `model`: what its vectors are made for; `software`: the device computes that model; `steady`: it
+    gives the same answer always (a model, a recording) and need not be asked twice; `closed`: it can only answer what
+    was recorded. `ask` gives the results in order, None where there is no answer."""
+
+    name: str
+    model: Model
+    ask: Ask
+    software: bool = False
+    steady: bool = False
+    closed: bool = False
+    asked: int = 0
+    noisy: bool = False
+
+    def results(self, inputs: Sequence[Operands[int]]) -> list[Answer]:
+        """The results of inputs of one length, which is cut into tiles of the model's: each result is the next
+        tile's addend."""
+        length = self.model.length
+        running: list[Answer] = [one.c for one in inputs]
+        tiles = max((ceil(len(one.a) / length) for one in inputs), default=0)
+        if tiles > 1 and self.model.c.width != self.model.d.width:
+            raise ParameterError("c", f"a result of {self.model.reference} is no addend of the next instruction")
+        for start in range(0, tiles * length, length):
+            known = [k for k, addend in enumerate(running) if addend is not None]
+            vectors = [self.vector(segment(inputs[k], start, length, running[k] or 0, self.model)) for k in known]
+            answers = self.ask(vectors)
+            self.asked += len(vectors)
+            for k, answer in zip(known, answers, strict=True):
+                running[k] = answer
+        return running
+
+    def vector(self, operands: Operands[int]) -> Vector:
+        """An input as the device is asked it: with all of its scale factors."""
+        rest = (0,) * (self.model.scales - len(operands.scale_a))
+        scales = [side + rest for side in (operands.scale_a, operands.scale_b)]
+        return Vector(self.model, Operands(operands.a, operands.b, operands.c, *scales))
+
+
+def model_side(model: Model) -> Side:
+    """A model as a device."""
+
+    def ask(vectors: Sequence[Vector]) -> list[Answer]:
+        return [row.predicted for row in evaluate_vectors(vectors, model)]
+
+    return Side(f"model:{model.reference}", model, ask, software=True, steady=True)
+
+
+def segment(operands: Operands[int], start: int, length: int, c: int, model: Model) -> Operands[int]:
+    """`length` products of a longer input, with an addend of their own."""
+    block = model.scale_block if model.scale else 1
+    part, factors = slice(start, start + length), slice(start // block, (start + length) // block)
+    return Operands(operands.a[part], operands.b[part], c, operands.scale_a[factors], operands.scale_b[factors])
+
+
+def differing(problem: Problem, left: Sequence[Answer], right: Sequence[Answer]) -> NDArray[np.bool_]:
+    """Where two lists of results differ, as the problem compares them; not where one is missing."""
+    known = np.array([x is not None and y is not None for x, y in zip(left, right, strict=True)], dtype=bool)
+    sides = [
+        _CARRIER.lanes(np.array([value or 0 for value in values], dtype=np.uint64), model.d.width)
+        for values, model in ((left, problem.left), (right, problem.right))
+    ]
+    with np.errstate(over="ignore"):
+        different: NDArray[np.bool_] = to_integers(problem.differ(sides[0], sides[1]), len(known)) != 0
+    return np.asarray(known & different, dtype=np.bool_)
+
+
+class Pair:
+    """Two sides and the inputs that both take: of the shorter instruction's length, or of a chain's.
+
+    Raises ParameterError for sides that cannot be compared.
+    """
+
+    def __init__(self, left: Side, right: Side, compare: Compare = "bits", length: int | None = None) -> None:
+        self.left, self.right = left, right
+        self.problem = Problem(left.model, right.model, compare=compare)
+        self.length = self.problem.length if length is None else length
+        self.layout: Layout = layout_of(left.model, self.length)
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        return self.left, self.right
+
+    def ask(self, rows: Sequence[Row]) -> tuple[list[Answer], list[Answer]]:
+        inputs = [self.layout.split(row) for row in rows]
+        return self.left.results(inputs), self.right.results(inputs)
+
+    def differ(self, left: Sequence[Answer], right: Sequence[Answer]) -> NDArray[np.bool_]:
+        return differing(self.problem, left, right)
+
+    def exercised(self, rows: Sequence[Row]) -> list[tuple[tuple[str, ...], ...]]:
+        """What each input exercises in the two models; nothing for a chain of instructions."""
+        if self.length > self.problem.length:
+            return [((), ())] * len(rows)
+        table = np.asarray(rows, dtype=np.uint64)
+        lanes = [
+            _CARRIER.lanes(np.ascontiguousarray(table[:, i]), fmt.width) for i, fmt in enumerate(self.layout.formats)
+        ]
+        found: list[list[tuple[str, ...]]] = []
+        with np.errstate(over="ignore"):
+            evaluations = self.problem.evaluate(self.layout.split(lanes))
+            for model, evaluation in zip((self.problem.left, self.problem.right), evaluations, strict=True):
+                flags = {k: to_integers(flag, len(rows)) for k, flag in exercises(model, evaluation).items()}
+                found.append([tuple(k for k, on in flags.items() if on[i]) for i in range(len(rows))])
+        return list(zip(*found, strict=True))
+
+    def kinds(self, rows: Sequence[Row], left: Sequence[Answer], right: Sequence[Answer]) -> list[Kind]:
+        """What tells differences apart: what the inputs exercise in either model, and whether the results are NaN,
+        infinite, zero."""
+        if not rows:
+            return []
+        sorts = _sorts(left, self.left.model.d), _sorts(right, self.right.model.d)
+        together = [tuple(sorted({name for side in sides for name in side})) for sides in self.exercised(rows)]
+        return list(zip(together, *sorts, strict=True))
+
+
+def _sorts(results: Sequence[Answer], fmt: Format) -> list[str]:
+    values = unpack(_CARRIER.lanes(np.array([d or 0 for d in results], dtype=np.uint64), fmt.width), fmt)
+    named = {"nan": values.is_nan, "inf": values.is_infinite, "zero": values.is_zero}
+    flags = {name: to_integers(flag, len(results)) for name, flag in named.items()}
+    return [next((name for name, on in flags.items() if on[i]), "") for i in range(len(results))]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An input on which the devices differ, each time that they were asked. `first`: the input before it was made
+    small."""
+
+    pair: Pair
+    row: Row
+    left: int
+    right: int
+    kind: Kind
+    first: Row
+
+    @property
+    def operands(self) -> Operands[int]:
+        return self.pair.layout.split(self.row)
+
+    @property
+    def exercises(self) -> list[str]:
+        return sorted({name for side in self.pair.exercised([self.row])[0] for name in side})
+
+    @property
+    def instruction(self) -> Vector | None:
+        """The input as a vector of the first device's instruction; None where it takes a chain of them."""
+        parts, length = self.operands, self.pair.problem.length
+        if any(parts.a[length:]) or any(parts.b[length:]):
+            return None
+        return self.pair.left.vector(segment(parts, 0, length, parts.c, self.pair.left.model))
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """A device that answered one input in several ways."""
+
+    side: Side
+    operands: Operands[int]
+    answers: tuple[Answer, ...]
+
+
+@dataclass
+class Comparison:
+    """What was asked and found so far. `wanted`: differences of different kinds after which to stop."""
+
+    wanted: int = 3
+    progress: Callable[[str], None] = lambda text: None
+    compared: int = 0  # vectors that both answered
+    different: int = 0  # of them, with different answers (some may be noise)
+    differences: list[Difference] = field(default_factory=list)
+    contradictions: list[Contradiction] = field(default_factory=list)
+    kept: list[Answered] = field(default_factory=list)
+
+    @property
+    def done(self) -> bool:
+        return len(self.differences) >= self.wanted
+
+    def run(self, pair: Pair, rows: Iterable[Row], total: int) -> None:
+        """Ask both devices until enough differences are found or the rows (about `total`) are used up.
+        Raises what they raise; what was found before counts."""
+        taken = 0
+        for batch in _batches(rows):
+            left, right = pair.ask(batch)
+            answered = [x is not None and y is not None for x, y in zip(left, right, strict=True)]
+            self.compared += sum(answered)
+            self.keep((pair.layout.split(batch[i]), left[i], right[i]) for i, known in enumerate(answered) if known)
+            found = np.flatnonzero(pair.differ(left, right))
+            self.different += len(found)
+            self.take(pair, [batch[i] for i in found], [left[i] for i in found], [right[i] for i in found])
+            taken += len(batch)
+            text = f"{self.compared} vectors, {self.different} different answers"
+            self.progress(Share(text, min(taken, total), total, "vectors"))
+            if self.done:
+                return
+        if not self.differences:
+            self._stand_by(pair)
+
+    def _stand_by(self, pair: Pair) -> None:
+        """Ask some vectors again that made no difference: a device may contradict itself all the same."""
+        kept = [self.kept[place] for place in spread(len(self.kept), AGAIN)]
+        for side, first in zip(pair.sides, ([one[1] for one in kept], [one[2] for one in kept]), strict=True):
+            if kept and not side.steady:
+                again, itself = side.results([one[0] for one in kept]), Problem(side.model, side.model)
+                for i in np.flatnonzero(differing(itself, first, again)):
+                    self.contradictions.append(Contradiction(side, kept[i][0], (first[i], again[i])))
+
+    def keep(self, answered: Iterable[Answered]) -> None:
+        """Remember answers, up to a limit."""
+        self.kept += islice(answered, KEPT - len(self.kept))
+
+    def take(self, pair: Pair, rows: Sequence[Row], left: Sequence[Answer], right: Sequence[Answer]) -> None:
+        """Follow up vectors with different answers: of each new kind the simplest, if the devices stand by them."""
+        by_kind: dict[Kind, list[Row]] = {}
+        order = {row: _cost(row, pair.layout) for row in rows}
+        kinds = pair.kinds(rows, left, right)
+        for row, kind in sorted(zip(rows, kinds, strict=True), key=lambda one: order[one[0]]):
+            if not self._known(kind) and len(by_kind.setdefault(kind, [])) < TRIES:
+                by_kind[kind].append(row)
+        chosen = [row for members in by_kind.values() for row in members][: LARGEST // REPEATS]
+        for row, difference in self._confirmed(pair, chosen, chosen).items():
+            if self.done:
+                return
+            if not self._known(difference.kind):
+                self._pursue(pair, row, difference)
+
+    def _known(self, kind: Kind) -> bool:
+        return any(kind == one.kind for one in self.differences)
+
+    def _pursue(self, pair: Pair, row: Row, difference: Difference) -> None:
+        if any(side.closed for side in pair.sides):
+            self.differences.append(difference)
+            return
+        try:
+            path = self._shrunk(pair, row)
+            stable = self._confirmed(pair, path, [row] * len(path))
+        except MmaprobeError:
+            self.differences.append(difference)
+            raise
+        fitting = [one for one in stable.values() if not self._known(one.kind)]
+        self.differences.append(fitting[-1] if fitting else difference)
+
+    def _confirmed(self, pair: Pair, rows: Sequence[Row], first: Sequence[Row]) -> dict[Row, Difference]:
+        """The rows to which both devices give the same, different answers time after time."""
+        if not rows:
+            return {}
+        sides = [self._repeated(side, pair, rows) for side in pair.sides]
+        left, right = sides
+        differ, kinds = pair.differ(left, right), pair.kinds(rows, left, right)
+        found = {}
+        for i, row in enumerate(rows):
+            x, y = left[i], right[i]
+            if differ[i] and x is not None and y is not None:
+                found[row] = Difference(pair, row, x, y, kinds[i], first[i])
+        return found
+
+    def _repeated(self, side: Side, pair: Pair, rows: Sequence[Row]) -> list[Answer]:
+        """A side's answers, None where it does not stand by its answer."""
+        inputs, itself = [pair.layout.split(row) for row in rows], Problem(side.model, side.model)
+        answers = [side.results(inputs)]
+        stable = np.ones(len(rows), dtype=bool)
+        while not side.steady and len(answers) <= (REPEATS + NOISY_REPEATS if side.noisy else REPEATS):
+            answers.append(side.results(inputs))
+            changed = stable & differing(itself, answers[0], answers[-1])
+            for i in np.flatnonzero(changed):
+                side.noisy = True
+                self.contradictions.append(Contradiction(side, inputs[i], tuple(one[i] for one in answers)))
+            stable &= ~changed
+        return [answer if good else None for answer, good in zip(answers[0], stable, strict=True)]
+
+    def _shrunk(self, pair: Pair, row: Row) -> list[Row]:
+        """Ever smaller inputs on which the devices still differ, in a new way: products left out by halves and less,
+        then whatever makes an input easier to read."""
+        path, seen, rounds = [row], {row}, 0
+        for steps in (_shorter, _simpler):
+            while rounds < ROUNDS:
+                rounds += 1
+                smaller = self._smaller(pair, path[-1], steps, seen)
+                if smaller is None:
+                    break
+                path.append(smaller)
+                self.progress(f"{len(path)} reductions")
+        return path
+
+    def _smaller(
+        self, pair: Pair, row: Row, steps: Callable[[Row, Layout], Iterator[Row]], seen: set[Row]
+    ) -> Row | None:
+        """The smallest of one round's candidates that will do."""
+        limit = cost(row, pair.layout)
+        fresh = {other for other in steps(row, pair.layout) if other not in seen}
+        costs = {other: price for other in fresh if (price := cost(other, pair.layout)) < limit}
+        tried = sorted(costs, key=lambda other: (costs[other], other))
+        for start in range(0, len(tried), MOST_CANDIDATES):
+            part = tried[start : start + MOST_CANDIDATES]
+            seen.update(part)
+            left, right = pair.ask(part)
+            good = np.flatnonzero(pair.differ(left, right))
+            chosen = [part[i] for i in good]
+            kinds = pair.kinds(chosen, [left[i] for i in good], [right[i] for i in good])
+            for other, kind in zip(chosen, kinds, strict=True):
+                if not self._known(kind):
+                    return other
+        return None
+
+
+def cost(row: Row, layout: Layout) -> tuple[int, ...]:
+    """What makes an input hard to read, as for witnesses; then few set bits, and products in front."""
+    count = layout.length
+    ones = sum(_fields(pattern, fmt)[2].bit_count() for pattern, fmt in zip(row, layout.formats, strict=True))
+    return (*_cost(row, layout), ones, sum(k for k in range(count) if row[k] or row[count + k]))
+
+
+def _shorter(row: Row, layout: Layout) -> Iterator[Row]:
+    """Without some of the terms: halves, quarters and so on of them."""
+    count = layout.length
+    terms = [(k, count + k) for k in range(count) if row[k] or row[count + k]]
+    columns: list[tuple[int, ...]] = [*terms, *([(2 * count,)] if row[2 * count] else [])]
+    size = len(columns)
+    while size:
+        for start in range(0, len(columns), size):
+            yield _replaced(row, {index: 0 for group in columns[start : start + size] for index in group})
+        size //= 2
+
+
+def _simpler(row: Row, layout: Layout) -> Iterator[Row]:
+    """The steps of a witness; fraction bits cleared from the top, and one by one; nonzero products moved to the
+    front."""
+    yield from _smaller(row, layout)
+    count = layout.length
+    for index, fmt in enumerate(layout.formats):
+        for place in range(fmt.fraction):
+            bit = 1 << (place + fmt.padding)
+            if row[index] & bit:
+                below = bit - 1 | ~(((1 << fmt.fraction) - 1) << fmt.padding)  # and sign, exponent
+                yield _replaced(row, {index: row[index] & below})
+                yield _replaced(row, {index: row[index] & ~bit})
+    if not layout.scales:
+        used = [k for k in range(count) if row[k] or row[count + k]]
+        rest = (0,) * (count - len(used))
+        yield (*(row[k] for k in used), *rest, *(row[count + k] for k in used), *rest, *row[2 * count :])
+
+
+def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    source, size = iter(rows), FIRST
+    while batch := list(islice(source, size)):
+        yield batch
+        size = min(2 * size, LARGEST)

@@ -1,0 +1,292 @@
+"""From two result matrices that differ down to one dot product of a few terms.
+
+The row and the column of an element that differs are one long dot product, which both devices compute again tile by
+tile. Until its results part, both are given the same inputs: the tile in which they part, with the addend that it was
+given, is an input of one instruction on which the devices differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from math import lcm
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queries.compare.devices import Answer, Answered, Comparison, Pair, Side, differing, model_side, segment
+from queries.compare.neighbours import neighbours
+from queries.search.problem import Problem
+from smtmodel.batch import to_integers
+from smtmodel.carriers.arrays import ArrayCarrier
+from smtmodel.decode import unpack
+from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
+from smtmodel.formats import Format
+from smtmodel.operands import Operands
+from smtmodel.ordering import pattern_key
+from smtmodel.tiles import Matrix
+
+ELEMENTS = 16  # differing elements that are computed again
+STRIP = 1 << 18  # elements compared at a time
+
+_CARRIER = ArrayCarrier()
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """Bit patterns: A (rows x K), B (K x columns), C (none: zeros), the two results, and scale factors."""
+
+    a: Matrix
+    b: Matrix
+    c: Matrix | None
+    d: tuple[Matrix, Matrix]
+    scale_a: Matrix | None = None
+    scale_b: Matrix | None = None
+
+    def check(self, model: Model) -> None:
+        """Raises ParameterError for shapes that do not fit."""
+        if self.a.ndim != 2 or self.b.ndim != 2 or self.a.shape[1] != self.b.shape[0] or not self.a.shape[1]:
+            raise ParameterError("A and B", f"shapes {self.a.shape} and {self.b.shape} cannot be multiplied")
+        shape = (self.a.shape[0], self.b.shape[1])
+        for name, side in (("C", self.c), ("D1", self.d[0]), ("D2", self.d[1])):
+            if side is not None and side.shape != shape:
+                raise ParameterError(name, f"shape {side.shape} is not that of the product, {shape}")
+        if (model.scale is None) != (self.scale_a is None) or (self.scale_a is None) != (self.scale_b is None):
+            raise ParameterError("scale factors", f"{model.reference} takes {'none' if not model.scale else 'both'}")
+        if self.scale_a is not None and self.scale_b is not None:
+            block = model.scale_block
+            steps = -(-self.a.shape[1] // block)
+            if self.scale_a.shape != (shape[0], steps) or self.scale_b.shape != (steps, shape[1]):
+                raise ParameterError("scale factors", f"one for each {block} products is needed")
+
+    def dot(self, element: Element, model: Model) -> Operands[int]:
+        """The dot product of one element: with scale factors, filled up to a whole scale block."""
+        i, j = element.row, element.column
+        missing = -self.a.shape[1] % model.scale_block if model.scale else 0
+        a, b = ([*map(int, side), *[0] * missing] for side in (self.a[i], self.b[:, j]))
+        c = 0 if self.c is None else int(self.c[i, j])
+        scales: list[tuple[int, ...]] = [(), ()]
+        if self.scale_a is not None and self.scale_b is not None:
+            scales = [tuple(map(int, side)) for side in (self.scale_a[i], self.scale_b[:, j])]
+        return Operands(tuple(a), tuple(b), c, scales[0], scales[1])
+
+
+@dataclass(frozen=True)
+class Element:
+    """One element in both results; `ulps`: how many numbers of the format they are apart (None: not two numbers, or
+    of two formats)."""
+
+    row: int
+    column: int
+    d: tuple[int, int]
+    ulps: int | None
+
+
+@dataclass(frozen=True)
+class Differences:
+    """The elements that differ: how many of how many, the first, the one most ulps apart, and those looked at."""
+
+    count: int
+    total: int
+    first: Element | None
+    largest: Element | None
+    chosen: tuple[Element, ...]
+
+
+def differing_elements(problem: Problem, matrices: Matrices) -> Differences:
+    """Where the two results differ, as the problem compares them."""
+    one, two = (side.reshape(-1).astype(np.uint64) for side in matrices.d)
+    same_format = problem.left.d == problem.right.d
+    unequal = np.flatnonzero(one != two) if same_format else np.arange(one.size)
+    found = []
+    for start in range(0, len(unequal), STRIP):
+        part = unequal[start : start + STRIP]
+        found.append(part[differing(problem, one[part].tolist(), two[part].tolist())])
+    where = np.concatenate(found) if found else unequal
+    if not len(where):
+        return Differences(0, one.size, None, None, ())
+    apart = _ulps(one[where], two[where], problem.left.d) if same_format else None
+
+    def element(index: int) -> Element:
+        flat = int(where[index])
+        ulps = None if apart is None or apart[index] < 0 else int(apart[index])
+        row, column = divmod(flat, matrices.d[0].shape[1])
+        return Element(row, column, (int(one[flat]), int(two[flat])), ulps)
+
+    largest = None if apart is None or apart.max() < 0 else int(apart.argmax())
+    spread = np.linspace(0, len(where) - 1, ELEMENTS).astype(int).tolist()
+    indices = list(dict.fromkeys([0, *([] if largest is None else [largest]), *spread]))[:ELEMENTS]
+    chosen = tuple(element(index) for index in indices)
+    return Differences(len(where), one.size, chosen[0], None if largest is None else element(largest), chosen)
+
+
+def _ulps(one: NDArray[np.uint64], two: NDArray[np.uint64], fmt: Format) -> NDArray[np.float64]:
+    """How many numbers apart; -1 where one is a NaN."""
+    keys, nan = [], np.zeros(len(one), dtype=bool)
+    with np.errstate(over="ignore"):
+        for side in (one, two):
+            lanes = _CARRIER.lanes(side, fmt.width)
+            nan |= to_integers(unpack(lanes, fmt).is_nan, len(side)) != 0
+            key = pattern_key(lanes, fmt)
+            shift = np.uint64(64 - key.width)
+            signed = (to_integers(key, len(side)) << shift).view(np.int64) >> shift.astype(np.int64)
+            keys.append((signed >> fmt.padding).astype(np.float64))
+    return np.where(nan, -1.0, np.abs(keys[0] - keys[1]))
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One element computed again by both sides: the results after each span of products, and where they part first
+    (None: nowhere)."""
+
+    element: Element
+    operands: Operands[int]
+    span: int
+    results: tuple[tuple[Answer, ...], tuple[Answer, ...]]
+    parted: int | None
+
+    @property
+    def products(self) -> tuple[int, int]:
+        """The products of the span in which the results part: the first, and the one after the last."""
+        assert self.parted is not None
+        return self.parted * self.span, min((self.parted + 1) * self.span, len(self.operands.a))
+
+    def tile(self, model: Model, index: int) -> Operands[int]:
+        """The input of one span, with the addend that the first side was given."""
+        addend = self.results[0][index - 1] if index else self.operands.c
+        return segment(self.operands, index * self.span, self.span, addend or 0, model)
+
+    def shared(self, model: Model) -> Iterator[Answered]:
+        """The spans for which both sides were given the very same input, and what they answered."""
+        for index, (one, two) in enumerate(zip(*self.results, strict=True)):
+            if one is not None and two is not None:
+                yield self.tile(model, index), one, two
+            if one != two:
+                return
+
+
+def spans_of(side: Side, inputs: Sequence[Operands[int]], span: int) -> list[tuple[Answer, ...]]:
+    """The running results of long dot products after each span."""
+    running: list[Answer] = [one.c for one in inputs]
+    after: list[list[Answer]] = []
+    for start in range(0, len(inputs[0].a), span):
+        known = [k for k, c in enumerate(running) if c is not None]
+        parts = [segment(inputs[k], start, span, running[k] or 0, side.model) for k in known]
+        running = [None] * len(inputs)
+        for k, answer in zip(known, side.results(parts), strict=True):
+            running[k] = answer
+        after.append(running)
+    return list(zip(*after, strict=True))
+
+
+def traced(left: Side, right: Side, problem: Problem, matrices: Matrices, elements: Sequence[Element]) -> list[Trace]:
+    """Elements computed again by both sides, each in tiles of its own length."""
+    span = lcm(left.model.length, right.model.length)
+    inputs = [matrices.dot(element, left.model) for element in elements]
+    results = [spans_of(side, inputs, span) for side in (left, right)]
+    traces = []
+    for element, operands, one, two in zip(elements, inputs, *results, strict=True):
+        parted = np.flatnonzero(differing(problem, one, two))
+        traces.append(Trace(element, operands, span, (one, two), int(parted[0]) if len(parted) else None))
+    return traces
+
+
+def reduce(comparison: Comparison, left: Side, right: Side, problem: Problem, traces: Sequence[Trace]) -> Trace | None:
+    """Follow up the tiles in which results part until enough differences are found; the trace of the first one."""
+    source = None
+    for trace in traces:
+        comparison.keep(trace.shared(left.model))
+    for trace in traces:
+        if comparison.done:
+            break
+        if trace.parted is None:
+            continue
+        tile, before = trace.tile(left.model, trace.parted), len(comparison.differences)
+        pair = Pair(left, right, problem.compare, len(tile.a))
+        ask(comparison, pair, tile)
+        if len(comparison.differences) > before:
+            source = source or trace
+            _narrow(comparison)
+    return source
+
+
+def ask(comparison: Comparison, pair: Pair, operands: Operands[int]) -> None:
+    """Put one input to both devices."""
+    comparison.run(pair, [operands.every], 1)
+
+
+def _narrow(comparison: Comparison) -> None:
+    """Where a difference takes tiles of two lengths, the same terms as an input of one instruction, if that tells the
+    devices apart too."""
+    last = comparison.differences[-1]
+    length, parts = last.pair.problem.length, last.operands
+    if last.pair.length <= length or any(parts.a[length:]) or any(parts.b[length:]):
+        return
+    pair = Pair(*last.pair.sides, last.pair.problem.compare, length)
+    del comparison.differences[-1]
+    before = len(comparison.differences)
+    ask(comparison, pair, segment(parts, 0, length, parts.c, pair.left.model))
+    if len(comparison.differences) == before:
+        comparison.differences.append(last)
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """What a model says of the two results, over the elements looked at: in how many of them it gives the result;
+    which changes of one parameter give it in all; and after how many products the model's running value first was
+    the result of the first element (None: never)."""
+
+    elements: int
+    agree: tuple[int, int]
+    changes: tuple[tuple[str, ...], tuple[str, ...]]
+    reached: tuple[int | None, int | None]
+    models: tuple[Model | None, Model | None] = field(default=(None, None))
+
+
+def reproduced(
+    model: Model, matrices: Matrices, elements: Sequence[Element], problem: Problem, report: Callable[[str], None]
+) -> Reproduced:
+    """Which of the two results a model gives; its neighbours are tried where it does not."""
+    inputs = [matrices.dot(element, model) for element in elements]
+    given = [[element.d[side] for element in elements] for side in (0, 1)]
+    running = spans_of(model_side(model), inputs, model.length)
+    agree = [~differing(problem, [one[-1] for one in running], d) for d in given]
+    reached: list[int | None] = []
+    for side in (0, 1):
+        same = np.flatnonzero(~differing(problem, running[0], [given[side][0]] * len(running[0])))
+        reached.append(min((int(same[0]) + 1) * model.length, len(inputs[0].a)) if len(same) else None)
+    models: list[Model | None] = [model if all(one) else None for one in agree]
+    changes: list[list[str]] = [[], []]
+    if None in models:
+        tiles = _tiles(model, inputs, running)
+        known = model_side(model).results(tiles)
+        for name, value, near in neighbours(model):
+            report(f"trying {name}={value}")
+            other = model_side(near)
+            if other.results(tiles) == known:
+                continue  # the same at every step of the chain, so at its end
+            results = [one[-1] for one in spans_of(other, inputs, near.length)]
+            for index in (0, 1):
+                against = Problem(near, model, compare=problem.compare)
+                if models[index] is not model and not differing(against, results, given[index]).any():
+                    changes[index].append(f"{name}={value}")
+                    models[index] = models[index] or near
+    return Reproduced(
+        len(elements),
+        (int(agree[0].sum()), int(agree[1].sum())),
+        (tuple(changes[0]), tuple(changes[1])),
+        (reached[0], reached[1]),
+        (models[0], models[1]),
+    )
+
+
+def _tiles(model: Model, inputs: Sequence[Operands[int]], running: Sequence[Sequence[Answer]]) -> list[Operands[int]]:
+    """Every tile of the chains as the model is given them; a last one cut short takes zero products."""
+    length, found = model.length, []
+    for operands, results in zip(inputs, running, strict=True):
+        for index, c in enumerate([operands.c, *results[:-1]]):
+            part = segment(operands, index * length, length, c or 0, model)
+            rest = (0,) * (length - len(part.a))
+            found.append(replace(part, a=part.a + rest, b=part.b + rest))
+    return found

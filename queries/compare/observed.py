@@ -1,0 +1,139 @@
+"""The model of every vector of a file against the result that was observed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from queries.compare.neighbours import Neighbour, reproducing
+from smtmodel.algebra import constant
+from smtmodel.batch import evaluate_rows
+from smtmodel.carriers.arrays import ArrayCarrier
+from smtmodel.decode import unpack
+from smtmodel.dot import Model
+from smtmodel.errors import InputError
+from smtmodel.formats import Format
+from smtmodel.vectors import Vector, to_hex
+
+BATCH = 20_000  # vectors read before they are evaluated together
+
+
+@dataclass(frozen=True)
+class Row:
+    """A vector and the model's result. `agrees` is None where nothing was observed."""
+
+    vector: Vector
+    model: Model
+    predicted: int
+    agrees: bool | None
+
+
+def evaluate_vectors(vectors: Iterable[Vector], model: Model | None = None) -> Iterator[Row]:
+    """Every vector under its own model, or under `model`, in order. An error of `vectors` comes through after the
+    rows before it."""
+    batch: list[Vector] = []
+    try:
+        for vector in vectors:
+            batch.append(vector)
+            if len(batch) == BATCH:
+                yield from _evaluate(batch, model)
+                batch = []
+    except Exception:
+        yield from _evaluate(batch, model)
+        raise
+    yield from _evaluate(batch, model)
+
+
+def _evaluate(batch: list[Vector], model: Model | None) -> Iterator[Row]:
+    groups: dict[Model, list[int]] = {}
+    for index, vector in enumerate(batch):
+        groups.setdefault(model or vector.model, []).append(index)
+    rows: list[Row | None] = [None] * len(batch)
+    for candidate, indices in groups.items():
+        _check_fit(candidate, [batch[index] for index in indices])
+        chosen = [batch[index] for index in indices]
+        results = evaluate_rows(candidate, [vector.operands for vector in chosen])
+        for index, vector, result in zip(indices, chosen, results, strict=True):
+            rows[index] = Row(vector, candidate, result, agrees(candidate, result, vector))
+    yield from (row for row in rows if row is not None)
+
+
+def _check_fit(model: Model, vectors: list[Vector]) -> None:
+    """Raises InputError for vectors that another model cannot take."""
+    for vector in vectors:
+        own = vector.model
+        if (own.a, own.b, own.c, own.scale) != (model.a, model.b, model.c, model.scale):
+            raise InputError(f"{model.reference} takes other formats than {own.reference}", line=vector.line)
+        if len(vector.operands.a) > model.length or len(vector.operands.scale_a) != model.scales:
+            raise InputError(f"{model.reference} takes {model.length} products", line=vector.line)
+        if vector.d is not None and vector.d >> model.d.width:
+            raise InputError(f"d: wider than the results of {model.reference}", line=vector.line)
+
+
+def agrees(model: Model, predicted: int, vector: Vector) -> bool | None:
+    """Whether the observed result is the predicted one; any NaN will do unless the model names its pattern."""
+    if vector.d is None:
+        return None
+    if predicted == vector.d:
+        return True
+    return model.nan is None and is_nan(predicted, model.d) and is_nan(vector.d, model.d)
+
+
+def explained_by(row: Row) -> list[Neighbour]:
+    """The neighbours of a row's model that give the result observed."""
+    return reproducing(row.model, row.vector.operands, lambda near, result: bool(agrees(near, result, row.vector)))
+
+
+def is_nan(pattern: int, fmt: Format) -> bool:
+    """Whether a pattern of a format is a NaN."""
+    return bool(unpack(constant(ArrayCarrier(), pattern, fmt.width), fmt).is_nan.value)
+
+
+@dataclass
+class Report:
+    """The rows of a file summed up by model. `keep`: remember every row with its prediction."""
+
+    keep: bool = False
+    counts: dict[str, list[int]] = field(default_factory=dict)  # rows, mismatches, without d
+    mismatches: list[Row] = field(default_factory=list)
+    predicted: list[Vector] = field(default_factory=list)
+
+    def take(self, rows: Iterable[Row]) -> None:
+        """Add rows one by one, so that an error of the source loses none before it."""
+        for row in rows:
+            counts = self.counts.setdefault(row.model.reference, [0, 0, 0])
+            counts[0] += 1
+            counts[2] += row.agrees is None
+            if row.agrees is False:
+                counts[1] += 1
+                self.mismatches.append(row)
+            if self.keep:
+                prediction = {row.model.reference: to_hex(row.predicted, row.model.d)}
+                known = row.vector.extra.get("predictions", {})
+                extra = {**row.vector.extra, "predictions": {**known, **prediction}}
+                self.predicted.append(replace(row.vector, extra=extra))
+
+    def document(self) -> dict[str, Any]:
+        """The report as JSON."""
+        models = [
+            {"model": name, "rows": rows, "mismatches": bad, "unobserved": without}
+            for name, (rows, bad, without) in self.counts.items()
+        ]
+        return {
+            "schema": 1,
+            "rows": sum(row["rows"] for row in models),
+            "compared": sum(rows - without for rows, _, without in self.counts.values()),
+            "mismatches": len(self.mismatches),
+            "models": models,
+            "first_mismatches": [
+                {
+                    "line": row.vector.line,
+                    "id": row.vector.id,
+                    "model": row.model.reference,
+                    "observed": to_hex(row.vector.d or 0, row.model.d),
+                    "predicted": to_hex(row.predicted, row.model.d),
+                }
+                for row in self.mismatches[:100]
+            ],
+        }

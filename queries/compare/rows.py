@@ -1,0 +1,156 @@
+"""Vectors to put to two devices: published ones, special values, and samples; first those that tell the hypotheses of
+the library apart, so that a slow device is asked few."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import combinations, product
+
+import numpy as np
+
+from hypotheses.library import library
+from hypotheses.schema import check_comparable
+from queries.search.problem import Problem
+from queries.search.samples import sample_rows
+from queries.search.witness import Row
+from smtmodel.batch import Patterns, evaluate_batch, to_integers
+from smtmodel.carriers.arrays import ArrayCarrier
+from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
+from smtmodel.formats import Format
+from smtmodel.operands import Layout, Operands, layout_of
+from smtmodel.vectors import Vector, read_vectors
+
+SEARCHED = 800  # samples among which the telling ones of two hypotheses are looked for
+TELLING = 2  # vectors for each two hypotheses
+
+_CARRIER = ArrayCarrier()
+
+
+def all_rows(layout: Layout, model: Model, samples: int, seed: int = 1) -> Iterator[Row]:
+    """Everything, without repetition; at the end so many samples."""
+    seen: set[Row] = set()
+    sources = (shipped(layout, model), telling(layout, model, seed), special(layout), _sampled(layout, samples, seed))
+    for source in sources:
+        for row in source:
+            if row not in seen:
+                seen.add(row)
+                yield row
+
+
+def _sampled(layout: Layout, count: int, seed: int) -> Iterator[Row]:
+    if count:
+        yield from map(tuple, sample_rows(layout, count, seed).tolist())
+
+
+def row_of(operands: Operands[int], layout: Layout) -> Row | None:
+    """The row of an input of any length; None if it has more products than the layout."""
+    sides, count = [], layout.length
+    for side, size in ((operands.a, count), (operands.b, count), (operands.scale_a, layout.scales),
+                       (operands.scale_b, layout.scales)):  # fmt: skip
+        if any(side[size:]) and size == count:
+            return None
+        sides.append((*side[:size], *[0] * (size - len(side))))
+    return (*sides[0], *sides[1], operands.c, *sides[2], *sides[3])
+
+
+def fits(vector: Vector, model: Model) -> bool:
+    """Whether a vector was made for the formats of a model."""
+    return takes_the_same(vector.model, model)
+
+
+def takes_the_same(one: Model, other: Model) -> bool:
+    try:
+        check_comparable(one, other, "value")
+    except ParameterError:
+        return False
+    return True
+
+
+def rows_of(vectors: Iterable[Vector], layout: Layout, model: Model) -> Iterator[Row]:
+    """The rows of those vectors that fit."""
+    for vector in vectors:
+        row = row_of(vector.operands, layout) if fits(vector, model) else None
+        if row is not None:
+            yield row
+
+
+def shipped(layout: Layout, model: Model) -> Iterator[Row]:
+    """The published vectors that come with the library."""
+    for entry in sorted((files("hypotheses") / "vectors").iterdir(), key=lambda item: item.name):
+        if entry.name.endswith(".jsonl"):
+            lines = entry.read_text(encoding="utf-8").splitlines()
+            yield from rows_of(read_vectors(lines, entry.name), layout, model)
+
+
+@dataclass
+class _Hypotheses:
+    """The results of models on one table of samples, each computed once."""
+
+    table: Patterns
+    layout: Layout
+
+    def __post_init__(self) -> None:
+        self.results: dict[Model, Patterns] = {}
+
+    def of(self, model: Model) -> Patterns:
+        if model not in self.results:
+            n, s = self.layout.length, self.layout.scales
+            a, b, c, rest = np.split(self.table, [n, 2 * n, 2 * n + 1], axis=1)
+            missing = ((0, 0), (0, model.scales - s))
+            scales = [np.pad(side, missing) for side in (rest[:, :s], rest[:, s:])] if model.scale else []
+            self.results[model] = evaluate_batch(model, a, b, c[:, 0], *scales)
+        return self.results[model]
+
+
+def telling(layout: Layout, model: Model, seed: int = 1) -> Iterator[Row]:
+    """Samples on which two hypotheses of a question with these formats differ."""
+    tables: dict[int, _Hypotheses] = {}
+    for question in library().values():
+        first = next(iter(question.models.values()))
+        if not takes_the_same(first, model):
+            continue
+        length = min(question.length, layout.length)
+        if length not in tables:
+            shape = layout_of(model, length)
+            tables[length] = _Hypotheses(sample_rows(shape, SEARCHED, seed), shape)
+        found = tables[length]
+        for one, other in combinations(question.models.values(), 2):
+            problem = Problem(one, other, compare=question.compare)
+            lanes = [_CARRIER.lanes(found.of(side), side.d.width) for side in (one, other)]
+            with np.errstate(over="ignore"):
+                different = to_integers(problem.differ(lanes[0], lanes[1]), len(found.table))
+            for index in np.flatnonzero(different)[:TELLING]:
+                row = row_of(found.layout.split(found.table[index].tolist()), layout)
+                assert row is not None
+                yield row
+
+
+def _values(fmt: Format) -> list[int]:
+    """Zeros, one, infinities, NaN, the largest, the smallest, the smallest normal number."""
+    one, unit = (fmt.bias << fmt.fraction) << fmt.padding, 1 << fmt.padding
+    plain = [0, one, fmt.infinity, fmt.nan, fmt.largest, unit, unit << fmt.fraction]
+    return list(dict.fromkeys([*plain, *(pattern | fmt.sign_bit for pattern in plain)]))
+
+
+def special(layout: Layout) -> Iterator[Row]:
+    """Special values: two factors beside a plain addend, one factor and the addend, sums of two infinities."""
+    n, formats = layout.length, layout.formats
+    a, b, c = formats[0], formats[n], formats[2 * n]
+    ones = [_values(fmt)[1] for fmt in (a, b, c)]
+    scales = {k: formats[k].bias << formats[k].fraction for k in range(2 * n + 1, len(formats))}
+
+    def row(changes: dict[int, int]) -> Row:
+        return tuple((scales | changes).get(index, 0) for index in range(len(formats)))
+
+    for x, y, z in product(_values(a), _values(b), (0, ones[2])):
+        yield row({0: x, n: y, 2 * n: z})
+    for x, z in product(_values(a), _values(c)):
+        yield row({0: x, n: ones[1], 2 * n: z})
+    if n > 1:
+        for x, y in product(_values(a), _values(a)):
+            yield row({0: x, 1: y, n: ones[1], n + 1: ones[1]})
+    for z in (0, c.sign_bit):  # every product a negative zero
+        yield row({**dict.fromkeys(range(n), a.sign_bit), **dict.fromkeys(range(n, 2 * n), ones[1]), 2 * n: z})

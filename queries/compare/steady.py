@@ -1,0 +1,73 @@
+"""Whether a device stands by its answers: some of its questions are asked again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from queries.compare.observed import is_nan
+from smtmodel.errors import IncompleteError
+from smtmodel.formats import Format
+from smtmodel.vectors import Vector, to_hex
+
+AGAIN = 16  # questions asked again where nothing is amiss
+AGAIN_IN_DOUBT = 64  # where the answers fit nothing
+
+Answer = int | None
+Answered = tuple[Vector, int]
+AskAgain = Callable[[Sequence[Vector]], Sequence[Answer]]
+
+
+class ContradictionError(IncompleteError):
+    """A device that answered one question in two ways."""
+
+    def __init__(self, vector: Vector, first: int, again: int, device: str = "the device") -> None:
+        self.vector, self.first, self.again = vector, first, again
+        name = f"line {vector.line}" if vector.id is None else str(vector.id)
+        results = [to_hex(d, vector.model.d) for d in (first, again)]
+        super().__init__(
+            f"{device} contradicts itself: it answered vector {name} with {' and then with '.join(results)}"
+        )
+
+
+def spread(count: int, most: int) -> list[int]:
+    """Up to `most` of so many places, evenly spread, the first and the last among them."""
+    if count <= most:
+        return list(range(count))
+    return [round(number * (count - 1) / (most - 1)) for number in range(most)]
+
+
+def same_answer(fmt: Format, one: int, other: int) -> bool:
+    """Whether two results are the same: NaNs are, whatever their patterns."""
+    return one == other or (is_nan(one, fmt) and is_nan(other, fmt))
+
+
+def contradictions(ask: AskAgain, answered: Sequence[Answered]) -> list[tuple[Vector, int, int]]:
+    """The questions that are answered otherwise when asked again: (vector, first answer, second)."""
+    found = ask([vector for vector, _ in answered]) if answered else []
+    return [
+        (vector, first, again)
+        for (vector, first), again in zip(answered, found, strict=True)
+        if again is not None and not same_answer(vector.model.d, first, again)
+    ]
+
+
+def stand_by(ask: AskAgain, answered: Sequence[Answered], most: int = AGAIN) -> None:
+    """Ask some of the questions again, spread over all of them. Raises ContradictionError."""
+    for contradiction in contradictions(ask, [answered[place] for place in spread(len(answered), most)]):
+        raise ContradictionError(*contradiction)
+
+
+class Sample:
+    """Answers of a run of any length, evenly spread: at least AGAIN of them where there are as many."""
+
+    def __init__(self) -> None:
+        self.answered: list[Answered] = []
+        self._count, self._step = 0, 1
+
+    def take(self, vector: Vector, d: int) -> None:
+        """Keep an answer, or not."""
+        if self._count % self._step == 0:
+            self.answered.append((vector, d))
+            if len(self.answered) == 2 * AGAIN:
+                self.answered, self._step = self.answered[::2], 2 * self._step
+        self._count += 1

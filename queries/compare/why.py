@@ -1,0 +1,189 @@
+"""What may be behind the difference of two devices: one parameter of a model, or a question of the library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from hypotheses.library import library
+from hypotheses.schema import Compare, Question, check_comparable
+from queries.compare.devices import Answer, Answered, Comparison, Difference, Pair, Side, differing
+from queries.compare.neighbours import Neighbour, reproducing
+from queries.compare.rows import row_of
+from queries.search.problem import Problem
+from smtmodel.batch import evaluate_batch
+from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
+from smtmodel.operands import Operands, layout_of
+
+
+@dataclass(frozen=True)
+class Support:
+    """A hypothesis and the answers of one device: how many it predicts, of those it says something about."""
+
+    hypothesis: str
+    right: int
+    asked: int
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A question of the library with hypotheses that agree with the first device, and others that agree with the
+    second, on some of the differences (their indices)."""
+
+    question: Question
+    left: tuple[Support, ...]
+    right: tuple[Support, ...]
+    differences: tuple[int, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether one hypothesis predicts everything that the first device answered, and one the second."""
+        return all(any(one.right == one.asked for one in side) for side in (self.left, self.right))
+
+    @property
+    def rank(self) -> tuple[float, ...]:
+        """Most differences first, then the best agreement with everything else that was answered."""
+        best = [max((one.right / one.asked if one.asked else 0.0) for one in side) for side in (self.left, self.right)]
+        asked = min(one.asked for one in (*self.left, *self.right))
+        return -len(self.differences), -sum(best), -asked, len(self.left) + len(self.right)
+
+
+def changes(difference: Difference) -> list[list[Neighbour]]:
+    """For each device that is a model: its neighbours that give the other device's result."""
+    pair, vector = difference.pair, difference.instruction
+    results = (difference.left, difference.right)
+    found: list[list[Neighbour]] = []
+    for index, side in enumerate(pair.sides):
+        other = pair.sides[1 - index]
+        if not side.software or vector is None:
+            found.append([])
+            continue
+        agrees = partial(_agrees, other.model, results[1 - index], pair.problem.compare)
+        found.append(reproducing(side.model, vector.operands, agrees))
+    return found
+
+
+def _agrees(other: Model, observed: int, compare: Compare, near: Model, result: int) -> bool:
+    """Whether a neighbour's result is the other device's, as the comparison has it."""
+    return not differing(Problem(near, other, compare=compare), [result], [observed])[0]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of one device's model that gives the other's result in every difference, and how many of the other's
+    answers it predicts at all."""
+
+    change: str
+    right: int
+    asked: int
+
+
+def common_changes(
+    comparison: Comparison, pair: Pair, found: Sequence[list[list[Neighbour]]], side: int
+) -> list[Change]:
+    """The changes of one device's model that explain all differences, the best first."""
+    if not found:
+        return []
+    models = [{one.change: one.model for one in near[side]} for near in found]
+    common = [change for change in models[0] if all(change in other for other in models)]
+    results = _Results(pair, _asked(comparison))
+    ranked = []
+    for change in common:
+        agreement = results.of(models[0][change])
+        if agreement is not None:
+            ranked.append(Change(change, sum(agreement[1 - side].values()), len(agreement[1 - side])))
+    return sorted(ranked, key=lambda one: -one.right)
+
+
+def _asked(comparison: Comparison) -> list[Answered]:
+    return [*((one.operands, one.left, one.right) for one in comparison.differences), *comparison.kept]
+
+
+def explanations(comparison: Comparison, pair: Pair) -> list[Explanation]:
+    """The questions of the library that explain a difference, the best first."""
+    count = len(comparison.differences)
+    if not count:
+        return []
+    results = _Results(pair, _asked(comparison))
+    found = []
+    for question in library().values():
+        explanation = _explanation(question, results, count)
+        if explanation is not None:
+            found.append(explanation)
+    return sorted(found, key=lambda one: one.rank)
+
+
+def _explanation(question: Question, results: _Results, count: int) -> Explanation | None:
+    told = {name: results.of(model) for name, model in question.models.items()}
+    names = [
+        [[name for name, agree in told.items() if agree and agree[side].get(i)] for i in range(count)]
+        for side in (0, 1)
+    ]
+    both = [i for i in range(count) if names[0][i] and names[1][i]]
+    if not both:
+        return None
+    # a hypothesis must agree wherever the question explains something
+    kept = [[name for name in told if all(name in names[side][i] for i in both)] for side in (0, 1)]
+    if not (kept[0] and kept[1]):
+        both = both[:1]
+        kept = [names[side][both[0]] for side in (0, 1)]
+    sides = [
+        tuple(sorted((_support(name, told[name], side) for name in kept[side]), key=lambda one: -one.right))
+        for side in (0, 1)
+    ]
+    return Explanation(question, sides[0], sides[1], tuple(both))
+
+
+Agreement = tuple[dict[int, bool], dict[int, bool]]  # index of a vector -> whether the device's answer is predicted
+
+
+def _support(name: str, agreement: Agreement | None, side: int) -> Support:
+    assert agreement is not None
+    return Support(name, sum(agreement[side].values()), len(agreement[side]))
+
+
+class _Results:
+    """Hypotheses on vectors that were answered; each model is evaluated once."""
+
+    def __init__(self, pair: Pair, answered: Sequence[Answered]) -> None:
+        self.pair = pair
+        self.inputs = [one[0] for one in answered]
+        self.answers = [one[1] for one in answered], [one[2] for one in answered]
+        self._known: dict[Model, Agreement | None] = {}
+
+    def of(self, model: Model) -> Agreement | None:
+        if model not in self._known:
+            self._known[model] = self._agreement(model)
+        return self._known[model]
+
+    def _agreement(self, model: Model) -> Agreement | None:
+        """None for a model that takes other inputs."""
+        compare = self.pair.problem.compare
+        try:
+            for side in self.pair.sides:
+                check_comparable(model, side.model, compare)
+        except ParameterError:
+            return None
+        layout = layout_of(model)
+        rows = {i: row for i, parts in enumerate(self.inputs) if (row := row_of(parts, layout)) is not None}
+        if not rows:
+            return None
+        predicted = _evaluated(model, [layout.split(row) for row in rows.values()])
+        found: list[dict[int, bool]] = []
+        for side, answers in zip(self.pair.sides, self.answers, strict=True):
+            wrong = differing(Problem(model, side.model, compare=compare), predicted, [answers[i] for i in rows])
+            found.append({i: not bad for i, bad in zip(rows, wrong, strict=True)})
+        return found[0], found[1]
+
+
+def _evaluated(model: Model, inputs: Sequence[Operands[int]]) -> list[Answer]:
+    scales = [[one.scale_a for one in inputs], [one.scale_b for one in inputs]] if model.scale else []
+    results = evaluate_batch(model, [x.a for x in inputs], [x.b for x in inputs], [x.c for x in inputs], *scales)
+    return [int(result) for result in results]
+
+
+def software(sides: Sequence[Side]) -> bool:
+    """Whether every side is a model, so that a proof could be asked for."""
+    return all(side.software for side in sides)

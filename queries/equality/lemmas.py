@@ -1,0 +1,73 @@
+"""What a proof in stages is made of: lemmas, and what came of the question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pysmt.environment import Environment
+from pysmt.fnode import FNode
+
+from queries.search.problem import Problem
+from queries.search.witness import Witness
+from queries.solvers.contract import Answer
+from queries.solvers.smtlib import Query
+
+Verdict = Literal["equal", "different", "unknown"]
+
+
+@dataclass(frozen=True)
+class Lemma:
+    """A fact proved, mostly that two signals are equal: `cuts` earlier terms stood as fresh variables, about which it
+    may use the facts `using`. `pair`: the two terms, as they were built, that are equal from here on; `fact`: a term
+    that holds from here on. `confirmed` is another engine's word."""
+
+    name: str
+    cuts: int
+    query: Query
+    answer: Answer
+    pair: tuple[FNode, FNode] | None = None
+    fact: FNode | None = None
+    using: str = ""
+    confirmed: Answer | None = None
+
+
+@dataclass(frozen=True)
+class Basis:
+    """The question in the terms in which it was built, before anything was cut or merged: what a certificate is of.
+
+    `cuts`: the terms at which lemmas may be cut; `maxima`: the symbols that stand for the largest of some terms.
+    """
+
+    environment: Environment
+    inputs: tuple[FNode, ...]
+    assertions: tuple[FNode, ...]
+    goal: FNode
+    cuts: tuple[FNode, ...]
+    maxima: dict[FNode, frozenset[FNode]]
+
+
+@dataclass
+class Proof:
+    """What came of the question: the lemmas in order, and a replayed witness where the two differ."""
+
+    problem: Problem
+    verdict: Verdict = "unknown"
+    lemmas: list[Lemma] = field(default_factory=list)
+    witness: Witness | None = None
+    tried: list[Answer] = field(default_factory=list)
+    seconds: float = 0.0
+    interrupted: bool = False
+    basis: Basis | None = None
+
+    @property
+    def engines(self) -> list[str]:
+        """The engines on whose word the verdict rests."""
+        return sorted({f"{lemma.answer.engine} {lemma.answer.version}" for lemma in self.lemmas})
+
+    @property
+    def confirmations(self) -> list[str]:
+        """The engines that confirmed every lemma; empty if one lemma has no second word."""
+        if not self.lemmas or any(lemma.confirmed is None for lemma in self.lemmas):
+            return []
+        return sorted({f"{c.engine} {c.version}" for lemma in self.lemmas if (c := lemma.confirmed) is not None})

@@ -1,0 +1,1 @@
+"""The order in which a device adds, revealed from its answers."""

@@ -1,0 +1,121 @@
+"""What a sum begins with, and whether its products are rounded before they are added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from queries.order.probe import Probe, power_pattern
+from queries.order.tree import Leaf, Node, compact, nodes_of
+from smtmodel.display import exact_value
+from smtmodel.formats import Format
+from smtmodel.operands import Operands
+from smtmodel.vectors import Vector
+
+
+@dataclass(frozen=True)
+class Ends:
+    """`fused` and `rounded`: products that keep, or do not keep, a bit below the last place of the result's format
+    when they are added; of the others no answer tells, and `why` not. `start`: what the sum begins with, in words."""
+
+    start: str
+    fused: tuple[int, ...] = ()
+    rounded: tuple[int, ...] = ()
+    why: str = ""
+
+    def lines(self) -> list[str]:
+        """For people."""
+        lines = [f"starts from: {self.start}"]
+        if self.why:
+            return [*lines, f"products: {self.why}"]
+        if self.fused:
+            lines.append(f"products fused into the addition: {compact(self.fused)}")
+        if self.rounded:
+            lines.append(f"products rounded before they are added, or added to +0 first: {compact(self.rounded)}")
+        return lines
+
+    def to_json(self) -> dict[str, Any]:
+        found = {"starts_from": self.start, "products_fused": list(self.fused), "products_rounded": list(self.rounded)}
+        return found | ({"products_not_told": self.why} if self.why else {})
+
+
+def look(probe: Probe, root: Node | Leaf) -> Ends:
+    """Ask about both ends of a tree that is known."""
+    fused, rounded, why = _products(probe, root)
+    return Ends(_start(probe, root), fused, rounded, why)
+
+
+# -- products
+
+
+def _products(probe: Probe, root: Node | Leaf) -> tuple[tuple[int, ...], tuple[int, ...], str]:
+    """Products that have one bit more than the result's format, each beside the negative of the rest of it."""
+    model = probe.model
+    if model.scale is not None:
+        return (), (), "with scale factors it is not asked whether they are rounded before"
+    bit = min(model.a.precision, model.b.precision, model.d.precision) - 1
+    if 2 * bit <= model.d.precision or bit < 1:
+        return (), (), f"every one fits {model.d.name}, so rounding them before would not show"
+    asked = []
+    for product, partner in _partners(root):
+        text = f"whether product {product} keeps 2^{-2 * bit} beside its negative without it at {partner}"
+        asked.append((product, partner, text))
+    forms = [(partial(_residue, probe, product, partner, bit), text) for product, partner, text in asked]
+    found: dict[bool, list[int]] = {True: [], False: []}
+    for (product, _, _), d in zip(asked, probe.patterns(forms), strict=True):
+        found[exact_value(d, model.d) == Fraction(1, 1 << 2 * bit)].append(product)
+    return tuple(sorted(found[True])), tuple(sorted(found[False])), ""
+
+
+def _partners(root: Node | Leaf) -> Iterable[tuple[int, Leaf]]:
+    """For every product a leaf of another branch of the step that it joins."""
+    below: dict[int, Leaf] = {}  # some leaf of each step
+    for node in nodes_of(root):
+        ends = [below[id(child)] if isinstance(child, Node) else child for child in node.children]
+        below[id(node)] = ends[0]
+        for place, child in enumerate(node.children):
+            if isinstance(child, int):
+                yield child, ends[1 if place == 0 else 0]
+
+
+def _residue(probe: Probe, product: int, partner: Leaf, bit: int, text: str, number: int) -> Vector:
+    """(1 + 2^-bit)^2 at a product, and -(1 + 2^(1 - bit)) at its partner: 2^(-2 bit) is left."""
+    model = probe.model
+    a, b, c = [0] * model.length, [0] * model.length, 0
+    a[product], b[product] = _near_one(model.a, bit), _near_one(model.b, bit)
+    if partner == "c":
+        c = _near_one(model.c, bit - 1) | model.c.sign_bit
+    else:
+        a[partner], b[partner] = _near_one(model.a, bit - 1), power_pattern(model.b, -1, 0)
+    return Vector(model, Operands(tuple(a), tuple(b), c), id=number, extra={"question": text})
+
+
+def _near_one(fmt: Format, bit: int) -> int:
+    """1 + 2^-bit; 2 for bit 0."""
+    return power_pattern(fmt, 1, 1) if bit == 0 else power_pattern(fmt, 1, 0) | 1 << fmt.fraction - bit + fmt.padding
+
+
+# -- the start
+
+
+def _start(probe: Probe, root: Node | Leaf) -> str:
+    """What the first step adds to. Where negative zeros alone give -0, no +0 is among what is added."""
+    model = probe.model
+    step = next((node for node in nodes_of(root) if "c" in node.children), None)
+    from_c = step is not None and not any(isinstance(child, Node) for child in step.children)
+    [zero] = probe.patterns([(partial(_zeros, probe), "the sum of negative zeros alone")])
+    plain = zero == model.d.sign_bit
+    if from_c:
+        return "c" if plain else "c (a sum of negative zeros is +0)"
+    return "the first product" if plain else "+0, or zero sums are +0 here, which would hide it"
+
+
+def _zeros(probe: Probe, text: str, number: int) -> Vector:
+    model = probe.model
+    c = model.c.sign_bit if "c" in probe.leaves else 0
+    scales = (power_pattern(model.scale, 1, 0),) * model.scales if model.scale is not None else ()
+    operands = Operands((model.a.sign_bit,) * model.length, (0,) * model.length, c, scales, scales)
+    return Vector(model, operands, id=number, extra={"question": text})

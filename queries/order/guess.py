@@ -1,0 +1,87 @@
+"""Orders that units are likely to have, for those whose answers do not reveal it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from queries.order.tree import Kind, Leaf, Node, binary_trees, joined
+
+FEW = 5  # terms of which every order is tried
+SIZES = (2, 4, 8, 16, 32)  # products of a block, and lanes
+
+
+def orders(length: int, addend: bool) -> list[Node | Leaf]:
+    """Every order of few terms; of more those that published units and libraries have: all at once, one after another,
+    in pairs, block by block, in lanes; c first, with the first block, or last."""
+    leaves: list[Leaf] = ["c", *range(length)] if addend else [*range(length)]
+    found = list(binary_trees(leaves)) if len(leaves) <= FEW else []
+    kinds: tuple[Kind, ...] = ("fused", "exact")
+    if len(leaves) > 2:
+        found += [joined(kind, leaves) for kind in kinds]
+    if len(leaves) > FEW:
+        found += _of_many(length, addend)
+    elif length > 2 and addend:
+        found += [Node("binary", (joined(kind, range(length)), "c")) for kind in kinds]
+    return found
+
+
+def _of_many(length: int, addend: bool) -> Iterator[Node | Leaf]:
+    products: list[Node | Leaf] = [*range(length)]
+    if addend:
+        yield _chain(["c", *products])
+    for total in _sums(products):
+        yield Node("binary", (total, "c")) if addend else total
+    for size in (size for size in SIZES if size < length and length % size == 0):
+        blocks = [range(start, start + size) for start in range(0, length, size)]
+        kinds: tuple[Kind, ...] = ("fused", "exact") if size > 2 else ("fused",)
+        for kind in kinds:
+            if addend:
+                yield _blocks("c", blocks, kind)
+            total = _blocks(joined(kind, blocks[0]), blocks[1:], kind)
+            yield Node("binary", (total, "c")) if addend else total
+            parts: list[Node | Leaf] = [joined(kind, block) for block in blocks]
+            if addend:
+                yield _chain(["c", *parts])
+            for way in (_chain, _pairs):
+                yield Node("binary", (way(parts), "c")) if addend else way(parts)
+        lanes: list[Node | Leaf] = [_chain([*range(lane, length, size)]) for lane in range(size)]
+        for way in (_chain, _pairs, _halves):
+            total = way(lanes)
+            yield Node("binary", (total, "c")) if addend else total
+
+
+def _sums(products: Sequence[Node | Leaf]) -> Iterator[Node | Leaf]:
+    kinds: tuple[Kind, ...] = ("fused", "exact")
+    yield from (joined(kind, products) for kind in kinds)
+    yield _chain(products)
+    yield _pairs(products)
+
+
+def _blocks(start: Node | Leaf, blocks: Sequence[Sequence[int]], kind: Kind) -> Node | Leaf:
+    """Each block's products added to the sum so far at once."""
+    for block in blocks:
+        start = joined(kind, (start, *block))
+    return start
+
+
+def _chain(parts: Sequence[Node | Leaf]) -> Node | Leaf:
+    total = parts[0]
+    for part in parts[1:]:
+        total = Node("binary", (total, part))
+    return total
+
+
+def _pairs(parts: Sequence[Node | Leaf]) -> Node | Leaf:
+    """Neighbours first."""
+    while len(parts) > 1:
+        pairs = [joined("binary", parts[k : k + 2]) for k in range(0, len(parts), 2)]
+        parts = pairs
+    return parts[0]
+
+
+def _halves(parts: Sequence[Node | Leaf]) -> Node | Leaf:
+    """The first half with the second one, place by place."""
+    while len(parts) > 1:
+        half = len(parts) // 2
+        parts = [Node("binary", pair) for pair in zip(parts[:half], parts[half:], strict=True)]
+    return parts[0]

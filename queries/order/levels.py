@@ -1,0 +1,305 @@
+"""A tree from what masks hide: levels above one leaf, then the branches that join at each level."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from itertools import combinations, pairwise
+
+from queries.compare.steady import AGAIN_IN_DOUBT
+from queries.order.probe import Probe, sorted_leaves
+from queries.order.tree import Leaf, Node, in_order, leaves_of, losses, nodes_of, order
+
+LARGE = 64  # leaves of a group whose first one is asked about with all others before anything else
+
+
+class MisfitError(Exception):
+    """The answers fit no tree of the kind tried."""
+
+
+_Reading = tuple[Node | Leaf, tuple[Node | Leaf, ...]]  # what a level joins, and what joined in the same step
+
+
+def _readings(current: Node | Leaf) -> Iterator[_Reading]:
+    yield current, ()
+    if isinstance(current, Node) and current.kind != "fused":
+        yield current.children[0], current.children[1:]
+
+
+class Builder:
+    """Builds the tree of a probe's device. `thorough` asks every pair; else the pairs that decide, and a sample."""
+
+    def __init__(self, probe: Probe, thorough: bool = False) -> None:
+        self.probe, self.thorough = probe, thorough
+        self._sizes: dict[int, tuple[Node, int]] = {}  # the leaves of each step, by its identity
+
+    def tree(self) -> Node | Leaf:
+        """The tree, validated. Raises UnrevealedError."""
+        leaves = self.probe.leaves
+        if self.thorough:
+            self.probe.ask_pairs(combinations(leaves, 2))
+        try:
+            root = in_order(self.build(leaves))
+            self.probe.ask_pairs(self._sample())
+            self._check_all(root)
+        except MisfitError as error:
+            self.probe.stand_by(AGAIN_IN_DOUBT)
+            if self.thorough:
+                raise self.probe.fail(f"the answers fit no tree: {error}") from None
+            self.thorough = True
+            return self.tree()
+        self._confirm_span(root)
+        return root
+
+    def _sample(self) -> list[tuple[Leaf, Leaf]]:
+        leaves, chance = self.probe.leaves, random.Random(0)
+        if len(leaves) <= 4:
+            return list(combinations(leaves, 2))
+        return [(one, other) for one, other in (chance.sample(leaves, 2) for _ in leaves)]
+
+    def _confirm_span(self, root: Node | Leaf) -> None:
+        """Larger units must be hidden alike: otherwise the mask hides them in part, and counts mean nothing."""
+        chosen = {lost: pair for pair, lost in self.probe.asked.items()}
+        pairs = list(chosen.values())[:6]
+        for raised in (1, 2):
+            for pair, lost in zip(pairs, self.probe.measure(pairs, raised), strict=True):
+                if lost != self.probe.lost(*pair):
+                    bits = self.probe.span.bits
+                    raise self.probe.fail(
+                        "the formats' range is too narrow: units of another size are hidden otherwise under a mask "
+                        f"at {pair[0]} and {pair[1]}, so the unit keeps some of the {bits} places between them"
+                    )
+
+    # -- construction
+
+    def build(self, leaves: list[Leaf], turn: int = 0) -> Node | Leaf:
+        """The tree of leaves that are known to be added up before they meet others.
+
+        It grows from one of them: the first, which most orders begin with. `turn` counts how often the leaf before it
+        came last of all and told nothing: then the last one is tried, then any, so that trees nest a few times only,
+        however long a chain is and in whatever order.
+        """
+        pivot = leaves[0] if turn < 2 else leaves[-1] if turn == 2 else random.Random(len(leaves)).choice(leaves)
+        rest = [leaf for leaf in leaves if leaf != pivot]
+        self.probe.ask_pairs((pivot, leaf) for leaf in rest)
+        levels: dict[int, list[Leaf]] = {}
+        for leaf in rest:
+            levels.setdefault(self.probe.lost(pivot, leaf), []).append(leaf)
+        return self._grow(_Levels(pivot, sorted(levels.items())), turn)
+
+    def _size(self, branch: Node | Leaf) -> int:
+        return self._sizes[id(branch)][1] if isinstance(branch, Node) else 1
+
+    def _grow(self, levels: _Levels, turn: int) -> Node | Leaf:
+        """Add what joins a leaf, level by level. A level may be a step of its own, or a larger branch that joins
+        the exact step before it; the first readings that fit together count."""
+        # one more for each level
+        grown: list[tuple[Node | Leaf, Iterator[_Reading]]] = [(levels.pivot, _readings(levels.pivot))]
+        problem = MisfitError("no leaf")
+        while len(grown) <= len(levels.groups):
+            reading = next(grown[-1][1], None)
+            if reading is None:
+                grown.pop()
+                if not grown:
+                    raise problem
+                continue
+            try:
+                node = self._attach(*reading, levels, len(grown) - 1, turn)
+            except MisfitError as error:
+                problem = error
+            else:
+                grown.append((node, _readings(node)))
+        return grown[-1][0]
+
+    def _attach(
+        self, base: Node | Leaf, siblings: tuple[Node | Leaf, ...], levels: _Levels, level: int, turn: int
+    ) -> Node:
+        lost, group = levels.groups[level]
+        size = self._size(base)
+        width = lost - size
+        if width < 1 or len(group) % width:
+            raise MisfitError(f"a mask that meets {size} + {len(group)} leaves hides {lost}")
+        if width < len(group):
+            parts = self._split(group, lambda seen: seen <= width)
+            exact = True
+        elif siblings:
+            parts, exact = [group], True
+        else:
+            parts = self._split(group, lambda seen: seen < lost)
+            exact = False
+        if exact and any(len(part) != width for part in parts):
+            raise MisfitError(f"branches of {sorted(map(len, parts))} leaves join where each should have {width}")
+        told_nothing = len(parts) == 1 and not isinstance(base, Node)
+        children = (base, *siblings, *(self.build(part, turn + told_nothing) for part in parts))
+        node = Node("binary" if len(children) == 2 else "exact" if exact else "fused", children)
+        self._sizes[id(node)] = node, sum(map(self._size, children))
+        self._check(node, levels, level)
+        return node
+
+    def _check(self, node: Node, levels: _Levels, level: int) -> None:
+        """The masks whose leaves meet in this step; those within its children were checked with these."""
+        parts = [leaves_of(child) for child in node.children[1:]]
+        where = {leaf: number for number, part in enumerate(parts, 1) for leaf in part}
+        sizes = list(map(self._size, node.children))
+        for number, part in enumerate(parts, 1):
+            for leaf in part:
+                for other in self.probe.met(leaf):
+                    there = where.get(other, 0 if levels.place.get(other, level) < level else number)
+                    if there != number:
+                        exact = sizes[number] + sizes[there]
+                        self._expect(leaf, other, exact if node.kind == "exact" else sum(sizes))
+
+    def _check_all(self, root: Node | Leaf) -> None:
+        table = losses(root)
+        place = {leaf: number for number, leaf in enumerate(sorted_leaves(list(leaves_of(root))))}
+        for one, other in self.probe.asked:
+            self._expect(one, other, int(table[place[one], place[other]]))
+
+    def _expect(self, one: Leaf, other: Leaf, hidden: int) -> None:
+        found = self.probe.lost(one, other)
+        if found != hidden:
+            raise MisfitError(f"a mask at {one} and {other} hides {found}, not {hidden}")
+
+    def _split(self, group: list[Leaf], same: Callable[[int], bool]) -> list[list[Leaf]]:
+        """The branches that a group of leaves consists of. `same` judges what a mask on two leaves of one hides."""
+        rest = sorted_leaves(group)
+        if len(rest) == 1:
+            return [rest]
+        parts: list[list[Leaf]] = []
+        if len(rest) >= LARGE:  # the branch of the first leaf is often all of it
+            parts = [self._branch(rest[0], rest, same)]
+            rest = _without(rest, parts[0])
+        self.probe.ask_pairs(self._telling_pairs(rest))
+        inside = {*rest}
+        close = [(one, other) for one in rest for other in self.probe.met(one)
+                 if other in inside and order(one) < order(other) and same(self.probe.lost(one, other))]  # fmt: skip
+        for seed, other in close:
+            if seed in inside and other in inside:
+                part = self._branch(seed, rest, same)
+                parts.append(part)
+                inside -= {*part}
+                rest = [leaf for leaf in rest if leaf in inside]
+        return sorted([*parts, *([leaf] for leaf in rest)], key=lambda part: order(part[0]))  # single leaves are left
+
+    def _branch(self, seed: Leaf, leaves: list[Leaf], same: Callable[[int], bool]) -> list[Leaf]:
+        self.probe.ask_pairs((seed, leaf) for leaf in leaves if leaf != seed)
+        return [leaf for leaf in leaves if leaf == seed or same(self.probe.lost(seed, leaf))]
+
+    def _telling_pairs(self, group: list[Leaf]) -> Iterator[tuple[Leaf, Leaf]]:
+        """Pairs that join any branch a unit is likely to have: neighbours, and numbers that differ in one bit."""
+        yield from ((one, other) for one, other in pairwise(group))
+        numbers = {leaf for leaf in group if leaf != "c"}
+        for k in sorted(numbers):
+            for place in range((self.probe.model.length - 1).bit_length()):
+                other = k ^ (1 << place)
+                if other > k and other in numbers:
+                    yield k, other
+
+
+def _without(leaves: list[Leaf], some: list[Leaf]) -> list[Leaf]:
+    left_out = {*some}
+    return [leaf for leaf in leaves if leaf not in left_out]
+
+
+class _Levels:
+    """The levels above a leaf: how many leaves a mask hides, and the leaves for which it is so many."""
+
+    def __init__(self, pivot: Leaf, groups: list[tuple[int, list[Leaf]]]) -> None:
+        self.pivot, self.groups = pivot, groups
+        self.place: dict[Leaf, int] = {leaf: level for level, (_, group) in enumerate(groups) for leaf in group}
+        self.place[pivot] = -1
+
+
+# -- inside a fused step
+
+
+class Inside:
+    """Looks into fused steps with units that are cut off one by one, but not when they are added up first."""
+
+    def __init__(self, probe: Probe, root: Node | Leaf) -> None:
+        self.probe = probe
+        self.steps = [node for node in nodes_of(root) if node.kind == "fused"]
+        self.apart: bool | None = None
+        self.places = 0
+        self.parts: dict[tuple[int, ...], tuple[tuple[int, ...], ...]] = {}
+
+    def look(self) -> None:
+        """Find the groups that are summed first, and whether the addend joins the finished sum of the products."""
+        for step in self.steps:
+            products = tuple(sorted(child for child in step.children if isinstance(child, int)))
+            if len(products) < 3:
+                continue
+            unit = self._cut(products)
+            if unit is None:
+                continue
+            if len(products) > 3:
+                self._find_groups(products, unit)
+            if "c" in step.children:
+                self._find_addend(products, unit)
+
+    def _cut(self, products: tuple[int, ...]) -> int | None:
+        """The exponent of the largest unit that is cut off when it meets a mask."""
+        low, high = self.probe.span.unit, self.probe.span.mask - 1
+        while high - low > 1:  # low is cut off, high is not
+            middle = (low + high) // 2
+            text = f"whether 2^{middle} at {products[2]} is cut off by a mask at {products[0]} and {products[1]}"
+            left = self.probe.survivors((products[0], products[1]), [products[2]], middle, text)
+            if left not in (0, 1):
+                return None
+            low, high = (middle, high) if left == 0 else (low, middle)
+        return low
+
+    def _survive(self, pair: tuple[int, int], others: list[int], unit: int) -> bool:
+        text = f"whether units of 2^{unit} are added up before they meet a mask at {pair[0]} and {pair[1]}"
+        return bool(self.probe.survivors(pair, list(others), unit, text))
+
+    def _find_groups(self, products: tuple[int, ...], unit: int) -> None:
+        """Two of the first three products share a group if there are at most two: a mask there spares the others."""
+        first, second, third = products[:3]
+        self.parts[products] = (products,)
+        for pair in ((first, second), (first, third), (second, third)):
+            others = [k for k in products if k not in pair]
+            if self._survive(pair, others, unit):
+                parts = self._groups(pair, others, unit)
+                if self._hold(parts, unit):
+                    self.parts[products] = parts
+                else:
+                    del self.parts[products]
+                return
+
+    def _groups(self, pair: tuple[int, int], others: list[int], unit: int) -> tuple[tuple[int, ...], ...]:
+        found: list[list[int]] = []
+        rest = list(others)
+        while rest:
+            seed, *rest = rest
+            group = [seed, *(k for k in rest if self._survive(pair, [seed, k], unit))]
+            rest = [k for k in rest if k not in group]
+            found.append(group)
+        large = [group for group in found if len(group) > 1]
+        left = sorted(k for k in (*pair, *others) if not any(k in group for group in large))
+        mask = (large[0][0], large[0][1])
+        group = [left[0], *(k for k in left[1:] if self._survive(mask, [left[0], k], unit))]
+        single = [[k] for k in left if k not in group]
+        return tuple(sorted(tuple(sorted(part)) for part in (*large, group, *single)))
+
+    def _hold(self, parts: tuple[tuple[int, ...], ...], unit: int) -> bool:
+        """Whether a mask in a group hides the rest of that group. If not, units are lost one by one in a later step
+        that keeps fewer bits than this one, and nothing is known of groups."""
+        tests = [((part[0], part[1]), list(part[2:])) for part in parts if len(part) > 3]
+        for one, other in combinations(parts, 2):
+            tests.append(((one[0], other[0]), [*one[1:], *other[1:]]))
+        return not any(others and self._survive(pair, others, unit) for pair, others in tests)
+
+    def _find_addend(self, products: tuple[int, ...], unit: int) -> None:
+        """The mask at c alone: a finished sum of units shows beside it where single units do not."""
+        probe = self.probe
+        places = probe.span.mask - unit - (len(products).bit_length() - 1)
+        if places > probe.model.d.precision - 1:
+            return  # the sum of the units is below the last place of the result as well
+        sign = probe.signs[1]
+        terms: dict[Leaf, tuple[int, int]] = dict.fromkeys(products, (sign, unit))
+        text = f"whether units of 2^{unit} at the products are added up before they meet 2^{probe.span.mask} at c"
+        value = probe.value(terms | {"c": (sign, probe.span.mask)}, text)
+        if value is not None:
+            self.places = places
+            self.apart = value != sign * 2**probe.span.mask

@@ -1,0 +1,399 @@
+"""Questions about the order of a sum: numbers far apart at chosen leaves, and how many small ones survive."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from queries.compare.steady import AskAgain, spread, stand_by
+from queries.order.tree import Leaf, Pair, order, pair_of
+from smtmodel.display import exact_value, number_text
+from smtmodel.dot import Model
+from smtmodel.errors import IncompleteError
+from smtmodel.formats import Format
+from smtmodel.operands import Operands
+from smtmodel.vectors import Vector, to_hex
+
+Ask = Callable[[Vector], int]
+AskAll = Callable[[Sequence[Vector]], Sequence[int]]
+Power = tuple[int, int]  # (sign, exponent) of a power of two
+
+ELEMENTS = 1 << 22  # products of the vectors that are formed at a time
+FEW = 8  # units that any unit counts: fewer are not tried
+ROWS = 64  # rows of units that are kept
+WIDEST = 64  # fraction bits: what any accumulator cuts lies above
+VARIANTS = ((1, 1), (-1, 1), (1, -1), (-1, -1))  # signs of the mask at its first leaf, and of the units
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Powers of two at leaves: `own` at a few of them, `unit` at the others of a group, zeros elsewhere."""
+
+    own: tuple[tuple[Leaf, Power], ...]
+    group: Sequence[Leaf] = ()
+    unit: Power = (1, 0)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A vector that was asked, and the answer. A long sum has many questions of many products: the vector is formed
+    when it is looked at."""
+
+    text: str
+    d: int
+    number: int
+    form: Callable[[str, int], Vector]
+
+    @property
+    def vector(self) -> Vector:
+        return self.form(self.text, self.number)
+
+    def to_json(self) -> dict[str, Any]:
+        """The vector with its answer."""
+        vector = self.vector
+        out = vector.to_json() | {"d": to_hex(self.d, vector.model.d)}
+        return out | {"question": self.text, "value": number_text(self.d, vector.model.d)}
+
+
+class UnrevealedError(IncompleteError):
+    """The order of a sum cannot be told from the answers; `questions` holds what was seen."""
+
+    def __init__(self, reason: str, questions: tuple[Question, ...] = ()) -> None:
+        self.reason, self.questions = reason, questions
+        super().__init__(f"the order of the sum cannot be revealed: {reason}")
+
+
+@dataclass(frozen=True)
+class Span:
+    """Exponents of the mask and of the unit."""
+
+    mask: int
+    unit: int
+
+    @property
+    def bits(self) -> int:
+        return self.mask - self.unit
+
+
+def exponents(fmt: Format, normal: bool) -> tuple[int, int]:
+    """The smallest and the largest exponent of a power of two; `normal`: without subnormals."""
+    low = fmt.emin if normal or not fmt.subnormals else fmt.emin - fmt.fraction
+    return low, fmt.emax
+
+
+def power_pattern(fmt: Format, sign: int, exponent: int) -> int:
+    """The pattern of a signed power of two within `exponents`."""
+    normal = exponent >= fmt.emin
+    field = (exponent + fmt.bias) << fmt.fraction if normal else 1 << (exponent - fmt.emin + fmt.fraction)
+    return field << fmt.padding | (fmt.sign_bit if sign < 0 else 0)
+
+
+def shares(total: int, ranges: list[tuple[int, int]]) -> list[int]:
+    """Exponents of factors, as even as their ranges allow, that add up to a total."""
+    found = []
+    for position, (low, high) in enumerate(ranges):
+        rest = ranges[position + 1 :]
+        least = max(low, total - sum(top for _, top in rest))
+        most = min(high, total - sum(bottom for bottom, _ in rest))
+        share = min(max(total // (len(rest) + 1), least), most)
+        found.append(share)
+        total -= share
+    return found
+
+
+class Probe:
+    """Asks one device, many vectors at a time. `width` products share a leaf, the first of them standing for all: 1, or
+    a scale block. `again` asks questions again (by default none). `addend`: whether c is a leaf.
+
+    Units are counted in `groups` of leaves, one question for each, where the result's format does not hold the number
+    of all of them.
+    """
+
+    def __init__(
+        self, ask: AskAll, model: Model, width: int = 1, again: AskAgain | None = None, addend: bool = True
+    ) -> None:
+        self.ask, self.model, self.width, self.again = ask, model, width, again
+        self.products = list(range(0, model.length, width))
+        self.leaves: list[Leaf] = ["c", *self.products] if addend else [*self.products]
+        self.groups: list[list[Leaf]] = [self.leaves]
+        self.questions: list[Question] = []
+        self.span = Span(0, 0)
+        self.normal = True
+        self._lost: dict[Pair, int] = {}
+        self._met: defaultdict[Leaf, list[Leaf]] = defaultdict(list)
+        self._variant = VARIANTS[0]
+        self._filled: dict[tuple[int, bool, Power], tuple[Sequence[Leaf], _Row]] = {}
+        self._parts: dict[tuple[Power, bool], list[int]] = {}
+
+    # -- the range of the formats
+
+    @property
+    def _factors(self) -> list[Format]:
+        scaled = [self.model.scale] * 2 if self.model.scale is not None and self.width > 1 else []
+        return [self.model.a, self.model.b, *scaled]
+
+    @property
+    def together(self) -> int:
+        """The largest number of leaves whose units are counted in one question."""
+        return max(map(len, self.groups))
+
+    @property
+    def needed(self) -> int:
+        """Places between mask and unit without which rounding to the result's format hides nothing."""
+        return self.model.d.precision + self.together.bit_length() + 3
+
+    def _range(self, normal: bool) -> tuple[int, int]:
+        factors = [exponents(fmt, normal) for fmt in self._factors]
+        others = [exponents(fmt, normal) for fmt in (self.model.c, self.model.d)]
+        lows = [sum(low for low, _ in factors), *(low for low, _ in others)]
+        return max(lows), min(sum(high for _, high in factors), *(high for _, high in others))
+
+    def spans(self) -> Iterator[tuple[Span, bool]]:
+        """Masks and units to try, the widest first, and whether they do without subnormals."""
+        wanted = max(WIDEST, self.model.d.precision) + self.together.bit_length() + 4
+        given = {normal: self._range(normal) for normal in (True, False)}
+        for normal in (True, False) if given[True][1] - given[True][0] >= wanted else (False, True):
+            low, high = given[normal]
+            bits = min(high - low, wanted)
+            mask = min(high, max(low + bits, bits // 2))
+            for unit in range(mask - bits, mask - self.needed + 1, 4):
+                yield Span(mask, unit), normal
+
+    def widest(self) -> int:
+        """The places between the largest and the smallest power of two."""
+        return max(high - low for low, high in (self._range(True), self._range(False)))
+
+    # -- questions
+
+    def values(self, asked: Sequence[tuple[Terms, str]]) -> list[Fraction | None]:
+        """The device's sums of powers of two at some leaves, zeros elsewhere; None for an answer that is not finite."""
+        forms = [(partial(self._vector, terms, self.normal), text) for terms, text in asked]
+        return [self._value(d) for d in self.patterns(forms)]
+
+    def patterns(self, asked: Sequence[tuple[Callable[[str, int], Vector], str]]) -> list[int]:
+        """The device's results for vectors that are formed as they are asked."""
+        found: list[int] = []
+        part = max(1, ELEMENTS // self.model.length)
+        for start in range(0, len(asked), part):
+            some = asked[start : start + part]
+            first = len(self.questions) + 1
+            answers = self.ask([form(text, number) for number, (form, text) in enumerate(some, first)])
+            for number, ((form, text), d) in enumerate(zip(some, answers, strict=True), first):
+                self.questions.append(Question(text, d, number, form))
+            found += answers
+        return found
+
+    def _value(self, d: int) -> Fraction | None:
+        value = exact_value(d, self.model.d)
+        return Fraction(0) if value == "-0" else None if isinstance(value, str) else value
+
+    def value(self, terms: Mapping[Leaf, Power], text: str) -> Fraction | None:
+        """One such sum."""
+        return self.values([(Terms(tuple(terms.items())), text)])[0]
+
+    def _vector(self, terms: Terms, normal: bool, text: str, number: int) -> Vector:
+        row = self._row(terms, normal).copied()
+        for leaf, power in terms.own:
+            self._put(row, leaf, power, normal)
+        operands = Operands(tuple(row.a), tuple(row.b), row.c, tuple(row.scale_a), tuple(row.scale_b))
+        return Vector(self.model, operands, id=number, extra={"question": text})
+
+    def _row(self, terms: Terms, normal: bool) -> _Row:
+        """Units at the leaves of a group, zeros elsewhere; kept, as many questions share it."""
+        key = (id(terms.group), normal, terms.unit)
+        if key not in self._filled:
+            model = self.model
+            one = [power_pattern(model.scale, 1, 0)] * model.scales if model.scale else []
+            row = _Row([0] * model.length, [0] * model.length, 0, one, list(one))
+            for leaf in terms.group:
+                self._put(row, leaf, terms.unit, normal)
+            if not terms.group:
+                return row
+            if len(self._filled) > ROWS:
+                self._filled.clear()
+            self._filled[key] = terms.group, row  # the group too, so that its identity stays its own
+        return self._filled[key][1]
+
+    def _put(self, row: _Row, leaf: Leaf, power: Power, normal: bool) -> None:
+        if leaf == "c":
+            row.c = power_pattern(self.model.c, *power)
+            return
+        row.a[leaf], row.b[leaf], *scales = self._factors_of(power, normal)
+        if scales:
+            block = leaf // self.model.scale_block
+            row.scale_a[block], row.scale_b[block] = scales
+
+    def _factors_of(self, power: Power, normal: bool) -> list[int]:
+        """The patterns of the factors of a signed power of two, the sign with the first."""
+        if (power, normal) not in self._parts:
+            sign, exponent = power
+            factors = self._factors
+            parts = shares(exponent, [exponents(fmt, normal) for fmt in factors])
+            self._parts[power, normal] = list(map(power_pattern, factors, [sign, *[1] * (len(parts) - 1)], parts))
+        return self._parts[power, normal]
+
+    def fail(self, reason: str) -> UnrevealedError:
+        return UnrevealedError(reason, tuple(self.questions))
+
+    def stand_by(self, most: int) -> None:
+        """Ask some questions again. Raises ContradictionError for a device that answers otherwise now."""
+        if self.again is not None:
+            chosen = [self.questions[place] for place in spread(len(self.questions), most)]
+            stand_by(self.again, [(question.vector, question.d) for question in chosen], most)
+
+    def calibrate(self) -> None:
+        """Choose mask and unit, and how many units are counted together: they must be counted exactly, and a mask must
+        come back. Raises UnrevealedError."""
+        if self.widest() < self.needed and self.together < FEW:
+            raise self.fail(self._narrow())
+        seen, narrow = "", self._narrow()
+        while True:
+            if self.widest() >= self.needed:
+                for span, normal in self.spans():
+                    self.span, self.normal = span, normal
+                    flaw = self._flaw()
+                    if not flaw:
+                        return
+                    seen = seen or flaw
+            if self.together < FEW:
+                raise self.fail(f"units are not counted as they should be: {seen}" if seen else narrow)
+            size = min((self.together + 1) // 2, 1 << self.model.d.precision)
+            self.groups = [self.leaves[start : start + size] for start in range(0, len(self.leaves), size)]
+
+    def _narrow(self) -> str:
+        names = " x ".join(fmt.name for fmt in self._factors)
+        text = f"the formats' range is too narrow (needs 2^{self.needed} between the largest and the smallest number, "
+        text += f"but {names} with c in {self.model.c.name} and results in {self.model.d.name} has 2^{self.widest()}"
+        if self.model.scale is not None and self.width == 1:
+            text += f"; scale factors are shared by {self.model.scale_block} products"
+        return text + ")"
+
+    def _flaw(self) -> str:
+        mask, unit = self.span.mask, self.span.unit
+        checks: list[tuple[str, Terms, Fraction]] = []
+        singles: list[Leaf] = [self.products[0], self.products[-1], self.leaves[0]]
+        checks += [
+            (f"2^{unit} at {leaf} alone", Terms(((leaf, (1, unit)),)), Fraction(1)) for leaf in dict.fromkeys(singles)
+        ]
+        where = "everywhere" if len(self.groups) == 1 else "at {} of the leaves"
+        checks += [
+            (f"2^{unit} {where.format(len(group))}", Terms((), group, (1, unit)), Fraction(len(group)))
+            for group in self.groups
+        ]
+        ends: list[Leaf] = [self.products[0], self.leaves[0]]
+        checks += [
+            (f"2^{mask} at {leaf} alone", Terms(((leaf, (1, mask)),)), Fraction(2) ** (mask - unit))
+            for leaf in dict.fromkeys(ends)
+        ]
+        for text, terms, expected in checks:
+            [value] = self.values([(terms, text)])
+            if value is None or value != expected * Fraction(2) ** unit:
+                answer = number_text(self.questions[-1].d, self.model.d)
+                return f"{text} gave {answer}"
+        return ""
+
+    @property
+    def asked(self) -> dict[Pair, int]:
+        """What the masks asked so far took away."""
+        return self._lost
+
+    def met(self, leaf: Leaf) -> list[Leaf]:
+        """The leaves that shared a mask with this one."""
+        return self._met[leaf]
+
+    def lost(self, one: Leaf, other: Leaf) -> int:
+        """How many leaves, both included, a mask on two of them takes out of the sum. Raises UnrevealedError."""
+        pair = pair_of(one, other)
+        if pair not in self._lost:
+            self.ask_pairs([pair])
+        return self._lost[pair]
+
+    def ask_pairs(self, pairs: Iterable[tuple[Leaf, Leaf]]) -> None:
+        """Ask what masks on pairs of leaves take out of the sum, all that are new together. Raises UnrevealedError."""
+        new = [pair for pair in dict.fromkeys(pair_of(*pair) for pair in pairs) if pair not in self._lost]
+        for group in (new[:1], new[1:]):  # the first finds out which signs work
+            for pair, lost in zip(group, self.measure(group, 0), strict=True):
+                self._lost[pair] = lost
+                self._met[pair[0]].append(pair[1])
+                self._met[pair[1]].append(pair[0])
+
+    def measure(self, pairs: Sequence[Pair], raised: int) -> list[int]:
+        """What masks on pairs of leaves take out of the sum, with units 2^raised times as large; always asked."""
+        found: list[int | None] = [None] * len(pairs)
+        seen: list[list[str]] = [[] for _ in pairs]
+        # directed rounding leaves an ulp of the mask behind if the units have the wrong sign: try the others
+        for signs in dict.fromkeys((self._variant, *VARIANTS)):
+            rest = [place for place, lost in enumerate(found) if lost is None]
+            if not rest:
+                break
+            count, first = len(self.groups), len(self.questions)
+            asked = [self._mask(pairs[place], signs, raised, group) for place in rest for group in range(count)]
+            values = self.values(asked)
+            for position, place in enumerate(rest):
+                counts = values[position * count : (position + 1) * count]
+                left = self._left(counts, signs, raised)
+                if left is not None:
+                    found[place], self._variant = len(self.leaves) - left, signs
+                else:
+                    d = self.questions[first + position * count].d
+                    seen[place].append(number_text(d, self.model.d))
+        for pair, lost, texts in zip(pairs, found, seen, strict=True):
+            if lost is None:
+                text = self._mask(pair, self._variant, raised, 0)[1]
+                raise self.fail(f"{text}: no number of units came back, but {', '.join(texts)}")
+        return [lost for lost in found if lost is not None]
+
+    def _left(self, values: Sequence[Fraction | None], signs: Power, raised: int) -> int | None:
+        """The units that came back, of all groups; None where it is no number of them."""
+        total = 0
+        for value, group in zip(values, self.groups, strict=True):
+            count = None if value is None else value / (signs[1] * Fraction(2) ** (self.span.unit + raised))
+            if count is None or count.denominator != 1 or not 0 <= count <= len(group):
+                return None
+            total += int(count)
+        return total if total <= len(self.leaves) - 2 else None
+
+    def _mask(self, pair: Pair, signs: Power, raised: int, group: int) -> tuple[Terms, str]:
+        """A mask on a pair of leaves, units on the others of a group."""
+        unit = self.span.unit + raised
+        own = ((pair[0], (signs[0], self.span.mask)), (pair[1], (-signs[0], self.span.mask)))
+        leaves, some = self.groups[group], "elsewhere"
+        if len(self.groups) > 1:
+            some = f"at the others of {leaves[0]} to {leaves[-1]}"
+        text = f"2^{self.span.mask} at {pair[0]}, its negative at {pair[1]}, units of 2^{unit} {some}"
+        return Terms(own, leaves, (signs[1], unit)), text
+
+    @property
+    def signs(self) -> Power:
+        """The signs of mask and units that worked last."""
+        return self._variant
+
+    def survivors(self, pair: Pair, others: list[Leaf], unit: int, text: str) -> Fraction | None:
+        """What is left of units at some leaves under a mask, as a multiple of the unit; zeros elsewhere."""
+        sign, small = self._variant
+        terms: dict[Leaf, Power] = dict.fromkeys(others, (small, unit))
+        terms[pair[0]], terms[pair[1]] = (sign, self.span.mask), (-sign, self.span.mask)
+        value = self.value(terms, text)
+        return None if value is None else value / (small * Fraction(2) ** unit)
+
+
+@dataclass
+class _Row:
+    """The patterns of a vector under way."""
+
+    a: list[int]
+    b: list[int]
+    c: int
+    scale_a: list[int]
+    scale_b: list[int]
+
+    def copied(self) -> _Row:
+        return _Row(self.a.copy(), self.b.copy(), self.c, self.scale_a.copy(), self.scale_b.copy())
+
+
+def sorted_leaves(leaves: list[Leaf]) -> list[Leaf]:
+    return sorted(leaves, key=order)

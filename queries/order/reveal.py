@@ -1,0 +1,308 @@
+"""The order in which a device adds up d = c + sum of a_k * b_k, revealed from its answers alone.
+
+A huge number at one leaf of the sum and its negative at another hide every small unit that meets them before they
+cancel: the units that come back count the leaves outside of the step where the two meet (the method of FPRev).
+Nothing is assumed of the device but its formats and its length.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queries.compare.steady import AGAIN, AGAIN_IN_DOUBT, AskAgain
+from queries.order.ends import Ends, look
+from queries.order.levels import Builder, Inside
+from queries.order.probe import Ask, AskAll, Probe, Question, Span, UnrevealedError
+from queries.order.structure import bits_of_late_products, has_groups, starts_at_zero, structure_of, trees_of
+from queries.order.text import Outline, Outliner
+from queries.order.tree import (
+    KINDS,
+    Leaf,
+    Node,
+    compact,
+    is_chain,
+    is_pairwise,
+    leaves_of,
+    losses,
+    nodes_of,
+    order,
+    pruned,
+)  # fmt: skip
+from smtmodel.dot import Model
+from smtmodel.unit import Unit, added_together
+from smtmodel.wording import counted
+
+__all__ = ["Question", "Tree", "UnrevealedError", "reveal"]
+
+Products = tuple[int, ...]
+LISTED = 16  # blocks that are listed one by one
+
+
+@dataclass(frozen=True)
+class Tree:
+    """What was revealed of a sum.
+
+    `width`: products that share a leaf (a scale block), or 1. `apart`: whether c joins the finished sum of the first
+    block's products; None if no answer shows it. `parts`: for the products of a fused step the groups that are summed
+    first, one group if there are none; steps that could not be looked into are missing. `span`: the exponents of the
+    masks and units: an exact step loses nothing within that many places.
+    """
+
+    length: int
+    root: Node | Leaf
+    span: Span
+    width: int = 1
+    apart: bool | None = None
+    apart_places: int = 0
+    parts: dict[Products, tuple[Products, ...]] = field(default_factory=dict)
+    questions: tuple[Question, ...] = ()
+    ends: Ends | None = None
+
+    @cached_property
+    def _steps(self) -> list[tuple[Node | Leaf, ...]]:
+        """What each step of the chain adds to the running sum, the first step first; c is left out."""
+        found: list[tuple[Node | Leaf, ...]] = []
+        node = self._chain
+        while isinstance(node, Node):
+            running = self._running(node)
+            found.append(tuple(child for child in node.children if child is not running and child != "c"))
+            node = running if running is not None else "c"
+        if isinstance(node, int):
+            found.append((node,))
+        single = all(len(step) == 1 and isinstance(step[0], int) for step in found[:-1])
+        if len(found) > 1 and single and len(found[-1]) == 2:  # the first two of a chain of single products
+            return [(child,) for child in found[-1]] + found[-2::-1]
+        return found[::-1]
+
+    @cached_property
+    def _with_c(self) -> set[int]:
+        """The steps that have c below them, by identity."""
+        found: set[int] = set()
+        for node in nodes_of(self.root):
+            if any(child == "c" or id(child) in found for child in node.children):
+                found.add(id(node))
+        return found
+
+    def _running(self, node: Node) -> Node | Leaf | None:
+        """The child that holds the sum so far: the one with c, else the only one that is a sum."""
+        for child in node.children:
+            if child == "c" or id(child) in self._with_c:
+                return child
+        sums = [child for child in node.children if isinstance(child, Node)]
+        return sums[0] if len(sums) == 1 else None
+
+    @property
+    def _after(self) -> bool:
+        root = self.root
+        return isinstance(root, Node) and len(root.children) == 2 and "c" in root.children and len(leaves_of(root)) > 2
+
+    @property
+    def _chain(self) -> Node | Leaf:
+        """The tree without an addend that joins at the end."""
+        if not self._after or not isinstance(self.root, Node):
+            return self.root
+        return next(child for child in self.root.children if child != "c")
+
+    def blocks(self) -> tuple[Products, ...]:
+        """The products of each step of the chain, in the order of the steps; the order inside a step is not told."""
+        found = []
+        for step in self._steps:
+            leaves = sorted(order(leaf) for child in step for leaf in leaves_of(child))
+            found.append(tuple(k for first in leaves for k in range(first, first + self.width)))
+        return tuple(found)
+
+    @property
+    def _sums(self) -> list[Node | Leaf]:
+        """The one sum that each step adds to the running sum, where it does so."""
+        if self._after and len(self._steps) == 1:
+            return [self._chain]
+        return [step[0] for step in self._steps if len(step) == 1]
+
+    @property
+    def partials(self) -> Literal["unnormalised", "normalised"]:
+        """normalised: a block's products are added one after another."""
+        sums = self._sums
+        chained = len(sums) == len(self._steps) and all(is_chain(part) and len(leaves_of(part)) > 2 for part in sums)
+        return "normalised" if chained else "unnormalised"
+
+    @property
+    def grouping(self) -> Literal["none", "even_odd", "pairwise", "other"]:
+        """How the products of a block are combined first, as far as the answers show."""
+        sums = self._sums
+        if len(sums) == len(self._steps) and all(is_pairwise(part) for part in sums):
+            return "pairwise"
+        split = {products: parts for products, parts in self.parts.items() if len(parts) > 1}
+        if not split:
+            return "none"
+        halves = all(parts == _even_odd(products) for products, parts in split.items())
+        return "even_odd" if halves and len(split) == len(self.parts) else "other"
+
+    @property
+    def group(self) -> int:
+        """The products of one group of a pairwise sum, else 1."""
+        return len(self.blocks()[0]) if self.grouping == "pairwise" else 1
+
+    @property
+    def addend(self) -> Literal["fused", "late", "after"] | None:
+        """Where c enters: with the products of the first block, after their sum, or after all blocks (which is the
+        same as late where there is one block). None: fused or late."""
+        if self._after:
+            return "after"
+        node = self.root
+        while isinstance(node, Node) and "c" not in node.children:
+            node = next(child for child in node.children if id(child) in self._with_c)
+        assert isinstance(node, Node)
+        others = [child for child in node.children if child != "c"]
+        if len(others) == 1 and isinstance(others[0], Node):
+            return "late"
+        if node.kind != "fused":
+            return "fused"
+        return None if self.apart is None else "late" if self.apart else "fused"
+
+    def admits(self, unit: Unit) -> bool:
+        """Whether a unit's structure can give the answers seen; its other parameters do not count."""
+        if unit.length != self.length:
+            return False
+        kept, shown = self._shown
+        structure = structure_of(unit, self.span.bits, len(kept))
+        if structure not in self._shapes:
+            candidates = [pruned(tree, kept) for tree in trees_of(unit, self.span.bits, len(kept))]
+            self._shapes[structure] = any(
+                tree is not None and np.array_equal(losses(tree), shown) for tree in candidates
+            )
+        return self._shapes[structure] and self._admits_addend(unit) and self._admits_groups(unit)
+
+    @cached_property
+    def _shapes(self) -> dict[object, bool]:
+        """Whether the tree of a structure fits, once it has been asked."""
+        return {}
+
+    @cached_property
+    def _shown(self) -> tuple[frozenset[Leaf], NDArray[np.int16]]:
+        return frozenset(leaves_of(self.root)), losses(self.root)
+
+    def _admits_addend(self, unit: Unit) -> bool:
+        if self.apart is None or starts_at_zero(unit):
+            return True
+        kept = bits_of_late_products(unit)
+        visible = kept is not None and kept >= self.apart_places
+        return (kept is not None) == self.apart or (kept is not None and not visible)
+
+    def _admits_groups(self, unit: Unit) -> bool:
+        if has_groups(unit):  # of which a mask hides what the operands have it hide
+            return True
+        parts = added_together(unit)
+        for block in unit.blocks:
+            seen = self.parts.get(tuple(sorted(block)))
+            own = {part for part in parts if part <= set(block)}
+            whole = sum(map(len, own)) == len(block) == len(set().union(*own))
+            if seen is not None and seen != tuple(sorted(tuple(sorted(part)) for part in (own if whole else {block}))):
+                return False
+        return True
+
+    # -- for people and files
+
+    def outline(self) -> Outline:
+        """The tree in few lines."""
+        return Outliner(self.root, self.width, self.parts, bool(self.apart)).outline()
+
+    def steps(self) -> list[dict[str, Any]]:
+        """Every step, in the order in which they are done: the products, c and the numbers of steps that it adds."""
+        found: list[dict[str, Any]] = []
+        numbers: dict[int, int] = {}
+        for node in nodes_of(self.root):
+            numbers[id(node)] = len(found)
+            sums = [numbers[id(child)] for child in node.children if isinstance(child, Node)]
+            leaves = [child for child in node.children if not isinstance(child, Node)]
+            found.append({"kind": node.kind, "terms": leaves, "steps": sums})
+        return found
+
+    def draw(self) -> list[str]:
+        """The tree as lines of text, and what is known beside it."""
+        lines = self.outline().lines()
+        blocks = self.blocks()
+        if len(blocks) > 1:
+            lines.append("blocks: " + " then ".join(_listed(blocks)))
+        lines.append(f"addend: {self.addend or 'fused or late: no answer shows it'}")
+        if self.width > 1:
+            lines.append(f"{self.width} products share scale factors: the order among them is not told")
+        if any(kind in "\n".join(lines) for kind in (KINDS["exact"],)):
+            lines.append(f"without loss: within the {self.span.bits} places that the formats allow to see")
+        lines.append(counted(len(self.questions), "question"))
+        return lines
+
+    def to_json(self) -> dict[str, Any]:
+        """The tree as nested objects, and the questions with their answers."""
+        return {
+            "steps": self.steps(),
+            "products_per_leaf": self.width,
+            "blocks": [list(block) for block in self.blocks()],
+            "grouping": self.grouping,
+            "group": self.group,
+            "partials": self.partials,
+            "addend": self.addend,
+            "places": self.span.bits,
+            "questions": [question.to_json() for question in self.questions],
+        }
+
+
+def reveal(
+    ask: Ask,
+    model: Model,
+    thorough: bool = False,
+    ask_all: AskAll | None = None,
+    again: AskAgain | None = None,
+    addend: bool = True,
+    ends: bool = False,
+) -> Tree:
+    """The summation tree of the device behind `ask`. `model` gives formats, length and scale factors only.
+
+    `addend`: whether the device takes one. `ends`: ask what the sum starts from, and which products are rounded.
+    `thorough` asks every pair of leaves. `ask_all` asks many vectors at a time, where the device can; `again` asks
+    questions again, of a device that may contradict itself. Raises UnrevealedError, with what was asked, if the answers
+    fit no tree or the formats' range is too narrow (scale blocks stand for their products where only that helps), and
+    ContradictionError.
+    """
+    every = ask_all or (lambda vectors: [ask(vector) for vector in vectors])
+    probe = Probe(every, model, again=again, addend=addend)
+    if model.scale is not None and model.scales > 1 and probe.widest() < probe.needed:
+        probe = Probe(every, model, model.scale_block, again, addend)
+    try:
+        probe.calibrate()
+        root = Builder(probe, thorough).tree()
+    except UnrevealedError:
+        probe.stand_by(AGAIN_IN_DOUBT)
+        raise
+    inside = Inside(probe, root)
+    if probe.width == 1:
+        inside.look()
+    found_ends = look(probe, root) if ends else None
+    probe.stand_by(AGAIN)
+    return Tree(
+        length=model.length,
+        root=root,
+        span=probe.span,
+        width=probe.width,
+        apart=inside.apart,
+        apart_places=inside.places,
+        parts=inside.parts,
+        questions=tuple(probe.questions),
+        ends=found_ends,
+    )
+
+
+def _even_odd(products: Products) -> tuple[Products, ...]:
+    """The groups of even and of odd places in a block."""
+    return tuple(sorted(tuple(sorted(products[start::2])) for start in (0, 1)))
+
+
+def _listed(blocks: tuple[Products, ...]) -> list[str]:
+    """The blocks in words; of many in the usual order the first and the last ones."""
+    usual = [k for block in blocks for k in block] == list(range(len(blocks) * len(blocks[0])))
+    names = [compact(block) for block in blocks]
+    return names if len(names) <= LISTED or not usual else [*names[:2], "...", names[-1]]

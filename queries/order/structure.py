@@ -1,0 +1,130 @@
+"""The summation trees that a unit can show to masks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from queries.order.tree import Kind, Leaf, Node, joined
+from smtmodel import nodes
+from smtmodel.nodes.node import walk
+from smtmodel.unit import Unit
+
+Branch = Node | Leaf
+
+
+def trees_of(unit: Unit, bits: int, leaves: int) -> Iterator[Branch]:
+    """The trees whose answers a unit may give when mask and unit are `bits` places apart.
+
+    Two where its fraction bits are so many that a mask may hide the units or not.
+    """
+    for fused in dict.fromkeys(_hiding(list(walk(unit.result)), bits, leaves)):
+        tree = _Trees(fused).of(unit.result)
+        assert tree is not None
+        yield tree
+
+
+def structure_of(unit: Unit, bits: int, leaves: int) -> object:
+    """Units of one structure have the same trees."""
+    every = list(walk(unit.result))
+    numbers = {node: number for number, node in enumerate(every)}
+    found = [(node.kind, _steps(node), *[numbers[operand] for operand in node.operands]) for node in every]
+    return tuple(found), *(frozenset(numbers[node] for node in sums) for sums in _hiding(every, bits, leaves))
+
+
+def _steps(node: nodes.Node) -> object:
+    """What of a node a tree depends on."""
+    match node:
+        case nodes.Element():
+            return node.operand, node.index
+        case nodes.Repeat() | nodes.Each():
+            return node.level, node.places
+        case nodes.Running():
+            return node.level
+    return None
+
+
+def _hiding(every: Sequence[nodes.Node], bits: int, leaves: int) -> tuple[frozenset[nodes.Node], frozenset[nodes.Node]]:
+    """The sums in which a mask may hide units, and those where it surely does. A sum of groups has one exponent
+    whatever they hold, so what its mask hides depends on the operands."""
+    kept = {node: min(node.bits_of_terms) for node in every if isinstance(node, nodes.FusedSum)}
+    groups = any(isinstance(node, nodes.Scale) and isinstance(node.term, nodes.ExactSum) for node in every)
+    surely = bits - leaves.bit_length() - 2
+    may = frozenset(node for node, below in kept.items() if below < bits)
+    return may, frozenset(node for node in may if kept[node] < surely and not groups)
+
+
+def has_groups(unit: Unit) -> bool:
+    """Whether products are summed in groups that are scaled."""
+    return any(isinstance(node, nodes.Scale) and isinstance(node.term, nodes.ExactSum) for node in walk(unit.result))
+
+
+def starts_at_zero(unit: Unit) -> bool:
+    """Whether steps start from zero, so that c is added after them."""
+    return any(isinstance(node, nodes.Constant) for node in walk(unit.result))
+
+
+def bits_of_late_products(unit: Unit) -> int | None:
+    """The bits kept of the products' finished sum where what comes in joins it unrounded; None where none does."""
+    for node in walk(unit.result):
+        if isinstance(node, nodes.FusedSum):
+            late = [bits for item, bits in zip(node.items, node.bits_of_terms, strict=False)
+                    if isinstance(item, nodes.FusedSum)]  # fmt: skip
+            if late and any(isinstance(item, (nodes.Running, nodes.Element)) for item in node.items):
+                return late[0]
+    return None
+
+
+class _Trees:
+    """The tree of an expression. `fused`: the sums in which a mask hides what it meets."""
+
+    def __init__(self, fused: frozenset[nodes.Node]) -> None:
+        self.fused = fused
+        self.places: dict[int, int] = {}
+        self.running: dict[int, Branch | None] = {}
+
+    def of(self, node: nodes.Node) -> Branch | None:
+        """The tree of a node, for the values of loop variables; None of what is no leaf."""
+        match node:
+            case nodes.Running():
+                return self.running[node.level]
+            case nodes.Element():
+                return "c" if node.operand == "c" else None
+            case nodes.Product():
+                return next((factor.index.at(self.places) for factor in node.operands
+                             if isinstance(factor, nodes.Element) and factor.index is not None), None)  # fmt: skip
+            case nodes.Repeat():
+                return self._repeated(node)
+            case nodes.ExactSum() | nodes.FusedSum():
+                children = list(self._children(node, node))
+                return joined(self._kind(node), children) if children else None
+        return self.of(node.operands[0]) if node.operands else None
+
+    def _kind(self, node: nodes.Node) -> Kind:
+        return "fused" if node in self.fused else "exact"
+
+    def _repeated(self, node: nodes.Repeat) -> Branch | None:
+        running = self.of(node.start)
+        for place in node.places:
+            self.places[node.level], self.running[node.level] = place, running
+            running = self.of(node.body)
+        return running
+
+    def _children(self, node: nodes.Node, around: nodes.Node) -> Iterator[Branch]:
+        """The terms of a sum, those of unrounded sums in it one by one: a sum that cancels keeps its exponent, and so
+        hides what it joins; one without loss is no step of its own in another."""
+        for item in node.operands:
+            for term in self._terms(item):
+                inner = term.term if isinstance(term, nodes.Scale) else term
+                alike = self._kind(inner) == self._kind(around)
+                if isinstance(inner, (nodes.ExactSum, nodes.FusedSum)) and alike:
+                    yield from self._children(inner, around)
+                elif (tree := self.of(term)) is not None:
+                    yield tree
+
+    def _terms(self, item: nodes.Node) -> Iterator[nodes.Node]:
+        if not isinstance(item, nodes.Each):
+            yield item
+            return
+        for place in item.places:
+            self.places[item.level] = place
+            yield from self._terms(item.body)

@@ -1,0 +1,225 @@
+"""A summation tree in few lines: runs, strides and repetitions of any length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+
+from queries.order.tree import (
+    KINDS,
+    Leaf,
+    Node,
+    compact,
+    is_pairwise,
+    leaves_of,
+    nodes_of,
+    order,
+)
+from smtmodel.wording import counted
+
+DRAWN = 12  # levels of a tree that are drawn
+TIMES = 5  # alike steps one after another that are drawn as one
+Parts = Mapping[tuple[int, ...], tuple[tuple[int, ...], ...]]
+Step = tuple[Node, tuple[Node | Leaf, ...]]  # a step of a chain, and what it adds
+
+
+@dataclass(frozen=True)
+class Outline:
+    """A line, and what stands below it."""
+
+    text: str
+    below: tuple[Outline, ...] = ()
+
+    def lines(self) -> list[str]:
+        """The lines of a tree that is drawn with its root on top."""
+        found = [self.text]
+        for number, part in enumerate(self.below):
+            last = number == len(self.below) - 1
+            first, *rest = part.lines()
+            found.append(("└─ " if last else "├─ ") + first)
+            found += [("   " if last else "│  ") + line for line in rest]
+        return found
+
+
+class Outliner:
+    """Draws one tree. `width` products share a leaf; `parts`: the groups of a fused step's products that are summed
+    first; `apart`: c joins the finished sum of its step."""
+
+    def __init__(self, root: Node | Leaf, width: int = 1, parts: Parts | None = None, apart: bool = False) -> None:
+        self.root, self.width, self.parts, self.apart = root, width, parts or {}, apart
+        self._shapes: dict[int, tuple[int, int]] = {}  # of each step: the number of its shape, and its first product
+        self._sizes: dict[int, int] = {}
+        known: dict[object, int] = {}
+        for node in nodes_of(root):
+            start = min(self.first(child) for child in node.children)
+            key = node.kind, tuple((self.shape(child), self.first(child) - start) for child in node.children)
+            self._shapes[id(node)] = known.setdefault(key, len(known)), start
+            self._sizes[id(node)] = sum(map(self._size, node.children))
+
+    def outline(self) -> Outline:
+        """The whole tree."""
+        return self._outline(self.root, 0)
+
+    def shape(self, branch: Node | Leaf) -> int:
+        """Equal for branches that differ in the numbers of their products by one distance."""
+        return self._shapes[id(branch)][0] if isinstance(branch, Node) else -1 if branch == "c" else -2
+
+    def first(self, branch: Node | Leaf) -> int:
+        return self._shapes[id(branch)][1] if isinstance(branch, Node) else FAR if branch == "c" else order(branch)
+
+    def _size(self, branch: Node | Leaf) -> int:
+        return self._sizes[id(branch)] if isinstance(branch, Node) else 1
+
+    def _label(self, leaves: Iterable[Leaf]) -> str:
+        return compact(k for leaf in leaves if leaf != "c" for k in range(leaf, leaf + self.width))
+
+    # -- lines
+
+    def _outline(self, branch: Node | Leaf, depth: int) -> Outline:
+        if not isinstance(branch, Node):
+            return Outline("c" if branch == "c" else self._label([branch]))
+        if short := self._short(branch):
+            return Outline(short)
+        if depth == DRAWN:
+            leaves = leaves_of(branch)
+            names = ["c"] * ("c" in leaves) + [self._label(leaves)]
+            return Outline(f"... {counted(len(nodes_of(branch)), 'step')} more, of {' and '.join(names)}")
+        return self._chain(branch, depth) or self._step(branch, depth)
+
+    def _short(self, branch: Node) -> str | None:
+        """One line for single terms added one after another, and for a pairwise sum of neighbours."""
+        start, steps = self.steps(branch)
+        if not isinstance(start, Node) and len(steps) > 1 and self._single(steps):
+            leaves = [start, *self._leaves(steps)]
+            numbers = [leaf for leaf in leaves if leaf != "c"]
+            if "c" not in leaves[1:] and numbers == sorted(numbers):
+                return f"{'c, ' if start == 'c' else ''}{self._label(numbers)} (added one after another)"
+        below = leaves_of(branch)
+        if len(below) > 2 and "c" not in below and list(below) == sorted(below, key=order) and is_pairwise(branch):
+            return f"{self._label(below)} (added in pairs)"
+        return None
+
+    def _step(self, node: Node, depth: int) -> Outline:
+        """One step with its terms: c, sums (many alike as one), then the products."""
+        below = []
+        if "c" in node.children:
+            below.append(Outline("c (joins the finished sum)" if self.apart else "c"))
+        sums = [child for child in node.children if isinstance(child, Node)]
+        if len(sums) > 1 and (distance := self._distance(sums)) and self._worth(sums):
+            first = self._outline(sums[0], depth + 1)
+            below.append(Outline(f"{len(sums)} alike, each {distance} further; the first:", (first,)))
+        else:
+            below += [self._outline(child, depth + 1) for child in sums]
+        products = tuple(sorted(child for child in node.children if isinstance(child, int)))
+        parts = self.parts.get(products, (products,)) if products else ()
+        if node.kind == "binary":
+            below += [Outline(self._label([k])) for k in products]
+        else:
+            below += [Outline(self._label(part) + (" (summed first)" if len(parts) > 1 else "")) for part in parts]
+        return Outline(KINDS[node.kind], tuple(below))
+
+    def _worth(self, sums: Sequence[Node]) -> bool:
+        """Whether one in place of all makes the picture smaller."""
+        return len(sums) >= TIMES or (self._size(sums[0]) > 2 and self._short(sums[0]) is None)
+
+    def _distance(self, branches: Sequence[Node | Leaf]) -> int | None:
+        """How far each of some branches of one shape lies from the one before; None where they are not so."""
+        if len({self.shape(branch) for branch in branches}) > 1:
+            return None
+        firsts = [self.first(branch) for branch in branches]
+        distances = {later - earlier for earlier, later in pairwise(firsts)}
+        return distances.pop() if len(distances) == 1 else None
+
+    # -- chains
+
+    def _chain(self, branch: Node, depth: int) -> Outline | None:
+        """Steps one after another, of which many are alike."""
+        start, steps = self.steps(branch)
+        runs = self.runs(steps)
+        if not any(len(run) >= TIMES for run in runs):
+            return None
+        below = [self._outline(start, depth + 1)]
+        if not isinstance(start, Node) and start != "c" and self._single(runs[0]):
+            leaves = [start, *self._leaves(runs[0])]
+            if len(leaves) == 2 or self._evenly(leaves):
+                runs.pop(0)
+                below = [Outline(f"{self._sequence(leaves)} (added one after another)")]
+        for run in runs:
+            node, added = run[0]
+            if self._single(run):
+                label = self._sequence(self._leaves(run)) or "c"
+                below.append(Outline(f"{label} (added one after another)" if len(run) > 1 else label))
+                continue
+            terms = self._step(Node(node.kind, added), depth + 1).below
+            if len(run) == 1:
+                below.append(Outline(KINDS[node.kind], terms))
+                continue
+            distance = self.first(run[1][1][0]) - self.first(added[0])
+            text = f"{len(run)} times, each {distance} further: the sum so far and"
+            text += " this" if node.kind == "binary" else f" these, {KINDS[node.kind]}"
+            below.append(Outline(text, terms))
+        return Outline("one step after another", tuple(below))
+
+    def _single(self, run: Sequence[Step]) -> bool:
+        """Whether each step adds one product."""
+        return all(len(added) == 1 and not isinstance(added[0], Node) for _, added in run)
+
+    def _leaves(self, run: Sequence[Step]) -> list[Leaf]:
+        return [term for _, added in run for term in added if not isinstance(term, Node)]
+
+    def _evenly(self, leaves: Sequence[Leaf]) -> bool:
+        return len({order(later) - order(earlier) for earlier, later in pairwise(leaves)}) == 1
+
+    def _sequence(self, leaves: Sequence[Leaf]) -> str:
+        """Terms in the order in which they are added."""
+        if len(leaves) > 1 and order(leaves[0]) > order(leaves[-1]):
+            return f"{', '.join(self._label([leaf]) for leaf in leaves[:2])} .. {self._label(leaves[-1:])}"
+        return self._label(leaves)
+
+    def steps(self, branch: Node) -> tuple[Node | Leaf, list[Step]]:
+        """The largest sum in each step is the sum so far."""
+        steps: list[Step] = []
+        current: Node | Leaf = branch
+        while isinstance(current, Node):
+            running = max(current.children, key=partial(self._rank, steps[-1][1][0] if steps else None))
+            rest = tuple(child for child in current.children if child is not running)
+            again = bool(steps) and self._alike(steps[-1], (current, rest))
+            if isinstance(running, Node) and self.shape(running) in map(self.shape, rest) and not again:
+                break  # equal halves, not a chain
+            if not isinstance(running, Node) and running != "c" and not (again and len(rest) == 1):
+                break  # the first terms of a sum that starts with them
+            steps.append((current, rest))
+            current = running
+        return current, steps[::-1]
+
+    def _rank(self, later: Node | Leaf | None, term: Node | Leaf) -> tuple[int, bool, int]:
+        """Of two products the one farther from what is added next came first."""
+        far = 0 if later is None or isinstance(later, Node) else abs(self.first(term) - self.first(later))
+        return self._size(term), term == "c", far
+
+    def _alike(self, one: Step, other: Step) -> bool:
+        return one[0].kind == other[0].kind and list(map(self.shape, one[1])) == list(map(self.shape, other[1]))
+
+    def runs(self, steps: Sequence[Step]) -> list[list[Step]]:
+        runs: list[list[Step]] = []
+        for step in steps:
+            run = runs[-1] if runs else []
+            if run and self._alike(run[-1], step) and self._goes_on(run, step):
+                run.append(step)
+            elif len(run) == 2 and self._alike(run[-1], step):  # two go together in any way; the third tells
+                runs.append([run.pop(), step])
+            else:
+                runs.append([step])
+        return runs
+
+    def _goes_on(self, run: Sequence[Step], step: Step) -> bool:
+        def gaps(one: Step, other: Step) -> set[int]:
+            return {self.first(y) - self.first(x) for x, y in zip(one[1], other[1], strict=True)}
+
+        own = gaps(run[-1], step)
+        return len(own) == 1 and (len(run) < 2 or own == gaps(run[-2], run[-1]))
+
+
+FAR = 1 << 32  # where c stands among the numbers of products

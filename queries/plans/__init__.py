@@ -1,0 +1,1 @@
+"""Plans of whole matrix products: proved equal, told apart, found from a library's results."""

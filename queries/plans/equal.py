@@ -1,0 +1,482 @@
+"""Two plans: equal for a K or for every K that is a multiple of a tile, or an input on which they differ.
+
+Equal for a K: their expressions have one normal form. For every multiple of a number of products, by induction: both
+plans repeat a step that takes so many products from one sum to the next; the steps are equal from any sum (by normal
+form, or proved as units are), they start from one value, and what is done with the last sum is the same. Stages that
+differ in a stage within them are equal where these are, for the numbers of products that they give to them.
+
+Different: inputs with few nonzero products, at the smallest K first, replayed at the K that is printed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queries.compare.steady import same_answer
+from queries.equality.lemmas import Proof, Verdict
+from queries.equality.staged import prove
+from queries.search.distinguish import Options, distinguish
+from queries.search.problem import Problem, evaluate_on
+from queries.search.samples import sample_rows
+from queries.search.witness import Replay, Row, Witness, confirmed, replay, shrink, shrink_rows
+from smtmodel.algebra import Bits, constant
+from smtmodel.batch import Patterns
+from smtmodel.compiled import compiler
+from smtmodel.dot import Evaluation, UnitModel
+from smtmodel.errors import FaultError, ParameterError
+from smtmodel.gemm import simulate
+from smtmodel.nodes.normal import normal
+from smtmodel.nodes.round import Rounding
+from smtmodel.numbers import from_numbers
+from smtmodel.operands import Layout, Operands, layout_of
+from smtmodel.plans import Interleaved, Plan, Promoted, Rounded, Span, Split, Stage
+from smtmodel.plans.loop import around, step_of, unit_of_step
+from smtmodel.plans.lowering import unit_of_plan
+from smtmodel.reference import PLAN
+from smtmodel.tiles import Engine
+from smtmodel.unit import LONGEST, Unit
+
+ROWS = 1024  # inputs for each set of places
+LONG = 256  # products beyond which matrices are multiplied instead: SIDE rows by as many columns
+SIDE = 48
+SHRINKING = 10.0  # seconds, there
+SETS = 24  # sets of places, at most
+SMALLER = 8  # numbers of products below that of a difference at which a smaller one is looked for
+MULTIPLES = 4  # of the tile at which a difference is looked for where K is free
+BRIEF = 0.2  # of the time, for one question with few products
+WHOLE = 128  # products up to which the whole question is asked
+SEED, CHECKING = 1, 20  # the second one for what is held against a verdict
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Why two plans are equal: a rule, for which K it holds (every multiple of `multiples`), and what it rests on."""
+
+    rule: str
+    multiples: int
+    proofs: tuple[Proof, ...] = ()
+    grounds: tuple[Ground, ...] = ()
+
+    def lines(self, depth: int = 0) -> Iterator[str]:
+        """The rules, those on which a rule rests below it."""
+        yield "  " * depth + self.rule
+        for ground in self.grounds:
+            yield from ground.lines(depth + 1)
+
+    @property
+    def every_proof(self) -> tuple[Proof, ...]:
+        return (*self.proofs, *(proof for ground in self.grounds for proof in ground.every_proof))
+
+
+@dataclass(frozen=True)
+class Placed(Problem):
+    """Two models on inputs of which only the products at some places are not zero."""
+
+    places: tuple[int, ...] = ()
+
+    @property
+    def length(self) -> int:
+        return len(self.places)
+
+    @property
+    def layout(self) -> Layout:
+        return layout_of(self.left, len(self.places))
+
+    def evaluate(self, operands: Operands[Bits]) -> tuple[Evaluation, Evaluation]:
+        whole = self.moved(operands)
+        return evaluate_on(self.left, whole), evaluate_on(self.right, whole)
+
+    def moved(self, operands: Operands[Bits]) -> Operands[Bits]:
+        count, carrier = max(self.places) + 1, operands.c.carrier
+        sides = []
+        for given, fmt in ((operands.a, self.left.a), (operands.b, self.left.b)):
+            side = [constant(carrier, 0, fmt.width)] * count
+            for place, pattern in zip(self.places, given, strict=True):
+                side[place] = pattern
+            sides.append(tuple(side))
+        return Operands(sides[0], sides[1], operands.c)
+
+    def whole(self, operands: Operands[int]) -> Operands[int]:
+        """The input itself."""
+        a, b = (dict(zip(self.places, side, strict=True)) for side in (operands.a, operands.b))
+        every = range(max(self.places) + 1)
+        return Operands(tuple(a.get(k, 0) for k in every), tuple(b.get(k, 0) for k in every), operands.c)
+
+
+@dataclass
+class PlanProof:
+    """What came of a question about two plans. `length`: the K asked, or at which a difference was found; `problem`:
+    that of the witness."""
+
+    left: Plan
+    right: Plan
+    verdict: Verdict = "unknown"
+    length: int | None = None
+    ground: Ground | None = None
+    problem: Placed | None = None
+    witness: Witness | None = None
+    tried: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    interrupted: bool = False
+
+    @property
+    def proofs(self) -> tuple[Proof, ...]:
+        """The proofs by solvers that the verdict rests on."""
+        return () if self.ground is None else self.ground.every_proof
+
+
+def prove_plans(
+    left: Plan, right: Plan, length: int | None = None, options: Options | None = None, confirm: bool = True
+) -> PlanProof:
+    """Prove two plans equal for a K, or for every multiple of a tile where K is not given, or find where they differ.
+
+    An interrupt ends the work. Raises ParameterError for plans that cannot be compared, or for a K that one of them
+    does not take; FaultError where an evaluation contradicts what was proved.
+    """
+    return _Prover(left, right, length, options or Options(), confirm).run()
+
+
+class _Prover:
+    def __init__(self, left: Plan, right: Plan, length: int | None, options: Options, confirm: bool) -> None:
+        self.left, self.right, self.length = left, right, length
+        for plan in (left, right):
+            if plan.scale is not None:
+                raise ParameterError(
+                    "plan", f"{plan.reference} takes scale factors: its products of a given K are not compared"
+                )
+        if length is not None and length < 1:
+            raise ParameterError("length", f"{length} is impossible; it takes a whole number from 1 on")
+        self.options, self.confirm = options, confirm
+        self.start = options.clock()
+        self.proof = PlanProof(left, right, length=length)
+        self.tile = math.lcm(*(product.stage.period for plan in (left, right) for product in plan.sums))
+        if max(length or 0, self.tile) > LONGEST:
+            raise ParameterError("length", f"{max(length or 0, self.tile)} products are too many; at most {LONGEST}")
+        self._problem(length or self.tile, (0,))  # formats that cannot be compared, a K that does not fit
+
+    def run(self) -> PlanProof:
+        try:
+            self._decide()
+        except KeyboardInterrupt:
+            self.proof.interrupted = True
+        self.proof.seconds = self.options.clock() - self.start
+        if self.proof.verdict == "equal" and not self.proof.interrupted:
+            self._check()
+        return self.proof
+
+    def _decide(self) -> None:
+        """The cheap answers first; what no rule decides is searched, and proved whole if it is small."""
+        length = self.length
+        ground = self._for_all(by_solver=False)
+        if ground is not None and (length or 0) % ground.multiples == 0:
+            return self._equal(ground)
+        if length and _alike(*self._units(length)):
+            return self._equal(Ground(f"one normal form at K = {length}", 0))
+        if length is None:
+            lengths = [n * self.tile for n in range(1, MULTIPLES + 1) if n * self.tile <= LONGEST]
+            if any(self._differ_on_samples(k) for k in lengths[:2]):
+                return self._smaller()
+        else:
+            lengths = [length]
+            if (length % self.tile or self._differ_on_samples(self.tile)) and self._differ_on_samples(length):
+                return None
+            self.proof.verdict, self.proof.witness, self.proof.problem = "unknown", None, None
+        ground = self._for_all()
+        if ground is not None and (length or 0) % ground.multiples == 0:
+            return self._equal(ground)
+        if any(self._differ_on_samples(k) or self._differ_by_solver(k) for k in lengths):
+            return None
+        return self._whole(length) if length and length <= WHOLE else None
+
+    def _smaller(self) -> None:
+        """Another difference, if there is one, with fewer products than were found to show it: some full tiles."""
+        unit = max(model.length for plan in (self.left, self.right) for model in plan.models)
+        found = self.proof.length or 0
+        lengths = range(unit, min(found, (SMALLER + 1) * unit), unit)
+        any(self._differ_on_samples(k) for k in lengths if self._fits(k))
+
+    def _fits(self, length: int) -> bool:
+        """Whether both plans take so many products."""
+        try:
+            self._units(length)
+        except ParameterError:
+            return False
+        return True
+
+    def _equal(self, ground: Ground) -> None:
+        self.proof.verdict, self.proof.ground = "equal", ground
+
+    def _units(self, length: int) -> tuple[Unit, Unit]:
+        return unit_of_plan(self.left, length), unit_of_plan(self.right, length)
+
+    def _models(self, length: int) -> tuple[UnitModel, UnitModel]:
+        left, right = (
+            UnitModel(unit, model_reference(plan, length))
+            for unit, plan in zip(self._units(length), (self.left, self.right), strict=True)
+        )
+        return left, right
+
+    def _problem(self, length: int, places: Sequence[int]) -> Placed:
+        return Placed(*self._models(length), places=tuple(places))
+
+    def _remaining(self, share: float = 1.0) -> Options:
+        limit = self.options.timeout
+        if limit is None:
+            return self.options
+        return replace(self.options, timeout=max(0.0, limit - (self.options.clock() - self.start)) * share)
+
+    # -- equal
+
+    def _for_all(self, by_solver: bool = True) -> Ground | None:
+        """Why the two are equal for every multiple of a number of products; None where no rule says so. `by_solver`:
+        whether the steps of an induction may be proved so."""
+        self.by_solver = by_solver
+        pairs = list(zip(self.left.sums, self.right.sums, strict=False))
+        if len(self.left.sums) != len(self.right.sums):
+            return None
+        if any(normal(one.start) != normal(other.start) for one, other in pairs):
+            return None
+        if normal(around(self.left)) != normal(around(self.right)) or not _same_inputs(self.left, self.right):
+            return None
+        grounds = [self._stages(one.stage, other.stage) for one, other in pairs]
+        found = [ground for ground in grounds if ground is not None]
+        if len(found) < len(grounds):
+            return None
+        if len(found) == 1:
+            return found[0]
+        return Ground("each sum of all products", math.lcm(*(g.multiples for g in found)), (), tuple(found))
+
+    def _stages(self, one: Stage, other: Stage) -> Ground | None:
+        """Why two stages are equal from any start, for any products, of numbers that are a multiple."""
+        if one == other and _conversions(self.left) == _conversions(self.right):
+            return Ground("the same stage", 1)
+        inner = self._congruent(one, other)
+        return inner or self._by_induction(one, other)
+
+    def _congruent(self, one: Stage, other: Stage) -> Ground | None:
+        match one, other:
+            case Rounded(), Rounded() if one.rounding == other.rounding:
+                inner, times = self._stages(one.body, other.body), 1
+            case Split(), Split() if (one.ways, one.rounding, one.order) == (other.ways, other.rounding, other.order):
+                inner = self._stages(one.body, other.body)
+                grains = math.lcm(*(stage.grain or stage.body.period for stage in (one, other)))
+                if inner is None:
+                    return None
+                multiples = one.ways * math.lcm(grains, inner.multiples)
+                return Ground(f"split in {one.ways} equal runs, each one equal", multiples, (), (inner,))
+            case Interleaved(), Interleaved() if replace(one, body=other.body) == other:
+                inner = self._stages(one.body, other.body)
+                if inner is None:
+                    return None
+                multiples = one.ways * math.lcm(one.grain, inner.multiples)
+                return Ground(f"{one.ways} lanes of one layout, each one equal", multiples, (), (inner,))
+            case Promoted(), Promoted() if (one.every, one.rounding) == (other.every, other.rounding):
+                inner = self._stages(one.body, other.body)
+                if inner is None or one.every % inner.multiples:
+                    return None
+                return Ground(f"sums of {one.every} products, each one equal", one.every, (), (inner,))
+            case _:
+                return None
+        return None if inner is None else replace(inner, multiples=inner.multiples * times)
+
+    def _by_induction(self, one: Stage, other: Stage) -> Ground | None:
+        steps = step_of(one), step_of(other)
+        if steps[0] is None or steps[1] is None or steps[0].last != steps[1].last or steps[0].sums != steps[1].sums:
+            return None
+        period, sums = math.lcm(steps[0].period, steps[1].period), steps[0].sums
+        if period > LONGEST:
+            return None
+        units = [
+            unit_of_step(plan, step.stage, sums, period)
+            for plan, step in zip((self.left, self.right), steps, strict=True)
+            if step is not None
+        ]
+        induction = f"induction: a step of {period} products from any sum so far"
+        if _alike(*units):
+            return Ground(f"{induction} has one normal form", period)
+        if units[0].d != units[1].d or not self.by_solver:
+            return None
+        models = [UnitModel(unit, f"step of {unit.reference}") for unit in units]
+        proof = prove(Problem(models[0], models[1]), self._remaining(0.5), self.confirm)
+        if proof.verdict != "equal":
+            self.proof.tried.append(f"a step of {period} products: {proof.verdict}")
+            return None
+        return Ground(f"{induction} is proved equal", period, (proof,))
+
+    def _whole(self, length: int) -> None:
+        """The whole question at a K, as units are asked."""
+        proof = prove(Problem(*self._models(length)), self._remaining(), self.confirm)
+        self.proof.tried += [str(answer) for answer in proof.tried if answer.status == "unknown"]
+        if proof.verdict == "equal":
+            self._equal(Ground(f"proved as units of {length} products", 0, (proof,)))
+        elif proof.witness is not None:
+            problem = self._problem(length, range(length))
+            self._different(problem, proof.witness)
+
+    # -- different
+
+    def _different(self, problem: Placed, witness: Witness) -> None:
+        self.proof.verdict, self.proof.witness, self.proof.problem = "different", witness, problem
+        self.proof.length = problem.left.length
+
+    def _differ_on_samples(self, length: int) -> bool:
+        """Whether samples tell the two apart. Results that are not zeros of two signs are looked for first."""
+        zeros: list[tuple[Placed, Witness]] = []
+        for places in places_asked(self.left, self.right, length):
+            problem = self._problem(length, places)
+            row = self._on_matrices(problem) if length > LONG else _on_rows(problem)
+            if row is not None:
+                witness = confirmed(problem, row)
+                if witness is None:
+                    raise FaultError(f"matrices and single inputs disagree at K = {length}: a fault of mmaprobe")
+                if _magnitudes(problem, witness.left, witness.right):
+                    self._different(problem, witness)
+                    return True
+                zeros.append((problem, witness))
+        for problem, witness in zeros[:1]:
+            self._different(problem, witness)
+        return bool(zeros)
+
+    def _on_matrices(self, problem: Placed) -> Row | None:
+        """A small row on which the two differ, by matrices, which many products want: each row with each column."""
+        rows, c = _rows(problem, SEED, SIDE), 2 * problem.length
+        differs = self._products(problem, rows)
+        if not np.any(differs):
+            return None
+        i, j = np.argwhere(differs)[0]
+        row = (*rows[i][: problem.length], *rows[j][problem.length : c], rows[i][c])
+
+        def good(tried: list[Row]) -> Patterns:
+            parts = [tried[k : k + SIDE] for k in range(0, len(tried), SIDE)]
+            return np.concatenate([np.diag(self._products(problem, part)) for part in parts]).astype(np.uint64)
+
+        return shrink_rows(problem.layout, row, good, SHRINKING)
+
+    def _products(self, problem: Placed, rows: list[Row]) -> NDArray[np.bool_]:
+        """For rows and columns of a few products, with the addend of the row: whether the two plans differ."""
+        table, count = np.array(rows, dtype=np.uint64), problem.length
+        length, places = problem.left.length, list(problem.places)
+        a, b = (np.zeros((len(rows), length), dtype=np.uint64) for _ in "ab")
+        a[:, places], b[:, places] = table[:, :count], table[:, count : 2 * count]
+        c = np.repeat(table[:, 2 * count :], len(rows), axis=1)
+        engine: Engine = "numpy" if compiler() is None else "compiled"
+        one, other = (simulate(a, b.T, c, plan, engine=engine) for plan in (self.left, self.right))
+        differs = one != other
+        for i, j in np.argwhere(differs):
+            differs[i, j] = not same_answer(self.left.d, int(one[i, j]), int(other[i, j]))
+        return np.asarray(differs, dtype=np.bool_)
+
+    def _differ_by_solver(self, length: int) -> bool:
+        for places in places_asked(self.left, self.right, length)[:4]:
+            problem = self._problem(length, places)
+            outcome = distinguish(problem, self._remaining(BRIEF), small=True)
+            answers = [answer for step in outcome.steps for answer in step.answers]
+            self.proof.tried += [str(answer) for answer in answers if answer.status == "unknown"]
+            if outcome.witnesses:
+                self._different(problem, outcome.witnesses[0])
+                return True
+        return False
+
+    def _check(self) -> None:
+        """Raises FaultError if matrices through the two plans, or samples, differ where these were proved equal."""
+        ground = self.proof.ground
+        assert ground is not None
+        lengths = [n * ground.multiples for n in (1, 3)] if ground.multiples else [self.length or 0]
+        for length in [k for k in lengths if k <= LONGEST]:
+            for places in places_asked(self.left, self.right, length)[: 4 if length <= LONG else 0]:
+                problem = self._problem(length, places)
+                if np.any(replay(problem, _rows(problem, CHECKING)).differs):
+                    raise self._contradiction(length)
+            if not matrices_agree(self.left, self.right, length):
+                raise self._contradiction(length)
+
+    def _contradiction(self, length: int) -> FaultError:
+        names = f"{self.left.reference} and {self.right.reference}"
+        return FaultError(f"{names} were proved equal, and differ at K = {length}: this is a fault of mmaprobe")
+
+
+def model_reference(plan: Plan, length: int) -> str:
+    """The reference of the model that a plan is at a K."""
+    return f"{PLAN}{plan.reference}@length={length}"
+
+
+def _alike(one: Unit, other: Unit) -> bool:
+    return (one.a, one.b, one.c, one.scale, one.scale_block) == (
+        other.a, other.b, other.c, other.scale, other.scale_block
+    ) and normal(one.result) == normal(other.result)  # fmt: skip
+
+
+def _same_inputs(one: Plan, other: Plan) -> bool:
+    return all(getattr(one, name) == getattr(other, name) for name in ("a", "b", "c", "scale", "scale_block"))
+
+
+def _conversions(plan: Plan) -> tuple[Rounding | None, ...]:
+    return plan.convert_a, plan.convert_b
+
+
+def _rows(problem: Problem, seed: int, count: int = ROWS) -> list[Row]:
+    return [tuple(map(int, row)) for row in sample_rows(problem.layout, count, seed)]
+
+
+def _magnitudes(problem: Problem, left: Any, right: Any) -> Any:
+    """Where a result is not zero: its pattern without the sign."""
+    return (left | right) & (problem.left.d.sign_bit - 1)
+
+
+def _on_rows(problem: Problem) -> Row | None:
+    """A small row on which the two differ, by single inputs; not in the sign of a zero, if there is another."""
+
+    def weighty(result: Replay) -> Patterns:
+        return np.asarray(_magnitudes(problem, result.left, result.right) != 0, dtype=np.uint64)
+
+    rows = _rows(problem, SEED)
+    result = replay(problem, rows)
+    differing = np.flatnonzero(result.differs)
+    better = differing[weighty(result)[differing] != 0]
+    if len(better):
+        return shrink(problem, rows[int(better[0])], weighty)
+    return shrink(problem, rows[int(differing[0])]) if len(differing) else None
+
+
+def places_asked(left: Plan, right: Plan, length: int) -> list[tuple[int, ...]]:
+    """Sets of a few places of K, on both sides of where one of the plans cuts it."""
+    marks = sorted(k for k in {0, 1, *_cuts(left, length), *_cuts(right, length), length - 1} if 0 <= k < length)
+    near = marks if len(marks) <= 8 else [*marks[:5], *marks[-3:]]
+    sets = [group for count in (1, 2, 3) for group in combinations(near, count)]
+    few = sets if len(sets) <= SETS else sets[:: -(-len(sets) // SETS)]
+    last = tuple(near) if len(near) > 3 else ()
+    return [*few, *([last] if last else [])]
+
+
+def _cuts(plan: Plan, length: int) -> Iterator[int]:
+    for product in plan.sums:
+        yield from _cuts_of(product.stage, length)
+
+
+def _cuts_of(stage: Stage, length: int) -> Iterator[int]:
+    if isinstance(stage, Split):
+        yield from (run.start.offset for run in stage.spans(Span.of(length)))
+    size = stage.every if isinstance(stage, Promoted) else stage.period
+    if isinstance(stage, Interleaved):
+        size = stage.grain
+    yield from (size - 1, size)
+    for part in stage.parts:
+        yield from _cuts_of(part, length)
+
+
+def matrices_agree(left: Plan, right: Plan, length: int) -> bool:
+    """Whether plain matrices through two plans give the same bits, all NaNs equal."""
+    rng = np.random.default_rng(CHECKING)
+    sides = [
+        from_numbers(np.ldexp(rng.standard_normal(shape), rng.integers(-3, 4, shape)), fmt, "nearest_even")
+        for fmt, shape in ((left.a, (12, length)), (left.b, (length, 12)), (left.c, (12, 12)))
+    ]
+    one, other = (simulate(sides[0], sides[1], sides[2], plan, engine="numpy").ravel() for plan in (left, right))
+    return all(same_answer(left.d, int(one[k]), int(other[k])) for k in np.flatnonzero(one != other))

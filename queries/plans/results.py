@@ -1,0 +1,85 @@
+"""Which plans give two results of one matrix product, and after how many products two plans part."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from queries.compare.gemm import Element, Matrices
+from queries.compare.steady import same_answer
+from queries.plans.library import Candidates, Sample
+from smtmodel.compiled import compiler
+from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
+from smtmodel.plans import Plan
+from smtmodel.plans.matrices import Job, Patterns, Strip
+from smtmodel.signature import Signature
+from smtmodel.tiles import Engine, kind_of
+
+SECONDS = 15.0  # in which plans are tried
+PREFIXES = 128  # numbers of products at which two plans are compared
+
+
+@dataclass(frozen=True)
+class Given:
+    """The plans that give a result in every element looked at, of so many that were tried."""
+
+    plans: tuple[Plan, ...]
+    tried: int
+
+
+def plans_of_results(
+    model: Model, matrices: Matrices, elements: Sequence[Element], report: Callable[[str], None]
+) -> tuple[Given, Given]:
+    """For each of two results what ships and what libraries usually do, also every instruction of the table, with the
+    formats of `model`."""
+    asked = Signature(model.a, model.b, model.c, model.d, matrices.a.shape[1], matrices.c is not None)
+    candidates = Candidates(asked)
+    rows, columns = [element.row for element in elements], [element.column for element in elements]
+    a, b = matrices.a[rows], matrices.b[:, columns]
+    c = np.zeros((len(elements), len(elements)), dtype=kind_of(model.c))
+    if matrices.c is not None:
+        np.fill_diagonal(c, matrices.c[rows, columns])
+    given = [matrices.d[side][rows, columns] for side in (0, 1)]
+    found: tuple[list[Plan], list[Plan]] = [], []
+    tried, start = 0, time.monotonic()
+    sample = Sample(a, b, c, c, np.eye(len(elements), dtype=np.bool_))
+    for plan in dict.fromkeys(candidates.usual(asked.length)):
+        if time.monotonic() > start + SECONDS:
+            break
+        report(f"trying {plan.reference}")
+        tried += 1
+        results = candidates.results(plan, sample)
+        for side in (0, 1) if results is not None else ():
+            pairs = zip(np.diagonal(results).tolist(), given[side].tolist(), strict=True)  # type: ignore[arg-type]
+            if all(same_answer(model.d, one, other) for one, other in pairs):
+                found[side].append(plan)
+    return Given(tuple(found[0]), tried), Given(tuple(found[1]), tried)
+
+
+def parted_after(one: Plan, other: Plan, matrices: Matrices, element: Element) -> int | None:
+    """The number of an element's first products for which the results of two plans part first, of those looked at;
+    None where they do not."""
+    rows, columns = slice(element.row, element.row + 1), slice(element.column, element.column + 1)
+    a, b = matrices.a[rows], matrices.b[:, columns]
+    c = np.zeros((1, 1), dtype=kind_of(one.c)) if matrices.c is None else matrices.c[rows, columns]
+    engine: Engine = "compiled" if compiler() is not None else "numpy"
+    length = a.shape[1]
+
+    def part(count: int) -> bool:
+        try:
+            found = [
+                Strip(Job(plan, a[:, :count], b[:count], engine), slice(None), Patterns(c, plan.c)).result()
+                for plan in (one, other)
+            ]
+        except ParameterError:  # products that no tile fits
+            return False
+        return bool(found[0][0, 0] != found[1][0, 0])
+
+    step = -(-length // PREFIXES)
+    counts = [*range(step, length, step), length]
+    first = next((count for count in counts if part(count)), None)
+    return None if first is None else next(count for count in range(max(first - step, 0) + 1, first + 1) if part(count))

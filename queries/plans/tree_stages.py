@@ -1,0 +1,177 @@
+"""From the summation tree of a matrix product at one K to stages of plans that have this tree there.
+
+A stage says how K is cut for every K, and a tree shows one: several stages may have it. Each is a guess, to be held
+against answers at other K.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from queries.order.tree import Leaf, Node, leaves_of, nodes_of
+from smtmodel.dot import Model
+from smtmodel.nodes.round import Rounding
+from smtmodel.plans import Chain, Halves, Interleaved, Promoted, Split, Stage
+
+MOST = 8  # guesses for one tree, and for the tree of one part
+DEEP = 6  # stages within stages
+CUTS = 6  # places at which the sums of a tree are looked at as parts of one stage
+GRAINS = (1, 2, 4, 8, 16, 32, 64)  # multiples in which parts are made equal
+
+Branch = Node | Leaf
+
+
+def stages_of(root: Branch, model: Model, rounding: Rounding) -> list[Stage]:
+    """Stages of a unit that takes one product, whose sums are rounded so, with this tree of all products."""
+    return _Guesser(model, rounding, DEEP).stages(_ranked(root))
+
+
+class _Guesser:
+    def __init__(self, model: Model, rounding: Rounding, deep: int) -> None:
+        self.model, self.rounding, self.deep = model, rounding, deep
+        self.chain = Chain(model)
+
+    def _bodies(self, root: Branch) -> list[Stage]:
+        """Stages of a part of the tree."""
+        return _Guesser(self.model, self.rounding, self.deep - 1).stages(_ranked(root)) if self.deep else []
+
+    def stages(self, root: Branch) -> list[Stage]:
+        """Of a tree over the products 0, 1, ..., the simplest reading first."""
+        found: dict[Stage, None] = {}
+        for stage in self._readings(root):
+            found.setdefault(stage)
+            if len(found) == MOST:
+                break
+        return list(found)
+
+    def _readings(self, root: Branch) -> Iterator[Stage]:
+        parts = _spine(root)
+        if parts is None:
+            return
+        tail, products = len(parts), sum(leaf != "c" for leaf in leaves_of(root))
+        while tail > 1 and parts[tail - 1] == products - 1:  # the last products, one after another
+            tail, products = tail - 1, products - 1
+        if tail == 1:
+            yield self.chain
+            return
+        yield from self._parted(parts)
+        if tail < len(parts):
+            for stage in self._parted(parts[:tail]):
+                if isinstance(stage, Interleaved):
+                    yield Interleaved(stage.ways, stage.body, self.rounding, "sequential", stage.grain, self.chain)
+
+    def _parted(self, parts: Sequence[Branch]) -> Iterator[Stage]:
+        """Stages whose parts are the last sums of a spine, and what stands before these."""
+        several = 0
+        while several < len(parts) - 1 and isinstance(parts[-1 - several], Node):
+            several += 1
+        sizes = [len(leaves_of(part)) for part in parts[len(parts) - several :]]
+        alike = next((n for n, size in enumerate(sizes[-2::-1]) if size != sizes[-2]), len(sizes) - 1) + 1
+        for count in dict.fromkeys([alike, several, *range(1, min(several, CUTS) + 1)] if several else ()):
+            first = _joined(parts[: len(parts) - count])
+            given = [first, *parts[len(parts) - count :]]
+            places = [sorted(map(int, (leaf for leaf in leaves_of(part) if leaf != "c"))) for part in given]
+            yield from self._stage(given, places)
+
+    def _stage(self, parts: Sequence[Branch], places: list[list[int]]) -> Iterator[Stage]:
+        sizes, total = [len(side) for side in places], sum(map(len, places))
+        if [k for side in places for k in side] == list(range(total)):
+            for body in self._bodies(parts[0]):
+                yield from self._runs(sizes, body)
+            return
+        ways = len(parts)
+        grain = next((n for n, k in enumerate(places[0]) if k != n), 0)
+        turn = ways * grain
+        whole = total - total % turn if turn else 0
+        if whole and all(
+            side == [k for k in range(total) if k % turn // grain == number] for number, side in enumerate(places)
+        ):
+            for body in self._bodies(parts[0]):
+                yield Interleaved(ways, body, self.rounding, "sequential", grain)
+                yield Interleaved(ways, body, self.rounding, "sequential", grain, self.chain)
+
+    def _runs(self, sizes: list[int], body: Stage) -> Iterator[Stage]:
+        """K in runs of these sizes, one after another."""
+        ways, first, last, how = len(sizes), sizes[0], sizes[-1], self.rounding
+        if last > first or set(sizes[:-2]) - {first}:
+            return
+        even = next((grain for grain in GRAINS if sizes[-2] == -(-sum(sizes[-2:]) // (2 * grain)) * grain), 0)
+        if grain := next((grain for grain in GRAINS if sizes == _split(sum(sizes), ways, grain)), 0):
+            yield Split(ways, body, how, "sequential", grain)
+        if even and ways > 2 and sizes[-2] < first < sum(sizes[-2:]):
+            yield Promoted(first, body, how, even)
+        if ways == 2 and even:  # a run is at least as long as the first one: how long, other K tell
+            if isinstance(body, Halves):
+                yield body
+            else:
+                longest = dict.fromkeys([first, 1 << (first - 1).bit_length()])
+                yield from (Halves(most, body, how, even) for most in longest if most < sum(sizes))
+            blocks = range(-(-first // 64) * 64, 2 * first, 64)
+            yield from (Promoted(block, body, how, even) for block in blocks if block > first)
+        if sizes[-2] == first:
+            yield Promoted(first, body, how)
+
+
+def turns(stage: Stage, most: int) -> set[int]:
+    """K, up to `most`, at which a stage begins to cut K in another way, and their neighbours."""
+    own: Sequence[int] = ()
+    match stage:
+        case Promoted():
+            own = [stage.every * count for count in (1, 2, 3)]
+        case Halves():
+            own = [stage.most, 2 * stage.most]
+        case Interleaved():
+            own = [stage.ways * stage.grain * count for count in (1, 2)]
+        case Split():
+            own = [stage.ways * max(stage.grain, 1)]
+    found = {k + step for k in own for step in (-1, 0, 1, 2)}
+    return {k for k in found if 1 <= k <= most}.union(*(turns(part, most) for part in stage.parts))
+
+
+def _split(total: int, ways: int, grain: int) -> list[int]:
+    size = -(-total // (grain * ways)) * grain
+    return [min(size, total - start) for start in range(0, total, size)]
+
+
+def _spine(root: Branch) -> list[Branch] | None:
+    """The first product, then what is added to it one after another; None where more than two meet at once."""
+    parts: list[Branch] = []
+    lowest = _lowest(root)
+    while isinstance(root, Node):
+        if root.kind != "binary" or len(root.children) != 2:
+            return None
+        one, other = root.children
+        root, part = (one, other) if lowest[id(one)] < lowest[id(other)] else (other, one)
+        parts.append(part)
+    return [root, *reversed(parts)]
+
+
+def _lowest(root: Branch) -> dict[int, int]:
+    """The lowest product below every branch, by its identity."""
+    found: dict[int, int] = {}
+    for node in nodes_of(root) if isinstance(root, Node) else ():
+        for child in node.children:
+            if not isinstance(child, Node):
+                found[id(child)] = -1 if child == "c" else child
+        found[id(node)] = min(found[id(child)] for child in node.children)
+    return found
+
+
+def _joined(parts: Sequence[Branch]) -> Branch:
+    whole, *rest = parts
+    for part in rest:
+        whole = Node("binary", (whole, part))
+    return whole
+
+
+def _ranked(root: Branch) -> Branch:
+    """The same tree over 0, 1, ...: each product's place among those that it has."""
+    if not isinstance(root, Node):
+        return 0
+    products = sorted(leaf for leaf in leaves_of(root) if leaf != "c")
+    places: dict[Leaf, int] = {leaf: rank for rank, leaf in enumerate(products)}
+    found: dict[int, Node] = {}
+    for node in nodes_of(root):
+        children = tuple(found[id(child)] if isinstance(child, Node) else places[child] for child in node.children)
+        found[id(node)] = Node(node.kind, children)
+    return found[id(root)]

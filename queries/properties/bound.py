@@ -1,0 +1,156 @@
+"""Error bounds of units, found by composition: a tactic, which calls the rules and is not trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from queries.equality.confirm import confirm
+from queries.equality.lemmas import Lemma as ProofLemma
+from queries.proof import enclosures as rules
+from queries.proof.enclosures import Enclosed, Places, bound_places, terms_of
+from queries.proof.forms import Form
+from queries.proof.induction import Carried, chained, repeated
+from queries.proof.kernel import RuleError, Theorem
+from queries.proof.lemmas import Lemma, RoundingLoses, exhausted, settled
+from queries.search.distinguish import Options
+from queries.solvers.contract import Answer
+from queries.solvers.smtlib import Query
+from smtmodel.errors import FaultError
+from smtmodel.formats import Format
+from smtmodel.nodes import Constant, Cut, Element, ExactSum, FusedSum, Node, Product, Repeat, Round, Running, Scale
+from smtmodel.unit import Unit
+
+LEMMA_SECONDS = 30.0  # for one lemma
+CONFIRM_SECONDS = 20.0  # that count as spent on it where another engine is asked
+
+
+#: what settles a lemma about the datapath, if anything does
+Settle = Callable[[Lemma], Theorem | None]
+
+
+def bound_of(unit: Unit, settle: Settle = lambda goal: None) -> Theorem:
+    """A bound of |d - exact|, resting on lemmas that are settled. Raises RuleError where no rule gives one."""
+    return _Composer(unit, settle).of(unit.result, ())
+
+
+def chain_of(unit: Unit, settle: Settle = lambda goal: None) -> Theorem:
+    """What an instruction of a chain does to the error. Raises RuleError where no rule says it."""
+    return chained(_Composer(unit, settle, chain=True).of(unit.result, ()))
+
+
+class Settled:
+    """Settles lemmas: by evaluating all inputs where they are few, or by an engine, and another one if `confirmed`.
+    Raises FaultError where an engine finds that one does not hold."""
+
+    def __init__(self, options: Options, confirmed: bool = True) -> None:
+        self.options, self.confirmed = options, confirmed
+        self.known: dict[Lemma, Theorem | None] = {}
+
+    def __call__(self, goal: Lemma) -> Theorem | None:
+        if goal not in self.known:
+            self.known[goal] = self._settled(goal)
+        return self.known[goal]
+
+    def _settled(self, goal: Lemma) -> Theorem | None:
+        with suppress(RuleError):
+            return exhausted(goal)
+        with suppress(RuleError):
+            return settled(goal, self._ask)
+        return None
+
+    def _ask(self, query: Query, name: str) -> tuple[Answer, Answer | None]:
+        answer = self.options.ask(query, LEMMA_SECONDS, name)[0]
+        if answer.status == "sat":
+            raise FaultError(f"{answer} contradicts a rule of error bounds: {name}")
+        if answer.status != "unsat" or not self.confirmed:
+            return answer, None
+        (found,) = confirm([ProofLemma(name, 0, query, answer)], self.options, CONFIRM_SECONDS)
+        return answer, found.confirmed
+
+
+def error_of(theorem: Theorem) -> Form:
+    """The bound that a theorem states of |d - exact|."""
+    goal = theorem.goal
+    if isinstance(goal, Carried):
+        return goal.error
+    assert isinstance(goal, Enclosed)
+    assert goal.node == goal.unit.result
+    assert not goal.assuming
+    return goal.facts.error
+
+
+class _Composer:
+    def __init__(self, unit: Unit, settle: Settle = lambda goal: None, chain: bool = False) -> None:
+        self.unit, self.settle, self.chain = unit, settle, chain
+        self.known: dict[tuple[Node, Places], Theorem] = {}
+        self.formats: dict[int, frozenset[Format]] = {}
+        self.tops: set[Node] = set()
+        node = unit.result
+        while not chain and isinstance(node, (Round, Cut)):
+            node = node.term
+            self.tops.add(node)
+
+    def of(self, node: Node, places: Places) -> Theorem:
+        key = node, bound_places(node, dict(places))
+        if key not in self.known:
+            made = self._made(*key)
+            self.known[key] = rules.whole(made) if node in self.tops else made
+        return self.known[key]
+
+    def _made(self, node: Node, places: Places) -> Theorem:
+        match node:
+            case Element():
+                if self.chain and node.operand == "c":
+                    return rules.assumed(self.unit, node, frozenset({self.unit.c}))
+                return rules.element(self.unit, node, places)
+            case Constant():
+                return rules.constant(self.unit, node)
+            case Running():
+                return rules.assumed(self.unit, node, self.formats[node.level])
+            case Product():
+                return rules.product(node, places, self._operands(node, places))
+            case Scale():
+                return rules.scale(node, places, self._operands(node, places))
+            case ExactSum():
+                return rules.exact(node, places, self._terms(node.items, places))
+            case FusedSum():
+                terms = self._terms(node.items, places)
+                return rules.fused(node, places, terms, self._lemmas(rules.alignments(node, places, terms)))
+            case Cut():
+                return rules.cut(node, places, self._operands(node, places))
+            case Round():
+                goal = RoundingLoses(node.rounding.format, node.rounding.mode)
+                return rules.rounded(node, places, self._operands(node, places), self._lemmas([goal]))
+            case Repeat():
+                start = self.of(node.start, places)
+                self.formats[node.level] = _formats(start) | _results(node.body)
+                body = self.of(node.body, tuple(x for x in places if x[0] != node.level))
+                # another loop of this level may assume something else
+                self.known = {key: one for key, one in self.known.items() if node.level not in key[0].free}
+                return repeated(node, places, start, body)
+        raise TypeError(f"no rule for {node.kind}")
+
+    def _lemmas(self, goals: Sequence[Lemma]) -> list[Theorem]:
+        return [theorem for goal in goals if (theorem := self.settle(goal)) is not None]
+
+    def _operands(self, node: Node, places: Places) -> list[Theorem]:
+        return [self.of(operand, places) for operand in node.operands]
+
+    def _terms(self, items: tuple[Node, ...], places: Places) -> list[Theorem]:
+        return [self.of(*term) for item in items for term in terms_of(item, dict(places))]
+
+
+def _formats(theorem: Theorem) -> frozenset[Format]:
+    assert isinstance(theorem.goal, Enclosed)
+    return theorem.goal.facts.formats or frozenset()
+
+
+def _results(node: Node) -> frozenset[Format]:
+    """The formats that a rounded node's results have."""
+    match node:
+        case Round():
+            return frozenset({node.rounding.format})
+        case Repeat():
+            return _results(node.start) | _results(node.body)
+    return frozenset()

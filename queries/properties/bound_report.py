@@ -1,0 +1,157 @@
+"""What `prove --property error-bound` finds of a model: a theorem, numbers for a window, an input near the bound."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from hypotheses.schema import Inputs, Window
+from queries.proof.enclosures import weakened
+from queries.proof.forms import Form
+from queries.proof.induction import Chained, carried, closed, step_text
+from queries.proof.kernel import RuleError, Theorem
+from queries.proof.lemmas import AlignmentLoses, RoundingLoses
+from queries.proof.wording import form_text
+from queries.properties.bound import Settle, bound_of, chain_of, error_of
+from queries.properties.bound_samples import Near, largest_error, nearest, nearest_of_chain
+from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
+from smtmodel.nodes import Element, Node, Product
+from smtmodel.nodes.node import walk
+from smtmodel.operands import layout_of
+from smtmodel.vectors import Vector
+
+LONGEST_CHAIN = 1 << 16
+SHOWN = 160  # characters of a formula that is shown as it was proved, not merged
+WINDOW = Window(min=0, max=0)
+
+
+@dataclass
+class BoundResult:
+    """The verdict, and what it rests on; `reason`: why there is none."""
+
+    model: Model
+    length: int
+    window: Window
+    theorem: Theorem | None = None
+    shown: Theorem | None = None
+    chain: Theorem | None = None
+    any: Theorem | None = None
+    number: Fraction | None = None
+    near: Near | None = None
+    tried: int = 0
+    reason: str = ""
+    seconds: float = 0.0
+    premises: list[str] = field(default_factory=list)
+
+    @property
+    def verdict(self) -> str:
+        return "unknown" if self.theorem is None else "holds"
+
+
+def find_bound(
+    model: Model, inputs: Inputs, length: int | None = None, settle: Settle = lambda goal: None
+) -> BoundResult:
+    """A bound, held against samples. Raises ParameterError for a length or a restriction that it has no sense with,
+    and FaultError where an evaluation contradicts it."""
+    start = time.monotonic()
+    if inputs != Inputs(exponents=inputs.exponents):
+        raise ParameterError("--inputs", "error-bound is about all finite inputs; it takes exponents alone")
+    count = _count(model, length)
+    result = BoundResult(model, model.length * count, inputs.exponents or WINDOW, premises=premises_of(model))
+    try:
+        if length is None:
+            result.theorem = theorem = bound_of(model.unit, settle)
+            text = form_text(error_of(theorem))
+            result.shown = theorem if len(text) <= SHOWN else weakened(theorem, error_of(theorem).merged())
+        else:
+            result.chain = chain_of(model.unit, settle)
+            result.any = closed(result.chain)
+            result.theorem = result.shown = carried(result.chain, count)
+    except RuleError as error:
+        result.reason, result.seconds = str(error), time.monotonic() - start
+        return result
+    assert result.theorem is not None
+    bound = error_of(result.theorem)
+    result.number = largest_error(model, bound, count, result.window.max)
+    found = nearest(model, bound) if length is None else nearest_of_chain(model, bound, count)
+    result.near, result.tried = found.best, found.tried
+    result.seconds = time.monotonic() - start
+    return result
+
+
+def _count(model: Model, length: int | None) -> int:
+    if length is None:
+        return 1
+    if not 1 <= length <= LONGEST_CHAIN or length % model.length:
+        raise ParameterError(
+            "--length", f"{length} is no chain of {model.reference}: it takes a multiple of {model.length}, at most "
+            f"{LONGEST_CHAIN}"
+        )  # fmt: skip
+    return length // model.length
+
+
+def premises_of(model: Model) -> list[str]:
+    """What the bound supposes of an input."""
+    nodes = list(walk(model.unit.result))
+    found = ["inputs are finite", "no rounding overflows"]
+    limits = sorted({node.limit for node in nodes if isinstance(node, Product) and node.limit is not None})
+    found += [f"no product reaches 2^{limit}" for limit in limits]
+    if any(_flushes(node) for node in nodes):
+        found.append("exact is of the inputs as they are read, subnormals as zero")
+    return found
+
+
+def _flushes(node: Node) -> bool:
+    return isinstance(node, Element) and node.subnormals != "keep"
+
+
+def document_of(result: BoundResult) -> dict[str, Any]:
+    """The result for programs."""
+    model = result.model
+    out: dict[str, Any] = {
+        "schema": 1, "property": "error-bound", "model": model.reference, "length": result.length,
+        "verdict": result.verdict, "premises": result.premises, "reason": result.reason or None,
+        "seconds": result.seconds,
+    }  # fmt: skip
+    if result.theorem is None or result.shown is None or result.number is None:
+        return out
+    out["formula"] = f"|d - exact| <= {form_text(error_of(result.shown))}"
+    out["terms"] = terms_json(error_of(result.theorem))
+    out["window"] = {"min": result.window.min, "max": result.window.max, "bound": float(result.number)}
+    if result.chain is not None and isinstance(result.chain.goal, Chained):
+        step = result.chain.goal.step
+        out["chain"] = {"step": step_text(step), "growth": str(step.growth), "part": str(step.part)}
+        assert result.any is not None
+        out["chain"]["any"] = result.any.goal.statement()
+    out["rules"] = dict(sorted(Counter(one.rule for one in result.shown.walk()).items()))
+    lemmas = [one for one in result.shown.walk() if isinstance(one.goal, (AlignmentLoses, RoundingLoses))]
+    out["lemmas"] = [{"lemma": one.goal.statement(), "by": one.word} for one in lemmas]
+    out["tried"] = result.tried
+    out["nearest"] = None if result.near is None else near_json(model, result.near)
+    return out
+
+
+def terms_json(form: Form) -> list[dict[str, Any]]:
+    """Each coefficient as a fraction, with the magnitudes of which it takes the largest product."""
+    return [
+        {
+            "coefficient": str(value),
+            "of": [[[factor.name, factor.offset, factor.raised] for factor in item] for item in sorted(atom)],
+        }
+        for atom, value in form.parts.items()
+    ]
+
+
+def near_json(model: Model, near: Near) -> dict[str, Any]:
+    """The input nearest to the bound: a vector, or one for each instruction of a chain, whose addends are the results
+    before them."""
+    layout, results = layout_of(model), near.results
+    size = len(layout.names)
+    rows = [near.row[start : start + size] for start in range(0, len(near.row), size)]
+    vectors = [Vector(model, layout.split(row), d).to_json() for row, d in zip(rows, results, strict=True)]
+    found: dict[str, Any] = {"ratio": float(near.ratio), "error": float(near.error), "bound": float(near.bound)}
+    return found | ({"vector": vectors[0]} if len(vectors) == 1 else {"vectors": vectors})

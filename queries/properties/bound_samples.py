@@ -1,0 +1,341 @@
+"""Inputs that come near a proved error bound, each evaluated in exact rationals; one beyond it is a fault."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queries.proof.forms import EXACT, Factor, Form, power
+from queries.properties.bound import bound_of, error_of
+from queries.search.contradiction import row_text
+from queries.search.samples import Table, pattern_of, sample_rows
+from smtmodel.batch import evaluate_lanes, to_integers
+from smtmodel.display import exact_value
+from smtmodel.dot import Model
+from smtmodel.errors import FaultError
+from smtmodel.formats import Format
+from smtmodel.nodes import (
+    Constant,
+    Cut,
+    Each,
+    Element,
+    ExactSum,
+    FusedSum,
+    Node,
+    Product,
+    Repeat,
+    Round,
+    Running,
+    Scale,
+)
+from smtmodel.operands import Layout, layout_of
+from smtmodel.trace import Visit
+from smtmodel.unit import Unit
+
+SEED, ROWS = 31, 240
+GAPS, KINDS = 40, 6  # places below the large terms at which the others are tried, and ways in which they lie there
+FEW = 56  # exponents of products, so few that the largest ones are large
+CHAINS, WORK = 16, 4096  # chains on shaped inputs, and on others: so many, of so many products together, or two
+CLIMBS, TRIES = 10, 40  # rounds of small changes to the best input, and changes in a round
+
+
+@dataclass(frozen=True)
+class Near:
+    """An input, one row after the other for a chain, with the result of each; the error there, and the bound."""
+
+    row: tuple[int, ...]
+    results: tuple[int, ...]
+    exact: Fraction
+    error: Fraction
+    bound: Fraction
+
+    @property
+    def ratio(self) -> Fraction:
+        return self.error / self.bound if self.bound else Fraction(0)
+
+
+@cache
+def _value(fmt: Format, pattern: int) -> Fraction | None:
+    """The number of a pattern; None for what is not finite."""
+    found = exact_value(pattern, fmt)
+    return found if isinstance(found, Fraction) else Fraction(0) if found == "-0" else None
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """One row of operands as numbers."""
+
+    unit: Unit
+    numbers: Mapping[tuple[str, int], tuple[Fraction, Format]]
+    chained: bool = False  # the addend is an exact result, not one that is read
+
+    def read(self, node: Element, places: Mapping[int, int]) -> Fraction:
+        found, fmt = self.numbers[node.operand, 0 if node.index is None else node.index.at(places)]
+        if self.chained and node.operand == "c":
+            return found
+        flushed = node.subnormals != "keep" and fmt.subnormals and abs(found) < power(fmt.emin)
+        return Fraction(0) if flushed else found
+
+    def exact(self, node: Node, places: Mapping[int, int], running: Mapping[int, Fraction]) -> Fraction:
+        """x of a node: the expression without rounding."""
+
+        def of(one: Node) -> Fraction:
+            return self.exact(one, places, running)
+
+        match node:
+            case Element():
+                return self.read(node, places)
+            case Constant():
+                return Fraction(0)
+            case Running():
+                return running[node.level]
+            case Product():
+                return of(node.left) * of(node.right)
+            case Scale():
+                return of(node.term) * of(node.left) * of(node.right)
+            case ExactSum() | FusedSum():
+                return sum(map(of, node.items), Fraction(0))
+            case Each():
+                every = (self.exact(node.body, {**places, node.level: place}, running) for place in node.places)
+                return sum(every, Fraction(0))
+            case Cut() | Round():
+                return of(node.term)
+            case Repeat():
+                so_far = of(node.start)
+                for place in node.places:
+                    so_far = self.exact(node.body, {**places, node.level: place}, {**running, node.level: so_far})
+                return so_far
+        raise TypeError(f"no exact value of {node.kind}")
+
+    def magnitude(self, exact: Fraction) -> Callable[[Factor], Fraction]:
+        def of(factor: Factor) -> Fraction:
+            if factor.name == EXACT:
+                return abs(exact)
+            found, fmt = self.numbers[factor.name, factor.offset]
+            return max(abs(found), power(fmt.emin)) if factor.raised and found else abs(found)
+
+        return of
+
+
+def _numbers_of(layout: Layout, row: Sequence[int]) -> dict[tuple[str, int], tuple[Fraction, Format]] | None:
+    """The operands of a row as numbers; None where one is not finite."""
+    found: dict[tuple[str, int], tuple[Fraction, Format]] = {}
+    for name, fmt, pattern in zip(layout.names, layout.formats, row, strict=True):
+        number, operand = _value(fmt, int(pattern)), name.rstrip("0123456789")
+        if number is None:
+            return None
+        found[operand, int(name[len(operand) :] or 0)] = number, fmt
+    return found
+
+
+def covered(model: Model, table: Table) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """The results, and on which rows nothing is infinite, NaN, or as large as a format can hold: where no rounding has
+    overflowed and no product has reached its limit."""
+    k, s = model.length, model.scales
+    scales = (table[:, 2 * k + 1 : 2 * k + 1 + s], table[:, 2 * k + 1 + s :]) if s else (None, None)
+    found = evaluate_lanes(model, table[:, :k], table[:, k : 2 * k], table[:, 2 * k], *scales)
+    out = np.ones(len(table), dtype=bool)
+    for visit in found.trace.visits:
+        out &= ~_beyond(visit, len(table))
+    return to_integers(found.d, len(table)), out
+
+
+def _beyond(visit: Visit, count: int) -> NDArray[np.bool_]:
+    value = visit.value
+    special: NDArray[np.bool_] = to_integers(value.is_infinite | value.is_nan, count) != 0
+    if not isinstance(visit.node, Round):
+        return special
+    fmt, term = visit.node.rounding.format, value.term
+    field = (fmt.largest_field >> fmt.fraction) - term.exponent.low - fmt.bias
+    digits = fmt.largest_field & ((1 << fmt.fraction) - 1) | 1 << fmt.fraction
+    top = to_integers(term.exponent.bits, count) == field
+    special |= top & (to_integers(term.significand, count) == digits)
+    return special
+
+
+def measured(model: Model, error: Form, table: Table) -> list[Near]:
+    """The error of every row that the bound covers, and the bound. Raises FaultError for one beyond it."""
+    layout, found = layout_of(model), []
+    results, admitted = covered(model, table)
+    for row, pattern in zip(table[admitted], results[admitted], strict=True):
+        numbers, d = _numbers_of(layout, row), _value(model.d, int(pattern))
+        if numbers is None or d is None:
+            continue
+        inputs = _Inputs(model.unit, numbers)
+        exact = inputs.exact(model.unit.result, {}, {})
+        near = Near(tuple(map(int, row)), (int(pattern),), exact, abs(d - exact), error.value(inputs.magnitude(exact)))
+        found.append(_held(model, near, row_text(layout, near.row)))
+    return found
+
+
+def _held(model: Model, near: Near, given: str) -> Near:
+    if near.error > near.bound:
+        raise FaultError(
+            f"the error bound of {model.reference} was proved, but an evaluation contradicts it: {given} gives "
+            f"{near.results[-1]:x}, which is {float(near.error):.6g} from the exact result; the bound there is "
+            f"{float(near.bound):.6g}"
+        )
+    return near
+
+
+@dataclass(frozen=True)
+class Search:
+    """The input nearest to a bound, None where it covers none of those tried; and how many it covers."""
+
+    best: Near | None
+    tried: int
+
+
+def _best(found: Sequence[Near]) -> Near | None:
+    return max(found, key=lambda near: near.ratio, default=None)
+
+
+def nearest(model: Model, error: Form, seed: int = SEED) -> Search:
+    """Samples and shaped inputs, then small changes of the best. Raises FaultError for one beyond the bound."""
+    layout, rng = layout_of(model), np.random.default_rng(seed)
+    found = measured(model, error, sample_rows(layout, ROWS, seed))
+    found += measured(model, error, dominated(layout))
+    best, tried = _best(found), len(found)
+    for _ in range(CLIMBS if best is not None else 0):
+        assert best is not None
+        changed = measured(model, error, _changed(layout, best.row, rng))
+        best, tried = _best([best, *changed]), tried + len(changed)
+    return Search(best, tried)
+
+
+def nearest_of_chain(model: Model, error: Form, count: int, seed: int = SEED) -> Search:
+    """Chains of the model's instructions on samples and on shaped inputs, each result the next one's addend. Raises
+    FaultError for one beyond the bound."""
+    layout, rng, k = layout_of(model), np.random.default_rng(seed), model.length
+    chains = max(2, min(CHAINS, WORK // (count * k)))
+    single = measured(model, error_of(bound_of(model.unit)), dominated(layout, [(k,)]))
+    single = [near for near in single if near.exact]
+    single = sorted(single, key=lambda near: near.error / abs(near.exact), reverse=True)[:chains]
+    shaped = np.array([near.row for near in single], dtype=np.uint64).reshape(len(single), len(layout.names))
+    mixed = sample_rows(layout, 2 * chains * count, seed)
+    mixed = _finite(layout, mixed[rng.permutation(len(mixed))][: chains * count]).reshape(chains, count, -1)
+    steps = np.concatenate([np.repeat(shaped[:, None], count, axis=1), mixed])
+    results, admitted = steps[:, 0, 2 * k], np.ones(len(steps), dtype=bool)
+    for number in range(count):
+        steps[:, number, 2 * k] = results
+        results, fine = covered(model, steps[:, number])
+        admitted &= fine
+    found = []
+    for row, pattern in zip(steps[admitted], results[admitted], strict=True):
+        near = _chain_near(model, layout, error, row, int(pattern))
+        if near is not None:
+            found.append(near)
+    return Search(_best(found), len(found))
+
+
+def _finite(layout: Layout, table: Table) -> Table:
+    """The rows with zeros for what is not finite."""
+    for index, fmt in enumerate(layout.formats):
+        beyond = (table[:, index] & np.uint64((1 << fmt.field_width) - 1)) > np.uint64(fmt.largest)
+        unsigned_nan = fmt.specials == "negative_zero"
+        table[beyond | (unsigned_nan & (table[:, index] == np.uint64(fmt.nan))), index] = 0
+    return table
+
+
+def _chain_near(model: Model, layout: Layout, error: Form, steps: Table, pattern: int) -> Near | None:
+    d, exact = _value(model.d, pattern), Fraction(0)
+    inputs: dict[tuple[str, int], tuple[Fraction, Format]] = {}
+    for number, row in enumerate(steps):
+        own = _numbers_of(layout, row)
+        if own is None:
+            return None
+        if number:
+            own["c", 0] = exact, model.c  # exact from here on, whatever the unit rounded it to
+        exact = _Inputs(model.unit, own, chained=number > 0).exact(model.unit.result, {}, {})
+        for (name, place), value in own.items():
+            stride = _elements(model, name)
+            inputs.setdefault((name, place + number * stride), value)
+    if d is None:
+        return None
+    magnitude = _Inputs(model.unit, inputs).magnitude(exact)
+    results = (*(int(row[2 * model.length]) for row in steps[1:]), pattern)
+    near = Near(tuple(map(int, steps.flat)), results, exact, abs(d - exact), error.value(magnitude))
+    return _held(model, near, f"a chain of {len(steps)} instructions")
+
+
+def _elements(model: Model, operand: str) -> int:
+    """The elements of an operand that each instruction of a chain takes anew; of c none."""
+    return {"a": model.length, "b": model.length, "c": 0}.get(operand, model.scales)
+
+
+def largest_error(model: Model, error: Form, count: int, exponent: int) -> Fraction:
+    """The bound for a chain of so many instructions where no input's exponent is above this."""
+    layout = layout_of(model)
+    largest: dict[tuple[str, int], tuple[Fraction, Format]] = {}
+    for name, fmt in zip(layout.names, layout.formats, strict=True):
+        digits = name.rstrip("0123456789")
+        stride = _elements(model, digits)
+        top = _largest(fmt, exponent)
+        for number in range(count if stride else 1):
+            largest[digits, int(name[len(digits) :] or 0) + number * stride] = top, fmt
+    exact = _Inputs(model.unit, largest).exact(model.unit.result, {}, {})
+    return error.value(_Inputs(model.unit, largest).magnitude(exact))
+
+
+def _largest(fmt: Format, exponent: int) -> Fraction:
+    """The largest number of an exponent, or of the format if that has none so large."""
+    most = _value(fmt, fmt.largest)
+    assert most is not None
+    if exponent < fmt.emin:
+        return min(most, power(exponent + 1))
+    return min(most, (2 - power(-fmt.fraction)) * power(exponent))
+
+
+def dominated(layout: Layout, mains: Sequence[tuple[int, ...]] = ()) -> Table:
+    """Rows in which these products (after the last one the addend) are large, each of the sets in turn, and all others
+    alike, as large as they can be at one place below or another. Large is the largest there is where products have few
+    exponents, so that as many as can be lie below what is kept."""
+    k, formats = layout.length, layout.formats
+    a, b, c = formats[0], formats[k], formats[2 * k]
+    mains = mains or [(0,), (k - 1,), (k,), tuple(range(min(2, k)))]
+    gap = np.tile(np.arange(GAPS), KINDS * len(mains))
+    kind = np.repeat(np.arange(KINDS), GAPS * len(mains))
+    main = np.tile(np.repeat(np.arange(len(mains)), GAPS), KINDS)
+    table = np.zeros((len(gap), len(formats)), dtype=np.uint64)
+    lowest, highest = a.emin + b.emin, min(a.emax + b.emax, c.emax)
+    top = highest if highest - lowest < FEW else min(highest, max(2, lowest, c.emin))
+    most = np.uint64((1 << 63) - 1)
+    for place in range(k + 1):
+        own = np.isin(main, [number for number, places in enumerate(mains) if place in places])
+        exponent = np.where(own, top, top - gap)
+        sign = np.where(own, 0, kind // 2 == 1) | (~own & (kind // 2 == 2) & (place % 2 == 1))
+        fraction = np.where(own & (kind % 2 == 0), np.uint64(0), most)
+        if place == k:
+            table[:, 2 * k] = pattern_of(c, sign, exponent + c.bias, fraction)
+            continue
+        left = np.clip(exponent // 2, np.maximum(a.emin, exponent - b.emax), np.minimum(a.emax, exponent - b.emin))
+        table[:, place] = pattern_of(a, sign, left + a.bias, fraction)
+        table[:, k + place] = pattern_of(b, 0 * sign, exponent - left + b.bias, fraction)
+    for index in range(2 * k + 1, len(formats)):
+        table[:, index] = formats[index].bias << formats[index].fraction
+    return table
+
+
+def _changed(layout: Layout, row: Sequence[int], rng: np.random.Generator) -> Table:
+    """Rows that differ from one in a few places: a bit, the low bits, another operand's pattern."""
+    table = np.tile(np.array(row, dtype=np.uint64), (TRIES, 1))
+    for one in table:
+        for _ in range(rng.integers(1, 4)):
+            index = int(rng.integers(len(row)))
+            fmt = layout.formats[index]
+            kind = rng.integers(4)
+            if kind == 0:
+                one[index] ^= np.uint64(1) << np.uint64(rng.integers(fmt.padding, fmt.width))
+            elif kind == 1:
+                low = np.uint64((1 << (int(rng.integers(fmt.fraction + 1)) + fmt.padding)) - (1 << fmt.padding))
+                one[index] ^= low
+            elif kind == 2:
+                one[index] = one[rng.choice([k for k, own in enumerate(layout.formats) if own == fmt])]
+            else:
+                one[index] = (int(one[index]) + int(rng.choice([-1, 1])) * (1 << fmt.padding)) % (1 << fmt.width)
+    return table

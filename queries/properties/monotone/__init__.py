@@ -1,0 +1,1 @@
+"""Lemmas of monotonicity, by what a step of the sum does."""

@@ -1,0 +1,266 @@
+"""Falls found by evaluation alone, on rows shaped for them.
+
+A sum that is cut off below its largest exponent falls where the raised operand moves that exponent while it hardly
+rises, and the other terms lie where the coarser cut takes something away. Such rows are built: neighbours in value
+whose exponents differ, and all other terms at the cutting distance. No solver is needed, and nothing is claimed if
+no row falls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queries.properties.statements import Monotonic
+from queries.search.samples import sample_rows
+from queries.search.witness import Row, Witness, confirmed, replay, shrink
+from smtmodel.dot import Model
+from smtmodel.formats import Format
+from smtmodel.nodes import FusedSum
+from smtmodel.nodes.node import walk
+
+Table = NDArray[np.uint64]
+Lanes = NDArray[np.int64]
+Reals = NDArray[np.float64]
+
+ROWS = 4096  # of each kind
+PAIRS = 1 << 20  # products from which neighbours in value are taken
+SPREAD = 4  # binary orders of magnitude for the raised product, all of which subnormal factors reach
+NEAR = (-10, 20)  # exponents of sums
+SEEDS = 4
+
+
+def find_fall(problem: Monotonic) -> Witness | None:
+    """A replayed and shrunk fall, or None."""
+    for seed in range(1, SEEDS + 1):
+        rng = np.random.default_rng(seed)
+        tables = [sample_rows(problem.layout, ROWS, seed), _shaped(problem, rng), *_carried(problem, rng)]
+        for table in tables:
+            rows = [tuple(map(int, row)) for row in table]
+            found = np.flatnonzero(replay(problem, rows).differs)
+            if len(found):
+                return confirmed(problem, _smallest(problem, [rows[int(i)] for i in found[:3]]))
+    return None
+
+
+def _smallest(problem: Monotonic, rows: list[Row]) -> Row:
+    """What the row with the fewest nonzero patterns shrinks to."""
+    return shrink(problem, min(rows, key=lambda row: sum(pattern != 0 for pattern in row)))
+
+
+def _shaped(problem: Monotonic, rng: np.random.Generator) -> Table:
+    """Rows in which the raised operand moves the largest exponent and the other terms are at the cutting distance."""
+    model, k, count = problem.left, problem.raised, problem.length
+    columns = [np.zeros(ROWS, dtype=np.uint64) for _ in problem.layout.formats]
+    if k is None:
+        (before, after), highest, sign = _neighbours(model.c, rng)
+        columns[2 * count], columns[-1] = before, after
+    else:
+        factors, highest, sign = _close_products(problem, rng)
+        columns[k], columns[count + k], columns[-2], columns[-1] = factors
+    bits = _kept(model)
+    # the last places above and below the coarser cut; one distance for a whole row, or another for each term
+    distance = bits + rng.integers(-3, 4, ROWS)
+    scale = _scale(problem, columns, highest - distance if k is None else 0 * highest)
+    scattered = rng.random(ROWS) < 0.3
+    signs = np.where(rng.random(ROWS) < 0.7, sign, 1 - sign)
+    for other in range(count):
+        if other == k:
+            continue
+        exponent = highest - np.where(scattered, bits + rng.integers(-3, 4, ROWS), distance) - scale
+        left = np.clip(exponent // 2, model.a.emin, model.a.emax)
+        left = np.clip(left, exponent - model.b.emax, exponent - model.b.emin)
+        columns[other] = _pattern(model.a, signs, left, rng)
+        columns[count + other] = _pattern(model.b, np.zeros(ROWS, dtype=np.int64), exponent - left, rng)
+    if k is not None:
+        columns[2 * count] = _pattern(model.c, signs, highest - distance, rng)
+    return np.stack(columns, axis=1)
+
+
+def _scale(problem: Monotonic, columns: list[Table], wanted: Lanes) -> Lanes:
+    """Set all scales to powers of two of which a pair multiplies a product by about 2^wanted: the exponent that it does
+    multiply by (0 for a model without scales)."""
+    fmt, count = problem.left.scale, problem.layout.scales
+    if fmt is None:
+        return 0 * wanted
+    first = np.clip(wanted // 2, fmt.emin, fmt.emax)
+    second = np.clip(wanted - first, fmt.emin, fmt.emax)
+    for place in range(2 * problem.length + 1, 2 * problem.length + 1 + 2 * count):
+        columns[place] = _power(fmt, first if place <= 2 * problem.length + count else second)
+    total: Lanes = first + second
+    return total
+
+
+def _carried(problem: Monotonic, rng: np.random.Generator) -> list[Table]:
+    """Rows in which the raised product lifts its step's result to a power of two, from the number below it, and the
+    next step's products are at the cutting distance."""
+    model, count, k, precision = problem.left, problem.length, problem.raised, problem.left.d.precision
+    lowest = model.a.emin + model.b.emin - model.b.fraction + precision
+    lowest, highest = max(lowest, NEAR[0]), min(model.a.emax + model.b.emax, NEAR[1])
+    step = next((step for step, block in enumerate(model.blocks[:-1]) if k in block), None)
+    if k is None or step is None or lowest >= highest:
+        return []
+    columns = [np.zeros(ROWS, dtype=np.uint64) for _ in problem.layout.formats]
+    power, none, width = rng.integers(lowest, highest, ROWS), np.zeros(ROWS, dtype=np.int64), model.a.fraction + 1
+    ones = [(other, power - 1 - width * place, precision - width * place) for place, other in enumerate(
+        other for other in model.blocks[step] if other != k
+    )]  # fmt: skip
+    for other, exponent, wanted in ones:
+        if wanted > 0:
+            left = np.clip(exponent // 2, model.a.emin, model.a.emax)
+            fraction = ((1 << min(wanted, width)) - 1 << max(width - wanted, 0)) & ((1 << model.a.fraction) - 1)
+            fields = ((left + model.a.bias) << model.a.fraction) + fraction
+            columns[other] = _signed(model.a, none, np.minimum(fields, model.a.largest_field).astype(np.uint64))
+            columns[count + other] = _power(model.b, exponent - left)
+    distance = _kept(model) + rng.integers(-3, 4, ROWS)
+    risen = [
+        (len(columns) - 2, power - precision),
+        *((other, power - distance) for other in model.blocks[step + 1]),
+    ]
+    tie = int(rng.integers(0, len(risen) - 1)) + 1  # one of them may bring the sum beside a tie
+    risen[tie] = (
+        risen[tie][0],
+        np.where(rng.random(ROWS) < 0.5, power - precision + rng.integers(-1, 2, ROWS), risen[tie][1]),
+    )
+    for place, exponent in risen:
+        left = np.clip(exponent // 2, model.a.emin - model.a.fraction, model.a.emax)
+        columns[place] = _power(model.a, left)
+        columns[place + (1 if place == len(columns) - 2 else count)] = _power(model.b, exponent - left)
+    return [np.stack(columns, axis=1)]
+
+
+def _kept(model: Model) -> int:
+    """How far below its largest term a sum is cut off, or rounded."""
+    sums = [node.fraction_bits for node in walk(model.unit.result) if isinstance(node, FusedSum)]
+    kept = [bits for side in sums for bits in (side if isinstance(side, tuple) else (side,))]
+    return min(kept, default=model.d.precision)
+
+
+def _power(fmt: Format, exponent: Lanes) -> Table:
+    """Powers of two, subnormal ones where they must be."""
+    return _signed(fmt, np.zeros(len(exponent), dtype=np.int64), _fields(fmt, exponent).astype(np.uint64))
+
+
+def _pattern(fmt: Format, sign: Lanes, exponent: Lanes, rng: np.random.Generator) -> Table:
+    """Powers of two, subnormal ones where they must be, some of them with all bits of the significand set."""
+    fields = _fields(fmt, exponent)
+    fields += np.where((exponent >= fmt.emin) & (rng.random(len(exponent)) < 0.3), (1 << fmt.fraction) - 1, 0)
+    return _signed(fmt, sign, np.minimum(fields, fmt.largest_field).astype(np.uint64))
+
+
+def _fields(fmt: Format, exponent: Lanes) -> Lanes:
+    """Exponent and fraction fields of powers of two."""
+    fields = (np.clip(exponent, fmt.emin, fmt.emax) + fmt.bias) << fmt.fraction
+    depth = np.clip(fmt.fraction - (fmt.emin - exponent), 0, max(fmt.fraction - 1, 0))
+    return np.where(exponent < fmt.emin, np.int64(1) << depth, fields) if fmt.subnormals else fields
+
+
+def _signed(fmt: Format, sign: Lanes, fields: Table) -> Table:
+    top = sign.astype(np.uint64) << np.uint64(fmt.field_width) if fmt.signed else np.uint64(0)
+    return fields << np.uint64(fmt.padding) | top
+
+
+def _neighbours(fmt: Format, rng: np.random.Generator) -> tuple[tuple[Table, Table], Lanes, Lanes]:
+    """A power of two and the number below it, rising; the larger exponent, and the sign."""
+    lowest, highest = fmt.emin + 1, fmt.emax
+    near = rng.integers(-8, 9, ROWS)
+    exponent = np.where(rng.random(ROWS) < 0.5, near, rng.integers(lowest, highest + 1, ROWS))
+    exponent = np.clip(exponent, lowest, highest)
+    power = ((exponent + fmt.bias) << fmt.fraction).astype(np.uint64)
+    sign = rng.integers(0, 2, ROWS)
+    small, large = _signed(fmt, sign, power - np.uint64(1)), _signed(fmt, sign, power)
+    return (np.where(sign == 0, small, large), np.where(sign == 0, large, small)), exponent, sign
+
+
+def _close_products(problem: Monotonic, rng: np.random.Generator) -> tuple[list[Table], Lanes, Lanes]:
+    """Pairs of products, neighbours in value among many, whose exponents (as sums of those of the factors) differ."""
+    a, b, normal = problem.left.a, problem.left.b, problem.inputs.normal
+    top = 0 if normal else min(0, b.emax + a.emin - a.fraction, a.emax + b.emin - b.fraction)
+    value = max(top - int(rng.integers(0, SPREAD)), a.emin + b.emin)
+    left, right, nominal, small, large = _closest(a, b, normal, value)
+    if not len(small):
+        zero = np.zeros(ROWS, dtype=np.int64)
+        return [zero.astype(np.uint64)] * 4, zero, zero
+    chosen = rng.integers(0, len(small), ROWS)
+    sign = rng.integers(0, 2, ROWS)
+    before = np.where(sign == 0, small[chosen], large[chosen])
+    after = np.where(sign == 0, large[chosen], small[chosen])
+    none = np.zeros(ROWS, dtype=np.int64)
+    factors = [
+        _signed(a, sign, left[before].astype(np.uint64)), _signed(b, none, right[before].astype(np.uint64)),
+        _signed(a, sign, left[after].astype(np.uint64)), _signed(b, none, right[after].astype(np.uint64)),
+    ]  # fmt: skip
+    # where the larger exponent comes with the smaller magnitude, the other terms gain instead
+    turned = (nominal[before] > nominal[after]) ^ (sign == 1)
+    return factors, np.maximum(nominal[before], nominal[after]), np.where(turned, 1 - sign, sign)
+
+
+@lru_cache(maxsize=2 * SPREAD)
+def _closest(a: Format, b: Format, normal: bool, value: int) -> tuple[Lanes, Lanes, Lanes, Lanes, Lanes]:
+    """Magnitudes of factors, the exponents of their products, and places of two of these whose exponents differ and
+    whose values are the closest, the smaller one first."""
+    left, right, products, nominal = map(np.concatenate, zip(*_pairs(a, b, normal, value), strict=True))
+    small, large = _neighbouring(products, nominal)
+    gap = (products[large] - products[small]) * np.exp2(-np.maximum(nominal[small], nominal[large]).astype(np.float64))
+    closest = np.argsort(gap, kind="stable")[:ROWS]
+    places, where = np.unique(np.r_[small[closest], large[closest]], return_inverse=True)
+    return left[places], right[places], nominal[places], where[: len(closest)], where[len(closest) :]
+
+
+def _neighbouring(products: Reals, nominal: Lanes) -> tuple[Lanes, Lanes]:
+    """Pairs of places of neighbouring values, the smaller first: of each value the lowest exponent beside the highest
+    of its neighbour, and the other way round, where these differ."""
+    order = np.lexsort((nominal, products))
+    rises = np.flatnonzero(np.diff(products[order]) > 0)
+    lowest, highest = order[np.r_[0, rises + 1]], order[np.r_[rises, len(order) - 1]]
+    small = np.concatenate((lowest[:-1], highest[:-1]))
+    large = np.concatenate((highest[1:], lowest[1:]))
+    good = (nominal[small] != nominal[large]) & (products[small] > 0)
+    return small[good], large[good]
+
+
+def _pairs(a: Format, b: Format, normal: bool, value: int) -> Iterator[tuple[Lanes, Lanes, Reals, Lanes]]:
+    """Magnitudes of factors, one of which may be subnormal, with their products, which lie between 2^value and
+    2^(value + 2), and the sums of their exponents (as the unit sees them: subnormals have no hidden bit)."""
+    for x, y in _significands(a, b, normal):
+        magnitude = np.floor(np.log2(x)).astype(np.int64) + np.floor(np.log2(y)).astype(np.int64)
+        for more in (0, 1):
+            total = value + more - magnitude + a.fraction + b.fraction
+            first = np.clip(total // 2, np.maximum(a.emin, total - b.emax), np.minimum(a.emax, total - b.emin))
+            first = np.where(y >> b.fraction == 0, total - b.emin, first)
+            first = np.where(x >> a.fraction == 0, a.emin, first)
+            second = total - first
+            fields = _joined(a, x, first), _joined(b, y, second)
+            kept = (first >= a.emin) & (first <= a.emax) & (second >= b.emin) & (second <= b.emax)
+            kept &= (fields[0] <= a.largest_field) & (fields[1] <= b.largest_field)
+            products = x.astype(np.float64) * y * np.exp2((total - a.fraction - b.fraction).astype(np.float64))
+            yield fields[0][kept], fields[1][kept], products[kept], total[kept]
+
+
+def _significands(a: Format, b: Format, normal: bool) -> Iterator[tuple[Lanes, Lanes]]:
+    """Pairs of significands as integers: of normal numbers, and with one of a subnormal one; all, or PAIRS of them."""
+    rng = np.random.default_rng(1)
+    for low_a, low_b in ((False, False), (True, False), (False, True)):
+        if any(low and (normal or not fmt.subnormals or not fmt.fraction) for low, fmt in ((low_a, a), (low_b, b))):
+            continue
+        ranges = [
+            (1, 1 << fmt.fraction) if low else (1 << fmt.fraction, 2 << fmt.fraction)
+            for low, fmt in ((low_a, a), (low_b, b))
+        ]
+        if a.fraction + b.fraction > PAIRS.bit_length() - 1:
+            left, right = (rng.integers(*edges, PAIRS) for edges in ranges)
+            yield left, right
+        else:
+            grid = np.meshgrid(*(np.arange(*edges, dtype=np.int64) for edges in ranges))
+            yield grid[0].ravel(), grid[1].ravel()
+
+
+def _joined(fmt: Format, significand: Lanes, exponent: Lanes) -> Lanes:
+    """Fields of a significand (below 2^fraction for subnormals) and an exponent."""
+    hidden = significand >> fmt.fraction
+    fraction = significand & ((1 << fmt.fraction) - 1)
+    fields: Lanes = np.where(hidden == 1, ((exponent + fmt.bias) << fmt.fraction) + fraction, fraction)
+    return fields

@@ -1,0 +1,75 @@
+"""Proofs as documents: what JSON says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from queries.equality.lemmas import Proof
+from queries.properties.proving import verdict_of
+from queries.search.problem import Problem
+from queries.search.witness import moved_input
+from queries.solvers.store import result_key
+from smtmodel.vectors import Vector, to_hex
+
+
+def proof_key(problems: Sequence[Problem], wanted: str, confirm: bool) -> str:
+    """The key of the whole result in the store."""
+    return result_key("prove", confirm=confirm, property=wanted, problems=[repr(problem) for problem in problems])
+
+
+def proof_document(wanted: str, proofs: list[Proof]) -> dict[str, Any]:
+    """What `prove --json` prints of proofs."""
+    lemmas = [lemma for proof in proofs for lemma in proof.lemmas]
+    confirmed = all(proof.confirmations for proof in proofs if proof.lemmas) and bool(lemmas)
+    return {
+        "schema": 1,
+        "property": wanted,
+        "verdict": verdict_of(proofs),
+        "interrupted": any(proof.interrupted for proof in proofs),
+        "seconds": round(sum(proof.seconds for proof in proofs), 3),
+        "engines": sorted({engine for proof in proofs for engine in proof.engines}),
+        "confirmed_by": sorted({e for proof in proofs for e in proof.confirmations}) if confirmed else [],
+        "proofs": [proof_json(proof) for proof in proofs],
+    }
+
+
+def proof_json(proof: Proof) -> dict[str, Any]:
+    """One of them: its sides, lemmas, and the vector on which the sides differ."""
+    problem = proof.problem
+    return {
+        "left": problem.left.reference,
+        "right": problem.right.reference,
+        "sides": list(problem.sides),
+        "verdict": proof.verdict,
+        "seconds": round(proof.seconds, 3),
+        "engines": proof.engines,
+        "confirmed_by": proof.confirmations,
+        "lemmas": [
+            {
+                "name": lemma.name,
+                "cuts": lemma.cuts,
+                "using": lemma.using or None,
+                "answer": str(lemma.answer),
+                "seconds": lemma.answer.seconds,
+                "confirmed_by": str(lemma.confirmed) if lemma.confirmed else None,
+            }
+            for lemma in proof.lemmas
+        ],
+        "unanswered": [str(answer) for answer in proof.tried if answer.status == "unknown"],
+        "vector": _witness_json(proof),
+    }
+
+
+def _witness_json(proof: Proof) -> dict[str, Any] | None:
+    """The input on which the sides differ: one vector a side, and the replayed results."""
+    problem, witness = proof.problem, proof.witness
+    if witness is None:
+        return None
+    operands = witness.operands
+    results = [to_hex(witness.left, problem.left.d), to_hex(witness.right, problem.right.d)]
+    document: dict[str, Any] = {**Vector(problem.left, operands).to_json(), "results": results}
+    moved = moved_input(problem, operands)
+    if moved != operands:
+        document["other_side"] = Vector(problem.right, moved).to_json()
+    return document

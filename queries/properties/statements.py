@@ -1,0 +1,267 @@
+"""Properties of one model, each stated as problems about two evaluations of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hypotheses.schema import Compare, Inputs
+from queries.search.problem import Problem, admits, evaluate_on
+from queries.search.samples import RAISED
+from smtmodel.algebra import Bit, Bits
+from smtmodel.carriers.terms import SignedSum
+from smtmodel.decode import unpack
+from smtmodel.dot import Evaluation, Model, UnitModel
+from smtmodel.errors import ParameterError
+from smtmodel.nodes import Each, Element, ExactSum, Index, Product, Round, Scale
+from smtmodel.nodes.node import walk
+from smtmodel.operands import Layout, Operands
+from smtmodel.ordering import negated, pattern_key, product_key
+from smtmodel.reference import with_parameters
+from smtmodel.unit import added_together
+
+
+@dataclass(frozen=True)
+class Reordered(Problem):
+    """A model against itself with its products in another order: `order[k]` is the product in place k."""
+
+    order: tuple[int, ...] = ()
+
+    def moved(self, operands: Operands[Bits]) -> Operands[Bits]:
+        a, b = (tuple(side[k] for k in self.order) for side in (operands.a, operands.b))
+        return Operands(a, b, operands.c, operands.scale_a, operands.scale_b)
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        return "given order", f"order {'-'.join(map(str, self.order))}"
+
+
+@dataclass(frozen=True)
+class Negated(Problem):
+    """A model against itself with every a and c negated, and the result negated back."""
+
+    def evaluate(self, operands: Operands[Bits]) -> tuple[Evaluation, Evaluation]:
+        left = self.compute(operands)  # the first of two maxima of the same terms is the one that is kept
+        right = self.compute(self.moved(operands))
+        return left, replace(right, d=negated(right.d, self.right.d))
+
+    def compute(self, operands: Operands[Bits]) -> Evaluation:
+        """What is to be symmetric."""
+        return evaluate_on(self.left, operands)
+
+    def moved(self, operands: Operands[Bits]) -> Operands[Bits]:
+        a = tuple(negated(x, self.left.a) for x in operands.a)
+        return replace(operands, a=a, c=negated(operands.c, self.left.c))
+
+    @property
+    def signed_sum(self) -> SignedSum:
+        return "signs_apart"
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        return "d(a, b, c)", "-d(-a, b, -c)"
+
+
+@dataclass(frozen=True)
+class Monotonic(Problem):
+    """A model against itself with one operand raised: the addend (`raised` is None), or one product. They "differ"
+    where the result falls; a NaN neither rises nor falls. A product rises if its value does: another pair of factors
+    with the same product is no rise, though units may align it elsewhere."""
+
+    raised: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        zeros = self.zeros
+        if self.raised is None and ("c" in zeros or self.length in self.inputs.zero_terms):
+            raise ParameterError("c", f"of the addend zeros alone are admitted: it cannot rise{_reach(zeros, 'c')}")
+        if self.raised is not None and zeros.keys() & {"a", "b"}:
+            raise ParameterError("a, b", f"zeros alone are admitted: no product can rise{_reach(zeros, *'ab')}")
+
+    @property
+    def focus(self) -> int | None:
+        return self.raised
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        return "before", "raised"
+
+    @property
+    def layout(self) -> Layout:
+        base, model = super().layout, self.left
+        k = self.raised
+        added = ((model.c, f"c{RAISED}"),) if k is None else ((model.a, f"a{k}{RAISED}"), (model.b, f"b{k}{RAISED}"))
+        formats, names = zip(*added, strict=True)
+        return replace(base, formats=(*base.formats, *formats), names=(*base.names, *names))
+
+    def moved(self, operands: Operands[Bits]) -> Operands[Bits]:
+        k, changed = self.raised, operands.changed
+        if k is None:
+            return replace(operands, c=changed[0], changed=())
+        a, b = ((*side[:k], new, *side[k + 1 :]) for side, new in zip((operands.a, operands.b), changed, strict=True))
+        return replace(operands, a=a, b=b, changed=())
+
+    def differ(self, left: Bits, right: Bits) -> Bit:
+        fmt = self.left.d
+        defined = ~(unpack(left, fmt).is_nan | unpack(right, fmt).is_nan)
+        return defined & pattern_key(right, fmt).slt(pattern_key(left, fmt))
+
+    def admits(self, operands: Operands[Bits]) -> Bit:
+        moved, model, k = self.moved(operands), self.left, self.raised
+        both = admits(self.inputs, model, operands) & admits(self.inputs, model, moved)
+        if k is None:
+            nan = unpack(operands.c, model.c).is_nan | unpack(moved.c, model.c).is_nan
+            return both & ~nan & pattern_key(operands.c, model.c).sle(pattern_key(moved.c, model.c))
+        (before, one), (after, two) = (
+            product_key(unpack(side.a[k], model.a), unpack(side.b[k], model.b)) for side in (operands, moved)
+        )
+        return both & ~one & ~two & before.slt(after)
+
+
+@dataclass(frozen=True)
+class Exact(Problem):
+    """A model against the exact sum of its inputs, rounded once."""
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        return "the unit", "the exact sum"
+
+
+def _reach(zeros: Mapping[str, str], *names: str) -> str:
+    """Why zeros alone are admitted, in parentheses."""
+    found = next((zeros[name] for name in names if name in zeros), "")
+    return f" ({found})" if found else ""
+
+
+def exchangeable(model: Model) -> list[Sequence[int]]:
+    """The products that one step, scale block or group adds: those whose order may be without effect."""
+    if model.scale is None:
+        return list(model.blocks)
+    return [part for step in model.blocks for part in _parts(step, _scaled_together(model))]
+
+
+def _scaled_together(model: Model) -> int:
+    """The products, one after another, that are scaled alike and added in one sum."""
+    sums = [
+        node.term for node in walk(model.unit.result) if isinstance(node, Scale) and isinstance(node.term, ExactSum)
+    ]
+    counts = {sum(item.count for item in total.items) for total in sums}
+    return min([model.scale_block, *counts])
+
+
+def reorderings(model: Model) -> list[Reordered]:
+    """Every exchange inside a step, scale block or group; a chain of single products is reordered as a whole."""
+    groups = exchangeable(model)
+    if all(len(group) == 1 for group in groups):
+        groups = [[k for group in groups for k in group]]
+    found = [problem for group in groups for problem in reorderings_of(model, group)]
+    return sorted(found, key=lambda problem: problem.order, reverse=True)  # rotations differ soonest
+
+
+def reorderings_of(model: Model, group: Sequence[int]) -> list[Reordered]:
+    """An exchange of the first two of some products and a rotation of all: these two generate every order."""
+    found = []
+    for moved in sorted({(group[1], group[0], *group[2:]), (*group[1:], group[0])}) if len(group) > 1 else ():
+        order = list(range(model.length))
+        for place, source in zip(group, moved, strict=True):
+            order[place] = source
+        found.append(Reordered(model, model, order=tuple(order)))
+    return found
+
+
+def symmetries_of(model: Model, group: Sequence[int]) -> list[Reordered]:
+    """Reorderings that bring any of some exchangeable products to the place of any other, and are without effect if
+    any are: where even and odd products are summed apart, of one kind among themselves, and of all of both kinds."""
+    parts = {part for part in added_together(model.unit) if part < set(group)}
+    if len(parts) != 2 or set().union(*parts) != set(group):
+        return reorderings_of(model, group)
+    first, second = sorted(map(sorted, parts))
+    if len(first) != len(second):
+        return reorderings_of(model, group)
+    swapped = list(range(model.length))
+    for one, other in zip(first, second, strict=True):
+        swapped[one], swapped[other] = other, one
+    return [*reorderings_of(model, first), Reordered(model, model, order=tuple(swapped))]
+
+
+def _parts(step: Sequence[int], size: int) -> list[Sequence[int]]:
+    groups: dict[int, list[int]] = {}
+    for k in step:
+        groups.setdefault(k // size, []).append(k)
+    return list(groups.values())
+
+
+def negations(model: Model) -> list[Negated]:
+    """Negating every a and c negates the result; +0 and -0 count as one."""
+    return [Negated(model, model, compare="value")]
+
+
+def raised_addend(model: Model) -> list[Monotonic]:
+    """The result does not fall when the addend rises."""
+    return [Monotonic(model, model)]
+
+
+def raised_products(model: Model) -> list[Monotonic]:
+    """The result does not fall when one product rises, whichever it is."""
+    return [Monotonic(model, model, raised=k) for k in range(model.length)]
+
+
+def paddings(model: Model) -> list[Problem]:
+    """Every shorter dot product that the model has equals the whole one with zeros in the products beyond. Raises
+    ParameterError where there is none."""
+    if isinstance(model, UnitModel):
+        raise ParameterError("length", f"{model.reference} is a unit file: it has one length, no shorter dot product")
+    found = []
+    for length in range(1, model.length):
+        try:
+            shorter = with_parameters(model, {"length": length})
+        except ParameterError:
+            continue  # its blocks, groups or scales do not come out even
+        found.append(Problem(shorter, model))
+    if not found:
+        raise ParameterError("length", f"{model.reference} has no shorter dot product that zeros could be added to")
+    return found
+
+
+def exactness(model: Model) -> list[Problem]:
+    """The result is the exact sum, rounded once as the model rounds its results."""
+    if model.scale is not None:
+        raise ParameterError("scale_format", "exact sums of scaled products are not modelled")
+    return [Exact(model, _exact_sum(model), compare="value")]
+
+
+def _exact_sum(model: Model) -> Model:
+    """The exact sum of all products and c, as they are, rounded once as the results are: it flushes nothing."""
+    unit, loop = model.unit, Index(0, ((1, 1),))
+    if not {"a", "b", "c"} <= {node.operand for node in walk(unit.result) if isinstance(node, Element)}:
+        raise ParameterError("inputs", f"{model.reference} does not read each of a, b and c")
+    terms = Each(1, range(unit.length), Product(Element("a", loop), Element("b", loop)))
+    exact = Round(ExactSum((terms, Element("c"))), replace(unit.rounding, subnormals="keep"))
+    return UnitModel(replace(unit, result=exact, names={}, signals={}, titles={}), model.reference)
+
+
+PROPERTIES: dict[str, Callable[[Model], Sequence[Problem]]] = {
+    "order-independent": reorderings,
+    "sign-symmetric": negations,
+    "monotonic": lambda model: [*raised_addend(model), *raised_products(model)],
+    "monotonic-addend": raised_addend,
+    "monotonic-product": raised_products,
+    "zero-padding": paddings,
+    "exact": exactness,
+}
+
+
+def problems_of(wanted: str, model: Model, inputs: Inputs, compare: Compare | None = None) -> list[Problem]:
+    """The problems that must all come out equal for a property to hold on the admitted inputs. Raises ParameterError
+    for restrictions that admit no input, or under which the problems would not say the same together as apart."""
+    if inputs.zero_terms and wanted in ("order-independent", "zero-padding"):
+        raise ParameterError("zero_terms", f"{wanted} is asked with all products free")
+    found = [problem for problem in PROPERTIES[wanted](model) if not _fixed(problem, inputs)]
+    if inputs.zero_terms and not found:
+        raise ParameterError("zero_terms", "every product is fixed to zero: none can rise")
+    return [replace(problem, inputs=inputs, compare=compare or problem.compare) for problem in found]
+
+
+def _fixed(problem: Problem, inputs: Inputs) -> bool:
+    """Whether the product that is to rise is fixed to zero."""
+    return isinstance(problem, Monotonic) and problem.raised is not None and problem.raised in inputs.zero_terms

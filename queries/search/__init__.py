@@ -1,0 +1,1 @@
+"""The search for inputs on which two models differ: the problem, samples, witnesses."""

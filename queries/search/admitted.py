@@ -1,0 +1,126 @@
+"""Inputs that restrictions admit, at random and at their edges: exponents at both ends, fractions of all ones or of
+none, products that cancel, an addend that cancels a product."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypotheses.schema import Inputs
+from queries.search.samples import FAR, Lanes, Table, pattern_of, with_raised
+from smtmodel import ieee
+from smtmodel.carriers.arrays import ArrayCarrier
+from smtmodel.formats import FORMATS, Format
+from smtmodel.operands import Layout
+from smtmodel.rounding import Target
+
+_CARRIER = ArrayCarrier()
+
+
+def admitted_rows(layout: Layout, inputs: Inputs, count: int, seed: int, bits: Sequence[int] = ()) -> Table:
+    """Patterns of shape (count, columns of the layout), nearly all of which the restrictions admit. `bits`: below the
+    largest exponent, where units cut terms off."""
+    rng = np.random.default_rng(seed)
+    products = layout.length
+    base = 2 * products + 1 + 2 * layout.scales
+    manner = rng.integers(0, 1 << 30, count)
+    whole = inputs.products_below_two  # b has powers of two alone
+    columns = [_numbers(fmt, inputs, manner, rng, whole and products <= k < 2 * products)
+               for k, fmt in enumerate(layout.formats[: 2 * products + 1])]  # fmt: skip
+    if inputs.exponents is None:
+        _cut_off(columns, layout, bits, rng)
+    if not inputs.nonnegative:
+        _cancel(columns, layout, rng)
+    columns += [_scale(fmt, rng, count) for fmt in layout.formats[2 * products + 1 : base]]
+    for index in inputs.zero_terms:
+        for column in (index, products + index) if index < products else (2 * products,):
+            columns[column] = np.zeros(count, dtype=np.uint64)
+    return with_raised(layout, np.stack(columns, axis=1), rng)
+
+
+def _numbers(fmt: Format, inputs: Inputs, manner: Lanes, rng: np.random.Generator, whole: bool) -> Table:
+    """One operand: of a row, exponents are anywhere, at the ends, or all about one."""
+    count, window = len(manner), inputs.exponents
+    low, high = (fmt.emin, fmt.emax) if window is None else (max(fmt.emin, window.min), min(fmt.emax, window.max))
+    if low > high:
+        return np.zeros(count, dtype=np.uint64)  # zeros are all that may be admitted
+    anywhere = rng.integers(low, high + 1, count)
+    ends = np.where(rng.random(count) < 0.5, low, high)
+    near = np.clip((manner >> 8) % 13 - 6 + rng.integers(-2, 3, count), low, high)
+    exponent = np.choose(manner % 4, [anywhere, ends, near, np.full(count, (low, high)[int(rng.integers(2))])])
+    bits = rng.integers(0, 1 << fmt.fraction, count, dtype=np.uint64)
+    most = np.uint64((1 << fmt.fraction) - 1)
+    edge = rng.choice(np.array([0, 0, 1, most, max(int(most) - 1, 0), (int(most) + 1) >> 1], dtype=np.uint64), count)
+    fraction = np.where(whole, np.uint64(0), np.where(rng.random(count) < 0.5, bits, edge))
+    biased = exponent + fmt.bias
+    if not (inputs.normal or window is not None or whole) and fmt.subnormals:
+        biased = np.where(rng.random(count) < 0.08, -rng.integers(0, fmt.fraction + 1, count), biased)
+    sign = np.where((manner >> 4) % 3 == 0, 0, rng.integers(0, 2, count)) * (fmt.signed and not inputs.nonnegative)
+    found = pattern_of(fmt, sign, biased, fraction)
+    chance = rng.random(count)
+    if not inputs.finite:
+        found = np.where(chance > 0.99, np.uint64(fmt.infinity), np.where(chance > 0.985, np.uint64(fmt.nan), found))
+    if not inputs.nonzero:
+        zero = np.where((rng.random(count) < 0.3) & (fmt.specials != "negative_zero"), sign, 0).astype(np.uint64)
+        found = np.where(chance < 0.15, zero << np.uint64(fmt.field_width), found)
+    return found
+
+
+def _cut_off(columns: list[Table], layout: Layout, bits: Sequence[int], rng: np.random.Generator) -> None:
+    """Of some rows one term is large, and all others, of full fractions and one sign, lie at one distance below it."""
+    products, count = layout.length, len(columns[0])
+    a, b, c = (layout.formats[k] for k in (0, products, 2 * products))
+    chosen, large = rng.random(count) < 0.2, rng.integers(0, products + 1, count)
+    top = np.clip(rng.integers(-4, 5, count), c.emin, min(c.emax, a.emax + b.emax))
+    distance = rng.integers(0, FAR, count)
+    if bits:
+        distance = np.where(rng.random(count) < 0.6, rng.choice(bits, count) + rng.integers(-1, 3, count), distance)
+    for k in range(products + 1):
+        fmt = c if k == products else a
+        exponent = np.where(large == k, top, top - distance)
+        full = np.uint64((1 << fmt.fraction) - 1)
+        other = np.clip(exponent // 2, b.emin, b.emax) * (k < products)
+        term = pattern_of(fmt, np.zeros(count, dtype=np.int64), exponent - other + fmt.bias, np.full(count, full))
+        place = 2 * products if k == products else k
+        columns[place] = np.where(chosen, term, columns[place])
+        if k < products:
+            one = pattern_of(b, np.zeros(count, dtype=np.int64), other + b.bias, np.zeros(count, dtype=np.uint64))
+            columns[products + k] = np.where(chosen, one, columns[products + k])
+
+
+def _cancel(columns: list[Table], layout: Layout, rng: np.random.Generator) -> None:
+    """Of some rows the second product is the first one negated, but for a last place at times, and c another."""
+    products, count = layout.length, len(columns[0])
+    chosen = rng.random(count) < 0.3
+    a = layout.formats[0]
+    if products > 1 and a.signed:
+        last = rng.integers(0, 2, count).astype(np.uint64) << np.uint64(a.padding)
+        columns[1] = np.where(chosen & (columns[0] != 0), columns[0] ^ np.uint64(a.sign_bit) ^ last, columns[1])
+        columns[products + 1] = np.where(chosen, columns[products], columns[products + 1])
+    c = layout.formats[2 * products]
+    kinds = {"f32": np.float32, "f16": np.float16, "f64": np.float64}
+    if c.name in kinds:
+        chosen, which = rng.random(count) < 0.3, int(rng.integers(products))
+        with np.errstate(over="ignore", invalid="ignore"):
+            value = numbers(columns[which], a) * numbers(columns[products + which], layout.formats[products])
+            number = (-value).astype(kinds[c.name])
+        held = chosen & np.isfinite(number) & (number != 0)
+        columns[-1] = np.where(held, number.view(f"u{number.itemsize}").astype(np.uint64), columns[-1])
+
+
+def numbers(patterns: Table, fmt: Format) -> NDArray[np.float64]:
+    """The numbers that patterns stand for, exactly; infinities and NaNs as such."""
+    if fmt.name == "f64":
+        return patterns.view(np.float64)
+    with np.errstate(over="ignore"):
+        wide = ieee.convert(_CARRIER.lanes(patterns, fmt.width), fmt, Target(FORMATS["f64"], "nearest_even"))
+    return np.broadcast_to(np.asarray(wide.node, dtype=np.uint64), patterns.shape).copy().view(np.float64)
+
+
+def _scale(fmt: Format, rng: np.random.Generator, count: int) -> Table:
+    """Scale factors, mostly about one."""
+    one = fmt.bias << fmt.fraction
+    near = np.uint64(one) + rng.integers(0, 3, count).astype(np.uint64)
+    return np.where(rng.random(count) < 0.7, near, rng.integers(0, fmt.largest + 1, count, dtype=np.uint64))

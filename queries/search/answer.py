@@ -1,0 +1,119 @@
+"""A question answered: every pair of its hypotheses, with replayed vectors that state what each predicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from hypotheses.schema import Compare, Question
+from queries.search.distinguish import Options, Outcome, Verdict, build_query, distinguish
+from queries.search.problem import AgainstAll, Problem
+from queries.search.witness import Witness, confirmed
+from smtmodel.batch import evaluate_row
+from smtmodel.files import write_whole
+from smtmodel.progress import Pieces
+from smtmodel.vectors import Vector, to_hex
+
+#: "divided": what is asked for does not hold as a whole, and may hold in part
+AnswerVerdict = Verdict | Literal["divided"]
+
+
+@dataclass
+class PairAnswer:
+    """The outcome for two hypotheses, or for one and all others at once (`right` names them). `reused`: an earlier
+    pair's vectors tell these two apart as well."""
+
+    left: str
+    right: str
+    outcome: Outcome
+    reused: bool = False
+
+    @property
+    def verdict(self) -> AnswerVerdict:
+        """That of the outcome. Where no one input tells a hypothesis apart from all others, nothing is equal."""
+        nowhere = self.outcome.verdict == "equal" and isinstance(self.outcome.problem, AgainstAll)
+        return "divided" if nowhere else self.outcome.verdict
+
+
+@dataclass
+class Answered:
+    """A question and what came of it."""
+
+    question: Question
+    pairs: list[PairAnswer]
+    vectors: list[Vector]
+
+    @property
+    def verdict(self) -> AnswerVerdict:
+        """That of every pair if they agree; else "unknown" if one is unknown, or "divided"."""
+        verdicts = {pair.verdict for pair in self.pairs}
+        if len(verdicts) == 1:
+            return verdicts.pop()
+        return "unknown" if "unknown" in verdicts else "divided"
+
+    @property
+    def exit_code(self) -> int:
+        """0 as expected (or told apart, where nothing is expected), 1 otherwise, 3 unknown."""
+        if self.verdict == "unknown":
+            return 3
+        return 0 if self.verdict == (self.question.expect or "different") else 1
+
+
+def problems(question: Question, compare: Compare | None = None) -> list[tuple[str, str, Problem]]:
+    """What a question asks, with names for both sides: every pair, or one hypothesis against all others at once.
+
+    `compare` overrules the question.
+    """
+    models, inputs, compare = question.models, question.inputs, compare or question.compare
+    if question.one_vector is None:
+        return [(left, right, Problem(models[left], models[right], inputs, compare)) for left, right in question.pairs]
+    first, *rest = (right for _, right in question.pairs)
+    others = tuple(models[name] for name in rest)
+    problem = AgainstAll(models[question.one_vector], models[first], inputs, compare, others)
+    return [(question.one_vector, ", ".join((first, *rest)), problem)]
+
+
+def answer(question: Question, options: Options, compare: Compare | None = None, smt2: Path | None = None) -> Answered:
+    """Ask about every pair; a vector found for one pair is tried on the later ones first.
+
+    `compare` overrules the question. Raises SolverFaultError.
+    """
+    answered = Answered(question, [], [])
+    pieces = Pieces(options.progress, "pairs")
+    options = replace(options, progress=pieces)
+    asked = problems(question, compare)
+    for left, right, problem in pieces.of(asked):
+        if smt2 is not None:
+            path = smt2 if len(asked) == 1 else smt2.with_stem(f"{smt2.stem}-{left}-{right}")
+            write_whole(path, build_query(problem).text)
+        outcome = _reused(problem, answered) if options.count == 1 else None
+        pair = PairAnswer(left, right, outcome or distinguish(problem, options), reused=outcome is not None)
+        answered.pairs.append(pair)
+        if not pair.reused:
+            for witness in pair.outcome.witnesses:
+                answered.vectors.append(_vector(question, problem, witness, len(answered.vectors)))
+    return answered
+
+
+def _reused(problem: Problem, answered: Answered) -> Outcome | None:
+    for vector in answered.vectors:
+        if len(vector.operands.a) != problem.length:
+            continue
+        witness = confirmed(problem, vector.operands.every)
+        if witness is not None:
+            return Outcome(problem, "different", [witness])
+    return None
+
+
+def _vector(question: Question, problem: Problem, witness: Witness, number: int) -> Vector:
+    """The witness as a vector with the prediction of every hypothesis; the results of the pair are replayed ones."""
+    predictions = {}
+    for name, model in question.models.items():
+        if model.length < len(witness.operands.a):
+            continue  # it has no place for these products
+        result = evaluate_row(model, witness.operands)
+        predictions[name] = to_hex(result, model.d)
+    kinds = sorted({kind for side in witness.exercises for kind in side})
+    extra: dict[str, Any] = {"question": question.id, "predictions": predictions, "exercises": kinds}
+    return Vector(problem.left, witness.operands, id=f"{question.id}-{number}", extra=extra)

@@ -1,0 +1,65 @@
+"""No verdict leaves that an evaluation contradicts: what was proved is tried on inputs once more, with no solver.
+
+Equality and properties pass here; claims, in queries/claims/contradiction.py. The inputs are others than those by which
+the provers search: random ones that the restrictions admit, their exponents at both ends, products and addends that
+cancel, edges of the formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+import numpy as np
+
+from queries.search.admitted import admitted_rows
+from queries.search.problem import Problem
+from queries.search.samples import sample_rows
+from queries.search.witness import Row, replay
+from smtmodel.dot import Model
+from smtmodel.errors import FaultError
+from smtmodel.nodes import FusedSum
+from smtmodel.nodes.node import walk
+from smtmodel.operands import Layout
+from smtmodel.vectors import to_hex
+
+ROWS, LEAST = 3072, 256  # inputs for a verdict, and for each of the problems that it rests on
+SEED = 20  # not one of those that the provers begin with
+
+
+def check_problems(problems: Sequence[Problem]) -> None:
+    """Raises FaultError if the sides of a problem, all of which were proved equal, differ on an admitted input."""
+    for problem in problems:
+        rows = _rows(problem, max(LEAST, ROWS // len(problems)))
+        found = replay(problem, rows)
+        for hit in np.flatnonzero(found.differs)[:1]:
+            pair = zip(problem.sides, (problem.left.d, problem.right.d), (found.left, found.right), strict=True)
+            results = " but ".join(f"{side} = {to_hex(int(patterns[hit]), fmt)}" for side, fmt, patterns in pair)
+            contradicted(_statement(problem), row_text(problem.layout, rows[hit]), results)
+
+
+def _statement(problem: Problem) -> str:
+    sides = zip(problem.sides, (problem.left.reference, problem.right.reference), strict=True)
+    return " equals ".join(f"{side} of {reference}" for side, reference in sides)
+
+
+def row_text(layout: Layout, row: Sequence[int]) -> str:
+    """The operands that are not zero, in hexadecimal."""
+    columns = zip(layout.names, row, layout.formats, strict=True)
+    return " ".join(f"{name}={to_hex(pattern, fmt)}" for name, pattern, fmt in columns if pattern) or "zeros alone"
+
+
+def contradicted(claimed: str, given: str, found: str) -> NoReturn:
+    raise FaultError(f"{claimed!r} was proved, but an evaluation contradicts it: {given} gives {found}")
+
+
+def _rows(problem: Problem, count: int) -> list[Row]:
+    layout, cuts = problem.layout, kept_bits(problem.left, problem.right)
+    table = [sample_rows(layout, count // 3, SEED), admitted_rows(layout, problem.inputs, count, SEED, cuts)]
+    return [tuple(row) for row in np.concatenate(table).tolist()]
+
+
+def kept_bits(*models: Model) -> list[int]:
+    """The fraction bits that units keep."""
+    found = [node.fraction_bits for model in models for node in walk(model.unit.result) if isinstance(node, FusedSum)]
+    return sorted({bits for kept in found for bits in (kept if isinstance(kept, tuple) else (kept,))})

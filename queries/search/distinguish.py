@@ -1,0 +1,281 @@
+"""The main job: inputs that tell candidate models apart.
+
+The question is asked small first, with all but one, two, three products fixed to zero: a difference is found sooner
+and is easier to read. Only when no small input exists is the whole question asked; its "unsat" is the proof that the
+models agree on every input that counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from typing import Literal
+
+import numpy as np
+
+from queries.search.exercises import EXERCISES, exercises
+from queries.search.problem import Problem
+from queries.search.samples import sample_rows, tie_rows
+from queries.search.witness import Replay, Row, Witness, confirmed, replay, shrink
+from queries.solvers.contract import DEFAULT_MEMORY, Answer
+from queries.solvers.engines import AUTO
+from queries.solvers.pool import Pool
+from queries.solvers.portfolio import solve
+from queries.solvers.smtlib import Query
+from queries.solvers.store import Store
+from smtmodel.algebra import Bit, Bits, all_of, constant
+from smtmodel.batch import Patterns, to_integers
+from smtmodel.carriers.terms import TermCarrier
+from smtmodel.dot import Evaluation
+from smtmodel.errors import FaultError
+from smtmodel.operands import Operands
+from smtmodel.progress import Wait
+
+Verdict = Literal["different", "equal", "unknown"]
+SAMPLES = 4096  # shaped inputs of each kind, where a small question was not answered
+SMALL = 3  # products left free, at most, when asking small
+SMALL_SHARE = 0.1  # of the time, at most, for one small question
+SINGLE_SHARE = 0.25  # of that, for one with a single product free: the hardest to refute, and part of the next ones
+SEARCH_SHARE = 0.4  # the same where nothing but small questions are asked
+
+
+class SolverFaultError(FaultError):
+    """A solver's model that does not replay: never passed on as a witness."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to ask. `timeout` in seconds for each pair, `memory` in MiB for each solver process; `store` keeps the
+    solvers' answers, which `fresh` asks for anew; the solvers run where `pool` says."""
+
+    solver: str = AUTO
+    timeout: float | None = 300.0
+    memory: int = DEFAULT_MEMORY
+    count: int = 1
+    progress: Callable[[str], None] = lambda text: None
+    store: Store | None = None
+    fresh: bool = False
+    pool: Pool = field(default_factory=Pool)
+
+    def clock(self) -> float:
+        """Seconds against which a `timeout` is held."""
+        return self.pool.clock()
+
+    def ask(self, query: Query, seconds: float | None, name: str, solver: str | None = None) -> list[Answer]:
+        """The answers of the engines asked, as `portfolio.solve` gives them."""
+        self.progress(Wait(name, seconds))
+        repeated = self.store is not None and not self.fresh  # another thread's answer can be used
+        with self.pool.alone_with(query.text) if repeated else nullcontext():
+            return solve(query, solver or self.solver, seconds, self.memory, self.store, self.fresh, name, self.pool)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One query asked: which products were free, whether only nonnegative inputs were, and what the engines said."""
+
+    free: tuple[int, ...]
+    one_sign: bool
+    answers: tuple[Answer, ...]
+    query: Query
+
+    @property
+    def answer(self) -> Answer:
+        return self.answers[0]
+
+
+@dataclass
+class Outcome:
+    """The verdict on one pair. `witnesses` differ in what they exercise; `complete`: no further kind exists;
+    `simulated`: the first was found by simulation."""
+
+    problem: Problem
+    verdict: Verdict
+    witnesses: list[Witness] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    complete: bool = True
+    simulated: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """Time of the deciding solvers."""
+        return sum(step.answer.seconds for step in self.steps)
+
+
+Signature = tuple[bool, ...]
+
+
+class Search:
+    """The search for witnesses of one problem."""
+
+    def __init__(self, problem: Problem, options: Options, small: bool = False) -> None:
+        self.problem, self.options, self.small = problem, options, small
+        self.deadline = None if options.timeout is None else options.clock() + options.timeout
+        self.outcome = Outcome(problem, "unknown")
+        self.seen: list[Signature] = []
+        self.sampled = False
+
+    def run(self) -> Outcome:
+        """Ask until there are enough witnesses, or no more, or no time. Raises SolverFaultError."""
+        outcome, sizes = self.outcome, self._sizes()
+        start = 0
+        while len(outcome.witnesses) < self.options.count:
+            found = None
+            for position in range(start, len(sizes)):
+                found = self._ask(sizes[position])
+                if found is None and self.outcome.steps[-1].answer.status == "unknown":
+                    found = self._simulate()
+                if found is not None:
+                    start = position
+                    break
+            if found is None:
+                break
+            outcome.witnesses.append(found)
+        enough = len(outcome.witnesses) == self.options.count
+        decided = not self.small and (enough or not outcome.steps or outcome.steps[-1].answer.status != "unknown")
+        if outcome.witnesses:
+            outcome.verdict, outcome.complete = "different", decided
+        elif decided:
+            outcome.verdict = "equal"
+        return outcome
+
+    def _remaining(self) -> float | None:
+        return None if self.deadline is None else max(0.0, self.deadline - self.options.clock())
+
+    def _sizes(self) -> list[tuple[tuple[int, ...], bool]]:
+        """What to ask, in order: small sets of products, all of them with one sign, all."""
+        *small, whole = free_sets(self.problem)
+        guided = [] if self.problem.inputs.nonnegative else [(whole, True)]
+        if self.small:
+            return [*((free, False) for free in small), *guided]
+        return [*((free, False) for free in small), *guided, (whole, False)]
+
+    def _ask(self, size: tuple[tuple[int, ...], bool]) -> Witness | None:
+        free, one_sign = size
+        problem = self.problem
+        if one_sign:
+            problem = replace(problem, inputs=problem.inputs.model_copy(update={"nonnegative": True}))
+        query = build_query(problem, free, self.seen)
+        whole = not self.small and size == self._sizes()[-1]
+        limit = self._remaining()
+        if limit is not None and not whole:
+            share = (SMALL_SHARE if not self.small else SEARCH_SHARE) * (SINGLE_SHARE if len(free) == 1 else 1)
+            limit = min(limit, (self.options.timeout or 0) * share)
+        name = f"{len(free)} of {self.problem.length} products free, {len(query.text) // 1000} kB of SMT-LIB"
+        answers = self.options.ask(query, limit, name)
+        self.outcome.steps.append(Step(free, one_sign, tuple(answers), query))
+        answer = answers[0]
+        if answer.status != "sat":
+            return None
+        row = tuple(answer.values.get(name, 0) for name in self.problem.layout.names)
+        return self._replayed(row, answer)
+
+    def _simulate(self) -> Witness | None:
+        """A witness among many shaped inputs, once, where a question that seemed small was not answered."""
+        if self.sampled or self.seen or self._remaining() == 0:
+            return None
+        self.sampled = True
+        layout, models = self.problem.layout, (self.problem.left, self.problem.right)
+        tables = [sample_rows(layout, SAMPLES), *(tie_rows(layout, fmt, SAMPLES) for fmt in {m.d for m in models})]
+        rows = [tuple(map(int, row)) for row in np.concatenate(tables)]
+        found = np.flatnonzero(replay(self.problem, rows).differs)
+        if not len(found):
+            return None
+        self.outcome.simulated = True
+        return self._kept(rows[int(found[0])])
+
+    def _replayed(self, row: Row, answer: Answer) -> Witness:
+        first = confirmed(self.problem, row)
+        if first is None:
+            raise SolverFaultError(
+                f"{answer.engine} {answer.version} gave a model on which the two do not differ: {row}"
+            )
+        return self._kept(row, first)
+
+    def _kept(self, row: Row, first: Witness | None = None) -> Witness:
+        """The smallest witness of the kind of a row on which the models differ."""
+        first = first or confirmed(self.problem, row)
+        assert first is not None
+        signature = _signature(first)
+        keep = (lambda result: self._same_kind(result, signature)) if self.seen else None
+        small = confirmed(self.problem, shrink(self.problem, row, keep))
+        assert small is not None
+        self.seen.append(_signature(small))
+        return small
+
+    def _same_kind(self, result: Replay, signature: Signature) -> Patterns:
+        flags = _flags(self.problem, result.evaluations)
+        same = all_of([flag if wanted else ~flag for flag, wanted in zip(flags, signature, strict=True)])
+        return to_integers(same, len(result.left))
+
+
+def build_query(
+    problem: Problem,
+    free: Sequence[int] | None = None,
+    seen: Sequence[Signature] = (),
+    carrier: TermCarrier | None = None,
+) -> Query:
+    """Is there an input on which the two models differ? All products but the `free` ones (None: all) are zero;
+    `seen` lists kinds of witnesses that are not wanted again."""
+    carrier = carrier or TermCarrier()
+    operands = symbolic_operands(problem, carrier, free)
+    evaluations = problem.evaluate(operands)
+    conditions = [problem.admits(operands), problem.differ(evaluations[0].d, evaluations[1].d)]
+    if seen:
+        flags = _flags(problem, evaluations)
+        for signature in seen:
+            same = all_of([flag if wanted else ~flag for flag, wanted in zip(flags, signature, strict=True)])
+            conditions.append(~same)
+    assertions = tuple(condition.node for condition in conditions) + tuple(carrier.definitions)
+    symbols = tuple(bits.node for bits in operands.every if bits.value is None)
+    return Query(symbols, assertions)
+
+
+def symbolic_operands(problem: Problem, carrier: TermCarrier, free: Sequence[int] | None = None) -> Operands[Bits]:
+    """Symbols a0, b0, ..., c; products other than the `free` ones, and those fixed to zero, are constants."""
+    layout, fixed = problem.layout, problem.inputs.zero_terms
+    chosen = set(range(layout.length) if free is None else free) - set(fixed)
+    zero = set(range(layout.length)) - chosen
+    constants = {f"{side}{k}" for side in "ab" for k in zero} | ({"c"} if layout.length in fixed else set())
+
+    def operand(name: str, width: int) -> Bits:
+        return constant(carrier, 0, width) if name in constants else carrier.symbol(name, width)
+
+    return layout.split([operand(name, fmt.width) for name, fmt in zip(layout.names, layout.formats, strict=True)])
+
+
+def free_sets(problem: Problem) -> list[tuple[int, ...]]:
+    """Which products to leave free, in the order of asking: one, two and three of the first step, then as many from
+    the steps in turn, at last all."""
+    steps = max((model.blocks for model in (problem.left, problem.right)), key=len)
+    fixed = problem.inputs.zero_terms
+    turns = [k for turn in zip_longest(*steps) for k in turn]
+    orders = [[k for step in steps for k in step], turns]
+    first = [] if problem.focus is None else [problem.focus]
+    usable = [
+        list(dict.fromkeys([*first, *(k for k in order if k is not None and k < problem.length and k not in fixed)]))
+        for order in orders
+    ]
+    small = [tuple(order[:count]) for count in range(1, SMALL + 1) for order in usable if count < len(order)]
+    return [*dict.fromkeys(small), tuple(sorted(usable[0]))]
+
+
+def _flags(problem: Problem, evaluations: Sequence[Evaluation]) -> list[Bit]:
+    flags: list[Bit] = []
+    for model, evaluation in zip((problem.left, problem.right), evaluations, strict=True):
+        flags += exercises(model, evaluation).values()
+    return flags
+
+
+def _signature(witness: Witness) -> Signature:
+    return tuple(name in names for names in witness.exercises for name in EXERCISES)
+
+
+def distinguish(problem: Problem, options: Options | None = None, small: bool = False) -> Outcome:
+    """Inputs on which two models differ, or the verdict that there are none.
+
+    `small`: only questions that are answered soon are asked, so that the verdict is never "equal". Raises
+    SolverFaultError.
+    """
+    return Search(problem, options or Options(), small).run()

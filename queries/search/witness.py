@@ -1,0 +1,248 @@
+"""Witnesses: inputs on which two models differ, replayed, and made small before anybody sees them.
+
+Shrinking needs no solver: every change that makes an input easier to read is tried on the array carrier, all at once,
+and kept if the models still differ. An input is the smaller, in this order: the fewer nonzero terms it has, the fewer
+operands that are no powers of two, the fewer significand bits, the nearer its exponents to zero, the fewer signs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from queries.search.exercises import exercises
+from queries.search.problem import Problem
+from smtmodel.batch import Patterns, to_integers
+from smtmodel.carriers.arrays import ArrayCarrier
+from smtmodel.dot import Evaluation
+from smtmodel.formats import Format
+from smtmodel.operands import Layout, Operands
+
+Row = tuple[int, ...]  # patterns in the order of Operands.every
+Keep = Callable[["Replay"], Patterns]
+
+_CARRIER = ArrayCarrier()
+MANY = 32  # products above which runs of them are dropped first
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Both models on a batch of inputs, by the array carrier."""
+
+    left: Patterns
+    right: Patterns
+    admitted: Patterns  # 1 where the input counts
+    differs: Patterns  # 1 where it counts and the results differ
+    evaluations: tuple[Evaluation, Evaluation]
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A replayed input on which two models differ. `exercises` holds for each model what the input exercises."""
+
+    operands: Operands[int]
+    left: int
+    right: int
+    exercises: tuple[tuple[str, ...], tuple[str, ...]] = field(default=((), ()))
+
+
+def replay(problem: Problem, rows: list[Row]) -> Replay:
+    """Evaluate both models on every row."""
+    table = np.asarray(rows, dtype=np.uint64)
+    layout = problem.layout
+    columns = [np.ascontiguousarray(table[:, i]) for i in range(table.shape[1])]
+    lanes = [_CARRIER.lanes(column, fmt.width) for column, fmt in zip(columns, layout.formats, strict=True)]
+    operands = layout.split(lanes)
+    with np.errstate(over="ignore"):
+        first, second = problem.evaluate(operands)
+        admitted = problem.admits(operands)
+        differs = problem.differ(first.d, second.d) & admitted
+        results = [to_integers(value, len(rows)) for value in (first.d, second.d, admitted, differs)]
+    return Replay(results[0], results[1], results[2], results[3], (first, second))
+
+
+def confirmed(problem: Problem, row: Row) -> Witness | None:
+    """The witness of a row, or None if the models agree on it (or it does not count)."""
+    result = replay(problem, [row])
+    if not result.differs[0]:
+        return None
+    with np.errstate(over="ignore"):
+        flags = tuple(
+            tuple(name for name, flag in exercises(model, evaluation).items() if to_integers(flag, 1)[0])
+            for model, evaluation in zip((problem.left, problem.right), result.evaluations, strict=True)
+        )
+    left, right = int(result.left[0]), int(result.right[0])
+    return Witness(problem.layout.split(row), left, right, (flags[0], flags[1]))
+
+
+def moved_input(problem: Problem, operands: Operands[int]) -> Operands[int]:
+    """What the right side of a problem is evaluated on."""
+    layout = problem.layout
+    lanes = [
+        _CARRIER.lanes(np.array([x], np.uint64), f.width) for x, f in zip(operands.every, layout.formats, strict=True)
+    ]
+    moved = problem.moved(layout.split(lanes))
+    return layout.split([int(to_integers(bits, 1)[0]) for bits in moved.every])
+
+
+def shrink(problem: Problem, row: Row, keep: Keep | None = None) -> Row:
+    """The smallest input reached by steps that each still tell the models apart (and `keep`, if given)."""
+
+    def good(rows: list[Row]) -> Patterns:
+        result = replay(problem, rows)
+        return result.differs & keep(result) if keep is not None else result.differs
+
+    return shrink_rows(problem.layout, row, good)
+
+
+def shrink_rows(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns], seconds: float | None = None) -> Row:
+    """The smallest row reached, in so many seconds, by steps that each are `good`: 1 where a row is."""
+    end = None if seconds is None else time.monotonic() + seconds
+    row = _fewer(layout, row, good, end)
+    seen = {row}
+    while end is None or time.monotonic() < end:
+        cost = _cost(row, layout)
+        smaller = (other for other in _smaller(row, layout) if other not in seen and _cost(other, layout) < cost)
+        tried = list(dict.fromkeys(smaller))
+        if not tried:
+            return row
+        seen.update(tried)
+        candidates = [tried[i] for i in np.flatnonzero(good(tried))]
+        if not candidates:
+            return row
+        row = min(candidates, key=lambda candidate: _cost(candidate, layout))
+    return row
+
+
+def _fewer(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns], end: float | None) -> Row:
+    """The row with whole runs of products zeroed, the longest first, where it has many: one by one would take long."""
+    used = _used(row, layout)
+    run = len(used) // 2 if len(used) > MANY else 0
+    while run and used and (end is None or time.monotonic() < end):
+        parts = [used[start : start + run] for start in range(0, len(used), run)]
+        tried = [_replaced(row, {i: 0 for k in part for i in (k, layout.length + k)}) for part in parts]
+        kept = np.flatnonzero(good(tried))
+        if len(kept):
+            row = tried[kept[-1]]
+            used = _used(row, layout)
+        if not len(kept) or run > len(used):
+            run //= 2
+    return row
+
+
+def _used(row: Row, layout: Layout) -> list[int]:
+    """The places of the products that are not zero."""
+    return [k for k in range(layout.length) if row[k] and row[layout.length + k]]
+
+
+def _fields(pattern: int, fmt: Format) -> tuple[int, int, int]:
+    """(sign, exponent field, fraction field)."""
+    body = pattern >> fmt.padding
+    return (
+        pattern >> fmt.field_width,
+        body >> fmt.fraction & ((1 << fmt.exponent) - 1),
+        body & ((1 << fmt.fraction) - 1),
+    )
+
+
+def _pattern(sign: int, exponent: int, fraction: int, fmt: Format) -> int:
+    return (sign << fmt.field_width) | ((exponent << fmt.fraction | fraction) << fmt.padding)
+
+
+def _cost(row: Row, layout: Layout) -> tuple[int, ...]:
+    parts = layout.split(row)
+    terms = sum(1 for x, y in zip(parts.a, parts.b, strict=True) if x or y) + (parts.c != 0)
+    ragged = bits = distance = signs = 0
+    for pattern, fmt in zip(row, layout.formats, strict=True):
+        sign, exponent, fraction = _fields(pattern, fmt)
+        length = fmt.fraction - ((fraction & -fraction).bit_length() - 1) if fraction else 0
+        if not exponent and fraction:
+            length = fraction.bit_length() - (fraction & -fraction).bit_length()
+        ragged += length > 0
+        bits += length
+        distance += abs(exponent - fmt.bias) if pattern else 0
+        signs += sign
+    return terms, ragged, bits, distance, signs
+
+
+def _smaller(row: Row, layout: Layout) -> Iterator[Row]:
+    """Inputs that may be easier to read than this one."""
+    count, formats = layout.length, layout.formats
+    for k in range(count):
+        yield _replaced(row, {k: 0, count + k: 0})
+    yield _replaced(row, {2 * count: 0})
+    for index, fmt in enumerate(formats):
+        for pattern in _simpler(row[index], fmt):
+            yield _replaced(row, {index: pattern})
+    for k in range(count):
+        yield from _balanced(row, k, count + k, formats)
+        yield from _copied(row, k, layout)
+    yield from _rescaled(row, layout)
+
+
+def _copied(row: Row, k: int, layout: Layout) -> Iterator[Row]:
+    """One product, or one factor, put in the place of every other nonzero one."""
+    count = layout.length
+    used = [i for i in _used(row, layout) if i != k]
+    if not (row[k] and row[count + k]):
+        return
+    yield _replaced(row, dict.fromkeys(used, row[k]) | {count + i: row[count + k] for i in used})
+    for i in used:
+        yield _replaced(row, {i: row[k], count + i: row[count + k]})
+
+
+def _replaced(row: Row, changes: dict[int, int]) -> Row:
+    return tuple(changes.get(index, pattern) for index, pattern in enumerate(row))
+
+
+def _simpler(pattern: int, fmt: Format) -> Iterator[int]:
+    """Shorter significands, exponents nearer to zero, a positive sign."""
+    if not pattern:
+        return
+    sign, exponent, fraction = _fields(pattern, fmt)
+    for kept in range(fmt.fraction):
+        yield _pattern(sign, exponent, fraction & ~((1 << (fmt.fraction - kept)) - 1), fmt)
+    for power in range(fmt.fraction):  # powers of two below the normal range
+        if not exponent:
+            yield _pattern(sign, 0, 1 << power, fmt)
+    for nearer in {fmt.bias, (exponent + fmt.bias) // 2, exponent + (1 if exponent < fmt.bias else -1)}:
+        yield _pattern(sign, nearer, fraction, fmt)
+        yield _pattern(sign, nearer, 0, fmt)
+    if sign:
+        yield _pattern(0, exponent, fraction, fmt)
+
+
+def _balanced(row: Row, left: int, right: int, formats: Sequence[Format]) -> Iterator[Row]:
+    """The same product from other factors: exponent moved from one to the other, both signs changed."""
+    (s, e, f), (t, g, h) = _fields(row[left], formats[left]), _fields(row[right], formats[right])
+    if not (row[left] and row[right] and e and g):
+        return
+    for step in {formats[left].bias - e, g - formats[right].bias, 1, -1}:
+        x, y = e + step, g - step
+        if 0 < x < 1 << formats[left].exponent and 0 < y < 1 << formats[right].exponent:
+            yield _replaced(row, {left: _pattern(s, x, f, formats[left]), right: _pattern(t, y, h, formats[right])})
+    if s and t:
+        yield _replaced(row, {left: _pattern(0, e, f, formats[left]), right: _pattern(0, g, h, formats[right])})
+    if s != t and s:
+        yield _replaced(row, {left: _pattern(t, e, f, formats[left]), right: _pattern(s, g, h, formats[right])})
+
+
+def _rescaled(row: Row, layout: Layout) -> Iterator[Row]:
+    """Every term times one power of two."""
+    count, formats = layout.length, layout.formats
+    scaled = [*range(count), 2 * count]  # one factor of each product, and what takes its place
+    scaled += range(2 * count + 1 + 2 * layout.scales, len(row))[:1]
+    for step in (-16, -8, -4, -2, -1, 1, 2, 4, 8, 16):
+        changed = []
+        for index in scaled:
+            sign, exponent, fraction = _fields(row[index], formats[index])
+            if row[index] == 0:
+                continue
+            if not exponent > 0 or not 0 < exponent + step < 1 << formats[index].exponent:
+                break
+            changed.append((index, _pattern(sign, exponent + step, fraction, formats[index])))
+        else:
+            yield _replaced(row, dict(changed))

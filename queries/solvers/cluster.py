@@ -1,0 +1,316 @@
+"""The workers of a dask.distributed cluster as the place where solvers run.
+
+What travels is plain data: a query's text with its engines and limits, a point of a study, a mutant. Its answer comes
+back to this process, which alone reads and writes the store. A worker runs the same function that would have run here,
+so that a worker or a scheduler that goes away costs time and no answer: the work is done by another worker, or here.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from queries.solvers import engines as racing
+from queries.solvers.contract import ENGINE_NAMES, Answer
+from queries.solvers.pool import AHEAD, Pool
+from queries.solvers.store import program
+from queries.solvers.worker import version_of
+from smtmodel.errors import IncompleteError, MmaprobeError
+from smtmodel.wording import install
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from distributed import Client, Future
+
+Result = TypeVar("Result")
+CONNECT = 10.0  # seconds that a scheduler has to answer
+GRACE = 20.0  # seconds without a single worker before the work is done here: one that died may be started again
+WATCH = 0.5  # seconds between looks at the scheduler
+
+
+class ClusterError(MmaprobeError):
+    """A cluster that cannot be used."""
+
+
+class WorkerError(IncompleteError):
+    """Work that ended every worker that tried it."""
+
+
+class _GoneError(Exception):
+    """The cluster is not to be used any more."""
+
+
+class Cluster(Pool):
+    """The cluster of the scheduler at `address`. Close it, or use it in a `with`. Raises ClusterError.
+
+    `warn` is told when the cluster is lost; what remains to be done is then done here. `width` is the number of the
+    workers' threads at the start.
+    """
+
+    def __init__(self, address: str, warn: Callable[[str], object]) -> None:
+        self.address, self._warn = address, warn
+        self.lost, self._closing = threading.Event(), threading.Event()
+        self.tasks: set[_Task] = set()
+        self._losing = threading.Lock()
+        self._client = _connected(address)
+        try:
+            super().__init__(self._threads())
+        except BaseException:
+            self.close()
+            raise
+        self.threads = AHEAD * self.width
+        self._cores = threading.BoundedSemaphore(os.cpu_count() or 1)  # for what has to be done here
+        self._watcher = threading.Thread(target=self._watch, name="mmaprobe-cluster", daemon=True)
+        self._watcher.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the cluster as it is; what is still in progress there is ended."""
+        self._closing.set()
+        with suppress(Exception):  # one that is gone need not be told
+            self._client.close(timeout=CONNECT)
+
+    def race(
+        self, engines: Sequence[str], text: str, timeout: float | None, memory: int, keep: racing.Keep
+    ) -> list[Answer]:
+        with suppress(_GoneError), self._turn.given(), self._own_time() as spent:
+            began = time.monotonic()
+
+            def begin(hand: Sequence[str]) -> _Racer:
+                late = time.monotonic() - began
+                left = None if timeout is None else max(0.0, timeout - late)
+                return _Racer(self, hand, (text, left, memory), late, spent)
+
+            return racing.first_of(self._hands(engines), begin, None, keep)[0]
+        return super().race(engines, text, timeout, memory, keep)
+
+    def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """As `Pool.run` has it. Raises WorkerError."""
+        with self._turn.given(), suppress(_GoneError):
+            task = _Task(self, function, arguments)
+            try:
+                while not task.finished.wait(WATCH):
+                    if racing.unwanted.get()():
+                        raise KeyboardInterrupt
+                result: Result = task.result()[1]
+                return result
+            except KeyboardInterrupt:
+                task.kill()
+                raise
+        with self._turn.taken():
+            return function(*arguments)
+
+    def _hands(self, engines: Sequence[str]) -> list[list[str]]:
+        """The engines dealt to as many workers as there are for each question, the likeliest first."""
+        count = min(len(engines), max(1, self.width // max(1, self.busy)))
+        return [list(engines[start::count]) for start in range(count)]
+
+    @contextmanager
+    def _own_time(self) -> Iterator[list[float]]:
+        """The clock goes on by the longest of the seconds put into the list, however long the work takes."""
+        began, spent = time.monotonic(), list[float]()
+        try:
+            yield spent
+        finally:
+            self._turn.wait_more(time.monotonic() - began - max(spent, default=0.0))
+
+    def submit(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Future[Any]:
+        """Work on its way to a worker. Raises _GoneError."""
+        key = f"mmaprobe-{uuid.uuid4().hex}"
+        if not self.lost.is_set():
+            try:
+                return self._client.submit(pickle.loads, _call(key, function, arguments), key=key, pure=False)
+            except Exception:
+                if self._client.status == "running":
+                    raise
+                self.lose("the scheduler is gone")
+        raise _GoneError
+
+    # --- the cluster's health -------------------------------------------------------------------------------------
+
+    def _threads(self) -> int:
+        """The workers' threads, once there are any."""
+        deadline = time.monotonic() + GRACE
+        while not (threads := sum(map(int, self._client.nthreads().values()))):
+            if time.monotonic() > deadline:
+                raise ClusterError(
+                    f"the cluster at {self.address} has no workers: start one with `dask worker {self.address}`"
+                )
+            time.sleep(WATCH)
+        return threads
+
+    def _watch(self) -> None:
+        """Look after the cluster: the scheduler may go away, or the last worker."""
+        alone_since: float | None = None
+        while not self._closing.wait(WATCH) and not self.lost.is_set():
+            if self._client.status != "running":
+                self.lose("the scheduler is gone")
+                return
+            with suppress(Exception):  # a scheduler that does not answer is seen in the next round
+                if self._client.nthreads():
+                    alone_since = None
+                elif alone_since is None:
+                    alone_since = time.monotonic()
+                elif time.monotonic() > alone_since + GRACE:
+                    self.lose("no worker is left")
+
+    def lose(self, why: str) -> None:
+        """Use the cluster no more."""
+        with self._losing:
+            if self.lost.is_set() or self._closing.is_set():
+                return
+            self.lost.set()
+        self._warn(f"the cluster at {self.address} is lost ({why}): the remaining work is done here")
+        for task in list(self.tasks):
+            task.finished.set()
+
+
+class _Task:
+    """One piece of work on a worker. `finished`: its result is there, or it will never come."""
+
+    def __init__(self, cluster: Cluster, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
+        self.cluster, self.finished = cluster, threading.Event()
+        cluster.tasks.add(self)
+        self.future = cluster.submit(function, arguments)
+        self.future.add_done_callback(lambda future: self.finished.set())
+
+    def result(self) -> tuple[float, Any]:
+        """The seconds that the work took, and what came of it. Raises WorkerError, _GoneError, what the work raises."""
+        self.cluster.tasks.discard(self)
+        while not self.cluster.lost.is_set():
+            if self.future.status == "error":
+                raise _named(self.future.exception())
+            try:
+                found: tuple[float, Any] = self.future.result(timeout=WATCH)
+                return found
+            except TimeoutError:  # the worker died with the result, which is made again
+                continue
+            except (CancelledError, OSError):  # the second where it goes away while it hands the result on
+                if self.future.status == "error":  # the work's own
+                    raise
+                self.cluster.lose("the scheduler is gone")
+        raise _GoneError
+
+    def kill(self) -> None:
+        """End it, wherever it runs."""
+        self.cluster.tasks.discard(self)
+        if not self.cluster.lost.is_set():
+            with suppress(Exception):
+                self.future.cancel(force=True)
+
+
+class _Racer(_Task):
+    """Engines that race on one worker."""
+
+    def __init__(
+        self, cluster: Cluster, hand: Sequence[str], limits: tuple[str, float | None, int], late: float,
+        spent: list[float],
+    ) -> None:  # fmt: skip
+        super().__init__(cluster, racing.race, (hand, *limits))
+        self.hand, self.late, self.spent = hand, late, spent
+
+    def answers(self) -> list[Answer]:
+        try:
+            seconds, answers = self.result()
+        except WorkerError as error:
+            return [Answer("unknown", engine, version_of(engine), 0.0, reason=str(error)) for engine in self.hand]
+        self.spent.append(self.late + seconds)
+        return list(answers)
+
+
+def _connected(address: str) -> Client:
+    try:
+        from distributed import Client
+        from distributed.comm import get_address_host_port
+    except ImportError:
+        raise ClusterError(f"--cluster needs dask.distributed, which is not installed: {install('cluster')}") from None
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong is said here, in a line
+    try:
+        get_address_host_port(address)  # a client is not made for an address that is none
+        return Client(address, timeout=CONNECT, set_as_default=False, name="mmaprobe")
+    except (OSError, TimeoutError, ValueError, TypeError) as error:
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ClusterError(f"no dask scheduler at {address!r} ({why}): start one with `dask scheduler`") from None
+
+
+def _named(error: BaseException | None) -> BaseException:
+    """The error of a task, as one of the project's where it is the cluster's fault."""
+    from distributed import KilledWorker
+
+    if isinstance(error, KilledWorker):
+        return WorkerError(f"work for the cluster ended {error.allowed_failures + 1} workers, one after another")
+    if isinstance(error, ImportError):
+        return ClusterError(f"a worker cannot do the work ({error}): install the same mmaprobe there")
+    return error or _GoneError()
+
+
+# --- on a worker --------------------------------------------------------------------------------------------------
+
+
+@cache
+def _program() -> Any:
+    """What must be the same on all machines for the results to be."""
+    return program("hypotheses", "queries", "smtmodel", "studies"), tuple(map(version_of, ENGINE_NAMES))
+
+
+@dataclass(frozen=True)
+class _Call:
+    """Becomes the result of `perform` where it is unpickled. So a worker without mmaprobe, or with another version of
+    it, fails in a task, not in dask's own reading, which would end it."""
+
+    arguments: tuple[Any, ...]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return perform, self.arguments
+
+
+def _call(key: str, function: Callable[..., Any], arguments: Sequence[Any]) -> bytes:
+    import cloudpickle
+
+    work = cloudpickle.dumps((function, arguments))  # by value, if the function is of the main script
+    return pickle.dumps(_Call((_program(), key, work)))
+
+
+def perform(expected: Any, key: str, work: bytes) -> tuple[float, Any]:
+    """What a function gives, with the seconds that it took. Raises ClusterError on a worker of another version."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    if expected != _program():
+        raise ClusterError(
+            f"the worker {worker.address} has another version of mmaprobe or of the solvers: install the same there"
+        )
+    function, arguments = pickle.loads(work)
+
+    def unwanted() -> bool:
+        task = worker.state.tasks.get(key)
+        return task is None or task.state == "cancelled"
+
+    token = racing.unwanted.set(unwanted)
+    began = time.monotonic()
+    try:
+        result = function(*arguments)
+        return time.monotonic() - began, result
+    except KeyboardInterrupt:  # which would end the worker
+        raise CancelledError("no longer wanted") from None
+    finally:
+        racing.unwanted.reset(token)

@@ -1,0 +1,85 @@
+"""Several engines on one query, on this machine: the first to answer decides."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Protocol, TypeVar
+
+from queries.solvers.contract import ENGINE_NAMES, Answer, SolverProcess
+from queries.solvers.worker import version_of
+from smtmodel.errors import UnknownNameError
+
+AUTO = "auto"
+POLL = 0.01  # seconds between looks at the running engines
+NOT_ASKED = "time ran out before it was asked"
+HEAD_START = 1.0  # seconds that the first engine has alone
+
+Keep = Callable[[Answer], Answer]
+Hand = TypeVar("Hand")
+#: whether the work of this thread is no longer wanted: its engines are then killed, and KeyboardInterrupt is raised
+unwanted: ContextVar[Callable[[], bool]] = ContextVar("unwanted", default=lambda: False)
+
+
+def engines_of(choice: str) -> tuple[str, ...]:
+    """The engines that a `--solver` choice stands for, the likeliest first. Raises UnknownNameError."""
+    if choice not in (AUTO, *ENGINE_NAMES):
+        raise UnknownNameError("solver", choice, (*ENGINE_NAMES, AUTO))
+    return ENGINE_NAMES if choice == AUTO else (choice,)
+
+
+def race(
+    engines: Sequence[str], text: str, timeout: float | None, memory: int, keep: Keep = lambda answer: answer
+) -> list[Answer]:
+    """The answers of engines that run on this machine, the decisive one first; `keep` gets each as it comes."""
+    deadline = None if timeout is None else time.monotonic() + timeout
+    answers, never = first_of(engines, lambda engine: SolverProcess(engine, text, memory), deadline, keep)
+    return [*answers, *(Answer("unknown", engine, version_of(engine), 0.0, reason=NOT_ASKED) for engine in never)]
+
+
+class Entrant(Protocol):
+    """A process, or a group of them elsewhere, that takes part in a race."""
+
+    finished: threading.Event
+
+    def answers(self) -> list[Answer]:
+        """What it says, the decisive answer first; "unknown" if it has not finished, and it is ended."""
+
+    def kill(self) -> None:
+        """End it."""
+
+
+def first_of(
+    hands: Sequence[Hand], begin: Callable[[Hand], Entrant], deadline: float | None, keep: Keep
+) -> tuple[list[Answer], list[Hand]]:
+    """The answers, the decisive one first, and, where none is, the hands that time did not reach.
+
+    The likeliest engine has a head start: most queries need no other, and engines that share cores slow each other.
+    """
+    waiting, running, answers = list(hands), list[Entrant](), list[Answer]()
+    start = time.monotonic()
+    try:
+        while waiting or running:
+            now = time.monotonic()
+            late = deadline is not None and now >= deadline
+            while waiting and not late and (not running or now >= start + HEAD_START):
+                running.append(begin(waiting.pop(0)))
+            done = [entrant for entrant in running if late or entrant.finished.is_set()]
+            fresh = [keep(answer) for entrant in done for answer in entrant.answers()]
+            running = [entrant for entrant in running if entrant not in done]
+            decided = [answer for answer in fresh if answer.status != "unknown"]
+            answers += [answer for answer in fresh if answer.status == "unknown"]
+            if decided:
+                return [decided[0], *answers], []
+            if late:
+                return answers, waiting
+            if unwanted.get()():
+                raise KeyboardInterrupt
+            if running and not done:
+                running[0].finished.wait(POLL)
+        return answers, []
+    finally:
+        for entrant in running:
+            entrant.kill()

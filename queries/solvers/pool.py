@@ -1,0 +1,164 @@
+"""Where the work of solvers is done: on this machine, or (`queries.solvers.cluster`) on the workers of a cluster.
+
+What builds questions is Python with shared tables (pysmt's), so that only one thread at a time does that: the one that
+has the turn. It gives the turn away while it waits for a solver, which is a process of its own. So a few threads keep
+as many cores busy, and nothing that builds questions need know of threads.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from queries.solvers import engines as racing
+from queries.solvers.contract import Answer
+
+AHEAD = 2  # threads for each question asked at a time: some wait for the turn, or for what another asks already
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Turn:
+    """A lock that knows its thread, and how long that thread waited for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._mine = threading.local()
+
+    @property
+    def waited(self) -> float:
+        """Seconds that this thread waited to have its turn back, or is said to have waited."""
+        return float(getattr(self._mine, "waited", 0.0))
+
+    def wait_more(self, seconds: float) -> None:
+        self._mine.waited = self.waited + max(0.0, seconds)
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """With the turn, which may be had already."""
+        if getattr(self._mine, "held", False):
+            yield
+            return
+        with self._lock:
+            self._mine.held = True
+            try:
+                yield
+            finally:
+                self._mine.held = False
+
+    @contextmanager
+    def given(self) -> Iterator[None]:
+        """Without the turn, so that another thread can have it."""
+        if not getattr(self._mine, "held", False):
+            yield
+            return
+        self._mine.held = False
+        self._lock.release()
+        try:
+            yield
+        finally:
+            began = time.monotonic()
+            self._lock.acquire()
+            self._mine.held = True
+            self.wait_more(time.monotonic() - began)
+
+
+class Pool:
+    """This machine. `width`: how many questions are asked at a time, by default one for each core; with more than one,
+    `threads` prepare them."""
+
+    def __init__(self, width: int | None = None) -> None:
+        self.width = width or os.cpu_count() or 1
+        self.threads = 1 if self.width == 1 else AHEAD * self.width
+        self.busy = 1  # questions that may be asked at the same time
+        self._turn = Turn()
+        self._cores = threading.BoundedSemaphore(self.width)
+        self._ended = threading.Event()
+        self._asking: dict[str, threading.Event] = {}
+
+    def clock(self) -> float:
+        """Seconds, for budgets: time.monotonic(), but it stands still while this thread waits for something other than
+        its own question, such as the turn or a free worker."""
+        return time.monotonic() - self._turn.waited
+
+    def sharing(self, solver: str) -> int:
+        """How many times as long a question may take that is asked at the same time as others: each question has up
+        to so many engines, and one core."""
+        return min(len(racing.engines_of(solver)), self.width)
+
+    @contextmanager
+    def alone_with(self, text: str) -> Iterator[None]:
+        """Wait while another thread asks a query of the same text: what it hears will be in the store."""
+        while (other := self._asking.get(text)) is not None:
+            with self._turn.given():
+                began = time.monotonic()
+                other.wait()
+                self._turn.wait_more(time.monotonic() - began)
+        mine = self._asking[text] = threading.Event()
+        try:
+            yield
+        finally:
+            del self._asking[text]
+            mine.set()
+
+    def race(
+        self, engines: Sequence[str], text: str, timeout: float | None, memory: int, keep: racing.Keep
+    ) -> list[Answer]:
+        """The answers of the engines to a query's text, as `racing.race` gives them."""
+        with self._turn.given():
+            began = time.monotonic()
+            with self._cores:
+                self._turn.wait_more(time.monotonic() - began)
+                return racing.race(engines, text, timeout, memory, keep)
+
+    def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """The function's result. Function, arguments and result may travel: a function of a module, and plain data."""
+        return function(*arguments)
+
+    def gather(
+        self,
+        work: Callable[[Item], Result],
+        items: Sequence[Item],
+        take: Callable[[Item, Callable[[], Result]], object],
+    ) -> None:
+        """Call `take(item, result)` for each item in order, here, where `result()` is what `work(item)` gave or raised.
+
+        `work` is done in threads, for a few items at a time, and ahead of `take`. An error or an interrupt ends what
+        is in progress, whose results are dropped, and is raised.
+        """
+        if self.threads == 1 or len(items) < 2:
+            for item in items:
+                take(item, lambda item=item: work(item))  # type: ignore[misc]
+            return
+        with self._turn.taken():
+            self.busy = min(self.width, len(items))
+            threads = ThreadPoolExecutor(min(self.threads, len(items)), "mmaprobe")
+            futures = [threads.submit(self._work, work, item) for item in items]
+            try:
+                for item, future in zip(items, futures, strict=True):
+                    self._wait(future)
+                    take(item, future.result)
+            except BaseException:
+                self._ended.set()
+                raise
+            finally:
+                with self._turn.given():
+                    threads.shutdown(cancel_futures=True)
+                self._ended.clear()
+                self.busy = 1
+
+    def _wait(self, future: Future[Any]) -> None:
+        with self._turn.given():
+            wait([future])
+
+    def _work(self, work: Callable[[Item], Result], item: Item) -> Result:
+        if self._ended.is_set():
+            raise KeyboardInterrupt
+        racing.unwanted.set(self._ended.is_set)
+        with self._turn.taken():
+            return work(item)

@@ -1,0 +1,374 @@
+"""The result store: what solvers answered, kept in one SQLite file, so that nothing is asked twice.
+
+An answer is keyed by the query's text, the engine and its version. It is on disk before it is reported, so a run
+killed at any moment is taken up where it was. Decided answers hold for ever; "unknown" holds for budgets no larger
+than the one it came from, and not at all where the engine crashed.
+
+A store that cannot be opened is an error. One that fails later costs no answer: it warns once and goes on without.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import sqlite3
+import threading
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from queries.solvers.contract import ENGINE_NAMES, Answer
+from queries.solvers.worker import version_of
+from smtmodel import VERSION
+from smtmodel.errors import MmaprobeError
+from smtmodel.folders import cache_folder
+
+SCHEMA = 1  # to be raised when a table changes, and when engines get options by which they decide more
+APPLICATION_ID = 0x6D6D6150  # "mmaP": SQLite's mark of whose file it is
+BUSY = 10.0  # seconds to wait for another process's transaction, which takes milliseconds
+
+_MAGIC = b"SQLite format 3\0"
+_TABLES = (
+    "CREATE TABLE queries (digest TEXT PRIMARY KEY, text BLOB NOT NULL)",  # zlib, UTF-8
+    'CREATE TABLE answers (key TEXT PRIMARY KEY, query TEXT NOT NULL REFERENCES queries, engine TEXT NOT NULL, '
+    'version TEXT NOT NULL, status TEXT NOT NULL, seconds REAL NOT NULL, "values" TEXT NOT NULL, reason TEXT NOT NULL, '
+    "timeout REAL, memory INTEGER NOT NULL, recorded TEXT NOT NULL, name TEXT, checksum TEXT NOT NULL)",
+    "CREATE TABLE results (key TEXT PRIMARY KEY, document TEXT NOT NULL, recorded TEXT NOT NULL, "
+    "checksum TEXT NOT NULL)",
+)  # fmt: skip
+_OTHER = "name another file with --store"
+#: reasons for "unknown" that the budget explains; any other is an accident, which may not happen again
+_BUDGET_REASONS = ("time ran out", "memory ran out", "the solver gave up")
+_ACCIDENTS = ("interrupt", "cancel")
+
+
+class StoreError(MmaprobeError):
+    """A file that cannot serve as the store."""
+
+    def __init__(self, path: Path, message: str) -> None:
+        self.path = path
+        super().__init__(f"{path}: {message}")
+
+
+def default_path() -> Path:
+    """The store of a user who names none. Raises StoreError."""
+    try:
+        return cache_folder() / "store.sqlite"
+    except FileNotFoundError as error:
+        raise StoreError(Path("store.sqlite"), f"{error}, or {_OTHER}") from None
+
+
+# --- keys ---------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _installed(engine: str) -> str:
+    return version_of(engine)
+
+
+def answer_key(text: str, engine: str, engine_version: str) -> str:
+    """The key of an answer."""
+    return _sha(f"{SCHEMA}\0{engine}\0{engine_version}\0{text}")
+
+
+def result_key(kind: str, /, **facts: Any) -> str:
+    """The key of a whole result: what was asked (anything that JSON can say), and all that the answer depends on."""
+    engines = {engine: _installed(engine) for engine in ENGINE_NAMES}
+    return _sha(_json([SCHEMA, _program(), engines, kind, facts]))
+
+
+@cache
+def _program() -> tuple[str, str]:
+    return program("hypotheses", "queries", "smtmodel")
+
+
+def program(*packages: str) -> tuple[str, str]:
+    """This program: its version, and a digest of its sources, since a changed checkout keeps its version."""
+    root = Path(__file__).parents[2]
+    files = sorted(path for package in packages for path in (root / package).rglob("*.py"))
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(f"{path.relative_to(root)}\0{path.stat().st_size}\0".encode())
+        digest.update(path.read_bytes())
+    return VERSION, digest.hexdigest()
+
+
+def _sha(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _json(document: Any) -> str:
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _checksum(*columns: Any) -> str:
+    return _sha(json.dumps(columns, default=repr))
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+# --- rows ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """An answer with the budget that it ran under: seconds (None: no limit) and MiB (0: no limit)."""
+
+    answer: Answer
+    timeout: float | None
+    memory: int
+
+    @property
+    def decided(self) -> bool:
+        return self.answer.status != "unknown"
+
+    @property
+    def accident(self) -> bool:
+        reason = self.answer.reason
+        return not self.decided and (
+            not reason.startswith(_BUDGET_REASONS) or any(word in reason.lower() for word in _ACCIDENTS)
+        )
+
+    def covers(self, timeout: float | None, memory: int) -> bool:
+        """Whether asking again with this budget would tell nothing new."""
+        if self.decided or self.accident:
+            return self.decided
+        seconds, limit = (math.inf if value is None else value for value in (self.timeout, timeout))
+        return limit <= seconds and (memory or math.inf) <= (self.memory or math.inf)
+
+    def outranks(self, new: _Entry) -> bool:
+        """Whether this one stays when a new one comes: what is known is not forgotten for what is not."""
+        if new.decided or self.accident:
+            return False
+        if self.decided or new.accident:
+            return True
+        return self.covers(new.timeout, new.memory) and not new.covers(self.timeout, self.memory)
+
+
+_COLUMNS = 'engine, version, status, seconds, "values", reason, timeout, memory, query, recorded, name'
+_SELECT = f"SELECT {_COLUMNS}, checksum FROM answers WHERE key = ?"
+
+
+def _entry(key: str, row: tuple[Any, ...] | None) -> _Entry | None:
+    """The entry of a row that _SELECT found; None for no row, and for one that is not as it was written."""
+    if row is None:
+        return None
+    *columns, checksum = row
+    if checksum != _checksum(key, *columns):
+        return None
+    engine, engine_version, status, seconds, values, reason, timeout, memory, *_ = columns
+    answer = Answer(status, engine, engine_version, seconds, json.loads(values), reason, stored=True)
+    return _Entry(answer, timeout, memory)
+
+
+# --- the store ----------------------------------------------------------------------------------------------------
+
+
+class Store:
+    """A store in use; close it, or use it in a `with`. `path` None: the user's default store. Raises StoreError.
+
+    `warning` is the first failure after opening, "" if there was none; `warn` is called with it when it happens.
+    """
+
+    def __init__(self, path: Path | str | None = None, warn: Callable[[str], object] | None = None) -> None:
+        self.path = default_path() if path is None else Path(path)
+        self.warning = ""
+        self._warn = warn
+        self._readable = self._writable = True
+        self._lock = threading.Lock()  # one transaction at a time, whichever thread asks
+        self._connection = _open(self.path)
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """No more is found or recorded afterwards."""
+        self._readable = self._writable = False
+        with suppress(sqlite3.Error):  # every answer is on disk already
+            self._connection.close()
+
+    def find(self, text: str, engine: str, timeout: float | None, memory: int) -> Answer | None:
+        """What the installed version of an engine said to a query's text, if asking it again with these limits
+        (seconds, None for none; MiB, 0 for none) would tell nothing new."""
+        key = answer_key(text, engine, _installed(engine))
+        entry = _entry(key, self._read(_SELECT, key))
+        return entry.answer if entry is not None and entry.covers(timeout, memory) else None
+
+    def record(self, text: str, answer: Answer, timeout: float | None, memory: int, name: str = "") -> None:
+        """Keep an answer; on disk when this returns. It replaces an earlier one unless that one says more.
+
+        `name` says what was asked. Never raises for a failing disk: see `warning`.
+        """
+        if answer.stored:
+            return
+        key, digest = answer_key(text, answer.engine, answer.version), _sha(text)
+        values = json.dumps(answer.values)
+        columns = [
+            answer.engine, answer.version, answer.status, float(answer.seconds), values, answer.reason,
+            None if timeout is None else float(timeout), memory, digest, _now(), name or None,
+        ]  # fmt: skip
+        packed = zlib.compress(text.encode())  # before the transaction, which is to be short
+
+        def write(connection: sqlite3.Connection) -> None:
+            old = _entry(key, connection.execute(_SELECT, (key,)).fetchone())
+            if old is not None and old.outranks(_Entry(answer, timeout, memory)):
+                return
+            connection.execute("INSERT OR IGNORE INTO queries VALUES (?, ?)", (digest, packed))
+            holes = ", ".join("?" * (len(columns) + 2))
+            connection.execute(
+                f"INSERT OR REPLACE INTO answers (key, {_COLUMNS}, checksum) VALUES ({holes})",
+                (key, *columns, _checksum(key, *columns)),
+            )
+
+        self._write(write)
+
+    def find_result(self, key: str) -> dict[str, Any] | None:
+        """A whole result by its `result_key`."""
+        found = self._read("SELECT document, recorded, checksum FROM results WHERE key = ?", key)
+        if found is None or found[2] != _checksum(key, *found[:2]):
+            return None
+        document: dict[str, Any] = json.loads(found[0])
+        return document
+
+    def record_result(self, key: str, document: dict[str, Any]) -> None:
+        """Keep a whole result, in place of an earlier one; on disk when this returns."""
+        columns = (key, json.dumps(document), _now())
+        self._write(
+            lambda connection: connection.execute(
+                "INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?)", (*columns, _checksum(*columns))
+            )
+        )
+
+    def _read(self, statement: str, key: str) -> tuple[Any, ...] | None:
+        """The row of a key; None once reading has failed."""
+        if not self._readable:
+            return None
+        try:
+            with self._lock:
+                row: tuple[Any, ...] | None = self._connection.execute(statement, (key,)).fetchone()
+            return row
+        except sqlite3.ProgrammingError:
+            raise
+        except sqlite3.Error as error:
+            self._readable = self._writable = False
+            self._fail(f"cannot be read ({error}): stored answers are not used, and no more are stored")
+            return None
+
+    def _write(self, write: Callable[[sqlite3.Connection], object]) -> None:
+        """One transaction; nothing once writing has failed."""
+        if not self._writable:
+            return
+        connection = self._connection
+        try:
+            with self._lock:
+                try:
+                    connection.execute("BEGIN IMMEDIATE")
+                    write(connection)
+                    connection.execute("COMMIT")
+                finally:
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+        except sqlite3.ProgrammingError:
+            raise
+        except sqlite3.Error as error:
+            self._writable = False
+            self._fail(f"cannot be written ({error}): answers from here on are not stored")
+
+    def _fail(self, message: str) -> None:
+        if self.warning:
+            return
+        self.warning = f"the result store {self.path} {message}"
+        if self._warn is not None:
+            self._warn(self.warning)
+
+
+# --- opening ------------------------------------------------------------------------------------------------------
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _check_owner(path)
+    except OSError as error:
+        raise StoreError(path, f"cannot be used as the result store: {error.strerror}; {_OTHER}") from None
+    connection = None
+    try:
+        connection = sqlite3.connect(path.absolute(), timeout=BUSY, isolation_level=None, check_same_thread=False)
+        _prepare(connection, path)
+    except BaseException as error:
+        if connection is not None:
+            connection.close()
+        if isinstance(error, sqlite3.Error):
+            raise StoreError(path, _advice(error)) from None
+        raise
+    return connection
+
+
+def _check_owner(path: Path) -> None:
+    """Look at the first bytes before SQLite does, which may recover, and so change, a file that it opens."""
+    if not path.exists():
+        return
+    if not path.is_file():
+        raise StoreError(path, f"is not a file; {_OTHER}")
+    with path.open("rb") as stream:
+        head = stream.read(100)
+    if not head:
+        return
+    if not head.startswith(_MAGIC):
+        raise StoreError(path, f"is not a result store; {_OTHER}")
+    if int.from_bytes(head[68:72], "big") != APPLICATION_ID:
+        raise StoreError(path, f"is an SQLite file of another program; {_OTHER}")
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    # a damaged row must not be an error: its checksum tells
+    connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+    connection.execute("PRAGMA synchronous = FULL")  # a power cut loses nothing either
+    connection.execute("BEGIN IMMEDIATE")  # also shows whether the file can be written
+    try:
+        found = connection.execute("PRAGMA user_version").fetchone()[0]
+        if found == 0:
+            # in the rollback journal's mode: the file itself is marked as ours before it has a write-ahead log
+            for statement in _TABLES:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA}")
+        elif found != SCHEMA:
+            kind = "newer" if found > SCHEMA else "other"
+            raise StoreError(
+                path, f"is of a {kind} version (schema {found}, this one is {SCHEMA}); update mmaprobe, or {_OTHER}"
+            )
+        connection.execute("SELECT count(*) FROM (SELECT 1 FROM answers LIMIT 1)")
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+    if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        with suppress(sqlite3.OperationalError):  # another process is in the way, and will do it; either mode is safe
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+
+
+def _advice(error: sqlite3.Error) -> str:
+    """What to do about a file that SQLite cannot open or write."""
+    name = getattr(error, "sqlite_errorname", "")
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        return f"is damaged ({error}); move it away, or {_OTHER}"
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return f"another process has held it for {BUSY:.0f} s; end that, or {_OTHER}"
+    if name.startswith("SQLITE_FULL"):
+        return f"the disk is full; free some space, or {_OTHER}"
+    return f"cannot be used as the result store ({error}); make file and folder writable, or {_OTHER}"
