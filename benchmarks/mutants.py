@@ -42,7 +42,7 @@ from smtmodel.reference import parse_reference
 
 FOLDER = Path(__file__).with_suffix("")
 #: in the order in which they import each other
-DATAPATH = ("decode", "rounding", "ieee", "alignment", "nodes.node", "nodes.element", "nodes.repeat", "nodes.round",
+DATAPATH = ("decode", "rounding", "ieee", "alignment", "nodes.index", "nodes.node", "nodes.element", "nodes.repeat", "nodes.round",
             "nodes.product", "nodes.exact", "nodes.fused", "nodes.scale", "nodes", "nodes.chains", "unit",
             "families")  # fmt: skip
 VOLTA, HOPPER = "volta/mma/m8n8k4.{0}.f16.f16.{0}", "hopper/mma/m16n8k16.{0}.f16.f16.{0}"

@@ -21,7 +21,7 @@ from smtmodel.nodes import (
     Running,
     Scale,
 )
-from smtmodel.nodes.element import Index
+from smtmodel.nodes.index import Index
 from smtmodel.nodes.node import Node
 from smtmodel.nodes.round import Rounding
 from smtmodel.unit import Unit

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format
 from smtmodel.nodes import Constant, Cut, Each, Element, ExactSum, FusedSum, Product, Repeat, Round, Running, Scale
-from smtmodel.nodes.element import Index
+from smtmodel.nodes.index import Index
 from smtmodel.nodes.node import Node
 from smtmodel.nodes.round import Rounding
 from smtmodel.unit import Unit

@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import cache, reduce
 from typing import NamedTuple
 
-from smtmodel.nodes.element import Index
+from smtmodel.nodes.index import Index
 
 EXACT, ERROR, SIZE = "exact", "error", "size"  # names of magnitudes that are no input's
 PRECISION = 64  # bits that are kept of a coefficient that is rounded up

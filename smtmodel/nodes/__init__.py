@@ -1,8 +1,9 @@
 """The nodes of units: a unit is an expression over these few kinds, each in a file of its own."""
 
-from smtmodel.nodes.element import Constant, Element, Index, Literal
+from smtmodel.nodes.element import Constant, Element, Literal
 from smtmodel.nodes.exact import ExactSum
 from smtmodel.nodes.fused import FusedSum
+from smtmodel.nodes.index import Index
 from smtmodel.nodes.node import Node
 from smtmodel.nodes.product import Product
 from smtmodel.nodes.repeat import Each, Repeat, Running

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from smtmodel.nodes.element import Element, Index
+from smtmodel.nodes.element import Element
+from smtmodel.nodes.index import Index
 from smtmodel.nodes.node import Node, walk
 from smtmodel.nodes.repeat import Each, Repeat, Running, places_of
 from smtmodel.nodes.rewriting import replaced

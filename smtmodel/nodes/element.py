@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, get_args
 
@@ -11,6 +11,7 @@ from smtmodel.algebra import Bits, constant, truth
 from smtmodel.decode import Unpacked, unpack
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
+from smtmodel.nodes.index import Index
 from smtmodel.nodes.node import Context, Node, Number, Terminal, Value, Variant, others
 
 Operand = typing.Literal["a", "b", "c", "scale_a", "scale_b"]
@@ -18,21 +19,6 @@ Subnormals = typing.Literal["keep", "zero", "positive_zero"]
 OPERANDS: tuple[Operand, ...] = get_args(Operand)
 FACTORS: tuple[Operand, ...] = ("scale_a", "scale_b")  # the scale factors, each of several products
 SUBNORMALS: tuple[Subnormals, ...] = get_args(Subnormals)
-
-
-@dataclass(frozen=True)
-class Index:
-    """A place in an operand: `offset` plus, for each (level, factor), the loop variable of that level times factor."""
-
-    offset: int = 0
-    factors: tuple[tuple[int, int], ...] = ()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "factors", tuple(sorted((k, x) for k, x in self.factors if x)))
-
-    def at(self, places: Mapping[int, int]) -> int:
-        """The place for values of the loop variables by level."""
-        return self.offset + sum(factor * places[level] for level, factor in self.factors)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,17 +7,15 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from smtmodel.algebra import Bit, Bits, all_of, any_of
 from smtmodel.decode import Term, Unpacked
 from smtmodel.formats import Format
 from smtmodel.ieee import with_specials
+from smtmodel.nodes.index import Index
 from smtmodel.rounding import Target, round_and_pack
 from smtmodel.trace import Trace
-
-if TYPE_CHECKING:
-    from smtmodel.nodes.element import Index
 
 
 class Value(ABC):

@@ -19,9 +19,10 @@ from dataclasses import replace
 from math import gcd
 from typing import TypeVar
 
-from smtmodel.nodes.element import Element, Index
+from smtmodel.nodes.element import Element
 from smtmodel.nodes.exact import ExactSum
 from smtmodel.nodes.fused import FusedSum
+from smtmodel.nodes.index import Index
 from smtmodel.nodes.node import Node, walk
 from smtmodel.nodes.repeat import Each, Repeat, Running, places_of
 from smtmodel.nodes.rewriting import at_place, numbered, replaced, with_operands, with_running

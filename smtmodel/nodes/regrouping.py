@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from smtmodel.formats import FORMATS
 from smtmodel.nodes.chains import OUTER, Chain, chain_of
-from smtmodel.nodes.element import Constant, Element, Index
+from smtmodel.nodes.element import Constant, Element
 from smtmodel.nodes.exact import ExactSum
 from smtmodel.nodes.fused import FusedSum
+from smtmodel.nodes.index import Index
 from smtmodel.nodes.node import Node, Variant, walk
 from smtmodel.nodes.product import Product
 from smtmodel.nodes.repeat import Repeat, Running

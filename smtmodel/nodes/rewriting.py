@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, replace
 from typing import Any
 
-from smtmodel.nodes.element import Element, Index
+from smtmodel.nodes.element import Element
+from smtmodel.nodes.index import Index
 from smtmodel.nodes.node import Node
 from smtmodel.nodes.repeat import Each, Repeat, Running
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from smtmodel.errors import ParameterError
-from smtmodel.nodes.element import Index
+from smtmodel.nodes.index import Index
 
 
 def moved(index: Index, places: int) -> Index:

@@ -14,7 +14,7 @@ from typing import Generic, Literal, TypeVar, get_args
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
-from smtmodel.nodes.element import Index
+from smtmodel.nodes.index import Index
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans.span import Span
 

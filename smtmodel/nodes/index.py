@@ -1,0 +1,21 @@
+"""Places in an operand, by the variables of the loops around them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Index:
+    """A place in an operand: `offset` plus, for each (level, factor), the loop variable of that level times factor."""
+
+    offset: int = 0
+    factors: tuple[tuple[int, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "factors", tuple(sorted((k, x) for k, x in self.factors if x)))
+
+    def at(self, places: Mapping[int, int]) -> int:
+        """The place for values of the loop variables by level."""
+        return self.offset + sum(factor * places[level] for level, factor in self.factors)
