@@ -330,7 +330,7 @@ def test_a_program_without_a_guard_is_not_run_again(tmp_path: Path) -> None:
     """Children that simulate candidates do not run the user's program, which would start children in turn."""
     program = tmp_path / "mine.py"
     program.write_text(
-        "import numpy as np\nprint('once', flush=True)\nfrom queries import outcomes\n"
+        "import numpy as np\nprint('once', flush=True)\nfrom queries.candidates import outcomes\n"
         "from smtmodel.reference import parse_reference\noutcomes.ALONE = outcomes.PART = 1\n"
         f"model = parse_reference({HOPPER!r})\n"
         "print(outcomes.simulate([model, model], np.zeros((1, 33), dtype=np.uint64), processes=2).shape)\n"

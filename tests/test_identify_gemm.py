@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from cli.main import main
 from queries.order.tree import Leaf, Node
-from queries.plans.equal import library as gemm_plans
+from queries.plans import library as gemm_plans
 from queries.plans.tree_stages import stages_of
 from smtmodel.gemm import simulate
 from smtmodel.nodes import Constant

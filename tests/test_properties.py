@@ -17,10 +17,11 @@ from hypotheses.unit_claims import PropertyClaim
 from queries.claims.settle import problems_of_claim, settle
 from queries.equality.lemmas import Proof
 from queries.equality.staged import prove
+from queries.properties import proving
 from queries.properties.proving import proofs_of, verdict_of
 from queries.properties.report import proof_json
 from queries.properties.signs import negated_parts
-from queries.properties.statements import negations, problems_of, proving, raised_products
+from queries.properties.statements import negations, problems_of, raised_products
 from queries.search.distinguish import Options
 from queries.search.problem import Problem
 from smtmodel.dot import Model

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import main
+from queries.plans import equal as asked
 from queries.plans.equal import PlanProof, places_asked, prove_plans
-from queries.plans.equal import equal as asked
 from queries.search.distinguish import Options
 from queries.search.samples import sample_rows
 from smtmodel.batch import evaluate_models, evaluate_row

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from queries.compare.devices import observed as evaluating
+from queries.compare import observed as evaluating
 from queries.compare.observed import Report, Row, evaluate_vectors
 from smtmodel.errors import InputError
 from smtmodel.formats import FORMATS

@@ -22,8 +22,9 @@ from queries.claims.outcome import Asked, Outcome
 from queries.claims.scope import truncating_steps
 from queries.claims.settle import settle as settled
 from queries.equality.lemmas import Proof
+from queries.properties import proving
 from queries.properties.signs import negated_parts
-from queries.properties.statements import negations, problems_of, proving
+from queries.properties.statements import negations, problems_of
 from queries.search.admitted import admitted_rows, numbers
 from queries.search.distinguish import Options
 from queries.search.problem import Problem

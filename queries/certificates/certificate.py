@@ -194,7 +194,7 @@ def _digest(path: Path) -> str:
 
 def _readme(question: str, pieces: Sequence[dict[str, Any]]) -> str:
     rows = [f"| {p['name']} | {p['states']} | {p['variables']} | {p['clauses']} | {p['proof_lines']} |" for p in pieces]
-    text = files("queries.drat").joinpath("certificate.md").read_text(encoding="utf-8")
+    text = files("queries.certificates").joinpath("certificate.md").read_text(encoding="utf-8")
     return text.replace("QUESTION", question or "see whole.smt2").replace("ROWS", "\n".join(rows))
 
 

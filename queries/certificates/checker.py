@@ -42,7 +42,7 @@ def program() -> Path | None:
     cc = shutil.which(os.environ.get("CC", "cc"))
     if cc is None:
         return None
-    source = files("queries.drat").joinpath("check.c").read_bytes()
+    source = files("queries.certificates").joinpath("check.c").read_bytes()
     key = hashlib.sha256(b"\0".join([source, cc.encode(), *(flag.encode() for flag in FLAGS), _machine()])).hexdigest()
     try:
         path = cache_folder() / "compiled" / f"drat-{key[:32]}"
