@@ -82,6 +82,8 @@ def order(
     progress("")
     seconds = time.monotonic() - start
     title, notes = title_of(asked), [] if tree is None else _notes(tree, seconds)
+    if "places" in description:
+        notes.append(f"of the product's places: {description['places']}")
     if tree is not None:
         say(f"{title}:")
         for line in [*tree.outline().lines(), *notes]:

@@ -16,19 +16,22 @@ from numpy.typing import NDArray
 from runner.protocol import Device, DeviceError, DeviceUnavailableError, Source
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, UnknownNameError
-from smtmodel.numbers import to_numbers, type_of
+from smtmodel.numbers import from_numbers, to_numbers, type_of
 from smtmodel.operands import Operands
 from smtmodel.tiles import kind_of
 from smtmodel.vectors import Vector
 
 SIDE = 64  # rows and columns of the product: as many questions in a call, each at a place of its own
+PLACES_TRIED, PLACES_SEED = 3, 1  # inputs that stand in every place of a product, to see whether all compute alike
 Shape = tuple[int, int]
 
 
 class CallableDevice(Device):
     """Asks `function(a, b, c)`, or `function(a, b)` without an addend: a is SIDE x K, b K x SIDE, c and the result are
-    SIDE x SIDE, or of another `shape` (rows, columns). Question i stands in row i of a, and in a column of b that
-    changes from call to call, so that the answers come from all places of the product.
+    SIDE x SIDE, or of another `shape` (rows, columns). A question stands in a row of a and a column of b of its own;
+    the columns change from call to call, so that the answers come from all places of the product. Where one input does
+    not give one result in all places (libraries have other kernels at the edges), questions stand only in places that
+    answer as row 0, column 0 does, and the description says so.
 
     Arrays have NumPy's type of their format, or that of ml_dtypes. The result may hold patterns as unsigned integers.
     """
@@ -41,34 +44,67 @@ class CallableDevice(Device):
             raise InputError(f"{name}: the function takes (a, b, c), or (a, b) without an addend")
         self._calls = 0
         self._asked = 0
+        self._alike: dict[Model, NDArray[Any] | None] = {}
 
     def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
         source = Source(vectors)
         waiting = source.next()
         while waiting is not None:
             batch, waiting = [waiting], source.next()
-            while waiting is not None and len(batch) < min(self.shape) and waiting.model == batch[0].model:
+            if (model := batch[0].model) not in self._alike:
+                self._alike[model] = self._places_alike(model)
+            alike = self._alike[model]
+            most = min(self.shape) if alike is None else len(alike)
+            while waiting is not None and len(batch) < most and waiting.model == model:
                 batch.append(waiting)
                 waiting = source.next()
-            yield from zip(batch, self._call(batch), strict=True)
+            yield from zip(batch, self._call(batch, alike), strict=True)
             self._asked += len(batch)
         source.finish()
 
-    def _call(self, batch: list[Vector]) -> list[int]:
-        model, count = batch[0].model, len(batch)
+    def _places_alike(self, model: Model) -> NDArray[Any] | None:
+        """Rows and columns, each once, of places that give the results of row 0, column 0 on a few inputs that stand
+        in every place; None if all places do."""
         rows, width = self.shape
-        columns = (np.arange(count) + self._calls) % width
+        rng, alike = np.random.default_rng(PLACES_SEED), np.ones(self.shape, dtype=bool)
+        for _ in range(PLACES_TRIED):
+            numbers = (rng.uniform(1, 2, model.length) * rng.choice((-1, 1), model.length) for _ in range(2))
+            x, y = (
+                from_numbers(side, fmt, "nearest_even") for side, fmt in zip(numbers, (model.a, model.b), strict=True)
+            )
+            c = np.zeros(self.shape, dtype=kind_of(model.c))
+            found = self.product(model, np.tile(x, (rows, 1)), np.tile(y[:, None], (1, width)), c)
+            alike &= found == found[0, 0]
+        if alike.all():
+            return None
+        self.description["places"] = "row 0, column 0 and those that answer alike; other places give other results"
+        pairs: list[tuple[int, int]] = []
+        free = np.ones(width, dtype=bool)
+        for row in range(rows):
+            fitting = np.flatnonzero(alike[row] & free)
+            if len(fitting):
+                pairs.append((row, int(fitting[0])))
+                free[fitting[0]] = False
+        return np.array(pairs)
+
+    def _call(self, batch: list[Vector], alike: NDArray[Any] | None) -> list[int]:
+        model, count = batch[0].model, len(batch)
+        height, width = self.shape
+        if alike is None:
+            rows, columns = np.arange(count), (np.arange(count) + self._calls) % width
+        else:
+            rows, columns = alike[:count].T
         self._calls += 1
-        a = np.zeros((rows, model.length), dtype=kind_of(model.a))
+        a = np.zeros((height, model.length), dtype=kind_of(model.a))
         b = np.zeros((model.length, width), dtype=kind_of(model.b))
-        c = np.zeros((rows, width), dtype=kind_of(model.c))
-        for row, (vector, column) in enumerate(zip(batch, columns, strict=True)):
+        c = np.zeros((height, width), dtype=kind_of(model.c))
+        for vector, row, column in zip(batch, rows, columns, strict=True):
             parts = vector.operands
             a[row, : len(parts.a)], b[: len(parts.b), column], c[row, column] = parts.a, parts.b, parts.c
         if model.scale is not None:
             raise self._failure("it takes no scale factors", batch[0])
         found = self._product(model, a, b, c, batch[0])
-        return [int(pattern) for pattern in found[np.arange(count), columns]]
+        return [int(pattern) for pattern in found[rows, columns]]
 
     def product(self, model: Model, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[Any]:
         """The patterns of the product of matrices of patterns, of any shapes. `model` gives formats. Raises

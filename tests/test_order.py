@@ -238,12 +238,39 @@ def test_where_ranges_are_too_narrow_what_was_seen_is_said() -> None:
     assert "too narrow" in result.stderr
 
 
+def one_by_one(a: Any, b: Any) -> Any:
+    """A product of matrices whose sums are formed one product after another, in every place."""
+    total = np.zeros((a.shape[0], b.shape[1]), dtype=a.dtype)
+    for k in range(a.shape[1]):
+        total = total + np.outer(a[:, k], b[k])
+    return total
+
+
+def test_places_that_answer_otherwise_are_not_asked() -> None:
+    def edged(a: Any, b: Any) -> Any:
+        total = one_by_one(a[:, ::-1], b[::-1])
+        total[:48, :40] = one_by_one(a, b)[:48, :40]
+        return total
+
+    asked, found = parse_signature("f32,f32,f32", 16), []
+    for function in (one_by_one, edged):
+        with CallableDevice(function, "edged") as device:
+            tree: Tree = reveal(
+                device.answer,
+                asked,
+                ask_all=lambda v, device=device: [d or 0 for _, d in device.answers(v)],  # type: ignore[misc]
+                addend=False,
+            )
+        found.append((tree.outline().lines(), "places" in device.description))
+    assert found == [(found[0][0], False), (found[0][0], True)]
+
+
 def test_a_function_answers_many_questions_in_one_call(devices: str) -> None:
     calls: list[tuple[int, ...]] = []
 
     def counted(a: Any, b: Any) -> Any:
         calls.append((*a.shape, *b.shape))
-        return a @ b
+        return one_by_one(a, b)
 
     asked = parse_signature("f32,f32,f32", 128)
     with CallableDevice(counted, "counted") as device:
