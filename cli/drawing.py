@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from cli.pictures import Canvas, PictureText
 from reports import words
 from smtmodel.explanation import Explanation, Row
+from smtmodel.trace import Name, Stage
 from smtmodel.unitfile import step_texts
 from smtmodel.vectors import to_hex
 
@@ -64,7 +65,7 @@ def _draw_table(explanation: Explanation, rows: Sequence[Row], canvas: Canvas) -
         widths[3] = 0
     if sum(widths) + 10 > canvas.width:
         widths[4] = 0
-    for line, signals in zip(lines, [(), *(row.signals for row in rows), ("addend",)], strict=True):
+    for line, signals in zip(lines, [(), *(row.signals for row in rows), (Name("", Stage.ADDEND),)], strict=True):
         text = "  ".join(f"{part:<{width}}" for part, width in zip(line, widths, strict=True) if width)
         style = "fill" if not signals else ""
         canvas.say(f"  {text.rstrip()}", style, signals)
@@ -79,7 +80,7 @@ def _draw_many(explanation: Explanation, rows: Sequence[Row], canvas: Canvas) ->
         texts.append(f"  {row.name:>3}  {product} = {words.term_text(row)[0]}{mark}")
     canvas.say("  products a * b", "fill")
     _pack(texts, canvas)
-    canvas.say(f"    c  {words.input_text(inputs['c'])}", signals=("addend",))
+    canvas.say(f"    c  {words.input_text(inputs['c'])}", signals=(Name("", Stage.ADDEND),))
 
 
 def _pack(texts: Sequence[str], canvas: Canvas) -> None:

@@ -249,23 +249,24 @@ def parting_json(difference: Parting) -> dict[str, Any]:
     sides = {"left": difference.left, "right": difference.right}
     return {
         "stage": difference.stage,
-        "signal": difference.signal,
+        "signal": str(difference.signal),
         **{name: None if fact is None else _fact_json(fact) for name, fact in sides.items()},
     }
 
 
 def _fact_json(fact: Fact) -> dict[str, Any]:
     from reports.words import value_text
+    from smtmodel.trace import Kind
 
     out: dict[str, Any] = {
-        "name": fact.name,
-        "kind": fact.kind,
+        "name": str(fact.name),
+        "kind": fact.kind.value,
         "width": fact.width,
         "value": f"{fact.value:0{(fact.width + 3) // 4}x}",
     }
-    if fact.kind == "number":
+    if fact.kind is Kind.NUMBER:
         out |= {"scale": fact.scale, "signed": fact.is_signed}
-    elif fact.kind == "exponent":
+    elif fact.kind is Kind.EXPONENT:
         out["offset"] = fact.scale
     out["real"] = None if fact.real is None else value_text(fact)
     return out
@@ -285,7 +286,7 @@ def _document(explanation: Explanation, observed: int | None) -> dict[str, Any]:
         }
         for name, given in explanation.inputs.items()
     ]
-    signals = [_fact_json(fact) for fact in explanation.facts.values()]
+    signals = [_fact_json(fact) for fact in explanation.facts]
     for signal in signals:
         if signal["kind"] == "pattern":
             signal["real"] = number_text(int(signal["value"], 16), fmt)

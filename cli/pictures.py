@@ -10,6 +10,7 @@ import click
 from reports import words
 from reports.grid import LEAD, Grid, grid_of
 from smtmodel.explanation import Picture, Row
+from smtmodel.trace import Name, Stage
 
 WIDTH = 100
 STYLES = {
@@ -28,18 +29,18 @@ class Canvas:
 
     width: int = WIDTH
     colour: bool = False
-    marked: str | None = None
+    marked: Name | None = None
     explained: bool = False  # the ruler's signs
     lines: list[str] = field(default_factory=list)
 
     def paint(self, text: str, style: str) -> str:
         return click.style(text, **STYLES[style]) if self.colour and style else text  # type: ignore[arg-type]
 
-    def say(self, text: str = "", style: str = "", signals: Iterable[str] = ()) -> None:
+    def say(self, text: str = "", style: str = "", signals: Iterable[Name] = ()) -> None:
         tail = "  " + self.paint("<-- differs", "differs") if self.shows(signals) else ""
         self.lines.append(self.paint(text, style) + tail)
 
-    def shows(self, signals: Iterable[str]) -> bool:
+    def shows(self, signals: Iterable[Name]) -> bool:
         """Whether one of the signals, or a part of it, is where the models part."""
         return words.is_marked(self.marked, signals)
 
@@ -69,7 +70,7 @@ class PictureText:
         if words.is_plain(picture):
             say(f"  {words.plain_text(picture)}", signals=words.plain_signals(picture))
             return
-        signals = () if picture.maximum is None else (f"{picture.prefix}max_exponent",)
+        signals = () if picture.maximum is None else (Name(picture.prefix, Stage.MAXIMUM),)
         say(f"  {words.title_text(picture)}", signals=signals)
         self._draw_rows()
         self._say_rounded()
@@ -133,7 +134,7 @@ class PictureText:
         exponent: str,
         bits: str,
         note: str = "",
-        signals: Sequence[str] = (),
+        signals: Sequence[Name] = (),
         style: str = "",
     ) -> None:
         head = f"{name:>{self.label}} {sign:1} {exponent:>{self.places}}  "

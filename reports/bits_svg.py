@@ -12,6 +12,7 @@ from reports.grid import BAR, CARRY, CUT, FILL, GAP, Grid, grid_of
 from reports.sheet import CELL, LINE, MARGIN, TALL, Sheet, number
 from smtmodel.display import powers
 from smtmodel.explanation import Picture, Row
+from smtmodel.trace import Name, Stage
 
 COLUMNS = 60  # of cells, before a sum takes several panels
 MOST_ROWS = 12  # terms drawn one by one; the rest is one row
@@ -35,7 +36,7 @@ class Folded:
         return f"{self.count} more terms: together {powers(self.value)}{loss}"
 
 
-def fold(rows: Sequence[Row], marked: str | None, most: int = MOST_ROWS) -> tuple[list[Row], Folded | None]:
+def fold(rows: Sequence[Row], marked: Name | None, most: int = MOST_ROWS) -> tuple[list[Row], Folded | None]:
     """The rows that tell most, in their order, and the others as one."""
     if len(rows) <= most:
         return list(rows), None
@@ -68,7 +69,7 @@ def picture_grid(picture: Picture, rows: Sequence[Row]) -> Grid:
 class BitsDrawing:
     """One picture on a sheet. `marked`: the signal at which two models part."""
 
-    def __init__(self, picture: Picture, sheet: Sheet, marked: str | None) -> None:
+    def __init__(self, picture: Picture, sheet: Sheet, marked: Name | None) -> None:
         self.picture, self.sheet, self.marked = picture, sheet, marked
         self.rows, self.folded = fold(picture.rows, marked)
         self.grid = picture_grid(picture, self.rows)
@@ -85,13 +86,13 @@ class BitsDrawing:
         elif words.is_plain(picture):
             self._say(words.plain_text(picture), words.plain_signals(picture))
         else:
-            signals = () if picture.maximum is None else (f"{picture.prefix}max_exponent",)
+            signals = () if picture.maximum is None else (Name(picture.prefix, Stage.MAXIMUM),)
             self._say(words.title_text(picture), signals)
             for panel in range(len(self.grid.panels)):
                 self._panel(panel)
             self._say_rounded()
 
-    def _say(self, text: str, signals: Sequence[str], css: str = "") -> None:
+    def _say(self, text: str, signals: Sequence[Name], css: str = "") -> None:
         self.sheet.paragraph(text, css, words.is_marked(self.marked, signals), indent=8)
 
     def _say_rounded(self) -> None:

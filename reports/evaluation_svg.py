@@ -12,6 +12,7 @@ from reports.bits_svg import GUTTER, MOST_ROWS, NOTES, BitsDrawing, bits_width, 
 from reports.sheet import CELL, LETTER, LINE, MARGIN, TALL, Sheet, document
 from smtmodel.display import bit_fields, number_text, powers
 from smtmodel.explanation import Explanation, Row
+from smtmodel.trace import Name, Stage
 from smtmodel.vectors import to_hex
 
 if TYPE_CHECKING:
@@ -44,13 +45,13 @@ def evaluation_svgs(
     return found
 
 
-def _sides(explanations: Sequence[Explanation], difference: Parting | None) -> list[tuple[Explanation, str | None]]:
+def _sides(explanations: Sequence[Explanation], difference: Parting | None) -> list[tuple[Explanation, Name | None]]:
     """The evaluations, each with the signal at which it parts from the other."""
     sides = [None, None] if difference is None else [difference.left, difference.right]
     return [(one, side.name if side else None) for one, side in zip(explanations, sides, strict=False)]
 
 
-def _sheet(explanation: Explanation, marked: str | None, prefix: str) -> Sheet:
+def _sheet(explanation: Explanation, marked: Name | None, prefix: str) -> Sheet:
     sheet = Sheet(_width(explanation, marked), prefix)
     _Drawing(explanation, sheet, marked).draw()
     return sheet
@@ -72,7 +73,7 @@ def _difference(explanations: Sequence[Explanation], difference: Parting | None)
     return f"First difference: {words.difference_text(difference)}." if len(explanations) == 2 else ""
 
 
-def _width(explanation: Explanation, marked: str | None) -> float:
+def _width(explanation: Explanation, marked: Name | None) -> float:
     widest = 0.0
     for picture in words.pictures_of(explanation):
         if picture.rows and picture.special is None and not words.is_plain(picture):
@@ -82,7 +83,7 @@ def _width(explanation: Explanation, marked: str | None) -> float:
 
 
 class _Drawing:
-    def __init__(self, explanation: Explanation, sheet: Sheet, marked: str | None) -> None:
+    def __init__(self, explanation: Explanation, sheet: Sheet, marked: Name | None) -> None:
         self.explanation, self.sheet, self.marked = explanation, sheet, marked
 
     def draw(self) -> None:
@@ -112,7 +113,7 @@ class _Drawing:
             table.append((row.name, a, b, *words.term_text(row)))
         c = words.input_text(explanation.inputs["c"])
         table.append(("c", c, "", "", words.addend_text(explanation)))
-        signals = [(), *(row.signals for row in rows), ("addend",)]
+        signals = [(), *(row.signals for row in rows), (Name("", Stage.ADDEND),)]
         self._table(table, signals)
         for text in self._more(nonzero, rows, folded is not None):
             sheet.paragraph(text, "mp-soft", indent=8)
@@ -133,7 +134,7 @@ class _Drawing:
                 texts[-1] += f"; and {len(scales) - MOST_ROWS} more scale factors"
         return texts
 
-    def _table(self, table: Sequence[tuple[str, ...]], signals: Sequence[Sequence[str]]) -> None:
+    def _table(self, table: Sequence[tuple[str, ...]], signals: Sequence[Sequence[Name]]) -> None:
         sheet = self.sheet
         widths = [max(len(line[column]) for line in table) + 2 for column in range(5)]
         room = (sheet.width - 2 * MARGIN - 8) / LETTER

@@ -13,6 +13,7 @@ from smtmodel.explaining import fraction_row
 from smtmodel.explanation import Cause, Explanation, Group, Input, Picture, Rounded, Row, Step
 from smtmodel.facts import Fact
 from smtmodel.formats import Format
+from smtmodel.trace import Kind, Name, Part, Stage
 from smtmodel.unitfile import step_texts
 from smtmodel.vectors import to_hex
 
@@ -60,7 +61,7 @@ def addend_text(explanation: Explanation) -> str:
     """Exponent and significand of the addend; nothing for a zero, a special value, or one that is not read."""
     c = explanation.inputs["c"]
     value = exact_value(c.pattern, c.format)
-    fact = explanation.facts.get("addend.exponent")
+    fact = explanation.facts.get(Name("", Stage.ADDEND, part=Part.EXPONENT))
     exponent = None if fact is None else fact.real
     if not isinstance(value, Fraction) or not value or exponent is None:
         return ""
@@ -156,13 +157,13 @@ def pictures_of(explanation: Explanation) -> Iterator[Picture]:
             yield from drawn_pictures(explanation.steps[item])
 
 
-def step_runs(explanation: Explanation, marked: str | None) -> Iterator[int | range]:
+def step_runs(explanation: Explanation, marked: Name | None) -> Iterator[int | range]:
     """The steps to be drawn, and runs of steps of one repetition that pass on what comes in. A step where two models
     part is drawn."""
 
     def kind(index: int) -> tuple[str, int]:
         step = explanation.steps[index]
-        parts = marked is not None and bool(step.prefix) and marked.startswith(step.prefix)
+        parts = marked is not None and bool(step.prefix) and marked.step.startswith(step.prefix)
         drawn = not step.passes or len(explanation.steps) == 1 or parts
         return ("", index) if drawn else (step.name.rstrip("0123456789[]"), -1)
 
@@ -191,9 +192,9 @@ def factors(explanation: Explanation, row: Row) -> list[Input]:
 # -- one sum
 
 
-def is_marked(marked: str | None, signals: Iterable[str]) -> bool:
+def is_marked(marked: Name | None, signals: Iterable[Name]) -> bool:
     """Whether one of the signals, or a part of it, is where two models part."""
-    return marked is not None and any(marked == name or marked.startswith(name + ".") for name in signals)
+    return marked is not None and any(name in (marked, marked.whole) for name in signals)
 
 
 def special_text(picture: Picture) -> str:
@@ -232,7 +233,7 @@ def plain_text(picture: Picture) -> str:
     return f"{head}{' + '.join(called)}: {' + '.join([*terms, *zeros])}{total}, exact"
 
 
-def plain_signals(picture: Picture) -> list[str]:
+def plain_signals(picture: Picture) -> list[Name]:
     signals = [*picture.total.signals, *(picture.rounded.signals if picture.rounded else ())]
     return signals + [signal for row in picture.rows for signal in row.signals]
 
@@ -312,4 +313,4 @@ def value_text(fact: Fact) -> str:
     real = fact.real
     if real is None:
         return f"{fact.value:0{(fact.width + 3) // 4}x}"
-    return powers(real) if fact.kind == "number" else str(real)
+    return powers(real) if fact.kind is Kind.NUMBER else str(real)

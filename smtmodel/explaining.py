@@ -20,7 +20,7 @@ from smtmodel.formats import Format
 from smtmodel.nodes import Constant, Cut, Element, ExactSum, FusedSum, Node, Product, Round, Scale
 from smtmodel.nodes.node import walk
 from smtmodel.operands import Operands, layout_of
-from smtmodel.trace import Visit
+from smtmodel.trace import Name, Part, Stage, Visit
 
 RUNNING = ("addend", "acc")  # what signals call a result that comes in
 
@@ -41,7 +41,7 @@ def fraction_row(name: str, value: Fraction) -> Row:
     return bits_row(name, value < 0, abs(value.numerator), 1 - value.denominator.bit_length())
 
 
-def term_row(item: Item, signals: tuple[str, ...], kept: Fact | None = None, unit: int = 0) -> Row:
+def term_row(item: Item, signals: tuple[Name, ...], kept: Fact | None = None, unit: int = 0) -> Row:
     """A term of a sum. `kept`: its magnitude as aligned, of which the bits from the place `unit` on count."""
     if item.special:
         mark = "nan" if item.is_nan else "infinite"
@@ -63,7 +63,7 @@ def term_row(item: Item, signals: tuple[str, ...], kept: Fact | None = None, uni
     return replace(row, cut=lost.bits, cut_first=lost.first, exponent=item.exponent, signals=signals, marks=marks)
 
 
-def round_row(total: Row, fmt: Format, mode: str, pattern: int, signals: tuple[str, ...]) -> Rounded:
+def round_row(total: Row, fmt: Format, mode: str, pattern: int, signals: tuple[Name, ...]) -> Rounded:
     """Which bits of a sum a format keeps; what became of the others is read off the resulting pattern."""
     magnitude, unit = int(total.bits or "0", 2), total.last
     lowest = max(total.first, fmt.emin) - fmt.fraction if magnitude else unit
@@ -199,7 +199,8 @@ class _Explainer:
         name = visit.place or visit.prefix.rstrip(".")
         item = item_of(name, visit.value)
         self.step.products.append(item)
-        self.products.setdefault(name, term_row(item, (f"product[{name}]" if visit.place else name,)))
+        signal = Name("", Stage.PRODUCT, name) if visit.place else Name(visit.prefix, Stage.STEP)
+        self.products.setdefault(name, term_row(item, (signal,)))
 
     def _scale(self, visit: Visit, node: Scale) -> None:
         """A product, or an exact sum of products, which has no picture of its own."""
@@ -225,12 +226,13 @@ class _Explainer:
 
     def _sum(self, visit: Visit, node: ExactSum | FusedSum) -> Picture:
         prefix = visit.prefix
-        top = self.facts.get(f"{prefix}max_exponent")
+        top = self.facts.get(Name(prefix, Stage.MAXIMUM))
         maximum = None if top is None else top.value + (top.scale or 0)
         keeps = node.bits_of_terms if isinstance(node, FusedSum) else ()
         rows, zeros = [], []
         for position, (name, value) in enumerate(self.entered[prefix][1]):
-            item, signals = self._term(name, value), (f"{prefix}term[{name}]", f"{prefix}aligned[{name}]")
+            item = self._term(name, value)
+            signals = (Name(prefix, Stage.TERM, name), Name(prefix, Stage.ALIGNED, name))
             if item.is_zero and not item.special:
                 zeros.append(item.name)
                 continue
@@ -238,11 +240,11 @@ class _Explainer:
             row = term_row(item, signals, kept, 0 if maximum is None else maximum - keeps[position])
             top_one = item.exponent == maximum and not item.special
             rows.append(replace(row, marks=row.marks | {"maximum"} if top_one else row.marks))
-        number = self.facts[f"{prefix}sum.magnitude"]
+        whole = Name(prefix, Stage.SUM)
+        negative, number = self.facts[whole.its(Part.NEGATIVE)], self.facts[whole.its(Part.MAGNITUDE)]
         assert number.scale is not None
-        negative = bool(self.facts[f"{prefix}sum.negative"].value)
-        total = bits_row("sum", negative, number.value, number.scale, keep_zeros=maximum is not None)
-        total = replace(total, signals=(f"{prefix}sum.negative", f"{prefix}sum.magnitude", f"{prefix}sum"))
+        total = bits_row("sum", bool(negative.value), number.value, number.scale, keep_zeros=maximum is not None)
+        total = replace(total, signals=(negative.name, number.name, whole))
         picture = Picture(prefix, tuple(rows), tuple(zeros), total, name=visit.place)
         exact = sum((row.value for row in rows), Fraction(0))
         jammed = maximum is None or (isinstance(node, FusedSum) and node.sticky)  # the lowest bit stands for the rest
@@ -285,26 +287,29 @@ class _Explainer:
         return Picture("", rows, () if rows else (name,), total, name=name, single=True)
 
     def _cut(self, visit: Visit, node: Cut) -> Picture:
-        picture, number = self._picture(node.term), self.facts[f"{visit.prefix}cut"]
+        picture, number = self._picture(node.term), self.facts[Name(visit.prefix, Stage.CUT)]
         assert number.scale is not None
         row = bits_row("cut", picture.total.negative, number.value, number.scale, keep_zeros=True)
         if row.value == picture.total.value:
             return picture
-        return replace(picture, cut=replace(row, signals=(f"{visit.prefix}cut",)))
+        return replace(picture, cut=replace(row, signals=(number.name,)))
 
     def _rounded(self, visit: Visit, node: Round) -> Picture:
         """The picture of what is rounded with its result, or with the special rule in its place."""
         prefix, how, picture = visit.prefix, node.rounding, self._picture(node.term)
-        flags, result = (f"{prefix}special.nan", f"{prefix}special.infinite"), f"{prefix}result"
+        flags = [Name(prefix, Stage.SPECIAL, part=part) for part in (Part.NAN, Part.INFINITE)]
+        result = Name(prefix, Stage.RESULT)
         is_nan, is_infinite = (bool(self.facts[flag].value) for flag in flags)
-        sign, pattern = self.facts[f"{prefix}sign"], self.facts[result].value
+        sign, pattern = self.facts[Name(prefix, Stage.SIGN)], self.facts[result].value
         total = replace(picture.total, negative=bool(sign.value), signals=(sign.name, *picture.total.signals[1:]))
         picture = replace(picture, prefix=picture.prefix or prefix, total=total)
         if is_nan or is_infinite:
             causes = [replace(cause, term=cause.term or picture.name) for cause in self._causes_below(node)]
             return replace(picture, special=_special(is_nan, causes, pattern, (*flags, result)))
         before = picture.cut or total
-        return replace(picture, rounded=round_row(before, how.format, how.mode, pattern, (f"{prefix}rounded", result)))
+        return replace(
+            picture, rounded=round_row(before, how.format, how.mode, pattern, (Name(prefix, Stage.ROUNDED), result))
+        )
 
     # -- special values
 
@@ -367,7 +372,7 @@ class _Explainer:
         result, fmt = None, self.model.d
         if step.last is not None:
             assert isinstance(step.last.node, Round)
-            result, fmt = self.facts[f"{step.last.prefix}result"].value, step.last.node.rounding.format
+            result, fmt = self.facts[Name(step.last.prefix, Stage.RESULT)].value, step.last.node.rounding.format
             self.names[id(step.last.value)] = step.name.rpartition(".")[2]
         passes = self._passes(step, result, fmt)
         incoming, groups = tuple(step.incoming), tuple(step.groups)
@@ -391,7 +396,7 @@ def _inputs(items: Iterable[Item]) -> tuple[str, ...]:
     return tuple(item.name for item in items if item.name[:1].isalpha())
 
 
-def _special(is_nan: bool, causes: list[Cause], pattern: int, signals: tuple[str, ...]) -> Special:
+def _special(is_nan: bool, causes: list[Cause], pattern: int, signals: tuple[Name, ...]) -> Special:
     """The rule that decides where a sum is not finite."""
     for kind in ("nan", "inf*0"):
         deciding = tuple(cause for cause in causes if cause.kind == kind)

@@ -11,9 +11,10 @@ from fractions import Fraction
 from typing import Literal
 
 from smtmodel.dot import Model
-from smtmodel.facts import Fact
+from smtmodel.facts import Facts
 from smtmodel.formats import Format
 from smtmodel.operands import Operands
+from smtmodel.trace import Name
 
 CauseKind = Literal["nan", "inf*0", "infinite", "too_large"]
 Rule = Literal["nan", "inf*0", "opposite", "infinity"]
@@ -47,7 +48,7 @@ class Row:
     cut: str = ""
     cut_first: int = 0
     exponent: int | None = None
-    signals: tuple[str, ...] = ()
+    signals: tuple[Name, ...] = ()
     marks: frozenset[str] = frozenset()
 
     @property
@@ -81,7 +82,7 @@ class Rounded:
     sticky: bool
     pattern: int
     outcome: Outcome
-    signals: tuple[str, ...] = ()
+    signals: tuple[Name, ...] = ()
 
     @property
     def subnormal(self) -> bool:
@@ -106,7 +107,7 @@ class Special:
     rule: Rule
     causes: tuple[Cause, ...]
     pattern: int
-    signals: tuple[str, ...] = ()
+    signals: tuple[Name, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Explanation:
-    """One evaluation. `facts`: every signal by name, in the order of the stages."""
+    """One evaluation. `facts`: its signals."""
 
     model: Model
     operands: Operands[int]
@@ -183,4 +184,4 @@ class Explanation:
     products: tuple[Row, ...]
     steps: tuple[Step, ...]
     result: int
-    facts: dict[str, Fact]
+    facts: Facts

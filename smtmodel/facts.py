@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,7 @@ from smtmodel.dot import Evaluation, Model
 from smtmodel.formats import Format
 from smtmodel.nodes import Element
 from smtmodel.operands import Operands
-from smtmodel.trace import Signal
+from smtmodel.trace import Kind, Name, Part, Signal, Stage, Trace
 
 _CARRIER = ArrayCarrier()  # constants fold before it is asked
 
@@ -29,8 +28,8 @@ class Fact:
     """A signal as numbers. `scale`: of a number, the exponent of its unit; of an exponent, its static offset.
     `is_signed`: the integer is in two's complement."""
 
-    name: str
-    kind: Literal["flag", "exponent", "number", "pattern"]
+    name: Name
+    kind: Kind
     width: int
     value: int
     scale: int | None = None
@@ -40,8 +39,8 @@ class Fact:
     def real(self) -> Fraction | None:
         """The number that it stands for; None for a pattern."""
         if self.scale is None:
-            return Fraction(self.value) if self.kind == "flag" else None
-        if self.kind == "exponent":
+            return Fraction(self.value) if self.kind is Kind.FLAG else None
+        if self.kind is Kind.EXPONENT:
             return Fraction(self.value + self.scale)
         wrap = self.is_signed and self.value >> (self.width - 1)
         return (self.value - (1 << self.width if wrap else 0)) * Fraction(2) ** self.scale
@@ -84,7 +83,24 @@ def evaluate_one(model: Model, operands: Operands[int]) -> Evaluation:
     return evaluate_lanes(model, a, b, np.array([operands.c], dtype=np.uint64), *scales)
 
 
-def facts_of(evaluation: Evaluation) -> dict[str, Fact]:
+@dataclass(frozen=True)
+class Facts:
+    """The signals of one evaluation by name, in the order of the stages, and its trace."""
+
+    by_name: Mapping[Name, Fact]
+    trace: Trace = field(repr=False)
+
+    def __getitem__(self, name: Name) -> Fact:
+        return self.by_name[name]
+
+    def get(self, name: Name) -> Fact | None:
+        return self.by_name.get(name)
+
+    def __iter__(self) -> Iterator[Fact]:
+        return iter(self.by_name.values())
+
+
+def facts_of(evaluation: Evaluation) -> Facts:
     """Every signal, with the terms of a sum before its first signal."""
     entered = sorted((count, prefix) for prefix, (count, _) in evaluation.trace.entered.items())
     found: list[Fact] = []
@@ -92,32 +108,26 @@ def facts_of(evaluation: Evaluation) -> dict[str, Fact]:
         while entered and entered[0][0] == position:
             found += _term_facts(evaluation, entered.pop(0)[1])
         found.append(_fact(signal))
-    return {fact.name: fact for fact in found}
+    return Facts({fact.name: fact for fact in found}, evaluation.trace)
 
 
 def _fact(signal: Signal) -> Fact:
-    name, number, value = signal.name, integer(signal.value), signal.value
-    if isinstance(value, Bit):
-        return Fact(name, "flag", 1, number)
+    number = integer(signal.value)
+    width = 1 if signal.kind is Kind.FLAG else signal.bits.width
+    scale = signal.offset if signal.kind is Kind.EXPONENT else None
     if signal.scale is not None:
         scale = integer(signal.scale.bits) + signal.scale.low
-        return Fact(name, "number", value.width, number, scale, signal.is_signed)
-    if name.endswith("exponent"):
-        return Fact(name, "exponent", value.width, number, signal.offset)
-    return Fact(name, "pattern", value.width, number)
+    return Fact(signal.name, signal.kind, width, number, scale, signal.is_signed)
 
 
 def _term_facts(evaluation: Evaluation, prefix: str) -> list[Fact]:
     found = []
     for name, value in evaluation.trace.entered[prefix][1]:
-        item, base = item_of(name, value), f"{prefix}term[{name}]"
-        found += [
-            Fact(base, "number", value.term.significand.width, item.significand, item.unit),
-            Fact(f"{base}.sign", "flag", 1, item.negative),
-            Fact(f"{base}.is_zero", "flag", 1, item.is_zero),
-            Fact(f"{base}.is_infinite", "flag", 1, item.is_infinite),
-            Fact(f"{base}.is_nan", "flag", 1, item.is_nan),
-        ]
+        item, whole = item_of(name, value), Name(prefix, Stage.TERM, name)
+        found.append(Fact(whole, Kind.NUMBER, value.term.significand.width, item.significand, item.unit))
+        flags = ((Part.SIGN, item.negative), (Part.IS_ZERO, item.is_zero), (Part.IS_INFINITE, item.is_infinite),
+                 (Part.IS_NAN, item.is_nan))  # fmt: skip
+        found += [Fact(whole.its(part), Kind.FLAG, 1, flag) for part, flag in flags]
     return found
 
 

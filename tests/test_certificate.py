@@ -36,6 +36,7 @@ from queries.search.problem import Problem
 from queries.solvers.smtlib import Query
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.reference import parse_reference
+from smtmodel.trace import Name, Part, Stage
 
 ENGINES: tuple[Engine, ...] = ("c", "python")
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
@@ -197,7 +198,10 @@ def order_question(reference: str) -> tuple[list[FNode], FNode, list[WholeLemma]
     carrier = TermCarrier(maximum="relational")
     operands = symbolic_operands(problem, carrier)
     left, right = problem.evaluate(operands)
-    names = ["max_exponent", "sum", "special.nan", "special.infinite"]
+    names = [
+        *(Name("", stage) for stage in (Stage.MAXIMUM, Stage.SUM)),
+        *(Name("", Stage.SPECIAL, part=part) for part in (Part.NAN, Part.INFINITE)),
+    ]
     cuts = [signal.value.node for signal in left.trace] + carrier.addends
     lemmas = [(left.trace[name].value.node, right.trace[name].value.node, cuts) for name in names]
     assertions = [problem.admits(operands).node, *carrier.definitions]

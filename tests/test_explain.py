@@ -20,12 +20,14 @@ from smtmodel.display import exact_value
 from smtmodel.dot import Model, UnitModel
 from smtmodel.explaining import explain
 from smtmodel.explanation import Explanation, Picture, Row, Special
+from smtmodel.facts import Fact
 from smtmodel.formats import FORMATS
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.nodes import FusedSum
 from smtmodel.nodes.node import walk
 from smtmodel.operands import Operands
 from smtmodel.reference import parse_reference
+from smtmodel.trace import Name, Stage
 from smtmodel.unit_table import units
 from smtmodel.unitfile import parse_unit
 from smtmodel.vectors import parse_row
@@ -83,7 +85,12 @@ def explained(model: str, **row: Any) -> Explanation:
     return explain(vector.model, vector.operands)
 
 
-def drawn(explanation: Explanation, marked: str | None = None) -> list[str]:
+def by_text(explanation: Explanation) -> dict[str, Fact]:
+    """The signals by the text of their names."""
+    return {str(fact.name): fact for fact in explanation.facts}
+
+
+def drawn(explanation: Explanation, marked: Name | None = None) -> list[str]:
     canvas = Canvas(marked=marked)
     draw(explanation, canvas)
     return canvas.lines
@@ -384,7 +391,7 @@ def test_every_bit_shown_adds_up(model: Model) -> None:
         for group in (group for step in explanation.steps for group in step.groups):
             scales = [explanation.inputs[name] for name in group.scales or ()]
             factors = [exact_value(scale.pattern, scale.format) for scale in scales]
-            entered = f"term[{group.name}]"
+            entered = Name("", Stage.TERM, group.name)
             value = explanation.facts[entered].real or Fraction(0)
             if "nan" not in factors:
                 assert abs(value) == abs(group.total * factors[0] * factors[1])  # type: ignore[operator]
@@ -406,7 +413,7 @@ def test_each_term_of_a_range_has_signals_of_its_own() -> None:
     model = UnitModel(parse_unit(ROUNDED_PRODUCTS, "x"), "x.yaml")
     a, b = (0x3FFF, 0x3C01, 0x3C00, 0), (0x3FFF, 0x3C01, 0x0001, 0)
     explanation = explain(model, Operands(a, b, 0x3F800001))
-    facts = explanation.facts
+    facts = by_text(explanation)
     assert [exact_value(facts[f"round[{k}].result"].value, FORMATS["f16"]) for k in range(4)] == [
         4 - TWO**-8, 1 + TWO**-9, TWO**-24, 0,
     ]  # fmt: skip
@@ -440,7 +447,7 @@ def test_steps_of_a_unit_file() -> None:
 
 
 def test_the_term_facts_are_those_of_the_products() -> None:
-    facts = explained(AMPERE, **EQUATION_10).facts
+    facts = by_text(explained(AMPERE, **EQUATION_10))
     for k in range(4):
         assert facts[f"block0.term[{k}]"].real == facts[f"product[{k}].significand"].real
         assert facts[f"block0.term[{k}].sign"].value == facts[f"product[{k}].sign"].value

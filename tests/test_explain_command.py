@@ -13,6 +13,7 @@ from cli.drawing import draw
 from cli.main import main
 from cli.pictures import Canvas
 from reports.words import ranges
+from smtmodel.trace import Name, Stage
 from tests.test_explain import AMPERE, EQUATION_10, HOPPER, VOLTA, drawn, explained, run
 
 
@@ -79,7 +80,7 @@ def test_zero_products_beyond_a_models_length_are_left_out() -> None:
 
 def test_colours_only_on_request() -> None:
     explanation = explained(AMPERE, **EQUATION_10)
-    canvas = Canvas(colour=True, marked="block0.aligned[2]")
+    canvas = Canvas(colour=True, marked=Name("block0.", Stage.ALIGNED, "2"))
     draw(explanation, canvas)
     assert any("\x1b[" in line for line in canvas.lines)
     assert "\x1b[" not in "".join(drawn(explanation))

@@ -14,7 +14,7 @@ from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.decode import Exponent
 from smtmodel.reference import parse_reference
-from smtmodel.trace import Signal, Trace
+from smtmodel.trace import Kind, Name, Signal, Stage, Trace
 from tests.termeval import evaluate_terms
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32@length=2"
@@ -27,15 +27,15 @@ def signal(values: np.ndarray, width: int, *, scaled: bool = True, signed: bool 
     trace = Trace()
     unit = Exponent(bits, offset, offset + (1 << width) - 1)
     if scaled:
-        trace.number("x", bits, unit, is_signed=signed)
-        return trace["x"]
-    trace.exponent("x.exponent", unit)
-    return trace["x.exponent"]
+        trace.number(Stage.SUM, bits, unit, is_signed=signed)
+    else:
+        trace.exponent(Stage.MAXIMUM, unit)
+    return next(iter(trace))
 
 
 def symbol(width: int, name: str) -> tuple[TermCarrier, Signal]:
     carrier = TermCarrier()
-    return carrier, Signal(name, carrier.symbol(name, width))
+    return carrier, Signal(Name(name, Stage.STEP), carrier.symbol(name, width), Kind.PATTERN)
 
 
 @pytest.mark.parametrize(("left", "right", "places"), [(0, 0, 0), (0, 2, 2), (3, 0, -3), (3, 1, -2)])

@@ -50,7 +50,7 @@ def test_the_first_difference(left: str, right: str, row: dict[str, Any], stage:
     operands = parse_row({"model": left, **row}).operands
     found = parting(one, other, operands)
     assert found is not None
-    assert (found.stage, found.signal) == (stage, signal)
+    assert (found.stage, str(found.signal)) == (stage, signal)
     back = parting(other, one, operands)
     assert back is not None
     assert back.stage == stage

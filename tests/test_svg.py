@@ -22,6 +22,7 @@ from smtmodel.explanation import Explanation, Row
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.operands import Operands
 from smtmodel.reference import parse_reference
+from smtmodel.trace import Name, Stage
 from tests import inputs
 from tests.colours import contrast, schemes
 from tests.test_explain import AMPERE, CDNA3_FP8, EQUATION_10, HOPPER, NVFP4, VOLTA, explained
@@ -148,9 +149,9 @@ def test_many_terms_share_a_row() -> None:
 
 
 def test_the_row_that_parts_is_never_folded() -> None:
-    rows = [Row(str(k), False, "1", 20 - k, signals=(f"term[{k}]",)) for k in range(40)]
+    rows = [Row(str(k), False, "1", 20 - k, signals=(Name("", Stage.TERM, str(k)),)) for k in range(40)]
     assert fold(rows, None)[0] == rows[:11]
-    assert rows[39] in fold(rows, "term[39]")[0]
+    assert rows[39] in fold(rows, Name("", Stage.TERM, "39"))[0]
 
 
 @pytest.mark.parametrize("reference", [NVFP4, *list(INSTRUCTIONS)[::23], "ieee/fma/f64@length=2"])

@@ -29,7 +29,7 @@ from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
 from smtmodel.nodes import Element, FusedSum, Round
 from smtmodel.nodes.node import walk
-from smtmodel.trace import Trace
+from smtmodel.trace import Name, Part, Stage, Trace
 
 
 def verify_bound(claim: BoundClaim, options: Options) -> Outcome:
@@ -75,9 +75,8 @@ class _Proof:
         self.trace = evaluate(model, sides[0], sides[1], c).trace
         terms = self.trace.entered[""][1]
         _check_floor(total, [item for _, item in terms])
-        maximum = self.trace["max_exponent"]
-        assert isinstance(maximum.value, Bits)
-        bits = maximum.value
+        maximum = self.trace[Name("", Stage.MAXIMUM)]
+        bits = maximum.bits
         self.maximum = Exponent(bits, maximum.offset, maximum.offset + (1 << bits.width) - 1)
         self.names = [name for name, _ in terms]
 
@@ -143,9 +142,8 @@ class _Proof:
     def _rounding(self) -> bool:
         """The result is the sum's magnitude cut off to a whole number of ulps, unless it overflows."""
         fmt = self.claim.model.d
-        magnitude, rounded = self.trace["sum.magnitude"].value, self.trace["rounded"].value
-        assert isinstance(magnitude, Bits)
-        assert isinstance(rounded, Bits)
+        magnitude = self.trace[Name("", Stage.SUM, part=Part.MAGNITUDE)].bits
+        rounded = self.trace[Name("", Stage.ROUNDED)].bits
         value = unpack(rounded, fmt)
         term, maximum, carrier = value.term, self.maximum, self.carrier
         room = 16  # bits of every exponent's difference, in two's complement
@@ -165,9 +163,7 @@ class _Proof:
 
     def _finite(self) -> bool:
         """Of finite inputs the result is the rounded sum."""
-        result, rounded = self.trace["result"].value, self.trace["rounded"].value
-        assert isinstance(result, Bits)
-        assert isinstance(rounded, Bits)
+        result, rounded = (self.trace[Name("", stage)].bits for stage in (Stage.RESULT, Stage.ROUNDED))
         return self._lemma("the result of finite inputs is the rounded sum", _finite(self.inputs), result.eq(rounded),
                            {rounded: "rounded"})  # fmt: skip
 
@@ -223,18 +219,15 @@ def _finite(inputs: Sequence[tuple[Bits, Format]]) -> list[Bit]:
 
 
 def _term(trace: Trace, name: str, maximum: Exponent, fraction_bits: int) -> _Term:
-    significand, kept = trace[f"term[{name}]"], trace[f"aligned[{name}]"]
-    exponent = trace[f"term[{name}].exponent"].value
-    place = significand.scale
-    assert isinstance(significand.value, Bits)
-    assert isinstance(kept.value, Bits)
-    assert isinstance(exponent, Bits)
+    whole = Name("", Stage.TERM, name)
+    significand, kept = trace[whole], trace[Name("", Stage.ALIGNED, name)].bits
+    exponent, place = trace[whole.its(Part.EXPONENT)].bits, significand.scale
     assert place is not None
     spare = max(maximum.high - fraction_bits - place.low, 0)
     highest = place.high - maximum.low  # of the distance, in the widest case
-    width = kept.value.width + spare
+    width = kept.width + spare
     room = (highest + spare + (1 << maximum.bits.width)).bit_length() + 2
-    carrier = significand.value.carrier
+    carrier = kept.carrier
     distance = place.bits.zext(room) - maximum.bits.zext(room)
     amount = distance + constant(carrier, place.low - maximum.low + fraction_bits + spare, room)
-    return _Term(name, exponent, significand.value.zext(width).shl(amount), kept.value)
+    return _Term(name, exponent, significand.bits.zext(width).shl(amount), kept)

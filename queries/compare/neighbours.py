@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any
@@ -13,34 +12,35 @@ from smtmodel.batch import evaluate_row
 from smtmodel.display import exact_value
 from smtmodel.dot import Model, UnitModel
 from smtmodel.errors import ParameterError
-from smtmodel.facts import Fact, evaluate_one, facts_of
-from smtmodel.nodes import Node, Repeat
+from smtmodel.explaining import RUNNING
+from smtmodel.facts import Fact, Facts, evaluate_one, facts_of
+from smtmodel.nodes import Node, Product, Repeat, Round
 from smtmodel.nodes.node import Variant, walk
 from smtmodel.nodes.regrouping import regrouped
 from smtmodel.nodes.rewriting import rebuilt
 from smtmodel.operands import Operands
 from smtmodel.reference import one_change_away
+from smtmodel.trace import Kind, Name, Part, Stage, Trace
 from smtmodel.unit import Unit
 
-#: the last part of a signal's name up to its index -> the stage of the datapath
+#: what a signal is -> the stage of the datapath
 STAGES = {
-    "product": "products",
-    "addend": "decoding",
-    "term": "terms",
-    "max_exponent": "exponents",
-    "aligned": "alignment",
-    "placed": "alignment",
-    "sum": "sum",
-    "sign": "sum",
-    "cut": "cut of the sum",
-    "special": "special values",
-    "rounded": "rounding",
-    "result": "result",
-    "multiplied": "products",
-    "pair": "sum",
-    "after": "final addition",
+    Stage.PRODUCT: "products",
+    Stage.STEP: "products",
+    Stage.ADDEND: "decoding",
+    Stage.TERM: "terms",
+    Stage.MAXIMUM: "exponents",
+    Stage.ALIGNED: "alignment",
+    Stage.PLACED: "alignment",
+    Stage.SUM: "sum",
+    Stage.SIGN: "sum",
+    Stage.CUT: "cut of the sum",
+    Stage.SPECIAL: "special values",
+    Stage.ROUNDED: "rounding",
+    Stage.RESULT: "result",
 }
-PART = re.compile(r"(\]|addend)\.(sign|exponent|is_\w+)$")  # of a term, whose number is a signal too
+#: of a term, whose number is a signal too
+PARTS = (Part.SIGN, Part.EXPONENT, Part.IS_ZERO, Part.IS_NAN, Part.IS_INFINITE)
 READ = ("operand", "index")  # which input an element is
 #: kinds of nodes, those first of which a parameter is most often wrong
 FIRST = ("fused", "cut", "product", "round", "exact", "element", "scale", "repeat", "each", "acc", "zero", "number")
@@ -55,7 +55,7 @@ class Parting:
     right: Fact | None
 
     @property
-    def signal(self) -> str:
+    def signal(self) -> Name:
         fact = self.left or self.right
         assert fact is not None
         return fact.name
@@ -82,7 +82,7 @@ def parting(left: Model, right: Model, operands: Operands[int]) -> Parting | Non
     )
 
 
-def first_difference(left: dict[str, Fact], one: Model, right: dict[str, Fact], other: Model) -> Parting | None:
+def first_difference(left: Facts, one: Model, right: Facts, other: Model) -> Parting | None:
     """The first signal that differs in value, in the order of the stages.
 
     Terms of zero do not count, nor do their exponents; where a special value decides, no number on the way counts. Of
@@ -91,16 +91,18 @@ def first_difference(left: dict[str, Fact], one: Model, right: dict[str, Fact], 
     """
     same_nan = one.nan is not None and other.nan is not None
     sides = [_telling(facts, model, one.d == other.d, same_nan) for facts, model in ((left, one), (right, other))]
-    if _chained(left) != _chained(right):  # the first block answers to the only one
-        sides = [{name.removeprefix("block0."): told for name, told in side.items()} for side in sides]
+    rounds = [facts.trace.rounds for facts in (left, right)]
+    if bool(rounds[0]) != bool(rounds[1]):  # the first round answers to the only one
+        first = (rounds[0] or rounds[1])[0]
+        sides = [{_within(name, first): told for name, told in side.items()} for side in sides]
     for name in _merged(list(sides[0]), list(sides[1])):
         here, there = (side.get(name) for side in sides)
         if here is None or there is None:
-            if not (alone := here or there) or not _tells_alone(alone[0]):
+            if not (alone := here or there) or not _tells_alone(alone[0], rounds[here is None]):
                 continue
         elif here[1] == there[1]:
             continue
-        return Parting(STAGES[_local(name)], here and here[0], there and there[0])
+        return Parting(_stage(name, left.trace, right.trace), here and here[0], there and there[0])
     results = [next(reversed(side.values())) for side in sides]
     same = results[0][1] == results[1][1]
     return None if same else Parting("result", results[0][0], results[1][0])
@@ -109,48 +111,50 @@ def first_difference(left: dict[str, Fact], one: Model, right: dict[str, Fact], 
 Told = tuple[Fact, Any]
 
 
-def _tells_alone(fact: Fact) -> bool:
+def _within(name: Name, first: str) -> Name:
+    """The name without that of the first round."""
+    return name._replace(step=name.step.removeprefix(first))
+
+
+def _tells_alone(fact: Fact, rounds: Sequence[str]) -> bool:
     """Whether a signal that only one side has is a difference: a nonzero term of a sum, but not the running sum of a
-    later block."""
-    prefix, found, name = fact.name.rpartition("term[")
-    running = name == "addend]" and prefix.startswith("block") and prefix != "block0."
-    return bool(found) and fact.kind == "number" and fact.value != 0 and not running
+    later round."""
+    name = fact.name
+    running = name.of in RUNNING and name.step in rounds[1:]
+    return name.stage is Stage.TERM and fact.kind is Kind.NUMBER and fact.value != 0 and not running
 
 
-def _local(name: str) -> str:
-    """The stage's word in a signal's name: `block0.aligned[3]` is of `aligned`."""
-    for part in name.split("."):
-        word = part.partition("[")[0]
-        word = "pair" if word.startswith("pair") else word
-        if word in STAGES and not part.startswith("partial"):
-            return word
-    raise ValueError(f"a signal of no stage: {name}")
+def _stage(name: Name, *traces: Trace) -> str:
+    """The stage of the datapath that a signal belongs to; a rounded product is one of the products."""
+    rounds_product = any(
+        visit.prefix == name.step and isinstance(visit.node, Round) and isinstance(visit.node.term, Product)
+        for trace in traces
+        for visit in trace.visits
+    )
+    return STAGES[Stage.PRODUCT if rounds_product else name.stage]
 
 
-def _chained(facts: dict[str, Fact]) -> bool:
-    return any(name.startswith("block") for name in facts)
-
-
-def _telling(facts: dict[str, Fact], model: Model, alike: bool, nan_counts: bool) -> dict[str, Told]:
+def _telling(facts: Facts, model: Model, alike: bool, nan_counts: bool) -> dict[Name, Told]:
     """The signals that count, with what is compared of each: numbers by value, patterns too if formats differ."""
-    decided = [
-        name.removesuffix("special.nan")
-        for name, fact in facts.items()
-        if name.endswith("special.nan") and (fact.value or facts[name.removesuffix("nan") + "infinite"].value)
-    ]
-    zero = {name for name, fact in facts.items() if fact.kind == "number" and not fact.value}
-    terms = {name for name in facts if name.endswith("]") and "term[" in name}
-    live = {name.rpartition("term[")[0] for name in terms - zero}
-    found: dict[str, Told] = {}
-    for name, fact in facts.items():
-        if any(name.startswith(prefix) for prefix in decided) and _local(name) not in ("special", "result"):
+    decided = {fact.name.step for fact in facts if fact.name.stage is Stage.SPECIAL and fact.value}
+    zero = {fact.name for fact in facts if fact.kind is Kind.NUMBER and not fact.value}
+    live = {
+        fact.name.step
+        for fact in facts
+        if (fact.name.stage, fact.name.part) == (Stage.TERM, Part.WHOLE) and fact.name not in zero
+    }
+    found: dict[Name, Told] = {}
+    for fact in facts:
+        name = fact.name
+        special = name.stage in (Stage.SPECIAL, Stage.RESULT)
+        if not special and any(name.step.startswith(step) for step in decided):
             continue
-        owner, _, last = name.rpartition(".")
-        if (PART.search(name) and zero & {owner, f"{owner}.significand"}) or name in zero & terms:
+        of_zero = name.part in PARTS and {name.whole, name.its(Part.SIGNIFICAND)} & zero
+        if (of_zero and (name.of or name.stage is Stage.ADDEND)) or (name.stage is Stage.TERM and name in zero):
             continue
-        if last == "sum" or (last == "max_exponent" and name.removesuffix(last) not in live):
+        if name == Name(name.step, Stage.SUM) or (name.stage is Stage.MAXIMUM and name.step not in live):
             continue  # a sum is told by its sign and magnitude
-        found[name] = (fact, fact.real if fact.kind != "pattern" else _pattern(fact, model, alike, nan_counts))
+        found[name] = (fact, fact.real if fact.kind is not Kind.PATTERN else _pattern(fact, model, alike, nan_counts))
     return found
 
 
@@ -161,10 +165,10 @@ def _pattern(fact: Fact, model: Model, alike: bool, nan_counts: bool) -> Any:
     return fact.value if alike else Fraction(0) if value == "-0" else value
 
 
-def _merged(left: list[str], right: list[str]) -> list[str]:
+def _merged(left: list[Name], right: list[Name]) -> list[Name]:
     """All names in the order of the left; those of the right alone after the name before them."""
-    known, after = set(left), dict[str | None, list[str]]()
-    previous: str | None = None
+    known, after = set(left), dict[Name | None, list[Name]]()
+    previous: Name | None = None
     for name in right:
         if name in known:
             previous = name

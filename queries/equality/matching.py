@@ -16,7 +16,7 @@ from pysmt.fnode import FNode
 from pysmt.formula import FormulaManager
 
 from smtmodel.algebra import Bit, Bits
-from smtmodel.trace import Signal
+from smtmodel.trace import Kind, Signal
 
 Lanes = NDArray[np.bool_]
 Limbs = tuple[NDArray[np.uint64] | NDArray[np.int64], ...]
@@ -62,7 +62,7 @@ class Twin:
     def __str__(self) -> str:
         if self.places:
             return f"{self.signal.name} {'<<' if self.places > 0 else '>>'} {abs(self.places)}"
-        return f"{self.signal.name} {self.offset:+}" if self.offset else self.signal.name
+        return f"{self.signal.name} {self.offset:+}" if self.offset else str(self.signal.name)
 
 
 def _widened(manager: FormulaManager, term: FNode, width: int, signed: bool) -> FNode:
@@ -134,6 +134,6 @@ def _apart(signal: Signal, lanes: Limbs) -> tuple[bytes, int] | None:
             return None
         places = (used & -used).bit_length() - 1
         return f"scaled {signal.is_signed}".encode() + (values >> places).tobytes(), places
-    if signal.name.endswith("exponent"):
+    if signal.kind is Kind.EXPONENT:
         return b"offset" + (values + signal.offset).tobytes(), signal.offset
     return None

@@ -25,8 +25,9 @@ from queries.search.samples import sample_rows
 from queries.search.witness import confirmed, replay, shrink
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
-from smtmodel.algebra import Bit, Bits
+from smtmodel.algebra import Bit
 from smtmodel.carriers.terms import TermCarrier
+from smtmodel.trace import Name, Part, Stage
 
 RESULT = "result"
 BOUNDS = "bounds of the aligned magnitudes"
@@ -122,7 +123,7 @@ class _Prover:
             node, signed = self.pending[name], right[name].is_signed
             twin = matcher.twin(right[name])
             if twin is None or node in ours or node.is_constant():
-                if "aligned[" in name and self.problem.signed_sum == "signs_apart":
+                if name.stage is Stage.ALIGNED and self.problem.signed_sum == "signs_apart":
                     self._opposite(name, original)
                 continue
             sides = (twin.signal.value.node, node)
@@ -133,10 +134,10 @@ class _Prover:
             elif self._differ_when_small() or self._remaining() == 0:
                 return
 
-    def _opposite(self, aligned: str, original: Mapping[str, FNode]) -> None:
+    def _opposite(self, aligned: Name, original: Mapping[Name, FNode]) -> None:
         """A term that is a sum itself, if the two seem to have opposite signs wherever it is not zero: that what is
         added for the one sign is what is added for the other."""
-        manager, name = self.carrier.manager, aligned.replace("aligned[", "term[").replace("]", "].sign")
+        manager, name = self.carrier.manager, aligned._replace(stage=Stage.TERM, part=Part.SIGN)
         ours, theirs = self.left.trace[name].value.node, self.pending[name]
         seen, other = (evaluation.trace for evaluation in self.samples.evaluations)
         lanes = seen[aligned].value.node
@@ -144,8 +145,7 @@ class _Prover:
             return
         if np.any((lanes != 0) & (seen[name].value.node == other[name].value.node)):
             return
-        magnitude = self.left.trace[aligned].value
-        assert isinstance(magnitude, Bits)
+        magnitude = self.left.trace[aligned].bits
         fact = manager.Implies(magnitude.any().node, manager.Not(manager.Iff(original[name], ours)))
         chosen = [node for node in _subterms(self.goal) if node.is_ite() and node.arg(0) == theirs]
         chosen = sorted((node for node in chosen if node.get_type().is_bv_type()), key=FNode.node_id)
@@ -229,7 +229,7 @@ class _Prover:
             lanes = seen[signal.name].value.node
             if isinstance(lanes, tuple) or np.ndim(lanes) == 0 or not (most := int(lanes[self.counting].max())):
                 continue
-            if most < (1 << value.width) - 1 and "aligned[" in signal.name:
+            if most < (1 << value.width) - 1 and signal.name.stage is Stage.ALIGNED:
                 found[value.node] = manager.BV(most, value.width)
         if not found:
             return {}

@@ -6,8 +6,8 @@ the solvers are asked: small questions, then the whole.
 
 from __future__ import annotations
 
-import re
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from queries.equality.staged import RESULT
 from queries.properties.monotone.late import Joined, Nested
 from queries.properties.monotone.ledger import ADMITTED, Ledger, UnprovedError
 from queries.properties.monotone.many import FixedPoint
-from queries.properties.monotone.path import Passage, path_of, pattern_of
+from queries.properties.monotone.path import Passage, path_of, pattern_of, terms_below
 from queries.properties.monotone.search import find_fall
 from queries.properties.monotone.steps import Step, ordered
 from queries.properties.monotone.sums import RoundedAddition, TwoTerms
@@ -26,6 +26,7 @@ from queries.properties.statements import Monotonic, exchangeable
 from queries.search.distinguish import Options, distinguish
 from smtmodel.algebra import Bits
 from smtmodel.nodes import FusedSum
+from smtmodel.trace import Trace
 
 SHARE = 0.8  # of the time, at most, for the proof by lemmas
 CONFIRM_SHARE = 0.25  # of the time, at most, for the confirmation of all operands' proofs
@@ -91,8 +92,7 @@ def prove_by_lemmas(ledger: Ledger) -> None:
         patterns = (ledger.inputs.c, problem.moved(ledger.inputs).c)
         entering = ledger.establish("the addends are ordered", ordered(patterns, problem.left.c), (), [ADMITTED])
     for passage in path_of(ledger.left.trace, problem.raised):
-        kind, place = _kind(ledger, passage, bool(patterns))
-        proved = kind(ledger, passage.prefix, place, entering, patterns, _name(passage.prefix))
+        proved = _step(ledger, passage, entering, patterns)
         ledger.inner = proved.inner
         entering = proved.prove()
         patterns = (proved.before.result, proved.after.result)
@@ -101,32 +101,39 @@ def prove_by_lemmas(ledger: Ledger) -> None:
     ledger.establish(RESULT, ~problem.differ(*results), results, [entering])
 
 
-def _kind(ledger: Ledger, passage: Passage, rounded: bool) -> tuple[type[Step[Any]], int]:
-    """How a sum adds, and the place among its terms of what is raised, a result (`rounded`) or not. Raises
+def _step(ledger: Ledger, passage: Passage, entering: str, patterns: Sequence[Bits]) -> Step[Any]:
+    """The proof for a sum by how it adds; `patterns`: those of what is raised, if it is the addend or a result. Raises
     UnprovedError."""
-    trace, node, place = ledger.left.trace, passage.inner.node, passage.place
-    if passage.outer.prefix != passage.prefix:  # sums within a sum
-        if passage.outer.prefix != f"{passage.prefix}late.":
+    name, last = _name(ledger.left.trace, passage), len(passage.entered) - 1
+    sums, _ = terms_below(ledger.left.trace, passage.outer)
+    if len(sums) > 1:
+        if not all(isinstance(total.node, FusedSum) for total, _ in passage.entered):
             raise UnprovedError(f"{passage.outer.prefix}sum is added in a way that has no lemmas")
-        if passage.inner is passage.outer:
-            return Joined, place
-        halves = f"{passage.prefix}join." in trace.entered
-        return Nested, 2 * place + passage.inner.prefix.endswith("odd.") if halves else place
-    if isinstance(node, FusedSum):
-        return Truncated, place
+        level = Nested if last else Joined
+        return level(ledger, passage, last, entering, patterns, name)
+    kind = _kind(ledger, passage, bool(patterns))
+    return kind(ledger, passage.prefix, passage.place, entering, patterns, name)
+
+
+def _kind(ledger: Ledger, passage: Passage, rounded: bool) -> type[Step[Any]]:
+    """How one sum adds; `rounded`: what is raised is the addend or a result. Raises UnprovedError."""
+    trace, place = ledger.left.trace, passage.place
+    if isinstance(passage.inner.node, FusedSum):
+        return Truncated
     if passage.terms > 2:
-        return FixedPoint, place
+        return FixedPoint
     _, terms = trace.entered[passage.inner.prefix]
     if rounded and pattern_of(trace, terms[1 - place][1], ledger.inputs.c) is not None:
-        return RoundedAddition, place
+        return RoundedAddition
     if not rounded and pattern_of(trace, terms[place][1], ledger.inputs.c) not in (None, ledger.inputs.c):
         raise UnprovedError("a product that is rounded before it is added to one other term")
-    return TwoTerms, place
+    return TwoTerms
 
 
-def _name(prefix: str) -> str:
+def _name(trace: Trace, passage: Passage) -> str:
     """What a step is called in the names of lemmas."""
-    step = re.fullmatch(r"block(\d+)\.", prefix)
-    if step is not None:
-        return f"step {int(step[1]) + 1}"
-    return {"": "the step", "after.": "the addition of c"}.get(prefix, f"step {prefix.removesuffix('.')}")
+    within = passage.rounding.within
+    if within in trace.rounds:
+        return f"step {trace.rounds.index(within) + 1}"
+    own = passage.prefix.rstrip(".")
+    return f"step {own}" if own else "the step"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from smtmodel.algebra import Bit, Bits, any_of, constant, select
 from smtmodel.decode import Exponent
 from smtmodel.dot import Evaluation, Model
-from smtmodel.trace import Signal
+from smtmodel.trace import Part, Signal, Stage
 
 #: name -> what it means, in the order in which they are printed
 EXERCISES = {
@@ -25,23 +25,23 @@ def exercises(model: Model, evaluation: Evaluation) -> dict[str, Bit]:
     aligned: list[Bits] = []  # of the sum under way, and its largest exponent
     maximum: Signal | None = None
     for signal in trace:
-        last = signal.name.rpartition(".")[2]
-        if last.startswith("aligned["):
-            found["truncated"].append(_cut(trace[signal.name.replace("aligned[", "term[")], signal))
-            aligned.append(_bits(signal))
-        elif last == "max_exponent":
+        name = signal.name
+        if name.stage is Stage.ALIGNED:
+            found["truncated"].append(_cut(trace[name._replace(stage=Stage.TERM)], signal))
+            aligned.append(signal.bits)
+        elif name.stage is Stage.MAXIMUM:
             maximum = signal
-        elif last == "magnitude" and maximum is not None:
+        elif name.part is Part.MAGNITUDE and maximum is not None:
             places = _places(maximum, signal)
             maximum = None
-            found["carry"].append(_reaches(_bits(signal), places + 1))
+            found["carry"].append(_reaches(signal.bits, places + 1))
             if aligned:
-                found["cancellation"].append(_cancels(_bits(signal), aligned, places))
+                found["cancellation"].append(_cancels(signal.bits, aligned, places))
             aligned = []
-        elif last == "negative" and isinstance(signal.value, Bit):
-            found["negative"].append(signal.value)
-        elif last in ("nan", "infinite") and isinstance(signal.value, Bit):
-            found["special"].append(signal.value)
+        elif name.part is Part.NEGATIVE:
+            found["negative"].append(signal.flag)
+        elif name.stage is Stage.SPECIAL:
+            found["special"].append(signal.flag)
     fields = evaluation.d.extract(model.d.field_width - 1, model.d.padding)
     exponent = fields.extract(fields.width - 1, model.d.fraction)
     found["subnormal"].append(~exponent.any() & fields.any())
@@ -54,14 +54,9 @@ def _places(maximum: Signal, total: Signal) -> int:
     return maximum.offset - total.scale.low
 
 
-def _bits(signal: Signal) -> Bits:
-    assert isinstance(signal.value, Bits)
-    return signal.value
-
-
 def _cut(source: Signal, aligned: Signal) -> Bit:
     """Whether the aligned magnitude lost set bits of the significand: the lowest set bit lies below the unit."""
-    significand = _bits(source)
+    significand = source.bits
     assert source.scale is not None
     assert aligned.scale is not None
     distance = _difference(aligned.scale, source.scale)

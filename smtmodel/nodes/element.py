@@ -13,6 +13,7 @@ from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
 from smtmodel.nodes.index import Index
 from smtmodel.nodes.node import Context, Node, Number, Terminal, Value, Variant, others
+from smtmodel.trace import Stage
 
 Operand = typing.Literal["a", "b", "c", "scale_a", "scale_b"]
 Subnormals = typing.Literal["keep", "zero", "positive_zero"]
@@ -60,7 +61,7 @@ class Element(Terminal):
         item = self.read(pattern, fmt)
         if self.operand == "c":
             with context.within(""):
-                context.trace.term("addend", item.term)
+                context.trace.term(Stage.ADDEND, item.term)
         as_it_is = self.subnormals == "keep" and not self.positive_zeros
         return Number(item, native=(fmt, pattern) if as_it_is else None)
 

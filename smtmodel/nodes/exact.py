@@ -12,7 +12,7 @@ from smtmodel.decode import Exponent, Term
 from smtmodel.errors import ParameterError
 from smtmodel.ieee import sum_two
 from smtmodel.nodes.node import Context, Node, Total, Value
-from smtmodel.trace import Trace
+from smtmodel.trace import Part, Stage, Trace
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,13 +64,13 @@ class ExactSum(Node):
             nought = constant(placed[0].carrier, 0, 1)
             unit = Exponent(nought, low, low)
             for (name, _), part in zip(named, placed, strict=True):
-                trace.number(f"placed[{name}]", part, unit)
+                trace.number(Stage.PLACED, part, unit, name)
             total = total_of([term.sign for term in terms], placed, None)
-            trace.number("sum", total, unit, is_signed=True)
+            trace.number(Stage.SUM, total, unit, is_signed=True)
             negative, magnitude = magnitude_of(total)
             term = Term(negative, magnitude, Exponent(nought, 0, 0), -low)
-        trace.flag("sum.negative", negative)
-        trace.number("sum.magnitude", magnitude, unit)
+        trace.flag(Stage.SUM, negative, part=Part.NEGATIVE)
+        trace.number(Stage.SUM, magnitude, unit, part=Part.MAGNITUDE)
         return term
 
     def sentence(self) -> str:

@@ -13,7 +13,7 @@ from smtmodel.errors import ParameterError
 from smtmodel.nodes.exact import ExactSum
 from smtmodel.nodes.node import Context, Node, Total, Value, Variant, near, others
 from smtmodel.rounding import ROUNDINGS, Mode
-from smtmodel.trace import Trace
+from smtmodel.trace import Part, Stage, Trace
 
 #: exponents of zero terms that published units have, for f16 and f32 results (Xie et al. 2026, Table 5)
 PUBLISHED_ZEROS = (-19, -20, -21, -131, -132, -133)
@@ -99,9 +99,9 @@ class FusedSum(Node):
         if trace.keeps:
             trace.enter(names, [item.item for item in items])
             for name, exponent in zip(names, exponents, strict=True):
-                trace.exponent(f"term[{name}].exponent", exponent)
+                trace.exponent(Stage.TERM, exponent, name, Part.EXPONENT)
         maximum = self._maximum(exponents, items, min(keeps))
-        trace.exponent("max_exponent", maximum)
+        trace.exponent(Stage.MAXIMUM, maximum)
         finest = max(keeps)
         unit = maximum.offset(-finest)
         aligned, lost = [], []
@@ -115,17 +115,18 @@ class FusedSum(Node):
             aligned.append(magnitude.pad(finest - bits))
         if trace.keeps:
             for name, item, magnitude in zip(names, items, aligned, strict=True):
-                trace.flag(f"term[{name}].sign", item.sign)
-                trace.number(f"term[{name}]", item.term.significand, item.term.exponent.offset(-item.term.fraction))
-                trace.number(f"aligned[{name}]", magnitude, unit)
+                trace.flag(Stage.TERM, item.sign, name, Part.SIGN)
+                own = item.term.exponent.offset(-item.term.fraction)
+                trace.number(Stage.TERM, item.term.significand, own, name)
+                trace.number(Stage.ALIGNED, magnitude, unit, name)
         width = None if self.carry_bits is None else finest + 2 + self.carry_bits
         total = total_of([item.sign for item in items], aligned, width)
-        trace.number("sum", total, unit, is_signed=True)
+        trace.number(Stage.SUM, total, unit, is_signed=True)
         negative, magnitude = magnitude_of(total)
         if self.sticky:
             magnitude, unit, finest = magnitude.concat(any_of(lost).bits(1)), unit.offset(-1), finest + 1
-        trace.flag("sum.negative", negative)
-        trace.number("sum.magnitude", magnitude, unit)
+        trace.flag(Stage.SUM, negative, part=Part.NEGATIVE)
+        trace.number(Stage.SUM, magnitude, unit, part=Part.MAGNITUDE)
         return Term(negative, magnitude, unit.offset(finest), finest)
 
     def _matters(self, bound: int | None, items: Sequence[Value | Unpacked], bits: int) -> bool:

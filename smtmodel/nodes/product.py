@@ -12,6 +12,7 @@ from smtmodel.errors import ParameterError
 from smtmodel.ieee import product_specials
 from smtmodel.nodes.element import Element
 from smtmodel.nodes.node import Context, Node, Number, Value, Variant, others
+from smtmodel.trace import Stage
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +58,8 @@ class Product(Node):
         if self.limit is not None:
             is_infinite = is_infinite | (reaches(formed, self.limit) & ~(is_zero | is_nan))
         place = self.place(context)
-        with context.within("" if place else context.trace.prefix):
-            context.trace.term(f"product[{place}]" if place else context.name(self), formed)
+        with context.within("" if place else context.prefix(self)):
+            context.trace.term(Stage.PRODUCT if place else Stage.STEP, formed, place)
         return Number(Unpacked(formed, is_zero, is_infinite, is_nan))
 
     def variants(self) -> Iterator[Variant]:

@@ -90,6 +90,8 @@ class Repeat(Node):
         name = context.name(self)
         for step, place in enumerate(self.places):
             prefix = f"{outer}{f'{name}[{step}]' if name else f'block{step}'}." if several else outer
+            if context.trace.keeps and several and not name:
+                context.trace.rounds.append(prefix)
             with context.iteration(self.level, place), context.within(prefix):
                 context.running[self.level] = value
                 value = context.value(self.body)

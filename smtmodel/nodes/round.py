@@ -16,7 +16,7 @@ from smtmodel.ieee import with_specials
 from smtmodel.nodes.node import Changed, Context, Node, Number, Value, Variant, near, others
 from smtmodel.nodes.repeat import Running
 from smtmodel.rounding import OVERFLOWS, ROUNDINGS, Mode, Overflow, Target, round_and_pack, signed
-from smtmodel.trace import Trace
+from smtmodel.trace import Part, Stage, Trace
 
 Zero = Literal["ieee", "exact_positive", "positive"]
 Tiny = Literal["keep", "flush_after", "flush_before"]
@@ -130,11 +130,11 @@ class Round(Node):
 
     @staticmethod
     def _record(trace: Trace, sign: Bit, value: Value, finite: Bits, result: Bits) -> None:
-        trace.flag("sign", sign)
-        trace.flag("special.nan", value.is_nan | (value.infinities[0] & value.infinities[1]))
-        trace.flag("special.infinite", value.infinities[0] | value.infinities[1])
-        trace.flag("rounded", finite)
-        trace.flag("result", result)
+        trace.flag(Stage.SIGN, sign)
+        trace.flag(Stage.SPECIAL, value.is_nan | (value.infinities[0] & value.infinities[1]), part=Part.NAN)
+        trace.flag(Stage.SPECIAL, value.infinities[0] | value.infinities[1], part=Part.INFINITE)
+        trace.pattern(Stage.ROUNDED, finite)
+        trace.pattern(Stage.RESULT, result)
 
     def key(self, context: Context) -> Hashable:
         key = self.term.key(context)
@@ -226,7 +226,7 @@ class Cut(Node):
         wide = Format("sum", max(2, (highest + 1).bit_length()), fraction, 1 - least, "none")
         cut = unpack(round_and_pack(term.sign, term.significand, unit, Target(wide, self.mode)), wide).term
         with context.within(context.prefix(self)):
-            context.trace.number("cut", cut.significand, cut.exponent.offset(-fraction))
+            context.trace.number(Stage.CUT, cut.significand, cut.exponent.offset(-fraction))
         return _CutSum(value, Term(term.sign, cut.significand, cut.exponent, fraction))
 
     def variants(self) -> Iterator[Variant]:

@@ -11,62 +11,56 @@ from collections.abc import Sequence
 
 from queries.properties.monotone.ledger import Ledger, UnprovedError
 from queries.properties.monotone.many import LABELS
-from queries.properties.monotone.steps import bits_of, entered, fused_sum, implies
+from queries.properties.monotone.path import Passage, terms_below
+from queries.properties.monotone.steps import bits_of, implies
 from queries.properties.monotone.truncated import Truncated
 from smtmodel.algebra import Bit, Bits, all_of
 from smtmodel.decode import Unpacked
 from smtmodel.dot import Evaluation
+from smtmodel.nodes import FusedSum
+from smtmodel.trace import Stage, Visit
 
 
 class Level(Truncated):
-    """One of the sums of a step: of products ("products.", "even.", "odd."), of these ("join."), or of all and the
-    addend ("late.")."""
+    """One of the sums of a step: that of `passage.entered[level]`."""
 
     def __init__(
-        self, ledger: Ledger, prefix: str, raised: int, entering: str, patterns: Sequence[Bits], name: str, level: str
+        self, ledger: Ledger, passage: Passage, level: int, entering: str, patterns: Sequence[Bits], name: str
     ) -> None:
-        self.level = level
-        super().__init__(ledger, prefix, raised, entering, patterns, name)
+        self.passage, self.level = passage, level
+        super().__init__(ledger, passage.prefix, passage.entered[level][1], entering, patterns, name)
 
     @property
     def summing(self) -> str:
-        return self.prefix + self.level
-
-    @property
-    def summed(self) -> str:
-        return f"{self.level}sum.magnitude"
+        return self.passage.entered[self.level][0].prefix
 
     @property
     def kept_bits(self) -> int:
         """The fraction bits that products and addends keep."""
-        products = next(name for name in self.ledger.left.trace.entered if name.startswith(self.prefix))
-        bits = fused_sum(self.ledger.left, products).fraction_bits
-        assert isinstance(bits, int)
-        return bits
+        first = self._summed(self.ledger.left)[0][0].node
+        assert isinstance(first, FusedSum)
+        assert isinstance(first.fraction_bits, int)
+        return first.fraction_bits
+
+    def _summed(self, evaluation: Evaluation) -> tuple[list[Visit], list[Unpacked]]:
+        """The sums of the step, and what all of them add that is no sum."""
+        outer, trace = self.passage.outer, evaluation.trace
+        return terms_below(trace, next(v for v in trace.visits if (v.prefix, v.node) == (outer.prefix, outer.node)))
 
     def deciding(self, evaluation: Evaluation) -> list[Unpacked]:
-        sums = [name for name in evaluation.trace.entered if name.startswith(self.prefix)]
-        products = [
-            item for name in sums if not name.endswith(("join.", "late.")) for item in entered(evaluation, name)
-        ]
-        return [*products, entered(evaluation, f"{self.prefix}late.")[-1]]
+        return self._summed(evaluation)[1]
 
     def earlier(self) -> list[str]:
         found = []
         for evaluation in (self.ledger.left, self.ledger.right):
-            inner = [name for name in evaluation.trace.entered if name.startswith(self.prefix) and name != self.summing]
-            found += [self.ledger.maximum(bits_of(evaluation, f"{name}max_exponent")) for name in inner]
+            others = [total for total in self._summed(evaluation)[0] if total.prefix != self.summing]
+            found += [self.ledger.maximum(bits_of(evaluation, total.prefix, Stage.MAXIMUM)) for total in others]
         return list(dict.fromkeys(found))
 
 
 class Joined(Level):
     """The sum of all products, as finished, and of an addend that comes late and is raised: the two are cut off at
     different places below their maximum exponent."""
-
-    def __init__(
-        self, ledger: Ledger, prefix: str, raised: int, entering: str, patterns: Sequence[Bits], name: str
-    ) -> None:
-        super().__init__(ledger, prefix, raised, entering, patterns, name, "late.")
 
 
 class Inside(Level):
@@ -139,31 +133,18 @@ class Inside(Level):
 
 class Nested(Inside):
     """A sum of sums, one of which holds the raised product, perhaps with an addend: the last one of a step, or inside
-    another. `raised`: the place of the product among those of the step."""
+    another."""
 
     together = 1
 
     def __init__(
-        self,
-        ledger: Ledger,
-        prefix: str,
-        raised: int,
-        entering: str,
-        patterns: Sequence[Bits],
-        name: str,
-        level: str = "late.",
+        self, ledger: Ledger, passage: Passage, level: int, entering: str, patterns: Sequence[Bits], name: str
     ) -> None:
-        halves = f"{prefix}join." in ledger.left.trace.entered
-        super().__init__(ledger, prefix, raised % 2 if level == "join." else 0, entering, patterns, name, level)
+        super().__init__(ledger, passage, level, entering, patterns, name)
         self.weight = 1 << (self.fraction_bits - self.kept_bits)
-        self.source: Inside
-        if level == "late." and halves:
-            self.source = Nested(ledger, prefix, raised, entering, patterns, f"{name}, join", "join.")
-        elif halves:
-            half = ("even", "odd")[raised % 2]
-            self.source = Inside(ledger, prefix, raised // 2, entering, patterns, f"{name}, {half}", f"{half}.")
-        else:
-            self.source = Inside(ledger, prefix, raised, entering, patterns, f"{name}, products", "products.")
+        below = passage.entered[level - 1][0].prefix.removeprefix(passage.prefix).rstrip(".")
+        kind = Nested if level > 1 else Inside
+        self.source: Inside = kind(ledger, passage, level - 1, entering, patterns, f"{name}, {below}")
 
     def gained(self) -> str:
         self.source.extra = self.extra + len(self.shared)  # which is enough for what is cut off what rises, too

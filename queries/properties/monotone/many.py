@@ -23,6 +23,7 @@ from smtmodel.algebra import Bit, Bits, all_of, select, truth
 from smtmodel.alignment import place_all
 from smtmodel.decode import Term, Unpacked
 from smtmodel.dot import Evaluation
+from smtmodel.trace import Stage
 
 LABELS = ("before", "after")
 
@@ -47,25 +48,20 @@ class Many(Step[Added]):
         self, evaluation: Evaluation, magnitudes: list[Bits], exponents: list[Bits], own: list[Bits], maximum: Bits
     ) -> tuple[Side, Added]:
         """Raises UnprovedError if the sum is no plain sum of the terms."""
-        total, items = bits_of(evaluation, f"{self.summing}sum"), self.items(evaluation)
+        total, items = bits_of(evaluation, self.summing, Stage.SUM), self.items(evaluation)
         addends = [signed(item.sign, x, total.width) for item, x in zip(items, magnitudes, strict=True)]
         sums = [addends[0]]
         for addend in addends[1:]:
             sums.append(sums[-1] + addend)
         if sums[-1].node != total.node:
             raise UnprovedError("the sum is no plain sum")
-        side = side_of(evaluation, self.prefix, total, items, self.deciding(evaluation), self.summed)
+        side = side_of(evaluation, self.prefix, total, items, self.deciding(evaluation), self.summing)
         return side, Added(magnitudes, addends, sums, exponents, own, maximum)
 
     @property
     def summing(self) -> str:
         """The prefix of the sum's signals."""
         return self.prefix
-
-    @property
-    def summed(self) -> str:
-        """The signal, among the step's, that is the sum's magnitude."""
-        return "sum.magnitude"
 
     def items(self, evaluation: Evaluation) -> list[Unpacked]:
         return entered(evaluation, self.summing)

@@ -9,20 +9,31 @@ from queries.properties.monotone.ledger import UnprovedError
 from smtmodel.algebra import Bits
 from smtmodel.decode import Unpacked
 from smtmodel.nodes import Cut, Element, ExactSum, FusedSum, Product, Round, Scale
-from smtmodel.trace import Trace, Visit
+from smtmodel.trace import Name, Stage, Trace, Visit
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A rounded sum that the operand goes through: it enters `inner` as the term in `place`, which is `outer`, the sum
-    that is rounded, or a sum within it. `prefix`: what the names of the rounding's signals begin with."""
+    """A rounded sum that the operand goes through. `entered`: the sums, from the one that it is a term of to the one
+    that is rounded, each with the place among its terms of what goes through. `prefix`: what the names of the
+    rounding's signals begin with."""
 
     prefix: str
-    outer: Visit
-    inner: Visit
-    place: int
+    entered: tuple[tuple[Visit, int], ...]
     terms: int
     rounding: Visit
+
+    @property
+    def inner(self) -> Visit:
+        return self.entered[0][0]
+
+    @property
+    def outer(self) -> Visit:
+        return self.entered[-1][0]
+
+    @property
+    def place(self) -> int:
+        return self.entered[0][1]
 
 
 def path_of(trace: Trace, raised: int | None) -> Iterator[Passage]:
@@ -40,9 +51,7 @@ def pattern_of(trace: Trace, item: Unpacked, c: Bits) -> Bits | None:
     """The pattern of a term that is a result or the addend; None for others."""
     for visit in trace.visits:
         if visit.value is item and isinstance(visit.node, Round):
-            found = trace[f"{visit.prefix}result"].value
-            assert isinstance(found, Bits)
-            return found
+            return trace[Name(visit.prefix, Stage.RESULT)].bits
         if visit.value is item and isinstance(visit.node, Element) and visit.place == "c":
             return c
     return None
@@ -51,6 +60,28 @@ def pattern_of(trace: Trace, item: Unpacked, c: Bits) -> Bits | None:
 def rounding_at(trace: Trace, prefix: str) -> Round:
     """The rounding whose signals' names begin with a prefix."""
     return next(v.node for v in reversed(trace.visits) if v.prefix == prefix and isinstance(v.node, Round))
+
+
+def scaled_sum(trace: Trace, term: Unpacked) -> Visit | None:
+    """The exact sum of which a term is a multiple by scale factors, if it is one."""
+    for at, visit in enumerate(trace.visits):
+        if visit.value is term and isinstance(visit.node, Scale) and isinstance(visit.node.term, ExactSum):
+            return next(v for v in reversed(trace.visits[:at]) if v.node == visit.node.term)
+    return None
+
+
+def terms_below(trace: Trace, total: Visit) -> tuple[list[Visit], list[Unpacked]]:
+    """The sums that a sum is made of, inner ones first and itself last, and the terms of them that are no sums."""
+    sums: list[Visit] = []
+    terms: list[Unpacked] = []
+    for _, item in trace.entered[total.prefix][1]:
+        inner = next((v for v in trace.visits if v.value is item and isinstance(v.node, FusedSum)), None)
+        if inner is None:
+            terms.append(item)
+        else:
+            found, others = terms_below(trace, inner)
+            sums, terms = [*sums, *found], [*terms, *others]
+    return [*sums, total], terms
 
 
 def _start(trace: Trace, raised: int | None) -> Visit:
@@ -79,11 +110,12 @@ def _next(trace: Trace, current: Visit) -> Passage:
     inner, place, terms = _entered(trace, current)
     while isinstance(inner.node, ExactSum) and _rounded(trace, inner) is None:  # what is scaled as a whole
         inner, place, terms = _entered(trace, inner)
-    outer, rounding = inner, _rounded(trace, inner)
+    entered, rounding = [(inner, place)], _rounded(trace, inner)
     while rounding is None:
-        outer, _, _ = _entered(trace, outer)
+        outer, place, _ = _entered(trace, entered[-1][0])
+        entered.append((outer, place))
         rounding = _rounded(trace, outer)
-    return Passage(rounding.prefix, outer, inner, place, terms, rounding)
+    return Passage(rounding.prefix, tuple(entered), terms, rounding)
 
 
 def _entered(trace: Trace, current: Visit) -> tuple[Visit, int, int]:

@@ -20,6 +20,7 @@ from smtmodel.dot import Evaluation
 from smtmodel.formats import Format
 from smtmodel.nodes import FusedSum
 from smtmodel.ordering import pattern_key
+from smtmodel.trace import Name, Part, Stage
 
 
 def implies(condition: Bit, claim: Bit) -> Bit:
@@ -97,30 +98,24 @@ def side_of(
     total: Bits,
     items: Sequence[Unpacked],
     deciding: Sequence[Unpacked],
-    summed: str = "sum.magnitude",
+    summing: str | None = None,
 ) -> Side:
-    """The signals of a step with its terms; `summed`: which signal of it is the sum's magnitude. Raises UnprovedError
-    if the sum is not the one that the evaluation used."""
+    """The signals of a step with its terms; `summing`: what those of its sum begin with, if not as those of the step
+    do. Raises UnprovedError if the sum is not the one that the evaluation used."""
     trace = evaluation.trace
     whole = absolute(total)
-    magnitude = trace[prefix + summed]
-    sign, rounded, result = (trace[prefix + name].value for name in ("sign", "rounded", "result"))
-    assert isinstance(magnitude.value, Bits)
-    assert magnitude.scale is not None
-    assert isinstance(rounded, Bits)
-    assert isinstance(result, Bits)
-    assert isinstance(sign, Bit)
-    if whole.truncate(magnitude.value.width).node != magnitude.value.node:
-        raise UnprovedError(f"{prefix}{summed} is no plain sum")
-    unit = magnitude.scale
-    return Side(tuple(items), tuple(deciding), total, whole, magnitude.value, unit, sign, rounded, result)
+    magnitude = trace[Name(prefix if summing is None else summing, Stage.SUM, part=Part.MAGNITUDE)]
+    rounded, result = (trace[Name(prefix, stage)].bits for stage in (Stage.ROUNDED, Stage.RESULT))
+    unit, sign = magnitude.scale, trace[Name(prefix, Stage.SIGN)].flag
+    assert unit is not None
+    if whole.truncate(magnitude.bits.width).node != magnitude.bits.node:
+        raise UnprovedError(f"{magnitude.name} is no plain sum")
+    return Side(tuple(items), tuple(deciding), total, whole, magnitude.bits, unit, sign, rounded, result)
 
 
-def bits_of(evaluation: Evaluation, name: str) -> Bits:
+def bits_of(evaluation: Evaluation, prefix: str, stage: Stage, of: str = "") -> Bits:
     """A signal that is a number or a pattern."""
-    value = evaluation.trace[name].value
-    assert isinstance(value, Bits)
-    return value
+    return evaluation.trace[Name(prefix, stage, of)].bits
 
 
 def entered(evaluation: Evaluation, prefix: str) -> list[Unpacked]:

@@ -14,13 +14,14 @@ from typing import Literal
 
 from queries.properties.monotone.ledger import ADMITTED, UnprovedError
 from queries.properties.monotone.many import LABELS, Added, Many
-from queries.properties.monotone.path import pattern_of
+from queries.properties.monotone.path import pattern_of, scaled_sum
 from queries.properties.monotone.scaled import scaled_order
 from queries.properties.monotone.steps import Case, Side, apart, at_most, bits_of, fused_sum, implies, within
 from queries.properties.statements import Monotonic
 from smtmodel.algebra import Bit, Bits, all_of, select
 from smtmodel.decode import Term, unpack
 from smtmodel.dot import Evaluation
+from smtmodel.trace import Name, Part, Stage
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +42,13 @@ class Truncated(Many):
     least_far = 0  # from how many places on, at least, the raised term is to decide by itself
 
     def side(self, evaluation: Evaluation) -> tuple[Side, Added]:
-        maximum, items = bits_of(evaluation, f"{self.summing}max_exponent"), self.items(evaluation)
+        maximum, items = bits_of(evaluation, self.summing, Stage.MAXIMUM), self.items(evaluation)
         names = [name for name, _ in evaluation.trace.entered[self.summing][1]]
-        magnitudes = [bits_of(evaluation, f"{self.summing}aligned[{name}]") for name in names]
-        counted = [f"{self.summing}term[{name}].exponent" for name in names]
-        low = evaluation.trace[counted[0]].offset
+        magnitudes = [bits_of(evaluation, self.summing, Stage.ALIGNED, name) for name in names]
+        counted = [evaluation.trace[Name(self.summing, Stage.TERM, name, Part.EXPONENT)] for name in names]
+        low = counted[0].offset
         own = [item.term.exponent.rebased(low, maximum.width) for item in items]
-        return self.added(evaluation, magnitudes, [bits_of(evaluation, name) for name in counted], own, maximum)
+        return self.added(evaluation, magnitudes, [exponent.bits for exponent in counted], own, maximum)
 
     def ranges(self) -> list[str]:
         return self.in_ranges
@@ -75,24 +76,25 @@ class Truncated(Many):
 
     def _order(self) -> list[str]:
         """The raised terms rise, or, where they are sums of scale blocks, do not fall."""
-        name, trace = self.ledger.left.trace.entered[self.summing][1][self.raised][0], self.ledger.left.trace
-        if f"{self.prefix}group[{name}]." not in trace.entered:
+        trace = self.ledger.left.trace
+        group = scaled_sum(trace, trace.entered[self.summing][1][self.raised][1])
+        if group is None:
             return self.product_order(True, self.entering)
         problem = self.ledger.problem
         assert isinstance(problem, Monotonic)
-        totals = [bits_of(side, f"{self.prefix}group[{name}].sum") for side in (self.ledger.left, self.ledger.right)]
-        first, last = map(int, name.split("-"))
+        totals = [bits_of(side, group.prefix, Stage.SUM) for side in (self.ledger.left, self.ledger.right)]
+        products = [int(name) for name, _ in trace.entered[group.prefix][1]]
         cuts = [
-            trace[f"product[{k}].{part}"].value
-            for k in range(first, last + 1) if k != problem.raised
-            for part in ("sign", "significand", "exponent")
+            trace[Name("", Stage.PRODUCT, str(k), part)].value
+            for k in products if k != problem.raised
+            for part in (Part.SIGN, Part.SIGNIFICAND, Part.EXPONENT)
         ]  # fmt: skip
         text = self.say("the sum of its scale block does not fall")
         sums = self.ledger.establish(text, totals[0].sle(totals[1]), cuts, [self.entering])
         terms = self.raised_terms()
         given, fmt = self.ledger.inputs, problem.left.scale
         assert fmt is not None
-        block = first // problem.left.scale_block
+        block = products[0] // problem.left.scale_block
         factors = [unpack(side[block], fmt).term for side in (given.scale_a, given.scale_b)]
         rises = scaled_order(self.ledger, self.name, totals, sums, terms, factors)
         parts = [part for term in terms for part in (term.sign, term.significand, term.exponent.bits)]
