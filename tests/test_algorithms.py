@@ -202,7 +202,9 @@ def test_steps_say_where_two_algorithms_part() -> None:
     with np.errstate(over="ignore"):
         first, second = (dot_steps(parse_algorithm(f"{name}@unit={VOLTA}"), *sides, c)
                          for name in ("markidis", "ootomo-yokota"))  # fmt: skip
-    values = [{name: int(np.asarray(x.node).reshape(-1)[0]) for name, x in steps.items()} for steps in (first, second)]
+    values = [
+        {str(name): int(np.asarray(x.node).reshape(-1)[0]) for name, x in steps.items()} for steps in (first, second)
+    ]
     assert list(values[0])[:4] == [f"a.word0[{k}]" for k in range(4)]
     assert list(values[0])[-3:] == ["outside.a0b0[:4]", "sum0", "d"]
     assert [x["unit.a0b0[0:4]"] for x in values] == [0x3F800001, 0x3F800000]

@@ -25,6 +25,7 @@ from queries.solvers.contract import Status
 from queries.solvers.smtlib import Query
 from smtmodel.algebra import constant
 from smtmodel.algorithms.exact import Fixed
+from smtmodel.algorithms.steps import RESULT
 from smtmodel.batch import to_integers
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.formats import FORMATS
@@ -226,7 +227,7 @@ def test_first_words(name: str, split: str) -> None:
                     for each in (claim, short))  # fmt: skip
     assert plain.keys() == whole.keys()
     assert all(np.array_equal(plain[step], whole[step]) for step in plain)
-    assert len(np.unique(plain["d"])) > 1000
+    assert len(np.unique(plain[RESULT])) > 1000
     assert not look(claim, table).deciding.any()
 
 

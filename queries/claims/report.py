@@ -15,12 +15,13 @@ from queries.claims.outcome import Outcome
 from queries.claims.scene import lanes_of
 from queries.properties.report import proof_json
 from queries.search.witness import Row
+from smtmodel.algorithms.steps import RESULT, Step
 from smtmodel.batch import to_integers
 from smtmodel.display import exact_value, powers, ulp_of
 from smtmodel.formats import Format
 from smtmodel.vectors import to_hex
 
-Steps = dict[str, tuple[int, int]]  # of each step its pattern and width
+Steps = dict[Step, tuple[int, int]]  # of each step its pattern and width
 
 
 def document_of(outcome: Outcome) -> dict[str, Any]:
@@ -70,7 +71,7 @@ def vector_json(claim: Claim, row: Row) -> dict[str, Any]:
         "c": to_hex(operands.c, addend),
         "exact": powers(exact),
         "results": {
-            name: result_json(found["d"][0], claim.shape.parts[name].result, exact) for name, found in steps.items()
+            name: result_json(found[RESULT][0], claim.shape.parts[name].result, exact) for name, found in steps.items()
         },
         "parting": parting(steps),
     }
@@ -128,7 +129,7 @@ def parting(steps: dict[str, Steps]) -> dict[str, Any] | None:
     for one, two in zip(first, second, strict=False):
         if one != two:
             return {
-                name: {"step": step, "pattern": f"0x{pattern:0{(width + 3) // 4}x}"}
+                name: {"step": str(step), "pattern": f"0x{pattern:0{(width + 3) // 4}x}"}
                 for name, (step, (pattern, width)) in zip(names, (one, two), strict=False)
             }
     return None

@@ -8,7 +8,6 @@ compares with that.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import reduce
@@ -21,9 +20,8 @@ from smtmodel.algorithms import fixed
 from smtmodel.algorithms.exact import Fixed, in_units, magnitude
 from smtmodel.algorithms.products import Multiword
 from smtmodel.algorithms.scene import Scene
+from smtmodel.algorithms.steps import RESULT, InUnit, Step, Word
 
-PRODUCTS = re.compile(r"unit(?:\.a(\d+)b(\d+))?\[(\d+):(\d+)\]")  # a sum in the unit: words and places of its factors
-WORD = re.compile(r"([ab])\.word\d+\[(\d+)\]")  # a word of a factor
 BOUND_SHARE = 0.2  # of the time that is left, for one bound
 LAST_SHARE = 0.5  # for what follows from all bounds
 
@@ -79,26 +77,26 @@ class Sizes:
         for part in self.scene.fits:
             steps, fmt = self.scene.steps(part), self.claim.shape.parts[part].result
             for step, bits, limit in self._limits(part, sizes):
-                if bits.node in found or (not results and bits.node == steps["d"].node):
+                if bits.node in found or (not results and bits.node == steps[RESULT].node):
                     continue
                 number, fits = in_units(bits, fmt, self.scene.exact())
                 fact = fits & ~fixed.less(limit, magnitude(number))
                 if not self.ask(f"bound of {step} of {part}", facts, fact, list(found.values()), BOUND_SHARE):
-                    raise UnprovedError(step)
+                    raise UnprovedError(str(step))
                 found[bits.node] = bits
                 facts.append(fact)
         return facts, list(found.values())
 
-    def _limits(self, part: str, sizes: Sequence[Fixed]) -> Iterator[tuple[str, Bits, Fixed]]:
+    def _limits(self, part: str, sizes: Sequence[Fixed]) -> Iterator[tuple[Step, Bits, Fixed]]:
         """The sums of a part in their order, each with what its magnitude does not exceed if words are truncated."""
         what, carrier = self.claim.shape.parts[part].what, self.scene.carrier
         fraction = (what.model if isinstance(what, Multiword) else what).a.fraction
         *products, addend = sizes
         limit = fixed.number(carrier, 0) if self.claim.zero_addend else fixed.multiply(fixed.number(carrier, 2), addend)
         for step, bits in self.scene.steps(part).items():
-            if found := PRODUCTS.fullmatch(step):
-                first, second, start, stop = (int(place or 0) for place in found.groups())
-                factor = fixed.number(carrier, Fraction(4, 2 ** (fraction * (first + second))))
-                limit = reduce(fixed.add, [fixed.multiply(factor, size) for size in products[start:stop]], limit)
-            if not WORD.fullmatch(step):
+            if isinstance(step, InUnit):
+                factor = fixed.number(carrier, Fraction(4, 2 ** (fraction * sum(step.words or ()))))
+                own = products[step.start : step.stop]
+                limit = reduce(fixed.add, [fixed.multiply(factor, size) for size in own], limit)
+            if not isinstance(step, Word):
                 yield step, bits, limit

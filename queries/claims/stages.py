@@ -21,7 +21,7 @@ from pysmt.fnode import FNode
 from hypotheses.claim import Claim
 from queries.claims.nearest_sums import NearestSum, Operand
 from queries.claims.scene import conditions, deciding, lanes_of, symbolic_scene
-from queries.claims.sizes import WORD, Sizes
+from queries.claims.sizes import Sizes
 from queries.equality.cutting import Cutter, conjuncts, renamed
 from queries.properties.monotone.ledger import UnprovedError
 from queries.solvers.smtlib import Query
@@ -29,6 +29,7 @@ from smtmodel import ieee
 from smtmodel.algebra import Bit, Bits, all_of, choose, constant, select
 from smtmodel.algorithms.products import Multiword
 from smtmodel.algorithms.scene import Number
+from smtmodel.algorithms.steps import RESULT, Step, Word
 from smtmodel.batch import to_integers
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.decode import unpack
@@ -84,7 +85,7 @@ class Stages:
         fits = list(self.scene.fits.values())
         if not fits:
             return False  # errors and values alone are compared with results that nobody computed
-        results = {name: steps["d"] for name, steps in self.steps.items()}
+        results = {name: steps[RESULT] for name, steps in self.steps.items()}
         free = {"every result and the exact sum": [*results.values(), self.scene.exact().bits]}
         free |= {f"the result of {name}": [result] for name, result in results.items()}
         return any(self._ask(f"{what} may be any number", [self.counts, *fits], ~self.goal, cuts, RESULT_SHARE)
@@ -94,9 +95,9 @@ class Stages:
         """Whether the claim follows from this, that the result of a part is the sum of two numbers, rounded to nearest,
         whose exact sum is that of the claim."""
         fits = list(self.scene.fits.values())
-        results = [steps["d"] for steps in self.steps.values()]
+        results = [steps[RESULT] for steps in self.steps.values()]
         for name, addition in self._additions() if fits else ():
-            result, total = self.steps[name]["d"], addition.result
+            result, total = self.steps[name][RESULT], addition.result
             first, last = (unpack(bits, addition.fmt) for bits in (total, result))
             same = result.eq(total) | (first.is_zero & last.is_zero) | (first.is_nan & last.is_nan)
             try:
@@ -124,9 +125,9 @@ class Stages:
             return self._ask(what, facts, claim, cuts, SUM_SHARE)
 
         for part, steps in self.steps.items():
-            sums = {bits.node: (name, bits) for name, bits in steps.items() if not WORD.fullmatch(name)}
+            sums = {bits.node: (name, bits) for name, bits in steps.items() if not isinstance(name, Word)}
             for name, bits in sums.values():
-                for first, second in permutations((addend, Operand(name, bits, (least, most)))):
+                for first, second in permutations((addend, Operand(str(name), bits, (least, most)))):
                     if ieee.add(first.bits, second.bits, shape.result).node in sums:
                         yield part, NearestSum(ask, shape.result, (first, second), scene.exact())
 
@@ -143,13 +144,13 @@ class Stages:
         whole = Query(self.symbols, (self.counts.node, *self.definitions(), (~finite).node))
         return self.prove("those steps are finite", whole, 0.5, 0)
 
-    def _shared(self) -> dict[str, Bits]:
+    def _shared(self) -> dict[Step, Bits]:
         """The sums that all parts have, in their order."""
         first, *others = ({bits.node for bits in steps.values()} for steps in self.steps.values())
         left = {node for node in first.intersection(*others) if not (node.is_constant() or node.is_symbol())}
-        found = {}
+        found = dict[Step, Bits]()
         for name, bits in next(iter(self.steps.values())).items():
-            if bits.node in left and not WORD.fullmatch(name):
+            if bits.node in left and not isinstance(name, Word):
                 found[name] = bits
                 left.remove(bits.node)  # a sum that is the next step as well is one step
         return found
@@ -165,9 +166,8 @@ class Stages:
         corners = self._corners()
         for part, steps in self.steps.items():
             for name, bits in steps.items():
-                if (found := WORD.fullmatch(name)) and not bits.node.is_symbol():
-                    side, index = found.groups()
-                    number = getattr(self.scene, side)[int(index)]
+                if isinstance(name, Word) and not bits.node.is_symbol():
+                    number = (self.scene.a if name.side == "a" else self.scene.b)[name.place]
                     fact = self._word_fact(part, bits, number, corners[part][name])
                     if not self._ask(f"interval of {name}", [self.counts], fact, [], BRIEF_SHARE):
                         return False
@@ -182,7 +182,7 @@ class Stages:
             cuts.append(bits)
         return self._ask("the claim follows from the intervals", facts, ~self.goal, cuts, 0.5)
 
-    def _corners(self) -> dict[str, dict[str, list[int]]]:
+    def _corners(self) -> dict[str, dict[Step, list[int]]]:
         """The steps of every part with the smallest numbers as the first 1, 2, ... products and zeros after them, and
         last with the largest numbers."""
         claim = self.claim

@@ -10,13 +10,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from smtmodel import gemm, tiles
 from smtmodel.algebra import Bits, constant
+from smtmodel.algorithms.steps import InUnit, Pair, Step, Word
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.compiled import compile_lanes, compile_model
 from smtmodel.dot import Model, evaluate
@@ -49,14 +50,18 @@ class Form(ABC, Generic[Side, Value]):
 
     @abstractmethod
     def chain(
-        self, unit: Model, a: Side, b: Side, start: int, stop: int, addend: Value | None, name: str = ""
+        self, unit: Model, a: Side, b: Side, start: int, stop: int, addend: Value | None, words: Pair | None = None
     ) -> Value:
         """The unit's instructions, one after another, over the products from `start` to before `stop`, each result
         the next addend; the first addend is +0 for None. The last instruction is filled up with zero products. Every
-        result is noted by the `name`, if there is one, with its products."""
+        result is noted, as one of those `words`, if there are several."""
 
-    def note(self, name: str, value: Side | Value) -> None:
-        """A named intermediate result of the algorithm, for forms that keep them."""
+    def note(self, step: Step, value: Value) -> None:
+        """A step of the algorithm, for forms that keep them."""
+        return
+
+    def note_words(self, side: Literal["a", "b"], number: int, words: Side) -> None:
+        """The words of that number of all factors of a side, for forms that keep steps."""
         return
 
 
@@ -76,14 +81,13 @@ class DotForm(Form[tuple[Bits, ...], Bits]):
 
     def chain(
         self, unit: Model, a: tuple[Bits, ...], b: tuple[Bits, ...], start: int, stop: int, addend: Bits | None,
-        name: str = "",
+        words: Pair | None = None,
     ) -> Bits:  # fmt: skip
         running = constant(a[0].carrier, 0, unit.c.width) if addend is None else addend
         for k in range(start, stop, unit.length):
             tile = slice(k, min(k + unit.length, stop))
             running = self.instruction(unit, a[tile], b[tile], running)
-            if name:
-                self.note(f"{name}[{tile.start}:{tile.stop}]", running)
+            self.note(InUnit(words, tile.start, tile.stop), running)
         return running
 
     def instruction(self, unit: Model, a: tuple[Bits, ...], b: tuple[Bits, ...], addend: Bits) -> Bits:
@@ -95,13 +99,13 @@ class StepsForm(DotForm):
     """A dot product that keeps the steps on the way, in their order: words of numbers, sums in the unit and outside."""
 
     def __init__(self) -> None:
-        self.steps: dict[str, Bits] = {}
+        self.steps: dict[Step, Bits] = {}
 
-    def note(self, name: str, value: tuple[Bits, ...] | Bits) -> None:
-        if isinstance(value, Bits):
-            self.steps[name] = value
-        else:
-            self.steps.update({f"{name}[{k}]": number for k, number in enumerate(value)})
+    def note(self, step: Step, value: Bits) -> None:
+        self.steps[step] = value
+
+    def note_words(self, side: Literal["a", "b"], number: int, words: tuple[Bits, ...]) -> None:
+        self.steps |= {Word(side, number, place): word for place, word in enumerate(words)}
 
 
 class MatrixForm(Form[Patterns, Patterns]):
@@ -121,7 +125,14 @@ class MatrixForm(Form[Patterns, Patterns]):
         return on_arrays(single(operation), fmt, *values, engine=self.engine)[0]
 
     def chain(
-        self, unit: Model, a: Patterns, b: Patterns, start: int, stop: int, addend: Patterns | None, name: str = ""
+        self,
+        unit: Model,
+        a: Patterns,
+        b: Patterns,
+        start: int,
+        stop: int,
+        addend: Patterns | None,
+        words: Pair | None = None,
     ) -> Patterns:
         engine = self.engine
         if engine == "auto":  # by the whole product: one instruction of it alone would not pay

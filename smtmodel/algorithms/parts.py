@@ -10,6 +10,7 @@ from smtmodel.algebra import Bit, Bits, all_of, constant
 from smtmodel.algorithms.forms import StepsForm
 from smtmodel.algorithms.products import Multiword
 from smtmodel.algorithms.reference import parse_algorithm
+from smtmodel.algorithms.steps import RESULT, Step
 from smtmodel.algorithms.words import converted, split
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
@@ -70,8 +71,8 @@ class Part:
 
     def steps(
         self, a: Sequence[Bits], b: Sequence[Bits], c: Bits, given: Format, first_words: bool = False
-    ) -> dict[str, Bits]:
-        """The steps by name, the last is `d`; a and b in the format `given`, whose numbers this one holds.
+    ) -> dict[Step, Bits]:
+        """The steps, the last is RESULT; a and b in the format `given`, whose numbers this one holds.
 
         `first_words`: it is known that numbers are `whole`, and that the unit makes +0 of zeros and +0.
         """
@@ -82,7 +83,7 @@ class Part:
             what.evaluate(kept, tuple(left), tuple(right), c)
             return kept.steps
         form = StepsForm()
-        form.note("d", form.chain(what, tuple(left), tuple(right), 0, len(left), c, "unit"))
+        form.note(RESULT, form.chain(what, tuple(left), tuple(right), 0, len(left), c))
         return form.steps
 
     def _first(self, a: Sequence[Bits], b: Sequence[Bits], given: Format) -> list[tuple[Bits, ...]]:

@@ -13,6 +13,7 @@ from typing import ClassVar, Literal
 
 from smtmodel.accumulator import Parameter, check_parameter
 from smtmodel.algorithms.forms import Form, Side, Value
+from smtmodel.algorithms.steps import RESULT, Outside, Pair, SumOfSize
 from smtmodel.algorithms.words import adder, scaled, split
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
@@ -20,7 +21,6 @@ from smtmodel.formats import FORMATS, Format
 from smtmodel.reference import parse_reference
 from smtmodel.rounding import ROUNDINGS, Rounding
 
-Pair = tuple[int, int]  # the word of a and the word of b; word 0 is the leading one
 AMPERE_TF32 = "ampere/mma/m16n8k8.f32.tf32.tf32.f32"
 AMPERE_F16 = "ampere/mma/m16n8k16.f32.f16.f16.f32"
 TF64_UNIT = "ieee/fma/f64.f32.f32.f64"
@@ -141,9 +141,10 @@ class Multiword:
         cut = partial(split, source=self.source_format, rounding=self.split, words=self.words, scale=self.scale)
         left = form.words(a, self.source_format, partial(cut, fmt=model.a))
         right = form.words(b, self.source_format, partial(cut, fmt=model.b))
-        for name, sides in (("a", left), ("b", right)):
-            for k, side in enumerate(sides):
-                form.note(f"{name}.word{k}", side)
+        for number, side in enumerate(left):
+            form.note_words("a", number, side)
+        for number, side in enumerate(right):
+            form.note_words("b", number, side)
         total: Value | None = None
         for size, pairs in self.groups:
             given = c if size == 0 else None
@@ -151,11 +152,11 @@ class Multiword:
             part = self._sum(form, left, right, self._chains(form.length(a), pairs, chain), given)
             if size and self.scale:
                 part = form.apply(partial(scaled, fmt=fmt, exponent=-size * self.scale), fmt, part)
-            form.note(f"sum{size}", part)
+            form.note(SumOfSize(size), part)
             total = part if total is None else self._add(form, total, part)
         assert total is not None
         d = self._add(form, total, c) if self.addend == "last" else total
-        form.note("d", d)
+        form.note(RESULT, d)
         return d
 
     def _sum(
@@ -167,10 +168,10 @@ class Multiword:
         running = c if self.addend == "unit" else None
         for chain in chains:
             for (i, j), start, stop in chain:
-                running = form.chain(self.model, left[i], right[j], start, stop, running, f"unit.a{i}b{j}")
+                running = form.chain(self.model, left[i], right[j], start, stop, running, (i, j))
             assert running is not None
             total = running if total is None else self._add(form, total, running)
-            form.note(f"outside.a{i}b{j}[:{stop}]", total)
+            form.note(Outside((i, j), stop), total)
             running = None
         assert total is not None
         return total

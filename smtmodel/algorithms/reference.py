@@ -15,6 +15,7 @@ from smtmodel.algebra import Bits
 from smtmodel.algorithms.forms import MatrixForm, StepsForm
 from smtmodel.algorithms.products import TF64, Markidis, Multiword, OotomoYokota
 from smtmodel.algorithms.reductions import ArrayRow, BitsRow, Recurrence, Reduction, SinglePass, Split, WarpShuffle
+from smtmodel.algorithms.steps import RESULT, Step
 from smtmodel.errors import ParameterError, UnknownNameError
 from smtmodel.tiles import Engine
 
@@ -86,11 +87,11 @@ def dot_product(algorithm: Multiword, a: Sequence[Bits], b: Sequence[Bits], c: B
 
     Raises ParameterError for sides that do not fit.
     """
-    return dot_steps(algorithm, a, b, c)["d"]
+    return dot_steps(algorithm, a, b, c)[RESULT]
 
 
-def dot_steps(algorithm: Multiword, a: Sequence[Bits], b: Sequence[Bits], c: Bits) -> dict[str, Bits]:
-    """The steps of `dot_product` by name, in their order; the last is `d`.
+def dot_steps(algorithm: Multiword, a: Sequence[Bits], b: Sequence[Bits], c: Bits) -> dict[Step, Bits]:
+    """The steps of `dot_product` in their order, the last is RESULT; by their texts:
 
     `a.word0[k]`: a word of a number, in the format of the unit's factors; `unit.a0b1[0:8]`: the running sum of the unit
     after those products of those words; `outside.a0b1[:8]`: the sum outside after them; `sum1`: that of all products of

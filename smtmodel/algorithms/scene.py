@@ -12,6 +12,7 @@ from smtmodel.algebra import Bit, Bits, all_of, any_of, constant, max_of, select
 from smtmodel.algorithms import fixed
 from smtmodel.algorithms.exact import Fixed, Window, admitted, closer, exact_sum, in_units, magnitude, ulp
 from smtmodel.algorithms.parts import Part
+from smtmodel.algorithms.steps import RESULT, Step
 from smtmodel.decode import unpack
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format
@@ -78,7 +79,7 @@ class Scene:
         self.b = tuple(Number(bits, shape.factors) for bits in b)
         self.c = Number(c, shape.addend)
         self.fits: dict[str, Bit] = {}
-        self._steps: dict[str, dict[str, Bits]] = {}
+        self._steps: dict[str, dict[Step, Bits]] = {}
         self._values: dict[str, Fixed] = {}
         self._exact: dict[bool, Fixed] = {}
 
@@ -88,7 +89,7 @@ class Scene:
         sides = ((self.a, window.a), (self.b, window.b), ((self.c,), window.c))
         return all_of([admitted(x.bits, x.fmt, bounds) for side, bounds in sides for x in side])
 
-    def steps(self, name: str) -> dict[str, Bits]:
+    def steps(self, name: str) -> dict[Step, Bits]:
         """The steps of a part."""
         if name not in self._steps:
             a, b = ([x.bits for x in side] for side in (self.a, self.b))
@@ -131,7 +132,7 @@ class Scene:
         """The number that a part gives; see `fits`."""
         if name not in self._values:
             part = self.shape.parts[name]
-            self._values[name], self.fits[name] = in_units(self.steps(name)["d"], part.result, self.exact())
+            self._values[name], self.fits[name] = in_units(self.steps(name)[RESULT], part.result, self.exact())
         return self._values[name]
 
     def truth(self, tree: ast.expr) -> Bit:
@@ -316,7 +317,7 @@ class _Evaluation:
 
     def _pattern(self, what: Any, node: ast.expr) -> Number:
         if isinstance(what, str):
-            return Number(self.scene.steps(what)["d"], self.scene.shape.parts[what].result)
+            return Number(self.scene.steps(what)[RESULT], self.scene.shape.parts[what].result)
         if not isinstance(what, Number):
             raise ParameterError(ast.unparse(node), "a part, c, or a product's factor such as a[0] is needed")
         return what

@@ -24,7 +24,6 @@ from smtmodel.algebra import Bit, Bits, all_of
 from smtmodel.carriers.terms import TermCarrier
 
 ADMITTED = "the admitted inputs"
-DEFINITION = "definition of"
 SHARE = 0.4  # of the time that is left, at most, for one lemma
 
 
@@ -44,10 +43,12 @@ class Ledger:
         self.facts: dict[str, FNode] = {ADMITTED: problem.admits(self.inputs).node}
         self.inner: tuple[Bits, ...] = ()  # terms to cut in every lemma, wherever no other cut contains them
         self._asked: dict[str, Answer] = {}
+        self._definitions: set[str] = set()
 
     def maximum(self, symbol: Bits) -> str:
         """The name of the fact that defines a maximum (none for one that folded to a term)."""
-        name = f"{DEFINITION} {symbol.node}"
+        name = f"definition of {symbol.node}"
+        self._definitions.add(name)
         terms = self.carrier.maxima.get(symbol.node)
         true = self.carrier.manager.TRUE()
         self.facts[name] = (
@@ -81,7 +82,7 @@ class Ledger:
             if answer.status != "unsat":
                 raise UnprovedError(name)
             self._asked[query.text] = answer
-            shown = ", ".join(fact for fact in using if not fact.startswith(DEFINITION))
+            shown = ", ".join(fact for fact in using if fact not in self._definitions)
             self.proof.lemmas.append(Lemma(name, count, query, answer, using=shown))
 
     def _query(self, claim: Bit, cuts: Sequence[Bits | Bit], using: Sequence[str]) -> tuple[Query, int]:

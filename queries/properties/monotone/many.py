@@ -63,6 +63,10 @@ class Many(Step[Added]):
         """The prefix of the sum's signals."""
         return self.prefix
 
+    def _exponent_fact(self, label: str) -> str:
+        """The name of the fact about a raised product's exponent."""
+        return self.say(f"exponent of the raised product {label}")
+
     def items(self, evaluation: Evaluation) -> list[Unpacked]:
         return entered(evaluation, self.summing)
 
@@ -100,7 +104,7 @@ class Many(Step[Added]):
             bits = select(normal.is_zero, zero, normal.exponent.bits)
             keys.append(term_key(bits, normal.significand, term.sign))
             claim = implies(self.finite, at_most(exponent.bits, exponent.high - exponent.low))
-            used.append(self.ledger.establish(self.say(f"exponent of the raised product {label}"), claim))
+            used.append(self.ledger.establish(self._exponent_fact(label), claim))
         claim = implies(self.finite, keys[0].slt(keys[1]) if strictly else keys[0].sle(keys[1]))
         text = "the raised products rise" if strictly else "the raised products are ordered"
         return [*used, self.ledger.establish(self.say(text), claim, cuts, [entering])]
@@ -171,7 +175,7 @@ class FixedPoint(Many):
         width = max(placed.width + max(scale, 0), shifted.width + max(-scale, 0))
         left, right = placed.zext(width).shl(max(scale, 0)), shifted.zext(width).shl(max(-scale, 0))
         cuts: list[Bits | Bit] = [significand, zeros, term.exponent.bits, self.finite]
-        used = [shape, self.say(f"exponent of the raised product {LABELS[side]}")]
+        used = [shape, self._exponent_fact(LABELS[side])]
         name = self.say(f"the product as placed {LABELS[side]}")
         return self.ledger.establish(name, implies(self.finite, left.eq(right)), cuts, used)
 

@@ -242,7 +242,7 @@ class Step(ABC, Generic[Parts]):
         ]
         claim = implies(self.finite, keys[0].sle(keys[1]))
         name = ledger.establish(self.say("finite results are ordered"), claim, [*cuts, self.finite], used)
-        specials = [name, self.entering, *(self.say(f"what rounding keeps, {side}") for side in ("before", "after"))]
+        specials = [name, self.entering, *map(self._kept, ("before", "after"))]
         cuts = [side.rounded for side in self.sides]
         cuts += [*self.patterns] if self.patterns else []
         for item, other in zip(self.before.deciding, self.after.deciding, strict=True):
@@ -250,6 +250,10 @@ class Step(ABC, Generic[Parts]):
                 cuts += [item.is_nan, item.is_infinite, item.sign]
         results = [side.result for side in self.sides]
         return ledger.establish(self.say("the results are ordered"), ordered(results, fmt), cuts, specials)
+
+    def _kept(self, label: str) -> str:
+        """The name of the fact about what rounding keeps."""
+        return self.say(f"what rounding keeps, {label}")
 
     def _shape(self, label: str, side: Side) -> list[str]:
         """Rounding keeps the sign (of what is not zero) and zero and gives no NaN; what the sign has to do with the
@@ -266,7 +270,7 @@ class Step(ABC, Generic[Parts]):
             ]
         )
         cuts: list[Bits | Bit] = [side.whole, side.unit.bits, side.sign]
-        name = ledger.establish(self.say(f"what rounding keeps, {label}"), claim, cuts)
+        name = ledger.establish(self._kept(label), claim, cuts)
         claim = zero | ~(side.sign ^ side.total.msb())
         signs = [item.sign for item in side.deciding]
         return [name, *self.ranges(), ledger.establish(self.say(f"the sign {label}"), claim, [side.total, *signs])]
