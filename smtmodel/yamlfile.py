@@ -120,6 +120,8 @@ def _message(kind: str, message: str, path: Key, schema: type[BaseModel]) -> str
         return "unknown key" + (f"; did you mean {near!r}?" if near else f"; known: {', '.join(known)}")
     if kind == "missing":
         return "this key is missing"
+    if kind == "string_type" and str(path[-1]).count(")") > str(path[-1]).count("("):
+        return "a comma within { } begins a new key: write the text with the comma in quotes, or on a line of its own"
     if kind == "string_pattern_mismatch":  # of which ids have the only one
         return "an id has small letters a to z, digits, dots and hyphens, and begins with a letter or a digit"
     return message.removeprefix("Value error, ")

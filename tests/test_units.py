@@ -102,6 +102,7 @@ def test_one_arithmetic_is_one_expression() -> None:
         ("  d: r", "  c: r", 8, r"steps\.c: this name cannot be used"),
         ("length: 4", "length: 0", 3, r"length: 0 is impossible"),
         ("length: 4", "lenght: 4", 3, r"unknown key; did you mean 'length'"),
+        ("roundings:\n  r: round(f32, nearest_even)", "roundings: {r: round(f32, nearest_even)}", 4, r"a comma within"),
         ("a: f16", "a: f17", 2, r"formats\.a: unknown format 'f17'"),
     ],
 )  # fmt: skip
