@@ -126,8 +126,8 @@ def main() -> None:
     given = parser.parse_args()
     lines = [
         "# Before and after", "",
-        "The same commands by two versions of mmaprobe, in turn, each with an empty store; medians of wall seconds, and "
-        "the median of the ratios of pairs. Memory is the peak of the largest process, in MiB.", "",
+        "The same commands by two versions of mmaprobe, in turn, each with an empty store; medians of wall seconds and "
+        "of the ratios of pairs. Memory is the peak of the largest process, in MiB.", "",
         f"{processor()}, {os.cpu_count()} cores. Made with `python -m benchmarks.versions`.", "",
         "| work | before, s | after, s | ratio | before, MiB | after, MiB | ratio |", "|---|---|---|---|---|---|---|",
     ]  # fmt: skip
