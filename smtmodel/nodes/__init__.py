@@ -1,5 +1,6 @@
 """The nodes of units: a unit is an expression over these few kinds, each in a file of its own."""
 
+from smtmodel.nodes.cut import Cut
 from smtmodel.nodes.element import Constant, Element, Literal
 from smtmodel.nodes.exact import ExactSum
 from smtmodel.nodes.fused import FusedSum
@@ -7,7 +8,7 @@ from smtmodel.nodes.index import Index
 from smtmodel.nodes.node import Node
 from smtmodel.nodes.product import Product
 from smtmodel.nodes.repeat import Each, Repeat, Running
-from smtmodel.nodes.round import Cut, Round
+from smtmodel.nodes.round import Round
 from smtmodel.nodes.scale import Scale
 
 __all__ = [

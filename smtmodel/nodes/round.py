@@ -1,19 +1,19 @@
-"""Rounding: to a number of a format, with the rules for overflow, subnormals, zeros and NaNs; or to fewer bits."""
+"""Rounding: to a number of a format, with the rules for overflow, subnormals, zeros and NaNs."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import ClassVar, Literal, get_args
 
 from smtmodel.algebra import Bit, Bits, choose, constant, select, truth
 from smtmodel.alignment import below
-from smtmodel.decode import Term, unpack
+from smtmodel.decode import unpack
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format
 from smtmodel.ieee import with_specials
-from smtmodel.nodes.node import Changed, Context, Node, Number, Value, Variant, near, others
+from smtmodel.nodes.cut import Cut
+from smtmodel.nodes.node import Context, Node, Number, Value, Variant, others
 from smtmodel.nodes.repeat import Running
 from smtmodel.rounding import OVERFLOWS, ROUNDINGS, Mode, Overflow, Target, round_and_pack, signed
 from smtmodel.trace import Part, Stage, Trace
@@ -187,69 +187,3 @@ def _is_one(node: Node) -> bool:
 
 def _packed(value: Value, fmt: Format) -> Bits | None:
     return value.packed(fmt) if isinstance(value, Number) else None
-
-
-@dataclass(frozen=True, eq=False)
-class Cut(Node):
-    """A sum normalised and rounded to `bits` significant bits: not yet a number of a format.
-
-    One that is cut to zero keeps its sign. A sum that is zero counts with the least exponent in an alignment.
-    `least`: the exponent below which a leading one does not count, so that smaller sums are rounded at one fixed
-    place; None: there is none.
-    """
-
-    kind: ClassVar[str] = "cut"
-    source: ClassVar[str] = "MMA-Sim 2.1.1, TR-FDPA and GTR-FDPA (CDNA3)"
-    term: Node
-    bits: int
-    mode: Mode = "toward_zero"
-    least: int | None = None
-
-    def __post_init__(self) -> None:
-        if not 2 <= self.bits <= 256:
-            raise ParameterError("cut", f"{self.bits} bits are impossible; it takes a whole number from 2 to 256")
-
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        return (self.term,)
-
-    def place(self, context: Context) -> str:
-        return self.term.place(context)
-
-    def evaluate(self, context: Context, keep: int | None) -> Value:
-        value = context.value(self.term, self.bits)
-        term, fraction = value.term, self.bits - 1
-        unit = term.exponent.offset(-term.fraction)
-        # rounded to a number of a format that has no largest exponent, and no smaller one than `least` or any sum has
-        least = unit.low if self.least is None else self.least
-        highest = unit.high + term.significand.width - least
-        wide = Format("sum", max(2, (highest + 1).bit_length()), fraction, 1 - least, "none")
-        cut = unpack(round_and_pack(term.sign, term.significand, unit, Target(wide, self.mode)), wide).term
-        with context.within(context.prefix(self)):
-            context.trace.number(Stage.CUT, cut.significand, cut.exponent.offset(-fraction))
-        return _CutSum(value, Term(term.sign, cut.significand, cut.exponent, fraction))
-
-    def variants(self) -> Iterator[Variant]:
-        yield from others("bits", self.bits, near(self.bits))
-        yield from others("rounding", self.mode, ROUNDINGS)
-        yield Variant("cut", True, False)
-
-    def varied(self, variant: Variant) -> Node:
-        if variant.parameter == "cut":
-            return self.term
-        if variant.parameter == "rounding":  # the word of fused sums: what sums lose is cut in one way
-            return super().varied(replace(variant, parameter="mode"))
-        return super().varied(variant) if variant.parameter == "bits" else self
-
-    def sentence(self) -> str:
-        return f"normalised and cut to {self.bits} bits, {self.mode}"
-
-
-class _CutSum(Changed):
-    """A sum that is cut to zero keeps its sign."""
-
-    @cached_property
-    def negatives(self) -> tuple[Bit, Bit]:
-        nonzero, sign = self._value.term.significand.any(), self._value.sign
-        every, some = self._value.negatives
-        return choose(nonzero, sign, every), choose(nonzero, sign, some)

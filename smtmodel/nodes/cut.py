@@ -1,0 +1,82 @@
+"""Cutting: a sum normalised and rounded to fewer bits, without the range of a format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+from smtmodel.algebra import Bit, choose
+from smtmodel.decode import Term, unpack
+from smtmodel.errors import ParameterError
+from smtmodel.formats import Format
+from smtmodel.nodes.node import Changed, Context, Node, Value, Variant, near, others
+from smtmodel.rounding import ROUNDINGS, Mode, Target, round_and_pack
+from smtmodel.trace import Stage
+
+
+@dataclass(frozen=True, eq=False)
+class Cut(Node):
+    """A sum normalised and rounded to `bits` significant bits: not yet a number of a format.
+
+    One that is cut to zero keeps its sign. A sum that is zero counts with the least exponent in an alignment.
+    `least`: the exponent below which a leading one does not count, so that smaller sums are rounded at one fixed
+    place; None: there is none.
+    """
+
+    kind: ClassVar[str] = "cut"
+    source: ClassVar[str] = "MMA-Sim 2.1.1, TR-FDPA and GTR-FDPA (CDNA3)"
+    term: Node
+    bits: int
+    mode: Mode = "toward_zero"
+    least: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.bits <= 256:
+            raise ParameterError("cut", f"{self.bits} bits are impossible; it takes a whole number from 2 to 256")
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        return (self.term,)
+
+    def place(self, context: Context) -> str:
+        return self.term.place(context)
+
+    def evaluate(self, context: Context, keep: int | None) -> Value:
+        value = context.value(self.term, self.bits)
+        term, fraction = value.term, self.bits - 1
+        unit = term.exponent.offset(-term.fraction)
+        # rounded to a number of a format that has no largest exponent, and no smaller one than `least` or any sum has
+        least = unit.low if self.least is None else self.least
+        highest = unit.high + term.significand.width - least
+        wide = Format("sum", max(2, (highest + 1).bit_length()), fraction, 1 - least, "none")
+        cut = unpack(round_and_pack(term.sign, term.significand, unit, Target(wide, self.mode)), wide).term
+        with context.within(context.prefix(self)):
+            context.trace.number(Stage.CUT, cut.significand, cut.exponent.offset(-fraction))
+        return _CutSum(value, Term(term.sign, cut.significand, cut.exponent, fraction))
+
+    def variants(self) -> Iterator[Variant]:
+        yield from others("bits", self.bits, near(self.bits))
+        yield from others("rounding", self.mode, ROUNDINGS)
+        yield Variant("cut", True, False)
+
+    def varied(self, variant: Variant) -> Node:
+        if variant.parameter == "cut":
+            return self.term
+        if variant.parameter == "rounding":  # the word of fused sums: what sums lose is cut in one way
+            return super().varied(replace(variant, parameter="mode"))
+        return super().varied(variant) if variant.parameter == "bits" else self
+
+    def sentence(self) -> str:
+        return f"normalised and cut to {self.bits} bits, {self.mode}"
+
+
+class _CutSum(Changed):
+    """A sum that is cut to zero keeps its sign."""
+
+    @cached_property
+    def negatives(self) -> tuple[Bit, Bit]:
+        nonzero, sign = self._value.term.significand.any(), self._value.sign
+        every, some = self._value.negatives
+        return choose(nonzero, sign, every), choose(nonzero, sign, some)
