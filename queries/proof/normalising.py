@@ -5,6 +5,7 @@ A tactic, which calls the rules of the kernel and is not trusted.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from queries.proof.kernel import RuleError, Theorem
@@ -36,6 +37,7 @@ class Normaliser:
 
     def __init__(self, options: Options) -> None:
         self.options = options
+        self.deadline = None if options.timeout is None else options.clock() + options.timeout
         self.lemmas: dict[Lemma, Theorem | None] = {}
         self.answers: dict[str, Answer] = {}
         self.known: dict[Scope, dict[tuple[Node, bool], Theorem | None]] = {}
@@ -59,7 +61,8 @@ class Normaliser:
         return sorted({self.answers[name].engine for name in names})
 
     def _ask(self, query: Query, name: str) -> tuple[Answer, None]:
-        self.answers[name] = self.options.ask(query, LEMMA_SECONDS, name)[0]
+        left = LEMMA_SECONDS if self.deadline is None else self.deadline - self.options.clock()
+        self.answers[name] = self.options.ask(query, max(0.0, min(LEMMA_SECONDS, left)), name)[0]
         return self.answers[name], None
 
     def _alike(self, scope: Scope, node: Node, counting: bool) -> Theorem | None:
@@ -121,9 +124,9 @@ def normal_form(unit: Unit, proof: Theorem | None) -> Node:
     return proof.goal.other
 
 
-def rules_of(proof: Theorem) -> list[str]:
-    """The rules of rewriting that a proof uses, in their order."""
-    used = {one.word for one in proof.walk() if one.rule == "rewritten"}
+def rules_of(proofs: Sequence[Theorem]) -> list[str]:
+    """The rules of rewriting that proofs use, in the order of the rules."""
+    used = {one.word for proof in proofs for one in proof.walk() if one.rule == "rewritten"}
     return [name for name in REWRITES if name in used]
 
 

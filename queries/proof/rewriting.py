@@ -84,14 +84,21 @@ def unreached(scope: Scope, node: Node) -> Replacement | None:
 
 @rewrite("products held by the format that they are rounded to")
 def held_product(scope: Scope, node: Node) -> Replacement | None:
-    """If rounding keeps every product, it only normalises it. Infinities, NaNs and the sign pass a rounding of one
-    number as they are, in a format that has them."""
-    if not isinstance(node, Round) or not isinstance(node.term, Product) or node.rounding.format.specials != "ieee":
-        return None
-    if node.rounding.subnormals == "flush_before" or (ranges := ranges_of(scope, node.term)) is None:
-        return None
-    lemmas = tuple(FormatHolds(one, target_of(node.rounding)) for one in _sorted(ranges))
-    return Replacement(replace(node.term, normalised=True), lemmas)
+    """If rounding keeps a product, as a term of a sum, it only normalises it. Infinities, NaNs and the sign pass a
+    rounding of one number as they are, in a format that has them."""
+    for place, item in enumerate(_items(node)):
+        term = item.body if isinstance(item, Each) else item
+        if not isinstance(term, Round) or not isinstance(term.term, Product):
+            continue
+        how, ranges = term.rounding, ranges_of(scope, term.term)
+        if ranges is None or how.format.specials != "ieee" or how.subnormals == "flush_before":
+            continue
+        product = replace(term.term, normalised=True)
+        other = replace(item, body=product) if isinstance(item, Each) else product
+        items = (*node.operands[:place], other, *node.operands[place + 1 :])
+        lemmas = tuple(FormatHolds(one, target_of(how)) for one in _sorted(ranges))
+        return Replacement(with_operands(node, items), lemmas, counting=_counts_as_terms(node))
+    return None
 
 
 @rewrite("products that an exact sum normalises in vain")
@@ -261,6 +268,12 @@ def _is_sum(node: Node) -> bool:
     return isinstance(node, FusedSum) or sum(item.count for item in _items(node)) > 1
 
 
+def _counts_as_terms(node: Node) -> bool:
+    """Whether the exponent with which a sum counts is that of its terms, or fixed: where a floor counts, the datapath
+    may leave it out for some ranges of the terms, which changes no number."""
+    return not isinstance(node, FusedSum) or (node.zeros is None and node.least is None)
+
+
 def _has_ieee_zeros(node: Node) -> bool:
     return (
         isinstance(node, Round) and node.rounding.zero == "ieee" and node.rounding.mode != "down" and _is_sum(node.term)
@@ -345,7 +358,7 @@ def congruent(scope: Scope, node: Node, operands: Sequence[Theorem | None]) -> M
         case FusedSum():
             if not counting:
                 raise RuleError("congruent: a fused sum sees with which exponents its terms count")
-            counting = not changed or (node.zeros is None and node.least is None)
+            counting = not changed or _counts_as_terms(node)
         case Repeat():
             if goals[1] is not None or (changed and not _one_format(scope, node.start, others[0])):
                 raise RuleError("congruent: a loop's body stands in another scope, or its start has another format")
