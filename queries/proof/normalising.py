@@ -70,7 +70,7 @@ class Normaliser:
         known = self.known.setdefault(scope, {})
         key = node, counting
         if key not in known:
-            known[key] = self._rewritten(scope, node, counting, self._inside(scope, node, counting))
+            known[key] = self._rewritten(scope, node, counting)
         return known[key]
 
     def _inside(self, scope: Scope, node: Node, counting: bool) -> Theorem | None:
@@ -99,11 +99,14 @@ class Normaliser:
                 found = _joined(found, looped(scope, current, body, self.settle))
         return found
 
-    def _rewritten(self, scope: Scope, node: Node, counting: bool, found: Theorem | None) -> Theorem | None:
-        """A theorem carried on by the rules of rewriting."""
+    def _rewritten(self, scope: Scope, node: Node, counting: bool) -> Theorem | None:
+        """From below, then by the rules of rewriting, and from below again, until none says anything."""
+        found: Theorem | None = None
         while True:
-            current = node if found is None else _other(found)
-            step = self._step(scope, current, counting)
+            inside = self._inside(scope, node if found is None else _other(found), counting)
+            if inside is not None:
+                found = _joined(found, inside)
+            step = self._step(scope, node if found is None else _other(found), counting)
             if step is None:
                 return found
             found = _joined(found, step)

@@ -166,8 +166,11 @@ def _element_range(element: Element, fmt: Format) -> Range:
 
 @cache
 def _number_range(fmt: Format, unit: int | None) -> Range:
+    """A number of a format; a multiple of 2^unit that is not zero has no exponent below that."""
     found = Range.of(unpack(_nought(fmt.width), fmt).term, leading=True)
-    return found if unit is None else replace(found, unit=max(unit, found.unit))
+    if unit is None or unit <= found.unit:
+        return found
+    return replace(found, unit=unit, low=min(max(unit, found.low), found.high))
 
 
 def _any_term(one: Range) -> Term:
