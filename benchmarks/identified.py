@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.properties import alike
-from queries.candidates.canonical import canonical
+from queries.candidates.kinds import candidate_of
+from queries.proof.normalising import Normaliser
+from queries.search.distinguish import Options
 from smtmodel.dot import Model
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import parse_reference
@@ -103,8 +105,9 @@ def is_right(case: Case, document: dict[str, Any]) -> bool:
     """Whether the one class left holds the truth (payloads of NaNs apart), or nothing was named if none may be."""
     if case.outside:
         return bool(document["verdict"] == "no candidate")
-    truth = canonical(case.truth.any_nan)
-    found = [canonical(parse_reference(member["model"])) for members in document["classes"] for member in members]
+    normaliser = Normaliser(Options())
+    named = [parse_reference(member["model"]) for members in document["classes"] for member in members]
+    truth, *found = [candidate_of(model, normaliser).form for model in (case.truth.any_nan, *named)]
     return document["verdict"] == "identified" and truth in found
 
 

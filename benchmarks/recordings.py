@@ -19,10 +19,10 @@ import numpy as np
 
 from benchmarks.identified import family_of
 from hypotheses.family import family_named
-from queries.candidates.canonical import canonical
 from queries.candidates.identify import Identification, Identifier
+from queries.candidates.kinds import candidate_of, unique_models
 from queries.candidates.outcomes import simulate, without_payload
-from queries.candidates.separate import unique_models
+from queries.proof.normalising import Normaliser
 from queries.search.distinguish import Options
 from runner.recorded import RecordedDevice
 from smtmodel.batch import evaluate_models, evaluate_rows
@@ -47,13 +47,15 @@ def from_recording(device: RecordedDevice, model: Model, vectors: Sequence[Vecto
 
 
 def holds(found: Identification, model: Model) -> bool:
-    return canonical(model.any_nan) in {canonical(survivor) for survivor in found.survivors}
+    normaliser = Normaliser(BUDGET)
+    forms = {candidate_of(survivor, normaliser).form for survivor in found.survivors}
+    return candidate_of(model.any_nan, normaliser).form in forms
 
 
 def narrowing(model: Model, vectors: Sequence[Vector]) -> tuple[int, int, int, int, int]:
     """Of `any`: candidates, those left after the recording, after more random vectors, after mmaprobe's questions,
     and how many these were."""
-    kinds = unique_models(family_named("any").retargeted(model).candidates())
+    kinds = unique_models(family_named("any").retargeted(model).candidates(), BUDGET)
     models, layout = list(kinds), layout_of(model)
     rows = np.array([padded(layout.length, vector.operands) for vector in vectors], dtype=np.uint64)
     observed = np.array([vector.d for vector in vectors], dtype=np.uint64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,16 @@ from click.testing import CliRunner
 from cli.main import main
 from hypotheses.family import Family, build_family, families, family_named
 from queries.candidates import outcomes
-from queries.candidates.canonical import canonical
 from queries.candidates.classes import settle
 from queries.candidates.identify import identify
+from queries.candidates.kinds import candidate_of
 from queries.candidates.outcomes import Outcomes, pool_rows, simulate
 from queries.candidates.separate import POOL, separate, smallest_set
+from queries.proof.normalising import Normaliser, normal_form, rules_of
 from queries.search.distinguish import Options
 from queries.search.problem import Candidates
-from smtmodel.accumulator import Accumulator
 from smtmodel.batch import evaluate_models, evaluate_row
-from smtmodel.dot import Model
+from smtmodel.dot import Model, UnitModel
 from smtmodel.errors import InputError, ParameterError, UnknownNameError
 from smtmodel.operands import layout_of
 from smtmodel.reference import parse_reference
@@ -46,6 +46,7 @@ candidates:
   - {family: t-fdpa, fraction_bits: 24, output_rounding: *roundings, exponent_floor: *floors, zero_sign: *signs}
 """
 ASK = Options("bitwuzla", 60.0)
+NORMALISER = Normaliser(Options("bitwuzla", None))
 
 
 def small(text: str = SMALL) -> Family:
@@ -55,6 +56,12 @@ def small(text: str = SMALL) -> Family:
 def answers_of(reference: str) -> Any:
     model = parse_reference(reference)
     return lambda vectors: [evaluate_row(model, vector.operands) for vector in vectors]
+
+
+def form(reference: str | Model) -> object:
+    """What models of one normal form have in common."""
+    model = parse_reference(reference) if isinstance(reference, str) else reference
+    return candidate_of(model, NORMALISER).form
 
 
 def test_candidates_are_the_union_of_the_grids() -> None:
@@ -102,19 +109,16 @@ def test_shipped_families() -> None:
 )
 def test_a_family_contains_the_table(name: str, reference: str) -> None:
     model = parse_reference(reference)
-    kinds = {canonical(candidate) for candidate in family_named(name).retargeted(model).candidates()}
     changes = {"nan": "none"} if model.accumulator.nan is not None else {}
-    assert canonical(parse_reference(reference + "".join(f"@{k}={v}" for k, v in changes.items()))) in kinds
+    wanted = form(reference + "".join(f"@{k}={v}" for k, v in changes.items()))
+    assert any(form(candidate) == wanted for candidate in family_named(name).retargeted(model).candidates())
 
 
 def test_a_needless_floor_is_no_difference_and_a_needed_one_is() -> None:
     base = "ampere/mma/m16n8k16.f32.bf16.bf16.f32"
     f16 = "ampere/mma/m16n8k16.f32.f16.f16.f32"
-    assert canonical(parse_reference(f"{f16}@exponent_floor=-132")) == canonical(
-        parse_reference(f"{f16}@exponent_floor=none")
-    )
-    for floor in (-131, -132):
-        assert canonical(parse_reference(f"{base}@exponent_floor={floor}")).exponent_floor == floor
+    assert form(f"{f16}@exponent_floor=-132") == form(f"{f16}@exponent_floor=none")
+    assert len({form(f"{base}@exponent_floor={floor}") for floor in (-131, -132, "none")}) == 3
 
 
 @pytest.mark.parametrize(("bits", "equal"), [(9, True), (24, False)])
@@ -149,8 +153,8 @@ def test_zeros_and_rounding_of_chains_without_an_addend() -> None:
     """Sums that start from +0 are never -0, and of few bits never rounded."""
     base = "ada-lovelace/mma/m16n8k32.f32.e4m3.e4m3.f32@addend=after,exponent_floor=none,output=f32"
 
-    def plain(changes: str) -> Accumulator:
-        return canonical(parse_reference(f"{base},{changes}"))
+    def plain(changes: str) -> object:
+        return form(f"{base},{changes}")
 
     assert plain("fraction_bits=15,zero_sign=ieee") == plain("fraction_bits=15,zero_sign=positive")
     assert plain("fraction_bits=5,zero_sign=ieee") != plain("fraction_bits=5,zero_sign=positive")  # products are cut
@@ -306,23 +310,39 @@ def test_a_program_that_dies_keeps_its_answers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["any", "nvidia-fp8", "amd-mfma"])
-def test_what_has_no_effect_by_construction_has_none(name: str) -> None:
-    """Candidates of every kind of change that canonical() makes, against the canonical model, zeros and infinities
-    included."""
-    changed: dict[frozenset[str], list[Model]] = {}
-    for candidate in family_named(name).candidates():
-        plain = canonical(candidate)
-        names = frozenset(
-            f.name for f in fields(plain) if getattr(plain, f.name) != getattr(candidate.accumulator, f.name)
-        )
-        changed.setdefault(names, []).append(candidate)
-    assert len(changed) > 1
-    for names, candidates in changed.items():
-        for candidate in candidates[:: max(1, len(candidates) // 2)] if names else ():
+def test_normal_forms_compute_as_the_candidates(name: str) -> None:
+    """Candidates of every set of rules that leads to a normal form, against that, zeros and infinities included."""
+    changed: dict[tuple[str, ...], list[tuple[Model, Model]]] = {}
+    for candidate in family_named(name).candidates()[::7]:
+        proof = NORMALISER.proof(candidate.unit)
+        if proof is not None:
+            plain = replace(candidate.unit, result=normal_form(candidate.unit, proof), signals={}, titles={})
+            changed.setdefault(tuple(rules_of([proof])), []).append((candidate, UnitModel(plain, "its normal form")))
+    assert len(changed) > 3
+    for names, pairs in changed.items():
+        for candidate, plain_model in pairs[:: max(1, len(pairs) // 2)]:
             rows = pool_rows(layout_of(candidate), 300, seed=3)
-            pair = [candidate, replace(candidate, accumulator=canonical(candidate))]
-            first, second = evaluate_models(pair, rows)
-            assert (first == second).all(), (candidate.reference, sorted(names))
+            first, second = evaluate_models([candidate, plain_model], rows)
+            assert (first == second).all(), (candidate.reference, names)
+
+
+def test_candidates_say_by_which_rules_they_are_equal(tmp_path: Path) -> None:
+    """ "Alike by construction" is said of expressions that are one, and of no others."""
+    path = tmp_path / "small.yaml"
+    path.write_text(
+        SMALL.replace("zero_sign: &signs [positive, ieee]", "zero_sign: &signs [positive, always_positive]")
+    )
+    said = CliRunner().invoke(main, ["separate", str(path), "--solver=bitwuzla", "--json"])
+    members = [member for members in json.loads(said.stdout)["classes"] for member in members["members"]]
+    whys = {member["why"] for member in members}
+    assert whys == {
+        None,
+        "by rewriting: floor below every term",
+        "by rewriting: no sum rounded to zero (bitwuzla)",
+        "by rewriting: floor below every term, no sum rounded to zero (bitwuzla)",
+    }
+    expressions = {member["model"]: parse_reference(member["model"]).unit.result for member in members}
+    assert len(set(expressions.values())) == len(expressions)
 
 
 def test_a_candidate_is_named_as_what_it_is() -> None:

@@ -10,10 +10,10 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from hypotheses.family import parameters_of, steps_of
-from queries.candidates.canonical import WHY
 from queries.candidates.classes import Equality, settle
+from queries.candidates.kinds import unique_models
 from queries.candidates.outcomes import Outcomes, pool_rows, without_payload
-from queries.candidates.separate import smallest_set, unique_models
+from queries.candidates.separate import smallest_set
 from queries.compare.steady import AGAIN, AGAIN_IN_DOUBT, Answered, contradictions, spread
 from queries.search.distinguish import Options
 from queries.search.samples import Table, sample_rows
@@ -120,7 +120,7 @@ class Identifier:
         admitted = list(candidates) if structure is None else _admitted(candidates, structure)
         self.ask, self.options, self.seed = ask, options, seed
         self.again = again or (lambda vectors: [ask([vector])[0] for vector in vectors])
-        self.kinds = unique_models(admitted)
+        self.kinds = unique_models(admitted, options)
         self.models = list(self.kinds)  # that are left; `alive` are those that fit the answers since they were listed
         self.result = Identification("open", len(candidates))
         self.asked: set[int] = set()
@@ -290,7 +290,7 @@ class Identifier:
             return False
         self.result.would_decide += [self._vector(row, "would-decide") for row in witnesses]
         for members in self.result.classes:
-            members += [Equality(twin, WHY) for member in list(members) for twin in self.kinds[member.model]]
+            members += [twin for member in list(members) for twin in self.kinds[member.model]]
         self._stand_by(AGAIN)
         one = len(self.result.classes) == 1 and not self.result.unknown
         self.result.verdict = "identified" if one and not self.result.contradictions else "open"

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from queries.candidates.canonical import WHY, canonical
 from queries.candidates.classes import Equality, settle_sets
+from queries.candidates.kinds import unique_models
 from queries.candidates.outcomes import Outcomes, affordable, distinct, pool_rows
 from queries.search.distinguish import Options
 from queries.search.witness import Row
@@ -34,20 +34,12 @@ class Separation:
     interrupted: bool = False
 
 
-def unique_models(candidates: Sequence[Model]) -> dict[Model, list[Model]]:
-    """Candidates by what can make a difference in them: the first of each kind, with the others."""
-    kinds: dict[object, list[Model]] = {}
-    for model in candidates:
-        kinds.setdefault(canonical(model), []).append(model)
-    return {members[0]: members[1:] for members in kinds.values()}
-
-
 def separate(candidates: Sequence[Model], options: Options, seed: int = 1, each: float = EACH) -> Separation:
     """Simulate first, then ask solvers about what simulation leaves together; `options.timeout` is for the whole, a
     quarter of it or so for simulating, and `each` for one pair, in seconds. After an interrupt of the solvers what they
     have not settled is open. Raises SimulationTimeError."""
     start = time.monotonic()
-    kinds = unique_models(candidates)
+    kinds = unique_models(candidates, options)
     models = list(kinds)
     deadline = None if options.timeout is None else start + options.timeout
     table = pool_rows(layout_of(models[0]), POOL, seed)
@@ -81,7 +73,7 @@ def separate(candidates: Sequence[Model], options: Options, seed: int = 1, each:
     found.rows = [tuple(map(int, outcomes.table[column])) for column in chosen]
     found.predictions = [[int(outcomes.results[index, column]) for column in chosen] for index in representatives]
     for members in classes:
-        members += [Equality(twin, WHY) for member in list(members) for twin in kinds[member.model]]
+        members += [twin for member in list(members) for twin in kinds[member.model]]
     found.seconds = time.monotonic() - start
     return found
 
@@ -108,7 +100,7 @@ def smallest_set(outcomes: Outcomes, representatives: Sequence[int]) -> list[int
 def single(candidates: Sequence[Model], options: Options, seed: int = 1) -> Separation:
     """The one vector of a pool with the most different outcomes; classes are candidates of one outcome."""
     start = time.monotonic()
-    kinds = unique_models(candidates)
+    kinds = unique_models(candidates, options)
     models = list(kinds)
     table = pool_rows(layout_of(models[0]), POOL, seed)
     outcomes = Outcomes.of(models, table, options.progress)
@@ -118,7 +110,7 @@ def single(candidates: Sequence[Model], options: Options, seed: int = 1) -> Sepa
     groups: dict[int, list[Equality]] = {}
     for index, model in enumerate(models):
         found = groups.setdefault(int(outcomes.results[index, column]), [])
-        found += [Equality(twin, "the same outcome") for twin in (model, *kinds[model])]
+        found += [Equality(twin, "the same outcome") for twin in (model, *(twin.model for twin in kinds[model]))]
     row = tuple(map(int, table[column]))
     predictions = [[result] for result in groups]
     seconds = time.monotonic() - start

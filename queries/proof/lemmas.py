@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from queries.proof.kernel import Made, RuleError, rule
+from queries.proof.kernel import Goal, Made, RuleError, rule
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
 from smtmodel.algebra import Bit, Bits, choose, constant, select, truth
@@ -25,6 +26,16 @@ DISTANCE = 13  # bits of a distance between two exponents: more than any two ter
 SPARE = 3  # bits more than the result's of a magnitude that is rounded
 EVERY = 20  # bits of all inputs together, up to which all of them are evaluated
 Ask = Callable[[Query, str], tuple[Answer, Answer | None]]  # an engine's answer and another one's
+
+
+class Lemma(Goal, Protocol):
+    """A goal about all values of some bits."""
+
+    def inputs(self, symbol: Callable[[str, int], Bits]) -> tuple[Bits, ...]:
+        """The bits, by name and width."""
+
+    def claim(self, given: tuple[Bits, ...]) -> Bit:
+        """What holds of them."""
 
 
 @dataclass(frozen=True)
@@ -137,9 +148,6 @@ def _off(
     up = rises & whole(more)
     down = falls & whole(less)
     return choose(sign, up, down) if mode == "down" else choose(sign, down, up)
-
-
-Lemma = AlignmentLoses | RoundingLoses
 
 
 def query_of(goal: Lemma) -> Query:

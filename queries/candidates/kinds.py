@@ -1,0 +1,53 @@
+"""Candidates by their normal forms: those that have one in common compute alike, by the rules that lead to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from queries.candidates.classes import WHY, Equality
+from queries.proof.kernel import Theorem
+from queries.proof.normalising import Normaliser, normal_form, rules_of
+from queries.search.distinguish import Options
+from smtmodel.dot import Model
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model with the proof that leads to its normal form, if it is not its own. `form`: what two models that compute
+    alike have in common: the formats, and the normal form."""
+
+    model: Model
+    proof: Theorem | None
+    form: object
+
+
+def candidate_of(model: Model, normaliser: Normaliser) -> Candidate:
+    unit = model.unit
+    proof = normaliser.proof(unit)
+    signature = unit.a, unit.b, unit.c, unit.length, unit.scale, unit.scale_block
+    return Candidate(model, proof, (signature, normal_form(unit, proof)))
+
+
+def unique_models(models: Sequence[Model], options: Options) -> dict[Model, list[Equality]]:
+    """The first model of each normal form, with the others, and why they are equal to it."""
+    normaliser = Normaliser(options)
+    kinds: dict[object, list[Candidate]] = {}
+    for model in models:
+        candidate = candidate_of(model, normaliser)
+        kinds.setdefault(candidate.form, []).append(candidate)
+    return {
+        first.model: [Equality(twin.model, why_alike(first, twin, normaliser)) for twin in twins]
+        for first, *twins in kinds.values()
+    }
+
+
+def why_alike(one: Candidate, other: Candidate, normaliser: Normaliser) -> str:
+    """Why two models of one normal form are equal: the rules that lead there, and the engines that proved their
+    lemmas; those whose expressions are one need none."""
+    if one.model.unit.result == other.model.unit.result:
+        return WHY
+    proofs = [candidate.proof for candidate in (one, other) if candidate.proof is not None]
+    engines = sorted({engine for proof in proofs for engine in normaliser.engines(proof)})
+    by = f" ({', '.join(engines)})" if engines else ""
+    return f"by rewriting: {', '.join(rules_of(proofs))}{by}"

@@ -1,0 +1,253 @@
+"""Lemmas about what a parameter of the datapath changes: of one alignment, one product or one rounding.
+
+Each speaks of every nonzero number of a range (`ranges.Range`), or of every magnitude that can be rounded, and calls
+the code that evaluates units. A magnitude of `SPARE` bits more than a result has stands for those of any width: of
+what lies below, rounding sees only whether it is zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from queries.proof.lemmas import SPARE
+from queries.proof.ranges import Range, Symbol, is_multiple
+from smtmodel.algebra import Bit, Bits, constant, truth
+from smtmodel.alignment import align, reaches
+from smtmodel.decode import Exponent, Term, unpack
+from smtmodel.rounding import Mode, Target, round_and_pack
+
+
+@dataclass(frozen=True)
+class BoundKeeps:
+    """For a largest exponent m >= e below `bound`: a number with the exponent e, aligned at m or at `bound`, with
+    `bits` kept below, is the same number."""
+
+    range: Range
+    bits: int
+    mode: Mode
+    bound: int
+
+    def statement(self) -> str:
+        kept = f"{self.bits} bits are kept, {self.mode}"
+        return f"a least exponent {self.bound} changes no term of {self.range} where {kept}"
+
+    def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
+        return *self.range.inputs(symbol), symbol("maximum", (self.bound - self.range.low).bit_length())
+
+    def claim(self, given: tuple[Bits, ...]) -> Bit:
+        term, low, own, admitted = _below_maximum(self.range, given, self.bound - 1)
+        bound = constant(own.carrier, self.bound - low, own.width)
+        kept, raised = (align(term, Exponent(m, low, self.bound), self.bits, self.mode) for m in (own, bound))
+        distance = bound - own
+        whole = raised.shl(distance).lshr(distance).eq(raised)
+        return ~admitted | (whole & raised.shl(distance).eq(kept))
+
+
+@dataclass(frozen=True)
+class AlignmentKeepsUnit:
+    """A number with the exponent e, aligned at any m >= e with `bits` kept below, is a multiple of 2^unit."""
+
+    range: Range
+    bits: int
+    mode: Mode
+    unit: int
+
+    def statement(self) -> str:
+        return f"a term of {self.range} stays a multiple of 2^{self.unit} where {self.bits} bits are kept, {self.mode}"
+
+    @property
+    def top(self) -> int:
+        """From this m on it is so because its last bit counts 2^(m - bits)."""
+        return self.unit + self.bits
+
+    def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
+        return *self.range.inputs(symbol), symbol("maximum", (self.top - self.range.low).bit_length())
+
+    def claim(self, given: tuple[Bits, ...]) -> Bit:
+        term, low, own, admitted = _below_maximum(self.range, given, self.top - 1)
+        kept = align(term, Exponent(own, low, self.top), self.bits, self.mode)
+        return ~admitted | is_multiple(kept, constant(own.carrier, self.top - low, own.width) - own)
+
+
+def _below_maximum(one: Range, given: tuple[Bits, ...], top: int) -> tuple[Term, int, Bits, Bit]:
+    """The term, the least exponent, the largest one from there, and whether it is one: the term's or more, and at most
+    `top`."""
+    *_, exponent, maximum = given
+    width = max(exponent.width, maximum.width)
+    own = maximum.zext(width)
+    within = exponent.zext(width).ule(own) & own.ule(constant(own.carrier, top - one.low, width))
+    return one.term(given), one.low, own, one.admits(given) & within
+
+
+@dataclass(frozen=True)
+class LargestIsKept:
+    """A number of the range, aligned at its own exponent with `bits` kept below, is not zero."""
+
+    range: Range
+    bits: int
+    mode: Mode
+
+    def statement(self) -> str:
+        return f"the largest of terms of {self.range} is not cut to zero where {self.bits} bits are kept, {self.mode}"
+
+    def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
+        return self.range.inputs(symbol)
+
+    def claim(self, given: tuple[Bits, ...]) -> Bit:
+        term = self.range.term(given)
+        return ~self.range.admits(given) | align(term, term.exponent, self.bits, self.mode).any()
+
+
+@dataclass(frozen=True)
+class NeverReaches:
+    """No number of the range has a magnitude of 2^limit or more."""
+
+    range: Range
+    limit: int
+
+    def statement(self) -> str:
+        return f"no term of {self.range} reaches 2^{self.limit}"
+
+    def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
+        return self.range.inputs(symbol)
+
+    def claim(self, given: tuple[Bits, ...]) -> Bit:
+        return ~self.range.admits(given) | ~reaches(self.range.term(given), self.limit)
+
+
+@dataclass(frozen=True)
+class Normalises:
+    """A number of the range, normalised, is the same number."""
+
+    range: Range
+
+    def statement(self) -> str:
+        return f"a term of {self.range} is the same number when normalised"
+
+    def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
+        return self.range.inputs(symbol)
+
+    def claim(self, given: tuple[Bits, ...]) -> Bit:
+        term = self.range.term(given)
+        other = term.normalised()
+        width = max(term.exponent.bits.width, other.exponent.bits.width, (2 * self.range.width).bit_length()) + 2
+        low = min(term.exponent.low - term.fraction, other.exponent.low - other.fraction)
+        own, moved = (one.exponent.offset(-one.fraction).rebased(low, width) for one in (term, other))
+        room = 2 * self.range.width
+        same = other.significand.zext(room).eq(term.significand.zext(room).shl(own - moved))
+        return ~self.range.admits(given) | (same & moved.ule(own))
+
+
+@dataclass(frozen=True)
+class FormatHolds:
+    """A number of the range, or a zero, rounded for a target, is the same number, finite, of the same sign, with the
+    exponent that it has when normalised."""
+
+    range: Range
+    target: Target
+
+    def statement(self) -> str:
+        return f"rounded to {self.target.format.name}, a term of {self.range} is as it is when normalised"
+
+    def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
+        return self.range.inputs(symbol)
+
+    def claim(self, given: tuple[Bits, ...]) -> Bit:
+        term = self.range.term(given)
+        plain = term.normalised()
+        unit = term.exponent.offset(-term.fraction)
+        packed = round_and_pack(term.sign, term.significand, unit, self.target)
+        found = unpack(packed, self.target.format)
+        own = found.term
+        low = min(own.exponent.low, plain.exponent.low)
+        width = (max(own.exponent.high, plain.exponent.high) - low).bit_length() + 1
+        fraction = max(own.fraction, plain.fraction)
+        digits = [one.significand.pad(fraction - one.fraction) for one in (own, plain)]
+        room = max(one.width for one in digits)
+        same = own.exponent.rebased(low, width).eq(plain.exponent.rebased(low, width))
+        same = same & digits[0].zext(room).eq(digits[1].zext(room)) & ~found.is_zero
+        finite = ~found.is_nan & ~found.is_infinite & ~(own.sign ^ term.sign)
+        return finite & (~self.range.admits(given) | same) & (term.significand.any() | found.is_zero)
+
+
+@dataclass(frozen=True)
+class _OfMagnitudes:
+    """A lemma about magnitudes of `width` bits in units of 2^low to 2^high, with signs."""
+
+    @property
+    def span(self) -> tuple[int, int, int]:
+        """The width, and the lowest and the highest place of the last bit."""
+        raise NotImplementedError
+
+    def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
+        width, low, high = self.span
+        return symbol("sign", 1), symbol("magnitude", width), symbol("place", (high - low).bit_length())
+
+    def given(self, given: tuple[Bits, ...]) -> tuple[Bit, Bits, Exponent, Bit]:
+        """Sign, magnitude and unit, and whether the unit is in its range."""
+        sign, magnitude, place = given
+        _, low, high = self.span
+        within = place.ule(constant(place.carrier, high - low, place.width))
+        return sign.bit(0), magnitude, Exponent(place, low, high), within
+
+
+@dataclass(frozen=True)
+class RoundsAlike(_OfMagnitudes):
+    """A magnitude rounded for two targets of one format is one pattern. `fitting`: one of at most 2^p units of the
+    smallest subnormal number or more, where p is the format's precision; else any."""
+
+    left: Target
+    right: Target
+    fitting: bool = False
+
+    def statement(self) -> str:
+        what = "what fits the result" if self.fitting else "any magnitude"
+        left, right = (f"{one.rounding}, overflow {one.overflow}" for one in (self.left, self.right))
+        return f"{what}, rounded to {self.left.format.name}, is the same: {left}; {right}"
+
+    @property
+    def span(self) -> tuple[int, int, int]:
+        fmt = self.left.format
+        least = fmt.emin - fmt.fraction
+        width = fmt.precision + (1 if self.fitting else SPARE)
+        return width, least if self.fitting else least - width - 1, fmt.emax + 2
+
+    def claim(self, given: tuple[Bits, ...]) -> Bit:
+        sign, magnitude, unit, admitted = self.given(given)
+        if self.fitting:
+            most = constant(sign.carrier, 1 << self.left.format.precision, magnitude.width)
+            admitted = admitted & magnitude.ule(most)
+        left, right = (round_and_pack(sign, magnitude, unit, target) for target in (self.left, self.right))
+        return ~admitted | left.eq(right)
+
+
+@dataclass(frozen=True)
+class RoundingKeepsUnit(_OfMagnitudes):
+    """A multiple of 2^unit, not zero, rounded for a target, is a multiple of it, or infinite; and not zero, if
+    `nonzero`."""
+
+    target: Target
+    unit: int
+    nonzero: bool = False
+
+    def statement(self) -> str:
+        what = f"is one{' other than zero' if self.nonzero else ''}"
+        target = f"{self.target.format.name}, {self.target.rounding}"
+        return f"a multiple of 2^{self.unit}, not zero, rounded to {target}, {what}, or infinite"
+
+    @property
+    def span(self) -> tuple[int, int, int]:
+        fmt = self.target.format
+        return fmt.precision + SPARE, self.unit, max(fmt.emax, self.unit) + 2
+
+    def claim(self, given: tuple[Bits, ...]) -> Bit:
+        sign, magnitude, unit, admitted = self.given(given)
+        found = unpack(round_and_pack(sign, magnitude, unit, self.target), self.target.format)
+        one = Range.of(found.term)
+        spare = self.unit + one.fraction - found.term.exponent.low
+        holds = ~found.is_zero if self.nonzero else truth(sign.carrier, True)
+        if spare > 0:
+            width = max(found.term.exponent.bits.width, spare.bit_length()) + 1
+            places = constant(sign.carrier, spare, width) - found.term.exponent.bits.zext(width)
+            holds = holds & (places.msb() | is_multiple(found.term.significand, places))
+        return ~(admitted & magnitude.any()) | found.is_nan | found.is_infinite | holds

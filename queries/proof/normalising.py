@@ -1,0 +1,147 @@
+"""The normal form of a unit's expression: every rule of rewriting that has its lemmas, from below, until none is left.
+
+A tactic, which calls the rules of the kernel and is not trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from queries.proof.kernel import RuleError, Theorem
+from queries.proof.lemmas import Lemma, settled
+from queries.proof.ranges import Scope
+from queries.proof.rewriting import (
+    REWRITES,
+    Alike,
+    SameResults,
+    congruent,
+    followed,
+    kind_of,
+    looped,
+    multiples,
+    results_alike,
+    rewritten,
+)
+from queries.search.distinguish import Options
+from queries.solvers.contract import Answer
+from queries.solvers.smtlib import Query
+from smtmodel.nodes import Each, FusedSum, Node, Product, Repeat, Scale
+from smtmodel.unit import Unit
+
+LEMMA_SECONDS = 10.0  # for one lemma; a rule whose lemma takes longer is not applied
+
+
+class Normaliser:
+    """Finds normal forms, and keeps what is proved of nodes and lemmas."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.deadline = None if options.timeout is None else options.clock() + options.timeout
+        self.lemmas: dict[Lemma, Theorem | None] = {}
+        self.answers: dict[str, Answer] = {}
+        self.known: dict[Scope, dict[tuple[Node, bool], Theorem | None]] = {}
+
+    def proof(self, unit: Unit) -> Theorem | None:
+        """That the unit computes the same with its normal form; None where its expression is that."""
+        found = self._alike(Scope.of(unit), unit.result, True)
+        return None if found is None else results_alike(unit, found)
+
+    def settle(self, lemma: Lemma) -> Theorem | None:
+        """A theorem, if an engine proves it in time."""
+        if lemma not in self.lemmas:
+            self.lemmas[lemma] = None
+            with suppress(RuleError):
+                self.lemmas[lemma] = settled(lemma, self._ask)
+        return self.lemmas[lemma]
+
+    def engines(self, theorem: Theorem) -> list[str]:
+        """The engines that a theorem rests on."""
+        names = {one.goal.statement() for one in theorem.walk() if one.rule == "settled"}
+        return sorted({self.answers[name].engine for name in names})
+
+    def _ask(self, query: Query, name: str) -> tuple[Answer, None]:
+        left = LEMMA_SECONDS if self.deadline is None else self.deadline - self.options.clock()
+        self.answers[name] = self.options.ask(query, max(0.0, min(LEMMA_SECONDS, left)), name)[0]
+        return self.answers[name], None
+
+    def _alike(self, scope: Scope, node: Node, counting: bool) -> Theorem | None:
+        """What a node is alike to, if to another one. `counting`: it has to count alike as well."""
+        known = self.known.setdefault(scope, {})
+        key = node, counting
+        if key not in known:
+            known[key] = self._rewritten(scope, node, counting)
+        return known[key]
+
+    def _inside(self, scope: Scope, node: Node, counting: bool) -> Theorem | None:
+        if isinstance(node, Repeat):
+            return self._loop(scope, node)
+        below = counting if isinstance(node, (Product, Scale, Each)) else isinstance(node, FusedSum)
+        found = [self._alike(scope, operand, below) for operand in node.operands]
+        if all(one is None for one in found):
+            return None
+        with suppress(RuleError):
+            return _if(congruent(scope, node, found), counting)
+        return None
+
+    def _loop(self, scope: Scope, node: Repeat) -> Theorem | None:
+        start, found = self._alike(scope, node.start, True), None
+        if start is not None:
+            with suppress(RuleError):
+                found = congruent(scope, node, (start, None))
+        current = node if found is None else _other(found)
+        assert isinstance(current, Repeat)
+        known = multiples(scope, current)
+        held = known[0] if known and all(map(self.settle, known[1])) else kind_of(scope, current)
+        body = None if held is None else self._alike(scope.within(node.level, held), current.body, True)
+        if body is not None:
+            with suppress(RuleError):
+                found = _joined(found, looped(scope, current, body, self.settle))
+        return found
+
+    def _rewritten(self, scope: Scope, node: Node, counting: bool) -> Theorem | None:
+        """From below, then by the rules of rewriting, and from below again, until none says anything."""
+        found: Theorem | None = None
+        while True:
+            inside = self._inside(scope, node if found is None else _other(found), counting)
+            if inside is not None:
+                found = _joined(found, inside)
+            step = self._step(scope, node if found is None else _other(found), counting)
+            if step is None:
+                return found
+            found = _joined(found, step)
+
+    def _step(self, scope: Scope, node: Node, counting: bool) -> Theorem | None:
+        for name, rewrite in REWRITES.items():
+            proposed = rewrite(scope, node)
+            if proposed is not None and (proposed.counting or not counting) and all(map(self.settle, proposed.lemmas)):
+                return rewritten(scope, node, name, self.settle)
+        return None
+
+
+def normal_form(unit: Unit, proof: Theorem | None) -> Node:
+    """The normal form that a proof ends in."""
+    if proof is None:
+        return unit.result
+    assert isinstance(proof.goal, SameResults)
+    return proof.goal.other
+
+
+def rules_of(proofs: Sequence[Theorem]) -> list[str]:
+    """The rules of rewriting that proofs use, in the order of the rules."""
+    used = {one.word for proof in proofs for one in proof.walk() if one.rule == "rewritten"}
+    return [name for name in REWRITES if name in used]
+
+
+def _other(theorem: Theorem) -> Node:
+    assert isinstance(theorem.goal, Alike)
+    return theorem.goal.other
+
+
+def _joined(first: Theorem | None, second: Theorem) -> Theorem:
+    return second if first is None else followed(first, second)
+
+
+def _if(theorem: Theorem, counting: bool) -> Theorem | None:
+    assert isinstance(theorem.goal, Alike)
+    return theorem if theorem.goal.counting or not counting else None

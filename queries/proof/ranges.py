@@ -1,0 +1,188 @@
+"""What the terms of a step can be: ranges of significands and exponents, as the datapath itself bounds them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, lru_cache
+
+from smtmodel.algebra import Bit, Bits, constant, select, truth
+from smtmodel.carriers.arrays import ArrayCarrier
+from smtmodel.decode import Exponent, Term, multiply, unpack
+from smtmodel.formats import Format
+from smtmodel.nodes import Constant, Each, Element, Node, Product, Repeat, Round, Running, Scale
+from smtmodel.unit import Unit
+
+Symbol = Callable[[str, int], Bits]
+
+
+@dataclass(frozen=True)
+class Range:
+    """The finite numbers that a term can be: a significand of `width` bits, `fraction` of them below its exponent, that
+    is from `low` to `high`; all are multiples of 2^unit. `leading`: the first bit is set, unless the exponent is `low`,
+    as in a number of a format."""
+
+    def __str__(self) -> str:
+        leading = ", normal or with the least exponent" if self.leading else ""
+        return f"{self.width} bits from 2^{self.low} to 2^{self.high}{leading}, multiples of 2^{self.unit}"
+
+    width: int
+    fraction: int
+    low: int
+    high: int
+    unit: int
+    leading: bool = False
+
+    @staticmethod
+    def of(term: Term, unit: int | None = None, leading: bool = False) -> Range:
+        """The range of a term as the datapath bounds it."""
+        exponent, width = term.exponent, term.significand.width
+        own = exponent.least - term.fraction
+        return Range(width, term.fraction, exponent.least, exponent.high, own if unit is None else unit, leading)
+
+    @property
+    def integer(self) -> int:
+        """Bits of the significand that are not below its exponent."""
+        return self.width - self.fraction
+
+    @property
+    def places(self) -> int:
+        """Bits of the exponent, counted from `low`."""
+        return max(1, (self.high - self.low).bit_length())
+
+    def inputs(self, symbol: Symbol) -> tuple[Bits, Bits, Bits]:
+        """A sign, a significand and an exponent, any at all."""
+        return symbol("sign", 1), symbol("significand", self.width), symbol("exponent", self.places)
+
+    def term(self, given: tuple[Bits, ...]) -> Term:
+        """The term that they are."""
+        sign, significand, exponent, *_ = given
+        return Term(sign.bit(0), significand, Exponent(exponent, self.low, self.high), self.fraction)
+
+    def admits(self, given: tuple[Bits, ...]) -> Bit:
+        """Whether they are a number of the range, not zero."""
+        _, significand, exponent, *_ = given
+        carrier = significand.carrier
+        found = significand.any() & exponent.ule(constant(carrier, self.high - self.low, exponent.width))
+        if self.leading:
+            found = found & (significand.msb() | exponent.equals(0))
+        spare = self.unit + self.fraction - self.low  # places below the unit where the exponent is the least
+        if spare > 0:
+            width = max(exponent.width, spare.bit_length())
+            own, most = exponent.zext(width), constant(carrier, spare, width)
+            amount = select(own.ult(most), most - own, constant(carrier, 0, width))
+            found = found & is_multiple(significand, amount)
+        return found
+
+
+def is_multiple(value: Bits, places: Bits) -> Bit:
+    """Whether a number is a multiple of 2^places."""
+    return value.lshr(places).shl(places).eq(value)
+
+
+@dataclass(frozen=True)
+class Held:
+    """What is known of the result so far of a loop: it is zero or a number of one of these formats, infinities and
+    NaNs included, and, where finite, a multiple of 2^unit (None: of what all numbers of its format are)."""
+
+    formats: frozenset[Format]
+    unit: int | None = None
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What an expression stands in: the formats of the operands, and what is known of the results so far of the loops
+    around it, by level."""
+
+    formats: tuple[tuple[str, Format], ...]
+    held: tuple[tuple[int, Held], ...] = ()
+
+    @staticmethod
+    def of(unit: Unit) -> Scope:
+        scale = (("scale_a", unit.scale), ("scale_b", unit.scale)) if unit.scale is not None else ()
+        return Scope((("a", unit.a), ("b", unit.b), ("c", unit.c), *scale))
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.formats, self.held))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def within(self, level: int, held: Held) -> Scope:
+        """The scope of a loop's body."""
+        return replace(self, held=(*self.held, (level, held)))
+
+
+def formats_of(scope: Scope, node: Node) -> frozenset[Format] | None:
+    """The formats that a node's value is a number of; none for a zero; None where that is not known."""
+    match node:
+        case Element():
+            return frozenset((dict(scope.formats)[node.operand],))
+        case Constant():
+            return frozenset()
+        case Round():
+            return frozenset((node.rounding.format,))
+        case Running():
+            held = dict(scope.held).get(node.level)
+            return None if held is None else held.formats
+        case Repeat(body=Round() as body):
+            return frozenset((body.rounding.format,))
+    return None
+
+
+@lru_cache(maxsize=1 << 12)
+def ranges_of(scope: Scope, node: Node) -> frozenset[Range] | None:
+    """The ranges of the terms that a node gives to a sum, zeros apart; None where that is not known."""
+    match node:
+        case Element():
+            return frozenset((_element_range(node, dict(scope.formats)[node.operand]),))
+        case Each():
+            return ranges_of(scope, node.body)
+        case Product() | Scale():
+            parts = [ranges_of(scope, operand) for operand in node.operands]
+            if any(part is None for part in parts):
+                return None
+            first, *rest = [part for part in parts if part is not None]
+            for part in rest:
+                first = frozenset(_product_range(x, y) for x in first for y in part)
+            normalised = isinstance(node, Product) and node.normalised
+            return frozenset(map(_normalised_range, first)) if normalised else first
+    formats = formats_of(scope, node)
+    if formats is None:
+        return None
+    unit = dict(scope.held)[node.level].unit if isinstance(node, Running) else None
+    return frozenset(_number_range(fmt, unit) for fmt in formats)
+
+
+def _nought(width: int) -> Bits:
+    return constant(ArrayCarrier(), 0, width)
+
+
+@cache
+def _element_range(element: Element, fmt: Format) -> Range:
+    return Range.of(element.read(_nought(fmt.width), fmt).term, leading=True)
+
+
+@cache
+def _number_range(fmt: Format, unit: int | None) -> Range:
+    """A number of a format; a multiple of 2^unit that is not zero has no exponent below that."""
+    found = Range.of(unpack(_nought(fmt.width), fmt).term, leading=True)
+    if unit is None or unit <= found.unit:
+        return found
+    return replace(found, unit=unit, low=min(max(unit, found.low), found.high))
+
+
+def _any_term(one: Range) -> Term:
+    exponent = Exponent(_nought(one.places), one.low, one.high)
+    return Term(truth(exponent.bits.carrier, False), _nought(one.width), exponent, one.fraction)
+
+
+@cache
+def _product_range(left: Range, right: Range) -> Range:
+    return Range.of(multiply(_any_term(left), _any_term(right)), left.unit + right.unit)
+
+
+@cache
+def _normalised_range(one: Range) -> Range:
+    return Range.of(_any_term(one).normalised(), one.unit)

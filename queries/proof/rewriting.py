@@ -1,0 +1,443 @@
+"""Rewriting: a node is replaced by one that computes alike, by a rule and the lemmas that it rests on.
+
+Two nodes compute alike where, on all inputs, their values have the same infinities and NaNs, and, where they have none,
+count as zero together and are the same number with the same sign, that of a zero included. They count alike where,
+unless they count as zero, they also have one exponent, by which a fused sum aligns.
+
+Every rule of `REWRITES` looks at one step and gives its replacement with the lemmas that make the two compute alike; a
+lemma that nobody proves leaves the step as it is. m is the largest exponent by which a fused sum aligns, F its bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from queries.proof.effects import (
+    AlignmentKeepsUnit,
+    BoundKeeps,
+    FormatHolds,
+    LargestIsKept,
+    NeverReaches,
+    Normalises,
+    RoundingKeepsUnit,
+    RoundsAlike,
+)
+from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
+from queries.proof.lemmas import AlignmentLoses, Lemma
+from queries.proof.ranges import Held, Range, Scope, formats_of, ranges_of
+from smtmodel.errors import ParameterError
+from smtmodel.nodes import Constant, Cut, Each, ExactSum, FusedSum, Node, Product, Repeat, Round, Running, Scale
+from smtmodel.nodes.node import walk
+from smtmodel.nodes.rewriting import with_operands
+from smtmodel.nodes.round import Rounding
+from smtmodel.rounding import Mode, Overflow, Target
+from smtmodel.unit import Unit
+
+Settle = Callable[[Lemma], Theorem | None]
+
+
+@dataclass(frozen=True)
+class Alike:
+    """The two nodes compute alike in a scope, and count alike if `counting`."""
+
+    scope: Scope
+    node: Node
+    other: Node
+    counting: bool
+
+    def statement(self) -> str:
+        return f"this {self.node.kind} computes{' and counts' if self.counting else ''} as the other {self.other.kind}"
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """What a rule puts in a node's place, and what has to be proved. `counting`: the two count alike as well."""
+
+    other: Node
+    lemmas: tuple[Lemma, ...] = ()
+    counting: bool = True
+
+
+Rewrite = Callable[[Scope, Node], Replacement | None]
+REWRITES: dict[str, Rewrite] = {}  # by what is said of them
+
+
+def rewrite(name: str) -> Callable[[Rewrite], Rewrite]:
+    def kept(function: Rewrite) -> Rewrite:
+        REWRITES[name] = function
+        return function
+
+    return kept
+
+
+# --- the rules of rewriting -----------------------------------------------------------------------------------------
+
+
+@rewrite("product limit never reached")
+def unreached(scope: Scope, node: Node) -> Replacement | None:
+    """If no product of finite numbers has a magnitude of 2^limit or more, none is infinite by the limit."""
+    if not isinstance(node, Product) or node.limit is None or (ranges := ranges_of(scope, node)) is None:
+        return None
+    return Replacement(replace(node, limit=None), tuple(NeverReaches(one, node.limit) for one in _sorted(ranges)))
+
+
+@rewrite("products held by the format that they are rounded to")
+def held_product(scope: Scope, node: Node) -> Replacement | None:
+    """If rounding keeps a product, as a term of a sum, it only normalises it. Infinities, NaNs and the sign pass a
+    rounding of one number as they are, in a format that has them."""
+    for place, item in enumerate(_items(node)):
+        term = item.body if isinstance(item, Each) else item
+        if not isinstance(term, Round) or not isinstance(term.term, Product):
+            continue
+        how, ranges = term.rounding, ranges_of(scope, term.term)
+        if ranges is None or how.format.specials != "ieee" or how.subnormals == "flush_before":
+            continue
+        product = replace(term.term, normalised=True)
+        other = replace(item, body=product) if isinstance(item, Each) else product
+        items = (*node.operands[:place], other, *node.operands[place + 1 :])
+        lemmas = tuple(FormatHolds(one, target_of(how)) for one in _sorted(ranges))
+        return Replacement(with_operands(node, items), lemmas, counting=_counts_as_terms(node))
+    return None
+
+
+@rewrite("products that an exact sum normalises in vain")
+def normalised_in_vain(scope: Scope, node: Node) -> Replacement | None:
+    """A normalised product is the product, with another exponent."""
+    if not isinstance(node, Product) or not node.normalised:
+        return None
+    other = replace(node, normalised=False)
+    if (ranges := ranges_of(scope, other)) is None:
+        return None
+    return Replacement(other, tuple(map(Normalises, _sorted(ranges))), counting=False)
+
+
+@rewrite("floor below every term")
+def needless_floor(scope: Scope, node: Node) -> Replacement | None:
+    """The floor z, by zero terms or as a least m, raises m to max(m, z). If a term that is not zero has an exponent of
+    at least z, m stays; if all are zero, so is the sum. Else m < z, and every nonzero term has an exponent of at most
+    m: if each is the same number aligned at m and at z, the sum is the same number, in other units, where nothing else
+    is relative to m: no carry bits, no sticky bit, and no reach."""
+    if not isinstance(node, FusedSum):
+        return None
+    bound = node.least if node.zeros is None else node.zeros
+    if bound is None or (terms := _ranges(scope, node)) is None:
+        return None
+    low = [(one, bits) for one, bits in terms if one.low < bound]
+    if low and (node.carry_bits is not None or node.sticky or any(far is not None for far in node.reach)):
+        return None
+    if any(bound - bits > one.unit for one, bits in low):  # a last place below that of the sum: not worth a question
+        return None
+    lemmas = tuple(BoundKeeps(one, bits, node.rounding, bound) for one, bits in low)
+    other = replace(node, zeros=None) if node.zeros is not None else replace(node, least=None)
+    return Replacement(other, lemmas, counting=not low)
+
+
+@rewrite("overflow as the rounding has it")
+def plain_overflow(scope: Scope, node: Node) -> Replacement | None:
+    """IEEE 754-2019, 7.4: beyond the largest number, to nearest gives infinity, and toward zero the largest number. Of
+    a rounding, the rule for overflow changes nothing else."""
+    given: dict[Mode, Overflow] = {"nearest_even": "infinity", "nearest_away": "infinity", "toward_zero": "saturate",
+                                   "to_odd": "saturate"}  # fmt: skip
+    if not isinstance(node, Round) or node.rounding.overflow != "ieee" or node.rounding.mode not in given:
+        return None
+    how = replace(node.rounding, overflow=given[node.rounding.mode])
+    return Replacement(replace(node, rounding=how), (RoundsAlike(target_of(node.rounding), target_of(how)),))
+
+
+@rewrite("no sum rounded to zero")
+def no_sum_to_zero(scope: Scope, node: Node) -> Replacement | None:
+    """Whether every zero result is +0, or the exact zero sums alone, differs where a sum that is not zero is rounded to
+    zero. If every term is a multiple of the smallest subnormal number, aligned or not, so is the sum, wrapped or not,
+    and no such one is rounded to zero."""
+    if not isinstance(node, Round) or node.rounding.zero != "positive" or node.rounding.subnormals != "keep":
+        return None
+    fmt = node.rounding.format
+    if not _is_sum(node.term) or (lemmas := _multiples(scope, node.term, fmt.emin - fmt.fraction)) is None:
+        return None
+    how = replace(node.rounding, zero="exact_positive")
+    return Replacement(replace(node, rounding=how), (*lemmas, _stays_nonzero(how)))
+
+
+@rewrite("sum that fits the result")
+def fitting_sum(scope: Scope, node: Node) -> Replacement | None:
+    """A sum of at most 2^p units, where p is the format's precision and a unit at least the smallest subnormal number,
+    is a number of the format, unless it overflows: the same in all modes. A term below 2^(m + i) counts at most
+    2^(i + F) units of 2^(m - F), also if it is raised by less than one. The sign of a zero sum hangs on the mode where
+    that is down and the sign IEEE's."""
+    if not isinstance(node, Round) or not isinstance(node.term, FusedSum) or node.rounding.subnormals != "keep":
+        return None
+    how, total, bits, fmt = node.rounding, node.term, node.term.fraction_bits, node.rounding.format
+    if how.mode == "toward_zero" or (how.mode == "down" and how.zero == "ieee"):
+        return None
+    if total.sticky or total.carry_bits is not None or not isinstance(bits, int):
+        return None
+    if not (terms := _ranges(scope, total)):
+        return None
+    most = 0
+    for item in total.items:
+        integers = [one.integer for one in ranges_of(scope, item) or ()]
+        most += item.count << max(integers) + bits if integers else 0
+    bounds = [bound for bound in (total.zeros, total.least, *total.floors) if bound is not None]
+    low, high = min(one.low for one, _ in terms) - bits, max([one.high for one, _ in terms] + bounds) - bits
+    if most > 1 << fmt.precision or low < fmt.emin - fmt.fraction or high > fmt.emax:
+        return None
+    other = replace(how, mode="toward_zero")
+    losses = {AlignmentLoses(one.width, one.fraction, bits, total.rounding): None for one, _ in terms}
+    return Replacement(replace(node, rounding=other), (*losses, RoundsAlike(target_of(how), target_of(other), True)))
+
+
+@rewrite("+0 among the terms")
+def positive_term(scope: Scope, node: Node) -> Replacement | None:
+    """The sign of an exact zero sum is minus, unless rounding is down, only if all terms are negative."""
+    if not _has_ieee_zeros(node) or not isinstance(node, Round):
+        return None
+    if Constant() not in _items(node.term):
+        return None
+    return Replacement(replace(node, rounding=replace(node.rounding, zero="exact_positive")))
+
+
+@rewrite("chain from +0 that is never -0")
+def positive_chain(scope: Scope, node: Node) -> Replacement | None:
+    """By induction over a loop that starts from +0, no result is -0, and the sign of zero sums as above.
+
+    The terms are multiples of the smallest subnormal number, so that no sum other than zero is rounded to zero. If the
+    result before, not -0, is positive, not all terms are negative; if it is negative, it is not zero: then of terms
+    that are all negative the largest, not cut to zero, makes the sum less than zero. m is the exponent of a term that
+    is not zero where no floor counts."""
+    if not isinstance(node, Repeat) or node.start != Constant() or not isinstance(node.body, Round):
+        return None
+    body, fmt = node.body, node.body.rounding.format
+    if not _has_ieee_zeros(body) or body.rounding.subnormals != "keep" or Running(node.level) not in _items(body.term):
+        return None
+    if (known := multiples(scope, node)) is None:
+        return None
+    held, found = known
+    inner = scope.within(node.level, held)
+    units = _multiples(inner, body.term, fmt.emin - fmt.fraction)
+    if units is None:
+        return None
+    lemmas = [*found, *units, _stays_nonzero(body.rounding)]
+    if isinstance(body.term, FusedSum):
+        total = body.term
+        bounds = (total.zeros, total.least, *total.floors, *total.reach, total.carry_bits)
+        if any(bound is not None for bound in bounds) or (terms := _ranges(inner, total)) is None:
+            return None
+        lemmas += [LargestIsKept(one, bits, total.rounding) for one, bits in terms]
+    how = replace(body.rounding, zero="exact_positive")
+    return Replacement(replace(node, body=replace(body, rounding=how)), tuple(lemmas))
+
+
+def multiples(scope: Scope, node: Repeat) -> tuple[Held, tuple[Lemma, ...]] | None:
+    """What is known of the results of a loop that starts from +0, by induction: they are multiples of what all other
+    terms are multiples of. A sum of such is one, aligned or not; and so is its rounding."""
+    body = node.body
+    if node.start != Constant() or not isinstance(body, Round) or body.rounding.subnormals != "keep":
+        return None
+    if not _is_sum(body.term) or node.level in node.start.free:
+        return None
+    others = [item for item in _items(body.term) if item != Running(node.level)]
+    if any(Running(node.level) in walk(item) for item in others):
+        return None
+    ranges = [ranges_of(scope, item) for item in others]
+    units = [one.unit for found in ranges if found is not None for one in found]
+    if None in ranges or not units:
+        return None
+    held = Held(frozenset((body.rounding.format,)), min(units))
+    lemmas = _multiples(scope.within(node.level, held), body.term, min(units))
+    if lemmas is None:
+        return None
+    return held, (*lemmas, RoundingKeepsUnit(target_of(body.rounding), min(units)))
+
+
+def target_of(how: Rounding) -> Target:
+    """What a rounding does to a finite magnitude, tiny ones apart that are flushed before."""
+    return Target(how.format, how.mode, how.overflow, how.subnormals == "flush_after", how.zero == "positive")
+
+
+def _sorted(ranges: frozenset[Range]) -> list[Range]:
+    return sorted(ranges, key=repr)
+
+
+def _items(node: Node) -> tuple[Node, ...]:
+    return node.items if isinstance(node, (ExactSum, FusedSum)) else ()
+
+
+def _is_sum(node: Node) -> bool:
+    """Whether a node is a sum whose exact zeros are those of a sum: an exact one of one term is that term."""
+    return isinstance(node, FusedSum) or sum(item.count for item in _items(node)) > 1
+
+
+def _counts_as_terms(node: Node) -> bool:
+    """Whether the exponent with which a sum counts is that of its terms, or fixed: where a floor counts, the datapath
+    may leave it out for some ranges of the terms, which changes no number."""
+    return not isinstance(node, FusedSum) or (node.zeros is None and node.least is None)
+
+
+def _has_ieee_zeros(node: Node) -> bool:
+    return (
+        isinstance(node, Round) and node.rounding.zero == "ieee" and node.rounding.mode != "down" and _is_sum(node.term)
+    )
+
+
+def _ranges(scope: Scope, node: FusedSum) -> list[tuple[Range, int]] | None:
+    """The ranges of the terms of a sum, each with the bits kept of it."""
+    bits = node.fraction_bits if isinstance(node.fraction_bits, tuple) else (node.fraction_bits,) * len(node.items)
+    found: dict[tuple[Range, int], None] = {}
+    for item, own in zip(node.items, bits, strict=True):
+        ranges = ranges_of(scope, item)
+        if ranges is None:
+            return None
+        found |= {(one, own): None for one in _sorted(ranges)}
+    return list(found)
+
+
+def _multiples(scope: Scope, node: Node, unit: int) -> tuple[Lemma, ...] | None:
+    """What makes the sum a multiple of 2^unit: that its terms are, also after they are aligned, m <= unit + F or not.
+    None where one may be none."""
+    if isinstance(node, ExactSum):
+        ranges = [ranges_of(scope, item) for item in node.items]
+        return () if all(own is not None and all(one.unit >= unit for one in own) for own in ranges) else None
+    if not isinstance(node, FusedSum) or node.sticky or (terms := _ranges(scope, node)) is None:
+        return None
+    if any(one.unit < unit for one, _ in terms):
+        return None
+    return tuple(AlignmentKeepsUnit(one, bits, node.rounding, unit) for one, bits in terms if one.low < unit + bits)
+
+
+def _stays_nonzero(how: Rounding) -> Lemma:
+    return RoundingKeepsUnit(target_of(how), how.format.emin - how.format.fraction, nonzero=True)
+
+
+# --- the rules of inference -----------------------------------------------------------------------------------------
+
+
+@rule
+def rewritten(scope: Scope, node: Node, name: str, settle: Settle) -> Made:
+    """A rule of rewriting, with its lemmas proved."""
+    found = REWRITES[name](scope, node)
+    if found is None:
+        raise RuleError(f"rewritten: {name} says nothing of this {node.kind}")
+    premises = [settle(lemma) for lemma in found.lemmas]
+    for lemma, premise in zip(found.lemmas, premises, strict=True):
+        if premise is None or goal_of(premise, type(lemma), "rewritten") != lemma:
+            raise RuleError(f"rewritten: not proved: {lemma.statement()}")
+    goal = Alike(scope, node, found.other, found.counting)
+    return Made(goal, tuple(premise for premise in premises if premise is not None), name)
+
+
+@rule
+def followed(first: Theorem, second: Theorem) -> Made:
+    """Two nodes that compute as a third compute alike."""
+    left: Alike = goal_of(first, Alike, "followed")
+    right: Alike = goal_of(second, Alike, "followed")
+    if (left.scope, left.other) != (right.scope, right.node):
+        raise RuleError("followed: the second does not begin where the first ends")
+    counting = left.counting and right.counting
+    return Made(Alike(left.scope, left.node, right.other, counting), (first, second))
+
+
+@rule
+def congruent(scope: Scope, node: Node, operands: Sequence[Theorem | None]) -> Made:
+    """A node of operands that compute alike computes alike (None: an operand is itself). Rounding, cutting and exact
+    sums see numbers; a fused sum sees exponents as well; products and scales pass them on. An exact sum counts with the
+    exponent 0, a cut one normalised, if its least exponent is given, and a fused one with m, if that is the terms'. A
+    loop sees its start as the number of a format that it is."""
+    goals = [None if one is None else goal_of(one, Alike, "congruent") for one in operands]
+    others = [old if goal is None else goal.other for old, goal in zip(node.operands, goals, strict=True)]
+    if any(goal is not None and (goal.scope, goal.node) != (scope, old)
+           for old, goal in zip(node.operands, goals, strict=True)):  # fmt: skip
+        raise RuleError("congruent: a premise is not about an operand")
+    changed = any(goal is not None for goal in goals)
+    counting = all(goal is None or goal.counting for goal in goals)
+    match node:
+        case Round() | ExactSum():
+            counting = True
+        case Cut():
+            counting = node.least is not None or not changed
+        case FusedSum():
+            if not counting:
+                raise RuleError("congruent: a fused sum sees with which exponents its terms count")
+            counting = not changed or _counts_as_terms(node)
+        case Repeat():
+            if goals[1] is not None or (changed and not _one_format(scope, node.start, others[0])):
+                raise RuleError("congruent: a loop's body stands in another scope, or its start has another format")
+            counting = True
+        case Product() | Scale() | Each():
+            pass
+        case _:
+            raise RuleError(f"congruent: of a {node.kind} it is not known")
+    try:
+        other = with_operands(node, others)
+    except ParameterError as error:
+        raise RuleError(f"congruent: {error}") from None
+    return Made(Alike(scope, node, other, counting), tuple(one for one in operands if one is not None))
+
+
+@rule
+def looped(scope: Scope, node: Repeat, body: Theorem, settle: Settle) -> Made:
+    """Induction over a loop: from one start, with bodies that compute and count alike whatever of the kind known the
+    result so far is, every result does. The kind is that of the start and of every result of the body."""
+    goal: Alike = goal_of(body, Alike, "looped")
+    if goal.node != node.body or not goal.counting or not goal.scope.held:
+        raise RuleError("looped: the premise is not about the body, or it counts otherwise")
+    level, held = goal.scope.held[-1]
+    if goal.scope != scope.within(level, held) or level != node.level:
+        raise RuleError("looped: the premise stands in another scope")
+    if not _one_format(goal.scope, goal.node, goal.other):
+        raise RuleError("looped: the results are of another format")
+    premises: list[Theorem | None] = [body]
+    if held != kind_of(scope, node):
+        known = multiples(scope, node)
+        if known is None or known[0] != held:
+            raise RuleError("looped: the results are not of the kind assumed")
+        premises += [settle(lemma) for lemma in known[1]]
+        for lemma, premise in zip(known[1], premises[1:], strict=True):
+            if premise is None or goal_of(premise, type(lemma), "looped") != lemma:
+                raise RuleError(f"looped: not proved: {lemma.statement()}")
+    other = replace(node, body=goal.other)
+    return Made(Alike(scope, node, other, True), tuple(one for one in premises if one is not None))
+
+
+def _one_format(scope: Scope, node: Node, other: Node) -> bool:
+    """Whether both are numbers of the same formats."""
+    found = formats_of(scope, node)
+    return found is not None and found == formats_of(scope, other)
+
+
+def kind_of(scope: Scope, node: Repeat) -> Held | None:
+    """What is known of the results of a loop by their formats."""
+    start, body = formats_of(scope, node.start), formats_of(scope, node.body)
+    return None if start is None or not body else Held(start | body)
+
+
+@dataclass(frozen=True)
+class SameResults:
+    """A unit computes, on all inputs, the same results as with another expression; any NaN for a NaN of which the unit
+    does not name the pattern."""
+
+    unit: Unit
+    other: Node
+
+    def statement(self) -> str:
+        return f"{self.unit.reference or 'the unit'} computes the same with {sum(1 for _ in walk(self.other))} nodes"
+
+
+@rule
+def results_alike(unit: Unit, theorem: Theorem) -> Made:
+    """Numbers that compute alike and are rounded to one format have one pattern there."""
+    goal: Alike = goal_of(theorem, Alike, "results_alike")
+    if (goal.scope, goal.node) != (Scope.of(unit), unit.result):
+        raise RuleError("results_alike: the premise is not about the unit's result")
+    left, right = (list(_roundings(node)) for node in (goal.node, goal.other))
+    if not left or not right or (left[0].format, left[0].nan) != (right[0].format, right[0].nan):
+        raise RuleError("results_alike: the result is not rounded to the same format")
+    return Made(SameResults(unit, goal.other), (theorem,))
+
+
+def _roundings(node: Node) -> Iterator[Rounding]:
+    """How a result is rounded, if it is."""
+    while isinstance(node, Repeat):
+        node = node.body
+    if isinstance(node, Round):
+        yield node.rounding

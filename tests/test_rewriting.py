@@ -1,0 +1,371 @@
+"""Rules of rewriting: each with its lemmas proved, refused where a lemma fails, and no rule that changes a result."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from queries.proof import effects
+from queries.proof.effects import (
+    AlignmentKeepsUnit,
+    BoundKeeps,
+    FormatHolds,
+    LargestIsKept,
+    NeverReaches,
+    Normalises,
+    RoundingKeepsUnit,
+    RoundsAlike,
+)
+from queries.proof.kernel import RULES, Made, RuleError, Theorem, rule
+from queries.proof.lemmas import Lemma, exhausted
+from queries.proof.normalising import Normaliser, normal_form, rules_of
+from queries.proof.ranges import Held, Range, Scope
+from queries.proof.rewriting import REWRITES, Alike, kind_of, multiples
+from queries.search.distinguish import Options
+from smtmodel.algebra import constant
+from smtmodel.formats import FORMATS, Format
+from smtmodel.nodes import (
+    Constant,
+    Cut,
+    Each,
+    Element,
+    ExactSum,
+    FusedSum,
+    Index,
+    Node,
+    Product,
+    Repeat,
+    Round,
+    Running,
+)
+from smtmodel.nodes.node import walk
+from smtmodel.nodes.round import Rounding
+from smtmodel.reference import parse_reference
+from smtmodel.rounding import OVERFLOWS, Target
+from smtmodel.unit import Unit
+from tests.node_units import MODES, random_unit, vectors
+from tests.test_nodes import on_arrays
+
+PLAIN = Normaliser(Options("bitwuzla", None))
+F16, F32, BF16 = "ampere/mma/m16n8k16.f32.f16.f16.f32", FORMATS["f32"], "ampere/mma/m16n8k16.f32.bf16.bf16.f32"
+FP8 = "ada-lovelace/mma/m16n8k32.f32.e4m3.e4m3.f32"
+AFTER = f"{FP8}@addend=after,output=f32"
+LATE = "cdna3/mfma/f32_32x32x8_f16"
+
+#: (a published unit or one near it, the rules that apply); with another parameter, at its limit, they do not
+USEFUL = [
+    (F16, ("floor below every term", "no sum rounded to zero")),
+    ("ampere/mma/m16n8k16.f16.f16.f16.f16@exponent_floor=-22,fraction_bits=26", ("floor below every term",)),
+    (f"{BF16}@exponent_floor=none", ()),
+    (f"{AFTER},zero_sign=ieee,exponent_floor=none", ("chain from +0 that is never -0",)),
+    (f"{FP8}@addend=after,zero_sign=ieee,exponent_floor=-133", ("floor below every term", "chain from +0")),
+    (f"{AFTER},length=16,block=16,zero_sign=ieee,exponent_floor=none", ("+0 among the terms",)),
+    (f"{FP8}@block=16,fraction_bits=11,output=f32,output_rounding=nearest_even", ("sum that fits the result",)),
+    (f"{F16}@product=rounded_f32", ("products held by the format that they are rounded to",)),
+    (f"{F16}@product=rounded_f32,fraction_bits=exact,exponent_floor=none", ("products that an exact sum normalises",)),
+    (f"{LATE}@overflow=ieee", ("product limit never reached", "overflow as the rounding has it")),
+]
+
+
+def theorem(reference: str) -> Theorem | None:
+    return PLAIN.proof(parse_reference(reference).unit)
+
+
+@pytest.mark.parametrize(("reference", "wanted"), USEFUL)
+def test_rules_apply_where_they_are_useful(reference: str, wanted: tuple[str, ...]) -> None:
+    """With every lemma proved by an engine."""
+    found = theorem(reference)
+    used = [] if found is None else rules_of([found])
+    assert all(any(name.startswith(word) for name in used) for word in wanted), used
+    for one in [] if found is None else found.walk():
+        assert one.rule != "settled" or "unsat" in one.word
+    if not wanted:
+        assert found is None
+
+
+def test_every_rule_is_useful_somewhere() -> None:
+    words = {word for _, wanted in USEFUL for word in wanted}
+    assert all(any(name.startswith(word) for word in words) for name in REWRITES)
+
+
+F16_SUMS = "ampere/mma/m16n8k16.f16.f16.f16.f16"
+#: a rule, a unit that it applies to, and one beyond its limit
+LIMITS = [
+    ("floor below every term", f"{F16_SUMS}@exponent_floor=-22,fraction_bits=26",
+     f"{F16_SUMS}@exponent_floor=-21,fraction_bits=26"),
+    ("floor below every term", f"{BF16}@exponent_floor=-242", f"{BF16}@exponent_floor=-241"),
+    ("no sum rounded to zero", f"{F16}@exponent_floor=none", f"{BF16}@exponent_floor=none"),
+    ("sum that fits the result", f"{AFTER},block=32,fraction_bits=15,output_rounding=nearest_even",
+     f"{AFTER},block=32,fraction_bits=20,output_rounding=nearest_even"),
+    ("chain from +0 that is never -0", f"{AFTER},zero_sign=ieee,fraction_bits=6,exponent_floor=none",
+     f"{AFTER},zero_sign=ieee,fraction_bits=5,exponent_floor=none"),
+    ("product limit never reached", f"{LATE}@product_overflow=32", f"{LATE}@product_overflow=31"),
+    ("products held by the format that they are rounded to", f"{F16}@product=rounded_f32",
+     f"{BF16}@product=rounded_f32"),
+    ("overflow as the rounding has it", f"{LATE}@overflow=ieee", f"{LATE}@overflow=ieee,output_rounding=up"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "within", "beyond"), LIMITS)
+def test_rules_apply_up_to_their_limit(rule: str, within: str, beyond: str) -> None:
+    assert [rule in rules_of([found] if found else []) for found in map(theorem, (within, beyond))] == [True, False]
+
+
+@cache
+def steps() -> dict[str, Alike]:
+    """Where each rule was applied, once."""
+    proofs = [found for reference, _ in USEFUL if (found := theorem(reference)) is not None]
+    return {one.word: one.goal for proof in proofs for one in proof.walk() if one.rule == "rewritten"}  # type: ignore[misc]
+
+
+def refused(rule: str, *given: Any) -> None:
+    with pytest.raises(RuleError):
+        RULES[rule](*given)
+
+
+@pytest.mark.parametrize("name", REWRITES)
+def test_a_rule_without_a_proof_is_not_applied(name: str) -> None:
+    """If no engine proves its lemmas, if another theorem is given for one, or if time ran out."""
+    step = steps()[name]
+    proposed = REWRITES[name](step.scope, step.node)
+    assert proposed is not None
+    assert (proposed.other, proposed.counting) == (step.other, step.counting)
+    other = PLAIN.settle(Normalises(Range(5, 2, -3, 2, -5)))
+    if proposed.lemmas:
+        refused("rewritten", step.scope, step.node, name, lambda lemma: None)
+        refused("rewritten", step.scope, step.node, name, lambda lemma: other)
+        late = Normaliser(Options("bitwuzla", 0.0))
+        assert late._step(step.scope, step.node, False) is None
+    refused("rewritten", step.scope, Constant(), name, PLAIN.settle)
+
+
+UNIT = parse_reference(f"{F16}@exponent_floor=none").unit
+SCOPE = Scope.of(UNIT)
+
+
+def made(scope: Scope, node: Node, other: Node, counting: bool = True) -> Theorem:
+    """Any theorem at all, by a rule that proves nothing."""
+
+    def assumed_for_a_test() -> Made:
+        return Made(Alike(scope, node, other, counting))
+
+    found = rule(assumed_for_a_test)()
+    del RULES["assumed_for_a_test"]
+    return found
+
+
+def test_rules_of_inference_refuse_what_does_not_follow() -> None:
+    loop = UNIT.result
+    assert isinstance(loop, Repeat)
+    assert isinstance(loop.body, Round)
+    total = loop.body.term
+    assert isinstance(total, FusedSum)
+    product, held = total.items[0], kind_of(SCOPE, loop)
+    assert held is not None
+    inner = SCOPE.within(1, held)
+    one, two = made(inner, product, Running(1)), made(inner, product, Running(1), counting=False)
+    # one after another
+    refused("followed", one, made(inner, product, Running(1)))
+    refused("followed", one, made(SCOPE, Running(1), product))
+    assert not RULES["followed"](two, made(inner, Running(1), product)).goal.counting  # type: ignore[attr-defined]
+    # congruence
+    refused("congruent", inner, total, (two, None))
+    refused("congruent", inner, total, (None, one))
+    refused("congruent", SCOPE, total, (one, None))
+    refused("congruent", SCOPE, loop, (made(SCOPE, loop.start, Constant()), None))
+    refused("congruent", SCOPE, loop, (None, made(SCOPE, loop.body, loop.body)))
+    refused("congruent", SCOPE, Constant(), ())
+    refused("congruent", SCOPE, Product(A, B), (made(SCOPE, A, total), None))
+    floor = replace(total, zeros=-3)
+    for node, counting in ((total, True), (floor, False), (Cut(total, 9), False), (Cut(total, 9, least=-9), True)):
+        below = one if isinstance(node, FusedSum) else made(inner, total, floor, counting=False)
+        operands = (below, None) if isinstance(node, FusedSum) else (below,)
+        assert RULES["congruent"](inner, node, operands).goal.counting is counting  # type: ignore[attr-defined]
+    # loops
+    body, other = loop.body, replace(loop.body, term=floor)
+    settle = PLAIN.settle
+    assert RULES["looped"](SCOPE, loop, made(inner, body, other), settle).goal.other == replace(loop, body=other)  # type: ignore[attr-defined]
+    refused("looped", SCOPE, loop, made(inner, other, body), settle)
+    refused("looped", SCOPE, loop, made(inner, body, other, counting=False), settle)
+    refused("looped", SCOPE, loop, made(SCOPE, body, other), settle)
+    refused("looped", SCOPE, loop, made(SCOPE.within(2, held), body, other), settle)
+    refused("looped", inner, loop, made(inner, body, other), settle)
+    for wrong in (Held(frozenset((FORMATS["f16"],))), Held(held.formats, -20)):
+        refused("looped", SCOPE, loop, made(SCOPE.within(1, wrong), body, other), settle)
+    refused("looped", SCOPE, loop, made(inner, body, A), settle)
+    chain = parse_reference(f"{FP8}@addend=after,output=f32").unit
+    loop = next(node for node in walk(chain.result) if isinstance(node, Repeat))
+    known = multiples(Scope.of(chain), loop)
+    assert known is not None
+    assert known[1]
+    found = made(Scope.of(chain).within(1, known[0]), loop.body, loop.body)
+    assert len(RULES["looped"](Scope.of(chain), loop, found, settle).premises) == 1 + len(known[1])
+    refused("looped", Scope.of(chain), loop, found, lambda lemma: None)
+    refused("looped", Scope.of(chain), loop, found, lambda lemma: one)
+    # results
+    refused("results_alike", UNIT, made(inner, UNIT.result, UNIT.result))
+    refused("results_alike", UNIT, made(SCOPE, body, UNIT.result))
+    refused("results_alike", UNIT, made(SCOPE, UNIT.result, A))
+    wide = replace(body, rounding=replace(body.rounding, nan=None))
+    refused("results_alike", UNIT, made(SCOPE, UNIT.result, replace(UNIT.result, body=wide)))
+
+
+PRODUCT, RESULT = Range(22, 20, -28, 30, -48), Range(24, 23, -126, 127, -149, True)
+F16_TARGET = Target(FORMATS["f16"], "nearest_even")
+UNITS = Range(24, 23, -20, 127, -20, True)  # results that are multiples of 2^-20
+#: (a lemma at its limit, the same beyond it)
+EDGES: list[tuple[Lemma, Lemma]] = [
+    (BoundKeeps(PRODUCT, 24, "toward_zero", -24), BoundKeeps(PRODUCT, 24, "toward_zero", -23)),
+    (BoundKeeps(PRODUCT, 24, "nearest_even", -24), BoundKeeps(PRODUCT, 23, "nearest_even", -24)),
+    (BoundKeeps(RESULT, 25, "up", -124), BoundKeeps(RESULT, 25, "up", -123)),
+    (AlignmentKeepsUnit(PRODUCT, 25, "down", -48), AlignmentKeepsUnit(PRODUCT, 25, "down", -47)),
+    (LargestIsKept(PRODUCT, 20, "toward_zero"), LargestIsKept(PRODUCT, 19, "toward_zero")),
+    (LargestIsKept(UNITS, 3, "toward_zero"), LargestIsKept(replace(UNITS, leading=False), 3, "toward_zero")),
+    (NeverReaches(PRODUCT, 32), NeverReaches(PRODUCT, 31)),
+    (Normalises(PRODUCT), FormatHolds(replace(PRODUCT, width=25), Target(F32, "nearest_even"))),
+    (FormatHolds(PRODUCT, Target(F32, "down")), FormatHolds(PRODUCT, F16_TARGET)),
+    (FormatHolds(PRODUCT, Target(F32, "down")), FormatHolds(PRODUCT, Target(F32, "down", positive_zero=True))),
+    (RoundsAlike(F16_TARGET, replace(F16_TARGET, overflow="infinity")),
+     RoundsAlike(replace(F16_TARGET, rounding="up"), replace(F16_TARGET, rounding="up", overflow="infinity"))),
+    (RoundsAlike(Target(F32, "nearest_even", "infinity"), Target(F32, "toward_zero", "infinity"), True),
+     RoundsAlike(Target(F32, "nearest_even"), Target(F32, "toward_zero"), True)),
+    (RoundingKeepsUnit(F16_TARGET, -24, True), RoundingKeepsUnit(replace(F16_TARGET, flush=True), -24, True)),
+    (RoundingKeepsUnit(F16_TARGET, -24, True), RoundingKeepsUnit(F16_TARGET, -25, True)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("holds", "fails"), EDGES)
+def test_lemmas_hold_up_to_their_limit(holds: Lemma, fails: Lemma) -> None:
+    assert PLAIN.settle(holds) is not None, holds.statement()
+    assert PLAIN.settle(fails) is None, fails.statement()
+    assert PLAIN.answers[fails.statement()].status == "sat"
+
+
+SMALL = Range(4, 2, -3, 2, -5)
+LITTLE = Target(FORMATS["e2m3"], "nearest_even")
+SMALL_LEMMAS = [
+    *(BoundKeeps(SMALL, bits, mode, -1) for bits in (2, 4) for mode in MODES),
+    *(AlignmentKeepsUnit(SMALL, 4, mode, unit) for mode in MODES for unit in (-5, -4)),
+    *(LargestIsKept(SMALL, bits, "nearest_even") for bits in (1, 2)),
+    *(LargestIsKept(replace(SMALL, leading=True, unit=unit), 0, "down") for unit in (-3, -5)),
+    *(NeverReaches(SMALL, limit) for limit in (3, 4)),
+    Normalises(SMALL), Normalises(replace(SMALL, unit=-4)),
+    *(FormatHolds(SMALL, Target(FORMATS[name], "up")) for name in ("e5m2", "e4m3", "e3m2")),
+    *(RoundsAlike(LITTLE, replace(LITTLE, overflow=overflow)) for overflow in OVERFLOWS),
+    *(RoundsAlike(LITTLE, replace(LITTLE, rounding=mode), True) for mode in MODES),
+    *(RoundingKeepsUnit(LITTLE, unit, True) for unit in (-2, -3, -4)),
+]  # fmt: skip
+
+
+def truth(goal: Lemma) -> bool:
+    """By evaluation of every input."""
+    with suppress(RuleError):
+        return exhausted(goal).goal == goal
+    with pytest.raises(RuleError, match="otherwise"):  # not: too many bits
+        exhausted(goal)
+    return False
+
+
+def test_engines_and_evaluation_agree_on_small_lemmas() -> None:
+    found = [(truth(goal), PLAIN.settle(goal) is not None) for goal in SMALL_LEMMAS]
+    assert [one for one, _ in found] == [other for _, other in found]
+    assert {one for one, _ in found} == {True, False}
+
+
+@pytest.mark.parametrize(("what", "kind"), [("align", BoundKeeps), ("round_and_pack", RoundingKeepsUnit)])
+def test_a_broken_datapath_has_no_lemma(what: str, kind: type[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = getattr(effects, what)
+    monkeypatch.setattr(effects, what, lambda *given: (lambda found: found & ~constant(found.carrier, 6, found.width))(
+        kept(*given)))  # fmt: skip
+    goals = [goal for goal in SMALL_LEMMAS if isinstance(goal, kind)]
+    assert goals
+    assert not all(truth(goal) for goal in goals)
+
+
+# -- no rule changes a result
+
+
+def alike(unit: Unit, other: Node, count: int, seed: int) -> bool:
+    """Whether results are the same; any NaN for a NaN of which the pattern is not known."""
+    table = vectors(unit, count, np.random.default_rng(seed))
+    again = replace(unit, result=other, names={}, signals={}, titles={})
+    left, right = on_arrays(unit, table), on_arrays(again, table)
+    return left == right
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_random_units_compute_as_their_normal_forms(part: int) -> None:
+    for seed in range(part * 60, part * 60 + 60):
+        unit = random_unit(random.Random(seed))
+        found = PLAIN.proof(unit)
+        if found is not None:
+            assert alike(unit, normal_form(unit, found), 400, seed), (seed, rules_of([found]))
+
+
+A, B, C = Element("a", Index(0)), Element("b", Index(0)), Element("c")
+OWN = {
+    "p": Format("p", 2, 1, 1, "none"),
+    "q": Format("q", 3, 1, 2, "ieee"),
+    "r": Format("r", 3, 2, 3, "ieee"),
+    "s": Format("s", 4, 7, 7, "ieee"),
+    "w": Format("w", 5, 4, 15, "ieee"),
+}
+
+
+def near(rng: random.Random) -> Unit:
+    """A step or a chain of steps over tiny formats, with parameters about the limits of the rules."""
+    choose: Any = rng.choice
+    length, chained, result = 2, rng.random() < 0.6, OWN[choose("qrs")]
+    index = Index(0, ((1, 1),)) if chained else Index(0, ((2, 1),))
+    product: Node = Product(Element("a", index), Element("b", index), rng.random() < 0.3, choose((None, None, 5, 6)))
+    if rng.random() < 0.3:
+        product = Round(product, Rounding(choose((OWN["r"], OWN["w"])), choose(MODES)))
+    start = choose((Constant(), Constant(), C, Constant(negative=True)))
+    terms = product if chained else Each(2, range(length), product)
+    items = (terms, Running(1) if chained else start)
+    bits = rng.randint(1, 5)
+    total: Node = ExactSum(items)
+    if rng.random() < 0.85:
+        floor = choose((None, None, *range(-5, 2)))
+        zeros, least = choose(((floor, None), (None, floor)))
+        carry = choose((None, None, None, 0, 1, 2))
+        sticky = carry is None and rng.random() < 0.15
+        total = FusedSum(items, bits, "toward_zero" if sticky else choose(MODES), sticky, carry, zeros, least)
+    tiny = choose(("keep", "keep", "keep", "flush_after", "flush_before"))
+    how = Rounding(result, choose(MODES), choose(OVERFLOWS), tiny, choose(("ieee", "exact_positive", "positive")))
+    node: Node = Round(total, how)
+    if chained:
+        node = Repeat(1, range(length), start, node)
+    return Unit(OWN["p"], OWN["p"], result, length, node)
+
+
+@cache
+def every_input(fmt: Format) -> tuple[Any, ...]:
+    """All a and b, each with 8 of all c."""
+    lanes = np.arange(1 << 19, dtype=np.uint64)
+    a, b = (np.stack([lanes >> np.uint64(shift + 4 * k) & np.uint64(15) for k in range(2)], axis=1) for shift in (0, 8))
+    c = (lanes >> np.uint64(16)) * np.uint64(0x9E3779B1) + lanes * np.uint64(7) & np.uint64((1 << fmt.width) - 1)
+    return a, b, c
+
+
+def test_small_units_near_the_limits_compute_as_their_normal_forms() -> None:
+    """All products of two pairs of numbers, each with several addends; and every rule is used."""
+    used: Counter[str] = Counter()
+    rng = random.Random(7)
+    for _ in range(300):
+        unit = near(rng)
+        found = PLAIN.proof(unit)
+        if found is None:
+            continue
+        used.update(rules_of([found]))
+        table = tuple(side[::31] for side in every_input(unit.c))
+        again = replace(unit, result=normal_form(unit, found))
+        assert on_arrays(unit, table) == on_arrays(again, table), (rules_of([found]), unit.result)
+    assert set(used) == set(REWRITES), set(REWRITES) - set(used)
