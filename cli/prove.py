@@ -107,9 +107,10 @@ def prove(
     store = options.store
     document = store.find_result(key) if store and not options.fresh and certificate is None else None
     if document is None or not _proved_by(document, options.solver):
-        proofs = proofs_of(problems, options, confirm)
+        proofs = proofs_of(problems, options, confirm, by_form=certificate is None)
         document = proof_document(wanted, proofs)
-        complete = document["confirmed_by"] or not confirm or document["verdict"] == "different"
+        by_form = any(proof.why for proof in proofs)
+        complete = document["confirmed_by"] or not confirm or document["verdict"] == "different" or by_form
         if store and document["verdict"] != "unknown" and complete:
             store.record_result(key, document)
     else:
@@ -189,7 +190,10 @@ def _show(document: dict[str, Any], explain: bool) -> None:
     for proof in proofs:
         if proof["vector"]:
             show_witness(proof)
-    if verdict == "equal":
+    whys = [proof["why"] for proof in proofs if proof.get("why")]
+    if verdict == "equal" and len(whys) == len(proofs) > 0:
+        say(f"{wanted}: proved in {seconds:.1f} s: {'; '.join(whys)}")
+    elif verdict == "equal":
         engines = ", ".join(document["engines"]) or "construction alone"
         by = ", ".join(document["confirmed_by"]) or _unconfirmed(lemmas)
         say(f"{wanted}: proved in {seconds:.1f} s, {count}, by {engines}; confirmed by {by}")

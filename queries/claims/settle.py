@@ -52,7 +52,7 @@ def verify_property(claim: PropertyClaim, options: Options) -> Outcome:
         proofs = proofs_of(problems_of_claim(claim), options, confirm=True)
     verdict = verdict_of(proofs)
     outcome.interrupted = any(proof.interrupted for proof in proofs)
-    outcome.asked = [Asked("staged proof", tuple(proof.tried), proof.seconds) for proof in proofs]
+    outcome.asked = [Asked(proof.why or "staged proof", tuple(proof.tried), proof.seconds) for proof in proofs]
     if verdict == "different":
         outcome.verdict, outcome.refuting = "refuted", proofs[-1]
     elif verdict == "equal" and not outcome.interrupted:

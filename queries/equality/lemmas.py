@@ -49,7 +49,8 @@ class Basis:
 
 @dataclass
 class Proof:
-    """What came of the question: the lemmas in order, and a replayed witness where the two differ."""
+    """What came of the question: the lemmas in order, and a replayed witness where the two differ. `why`: of a proof
+    that has no lemmas, what it rests on."""
 
     problem: Problem
     verdict: Verdict = "unknown"
@@ -59,6 +60,7 @@ class Proof:
     seconds: float = 0.0
     interrupted: bool = False
     basis: Basis | None = None
+    why: str = ""
 
     @property
     def engines(self) -> list[str]:

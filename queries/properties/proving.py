@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from queries.equality.lemmas import Proof, Verdict
 from queries.equality.staged import prove
+from queries.properties.forms import SAME, by_rewriting, is_one_expression
 from queries.properties.monotonic import prove_monotonic
 from queries.properties.signs import negated_parts
 from queries.properties.statements import Monotonic, Negated, exchangeable, symmetries_of
@@ -21,10 +22,13 @@ from queries.search.problem import Problem
 from smtmodel.progress import Pieces
 
 
-def proofs_of(problems: Sequence[Problem], options: Options, confirm: bool) -> list[Proof]:
+def proofs_of(problems: Sequence[Problem], options: Options, confirm: bool, by_form: bool = True) -> list[Proof]:
     """The first difference, or an interrupt, ends it. What is proved by the order of products stands for the problems
-    about these. Raises FaultError where an evaluation contradicts what was proved."""
-    proofs = _Proving(options, confirm).run(problems)
+    about these. `by_form`: models whose expressions are one, or have one normal form, need no other proof. Raises
+    FaultError where an evaluation contradicts what was proved."""
+    if by_form and problems and all(map(is_one_expression, problems)):
+        return [Proof(problem, "equal", why=SAME) for problem in problems]
+    proofs = _Proving(options, confirm, by_form).run(problems)
     if verdict_of(proofs) == "equal" and not any(proof.interrupted for proof in proofs):
         check_problems(problems)
     return proofs
@@ -37,8 +41,8 @@ def verdict_of(proofs: Sequence[Proof]) -> Verdict:
 
 
 class _Proving:
-    def __init__(self, options: Options, confirm: bool) -> None:
-        self.options, self.confirm = options, confirm
+    def __init__(self, options: Options, confirm: bool, by_form: bool) -> None:
+        self.options, self.confirm, self.by_form = options, confirm, by_form
         self.proofs: list[Proof] = []
         self.spent = 0.0
         self.alike: dict[Problem, bool] = {}
@@ -77,6 +81,8 @@ class _Proving:
         if proof.interrupted:
             self._add(proof)
             raise KeyboardInterrupt
+        if proof.verdict == "unknown" and self.by_form and (found := by_rewriting(problem, self.options)) is not None:
+            return found
         return proof
 
     def _by_parts(self, problem: Negated) -> bool:

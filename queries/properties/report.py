@@ -45,6 +45,7 @@ def proof_json(proof: Proof) -> dict[str, Any]:
         "seconds": round(proof.seconds, 3),
         "engines": proof.engines,
         "confirmed_by": proof.confirmations,
+        "why": proof.why or None,
         "lemmas": [
             {
                 "name": lemma.name,

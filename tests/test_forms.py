@@ -1,0 +1,73 @@
+"""Equality by expressions: those that are one, and those that have one normal form."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+
+from cli.main import main
+from hypotheses.schema import Inputs
+from queries.properties.forms import SAME, by_rewriting, is_one_expression
+from queries.properties.proving import proofs_of
+from queries.properties.statements import reorderings
+from queries.search.distinguish import Options
+from queries.search.problem import Problem
+from smtmodel.nodes import Round
+from smtmodel.reference import parse_reference
+
+HOPPER, WGMMA = "hopper/mma/m16n8k16.f32.f16.f16.f32", "hopper/wgmma/m64n8k16.f32.f16.f16"
+VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
+FAST = Options("bitwuzla", 60.0)
+
+
+def pair(left: str, right: str) -> Problem:
+    return Problem(parse_reference(left), parse_reference(right))
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "one"),
+    [
+        (HOPPER, WGMMA, True),
+        (HOPPER, "blackwell/tcgen05mma/m64n8k16.f32.f16.f16", True),
+        (HOPPER, f"{HOPPER}@fraction_bits=24", False),
+        (VOLTA, f"{VOLTA}@length=3", False),
+        (VOLTA, f"{VOLTA}@nan=7fc00000", False),  # both name the pattern, and not the same
+        (VOLTA, f"{VOLTA}@nan=none", True),  # one names none: all NaNs are one
+    ],
+)
+def test_what_is_one_expression(left: str, right: str, one: bool) -> None:
+    assert is_one_expression(pair(left, right)) == one
+    assert is_one_expression(pair(right, left)) == one
+
+
+def test_a_property_is_about_two_inputs() -> None:
+    """Both sides of it are one model, and what they are given differs."""
+    assert not any(map(is_one_expression, reorderings(parse_reference(VOLTA))))
+
+
+def test_one_expression_needs_no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Options, "ask", None)
+    (proof,) = proofs_of([replace(pair(HOPPER, WGMMA), inputs=Inputs(finite=True))], FAST, confirm=True)
+    assert (proof.verdict, proof.why, proof.lemmas) == ("equal", SAME, [])
+
+
+def test_a_normal_form_is_a_proof_and_another_one_is_not() -> None:
+    proof = by_rewriting(pair(VOLTA, f"{VOLTA}@exponent_floor=-200"), FAST)
+    assert proof is not None
+    assert proof.verdict == "equal"
+    assert "floor below every term" in proof.why
+    for change in ("exponent_floor=-100", "fraction_bits=24", "zero_sign=ieee", "output_rounding=up"):
+        assert by_rewriting(pair(VOLTA, f"{VOLTA}@{change}"), FAST) is None, change
+
+
+def test_the_command_says_so() -> None:
+    result = CliRunner().invoke(main, ["prove", HOPPER, WGMMA])
+    assert (result.exit_code, result.stderr) == (0, f"equal: proved in 0.0 s: {SAME}\n")
+
+
+def test_a_last_rounding_that_differs_is_another_expression() -> None:
+    problem = pair(VOLTA, f"{VOLTA}@output_rounding=nearest_even")
+    assert isinstance(problem.left.unit.result, Round)
+    assert not is_one_expression(problem)
