@@ -83,6 +83,11 @@ FORMATS: dict[str, Format] = {
     "e4m3b11_negative_zero": Format(4, 3, -10, "fnuz"),
     "e2m5_none": Format(2, 5, 0, "none"),
     "binary6p3se": Format(3, 2, -3, "p3109"),
+    "binary4p2se": Format(2, 1, -1, "p3109"),
+    "binary3p2se": Format(1, 1, 0, "p3109"),
+    "e2m1_ieee": Format(2, 1, 0, "ieee"),
+    "e1m1_none": Format(1, 1, 1, "none"),
+    "e2m1_all_ones": Format(2, 1, 0, "all_ones"),
 }
 for p in range(1, 8):  # IEEE P3109, interim report: the exponent bias is half the number of exponent fields
     FORMATS[f"binary8p{p}se"] = Format(8 - p, p - 1, 1 - 2 ** (7 - p), "p3109")
