@@ -195,9 +195,9 @@ def _parameters() -> list[dict[str, Any]]:
 
 
 def _formats() -> list[dict[str, Any]]:
-    from smtmodel.formats import FORMATS
+    from smtmodel.formats import FORMATS, SPELLINGS
 
-    return [
+    rows: list[dict[str, Any]] = [
         {
             "id": fmt.name,
             "summary": f"{fmt.width} bits: exponent {fmt.exponent}, fraction {fmt.fraction}, bias {fmt.bias}",
@@ -208,6 +208,7 @@ def _formats() -> list[dict[str, Any]]:
         }
         for fmt in FORMATS.values()
     ]
+    return [*rows, *({"id": spelling, "summary": meaning} for spelling, meaning in SPELLINGS.items())]
 
 
 def _algorithms() -> list[dict[str, Any]]:

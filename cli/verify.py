@@ -172,9 +172,9 @@ def _by(document: dict[str, Any]) -> str:
 
 def _show_vector(vector: dict[str, Any]) -> None:
     from smtmodel.display import number_text
-    from smtmodel.formats import FORMATS
+    from smtmodel.formats import format_named
 
-    fmt = FORMATS[vector["format"]]
+    fmt = format_named(vector["format"])
     for k, pair in enumerate(zip(vector["a"], vector["b"], strict=True)):
         for side, text in zip("ab", pair, strict=True):
             if any(int(one, 16) for one in pair):

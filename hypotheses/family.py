@@ -18,7 +18,7 @@ from hypotheses.retarget import without_idle
 from smtmodel.accumulator import PARAMETERS, Accumulator, check_parameter, format_parameter, parse_parameter
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
-from smtmodel.formats import FORMATS
+from smtmodel.formats import format_named
 from smtmodel.functions import FUNCTIONS, FamilyFunction
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import parse_reference, with_parameters
@@ -198,7 +198,7 @@ class Family:
         signature = {name: getattr(accumulator, name) for name in SIGNATURE}
         grids = []
         for grid in self.grids:
-            outputs = tuple(name for name in grid.values["output"] if FORMATS[name].width == width)
+            outputs = tuple(name for name in grid.values["output"] if format_named(name).width == width)
             changed = {**grid.values, "output": outputs or (accumulator.output,)}
             if "block" in grid.values:
                 changed["block"] = tuple(sorted({b for b in grid.values["block"] if length % b == 0} | {length}))
@@ -216,8 +216,10 @@ def build_family(file: YamlFile) -> Family:
     """The family that a file describes. Raises InputError with file, line and key."""
     parsed = validate(file, _FamilyFile)
     for side, fmt in parsed.formats.model_dump().items():
-        if fmt not in FORMATS:
-            raise file.error(("formats", side), str(UnknownNameError("format", fmt, FORMATS)))
+        try:
+            format_named(fmt)
+        except MmaprobeError as error:
+            raise file.error(("formats", side), str(error)) from None
     try:
         check_parameter("length", parsed.length)
     except ParameterError as error:

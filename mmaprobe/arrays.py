@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mmaprobe.units import WantedError
 from smtmodel.errors import ParameterError, UnknownNameError
 from smtmodel.formats import Format
-from smtmodel.numbers import format_of, from_numbers
+from smtmodel.numbers import format_of, from_numbers, type_of
 from smtmodel.rounding import ROUNDINGS
 
 WANTED = "an array of floating-point numbers (NumPy, ml_dtypes, or what has __array__ or DLPack)"
@@ -22,7 +22,7 @@ def patterns_of(name: str, given: object, fmt: Format, axes: int, convert: str |
     axes, and for numbers that the format does not hold where no conversion is asked for."""
     if convert is not None and convert not in ROUNDINGS:
         raise UnknownNameError("rounding", str(convert), ROUNDINGS)
-    array = array_of(name, given)
+    array = array_of(name, given, type_of(fmt))
     if array.ndim != axes:
         raise ParameterError(name, f"an array with {axes} axes is wanted, not one of the shape {array.shape}")
     try:
@@ -31,8 +31,9 @@ def patterns_of(name: str, given: object, fmt: Format, axes: int, convert: str |
         raise ParameterError(name, f"{str(error).removeprefix(f'{error.parameter}: ')}") from None
 
 
-def array_of(name: str, given: object) -> NDArray[Any]:
-    """The NumPy array of an argument. Raises MmaprobeError."""
+def array_of(name: str, given: object, patterns: np.dtype[Any] | None = None) -> NDArray[Any]:
+    """The NumPy array of an argument: of numbers, or of the type `patterns`, which is that of bit patterns where a
+    format has none of numbers. Raises MmaprobeError."""
     if not (hasattr(given, "__array__") or hasattr(given, "__dlpack__")):
         raise WantedError(name, given, WANTED)
     try:
@@ -40,7 +41,7 @@ def array_of(name: str, given: object) -> NDArray[Any]:
     except Exception as error:  # whatever a library raises where NumPy cannot have its array
         reason = " ".join(str(error).split())
         raise ParameterError(name, f"{WANTED} is wanted; of {type(given).__name__} NumPy gets none: {reason}") from None
-    if format_of(array.dtype) is None:
+    if format_of(array.dtype) is None and array.dtype != patterns:
         hint = _VIEWS if array.dtype.kind == "u" else ""
         raise ParameterError(name, f"{WANTED} is wanted, not one of {array.dtype}{hint}")
     return array

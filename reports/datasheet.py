@@ -13,7 +13,6 @@ from smtmodel.accumulator import format_parameter
 from smtmodel.batch import evaluate_row
 from smtmodel.display import exact_value
 from smtmodel.dot import Model, UnitModel
-from smtmodel.formats import Format
 from smtmodel.instruction import Instruction
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.operands import Operands
@@ -146,11 +145,14 @@ def _lines(
 def special_values(model: Model) -> list[tuple[str, str]]:
     """What the model gives for NaN, infinities, and zeros."""
     a, b, c = model.a, model.b, model.c
-    cases = {"NaN": (0, 0, c.nan), "-0 * 1 + (-0)": (a.sign_bit, _one(b), c.sign_bit)}
-    if a.specials == "ieee":
+    cases = {"NaN": (0, 0, c.nan)} if c.has_nan else {}
+    if a.has_negative_zero and c.has_negative_zero:
+        cases["-0 * 1 + (-0)"] = (a.sign_bit, b.one, c.sign_bit)
+    if a.has_infinity:
         cases["infinity * 0"] = (a.infinity, 0, 0)
-        cases["infinity - infinity"] = (a.infinity | a.sign_bit, _one(b), c.infinity)
-    scales = (_one(model.scale),) * model.scales if model.scale else ()
+    if a.has_infinity and c.has_infinity:
+        cases["infinity - infinity"] = (a.infinity | a.sign_bit, b.one, c.infinity)
+    scales = (model.scale.one,) * model.scales if model.scale else ()
     found = []
     for name, (x, y, z) in cases.items():
         d = evaluate_row(model, Operands((x,), (y,), z, scales, scales))
@@ -158,10 +160,6 @@ def special_values(model: Model) -> list[tuple[str, str]]:
         known = value != "nan" or model.nan is not None
         found.append((name, f"{value} ({to_hex(d, model.d) if known else 'pattern not known'})"))
     return found
-
-
-def _one(fmt: Format) -> int:
-    return fmt.bias << fmt.fraction << fmt.padding
 
 
 def _property(wanted: str, name: str, document: Mapping[str, Any] | None) -> Line:

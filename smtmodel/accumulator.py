@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from smtmodel.errors import ParameterError, UnknownNameError
-from smtmodel.formats import FORMATS, Format
+from smtmodel.formats import FORMATS, Format, format_named, is_spelling
 from smtmodel.rounding import OVERFLOWS, ROUNDINGS, Overflow, Rounding
 
 Exact = Literal["exact"]
@@ -26,7 +26,8 @@ _ROUNDED = tuple(f"rounded_{fmt.name}" for fmt in FORMATS.values() if fmt.specia
 @dataclass(frozen=True)
 class Parameter:
     """What a parameter means, and its values: names, whole numbers of a range, true or false, none, a bit pattern in
-    hexadecimal, or a list of lists of product numbers."""
+    hexadecimal, or a list of lists of product numbers. `formats`: what stands before the name of any format, where
+    one may stand."""
 
     meaning: str
     names: tuple[str, ...] = ()
@@ -36,6 +37,7 @@ class Parameter:
     none: bool = False
     pattern: bool = False
     order: bool = False
+    formats: str | None = None
 
     def admits(self) -> str:
         """The values in words."""
@@ -46,6 +48,8 @@ class Parameter:
             parts.append("a list of blocks, each a list of product numbers (0-1:2-3)")
         if self.pattern:
             parts.append("a bit pattern in hexadecimal")
+        if self.formats is not None:
+            parts.append(f"{self.formats}FORMAT for another format")
         parts += ["true", "false"] * self.boolean + ["none"] * self.none
         return ", ".join(parts[:-1]) + " or " + parts[-1] if len(parts) > 1 else parts[0]
 
@@ -56,7 +60,7 @@ PARAMETERS: dict[str, Parameter] = {
     "operation": Parameter("the family's step", ("fused_dot", "exact_dot", "fma_chain", "add_mul")),
     "fraction_bits": Parameter("F: bits kept below the unit of the maximum exponent", ("exact",), 1, 64),
     "carry_bits": Parameter("the sum is kept in F + 1 + n bits and a sign, and wraps", ("exact",), 0, 16),
-    "product": Parameter("the product's significand", ("unnormalised", "normalised", *_ROUNDED)),
+    "product": Parameter("the product's significand", ("unnormalised", "normalised", *_ROUNDED), formats="rounded_"),
     "product_rounding": Parameter("how a rounded product is rounded", ROUNDINGS),
     "product_overflow": Parameter("a product of magnitude 2^n or more is infinite", low=-4096, high=4096, none=True),
     "align_rounding": Parameter("what happens to bits shifted out of one term", (*ROUNDINGS, "sticky")),
@@ -70,12 +74,12 @@ PARAMETERS: dict[str, Parameter] = {
     "block_order": Parameter("which products each block takes", ("contiguous", "interleaved_pairs"), order=True),
     "grouping": Parameter("how products are combined first", ("none", "even_odd", "scale_blocks", "pairwise")),
     "group": Parameter("products of one group (scale_blocks, pairwise)", low=1, high=1024),
-    "scale_format": Parameter("format of the scale factors", SCALES, none=True),
+    "scale_format": Parameter("format of the scale factors", SCALES, none=True, formats=""),
     "scale_block": Parameter("products that share one pair of scale factors", low=1, high=1024),
     "partials": Parameter("whether partial sums are rounded after every addition", ("unnormalised", "normalised")),
     "exponent_floor": Parameter("exponent that a zero term brings to the maximum", low=-4096, high=4096, none=True),
     "floor_applies_to": Parameter("the reading of the floor", ("zero_terms", "maximum")),
-    "output": Parameter("format of the result", OUTPUTS),
+    "output": Parameter("format of the result", OUTPUTS, formats=""),
     "output_rounding": Parameter("rounding of the result", ROUNDINGS),
     "flush_inputs": Parameter("subnormal inputs are read as +0", boolean=True),
     "input_zeros": Parameter("sign of zero inputs", ("signed", "positive")),
@@ -115,7 +119,7 @@ class Accumulator:
     partials: Literal["unnormalised", "normalised"] = "unnormalised"
     exponent_floor: int | None = None
     floor_applies_to: Literal["zero_terms", "maximum"] = "zero_terms"
-    output: Literal["f32", "f16", "e8m13", "f64"] = "f32"
+    output: str = "f32"
     output_rounding: Rounding = "toward_zero"
     flush_inputs: bool = False
     input_zeros: Literal["signed", "positive"] = "signed"
@@ -187,7 +191,7 @@ class Accumulator:
 
     @property
     def output_format(self) -> Format:
-        return FORMATS[self.output]
+        return format_named(self.output)
 
     @property
     def nan_pattern(self) -> int:
@@ -196,12 +200,12 @@ class Accumulator:
     @property
     def product_format(self) -> Format | None:
         """The format that products are rounded to, if they are."""
-        return FORMATS[self.product.removeprefix("rounded_")] if self.product.startswith("rounded_") else None
+        return format_named(self.product.removeprefix("rounded_")) if self.product.startswith("rounded_") else None
 
     @property
     def scale(self) -> Format | None:
         """The format of the scale factors, if there are any."""
-        return None if self.scale_format is None else FORMATS[self.scale_format]
+        return None if self.scale_format is None else format_named(self.scale_format)
 
     @property
     def scales(self) -> int:
@@ -239,8 +243,8 @@ class Accumulator:
             parsed["block"] = len(order[0])
         if isinstance(parsed.get("length"), int) and "block" not in parsed:
             parsed["block"] = min(parsed["length"], self.block)
-        if self.nan is not None and parsed.get("output") in OUTPUTS and "nan" not in parsed:
-            parsed["nan"] = nvidia_nan(FORMATS[parsed["output"]])
+        if self.nan is not None and "output" in parsed and "nan" not in parsed:
+            parsed["nan"] = nvidia_nan(FORMATS[parsed["output"]]) if parsed["output"] in OUTPUTS else None
         return replace(self, **parsed)
 
 
@@ -261,8 +265,22 @@ def check_parameter(name: str, value: Any, table: Mapping[str, Parameter] = PARA
         fits = (row.pattern and value >= 0) or (row.low is not None and row.low <= value <= (row.high or 0))
     else:
         fits = value in row.names or (value is None and row.none) or (isinstance(value, tuple) and row.order)
+        fits = fits or (value is not None and _of_format(name, value, row) == value)
     if not fits:
         raise _impossible(name, format_parameter(value), row)
+
+
+def _of_format(name: str, value: Any, row: Parameter) -> str | None:
+    """The one text of a value that names a format. Raises ParameterError for a format that cannot be, or not here."""
+    if row.formats is None or not isinstance(value, str) or not value.startswith(row.formats):
+        return None
+    text = value.removeprefix(row.formats)
+    if text not in FORMATS and not is_spelling(text):
+        return None
+    found = format_named(text)
+    if found.signed == (name == "scale_format"):
+        raise ParameterError(name, f"{text} has {'a' if found.signed else 'no'} sign")
+    return row.formats + found.name
 
 
 def _impossible(name: str, text: str, row: Parameter) -> ParameterError:
@@ -285,6 +303,8 @@ def parse_parameter(name: str, value: Any, table: Mapping[str, Parameter] = PARA
         return value
     if row.none and value == "none":
         return None
+    if (found := _of_format(name, value, row)) is not None:
+        return found
     if row.boolean and value in ("true", "false"):
         return value == "true"
     if row.pattern and re.fullmatch(r"(0x)?[0-9a-fA-F]+", value):

@@ -99,15 +99,15 @@ def unpack(pattern: Bits, fmt: Format, flush: bool = False, positive_zero: bool 
         one = constant(carrier, 1, 1)
         value = Term(sign, one, Exponent(exponent, -fmt.bias, fmt.emax), 0)
         return Unpacked(value, truth(carrier, False), is_infinite, is_nan)
-    assert low_bits is not None
     normal = exponent.any()
-    if flush:
-        sign = sign & (normal | ~low_bits.any())
-        low_bits = low_bits & normal.bits(1).sext(fmt.fraction)
-    significand = normal.bits(1).concat(low_bits)
+    significand, is_zero = normal.bits(1), ~normal
+    if low_bits is not None:
+        if flush:
+            sign = sign & (normal | ~low_bits.any())
+            low_bits = low_bits & normal.bits(1).sext(fmt.fraction)
+        significand, is_zero = significand.concat(low_bits), is_zero & ~low_bits.any()
     at_least_one = exponent | (~normal).bits(exponent.width)
     term = Term(sign, significand, Exponent(at_least_one, -fmt.bias, fmt.emax, spare=1), fmt.fraction)
-    is_zero = ~normal & ~low_bits.any()
     if positive_zero:
         term = replace(term, sign=sign & ~is_zero)
     return Unpacked(term, is_zero.settled(), is_infinite.settled(), is_nan.settled())
@@ -121,12 +121,11 @@ def _specials(pattern: Bits, exponent: Bits, low_bits: Bits | None, fmt: Format)
         assert low_bits is not None
         top = (~exponent).equals(0)
         return top & low_bits.any(), top & ~low_bits.any()
-    if fmt.specials == "all_ones":
-        fields = exponent if low_bits is None else exponent.concat(low_bits)
-        return (~fields).equals(0), no
-    if fmt.specials == "negative_zero":
-        return pattern.equals(1 << (fmt.width - 1)), no
-    return no, no
+    if not fmt.has_nan:
+        return no, no
+    fields = exponent if low_bits is None else exponent.concat(low_bits)
+    is_nan = pattern.equals(fmt.nan) if fmt.nan_for_negative_zero else (~fields).equals(0)
+    return is_nan, fields.equals(fmt.infinity_field) if fmt.has_infinity else no
 
 
 def multiply(left: Term, right: Term) -> Term:

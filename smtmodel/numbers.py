@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+from numpy.typing import NDArray
 
 from smtmodel import ieee
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.decode import unpack
 from smtmodel.errors import ParameterError
-from smtmodel.formats import FORMATS, Format
+from smtmodel.formats import Format, format_named
 from smtmodel.rounding import Rounding, Target
 from smtmodel.tiles import Matrix, kind_of
 
@@ -21,8 +23,15 @@ _TRAVELS_AS = {"tf32": "f32", "e8m13": "f32", "ue4m3": "e4m3"}
 
 
 def type_of(fmt: Format) -> np.dtype[Any]:
-    """The type of arrays that hold numbers of a format: tf32 and e8m13 are f32 with zeros at the end."""
-    return _TYPES[_TRAVELS_AS.get(fmt.name, fmt.name)]
+    """The type of arrays that hold numbers of a format: tf32 and e8m13 are f32 with zeros at the end. Where nobody has
+    such a type, that of its patterns."""
+    held = format_named(_TRAVELS_AS[fmt.name]) if fmt.name in _TRAVELS_AS else fmt
+    return next((kind for kind, known in _FORMATS.items() if _alike(known, held)), np.dtype(kind_of(fmt)))
+
+
+def _alike(fmt: Format, other: Format) -> bool:
+    """Whether every pattern is the same number in both, whatever they are called."""
+    return replace(fmt, name=other.name) == other
 
 
 def format_of(kind: np.dtype[Any]) -> Format | None:
@@ -41,7 +50,7 @@ def from_numbers(matrix: Matrix, fmt: Format, convert: Rounding | None = None) -
     if source is None:
         raise ParameterError("dtype", f"{matrix.dtype} is neither f16, f32, f64, a type of ml_dtypes nor patterns")
     patterns = matrix.astype(matrix.dtype.newbyteorder("=")).view(f"u{matrix.dtype.itemsize}")
-    if source.name == fmt.name:
+    if _alike(source, fmt):
         return patterns.astype(kind_of(fmt))
     if not fmt.fraction:
         return _powers(matrix, fmt)
@@ -49,7 +58,7 @@ def from_numbers(matrix: Matrix, fmt: Format, convert: Rounding | None = None) -
         lanes = _CARRIER.lanes(patterns.astype(np.uint64), source.width)
         rounded = ieee.convert(lanes, source, Target(fmt, convert or "nearest_even"))
         nan = np.asarray(unpack(lanes, source).is_nan.node)
-        if fmt.specials == "none" and np.any(nan):
+        if not fmt.has_nan and np.any(nan):
             raise ParameterError("dtype", f"{fmt.name} has no NaN")
         if not fmt.signed and np.any(unpack(lanes, source).sign.node):
             raise ParameterError("dtype", f"{fmt.name} has no negative numbers")
@@ -58,6 +67,14 @@ def from_numbers(matrix: Matrix, fmt: Format, convert: Rounding | None = None) -
             if not np.all(exact | nan):
                 raise ParameterError("dtype", f"numbers are not exact in {fmt.name}: say how to round them (convert)")
     return np.broadcast_to(np.asarray(rounded.node), matrix.shape).astype(kind_of(fmt))
+
+
+def nans(patterns: Matrix, fmt: Format) -> NDArray[np.bool_]:
+    """Which patterns are NaNs."""
+    if fmt.nan_for_negative_zero:
+        return np.asarray(patterns == np.uint64(fmt.nan))
+    fields = (patterns & np.uint64((1 << fmt.field_width) - 1)) >> np.uint64(fmt.padding)
+    return np.asarray(fields > np.uint64(fmt.last_field))
 
 
 def _powers(matrix: Matrix, fmt: Format) -> Matrix:
@@ -87,5 +104,8 @@ _TYPES: dict[str, np.dtype[Any]] = {
     "e2m3": np.dtype(ml_dtypes.float6_e2m3fn),
     "e2m1": np.dtype(ml_dtypes.float4_e2m1fn),
     "ue8m0": np.dtype(ml_dtypes.float8_e8m0fnu),
+    "e3m4_ieee": np.dtype(ml_dtypes.float8_e3m4),
+    "e4m3_ieee": np.dtype(ml_dtypes.float8_e4m3),
+    "e4m3b11_negative_zero": np.dtype(ml_dtypes.float8_e4m3b11fnuz),
 }
-_FORMATS = {kind: FORMATS[name] for name, kind in _TYPES.items()}
+_FORMATS = {kind: format_named(name) for name, kind in _TYPES.items()}

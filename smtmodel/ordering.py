@@ -31,6 +31,6 @@ def negated(pattern: Bits, fmt: Format) -> Bits:
     """The number with its sign changed; a format without -0 keeps its zero and its NaN."""
     fields = pattern.truncate(fmt.field_width)
     flipped = (~pattern.bit(fmt.field_width)).bits().concat(fields)
-    if fmt.specials != "negative_zero":
+    if fmt.has_negative_zero:
         return flipped
     return select(fields.any(), flipped, pattern)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from smtmodel.accumulator import PARAMETERS, Accumulator, format_parameter
+from smtmodel.accumulator import PARAMETERS, Accumulator, format_parameter, parse_parameter
 from smtmodel.dot import Model, UnitModel
 from smtmodel.errors import NotModelledError, ParameterError, UnknownNameError
 from smtmodel.formats import FORMATS, format_named
@@ -127,14 +127,11 @@ def _base_model(base: str) -> Model:
 def _ieee_chain(base: str, name: str, *operands: str) -> Model:
     """A chain of IEEE fused multiply-adds in one format, or with factors of other formats (`f64.f32.f32.f64`)."""
     a, b, c = (format_named(operand) for operand in operands)
-    format_named(name)
-    if name not in ("f64", "f32", "f16"):
-        raise UnknownNameError("format of an IEEE chain", name, ("f64", "f32", "f16"))
     accumulator = Accumulator(
         length=1,
         block=1,
         operation="fma_chain",
-        output=name,  # type: ignore[arg-type]
+        output=parse_parameter("output", name),
         output_rounding="nearest_even",
         zero_sign="ieee",
         overflow="ieee",

@@ -62,7 +62,8 @@ def round_and_pack(sign: Bit, magnitude: Bits, unit: Exponent, target: Target) -
     rest = shifted.truncate(shifted.width - fmt.precision)
     half = rest.msb()
     sticky = rest.truncate(rest.width - 1).any() if rest.width > 1 else truth(sign.carrier, False)
-    raised = increments(target.rounding, sign, kept.bit(0), half, sticky)
+    lowest = kept.bit(0) if fmt.fraction else kept.bit(0) ^ field.bit(0)  # of the pattern, where there is no other
+    raised = increments(target.rounding, sign, lowest, half, sticky)
     # the hidden bit and a carry out of the significand add to the exponent field by themselves
     width = max(fmt.exponent, field.width) + 1 + fmt.fraction
     packed = field.pad(fmt.fraction).zext(width) + kept.zext(width) + raised.bits(width)
@@ -107,7 +108,7 @@ def _limit(packed: Bits, sign: Bit, target: Target) -> Bits:
     fields = packed.truncate(bits)
     if target.flush:
         fields = select(fields.extract(bits - 1, fmt.fraction).any(), fields, constant(carrier, 0, bits))
-    if target.positive_zero or fmt.specials == "negative_zero":  # where -0 would be NaN
+    if target.positive_zero or not fmt.has_negative_zero:
         finite = _with_sign(fields, sign & fields.any(), fmt)
     else:
         finite = _with_sign(fields, sign, fmt)
@@ -136,6 +137,6 @@ def signed(pattern: int, sign: Bit, fmt: Format) -> Bits:
 
 def infinity_of(fmt: Format, sign: Bit) -> Bits:
     """An infinite result: infinity, or NaN in formats without it, or the largest number where there is neither."""
-    if fmt.specials == "negative_zero":
+    if fmt.nan_for_negative_zero and not fmt.has_infinity:
         return constant(sign.carrier, fmt.nan, fmt.width)
     return signed(fmt.infinity, sign, fmt)

@@ -83,7 +83,7 @@ def parse_signature(formats: str, length: int, scale: str | None = None) -> Sign
         raise ParameterError("--length", f"{length} is impossible; it takes a whole number from 1 to {LONGEST}")
     found = [format_named(name) for name in names]
     for name, fmt in zip(names, found, strict=True):
-        if not fmt.signed or not fmt.fraction:
+        if not fmt.signed:
             raise ParameterError("--formats", f"{name} is a format of scale factors, not of operands or results")
     a, b, *rest = found
     factor, block = (None, 1) if scale is None else _scale(scale, length)
@@ -93,8 +93,8 @@ def parse_signature(formats: str, length: int, scale: str | None = None) -> Sign
 def _scale(text: str, length: int) -> tuple[Format, int]:
     name, _, block = text.partition("/")
     found = format_named(name.strip())
-    if found.signed and found.fraction:
-        raise ParameterError("--scale", f"{name} is no format of scale factors; ue8m0 and ue4m3 are")
+    if found.signed:
+        raise ParameterError("--scale", f"{name} has a sign: it is no format of scale factors; ue8m0 and ue4m3 are")
     if not block.strip().isdecimal() or int(block) < 1 or length % int(block):
         raise ParameterError(
             "--scale", f"{text!r}: give FORMAT/BLOCK, where BLOCK products share a factor and divide K"

@@ -27,7 +27,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
-from smtmodel.formats import FORMATS, Format, Specials
+from smtmodel.formats import FORMATS, Format, OwnSpecials, format_named, is_spelling, own_format
 from smtmodel.nodes import (
     Constant,
     Cut,
@@ -53,27 +53,19 @@ from smtmodel.unit import Unit, closed_steps
 from smtmodel.yamlfile import YamlFile, read_file, read_yaml, validate
 
 MODES: tuple[str, ...] = tuple(name for part in get_args(Mode) for name in (get_args(part) or (part,)))
-WIDEST = 64  # bits of a pattern
 VARIABLES = "ijkl"  # the loop variable of each level, as it is written
 CALLS = ("number", "product", "exact", "fused", "cut", "round", "scale", "repeat", "each")
 
 
 class _Format(BaseModel):
-    """A format of one's own; the bias is IEEE's where none is given."""
+    """A format of one's own."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    exponent: int = Field(ge=2, le=15, strict=True)
-    fraction: int = Field(ge=1, le=52, strict=True)
-    bias: int | None = Field(default=None, ge=-(1 << 15), le=1 << 15, strict=True)
-    specials: Specials
-
-    def named(self, name: str) -> Format:
-        """Raises ValueError for one that has more than 64 bits."""
-        bias = (1 << (self.exponent - 1)) - 1 if self.bias is None else self.bias
-        found = Format(name, self.exponent, self.fraction, bias, self.specials)
-        if found.width > WIDEST:
-            raise ValueError(f"{found.width} bits are too many; a pattern has at most {WIDEST}")
-        return found
+    exponent: int = Field(strict=True)
+    fraction: int = Field(strict=True)
+    bias: int | None = Field(default=None, strict=True)
+    specials: OwnSpecials
+    signed: bool = Field(default=True, strict=True)
 
 
 class ExpressionFile(BaseModel):
@@ -150,9 +142,9 @@ class ExpressionReader:
         self.roundings: dict[str, Rounding] = {}
         self.subnormals: dict[str, str] = dict.fromkeys("abc", "keep")
         self.positive_zeros = False
-        self.known = dict(FORMATS)
+        self._own_formats: dict[str, Format] = {}
         for name, own in data.own_formats.items():
-            self.known[self._new_name(name, "own_formats")] = self._own(name, own)
+            self._own_formats[self._new_name(name, "own_formats")] = self._own(name, own)
         self.formats = self._formats()
 
     def read_roundings(self) -> None:
@@ -175,25 +167,32 @@ class ExpressionReader:
 
     def _own(self, name: str, own: _Format) -> Format:
         try:
-            return own.named(name)
-        except ValueError as error:
-            raise self.file.error(("own_formats", name), str(error)) from None
+            return own_format(name, **own.model_dump())
+        except ParameterError as error:
+            raise self.file.error(("own_formats", name), str(error).removeprefix(f"{name}: ")) from None
 
     def _formats(self) -> dict[str, Format]:
         found = {}
         for operand, name in self._data.formats.items():
             if operand not in ("a", "b", "c", "d", "scale"):
                 raise self.file.error(("formats", operand), "the operands are a, b, c, d and scale")
-            if name not in self.known:
-                raise self.file.error(("formats", operand), str(UnknownNameError("format", name, self.known)))
-            found[operand] = self.known[name]
+            try:
+                found[operand] = self._format(name)
+            except MmaprobeError as error:
+                raise self.file.error(("formats", operand), str(error)) from None
         for operand in "abcd":
             if operand not in found:
                 raise self.file.error(("formats",), f"the format of {operand} is missing")
         return found
 
+    def _format(self, name: str) -> Format:
+        """One of the file's own, or one that every text can name. Raises UnknownNameError or ParameterError."""
+        return self._own_formats[name] if name in self._own_formats else format_named(name, self._own_formats)
+
     def _new_name(self, name: str, section: str) -> str:
-        taken = (*self.calls, *OPERANDS, *self.known, *MODES, "acc", "range", *VARIABLES)
+        taken = (*self.calls, *OPERANDS, *FORMATS, *self._own_formats, *MODES, "acc", "range", *VARIABLES)
+        if is_spelling(name):
+            raise self.file.error((section, name), "this name is the spelling of a format")
         if not name.isidentifier() or name in taken or name in self.steps or name in self.roundings:
             raise self.file.error((section, name), "this name cannot be used: it is no identifier, or has a meaning")
         return name
@@ -346,6 +345,12 @@ class ExpressionReader:
             return tree.id
         raise MistakeError(tree, str(UnknownNameError("value", ast.unparse(tree), known)))
 
+    def _format_word(self, tree: ast.expr) -> Format:
+        try:
+            return self._format(ast.unparse(tree))
+        except MmaprobeError as error:
+            raise MistakeError(tree, str(error)) from None
+
     def _truth(self, tree: ast.expr) -> bool:
         match tree:
             case ast.Name(id="true") | ast.Constant(value=True):
@@ -367,7 +372,7 @@ class ExpressionReader:
     def _call_number(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         pattern, fmt = self._arguments(tree, 2)
         self._only(tree, options, ())
-        return Literal(self._number(pattern), self.known[self._word(fmt, tuple(self.known))])
+        return Literal(self._number(pattern), self._format_word(fmt))
 
     def _call_exact(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         self._only(tree, options, ())
@@ -407,7 +412,7 @@ class ExpressionReader:
         self._only(tree, options, ("overflow", "subnormals", "zero", "nan"))
         if not 1 <= len(args) <= 2:
             raise MistakeError(tree, "a format and a mode are needed")
-        fmt = self.known[self._word(args[0], tuple(self.known))]
+        fmt = self._format_word(args[0])
         given: dict[str, Any] = {"mode": self._word(args[1], MODES)} if len(args) == 2 else {}
         for word, known in (("overflow", OVERFLOWS), ("subnormals", TINY), ("zero", ZEROS)):
             if word in options:
@@ -535,7 +540,7 @@ class _Writer:
         data: dict[str, Any] = {"unit": unit.reference}
         data |= {key: getattr(unit, key) for key in ("about", "source", "evidence") if getattr(unit, key)}
         used = [unit.a, unit.b, unit.c, *([unit.scale] if unit.scale else []), *(how.format for how in self.roundings)]
-        if own := {fmt.name: _own_text(fmt) for fmt in used if FORMATS.get(fmt.name) != fmt}:
+        if own := {fmt.name: _own_text(fmt) for fmt in used if not (fmt.name in FORMATS or is_spelling(fmt.name))}:
             data["own_formats"] = own
         data |= {"formats": formats | ({"scale": unit.scale.name} if unit.scale else {}), "length": unit.length}
         if unit.scale:
@@ -642,7 +647,8 @@ class _Writer:
 
 
 def _own_text(fmt: Format) -> dict[str, Any]:
-    return {key: getattr(fmt, key) for key in ("exponent", "fraction", "bias", "specials")}
+    written = {key: getattr(fmt, key) for key in ("exponent", "fraction", "bias", "specials")}
+    return written if fmt.signed else {**written, "signed": False}
 
 
 def _changed(value: Any, names: tuple[str, ...]) -> list[str]:

@@ -21,7 +21,9 @@ GROUPS = {
     "browser": ("report", "svg"),
     "cluster": ("cluster", "cluster_refused"),
     "kernels": ("cuda", "cupy_launch", "evidence", "kernels"),
-    "compilers": ("algorithms", "compiled", "cpu_devices", "cpu_units", "plans", "simulate"),
+    "compilers": (
+        "algorithms", "compiled", "cpu_devices", "cpu_units", "own_formats", "plans", "simulate", "witnesses",
+    ),
     "pages": ("claims_page", "documentation"),
 }  # fmt: skip
 

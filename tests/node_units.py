@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smtmodel.errors import ParameterError
-from smtmodel.formats import FORMATS, Format
+from smtmodel.formats import FORMATS, Format, format_named
 from smtmodel.nodes import Constant, Cut, Each, Element, ExactSum, FusedSum, Product, Repeat, Round, Running, Scale
 from smtmodel.nodes.index import Index
 from smtmodel.nodes.node import Node
@@ -175,14 +176,15 @@ class Maker:
         )
 
 
-def random_unit(rng: random.Random) -> Unit:
+def random_unit(rng: random.Random, factors_of: Sequence[str] = FACTORS, addends: Sequence[str] = ADDENDS,
+                lengths: Sequence[int] = (1, 2, 2, 3, 4)) -> Unit:  # fmt: skip
     """A unit of at most LARGEST nodes besides elements."""
     while True:
-        factors = rng.choice(FACTORS), rng.choice(FACTORS)
-        formats = {"a": FORMATS[factors[0]], "b": FORMATS[factors[rng.randrange(2)]]}
-        formats["c"] = FORMATS[rng.choice(ADDENDS)]
+        factors = rng.choice(factors_of), rng.choice(factors_of)
+        formats = {"a": format_named(factors[0]), "b": format_named(factors[rng.randrange(2)])}
+        formats["c"] = format_named(rng.choice(addends))
         scale = FORMATS[rng.choice(("ue8m0", "ue4m3"))] if rng.random() < 0.25 else None
-        length = rng.choice((1, 2, 2, 3, 4))
+        length = rng.choice(lengths)
         maker = Maker(rng, length, formats, scale)
         try:
             top = maker.repeat(2) if rng.random() < 0.2 else maker.round(3)

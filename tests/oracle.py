@@ -30,7 +30,7 @@ class Format:
     exponent_bits: int
     mantissa_bits: int
     emin: int
-    specials: str  # ieee | all_ones (one NaN, no infinity) | fnuz (NaN in place of -0) | none
+    specials: str  # ieee | all_ones (one NaN, no infinity) | fnuz (NaN in place of -0) | p3109 (and infinity) | none
     padding: int = 0
     signed: bool = True
     subnormals: bool = True
@@ -43,6 +43,8 @@ class Format:
     @property
     def largest(self) -> int:
         """Exponent and mantissa fields of the largest finite number."""
+        if self.specials == "p3109":  # infinity above it; unsigned, the NaN above that
+            return self.ones - 1 if self.signed else self.ones - 2
         return self.ones - {"ieee": 1 << self.mantissa_bits, "all_ones": 1}.get(self.specials, 0)
 
     @property
@@ -52,7 +54,12 @@ class Format:
             raise ValueError("the format has no NaN")
         if self.specials == "ieee":
             return (self.largest + 1 | 1 << (self.mantissa_bits - 1)) << self.padding
-        return self.ones if self.specials == "all_ones" else self.ones + 1
+        return self.ones if self.specials == "all_ones" or not self.signed else self.ones + 1
+
+    @property
+    def one_zero(self) -> bool:
+        """Whether the pattern of -0 is the NaN."""
+        return self.signed and self.specials in ("fnuz", "p3109")
 
 
 FORMATS: dict[str, Format] = {
@@ -71,7 +78,21 @@ FORMATS: dict[str, Format] = {
     "ue8m0": Format(8, 0, -127, "all_ones", signed=False, subnormals=False),
     "ue4m3": Format(4, 3, -6, "all_ones", signed=False),
     "e8m13": Format(8, 13, -126, "ieee", padding=10),
+    "e4m3_ieee": Format(4, 3, -6, "ieee"),
+    "e3m4_ieee": Format(3, 4, -2, "ieee"),
+    "e4m3b11_negative_zero": Format(4, 3, -10, "fnuz"),
+    "e2m5_none": Format(2, 5, 0, "none"),
+    "binary6p3se": Format(3, 2, -3, "p3109"),
+    "binary4p2se": Format(2, 1, -1, "p3109"),
+    "binary3p2se": Format(1, 1, 0, "p3109"),
+    "e2m1_ieee": Format(2, 1, 0, "ieee"),
+    "e1m1_none": Format(1, 1, 1, "none"),
+    "e2m1_all_ones": Format(2, 1, 0, "all_ones"),
 }
+for p in range(1, 8):  # IEEE P3109, interim report: the exponent bias is half the number of exponent fields
+    FORMATS[f"binary8p{p}se"] = Format(8 - p, p - 1, 1 - 2 ** (7 - p), "p3109")
+    FORMATS[f"binary8p{p}ue"] = Format(9 - p, p - 1, 1 - 2 ** (8 - p), "p3109", signed=False)
+    FORMATS[f"binary8p{p}uf"] = Format(9 - p, p - 1, 1 - 2 ** (8 - p), "all_ones", signed=False)
 
 
 @dataclass(frozen=True)
@@ -108,7 +129,7 @@ def decode(fmt: str, bits: int) -> Decoded:
         raise ValueError(f"{bits:#x} is no {fmt} pattern")
     raw = bits >> f.padding
     sign, body = f.signed and raw > f.ones, raw & f.ones
-    if (f.specials == "fnuz" and sign and body == 0) or (f.specials == "all_ones" and body == f.ones):
+    if (f.one_zero and sign and body == 0) or (f.specials == "all_ones" and body == f.ones):
         return NAN
     if body > f.largest:
         return NAN if body > f.largest + 1 else Decoded("inf", sign, Fraction(1), 0)
@@ -123,7 +144,7 @@ def infinity(fmt: str, sign: bool, nan: int | None = None) -> int:
     f = FORMATS[fmt]
     if f.specials in ("fnuz", "all_ones"):
         return f.nan if nan is None else nan
-    return (sign * (f.ones + 1) + f.largest + (f.specials == "ieee")) << f.padding
+    return (sign * (f.ones + 1) + f.largest + (f.specials in ("ieee", "p3109"))) << f.padding
 
 
 def encode(
@@ -135,14 +156,15 @@ def encode(
         raise ValueError(f"no encoding: {fmt}, negative {sign}, overflow {overflow!r}")
     exponent = max(floor_log2(magnitude), f.emin) if magnitude else f.emin
     unit = TWO ** (exponent - f.mantissa_bits)
-    n = abs(ROUND[mode]((-magnitude if sign else magnitude) / unit))
-    body = max(((exponent - f.emin) << f.mantissa_bits) + n - (not f.subnormals), 0)
+    base = (exponent - f.emin) << f.mantissa_bits  # even but without mantissa: there the pattern itself is even or odd
+    body = abs(ROUND[mode]((-1 if sign else 1) * (magnitude / unit + base)))
+    n, body = body - base, max(body - (not f.subnormals), 0)
     if n * unit > decode(fmt, f.largest << f.padding).value:
         inward = mode in ("toward_zero", "to_odd") or (mode == "up" and sign) or (mode == "down" and not sign)
         if overflow == "infinity" or (overflow == "ieee" and not inward):
             return infinity(fmt, sign, nan)
         body = f.largest
-    negative = sign and f.signed and not (f.specials == "fnuz" and body == 0)
+    negative = sign and f.signed and not (f.one_zero and body == 0)
     return (negative * (f.ones + 1) + body) << f.padding
 
 

@@ -19,7 +19,7 @@ from hypotheses.library import library
 from queries.search import distinguish as search
 from queries.solvers.contract import Answer
 from smtmodel.accumulator import PARAMETERS
-from smtmodel.formats import FORMATS
+from smtmodel.formats import FORMATS, SPELLINGS
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import parse_reference
 from smtmodel.unit_table import units
@@ -269,7 +269,7 @@ def test_evaluate_with_odd_predictions(tmp_path: Path) -> None:
         ("models", [*INSTRUCTIONS, *units()]),
         ("hypotheses", library()),
         ("parameters", PARAMETERS),
-        ("formats", FORMATS),
+        ("formats", [*FORMATS, *SPELLINGS]),
     ],
 )
 def test_list(kind: str, known: dict[str, Any]) -> None:

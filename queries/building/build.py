@@ -51,6 +51,7 @@ from smtmodel.nodes import Node as Operation
 from smtmodel.nodes import Round
 from smtmodel.nodes.normal import normal as normal_form
 from smtmodel.nodes.rewriting import replaced
+from smtmodel.numbers import nans
 from smtmodel.operands import layout_of
 from smtmodel.reference import parse_reference
 from smtmodel.rounding import Mode
@@ -152,7 +153,7 @@ def normal(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
 
 def finite(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
     fields = (patterns & np.uint64((1 << fmt.field_width) - 1)) >> np.uint64(fmt.padding)
-    found: NDArray[np.bool_] = fields <= np.uint64(fmt.largest_field)
+    found: NDArray[np.bool_] = (fields <= np.uint64(fmt.largest_field)) & ~nans(patterns, fmt)
     return found
 
 
@@ -164,13 +165,6 @@ def nonzero(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
 
 def every(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
     return np.ones(patterns.shape, dtype=np.bool_)
-
-
-def nans(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
-    """NaNs of the formats of results."""
-    fields = (patterns & np.uint64((1 << fmt.field_width) - 1)) >> np.uint64(fmt.padding)
-    found: NDArray[np.bool_] = fields > np.uint64(fmt.infinity_field if fmt.specials == "ieee" else fmt.largest_field)
-    return found
 
 
 @dataclass(frozen=True)

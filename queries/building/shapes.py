@@ -45,7 +45,7 @@ class Shapes:
         exponents = fmt.bias + self.random.integers(-3, 4, shape)
         near = pattern_of(fmt, np.zeros(shape[0] * shape[1], dtype=np.int64), exponents.ravel(), fraction.ravel())
         found = near.reshape(shape)
-        found[self.random.random(shape[0]) < 0.5] = fmt.bias << fmt.fraction
+        found[self.random.random(shape[0]) < 0.5] = fmt.one
         if kind in ("large", "anything"):
             any_pattern = self.random.integers(0, 1 << fmt.field_width, shape, dtype=np.uint64)
             some = self.random.random((shape[0], 1)) < 0.3

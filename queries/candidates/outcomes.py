@@ -19,6 +19,7 @@ from smtmodel.batch import evaluate_models
 from smtmodel.dot import Model
 from smtmodel.errors import IncompleteError
 from smtmodel.formats import Format
+from smtmodel.numbers import nans
 from smtmodel.operands import Layout, layout_of
 from smtmodel.progress import Count
 
@@ -63,34 +64,27 @@ def _corners(layout: Layout) -> Table:
     a, b, c = formats[0], formats[products], formats[2 * products]
     rows = []
     for x in _telling(a):
-        for y in (_one(b), b.largest, 1 << b.padding, _one(b) | (1 << b.field_width if b.signed else 0)):
+        for y in (b.one, b.largest, 1 << b.padding, b.one | (1 << b.field_width if b.signed else 0)):
             for z in _telling(c):
                 row = [0] * len(formats)
                 row[0], row[products], row[2 * products] = x, y, z
                 for index in range(2 * products + 1, len(formats)):
-                    row[index] = _one(formats[index])
+                    row[index] = formats[index].one
                 rows.append(row)
                 for alike in {products // 2, products} - {0, 1}:  # the same product again and again
                     rows.append([*[x] * alike, *[0] * (products - alike), *[y] * products, *row[2 * products :]])
     return np.array(rows, dtype=np.uint64)
 
 
-def _one(fmt: Format) -> int:
-    return fmt.bias << (fmt.fraction + fmt.padding)
-
-
 def _telling(fmt: Format) -> list[int]:
     sign = 1 << fmt.field_width if fmt.signed else 0
-    positive = [0, _one(fmt), fmt.largest, 1 << fmt.padding, fmt.infinity]
+    positive = [0, fmt.one, fmt.largest, 1 << fmt.padding, fmt.infinity]
     return list(dict.fromkeys([*positive, *(value | sign for value in positive)]))
 
 
 def without_payload(results: Results, fmt: Format) -> Results:
     """NaNs of every pattern as one."""
-    if fmt.specials != "ieee":
-        return results
-    fields = results & np.uint64((1 << fmt.field_width) - 1)
-    return np.where(fields > np.uint64(fmt.infinity), np.uint64(fmt.nan), results)
+    return np.where(nans(results, fmt), np.uint64(fmt.nan), results)
 
 
 def _simulate(models: Sequence[Model], table: Table) -> Results:

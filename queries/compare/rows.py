@@ -130,8 +130,8 @@ def telling(layout: Layout, model: Model, seed: int = 1) -> Iterator[Row]:
 
 def _values(fmt: Format) -> list[int]:
     """Zeros, one, infinities, NaN, the largest, the smallest, the smallest normal number."""
-    one, unit = (fmt.bias << fmt.fraction) << fmt.padding, 1 << fmt.padding
-    plain = [0, one, fmt.infinity, fmt.nan, fmt.largest, unit, unit << fmt.fraction]
+    unit = 1 << fmt.padding
+    plain = [0, fmt.one, fmt.infinity, fmt.nan, fmt.largest, unit, unit << fmt.fraction]
     return list(dict.fromkeys([*plain, *(pattern | fmt.sign_bit for pattern in plain)]))
 
 
@@ -140,7 +140,7 @@ def special(layout: Layout) -> Iterator[Row]:
     n, formats = layout.length, layout.formats
     a, b, c = formats[0], formats[n], formats[2 * n]
     ones = [_values(fmt)[1] for fmt in (a, b, c)]
-    scales = {k: formats[k].bias << formats[k].fraction for k in range(2 * n + 1, len(formats))}
+    scales = {k: formats[k].one for k in range(2 * n + 1, len(formats))}
 
     def row(changes: dict[int, int]) -> Row:
         return tuple((scales | changes).get(index, 0) for index in range(len(formats)))

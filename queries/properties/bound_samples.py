@@ -237,8 +237,7 @@ def _finite(layout: Layout, table: Table) -> Table:
     """The rows with zeros for what is not finite."""
     for index, fmt in enumerate(layout.formats):
         beyond = (table[:, index] & np.uint64((1 << fmt.field_width) - 1)) > np.uint64(fmt.largest)
-        unsigned_nan = fmt.specials == "negative_zero"
-        table[beyond | (unsigned_nan & (table[:, index] == np.uint64(fmt.nan))), index] = 0
+        table[beyond | (fmt.nan_for_negative_zero & (table[:, index] == np.uint64(fmt.nan))), index] = 0
     return table
 
 
@@ -317,7 +316,7 @@ def dominated(layout: Layout, mains: Sequence[tuple[int, ...]] = ()) -> Table:
         table[:, place] = pattern_of(a, sign, left + a.bias, fraction)
         table[:, k + place] = pattern_of(b, 0 * sign, exponent - left + b.bias, fraction)
     for index in range(2 * k + 1, len(formats)):
-        table[:, index] = formats[index].bias << formats[index].fraction
+        table[:, index] = formats[index].one
     return table
 
 

@@ -63,7 +63,7 @@ def _numbers(fmt: Format, inputs: Inputs, manner: Lanes, rng: np.random.Generato
     if not inputs.finite:
         found = np.where(chance > 0.99, np.uint64(fmt.infinity), np.where(chance > 0.985, np.uint64(fmt.nan), found))
     if not inputs.nonzero:
-        zero = np.where((rng.random(count) < 0.3) & (fmt.specials != "negative_zero"), sign, 0).astype(np.uint64)
+        zero = np.where((rng.random(count) < 0.3) & fmt.has_negative_zero, sign, 0).astype(np.uint64)
         found = np.where(chance < 0.15, zero << np.uint64(fmt.field_width), found)
     return found
 
@@ -121,6 +121,5 @@ def numbers(patterns: Table, fmt: Format) -> NDArray[np.float64]:
 
 def _scale(fmt: Format, rng: np.random.Generator, count: int) -> Table:
     """Scale factors, mostly about one."""
-    one = fmt.bias << fmt.fraction
-    near = np.uint64(one) + rng.integers(0, 3, count).astype(np.uint64)
+    near = np.uint64(fmt.one) + rng.integers(0, 3, count).astype(np.uint64)
     return np.where(rng.random(count) < 0.7, near, rng.integers(0, fmt.largest + 1, count, dtype=np.uint64))

@@ -62,7 +62,7 @@ def tie_rows(layout: Layout, result: Format, count: int, seed: int = 1) -> Table
         for column in (columns[k], columns[layout.length + k]):
             column[absent] = 0
     for place in range(2 * layout.length + 1, base):
-        columns[place][:] = layout.formats[place].bias << layout.formats[place].fraction  # scale factors of one
+        columns[place][:] = layout.formats[place].one  # scale factors of one
     return with_raised(layout, np.stack(columns, axis=1), rng)
 
 
@@ -219,7 +219,7 @@ class _Shaped:
 
     def _pairs(self, columns: list[Table], products: int, fmt: Format) -> None:
         """In some rows the second product cancels the first."""
-        if products < 2 or not fmt.signed or fmt.specials == "negative_zero":
+        if products < 2 or not fmt.has_negative_zero:
             return
         chosen = self.rng.random(self.count) < 0.15
         flipped = columns[0] ^ np.uint64(1 << fmt.field_width)
@@ -306,7 +306,7 @@ class _Shaped:
         formats only the largest products are so far above anything else."""
         rng, count, products, formats = self.rng, self.count, self.layout.length, self.layout.formats
         a, b, c = formats[0], formats[products], formats[2 * products]
-        if products < 2 or not a.signed or a.specials == "negative_zero":
+        if products < 2 or not a.has_negative_zero:
             return
         chosen, high = rng.random(count) < 0.1, a.emax + b.emax
         top = np.where(rng.random(count) < 0.6, high - rng.integers(0, 3, count), rng.integers(-6, high + 1, count))
@@ -346,7 +346,7 @@ class _Shaped:
             fmt = formats[index]
             sign = np.where(signs < 2, signs * (index < products or index == 2 * products), rng.integers(0, 2, count))
             smallest = rng.integers(1, 4, count).astype(np.uint64) << np.uint64(fmt.padding)
-            if fmt.specials == "negative_zero" or not (fmt.signed and fmt.subnormals):
+            if not (fmt.has_negative_zero and fmt.subnormals):
                 sign, smallest = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.uint64)
             made = np.where((place == index % products) & (index < 2 * products), smallest, np.uint64(0))
             made |= sign.astype(np.uint64) << np.uint64(fmt.field_width)
@@ -366,7 +366,7 @@ class _Shaped:
         place, chance = rng.integers(0, products, count), rng.random(count)
         place = np.where(chance < 0.4, place & ~3, place)  # in one step
         place = np.where(chance > 0.6, products - 2, place)  # in the last, which nothing cuts again
-        sign = rng.integers(0, 2, count) * (a.signed and a.specials != "negative_zero")
+        sign = rng.integers(0, 2, count) * a.has_negative_zero
         below = 1 + number // 2 % min(13, 2 * a.fraction + 2)  # places
         ones = np.where(halfway, 1, below)
         # a product of the ones, (2^n - 1) * 1 or (2^n - 1)(2^n + 1), else two products of parts of them

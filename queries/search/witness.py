@@ -163,7 +163,7 @@ def _cost(row: Row, layout: Layout) -> tuple[int, ...]:
             length = fraction.bit_length() - (fraction & -fraction).bit_length()
         ragged += length > 0
         bits += length
-        distance += abs(exponent - fmt.bias) if pattern else 0
+        distance += abs(exponent - fmt.one_exponent) if pattern else 0
         signs += sign
     return terms, ragged, bits, distance, signs
 
@@ -208,7 +208,8 @@ def _simpler(pattern: int, fmt: Format) -> Iterator[int]:
     for power in range(fmt.fraction):  # powers of two below the normal range
         if not exponent:
             yield _pattern(sign, 0, 1 << power, fmt)
-    for nearer in {fmt.bias, (exponent + fmt.bias) // 2, exponent + (1 if exponent < fmt.bias else -1)}:
+    one = fmt.one_exponent
+    for nearer in {one, (exponent + one) // 2, exponent + (1 if exponent < one else -1)}:
         yield _pattern(sign, nearer, fraction, fmt)
         yield _pattern(sign, nearer, 0, fmt)
     if sign:
@@ -220,7 +221,7 @@ def _balanced(row: Row, left: int, right: int, formats: Sequence[Format]) -> Ite
     (s, e, f), (t, g, h) = _fields(row[left], formats[left]), _fields(row[right], formats[right])
     if not (row[left] and row[right] and e and g):
         return
-    for step in {formats[left].bias - e, g - formats[right].bias, 1, -1}:
+    for step in {formats[left].one_exponent - e, g - formats[right].one_exponent, 1, -1}:
         x, y = e + step, g - step
         if 0 < x < 1 << formats[left].exponent and 0 < y < 1 << formats[right].exponent:
             yield _replaced(row, {left: _pattern(s, x, f, formats[left]), right: _pattern(t, y, h, formats[right])})

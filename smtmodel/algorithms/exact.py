@@ -59,10 +59,10 @@ def admitted(pattern: Bits, fmt: Format, window: tuple[int, int]) -> Bit:
     value = unpack(pattern, fmt)
     field = pattern.extract(fmt.field_width - 1, fmt.padding + fmt.fraction)
     low, high = (constant(pattern.carrier, exponent + fmt.bias, fmt.exponent) for exponent in window)
-    inside = low.ule(field) & field.ule(high)
-    if fmt.specials == "all_ones":  # its NaN has the exponent of the largest numbers
-        inside = inside & ~value.is_nan
-    return value.is_zero | inside
+    found = value.is_zero | (low.ule(field) & field.ule(high))
+    if fmt.specials == "ieee":  # no window reaches the top exponent
+        return found
+    return found & ~value.is_nan & ~value.is_infinite
 
 
 def _placed(term: Term, window: tuple[int, int]) -> tuple[Bits, int]:

@@ -100,7 +100,7 @@ class BitsRow(Row[tuple[Bits, ...]]):
     ) -> tuple[Bits, ...]:
         side, width = shape
         form, size, carrier = DotForm(), side * width, numbers[0].carrier
-        one = constant(carrier, one_of(unit.a), unit.a.width)
+        one = constant(carrier, unit.a.one, unit.a.width)
         filled = self._filled(chain * size, unit.a.width, numbers)
         found = []
         for start in range(0, len(filled), chain * size):
@@ -141,7 +141,7 @@ class ArrayRow(Row[NDArray[Any]]):
         large = numbers.size >= LARGE and compile_model(unit) is not None
         form = MatrixForm(engine="compiled" if large else "numpy")
         matrices = np.pad(numbers, (0, -len(numbers) % (chain * side * width))).reshape(-1, chain, side, width)
-        ones = np.full((1, side), one_of(unit.a), dtype=np.uint32)
+        ones = np.full((1, side), unit.a.one, dtype=np.uint32)
         running: NDArray[Any] | None = None
         for r in range(chain):
             columns = matrices[:, r].transpose(1, 0, 2).reshape(side, -1)
@@ -159,7 +159,7 @@ class ArrayRow(Row[NDArray[Any]]):
     def in_sequence(self, fmt: Format, numbers: NDArray[Any]) -> NDArray[Any]:
         """Multiply-adds with one: the same sums, and `gemm` is fast at them."""
         unit = parse_reference(f"ieee/fma/{fmt.name}")
-        ones = np.full((len(numbers) - 1, 1), one_of(fmt), dtype=np.uint32)
+        ones = np.full((len(numbers) - 1, 1), fmt.one, dtype=np.uint32)
         first, rest = numbers[None, :1], numbers[None, 1:]
         engine: Engine = "compiled" if len(numbers) > LONG and compile_model(unit) is not None else "numpy"
         return np.asarray(simulate(rest, ones, first, unit, engine=engine)[0])
@@ -168,11 +168,6 @@ class ArrayRow(Row[NDArray[Any]]):
 @cache
 def _converter(source: Format, fmt: Format) -> Callable[..., tuple[Bits]]:
     return lambda number: (converted(number, source, fmt),)
-
-
-def one_of(fmt: Format) -> int:
-    """The pattern of 1."""
-    return (fmt.bias << fmt.fraction) << fmt.padding
 
 
 def in_tree(both: Callable[[Value, Value], Value], numbers: Sequence[Value]) -> Value:

@@ -83,7 +83,7 @@ class Round(Node):
         target = Target(fmt, how.mode, how.overflow, how.subnormals == "flush_after", how.zero == "positive")
         finite = round_and_pack(sign, term.significand, unit, target)
         if how.subnormals == "flush_before":
-            positive = how.zero == "positive" or fmt.specials == "negative_zero"
+            positive = how.zero == "positive" or not fmt.has_negative_zero
             zero = signed(0, sign & truth(sign.carrier, not positive), fmt)
             finite = select(below(term.significand, unit, fmt.emin), zero, finite)
         result = with_specials(finite, value.is_nan, *value.infinities, fmt, how.nan_pattern)

@@ -51,7 +51,8 @@ def holds(fmt: Format, other: Format) -> bool:
     """Whether every number of the other format is one of this format."""
     same_range = fmt.emin - fmt.fraction <= other.emin - other.fraction and other.emax <= fmt.emax
     signed = fmt.signed or not other.signed
-    special = fmt.specials == "ieee" or other.specials in (fmt.specials, "none")
+    kinds = ("has_nan", "has_infinity", "has_negative_zero")
+    special = all(getattr(fmt, kind) or not getattr(other, kind) for kind in kinds)
     return fmt == other or (same_range and fmt.fraction >= other.fraction and signed and special)
 
 
