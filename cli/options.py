@@ -187,7 +187,12 @@ def print_json(document: Any) -> None:
     """A document for programs; an object says what produced it."""
     if isinstance(document, dict):
         document = {**document, "produced": produced()}
-    click.echo(json.dumps(document))
+    click.echo(document_text(document))
+
+
+def document_text(document: Any) -> str:
+    """A document as it is printed. The tests hold every one of them against reports.documents."""
+    return json.dumps(document)
 
 
 def produced() -> dict[str, str]:
