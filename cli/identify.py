@@ -231,9 +231,10 @@ def identify(
             session = _Session(device, device_name, answers, options.timeout and start + options.timeout)
             found, failure = session.identify(chosen, options, recorded)
     progress("")
-    _show(chosen, found, session, failure)
+    units = _units(found)
+    _show(chosen, found, units, session, failure)
     if as_json:
-        print_json(_document(chosen, found, session, failure))
+        print_json(_document(chosen, found, units, session, failure))
     if failure is not None:
         raise failure
     sys.exit({"identified": 0, "no candidate": 1, "open": 3}[found.verdict])
@@ -366,8 +367,23 @@ class _Session:
         return [d for _, d in self.device.answers(vectors)]
 
 
-def _show(family: Family, found: Identification, session: _Session, failure: MmaprobeError | None) -> None:
+def _units(found: Identification) -> list[str]:
+    """The instructions of the table and units that ship which are what was identified, but for patterns of NaNs."""
+    from queries.building.build import same_by_form, same_signature
+
+    if found.verdict != "identified":
+        return []
+    survivors = found.survivors
+    known = same_signature(survivors[0])
+    return [model.reference for model in known if any(same_by_form(model, one) for one in survivors)]
+
+
+def _show(
+    family: Family, found: Identification, units: list[str], session: _Session, failure: MmaprobeError | None
+) -> None:
+    from cli.build import say_names
     from cli.show import show_operands
+    from queries.building.build import SAME_FORM
     from smtmodel.display import number_text
     from smtmodel.vectors import to_hex
 
@@ -406,6 +422,10 @@ def _show(family: Family, found: Identification, session: _Session, failure: Mma
             say(f"  open: {left.reference} | {right.reference}")
         if found.would_decide:
             say(f"  {counted(len(found.would_decide), 'vector')} beyond the recording would decide")
+        if units:
+            say_names(units, SAME_FORM)
+        elif found.verdict == "identified":
+            say("no instruction of the table has this arithmetic, as far as its form tells")
     elif not found.contradictions:
         say("cut short" if failure is None else f"cut short: {failure}")
 
@@ -429,7 +449,7 @@ def _text(value: Any) -> str:
 
 
 def _document(
-    family: Family, found: Identification, session: _Session, failure: MmaprobeError | None
+    family: Family, found: Identification, units: list[str], session: _Session, failure: MmaprobeError | None
 ) -> dict[str, Any]:
     from smtmodel.accumulator import format_parameter
     from smtmodel.vectors import to_hex
@@ -447,6 +467,7 @@ def _document(
         "error": str(failure) if failure else None,
         "candidates": found.candidates,
         "impossible": _impossible(family),
+        "units": units,
         "decided": {name: plain(value) for name, value in decided.items()},
         "undecided": {name: [plain(value) for value in values] for name, values in undecided.items()},
         "why_undecided": sorted({m.why for members in found.classes for m in members if m.why}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,41 +22,65 @@ if TYPE_CHECKING:
     from smtmodel.unit import Unit
 
 
+KINDS = ("models", "hypotheses", "families", "parameters", "formats", "algorithms", "studies", "claims", "devices",
+         "plans", "gpus")  # fmt: skip
+
+
+class KindOrGpu(Choice):
+    """What is listed, or the name of a GPU, whose models are."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from smtmodel.gpus import gpu_named
+
+        return str(value) if gpu_named(str(value)) else super().convert(value, param, ctx)
+
+
 @click.command("list")
-@click.argument(
-    "kind",
-    type=Choice(
-        [
-            "models",
-            "hypotheses",
-            "families",
-            "parameters",
-            "formats",
-            "algorithms",
-            "studies",
-            "claims",
-            "devices",
-            "plans",
-        ]
-    ),
-)
+@click.argument("kind", type=KindOrGpu(KINDS), metavar=f"{{{'|'.join(KINDS)}|GPU}}")
+@click.argument("words", nargs=-1, metavar="[WORD]...")
 @JSON
-def list_command(kind: str, as_json: bool) -> None:
-    """Show what there is, one line each.
+def list_command(kind: str, words: tuple[str, ...], as_json: bool) -> None:
+    """Show what there is, one line each; with WORDs what has all of them in its line.
+
+    A GPU (H100, "RTX 4090", MI300X) stands for its architecture, as the first word or a later one.
 
     \b
     mmaprobe list hypotheses
+    mmaprobe list models H100 e4m3
+    mmaprobe list MI300X
     """
     kinds = {"models": _models, "hypotheses": _hypotheses, "families": _families, "parameters": _parameters,
              "formats": _formats, "algorithms": _algorithms, "studies": _studies, "claims": _claims,
-             "devices": _devices, "plans": _plans}  # fmt: skip
-    rows = kinds[kind]()
+             "devices": _devices, "plans": _plans, "gpus": _gpus}  # fmt: skip
+    if kind not in kinds:
+        kind, words = "models", (kind, *words)
+    rows = [row for row in kinds[kind]() if all(_has(row, word) for word in _meant(words))]
     if as_json:
-        print_json(rows)
+        print_json([{"schema": 1, **row} for row in rows])
         return
-    width = max(len(row["id"]) for row in rows)
+    width = max((len(row["id"]) for row in rows), default=0)
     for row in rows:
         click.echo(f"{row['id']:<{width}}  {row['summary']}".rstrip())
+    if not rows:
+        say(f"none of the {kind} has {' and '.join(words)} in its line")
+
+
+def _meant(words: tuple[str, ...]) -> list[str]:
+    """The words to look for: for a GPU its architecture. Raises NotModelledError."""
+    from smtmodel.gpus import architecture_of
+
+    return [architecture_of(word) or word for word in words]
+
+
+def _has(row: dict[str, Any], word: str) -> bool:
+    """Whether a row has a word in its line; `blackwell` is not in `rtx-blackwell`."""
+    return re.search(f"(?<!rtx-){re.escape(word)}", f"{row['id']} {row['summary']}", re.IGNORECASE) is not None
+
+
+def _gpus() -> list[dict[str, Any]]:
+    from smtmodel.gpus import GPUS
+
+    return [{"id": name, "summary": arch, "architecture": arch} for arch, names in GPUS.items() for name in names]
 
 
 def _models() -> list[dict[str, Any]]:
