@@ -210,6 +210,8 @@ class _Run:
             write_vectors(found, None)
         if failure is not None:
             raise failure
+        if not (differ or self.comparison.compared or self.report.gemm):
+            raise IncompleteError("nothing was compared: no vector was answered by both")
         if not differ and self.comparison.contradictions:
             names = sorted({one.side.name for one in self.comparison.contradictions})
             raise IncompleteError(f"{' and '.join(names)}: contradicts itself; no difference can be told")

@@ -10,7 +10,7 @@ import click
 from cli.choice import Choice
 from cli.options import JSON, print_json, say
 from smtmodel.accumulator import format_parameter
-from smtmodel.display import bit_fields, number_text
+from smtmodel.display import bit_fields, decimal_text, number_text
 from smtmodel.vectors import Vector, to_hex
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from queries.compare.observed import Row
     from queries.search.answer import Answered, PairAnswer
     from smtmodel.dot import Model
+    from smtmodel.formats import Format
     from smtmodel.operands import Operands
     from smtmodel.unit import Unit
 
@@ -314,15 +315,30 @@ def _verdict(pair: PairAnswer) -> str:
 
 def show_operands(model: Model, operands: Operands[int]) -> None:
     """The nonzero inputs as powers of two and as bits."""
-    lines: list[tuple[str, int, Any]] = []
+    for line in operand_lines(model, operands).values():
+        say(line)
+
+
+def operand_lines(model: Model, operands: Operands[int], decimals: bool = False) -> dict[str, str]:
+    """The operands that show_operands shows, by name. `decimals`: beside the powers of two."""
+    found: list[tuple[str, int, Any]] = []
     for k, (x, y) in enumerate(zip(operands.a, operands.b, strict=True)):
         if x or y:
-            lines += [(f"a{k}", x, model.a), (f"b{k}", y, model.b)]
-    lines.append(("c", operands.c, model.c))
+            found += [(f"a{k}", x, model.a), (f"b{k}", y, model.b)]
+    found.append(("c", operands.c, model.c))
     for k, (x, y) in enumerate(zip(operands.scale_a, operands.scale_b, strict=True)):
-        lines += [(f"scale_a{k}", x, model.scale), (f"scale_b{k}", y, model.scale)]
-    for name, pattern, fmt in lines:
-        say(f"  {name:>4} = {to_hex(pattern, fmt):<8}  {bit_fields(pattern, fmt):<34}  {number_text(pattern, fmt)}")
+        found += [(f"scale_a{k}", x, model.scale), (f"scale_b{k}", y, model.scale)]
+    return {
+        name: f"  {name:>4} = {to_hex(pattern, fmt):<8}  {bit_fields(pattern, fmt):<34}  "
+        + value_text(pattern, fmt, decimals)
+        for name, pattern, fmt in found
+    }
+
+
+def value_text(pattern: int, fmt: Format, decimals: bool) -> str:
+    """A number in powers of two, and in decimals where these say more."""
+    text, decimal = number_text(pattern, fmt), decimal_text(pattern, fmt)
+    return f"{text} = {decimal}" if decimals and decimal != text else text
 
 
 def show_vector(question: Question, vector: Vector) -> None:

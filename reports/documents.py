@@ -72,6 +72,10 @@ class Vector(Part):
     """the question that the predictions belong to"""
     exercises: list[str] = ABSENT
     """conditions of the datapath that the input reaches"""
+    family: str = ABSENT
+    """the family whose candidates it helps to tell apart"""
+    outcomes: dict[str, int] = ABSENT
+    """result: how many classes of that family's candidates give it"""
 
 
 # -- distinguish
@@ -267,7 +271,7 @@ class Prove(Document):
     """its statements"""
     zeros_only: list[str]
     """operands of which --inputs admits zeros alone"""
-    statement: str = ABSENT
+    statement: str
     """the property in words"""
     certificates: list[Certificate] = ABSENT
     """with --certificate: what was written"""
@@ -587,7 +591,7 @@ class Separate(Document):
     classes: list[Class]
     """candidates proved equal are in one class"""
     vectors: list[Vector]
-    """each with `outcomes`, result: how many classes give it"""
+    """which tell the classes apart"""
     unknown: list[list[str]]
     """pairs that stay open"""
     seconds: float
@@ -1234,8 +1238,8 @@ class Compare(Document):
 
     verdict: Literal["different", "unstable", "no difference"]
     """unstable: a device contradicts itself"""
-    reason: str | None = ABSENT
-    """why they differ, in one sentence"""
+    reason: str | None
+    """why they differ, in one sentence; null without a difference"""
     compare: str | None
     """how results are compared: bits or value"""
     devices: list[ComparedDevice]

@@ -25,6 +25,7 @@ from cli.options import RESTRICTIONS, WINDOW, parse_inputs
 from hypotheses.claim import claims
 from hypotheses.family import families
 from hypotheses.library import library
+from smtmodel import VERSION
 from smtmodel.errors import ParameterError, UnknownNameError
 from smtmodel.instructions import INSTRUCTIONS
 from studies.catalogue import STUDIES
