@@ -153,7 +153,7 @@ def parse_inputs(restrictions: str) -> Inputs:
         if window:
             low, high = map(int, window.groups())
             if low > high:
-                raise ParameterError("--inputs", f"{word}: {low} is above {high}, no number is admitted")
+                raise ParameterError("inputs", f"{word}: {low} is above {high}, no number is admitted")
             chosen["exponents"] = {"min": low, "max": high}
         elif word in RESTRICTIONS:
             chosen[word] = True
@@ -162,7 +162,7 @@ def parse_inputs(restrictions: str) -> Inputs:
     try:
         return Inputs.model_validate(chosen)
     except ValidationError as problem:
-        raise ParameterError("--inputs", problem.errors()[0]["msg"].removeprefix("Value error, ")) from None
+        raise ParameterError("inputs", problem.errors()[0]["msg"].removeprefix("Value error, ")) from None
 
 
 def show_zeros(zeros: Mapping[str, str]) -> None:

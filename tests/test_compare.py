@@ -132,6 +132,11 @@ def test_without_a_vector_answered_by_both_nothing_is_compared(recorded: str, tm
     assert "nothing was compared" in run("compare", recorded, f"recorded:{path}", "--model", AMPERE, code=3).stderr
 
 
+def test_a_file_of_vectors_that_is_not_there() -> None:
+    result = run("compare", f"model:{VOLTA}", f"model:{COARSE}", "--vectors", "none.jsonl", code=2)
+    assert result.stderr == "error: none.jsonl: no such file\n"
+
+
 def test_a_program_against_a_model() -> None:
     document = compared(served(COARSE), f"model:{VOLTA}", "-n", "1", code=0)
     replayed(document, COARSE, VOLTA)
