@@ -354,6 +354,8 @@ def test_a_program_without_a_guard_is_not_run_again(tmp_path: Path) -> None:
         (lambda: mmaprobe.prove(HOPPER, HOPPER, length=0), "length: 0 is impossible"),
         (lambda: mmaprobe.prove(HOPPER, HOPPER, length=1.5), "length: a whole number is wanted"),  # type: ignore[arg-type]
         (lambda: mmaprobe.order(chain, "f16,f16,f32,f32", "8"), "length: a whole number is wanted"),  # type: ignore[arg-type]
+        (lambda: mmaprobe.order(chain, "f16,f32", 8), "^formats: .*give a,b,c,d"),
+        (lambda: mmaprobe.prove(HOPPER, HOPPER, inputs="exponents=5..3"), "^inputs: "),
         (lambda: mmaprobe.order(chain, ["f16"] * 4, 8), "formats: a text is wanted"),  # type: ignore[arg-type]
         (lambda: mmaprobe.verify("ootomo-not-worse-f16", timeout=-1), "timeout: -1 is impossible"),
         (lambda: mmaprobe.dot(A[0], B[:, 0], 2**53 + 1, unit=HOPPER), "not exact in f64"),
