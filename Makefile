@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 
-.PHONY: demo test test-fast proofs lint bench evidence clean
+.PHONY: demo test test-fast proofs lint bench evidence man schemas clean
 
 demo: $(INSTALLED)
 	$(BIN)/mmaprobe distinguish carry-bits-ampere -o carry-bits-ampere.jsonl
@@ -30,6 +30,13 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.simulate -o benchmarks/simulate.md
 	$(BIN)/python -m benchmarks.properties
 	$(BIN)/python -m benchmarks.bounds
+
+# what is made of the program's own help and types, and tested to be up to date
+man: $(INSTALLED)
+	$(BIN)/python -m cli.manual > docs/mmaprobe.1
+
+schemas: $(INSTALLED)
+	$(BIN)/python -m tests.schemas
 
 # on a machine with an NVIDIA GPU, after: .venv/bin/python -m pip install -e '.[cuda12]' (or cuda13); see docs/hardware.md
 evidence: $(INSTALLED)

@@ -163,6 +163,21 @@ def names_of(found: Built) -> list[str]:
     return [model.reference for model, _ in found.equal if model.reference != BUILT]
 
 
+def say_names(names: Sequence[str], why: str) -> None:
+    """Which unit it is, by each of its names; why; and the GPUs that have it."""
+    from smtmodel.gpus import gpus_of
+
+    also = f" (also: {_some(names[1:])})" if names[1:] else ""
+    say(f"this is {names[0]}{also}: {why}")
+    for arch in dict.fromkeys(name.partition("/")[0] for name in names):
+        if gpus := gpus_of(arch):
+            say(f"  {arch}: {_some(gpus)}")
+
+
+def _some(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:LISTED])}{', ...' if len(names) > LISTED else ''}"
+
+
 def _show(found: Built, unit: Unit | None, order: Order | None, asked: Signature, seconds: float) -> None:
     from cli.show import show_operands
     from queries.building.build import BUILT, text_of
@@ -179,9 +194,7 @@ def _show(found: Built, unit: Unit | None, order: Order | None, asked: Signature
             say(f"  {line}")
         names = names_of(found)
         if names:
-            also = f" (also: {', '.join(names[1:LISTED])}{', ...' if len(names) > LISTED else ''})" if names[1:] else ""
-            why = next(why for model, why in found.equal if model.reference == names[0])
-            say(f"this is {names[0]}{also}: {why}")
+            say_names(names, next(why for model, why in found.equal if model.reference == names[0]))
         elif found.near is not None:
             model, count = found.near
             say(f"no instruction of the table; the nearest, {model.reference}, differs on {counted(count, 'answer')}")

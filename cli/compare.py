@@ -198,7 +198,7 @@ class _Run:
     def finish(self, failure: MmaprobeError | None, output: str | None, as_json: bool) -> None:
         """Say what was found, write it, and exit; raises the error that ended it early."""
         differ = bool(self.comparison.differences) or self.report.told_apart
-        if self.report.pair is not None:
+        if self.report.pair is not None and (failure is None or self.comparison.compared or differ):
             self.report.explain()
             self.report.show()
         found = self.report.vectors()
@@ -210,6 +210,8 @@ class _Run:
             write_vectors(found, None)
         if failure is not None:
             raise failure
+        if not (differ or self.comparison.compared or self.report.gemm):
+            raise IncompleteError("nothing was compared: no vector was answered by both")
         if not differ and self.comparison.contradictions:
             names = sorted({one.side.name for one in self.comparison.contradictions})
             raise IncompleteError(f"{' and '.join(names)}: contradicts itself; no difference can be told")

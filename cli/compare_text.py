@@ -63,6 +63,33 @@ class Report:
             written.append(replace(vector, id=f"difference-{index + 1}", extra=extra))
         return written
 
+    def reason(self) -> str | None:
+        """Why they differ, in one sentence: by what gives every answer of both, if anything does. None without
+        differences."""
+        count = len(self.comparison.differences)
+        if not count:
+            return None
+        changes = [(word, one) for word, side in zip(("first", "second"), self.common, strict=True) for one in side]
+        for word, change in changes:
+            if change.right == change.asked:
+                other = "second" if word == "first" else "first"
+                answers = counted(change.asked, "answer")
+                return f"they differ by {change.change} in the {word} model, which gives all {answers} of the {other}"
+        every = [one for one in self.found if one.complete and len(one.differences) == count]
+        for explained in sorted(every, key=lambda one: not one.about_one_model):
+            (left, right), question = explained.whole, explained.question
+            return (
+                f"they differ in {question.id} ({question.question}): the first agrees with {left.hypothesis!r}, the "
+                f"second with {right.hypothesis!r}, in all {counted(left.asked, 'answer')} that can tell"
+            )
+        if changes:
+            word, change = max(changes, key=lambda pair: pair[1].right)
+            return (
+                f"nothing gives every answer; {change.change} in the {word} model gives the differences below, and "
+                f"{change.right} of {counted(change.asked, 'answer')}, the most of any one change"
+            )
+        return "no one change of a model, and no question of the library, gives the differences below"
+
     def questions(self, index: int) -> list[Explanation]:
         """Those that explain a difference, and everything else that was answered."""
         return [one for one in self.found if one.complete and index in one.differences]
@@ -73,6 +100,8 @@ class Report:
         """Everything in words."""
         assert self.pair is not None
         left, right = self.pair.sides
+        if reason := self.reason():
+            say(reason)
         say(f"  first:  {left.name}")
         say(f"  second: {right.name}")
         for index in range(len(self.comparison.differences)):
@@ -157,7 +186,7 @@ class Report:
 
         comparison = self.comparison
         assert self.pair is not None
-        if self.gemm:
+        if self.gemm or not comparison.compared:
             return
         what = (
             f"{counted(comparison.compared, 'vector')} answered by both, {comparison.different} with different answers"
@@ -181,6 +210,7 @@ class Report:
         return {
             "schema": 1,
             "verdict": "different" if differ else "unstable" if unstable else "no difference",
+            "reason": self.reason(),
             "compare": self.pair.problem.compare if self.pair else None,
             "devices": [
                 {

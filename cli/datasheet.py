@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument(
-    "subject", metavar="[MODEL | ARCH | IDENTIFIED.json]", required=False, shell_complete=models_or_architectures
+    "subject", metavar="[MODEL | ARCH | GPU | IDENTIFIED.json]", required=False, shell_complete=models_or_architectures
 )
 @click.option("--all", "every", is_flag=True, help="Every architecture of the table.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=True, metavar="FILE",
@@ -38,11 +38,13 @@ if TYPE_CHECKING:
 def datasheet(subject: str | None, every: bool, output: Path, limit: float, store: Path | None) -> None:
     """Make the numerical data sheet of a unit: formats, sum, rounding, special values, properties, error bound.
 
-    The subject is a model (or a unit file), an architecture, or what `identify --json` printed for an unknown device.
+    The subject is a model (or a unit file), an architecture, a GPU (H100, "RTX 4090", MI300X), or what
+    `identify --json` printed for an unknown device.
     Properties are taken from the store, or proved within --limit seconds each; what is not answered is called open.
 
     \b
     mmaprobe datasheet hopper/mma/m16n8k16.f32.f16.f16.f32 -o hopper.html
+    mmaprobe datasheet MI300X -o mi300x.html
     mmaprobe datasheet unit.json -o unit.html
     mmaprobe datasheet --all -o units.html
     """
@@ -65,6 +67,7 @@ def datasheet(subject: str | None, every: bool, output: Path, limit: float, stor
 def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
     from reports.datasheet import sheet_of_identified, sheet_of_model, sheets_of
     from reports.report import documents
+    from smtmodel.gpus import GPUS, architecture_of
     from smtmodel.instructions import INSTRUCTIONS
     from smtmodel.reference import is_unit_file, parse_reference
 
@@ -78,7 +81,11 @@ def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
             reason = str(error) if type(error) is ValueError else "it is not what identify --json prints"
             raise InputError(reason, subject) from None
     if "/" not in subject and not is_unit_file(subject):
-        raise UnknownNameError("architecture", subject, architectures)
+        if (arch := architecture_of(subject)) is not None:
+            return sheets_of(arch, ask, pieces)
+        raise UnknownNameError(
+            "architecture or GPU", subject, [*architectures, *(g for row in GPUS.values() for g in row)]
+        )
     return [sheet_of_model(parse_reference(subject), ask)]
 
 

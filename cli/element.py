@@ -76,6 +76,8 @@ def _operands(files: tuple[str, ...], element: str, formats: tuple[Any, Any, Any
     a, b, *rest = sides
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
         raise ParameterError("A and B", f"shapes {a.shape} and {b.shape} cannot be multiplied")
+    if not a.shape[1]:
+        raise InputError("K = 0: an element without a product is its addend", files[0])
     shape = (a.shape[0], b.shape[1])
     if any(c.shape != shape for c in rest):
         raise ParameterError("C", f"its shape is not that of the product, {shape}")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,10 @@ if TYPE_CHECKING:
     from smtmodel.dot import Model
     from smtmodel.vectors import Vector
 
-SHOWN = 3  # contradictions printed for people
+Named = tuple[list[str], str]  # references of equal units, and why they are
+
+CONTRADICTIONS = 3  # contradictions printed for people
+NAMING = 20.0  # seconds for proofs that a unit is one of the table
 PART = 64  # questions about the summation order between two looks at the clock
 SHOWN = 20  # open pairs printed for people
 
@@ -91,7 +95,12 @@ def separate(
     base = chosen.base
     layout = layout_of(candidates[0])
     vectors = [
-        Vector(base, layout.split(row), id=f"{chosen.id}-{number}", extra={"outcomes": _outcomes(found, number, base)})
+        Vector(
+            base,
+            layout.split(row),
+            id=f"{chosen.id}-{number}",
+            extra={"family": family, "outcomes": _outcomes(found, number, base)},
+        )
         for number, row in enumerate(found.rows)
     ]
     say(
@@ -231,9 +240,11 @@ def identify(
             session = _Session(device, device_name, answers, options.timeout and start + options.timeout)
             found, failure = session.identify(chosen, options, recorded)
     progress("")
-    _show(chosen, found, session, failure)
+    named = _units(found, options, session.deadline)
+    progress("")
+    _show(chosen, found, named, session, failure)
     if as_json:
-        print_json(_document(chosen, found, session, failure))
+        print_json(_document(chosen, found, named[0], session, failure))
     if failure is not None:
         raise failure
     sys.exit({"identified": 0, "no candidate": 1, "open": 3}[found.verdict])
@@ -366,7 +377,34 @@ class _Session:
         return [d for _, d in self.device.answers(vectors)]
 
 
-def _show(family: Family, found: Identification, session: _Session, failure: MmaprobeError | None) -> None:
+def _units(found: Identification, options: Options, deadline: float | None) -> Named:
+    """The instructions of the table and units that ship which are what was identified, but for patterns of NaNs, and
+    how that is known: by their form, else proved within some seconds."""
+    from queries.building.build import SAME_FORM, same_by_form, same_signature, why_of
+    from queries.candidates.classes import settle
+    from queries.compare.observed import agrees
+    from smtmodel.batch import evaluate_row
+
+    if found.verdict != "identified":
+        return [], ""
+    survivors = found.survivors
+    known = same_signature(survivors[0])
+    if same := [model.reference for model in known if any(same_by_form(model, one) for one in survivors)]:
+        return same, SAME_FORM
+    asked = [replace(question.vector, d=question.answer) for question in found.questions]
+    known = [model for model in known if all(agrees(model, evaluate_row(model, v.operands), v) for v in asked)]
+    until = min(time.monotonic() + NAMING, math.inf if deadline is None else deadline)
+    try:
+        proved = settle([survivors[0], *known], options, confirm=True, deadline=until).classes[0][1:]
+    except KeyboardInterrupt:  # what was identified is said all the same
+        proved = []
+    return [member.model.reference for member in proved], why_of(proved[0]) if proved else ""
+
+
+def _show(
+    family: Family, found: Identification, named: Named, session: _Session, failure: MmaprobeError | None
+) -> None:
+    from cli.build import say_names
     from cli.show import show_operands
     from smtmodel.display import number_text
     from smtmodel.vectors import to_hex
@@ -377,7 +415,7 @@ def _show(family: Family, found: Identification, session: _Session, failure: Mma
         f"summation order, {counted(found.validated, 'vector')} of validation, {found.seconds:.1f} s"
     )
     decided, undecided = found.values()
-    for vector, first, second in found.contradictions[:SHOWN]:
+    for vector, first, second in found.contradictions[:CONTRADICTIONS]:
         say(f"the device contradicts itself on {vector.id}")
         show_operands(vector.model, vector.operands)
         for text, d in (("it gave", first), ("and then", second)):
@@ -406,6 +444,10 @@ def _show(family: Family, found: Identification, session: _Session, failure: Mma
             say(f"  open: {left.reference} | {right.reference}")
         if found.would_decide:
             say(f"  {counted(len(found.would_decide), 'vector')} beyond the recording would decide")
+        if named[0]:
+            say_names(*named)
+        elif found.verdict == "identified":
+            say("no instruction of the table is proved to be this unit")
     elif not found.contradictions:
         say("cut short" if failure is None else f"cut short: {failure}")
 
@@ -429,7 +471,7 @@ def _text(value: Any) -> str:
 
 
 def _document(
-    family: Family, found: Identification, session: _Session, failure: MmaprobeError | None
+    family: Family, found: Identification, units: list[str], session: _Session, failure: MmaprobeError | None
 ) -> dict[str, Any]:
     from smtmodel.accumulator import format_parameter
     from smtmodel.vectors import to_hex
@@ -447,6 +489,7 @@ def _document(
         "error": str(failure) if failure else None,
         "candidates": found.candidates,
         "impossible": _impossible(family),
+        "units": units,
         "decided": {name: plain(value) for name, value in decided.items()},
         "undecided": {name: [plain(value) for value in values] for name, values in undecided.items()},
         "why_undecided": sorted({m.why for members in found.classes for m in members if m.why}),

@@ -153,7 +153,7 @@ def parse_inputs(restrictions: str) -> Inputs:
         if window:
             low, high = map(int, window.groups())
             if low > high:
-                raise ParameterError("--inputs", f"{word}: {low} is above {high}, no number is admitted")
+                raise ParameterError("inputs", f"{word}: {low} is above {high}, no number is admitted")
             chosen["exponents"] = {"min": low, "max": high}
         elif word in RESTRICTIONS:
             chosen[word] = True
@@ -162,7 +162,7 @@ def parse_inputs(restrictions: str) -> Inputs:
     try:
         return Inputs.model_validate(chosen)
     except ValidationError as problem:
-        raise ParameterError("--inputs", problem.errors()[0]["msg"].removeprefix("Value error, ")) from None
+        raise ParameterError("inputs", problem.errors()[0]["msg"].removeprefix("Value error, ")) from None
 
 
 def show_zeros(zeros: Mapping[str, str]) -> None:
@@ -187,7 +187,12 @@ def print_json(document: Any) -> None:
     """A document for programs; an object says what produced it."""
     if isinstance(document, dict):
         document = {**document, "produced": produced()}
-    click.echo(json.dumps(document))
+    click.echo(document_text(document))
+
+
+def document_text(document: Any) -> str:
+    """A document as it is printed. The tests hold every one of them against reports.documents."""
+    return json.dumps(document)
 
 
 def produced() -> dict[str, str]:

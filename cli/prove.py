@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -22,7 +24,7 @@ from cli.options import (
     show_zeros,
     solver_options,
 )
-from hypotheses.properties import Property
+from hypotheses.properties import STATEMENTS, Property
 from smtmodel.errors import MmaprobeError
 from smtmodel.wording import counted
 
@@ -117,6 +119,7 @@ def prove(
         say("answered from the store (--fresh asks again)")
         if document["verdict"] == "equal":
             check_problems(problems)
+    document["statement"] = STATEMENTS[wanted]
     document["zeros_only"] = list(problems[0].zeros) if problems else []
     show_zeros(problems[0].zeros if problems else {})
     _show(document, explain)
@@ -180,6 +183,7 @@ def _problems(models: tuple[str, ...], wanted: str, restrictions: str, compare: 
 
 def _show(document: dict[str, Any], explain: bool) -> None:
     wanted, verdict, seconds = document["property"], document["verdict"], document["seconds"]
+    stated = wanted if wanted == "equal" else f"{wanted} ({document['statement']})"
     proofs = document["proofs"]
     lemmas = [lemma for proof in proofs for lemma in proof["lemmas"]]
     count = counted(len(lemmas), "lemma")
@@ -196,13 +200,19 @@ def _show(document: dict[str, Any], explain: bool) -> None:
     elif verdict == "equal":
         engines = ", ".join(document["engines"]) or "construction alone"
         by = ", ".join(document["confirmed_by"]) or _unconfirmed(lemmas)
-        say(f"{wanted}: proved in {seconds:.1f} s, {count}, by {engines}; confirmed by {by}")
+        say(f"{stated}: proved in {seconds:.1f} s, {count}, by {engines}; confirmed by {by}")
     elif verdict == "different":
-        say(f"{wanted}: no; the vector above was replayed under both sides")
+        say(f"{stated}: no; the vector above was replayed under both sides")
     else:
-        tried = "; ".join(text for proof in proofs for text in proof["unanswered"]) or "nothing in time"
+        tried = _tried(text for proof in proofs for text in proof["unanswered"]) or "nothing in time"
         stopped = "interrupted" if document["interrupted"] else "unknown"
-        say(f"{wanted}: {stopped} after {seconds:.1f} s, {count} proved; tried {tried}")
+        say(f"{stated}: {stopped} after {seconds:.1f} s, {count} proved; tried {tried}")
+
+
+def _tried(answers: Iterable[str]) -> str:
+    """Answers that decided nothing, those of one solver for one reason together."""
+    counts = Counter(re.sub(r" in [\d.]+ s", "", answer) for answer in answers)
+    return "; ".join(f"{answer}{f', {count} times' if count > 1 else ''}" for answer, count in counts.items())
 
 
 def _unconfirmed(lemmas: list[dict[str, Any]]) -> str:
@@ -210,22 +220,28 @@ def _unconfirmed(lemmas: list[dict[str, Any]]) -> str:
     return f"a second solver for {confirmed} of {len(lemmas)} lemmas" if confirmed else "nobody"
 
 
+def _is_zero(line: str) -> bool:
+    return line.split()[-1] in ("0", "-0")
+
+
 def show_witness(proof: dict[str, Any]) -> None:
-    """The input on which the sides of a proof differ, and both results."""
-    from cli.show import show_operands
-    from smtmodel.display import number_text
+    """The input on which the sides of a proof differ, of the second side what is not as in the first, and both
+    results. Zeros that the second side has where the first has zeros are left out."""
+    from cli.show import operand_lines, value_text
     from smtmodel.reference import parse_reference
     from smtmodel.vectors import vector_of
 
     row = proof["vector"]
     vectors = [row, row.get("other_side", row)]
     width = max(map(len, proof["sides"]))
-    shown = None
-    for side, document, result in zip(("left", "right"), vectors, row["results"], strict=True):
+    shown: dict[str, str] = {}
+    for label, side, document, result in zip(proof["sides"], ("left", "right"), vectors, row["results"], strict=True):
         model = parse_reference(proof[side])
-        vector = vector_of(document)
-        if vector.operands != shown:
-            show_operands(model, vector.operands)
-            shown = vector.operands
-        label = proof["sides"][side == "right"]
-        say(f"  {label:>{width}} gives {result}  {number_text(int(result, 16), model.d)}")
+        lines = operand_lines(model, vector_of(document).operands, decimals=True)
+        for name, line in lines.items():
+            if shown.get(name) != line and not (shown and name not in shown and _is_zero(line)):
+                say(line)
+        for name in sorted(shown.keys() - lines.keys()):
+            say(f"  {name:>4} = 0")
+        shown = lines
+        say(f"  {label:>{width}} gives {result}  {value_text(int(result, 16), model.d, decimals=True)}")

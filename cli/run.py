@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -91,11 +92,11 @@ def run(file: str, device_name: str, output: str | None, device_timeout: float, 
         except MmaprobeError as error:  # the answers before it count
             failure = error
         except KeyboardInterrupt:
-            session.summary()
+            session.summary(output)
             raise
     progress("")
     if session.answered or failure is None:
-        session.summary()
+        session.summary(output)
     if as_json:
         document = session.document() | {"file": name, "output": output, "error": str(failure) if failure else None}
         print_json(document)
@@ -126,6 +127,7 @@ class _Session:
     source: dict[str, Any] = field(default_factory=dict)  # provenance of answers that go to no file
     device: Device | None = None  # while it is in use
     model: Model | None = None
+    families: set[str] = field(default_factory=set)  # that the vectors answered tell apart
 
     def run(self, lines: Iterable[str], name: str, output: str | None, as_json: bool) -> None:
         """Ask everything. Raises MmaprobeError; whatever was answered before is written and counted."""
@@ -161,7 +163,7 @@ class _Session:
         if target.earlier:
             raise InputError(f"{target.earlier} of its answers are to vectors that are not asked", str(target.path))
         for vector, d in known:
-            self.standings.take(vector, d)
+            self._count(vector, d)
         self.earlier = self.answered = len(known)
         self.description = target.description or {}
         say(f"{self.earlier} of {len(everything)} vectors were answered by an earlier run")
@@ -242,14 +244,23 @@ class _Session:
                 click.echo(json.dumps(row))
                 check_reader()
         self.answered += 1
-        self.standings.take(vector, d)
+        self._count(vector, d)
         self.sample.take(vector, d)
 
-    def summary(self) -> None:
-        """For people: how many answers, and what they mean."""
+    def _count(self, vector: Vector, d: int) -> None:
+        self.standings.take(vector, d)
+        if isinstance(family := vector.extra.get("family"), str):
+            self.families.add(family)
+
+    def summary(self, output: str | None) -> None:
+        """For people: how many answers, what they mean, and which command says more of them."""
         for line in self.standings.lines():
             say(line)
         say(f"{counted(self.answered, 'vector')} answered by {self.name}")
+        for family in sorted(self.families):
+            kept = "ANSWERS" if output in (None, "-") else output
+            device = shlex.quote(f"recorded:{kept}")
+            say(f"which candidates they leave: mmaprobe identify {shlex.quote(family)} --device {device}")
 
     def document(self) -> dict[str, Any]:
         """For programs."""

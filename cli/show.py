@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,7 +10,7 @@ import click
 from cli.choice import Choice
 from cli.options import JSON, print_json, say
 from smtmodel.accumulator import format_parameter
-from smtmodel.display import bit_fields, number_text
+from smtmodel.display import bit_fields, decimal_text, number_text
 from smtmodel.vectors import Vector, to_hex
 
 if TYPE_CHECKING:
@@ -17,45 +18,70 @@ if TYPE_CHECKING:
     from queries.compare.observed import Row
     from queries.search.answer import Answered, PairAnswer
     from smtmodel.dot import Model
+    from smtmodel.formats import Format
     from smtmodel.operands import Operands
     from smtmodel.unit import Unit
 
 
+KINDS = ("models", "hypotheses", "families", "parameters", "formats", "algorithms", "studies", "claims", "devices",
+         "plans", "gpus")  # fmt: skip
+
+
+class KindOrGpu(Choice):
+    """What is listed, or the name of a GPU, whose models are."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from smtmodel.gpus import gpu_named
+
+        return str(value) if gpu_named(str(value)) else super().convert(value, param, ctx)
+
+
 @click.command("list")
-@click.argument(
-    "kind",
-    type=Choice(
-        [
-            "models",
-            "hypotheses",
-            "families",
-            "parameters",
-            "formats",
-            "algorithms",
-            "studies",
-            "claims",
-            "devices",
-            "plans",
-        ]
-    ),
-)
+@click.argument("kind", type=KindOrGpu(KINDS), metavar=f"{{{'|'.join(KINDS)}|GPU}}")
+@click.argument("words", nargs=-1, metavar="[WORD]...")
 @JSON
-def list_command(kind: str, as_json: bool) -> None:
-    """Show what there is, one line each.
+def list_command(kind: str, words: tuple[str, ...], as_json: bool) -> None:
+    """Show what there is, one line each; with WORDs what has all of them in its line.
+
+    A GPU (H100, "RTX 4090", MI300X) stands for its architecture, as the first word or a later one.
 
     \b
     mmaprobe list hypotheses
+    mmaprobe list models H100 e4m3
+    mmaprobe list MI300X
     """
     kinds = {"models": _models, "hypotheses": _hypotheses, "families": _families, "parameters": _parameters,
              "formats": _formats, "algorithms": _algorithms, "studies": _studies, "claims": _claims,
-             "devices": _devices, "plans": _plans}  # fmt: skip
-    rows = kinds[kind]()
+             "devices": _devices, "plans": _plans, "gpus": _gpus}  # fmt: skip
+    if kind not in kinds:
+        kind, words = "models", (kind, *words)
+    rows = [row for row in kinds[kind]() if all(_has(row, word) for word in _meant(words))]
     if as_json:
-        print_json(rows)
+        print_json([{"schema": 1, **row} for row in rows])
         return
-    width = max(len(row["id"]) for row in rows)
+    width = max((len(row["id"]) for row in rows), default=0)
     for row in rows:
         click.echo(f"{row['id']:<{width}}  {row['summary']}".rstrip())
+    if not rows:
+        say(f"none of the {kind} has {' and '.join(words)} in its line")
+
+
+def _meant(words: tuple[str, ...]) -> list[str]:
+    """The words to look for: for a GPU its architecture. Raises NotModelledError."""
+    from smtmodel.gpus import architecture_of
+
+    return [architecture_of(word) or word for word in words]
+
+
+def _has(row: dict[str, Any], word: str) -> bool:
+    """Whether a row has a word in its line; `blackwell` is not in `rtx-blackwell`."""
+    return re.search(f"(?<!rtx-){re.escape(word)}", f"{row['id']} {row['summary']}", re.IGNORECASE) is not None
+
+
+def _gpus() -> list[dict[str, Any]]:
+    from smtmodel.gpus import GPUS
+
+    return [{"id": name, "summary": arch, "architecture": arch} for arch, names in GPUS.items() for name in names]
 
 
 def _models() -> list[dict[str, Any]]:
@@ -290,15 +316,30 @@ def _verdict(pair: PairAnswer) -> str:
 
 def show_operands(model: Model, operands: Operands[int]) -> None:
     """The nonzero inputs as powers of two and as bits."""
-    lines: list[tuple[str, int, Any]] = []
+    for line in operand_lines(model, operands).values():
+        say(line)
+
+
+def operand_lines(model: Model, operands: Operands[int], decimals: bool = False) -> dict[str, str]:
+    """The operands that show_operands shows, by name. `decimals`: beside the powers of two."""
+    found: list[tuple[str, int, Any]] = []
     for k, (x, y) in enumerate(zip(operands.a, operands.b, strict=True)):
         if x or y:
-            lines += [(f"a{k}", x, model.a), (f"b{k}", y, model.b)]
-    lines.append(("c", operands.c, model.c))
+            found += [(f"a{k}", x, model.a), (f"b{k}", y, model.b)]
+    found.append(("c", operands.c, model.c))
     for k, (x, y) in enumerate(zip(operands.scale_a, operands.scale_b, strict=True)):
-        lines += [(f"scale_a{k}", x, model.scale), (f"scale_b{k}", y, model.scale)]
-    for name, pattern, fmt in lines:
-        say(f"  {name:>4} = {to_hex(pattern, fmt):<8}  {bit_fields(pattern, fmt):<34}  {number_text(pattern, fmt)}")
+        found += [(f"scale_a{k}", x, model.scale), (f"scale_b{k}", y, model.scale)]
+    return {
+        name: f"  {name:>4} = {to_hex(pattern, fmt):<8}  {bit_fields(pattern, fmt):<34}  "
+        + value_text(pattern, fmt, decimals)
+        for name, pattern, fmt in found
+    }
+
+
+def value_text(pattern: int, fmt: Format, decimals: bool) -> str:
+    """A number in powers of two, and in decimals where these say more."""
+    text, decimal = number_text(pattern, fmt), decimal_text(pattern, fmt)
+    return f"{text} = {decimal}" if decimals and decimal != text else text
 
 
 def show_vector(question: Question, vector: Vector) -> None:

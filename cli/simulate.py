@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +86,7 @@ def simulate(
         start = time.perf_counter()
         pairs = zip(("scale_a", "scale_b"), scales, strict=True)
         factors = {key: None if table is None else _factors(key, table, name) for key, table in pairs}
-        results[name] = _product(how, [table[name] for table in tables], convert, engine, threads, factors)
+        results[name] = _product(how, files, [table[name] for table in tables], convert, engine, threads, factors)
         seconds = time.perf_counter() - start
         progress("")
         shape = "x".join(str(size) for size in results[name].shape)
@@ -107,7 +109,8 @@ def _factors(option: str, table: dict[str, NDArray[Any]], name: str) -> NDArray[
 
 def _product(
     model: Model | Plan,
-    matrices: list[NDArray[Any]],
+    files: Sequence[str],
+    matrices: Sequence[NDArray[Any]],
     convert: Any,
     engine: Any,
     threads: int | None,
@@ -118,17 +121,36 @@ def _product(
     from smtmodel.progress import Count
 
     formats = (model.a, model.b, model.c)
-    sides = [from_numbers(matrix, fmt, convert) for matrix, fmt in zip(matrices, formats, strict=False)]
+    sides = []
+    for file, matrix, fmt in zip(files, matrices, formats, strict=False):
+        with _of(file):
+            sides.append(from_numbers(matrix, fmt, convert))
 
     def report(done: int, total: int) -> None:
         progress(Count(done, total, "rows"))
 
     addend = sides[2] if len(sides) == 3 else None
     if (scale := model.scale) is not None:
-        factors = {key: side if side is None else from_numbers(side, scale) for key, side in factors.items()}
-    out = simulate(sides[0], sides[1], addend, model, engine=engine, threads=threads, progress=report, **factors)
+        for key, side in factors.items():
+            with _of(f"--{key.replace('_', '-')}"):
+                factors[key] = None if side is None else from_numbers(side, scale)
+    with _of(", ".join(files), "A and B", "C"):
+        out = simulate(sides[0], sides[1], addend, model, engine=engine, threads=threads, progress=report, **factors)
     own = type_of(model.d).isbuiltin == 1  # files of NumPy hold its own types alone: patterns for the others
     return to_numbers(out, model.d) if own else out
+
+
+@contextmanager
+def _of(place: str, *parameters: str) -> Iterator[None]:
+    """Raises InputError, with the file or files, for a ParameterError (of some parameters, or of any)."""
+    from smtmodel.errors import InputError, ParameterError
+
+    try:
+        yield
+    except ParameterError as error:
+        if parameters and error.parameter not in parameters:
+            raise
+        raise InputError(str(error), place) from None
 
 
 def load_matrix(path: Path) -> NDArray[Any]:

@@ -1,5 +1,6 @@
-"""The names of what `prove` decides."""
+"""The names of what `prove` decides, and what they mean."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 #: "equal" is about two models, the others are properties of one (queries/properties/statements.py states them)
@@ -7,3 +8,14 @@ Property = Literal[
     "equal", "order-independent", "sign-symmetric", "monotonic", "monotonic-addend", "monotonic-product",
     "zero-padding", "exact",
 ]  # fmt: skip
+
+STATEMENTS: Mapping[str, str] = {
+    "equal": "both models give the same result",
+    "order-independent": "exchanging products that one step adds does not change the result",
+    "sign-symmetric": "negating every a and c negates the result",
+    "monotonic": "the result does not fall when c rises, or one product",
+    "monotonic-addend": "the result does not fall when c rises",
+    "monotonic-product": "the result does not fall when one product rises",
+    "zero-padding": "a shorter dot product is the whole one with zeros in the products beyond",
+    "exact": "the result is the exact sum, rounded once",
+}

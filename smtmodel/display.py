@@ -73,6 +73,12 @@ def number_text(pattern: int, fmt: Format) -> str:
     return value if isinstance(value, str) else powers(value)
 
 
+def decimal_text(pattern: int, fmt: Format) -> str:
+    """The value of a pattern in decimal digits, as many as tell the numbers of f32 apart."""
+    value = exact_value(pattern, fmt)
+    return value if isinstance(value, str) else f"{float(value):.9g}"
+
+
 def bit_fields(pattern: int, fmt: Format) -> str:
     """Sign, exponent and fraction of a pattern, separated by blanks."""
     width = fmt.field_width - fmt.padding + int(fmt.signed)

@@ -43,9 +43,9 @@ def from_numbers(matrix: Matrix, fmt: Format, convert: Rounding | None = None) -
     """Bit patterns of a matrix. Unsigned integers (and raw 1- or 2-byte records) are patterns already; floating-point
     numbers must be exact in the format unless `convert` says how to round them. Raises ParameterError."""
     if matrix.dtype.type is np.void and matrix.dtype.itemsize in (1, 2):
-        return matrix.view(f"u{matrix.dtype.itemsize}")
+        return _checked(matrix.view(f"u{matrix.dtype.itemsize}"), fmt)
     if matrix.dtype.kind == "u":
-        return matrix
+        return _checked(matrix, fmt)
     source = format_of(matrix.dtype)
     if source is None:
         raise ParameterError("dtype", f"{matrix.dtype} is neither f16, f32, f64, a type of ml_dtypes nor patterns")
@@ -75,6 +75,17 @@ def nans(patterns: Matrix, fmt: Format) -> NDArray[np.bool_]:
         return np.asarray(patterns == np.uint64(fmt.nan))
     fields = (patterns & np.uint64((1 << fmt.field_width) - 1)) >> np.uint64(fmt.padding)
     return np.asarray(fields > np.uint64(fmt.last_field))
+
+
+def _checked(patterns: Matrix, fmt: Format) -> Matrix:
+    """Patterns that may be those of a format. Raises ParameterError for a type that is too narrow for them, which holds
+    something else."""
+    wanted = kind_of(fmt)
+    if patterns.dtype.itemsize < np.dtype(wanted).itemsize:
+        raise ParameterError(
+            "dtype", f"{patterns.dtype} is too narrow for patterns of {fmt.name}: {np.dtype(wanted)} is wanted"
+        )
+    return patterns
 
 
 def _powers(matrix: Matrix, fmt: Format) -> Matrix:

@@ -78,13 +78,13 @@ def parse_signature(formats: str, length: int, scale: str | None = None) -> Sign
     that so many products share. Raises UnknownNameError or ParameterError."""
     names: Sequence[str] = [name.strip() for name in formats.split(",")]
     if len(names) not in (3, 4):
-        raise ParameterError("--formats", f"{formats!r}: give a,b,c,d, or a,b,d for a device without an addend")
+        raise ParameterError("formats", f"{formats!r}: give a,b,c,d, or a,b,d for a device without an addend")
     if not 1 <= length <= LONGEST:
-        raise ParameterError("--length", f"{length} is impossible; it takes a whole number from 1 to {LONGEST}")
+        raise ParameterError("length", f"{length} is impossible; it takes a whole number from 1 to {LONGEST}")
     found = [format_named(name) for name in names]
     for name, fmt in zip(names, found, strict=True):
         if not fmt.signed:
-            raise ParameterError("--formats", f"{name} is a format of scale factors, not of operands or results")
+            raise ParameterError("formats", f"{name} is a format of scale factors, not of operands or results")
     a, b, *rest = found
     factor, block = (None, 1) if scale is None else _scale(scale, length)
     return Signature(a, b, rest[0], rest[-1], length, len(names) == 4, factor, block)
@@ -94,9 +94,7 @@ def _scale(text: str, length: int) -> tuple[Format, int]:
     name, _, block = text.partition("/")
     found = format_named(name.strip())
     if found.signed:
-        raise ParameterError("--scale", f"{name} has a sign: it is no format of scale factors; ue8m0 and ue4m3 are")
+        raise ParameterError("scale", f"{name} has a sign: it is no format of scale factors; ue8m0 and ue4m3 are")
     if not block.strip().isdecimal() or int(block) < 1 or length % int(block):
-        raise ParameterError(
-            "--scale", f"{text!r}: give FORMAT/BLOCK, where BLOCK products share a factor and divide K"
-        )
+        raise ParameterError("scale", f"{text!r}: give FORMAT/BLOCK, where BLOCK products share a factor and divide K")
     return found, int(block)

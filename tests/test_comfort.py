@@ -20,10 +20,12 @@ from cli.completion import PROGRAM, SHELLS, VARIABLE
 from cli.config import ENVIRONMENT
 from cli.explain import terminal
 from cli.main import main
+from cli.manual import manual
 from cli.options import RESTRICTIONS, WINDOW, parse_inputs
 from hypotheses.claim import claims
 from hypotheses.family import families
 from hypotheses.library import library
+from smtmodel import VERSION
 from smtmodel.errors import ParameterError, UnknownNameError
 from smtmodel.instructions import INSTRUCTIONS
 from studies.catalogue import STUDIES
@@ -105,6 +107,11 @@ def test_the_script_is_one_of_the_shell(shell: str, tmp_path: Path) -> None:
 
 
 # -- help, colours
+
+
+def test_the_man_page_is_what_help_says() -> None:
+    page = Path(__file__).parents[1] / "docs" / "mmaprobe.1"
+    assert page.read_text(encoding="utf-8") == manual(), "`make man` writes it"
 
 
 @pytest.mark.parametrize("name", sorted(main.commands))
@@ -269,3 +276,9 @@ def test_where_the_file_is(tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     assert "timeot" in done.stderr
+
+
+def test_citation_and_changes_are_of_this_version() -> None:
+    root = Path(__file__).parents[1]
+    assert f"\nversion: {VERSION}\n" in (root / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\n## {VERSION}" in (root / "CHANGELOG.md").read_text(encoding="utf-8")

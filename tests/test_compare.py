@@ -111,6 +111,32 @@ def test_text_and_vectors_on_standard_output() -> None:
     assert "alignment-bits (1 of 1): How many bits" in result.stderr
 
 
+def test_the_reason_in_one_sentence(recorded: str) -> None:
+    """One change of a model, one question of the library, or what comes nearest; it stands before everything else."""
+    first, second = f"model:{VOLTA}", f"model:{COARSE}"
+    answers = compared(first, second, code=0)
+    sentence = r"they differ by fraction_bits=24 in the first model, which gives all \d+ answers of the second"
+    assert re.fullmatch(sentence, answers["reason"])
+    assert run("compare", first, second, code=0).stderr.startswith(answers["reason"])
+    assert compared(first, first, code=1)["reason"] is None
+    other = compared(f"model:{AMPERE}", f"model:{HOPPER}", code=0)["reason"]
+    told = r"in alignment-bits \(.*\): the first agrees with 'f24', the second with 'f25', in all \d+ answers"
+    assert re.search(told, other)
+    odd = compared(f"model:{VOLTA}@output_rounding=up,product=normalised,fraction_bits=21", first, code=0)["reason"]
+    assert odd.startswith(("nothing gives every answer; ", "no one change of a model"))
+
+
+def test_without_a_vector_answered_by_both_nothing_is_compared(recorded: str, tmp_path: Path) -> None:
+    path = tmp_path / "one.jsonl"
+    path.write_text(json.dumps({"model": HOPPER, "a": ["3c00"], "b": ["3c00"], "c": "00000001", "d": "3f800000"}))
+    assert "nothing was compared" in run("compare", recorded, f"recorded:{path}", "--model", AMPERE, code=3).stderr
+
+
+def test_a_file_of_vectors_that_is_not_there() -> None:
+    result = run("compare", f"model:{VOLTA}", f"model:{COARSE}", "--vectors", "none.jsonl", code=2)
+    assert result.stderr == "error: none.jsonl: no such file\n"
+
+
 def test_a_program_against_a_model() -> None:
     document = compared(served(COARSE), f"model:{VOLTA}", "-n", "1", code=0)
     replayed(document, COARSE, VOLTA)

@@ -98,6 +98,8 @@ def test_the_command(tmp_path: Path) -> None:
     assert code == 0
     assert "tile[1]" in out
     assert "rounded steps lose bits" in out
+    empty = str(tmp_path / "empty.npy")
+    np.save(empty, np.ones((0, 0), np.float16))
     for arguments, message in (
         ((*files, "--element", "5,0"), "outside the product"),
         ((*files, "--element", "5"), "a row and a column"),
@@ -105,6 +107,7 @@ def test_the_command(tmp_path: Path) -> None:
         ((files[0], files[0], "--element", "0,0"), "cannot be multiplied"),
         ((*files[:2], files[0], "--element", "0,0"), "not that of the product"),
         (tuple(files), "matrix files go with --element"),
+        ((empty, empty, "--element", "0,0"), "empty.npy: K = 0"),
     ):
         code, _, err = run("plan:cublas/plain", *arguments)
         assert code == 2

@@ -183,6 +183,7 @@ def test_whatever_holds_an_array(kind: Any) -> None:
         ({"a": A.astype(int)}, "not one of int64$"),
         ({"a": A.astype(object)}, "not one of object$"),
         ({"a": A > 0}, "not one of bool$"),
+        ({"a": np.ma.masked_less(A, 0)}, "a: some elements are masked"),
         ({"a": A + 1j}, "not one of complex"),
         ({"a": WithArray(None)}, "of WithArray NumPy gets none: it lies on another machine"),
         ({"a": A[0]}, r"a: an array with 2 axes is wanted, not one of the shape \(40,\)"),
@@ -199,6 +200,10 @@ def test_whatever_holds_an_array(kind: Any) -> None:
 def test_what_cannot_be_multiplied(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(mmaprobe.MmaprobeError, match=message):
         mmaprobe.matmul(**{"a": A, "b": B, "unit": HOPPER, **arguments})
+
+
+def test_a_masked_array_without_a_mask_is_an_array() -> None:
+    assert np.array_equal(mmaprobe.matmul(np.ma.masked_array(A), B, unit=HOPPER), mmaprobe.matmul(A, B, unit=HOPPER))
 
 
 # -- questions
@@ -349,6 +354,8 @@ def test_a_program_without_a_guard_is_not_run_again(tmp_path: Path) -> None:
         (lambda: mmaprobe.prove(HOPPER, HOPPER, length=0), "length: 0 is impossible"),
         (lambda: mmaprobe.prove(HOPPER, HOPPER, length=1.5), "length: a whole number is wanted"),  # type: ignore[arg-type]
         (lambda: mmaprobe.order(chain, "f16,f16,f32,f32", "8"), "length: a whole number is wanted"),  # type: ignore[arg-type]
+        (lambda: mmaprobe.order(chain, "f16,f32", 8), "^formats: .*give a,b,c,d"),
+        (lambda: mmaprobe.prove(HOPPER, HOPPER, inputs="exponents=5..3"), "^inputs: "),
         (lambda: mmaprobe.order(chain, ["f16"] * 4, 8), "formats: a text is wanted"),  # type: ignore[arg-type]
         (lambda: mmaprobe.verify("ootomo-not-worse-f16", timeout=-1), "timeout: -1 is impossible"),
         (lambda: mmaprobe.dot(A[0], B[:, 0], 2**53 + 1, unit=HOPPER), "not exact in f64"),

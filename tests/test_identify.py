@@ -273,6 +273,11 @@ def test_commands(tmp_path: Path) -> None:
     document = json.loads(run.stdout)
     assert (document["decided"]["fraction_bits"], document["decided"]["block"]) == (23, 4)
     assert document["undecided"] == {"exponent_floor": [None, -132]}
+    assert device in document["units"]
+    assert f"this is {document['units'][0]}" in run.stderr
+    none = CliRunner().invoke(main, ["identify", str(path), "--device", f"model:{device}@fraction_bits=22", "--json"])
+    assert (none.exit_code, json.loads(none.stdout)["units"]) == (0, [])
+    assert "no instruction of the table is proved to be this unit" in none.stderr
     again = CliRunner().invoke(main, command)
     assert "answers of an earlier run" in again.stderr
     assert json.loads(again.stdout)["decided"] == document["decided"]
@@ -282,6 +287,13 @@ def test_commands(tmp_path: Path) -> None:
     vectors = CliRunner().invoke(main, ["separate", str(path), "--solver=bitwuzla"])
     assert vectors.exit_code == 0
     assert len(vectors.stdout.splitlines()) <= 8
+    asked, given = tmp_path / "vectors.jsonl", tmp_path / "given.jsonl"
+    asked.write_text(vectors.stdout)
+    ran = CliRunner().invoke(main, ["run", str(asked), "--device", f"model:{device}", "-o", str(given)])
+    next_step = f"mmaprobe identify {path} --device recorded:{given}"
+    assert next_step in ran.stderr
+    left = CliRunner().invoke(main, [*next_step.split()[1:], "--json"])
+    assert json.loads(left.stdout)["decided"]["fraction_bits"] == 23
     one = CliRunner().invoke(main, ["separate", str(path), "--one", "--json"])
     assert len(json.loads(one.stdout)["vectors"]) == 1
 

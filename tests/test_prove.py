@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import pairwise
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from click.testing import CliRunner
@@ -12,6 +14,7 @@ from pysmt.environment import Environment
 from pysmt.typing import BVType
 
 from cli.main import main
+from hypotheses.properties import STATEMENTS, Property
 from hypotheses.schema import Inputs
 from queries.equality.cutting import Cutter, conjuncts
 from queries.equality.lemmas import Proof
@@ -143,8 +146,26 @@ def test_command() -> None:
     assert run.exit_code == 1
     document = json.loads(run.stdout)
     assert document["proofs"][0]["vector"]["a"]
+    assert "give the same" in document["statement"]
     for wrong in (["prove", VOLTA], ["prove", VOLTA, VOLTA, "--property", "order-independent"]):
         assert CliRunner().invoke(main, wrong).exit_code == 2
+
+
+def test_a_property_is_said_in_words_and_what_was_raised() -> None:
+    command = ["prove", "--property", "monotonic-product", VOLTA, "--solver", "bitwuzla"]
+    run = CliRunner().invoke(main, command)
+    assert run.exit_code == 1
+    before, after = run.stderr.split("before gives ")
+    raised = re.search(r"after a(\d)\*b\1 rose gives [0-9a-f]{8}  .* = (\S+)", after)
+    assert raised is not None
+    assert set(re.findall(r"^ +([abc]\d?) = ", after, re.M)) == {f"a{raised[1]}", f"b{raised[1]}"}  # what is new
+    assert len(re.findall(r"^ +([abc]\d?) = ", before, re.M)) > 2
+    assert float(raised[2]) < float(re.match(r"[0-9a-f]{8}  .* = (\S+)", after)[1])  # type: ignore[index]
+    assert "monotonic-product (the result does not fall when one product rises): no;" in run.stderr
+
+
+def test_every_property_is_said_in_words() -> None:
+    assert set(STATEMENTS) == set(get_args(Property))
 
 
 def test_a_cut_takes_a_whole_cone_and_leaves_the_rest() -> None:

@@ -222,6 +222,26 @@ def test_wrong_scale_factors_are_refused(tmp_path: Path, factors: Any, said: str
     assert not (tmp_path / "d.npy").exists()
 
 
+@pytest.mark.parametrize(
+    ("wrong", "matrix", "said"),
+    [
+        ("b", np.ones((16, 2), np.uint8), "uint8 is too narrow for patterns of f16: uint16 is wanted"),
+        ("b", np.full((16, 2), 0.1, np.float32), "not exact in f16"),
+        ("c", np.ones((3, 2), np.float32), "shape (3, 2) is not that of the product"),
+        ("a", np.ones((2, 15), np.float16), "cannot be multiplied"),
+    ],
+)
+def test_the_file_at_fault_is_named(tmp_path: Path, wrong: str, matrix: Any, said: str) -> None:
+    right = {"a": np.ones((2, 16), np.float16), "b": np.ones((16, 2), np.float16), "c": np.ones((2, 2), np.float32)}
+    for name, one in (right | {wrong: matrix}).items():
+        np.save(tmp_path / f"{name}.npy", one)
+    files = [str(tmp_path / f"{name}.npy") for name in right]
+    result = CliRunner().invoke(main, ["simulate", *files, "-o", str(tmp_path / "d.npy"), "--model", HOPPER])
+    assert result.exit_code == 2
+    assert f"{wrong}.npy" in result.output
+    assert said in result.output
+
+
 def test_scale_factors_of_another_name(tmp_path: Path) -> None:
     arguments = scaled_files(tmp_path)
     np.savez(tmp_path / "p.npz", other=np.full((8, 2), 127, np.uint8))

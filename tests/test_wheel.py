@@ -41,6 +41,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source.mkdir()
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
+    (source / "docs").mkdir()
+    shutil.copy(ROOT / "docs" / "mmaprobe.1", source / "docs")
     for name in PACKAGES:
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, source, folder=folder)
@@ -72,4 +74,5 @@ def test_it_works_in_a_bare_environment(wheel: Path, tmp_path: Path) -> None:
     *files, product, plan = run(python, program, folder=tmp_path).splitlines()
     assert all(Path(file).is_relative_to(site) for file in files)
     assert (float(product), float(plan)) == (8.0, 8.0)
+    assert (bare / "share" / "man" / "man1" / "mmaprobe.1").is_file()
     assert run(bare / "bin" / "mmaprobe", "list", "plans", folder=tmp_path).startswith("plan:")

@@ -738,7 +738,7 @@ def why_of(equality: Equality) -> str:
     return equality.why + (f", confirmed by {' and '.join(equality.confirmed)}" if equality.confirmed else "")
 
 
-def same_signature(asked: Signature) -> list[Model]:
+def same_signature(asked: Model) -> list[Model]:
     """The instructions of the table and the units that ship, of these formats and this length."""
     formats = asked.a.name, asked.b.name, asked.c.name
     found = [

@@ -62,7 +62,7 @@ def climb(claim: Claim, seconds: float, enough: Callable[[Row], bool]) -> Row | 
 def maximised(claim: AnyClaim) -> Largest:
     """The quantity that a claim names. Raises ParameterError where it names none."""
     if not isinstance(claim, Claim) or claim.maximise is None:
-        raise ParameterError("--maximise", f"{claim.id} has no quantity to maximise (key `maximise` of its file)")
+        raise ParameterError("maximise", f"{claim.id} has no quantity to maximise (key `maximise` of its file)")
     return claim.maximise
 
 

@@ -40,7 +40,18 @@ class Explanation:
     @property
     def complete(self) -> bool:
         """Whether one hypothesis predicts everything that the first device answered, and one the second."""
-        return all(any(one.right == one.asked for one in side) for side in (self.left, self.right))
+        return len(self.whole) == 2
+
+    @property
+    def whole(self) -> list[Support]:
+        """For each device the first hypothesis that predicts everything that it answered."""
+        sides = [next((one for one in side if one.right == one.asked), None) for side in (self.left, self.right)]
+        return [one for one in sides if one is not None]
+
+    @property
+    def about_one_model(self) -> bool:
+        """Whether its hypotheses are one model with parameters changed, so that it names what differs."""
+        return len({model.reference.partition("@")[0] for model in self.question.models.values()}) == 1
 
     @property
     def rank(self) -> tuple[float, ...]:

@@ -59,7 +59,7 @@ def find_bound(
     and FaultError where an evaluation contradicts it."""
     start = time.monotonic()
     if inputs != Inputs(exponents=inputs.exponents):
-        raise ParameterError("--inputs", "error-bound is about all finite inputs; it takes exponents alone")
+        raise ParameterError("inputs", "error-bound is about all finite inputs; it takes exponents alone")
     count = _count(model, length)
     result = BoundResult(model, model.length * count, inputs.exponents or WINDOW, premises=premises_of(model))
     try:
@@ -88,7 +88,7 @@ def _count(model: Model, length: int | None) -> int:
         return 1
     if not 1 <= length <= LONGEST_CHAIN or length % model.length:
         raise ParameterError(
-            "--length", f"{length} is no chain of {model.reference}: it takes a multiple of {model.length}, at most "
+            "length", f"{length} is no chain of {model.reference}: it takes a multiple of {model.length}, at most "
             f"{LONGEST_CHAIN}"
         )  # fmt: skip
     return length // model.length

@@ -84,7 +84,8 @@ class Monotonic(Problem):
 
     @property
     def sides(self) -> tuple[str, str]:
-        return "before", "raised"
+        what = "c" if self.raised is None else f"a{self.raised}*b{self.raised}"
+        return "before", f"after {what} rose"
 
     @property
     def layout(self) -> Layout:

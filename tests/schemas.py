@@ -1,0 +1,109 @@
+"""JSON Schema files and the page of fields, made of reports.documents: `python -m tests.schemas` writes both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from reports.documents import VECTOR, schemas
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "reports" / "schemas"
+PAGE = ROOT / "docs" / "json.md"
+
+HEAD = """# JSON documents, field by field
+
+With `--json` a command prints one document on standard output; vectors are one JSON object a line. Each is described by
+a JSON Schema file, which comes with the package, and by the tables below, which are made from these files:
+
+```sh
+python -c "from importlib.resources import files; print(files('reports') / 'schemas')"
+```
+
+- `schema` is the version of a document. It is raised when a field goes or changes its meaning; fields may be added, so
+  a program should pass over those it does not know.
+- `mmaprobe list KIND --json` is an array of objects; there every object carries the version.
+- Numbers of formats are bit patterns, in lower-case hexadecimal digits, as many as the format has.
+- Keys of your own in a vector (`note`, `tags`) are kept in every vector that a command writes of it.
+- A field that is not always there is marked with *.
+
+The tests hold every document that they print against these descriptions. After a change of `reports/documents.py`
+`python -m tests.schemas` writes the files and this page.
+"""
+
+
+def files() -> Iterator[tuple[Path, str]]:
+    """Every file and its text."""
+    found = schemas()
+    for name, schema in found.items():
+        yield FOLDER / f"{name}.json", json.dumps(schema, indent=1) + "\n"
+    yield PAGE, page(found)
+
+
+def page(found: Mapping[str, dict[str, Any]]) -> str:
+    """The page of fields: the documents of each command, then their parts, each once."""
+    parts: dict[str, dict[str, Any]] = {}
+    tops: dict[str, list[tuple[str, dict[str, Any]]]] = {}
+    for command, schema in found.items():
+        named = schema.get("$defs", {})
+        wanted = [one["$ref"].rpartition("/")[2] for one in _choices(schema)] if "title" not in schema else []
+        tops[command] = [(name, named[name]) for name in wanted] or [(schema["title"], schema)]
+        parts |= {name: one for name, one in named.items() if name not in wanted}
+    parts.pop(tops[VECTOR][0][0])
+    lines = [HEAD]
+    for command, documents in tops.items():
+        lines.append("## Vector\n" if command == VECTOR else f"## {command}\n")
+        for _, schema in documents:
+            lines += _table(schema)
+    lines.append("## Parts\n")
+    for name in sorted(parts):
+        lines += [f"### {name}\n", *_table(parts[name])]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _choices(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    inner: dict[str, Any] = schema.get("items", schema)
+    return list(inner.get("anyOf", [inner]))
+
+
+def _table(schema: dict[str, Any]) -> list[str]:
+    required = set(schema.get("required", ()))
+    lines = [f"{_joined(schema['description'])}\n", "| field | type | meaning |", "|---|---|---|"]
+    for name, kind in schema["properties"].items():
+        mark = "" if name in required else "*"
+        lines.append(f"| `{name}`{mark} | {_kind(kind)} | {_joined(kind.get('description', ''))} |")
+    return [*lines, ""]
+
+
+def _joined(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+PLAIN = {"integer": "whole number", "boolean": "true or false", "object": "object", "null": "null"}
+
+
+def _kind(schema: dict[str, Any]) -> str:
+    """A type in words."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
+    if "anyOf" in schema:
+        return " or ".join(dict.fromkeys(map(_kind, schema["anyOf"])))
+    if "const" in schema:
+        return f"`{json.dumps(schema['const'])}`"
+    if "enum" in schema:
+        return " or ".join(f"`{json.dumps(value)}`" for value in schema["enum"])
+    kind = schema.get("type", "anything")
+    if kind == "array":
+        return f"list of {_kind(schema['items'])}"
+    if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
+        return f"object of {_kind(schema['additionalProperties'])}"
+    return "bit pattern" if "pattern" in schema else PLAIN.get(kind, kind)
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for path, text in files():
+        path.write_text(text, encoding="utf-8")

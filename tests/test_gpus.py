@@ -1,0 +1,100 @@
+"""GPUs by the names that people and drivers give them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.main import main
+from hypotheses.library import library
+from runner.kernels import CAPABILITIES
+from smtmodel.errors import NotModelledError
+from smtmodel.gpus import GPUS, architecture_of, gpu_named, gpus_of
+from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.recordings import RECORDED
+
+
+def run(*arguments: str, code: int = 0) -> Result:
+    result = CliRunner().invoke(main, list(arguments))
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.mark.parametrize(
+    ("name", "gpu", "arch"),
+    [
+        ("H100", "H100", "hopper"),
+        ("nvidia h100 80GB HBM3", "H100", "hopper"),
+        ("Tesla V100-SXM2-16GB", "V100", "volta"),
+        ("NVIDIA GeForce RTX 2080 Ti", "RTX 2080", "turing"),
+        ("RTX4090", "RTX 4090", "ada-lovelace"),
+        ("NVIDIA RTX 6000 Ada Generation", "RTX 6000 Ada", "ada-lovelace"),
+        ("Quadro RTX 6000", "Quadro RTX 6000", "turing"),
+        ("L40", "L40", "ada-lovelace"),
+        ("L40S", "L40S", "ada-lovelace"),
+        ("A10G", "A10G", "ampere"),
+        ("rtx5090", "RTX 5090", "rtx-blackwell"),
+        ("AMD Instinct MI300X", "MI300X", "cdna3"),
+        ("mi250x", "MI250X", "cdna2"),
+    ],
+)
+def test_names(name: str, gpu: str, arch: str) -> None:
+    assert gpu_named(name) == (gpu, arch)
+
+
+@pytest.mark.parametrize("name", ["", "f16", "hopper", "H1000", "RTX", "NVIDIA", "H100X"])
+def test_what_is_no_gpu(name: str) -> None:
+    assert gpu_named(name) is None
+
+
+def test_every_architecture_of_the_table_has_gpus_and_every_gpu_one() -> None:
+    modelled = {row.arch for row in INSTRUCTIONS.values()}
+    assert modelled | {"cdna4"} == set(GPUS)
+    assert set(CAPABILITIES) < modelled
+    names = [name for arch in GPUS for name in gpus_of(arch)]
+    assert len(names) == len(set(names))
+    assert all(gpu_named(name) == (name, arch) for arch in GPUS for name in gpus_of(arch))
+
+
+def test_gpus_of_recordings_are_known() -> None:
+    for reference, recorded in RECORDED.items():
+        for gpu in recorded:
+            assert gpu == "Ada" or architecture_of(gpu) == INSTRUCTIONS[reference].arch
+    assert all(gpu_named(gpu) for question in library().values() for gpu in question.observed)
+
+
+def test_a_gpu_without_a_model() -> None:
+    with pytest.raises(NotModelledError, match=r"MI355X \(cdna4\): no published"):
+        architecture_of("MI355X")
+    assert "MI355X (cdna4)" in run("list", "mi355x", code=2).stderr
+
+
+def ids(*arguments: str) -> list[str]:
+    return [row["id"] for row in json.loads(run("list", *arguments, "--json").stdout)]
+
+
+def test_list_by_gpu_and_words() -> None:
+    hopper = [row.reference for row in INSTRUCTIONS.values() if row.arch == "hopper"]
+    assert ids("H100") == ids("models", "h100") == ids("models", "NVIDIA H200") == hopper
+    assert ids("H100", "e4m3", "F16 ") == ids("models", "H100", "e4m3", "f16 ") != []
+    assert all("e4m3" in name for name in ids("H100", "e4m3"))
+    assert {name.partition("/")[0] for name in ids("B200")} == {"blackwell"}
+    assert {"nvidia-fp8"} <= set(ids("families", "fp8")) < set(ids("families"))
+    assert {"f16-ampere-cdna3"} <= set(ids("hypotheses", "MI300X")) < set(ids("hypotheses"))
+    assert ids("gpus", "hopper") == ids("gpus", "H100") == list(gpus_of("hopper"))
+
+
+def test_nothing_to_list() -> None:
+    assert "none of the formats has f17 in its line" in run("list", "formats", "f17").stderr
+    assert ids("formats", "f17") == []
+
+
+def test_data_sheets_of_a_gpu(tmp_path: Path) -> None:
+    page = tmp_path / "v100.html"
+    run("datasheet", "Tesla V100", "--limit", "0", "-o", str(page))
+    assert "volta/mma/m8n8k4.f32.f16.f16.f32" in page.read_text()
+    assert "turing/" not in page.read_text()
+    assert "did you mean 'H100'" in run("datasheet", "H10", "-o", str(page), code=2).stderr

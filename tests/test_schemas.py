@@ -1,0 +1,92 @@
+"""The JSON documents: what describes them is up to date, and finds what is wrong (the fixture described_documents of
+conftest.py holds every document of every test against it)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from pydantic import ValidationError
+
+from cli.main import PLACES, main
+from reports.documents import DOCUMENTS, VECTOR, check
+from tests.schemas import FOLDER, files
+
+VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
+
+
+def document(*arguments: str) -> Any:
+    result = CliRunner().invoke(main, list(arguments))
+    assert result.exit_code in (0, 1), result.output
+    return json.loads(result.stdout)
+
+
+def test_files_and_page_are_those_of_the_types() -> None:
+    wrong = [str(path) for path, text in files() if not path.is_file() or path.read_text(encoding="utf-8") != text]
+    assert not wrong, "python -m tests.schemas writes them"
+    assert {path.stem for path in FOLDER.iterdir()} == {*DOCUMENTS, VECTOR}
+
+
+def test_every_command_with_json_is_described() -> None:
+    with_json = {name for name in PLACES if any("--json" in option.opts for option in main.commands[name].params)}
+    assert with_json == set(DOCUMENTS)
+
+
+def broken(found: dict[str, Any], how: str) -> dict[str, Any]:
+    if how == "another key":
+        return found | {"colour": "red"}
+    if how == "a key less":
+        return {key: value for key, value in found.items() if key != "difference"}
+    if how == "another type":
+        return found | {"evaluations": "none"}
+    return found | {"schema": 2}
+
+
+@pytest.mark.parametrize("how", ["another key", "a key less", "another type", "another version"])
+def test_what_is_not_described_is_found(how: str) -> None:
+    found = document("explain", VOLTA, '{"a": ["3c00"], "b": ["3c00"], "c": "3f800000"}', "--json")
+    check("explain", json.dumps(found))
+    with pytest.raises(ValidationError):
+        check("explain", json.dumps(broken(found, how)))
+
+
+def test_a_fault_of_a_document_fails_the_test_that_prints_it(described_documents: list[str]) -> None:
+    from cli import options
+
+    with main.make_context("mmaprobe", ["list", "formats"]), main.commands["list"].make_context("list", ["formats"]):
+        options.document_text([{"id": "f16"}])
+    assert "list --json" in described_documents.pop()
+
+
+@pytest.mark.parametrize("kind", main.commands["list"].params[0].type.choices)  # type: ignore[attr-defined]
+def test_every_row_of_a_list_has_the_version(kind: str) -> None:
+    rows = document("list", kind, "--json")
+    assert rows
+    assert {row["schema"] for row in rows} == {1}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "FILE", "--device", f"model:{VOLTA}"),
+        ("run", "FILE", "--device", f"model:{VOLTA}", "-o", "OUT"),
+        ("run", "FILE", "--device", f"model:{VOLTA}", "--json"),
+        ("evaluate", "FILE", "-o", "OUT"),
+        ("evaluate", "FILE", "--model", f"{VOLTA}@fraction_bits=20", "-o", "-"),
+    ],
+    ids=" ".join,
+)
+def test_keys_of_ones_own_are_kept(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    own = {"note": "mine", "tags": ["x", 1], "by": {"me": None}}
+    row = {"id": 1, "model": VOLTA, "a": ["3c00"], "b": ["3c00"], "c": "3f800000", "d": "40000000"} | own
+    path, output = tmp_path / "vectors.jsonl", tmp_path / "out.jsonl"
+    path.write_text(json.dumps(row))
+    result = CliRunner().invoke(main, [{"FILE": str(path), "OUT": str(output)}.get(one, one) for one in arguments])
+    assert result.exit_code == 0, result.output
+    (written,) = json.loads(result.stdout)["vectors"] if "--json" in arguments else [
+        json.loads(output.read_text() if "OUT" in arguments else result.stdout)
+    ]  # fmt: skip
+    assert {key: written[key] for key in own} == own
