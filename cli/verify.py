@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.certificates import PROVED_WITHOUT, attach
 from cli.completion import claim_names
 from cli.options import JSON, overall, print_json, progress, say, show_zeros, solver_options
-from cli.prove import PROVED_WITHOUT, show_witness
+from cli.prove import show_witness
 from smtmodel.errors import FaultError, MmaprobeError
 from smtmodel.progress import Pieces
 from smtmodel.wording import counted
@@ -74,10 +76,7 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
         _show(document, claim.zeros if isinstance(claim, PropertyClaim) else {})
         if certificate is not None and outcome.lemmas:
             folder = certificate if len(claims) == 1 else certificate / claim.id
-            try:
-                document["certificates"] = _certify(outcome, folder, options)
-            except MmaprobeError as error:  # what is proved stays true
-                failure, document["certificate_error"] = error, str(error)
+            failure = attach(document, partial(_certify, outcome, folder, options))
         if largest and not outcome.interrupted and isinstance(claim, Claim):
             document["worst"] = worst_json(maximise(claim, options))
             progress("")
@@ -116,7 +115,9 @@ def _certify(outcome: Outcome, folder: Path, options: Options) -> list[dict[str,
         whole = whole_of_query(lemma.query, options.timeout, options.memory)
         place = folder if len(outcome.lemmas) == 1 else folder / f"lemma-{number}"
         question = f"{outcome.claim.id}: {outcome.claim.text} ({lemma.name})"
-        manifest = write_certificate(place, [lemma], whole, question, options.timeout, options.memory, options.progress)
+        manifest = write_certificate(
+            place, [lemma.leaf], whole, question, options.timeout, options.memory, options.progress
+        )
         piece = manifest["pieces"][0]
         say(f"  certificate of {lemma.name!r}: {place}: {piece['clauses']} clauses, {piece['proof_lines']} lines, "
             f"verified by {piece['checker']}")  # fmt: skip

@@ -27,7 +27,8 @@ def certify(proof: Proof, directory: Path, options: Options) -> dict[str, Any]:
     else:
         raise CertificateError("a chain of lemmas that are not equalities of signals has no certificate")
     left = None if options.timeout is None else max(0.0, options.timeout - (time.monotonic() - start))
-    return write_certificate(directory, proof.lemmas, whole, question, left, options.memory, options.progress)
+    leaves = [lemma.leaf for lemma in proof.lemmas]
+    return write_certificate(directory, leaves, whole, question, left, options.memory, options.progress)
 
 
 def _whole(proof: Proof, basis: Basis, options: Options) -> Whole:

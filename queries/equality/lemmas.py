@@ -8,6 +8,7 @@ from typing import Literal
 from pysmt.environment import Environment
 from pysmt.fnode import FNode
 
+from queries.certificates.certificate import Leaf
 from queries.search.problem import Problem
 from queries.search.witness import Witness
 from queries.solvers.contract import Answer
@@ -30,6 +31,12 @@ class Lemma:
     fact: FNode | None = None
     using: str = ""
     confirmed: Answer | None = None
+
+    @property
+    def leaf(self) -> Leaf:
+        """It as a part of a certificate."""
+        words = [answer for answer in (self.answer, self.confirmed) if answer is not None]
+        return Leaf(self.name, self.query, tuple(map(str, words)))
 
 
 @dataclass(frozen=True)
