@@ -54,9 +54,10 @@ def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:
     for found in check_folder(folder, ask if engines else None, timeout):
         say(f"{found.place}: {found.says}")
         findings.append(found)
-    counts = {kind: sum(found.kind == kind for found in findings) for kind in ("fault", "open", "word")}
+    counts = {kind: sum(found.kind == kind for found in findings) for kind in ("fault", "open", "word", "argument")}
     verdict = "fault" if counts["fault"] else "incomplete" if counts["open"] else "checked"
     rests = f"; {counted(counts['word'], 'lemma')} by the word of engines alone" if counts["word"] else ""
+    rests += f"; {counted(counts['argument'], 'argument')} stated, not checked" if counts["argument"] else ""
     say({
         "fault": f"it does not stand: {counted(counts['fault'], 'fault')}",
         "incomplete": f"incomplete: {counted(counts['open'], 'part')} could not be checked{rests}",

@@ -123,7 +123,7 @@ def prove(
     _show(document, explain)
     failure: MmaprobeError | None = None
     if certificate is not None and document["verdict"] == "equal":
-        failure = attach(document, lambda: _certify(proofs, certificate, options))
+        failure = attach(document, lambda: _certify(proofs, wanted, certificate, options))
     if as_json:
         print_json(document)
     if failure is not None:
@@ -137,15 +137,14 @@ def _proved_by(document: Mapping[str, Any], solver: str) -> bool:
     return solver == "auto" or all(engine.split()[0] == solver for engine in document["engines"])
 
 
-def _certify(proofs: list[Proof], directory: Path, options: Options) -> list[dict[str, Any]]:
+def _certify(proofs: list[Proof], wanted: str, directory: Path, options: Options) -> list[dict[str, Any]]:
     """A certificate of each proof, in a folder of its own if there are several. Raises CertificateError."""
-    from queries.equality.certify import certify
+    from queries.equality.certify import certify_all
+    from queries.properties.proving import ARGUMENTS
 
-    written = []
-    for number, proof in enumerate(proofs, 1):
-        folder = directory if len(proofs) == 1 else directory / f"proof-{number}"
-        written.append(show_certificate(folder, certify(proof, folder, options)))
-    return written
+    question = f"{wanted} of {proofs[0].problem.left.reference}"
+    found = certify_all(proofs, directory, options, question, ARGUMENTS.get(wanted, ""))
+    return [show_certificate(folder, manifest) for folder, manifest in found]
 
 
 def _problems(models: tuple[str, ...], wanted: str, restrictions: str, compare: Any) -> list[Problem]:

@@ -16,8 +16,10 @@ from click.testing import CliRunner
 
 from cli.main import main
 from hypotheses.schema import Inputs
-from queries.certificates.certificate import digest, whole_of_query
+from queries.certificates.certificate import CHAIN, FACTS, digest, whole_of_query, write_parts
+from queries.certificates.chain import chain_faults
 from queries.certificates.tree import RULES, Tree, statement_text
+from queries.equality.certify import chain_texts
 from queries.proof import enclosures
 from queries.proof.checking import check_folder
 from queries.proof.enclosures import weakened
@@ -29,6 +31,8 @@ from queries.proof.written import Written
 from queries.properties.bound import bound_of, chain_of, error_of
 from queries.properties.bound_certificate import certify_bound
 from queries.properties.bound_report import find_bound
+from queries.properties.monotonic import prove_monotonic
+from queries.properties.statements import Monotonic
 from queries.search.distinguish import Options
 from queries.solvers.contract import Answer
 from smtmodel.reference import parse_reference
@@ -316,3 +320,90 @@ def test_what_is_stated_is_read_off_the_tree() -> None:
     tree = Tree(document)
     assert list(tree.check()) == []
     assert statement_text(tree, document["states"][0]).startswith("|d - exact| <= ")
+
+
+# -- chains of facts
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The steps of a proof that a sum is monotonic, with its lemmas as queries alone."""
+    path = tmp_path_factory.mktemp("chain")
+    unit = "hopper/wgmma/m64n8k32.f32.e4m3.e4m3@length=2,block=2,fraction_bits=8,addend=after"
+    proof = prove_monotonic(Monotonic(parse_reference(unit), parse_reference(unit)), Options("bitwuzla", 60.0), False)
+    assert proof.chain is not None
+    for name, text in chain_texts(proof.chain).items():
+        (path / name).write_text(text)
+    for number, lemma in enumerate(proof.lemmas, 1):
+        (path / f"lemma-{number:02d}.smt2").write_text(lemma.query.text)
+    return path
+
+
+def chain_of_facts(path: Path) -> Document:
+    found: Document = json.loads((path / CHAIN).read_text())
+    return found
+
+
+def test_a_chain_of_facts_passes(chain: Path) -> None:
+    document = chain_of_facts(chain)
+    assert len(document["steps"]) > 20
+    assert list(chain_faults(chain, FACTS, document)) == []
+
+
+def test_a_changed_step_is_found_there(chain: Path) -> None:
+    document, rng = chain_of_facts(chain), random.Random(8)
+    steps = document["steps"]
+    for number in rng.sample(range(1, len(steps) - 1), 6):
+        step, later = steps[number], steps[-1]["fact"]
+        changes: list[Document] = [{"lemma": other["lemma"]} for other in rng.sample(steps, 3)
+                                   if other["lemma"] != step["lemma"]]  # fmt: skip
+        changes += [{"uses": [*step["uses"], later]}, {"fact": later}]
+        changes += [{"uses": step["uses"][1:]}] * bool(step["uses"])
+        changes += [{"terms": dict.fromkeys(step["terms"], later)}] * bool(step["terms"])
+        for change in changes:
+            broken = copy.deepcopy(document)
+            broken["steps"][number] |= change
+            found = {name for name, _ in chain_faults(chain, FACTS, broken)}
+            assert broken["steps"][number]["fact"] in found, (number, change)
+
+
+def test_a_chain_that_ends_elsewhere_or_lacks_a_step_is_found(chain: Path) -> None:
+    document = chain_of_facts(chain)
+    assert list(chain_faults(chain, FACTS, {**document, "goal": document["steps"][0]["fact"]}))
+    assert list(chain_faults(chain, FACTS, {**document, "axioms": {}}))
+    missing = [{**document, "steps": document["steps"][:k] + document["steps"][k + 1 :]}
+               for k in range(len(document["steps"]))]  # fmt: skip
+    noticed = [bool(list(chain_faults(chain, FACTS, one))) for one in missing[::6]]
+    assert all(noticed)
+
+
+# -- parts, and lemmas without steps
+
+
+def test_parts_are_checked_each(copied: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("parts")
+    (path / "proof-1").mkdir()
+    for file in copied.iterdir():
+        (path / "proof-1" / file.name).write_bytes(file.read_bytes())
+    write_parts(path, ["proof-1"], "a question", "an argument.")
+    assert worst(path) == {("manifest.json", "argument")}
+    (path / "proof-1" / "tree.json").write_text("{}")
+    assert ("proof-1/tree.json", "fault") in worst(path)
+    write_parts(path, ["proof-1", "proof-2"], "a question", "an argument.")
+    assert ("proof-2", "fault") in worst(path)
+
+
+def test_lemmas_in_linear_arithmetic_rest_on_words(tmp_path: Path) -> None:
+    """Of a claim about Table 9: the last of its lemmas has no proof that a checker could check."""
+    claim = tmp_path / "claim.yaml"
+    lines = ("id: t", "about: t", "source: t", "says: holds", "expect: holds", "error_bound: loose",
+             "model: volta/mma/m8n8k4.f32.f16.f16.f32@length=2")  # fmt: skip
+    claim.write_text("\n".join(lines) + "\n")
+    folder = tmp_path / "proof"
+    run = CliRunner().invoke(main, ["verify", str(claim), "--certificate", str(folder), "--timeout", "60"])
+    assert run.exit_code == 0, run.output
+    assert "by the word of engines alone" in run.output
+    assert {"argument", "open"} == {kind for _, kind in worst(folder)}
+    done = CliRunner().invoke(main, ["check", str(folder)])
+    assert done.exit_code == 0, done.output
+    assert "1 argument stated, not checked" in done.output

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from functools import reduce
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -46,13 +47,15 @@ __all__ = [
     "refute",
     "whole_of_query",
     "write_certificate",
+    "write_parts",
 ]
 
 SCHEMA = 2
 MANIFEST, README = "manifest.json", "README.md"
-TREE, UNIT = "tree.json", "unit.yaml"
+TREE, UNIT = "tree.json", "unit.yaml"  # of a theorem
+CHAIN, FACTS = "chain.json", "facts.smt2"  # of facts that are proved one from another
 SUFFIXES = ("smt2", "cnf", "drat")
-LEAF_SECONDS = 60.0  # for the proof of a lemma, at most: engines' words stand for one that takes longer
+LEAF_SECONDS = 20.0  # for the proof of a lemma, at most: engines' words stand for one that takes longer
 
 
 @dataclass(frozen=True)
@@ -96,12 +99,14 @@ def write_certificate(
     progress: Callable[[str], None] = lambda text: None,
     texts: Mapping[str, str] | None = None,
     template: str = "certificate.md",
+    argument: str = "",
 ) -> dict[str, Any]:
     """Write the files of a certificate, check each proof, and give the manifest, which is written last.
 
     `whole`: the formula and proof of the whole question, where one was composed; `texts`: what else is written, by name
-    of the file. Whatever goes wrong leaves no certificate there. Raises FaultyProofError if a proof does not stand,
-    OutOfTimeError, and what `write_whole` does.
+    of the file; `argument`: why the lemmas give the answer, where that is no file that a program can check. Time that
+    runs out leaves lemmas to the words of engines. Whatever goes wrong leaves no certificate there. Raises
+    FaultyProofError if a proof does not stand, OutOfTimeError, and what `write_whole` does.
     """
     shown = Pieces(progress, "files of the certificate", len(leaves) + (whole is not None))
     writer = _Writer(directory, timeout, memory, shown)
@@ -116,12 +121,13 @@ def write_certificate(
             "question": question,
             "solver": solver_version(),
             "skipped_lemmas": [] if whole is None else [position + 1 for position in whole.skipped],
+            "argument": argument,
             "pieces": pieces,
         }
         for name, text in (texts or {}).items():
             write_whole(directory / name, text)
         manifest["sha256"] = {name: digest(directory / name) for name in texts or {}}
-        write_whole(directory / README, _readme(template, question, pieces))
+        write_whole(directory / README, _readme(template, question, argument, pieces))
         write_whole(directory / MANIFEST, json.dumps(manifest, indent=1) + "\n")
     except BaseException:
         with suppress(OSError, MmaprobeError):
@@ -140,7 +146,7 @@ class _Writer:
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             pieces = (f"{stem}.{end}" for stem in ("whole", "lemma-*") for end in SUFFIXES)
-            for pattern in (MANIFEST, TREE, UNIT, *pieces):
+            for pattern in (MANIFEST, TREE, UNIT, CHAIN, FACTS, *pieces):
                 for path in self.directory.glob(pattern):
                     path.unlink()
         except OSError as error:
@@ -156,14 +162,13 @@ class _Writer:
 
     def leaf(self, name: str, leaf: Leaf) -> dict[str, Any]:
         """Write a lemma, with a proof of it if that is found soon or nobody's word stands for it."""
-        self.progress(Wait(leaf.states, self.remaining()))
-        limits = [self.remaining(), LEAF_SECONDS if leaf.words else None]
-        limit = min((one for one in limits if one is not None), default=None)
-        whole = None
+        self.progress(Wait(leaf.states, LEAF_SECONDS))
         if leaf.query.logic == "QF_BV":
             with suppress(OutOfTimeError) if leaf.words else nullcontext():
-                whole = whole_of_query(leaf.query, limit, self.memory)
-        return self.piece(name, leaf, whole)
+                limits = [self.remaining(), LEAF_SECONDS if leaf.words else None]
+                limit = min((one for one in limits if one is not None), default=None)
+                return self.piece(name, leaf, whole_of_query(leaf.query, limit, self.memory))
+        return self.piece(name, leaf, None)
 
     def piece(self, name: str, leaf: Leaf, whole: Whole | None) -> dict[str, Any]:
         """Write one query, with its formula and proof if there is one, check that, and describe them."""
@@ -173,8 +178,12 @@ class _Writer:
             texts |= {"cnf": whole.cnf, "drat": whole.drat}
             found["variables"], found["clauses"] = whole.formula.variables, len(whole.formula.clauses)
             found["proof_lines"] = len(whole.proof.lines)
-        for suffix, text in texts.items():
-            write_whole(self.directory / f"{name}.{suffix}", text)
+        for suffix in SUFFIXES:
+            path = self.directory / f"{name}.{suffix}"
+            if suffix in texts:
+                write_whole(path, texts[suffix])
+            else:
+                path.unlink(missing_ok=True)  # of a proof that could not be checked in time
         if whole is not None:
             self.progress(Wait(f"checking {name}.drat", self.remaining()))
             found["checker"] = self._checked(name)
@@ -207,11 +216,19 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _readme(template: str, question: str, pieces: Sequence[dict[str, Any]]) -> str:
+def _readme(template: str, question: str, argument: str, pieces: Sequence[dict[str, Any]]) -> str:
     rows = [
         f"| {p['name']} | {p['states']} | {p.get('clauses', '-')} | {p.get('proof_lines', 'none')} | "
         f"{', '.join(p['words']) or '-'} |"
         for p in pieces
     ]
     text = files("queries.certificates").joinpath(template).read_text(encoding="utf-8")
-    return text.replace("QUESTION", question or "see whole.smt2").replace("ROWS", "\n".join(rows))
+    by = {"QUESTION": question or "see whole.smt2", "ARGUMENT": argument, "ROWS": "\n".join(rows)}
+    return reduce(lambda found, name: found.replace(name, by[name]), by, text)
+
+
+def write_parts(directory: Path, parts: Sequence[str], question: str, argument: str) -> dict[str, Any]:
+    """Write the manifest of certificates in folders of their own, which together, by an argument, answer a question."""
+    manifest = {"schema": SCHEMA, "question": question, "argument": argument, "parts": list(parts)}
+    write_whole(directory / MANIFEST, json.dumps(manifest | {"pieces": [], "sha256": {}}, indent=1) + "\n")
+    return manifest

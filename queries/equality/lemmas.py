@@ -54,6 +54,26 @@ class Basis:
     maxima: dict[FNode, frozenset[FNode]]
 
 
+@dataclass(frozen=True)
+class Derived:
+    """A fact that a lemma proves, by its place among those of the proof: of these facts, with these terms in the place
+    of the lemma's free symbols."""
+
+    name: str
+    lemma: int
+    uses: tuple[FNode, ...]
+    claim: FNode
+    terms: tuple[tuple[FNode, FNode], ...]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Facts proved one from another; the last is what was asked. `axioms`: what is admitted, and definitions."""
+
+    axioms: tuple[tuple[str, FNode], ...]
+    steps: tuple[Derived, ...]
+
+
 @dataclass
 class Proof:
     """What came of the question: the lemmas in order, and a replayed witness where the two differ."""
@@ -66,6 +86,7 @@ class Proof:
     seconds: float = 0.0
     interrupted: bool = False
     basis: Basis | None = None
+    chain: Chain | None = None
 
     @property
     def engines(self) -> list[str]:

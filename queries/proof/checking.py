@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from queries.certificates.certificate import (
+    CHAIN,
+    FACTS,
     MANIFEST,
     SCHEMA,
     SUFFIXES,
@@ -23,6 +25,7 @@ from queries.certificates.certificate import (
     digest,
     formula_fault,
 )
+from queries.certificates.chain import chain_faults
 from queries.certificates.tree import Tree, statement_text
 from queries.proof.lemmas import AlignmentLoses, Lemma, RoundingLoses, query_of
 from queries.proof.written import Written
@@ -37,12 +40,12 @@ Ask = Callable[[str, str], Answer]  # what an engine says of a text in SMT-LIB
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found at one place of a certificate. `word`: it stands if the engine named does not err; `open`: it
-    could not be checked; `fault`: it does not stand."""
+    """What was found at one place of a certificate. `word`: it stands if the engine named does not err; `argument`: it
+    is an argument for people, which is not checked; `open`: it could not be checked; `fault`: it does not stand."""
 
     place: str
     says: str
-    kind: Literal["fine", "word", "open", "fault"] = "fine"
+    kind: Literal["fine", "word", "argument", "open", "fault"] = "fine"
 
 
 def check_folder(folder: Path, ask: Ask | None = None, timeout: float | None = None) -> Iterator[Finding]:
@@ -50,12 +53,31 @@ def check_folder(folder: Path, ask: Ask | None = None, timeout: float | None = N
     manifest = _manifest(folder)
     yield from _digests(folder, manifest["sha256"])
     names = [piece["name"] for piece in manifest["pieces"]]
-    if "whole" not in names and TREE not in manifest["sha256"]:
-        yield Finding(MANIFEST, "neither a proof of the whole question nor a tree of theorems", "fault")
+    for part in manifest.get("parts", ()):
+        yield from _part(folder, str(part), ask, timeout)
     for piece in manifest["pieces"]:
         yield from _piece(folder, piece, ask, timeout)
     if TREE in manifest["sha256"]:
         yield from _tree(folder, names)
+    elif CHAIN in manifest["sha256"]:
+        yield from _chain(folder, names)
+    elif "whole" not in names:
+        yield _argument(manifest.get("argument", ""))
+
+
+def _argument(text: str) -> Finding:
+    if not text:
+        return Finding(MANIFEST, "no proof of the whole question, no tree of theorems, no chain of facts", "fault")
+    return Finding(MANIFEST, f"how the parts give the answer is not checked: {text}", "argument")
+
+
+def _part(folder: Path, name: str, ask: Ask | None, timeout: float | None) -> Iterator[Finding]:
+    """A certificate that is part of another."""
+    try:
+        for found in check_folder(folder / name, ask, timeout):
+            yield replace(found, place=f"{name}/{found.place}")
+    except InputError as error:
+        yield Finding(name, str(error), "fault")
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
@@ -144,6 +166,22 @@ def _tree(folder: Path, pieces: list[str]) -> Iterator[Finding]:
         if theorem.get("leaf") is not None:
             yield _lemma(folder, document, number, theorem, pieces)
     yield from (Finding(TREE, f"states: {text}") for text in stated)
+
+
+def _chain(folder: Path, pieces: list[str]) -> Iterator[Finding]:
+    """The facts, one finding for each that does not follow."""
+    try:
+        document = json.loads((folder / CHAIN).read_text(encoding="utf-8"))
+        faults = list(chain_faults(folder, FACTS, document))
+        strange = {step["lemma"] for step in document["steps"]} - set(pieces)
+    except Exception as error:  # whatever files that are no chain make of it
+        yield Finding(CHAIN, f"cannot be read: {type(error).__name__}: {error}", "fault")
+        return
+    yield from (Finding(f"{CHAIN}, {name}", fault, "fault") for name, fault in faults)
+    yield from (Finding(CHAIN, f"rests on {name}, which is not in the manifest", "fault") for name in sorted(strange))
+    if not faults:
+        axioms = ", ".join(document["axioms"].values())
+        yield Finding(CHAIN, f"{len(document['steps'])} facts follow one from another; from: {axioms}")
 
 
 def _unit(folder: Path, document: Mapping[str, Any]) -> Finding:
