@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.certificates import PROVED_WITHOUT, attach, show_certificate
 from cli.options import print_json, progress, say
+from smtmodel.errors import MmaprobeError
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hypotheses.schema import Inputs
     from queries.properties.bound_report import BoundResult
     from queries.search.distinguish import Options
@@ -20,10 +24,12 @@ SHOWN = 8  # products of an input that is printed
 
 def prove_bound(
     models: tuple[str, ...], inputs: Inputs, length: int | None, options: Options, confirm: bool, explain: bool,
-    as_json: bool,
+    as_json: bool, certificate: Path | None = None,
 ) -> int:  # fmt: skip
-    """Prints the bound; the exit code. Raises ParameterError and FaultError as `find_bound` does."""
+    """Prints the bound; the exit code. Raises ParameterError and FaultError as `find_bound` does, and CertificateError
+    after what is proved was printed."""
     from queries.properties.bound import Settled
+    from queries.properties.bound_certificate import certify_bound
     from queries.properties.bound_report import document_of, find_bound
     from smtmodel.reference import parse_reference
 
@@ -33,8 +39,15 @@ def prove_bound(
     progress("")
     document = document_of(result)
     _show(result, document, explain)
+    failure: MmaprobeError | None = None
+    if certificate is not None and result.verdict == "holds":
+        folder = certificate
+        failure = attach(document, lambda: [show_certificate(folder, certify_bound(result, folder, options))])
     if as_json:
         print_json(document)
+    if failure is not None:
+        say(PROVED_WITHOUT)
+        raise failure
     return {"holds": 0, "unknown": 3}[result.verdict]
 
 

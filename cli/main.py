@@ -21,6 +21,7 @@ PLACES = {
     "distinguish": "cli.ask:distinguish",
     "prove": "cli.prove:prove",
     "verify": "cli.verify:verify",
+    "check": "cli.check:check",
     "separate": "cli.identify:separate",
     "identify": "cli.identify:identify",
     "order": "cli.order:order",

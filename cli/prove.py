@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from cli.certificates import PROVED_WITHOUT, attach, show_certificate
 from cli.choice import Choice
 from cli.completion import models
 from cli.error_bound import ERROR_BOUND, prove_bound
@@ -19,7 +20,6 @@ from cli.options import (
     RESTRICTIONS_HELP,
     parse_inputs,
     print_json,
-    progress,
     say,
     show_zeros,
     solver_options,
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     "--certificate",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Write SMT-LIB, CNF and a checked DRAT proof into this folder.",
+    help="Write what is proved, with checked proofs, into this folder (`mmaprobe check` checks it again).",
 )
 @click.option("--explain", is_flag=True, help="Print the chain of lemmas.")
 @click.option(
@@ -93,9 +93,11 @@ def prove(
     from queries.search.contradiction import check_problems
 
     if wanted == ERROR_BOUND:
-        if compare is not None or certificate is not None:
-            raise click.UsageError(f"--compare and --certificate are not about {ERROR_BOUND}")
-        sys.exit(prove_bound(models, parse_inputs(restrictions), length, options, confirm, explain, as_json))
+        if compare is not None:
+            raise click.UsageError(f"--compare is not about {ERROR_BOUND}")
+        sys.exit(
+            prove_bound(models, parse_inputs(restrictions), length, options, confirm, explain, as_json, certificate)
+        )
     if about_plans(models, length):
         if wanted != "equal" or restrictions or compare or certificate is not None:
             raise click.UsageError(
@@ -125,10 +127,7 @@ def prove(
     _show(document, explain)
     failure: MmaprobeError | None = None
     if certificate is not None and document["verdict"] == "equal":
-        try:
-            document["certificates"] = _certify(proofs, certificate, options)
-        except MmaprobeError as error:  # what is proved stays true
-            failure, document["certificate_error"] = error, str(error)
+        failure = attach(document, lambda: _certify(proofs, wanted, certificate, options))
     if as_json:
         print_json(document)
     if failure is not None:
@@ -137,32 +136,19 @@ def prove(
     sys.exit({"equal": 0, "different": 1, "unknown": 3}[document["verdict"]])
 
 
-#: what is said of a proof before the error that says why it has no certificate
-PROVED_WITHOUT = "what is proved above stands, but there is no certificate of it:"
-
-
 def _proved_by(document: Mapping[str, Any], solver: str) -> bool:
     """Whether a result of the store is one that the solver asked for gave."""
     return solver == "auto" or all(engine.split()[0] == solver for engine in document["engines"])
 
 
-def _certify(proofs: list[Proof], directory: Path, options: Options) -> list[dict[str, Any]]:
+def _certify(proofs: list[Proof], wanted: str, directory: Path, options: Options) -> list[dict[str, Any]]:
     """A certificate of each proof, in a folder of its own if there are several. Raises CertificateError."""
-    from queries.equality.certify import certify
+    from queries.equality.certify import certify_all
+    from queries.properties.proving import ARGUMENTS
 
-    written = []
-    for number, proof in enumerate(proofs, 1):
-        folder = directory if len(proofs) == 1 else directory / f"proof-{number}"
-        manifest = certify(proof, folder, options)
-        progress("")
-        whole = manifest["pieces"][0]
-        proofs_text = counted(len(manifest["pieces"]), "proof")
-        say(
-            f"certificate: {folder}: {proofs_text} verified by the checker ({whole['checker']}); "
-            f"the whole one has {whole['clauses']} clauses and {whole['proof_lines']} lines"
-        )
-        written.append({"folder": str(folder), **manifest})
-    return written
+    question = f"{wanted} of {proofs[0].problem.left.reference}"
+    found = certify_all(proofs, directory, options, question, ARGUMENTS.get(wanted, ""))
+    return [show_certificate(folder, manifest) for folder, manifest in found]
 
 
 def _problems(models: tuple[str, ...], wanted: str, restrictions: str, compare: Any) -> list[Problem]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.certificates import PROVED_WITHOUT, attach, show_certificate
 from cli.completion import claim_names
 from cli.options import JSON, overall, print_json, progress, say, show_zeros, solver_options
-from cli.prove import PROVED_WITHOUT, show_witness
+from cli.prove import show_witness
 from smtmodel.errors import FaultError, MmaprobeError
 from smtmodel.progress import Pieces
 from smtmodel.wording import counted
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     "--certificate",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Write SMT-LIB, CNF and a checked DRAT proof of what is proved into this folder.",
+    help="Write what is proved, with checked proofs, into this folder (`mmaprobe check` checks it again).",
 )
 @click.option(
     "--maximise",
@@ -72,12 +74,11 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
         progress("")
         document = document_of(outcome)
         _show(document, claim.zeros if isinstance(claim, PropertyClaim) else {})
-        if certificate is not None and outcome.lemmas:
+        if certificate is not None and not (outcome.lemmas or outcome.proofs):
+            say("  no certificate: it rests on what was evaluated, on no lemma")
+        elif certificate is not None:
             folder = certificate if len(claims) == 1 else certificate / claim.id
-            try:
-                document["certificates"] = _certify(outcome, folder, options)
-            except MmaprobeError as error:  # what is proved stays true
-                failure, document["certificate_error"] = error, str(error)
+            failure = attach(document, partial(_certify, outcome, folder, options))
         if largest and not outcome.interrupted and isinstance(claim, Claim):
             document["worst"] = worst_json(maximise(claim, options))
             progress("")
@@ -105,23 +106,9 @@ def _code(document: dict[str, Any]) -> int:
 
 
 def _certify(outcome: Outcome, folder: Path, options: Options) -> list[dict[str, Any]]:
-    """A certificate of every lemma, in a folder of its own if there are several. Raises CertificateError."""
-    from queries.certificates.certificate import whole_of_query, write_certificate
+    from queries.claims.certify import certify_claim
 
-    written = []
-    for number, lemma in enumerate(outcome.lemmas, 1):
-        if lemma.query.logic != "QF_BV":
-            say(f"  no certificate of {lemma.name!r}: it is linear arithmetic")
-            continue
-        whole = whole_of_query(lemma.query, options.timeout, options.memory)
-        place = folder if len(outcome.lemmas) == 1 else folder / f"lemma-{number}"
-        question = f"{outcome.claim.id}: {outcome.claim.text} ({lemma.name})"
-        manifest = write_certificate(place, [lemma], whole, question, options.timeout, options.memory, options.progress)
-        piece = manifest["pieces"][0]
-        say(f"  certificate of {lemma.name!r}: {place}: {piece['clauses']} clauses, {piece['proof_lines']} lines, "
-            f"verified by {piece['checker']}")  # fmt: skip
-        written.append({"folder": str(place), **manifest})
-    return written
+    return [show_certificate(place, manifest) for place, manifest in certify_claim(outcome, folder, options)]
 
 
 def _show(document: dict[str, Any], zeros: dict[str, str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
@@ -16,25 +15,28 @@ from pysmt.fnode import FNode
 from pysmt.typing import BVType
 
 from hypotheses.schema import Inputs
-from queries.certificates import certificate, checker
+from queries.certificates import checker
 from queries.certificates.bitblast import Cnf
 from queries.certificates.certificate import (
     CertificateError,
+    Leaf,
     OutOfTimeError,
     Whole,
     WholeLemma,
-    recheck,
+    digest,
     refute,
     whole_of_query,
     write_certificate,
 )
 from queries.certificates.checker import Engine, check
 from queries.certificates.sat import SatSolver
+from queries.proof.checking import Finding, check_folder
 from queries.properties.statements import reorderings
 from queries.search.distinguish import build_query, symbolic_operands
 from queries.search.problem import Problem
 from queries.solvers.smtlib import Query
 from smtmodel.carriers.terms import TermCarrier
+from smtmodel.errors import InputError
 from smtmodel.reference import parse_reference
 from smtmodel.trace import Name, Part, Stage
 
@@ -186,12 +188,6 @@ def test_time_runs_out_and_the_solver_can_be_used_again() -> None:
         assert solver.refute(pigeons(3).clauses, 30.0) is not None
 
 
-@dataclass(frozen=True)
-class NamedLemma:
-    name: str
-    query: Query
-
-
 def order_question(reference: str) -> tuple[list[FNode], FNode, list[WholeLemma]]:
     """Order independence as the staged proof puts it: the sums first."""
     problem = reorderings(parse_reference(reference))[0]
@@ -320,20 +316,20 @@ def test_carry_bits_in_one_go(tmp_path: Path) -> None:
     whole = whole_of_query(carry_query(), 60.0)
     manifest = write_certificate(tmp_path, [], whole, "carry bits", 60.0)
     assert [piece["name"] for piece in manifest["pieces"]] == ["whole"]
-    assert recheck(tmp_path)
+    assert all(found.kind == "fine" for found in check_folder(tmp_path))
 
 
-def test_files_of_a_certificate(order: Whole, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_of_a_certificate(order: Whole, tmp_path: Path) -> None:
     (tmp_path / "lemma-07.drat").write_text("left over")
-    write_certificate(tmp_path, [NamedLemma("sum = sum", sum_query(6))], order, "order", 60.0)
+    write_certificate(tmp_path, [Leaf("sum = sum", sum_query(6))], order, "order", 60.0)
     names = {f"{stem}.{suffix}" for stem in ("whole", "lemma-01") for suffix in ("smt2", "cnf", "drat")}
     assert {path.name for path in tmp_path.iterdir()} == names | {"manifest.json", "README.md"}
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     assert manifest["pieces"][1]["states"] == "sum = sum"
     assert "| whole | the whole question |" in (tmp_path / "README.md").read_text()
-    assert certificate.main([str(tmp_path)]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == len(names)
-    assert certificate.main([]) == 2
+    found = list(check_folder(tmp_path))
+    assert {finding.place for finding in found} == names
+    assert {finding.kind for finding in found} == {"fine"}
 
 
 @pytest.mark.parametrize(
@@ -356,17 +352,17 @@ def test_changed_files_are_noticed(name: str, fault: str, order: Whole, tmp_path
         path.write_text("; changed\n" + text)
     if name != "whole.smt2":  # with a checksum that fits
         manifest = json.loads((tmp_path / "manifest.json").read_text())
-        manifest["pieces"][0]["sha256"][name] = certificate._digest(path)
+        manifest["pieces"][0]["sha256"][name] = digest(path)
         (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    said: list[str] = []
-    assert not recheck(tmp_path, report=said.append)
-    assert f"{name}: {fault}" in said
+    assert Finding(name, fault, "fault") in list(check_folder(tmp_path))
 
 
-def test_an_empty_folder_is_no_certificate(tmp_path: Path) -> None:
-    said: list[str] = []
-    assert not recheck(tmp_path, report=said.append)
-    assert said[0].startswith("manifest.json: cannot be read")
+@pytest.mark.parametrize("text", [None, "", "[]", '{"schema": 1}', '{"schema": 2, "pieces": [{}]}'])
+def test_a_folder_without_a_manifest_is_no_certificate(text: str | None, tmp_path: Path) -> None:
+    if text is not None:
+        (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(InputError):
+        list(check_folder(tmp_path))
 
 
 def test_a_proof_that_does_not_stand_is_an_error(order: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

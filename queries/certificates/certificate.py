@@ -1,19 +1,21 @@
-"""Certificates: files by which anyone can check again, without our solvers, that a question has no answer.
+"""Certificates: files by which anyone can check again, without our solvers, what was proved.
 
-`python -P -m queries.certificates.certificate DIRECTORY` checks every file of a certificate again.
+Of a question that has no answer, a proof of the whole; of a theorem, its tree, and a proof of every lemma that it rests
+on. `mmaprobe check` (queries/proof/checking.py) checks them again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from functools import reduce
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from pysmt.fnode import FNode
 
@@ -37,28 +39,32 @@ from smtmodel.progress import Pieces, Wait
 
 __all__ = [
     "CertificateError",
+    "Leaf",
     "OutOfTimeError",
     "Whole",
     "WholeLemma",
     "check",
-    "recheck",
     "refute",
     "whole_of_query",
     "write_certificate",
+    "write_parts",
 ]
 
-SCHEMA = 1
-MANIFEST = "manifest.json"
+SCHEMA = 2
+MANIFEST, README = "manifest.json", "README.md"
+TREE, UNIT = "tree.json", "unit.yaml"  # of a theorem
+CHAIN, FACTS = "chain.json", "facts.smt2"  # of facts that are proved one from another
 SUFFIXES = ("smt2", "cnf", "drat")
+LEAF_SECONDS = 20.0  # for the proof of a lemma, at most: engines' words stand for one that takes longer
 
 
-class ProvedLemma(Protocol):
-    """A lemma of a staged proof."""
+@dataclass(frozen=True)
+class Leaf:
+    """A query without a model: what it states, and the engines that said so."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def query(self) -> Query: ...
+    states: str
+    query: Query
+    words: tuple[str, ...] = ()
 
 
 def refute(cnf: Cnf, timeout: float | None = None, memory: int = DEFAULT_MEMORY, solver: str = SOLVER) -> str:
@@ -85,48 +91,48 @@ def _sides(goal: FNode) -> list[tuple[FNode, FNode]]:
 
 def write_certificate(
     directory: Path,
-    lemmas: Sequence[ProvedLemma],
-    whole: Whole,
+    leaves: Sequence[Leaf],
+    whole: Whole | None,
     question: str = "",
     timeout: float | None = None,
     memory: int = DEFAULT_MEMORY,
     progress: Callable[[str], None] = lambda text: None,
+    texts: Mapping[str, str] | None = None,
+    template: str = "certificate.md",
+    argument: str = "",
 ) -> dict[str, Any]:
     """Write the files of a certificate, check each proof, and give the manifest, which is written last.
 
-    Whatever goes wrong leaves no certificate there. Raises FaultyProofError if a proof does not stand, OutOfTimeError,
-    and what `write_whole` does.
+    `whole`: the formula and proof of the whole question, where one was composed; `texts`: what else is written, by name
+    of the file; `argument`: why the lemmas give the answer, where that is no file that a program can check. Time that
+    runs out leaves lemmas to the words of engines. Whatever goes wrong leaves no certificate there. Raises
+    FaultyProofError if a proof does not stand, OutOfTimeError, and what `write_whole` does.
     """
-    shown = Pieces(progress, "files of the certificate", len(lemmas) + 1)
+    shown = Pieces(progress, "files of the certificate", len(leaves) + (whole is not None))
     writer = _Writer(directory, timeout, memory, shown)
     writer.clear()
     try:
-        return _written(writer, lemmas, whole, question, shown)
+        pieces = [] if whole is None else [writer.piece("whole", Leaf("the whole question", whole.query), whole)]
+        for number, leaf in enumerate(leaves, 1):
+            shown.next()
+            pieces.append(writer.leaf(f"lemma-{number:02d}", leaf))
+        manifest: dict[str, Any] = {
+            "schema": SCHEMA,
+            "question": question,
+            "solver": solver_version(),
+            "skipped_lemmas": [] if whole is None else [position + 1 for position in whole.skipped],
+            "argument": argument,
+            "pieces": pieces,
+        }
+        for name, text in (texts or {}).items():
+            write_whole(directory / name, text)
+        manifest["sha256"] = {name: digest(directory / name) for name in texts or {}}
+        write_whole(directory / README, _readme(template, question, argument, pieces))
+        write_whole(directory / MANIFEST, json.dumps(manifest, indent=1) + "\n")
     except BaseException:
         with suppress(OSError, MmaprobeError):
             writer.clear()
         raise
-
-
-def _written(
-    writer: _Writer, lemmas: Sequence[ProvedLemma], whole: Whole, question: str, shown: Pieces
-) -> dict[str, Any]:
-    pieces = [writer.piece("whole", whole, "the whole question")]
-    for number, lemma in enumerate(lemmas, 1):
-        name = f"lemma-{number:02d}"
-        shown.next()
-        shown(Wait(lemma.name, writer.remaining()))
-        piece = whole_of_query(lemma.query, writer.remaining(), writer.memory)
-        pieces.append(writer.piece(name, piece, lemma.name))
-    manifest = {
-        "schema": SCHEMA,
-        "question": question,
-        "solver": solver_version(whole.solver.solver),
-        "skipped_lemmas": [position + 1 for position in whole.skipped],
-        "pieces": pieces,
-    }
-    write_whole(writer.directory / "README.md", _readme(question, pieces))
-    write_whole(writer.directory / MANIFEST, json.dumps(manifest, indent=1) + "\n")
     return manifest
 
 
@@ -139,7 +145,8 @@ class _Writer:
         """Make the folder, and remove the files of an earlier certificate."""
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
-            for pattern in (MANIFEST, *(f"{stem}.{end}" for stem in ("whole", "lemma-*") for end in SUFFIXES)):
+            pieces = (f"{stem}.{end}" for stem in ("whole", "lemma-*") for end in SUFFIXES)
+            for pattern in (MANIFEST, TREE, UNIT, CHAIN, FACTS, *pieces):
                 for path in self.directory.glob(pattern):
                     path.unlink()
         except OSError as error:
@@ -153,91 +160,75 @@ class _Writer:
             raise OutOfTimeError("time ran out for the certificate")
         return left
 
-    def piece(self, name: str, whole: Whole, states: str) -> dict[str, Any]:
-        """Write one query with its formula and proof, check the proof, and describe all three."""
-        texts = {"smt2": whole.query.text, "cnf": whole.cnf, "drat": whole.drat}
-        for suffix, text in texts.items():
-            write_whole(self.directory / f"{name}.{suffix}", text)
-        self.progress(Wait(f"checking {name}.drat", self.remaining()))
-        if fault := _formula_fault(self.directory, name):
+    def leaf(self, name: str, leaf: Leaf) -> dict[str, Any]:
+        """Write a lemma, with a proof of it if that is found soon or nobody's word stands for it."""
+        self.progress(Wait(leaf.states, LEAF_SECONDS))
+        if leaf.query.logic == "QF_BV":
+            with suppress(OutOfTimeError) if leaf.words else nullcontext():
+                limits = [self.remaining(), LEAF_SECONDS if leaf.words else None]
+                limit = min((one for one in limits if one is not None), default=None)
+                return self.piece(name, leaf, whole_of_query(leaf.query, limit, self.memory))
+        return self.piece(name, leaf, None)
+
+    def piece(self, name: str, leaf: Leaf, whole: Whole | None) -> dict[str, Any]:
+        """Write one query, with its formula and proof if there is one, check that, and describe them."""
+        texts = {"smt2": leaf.query.text}
+        found: dict[str, Any] = {"name": name, "states": leaf.states, "words": list(leaf.words)}
+        if whole is not None:
+            texts |= {"cnf": whole.cnf, "drat": whole.drat}
+            found["variables"], found["clauses"] = whole.formula.variables, len(whole.formula.clauses)
+            found["proof_lines"] = len(whole.proof.lines)
+        for suffix in SUFFIXES:
+            path = self.directory / f"{name}.{suffix}"
+            if suffix in texts:
+                write_whole(path, texts[suffix])
+            else:
+                path.unlink(missing_ok=True)  # of a proof that could not be checked in time
+        if whole is not None:
+            self.progress(Wait(f"checking {name}.drat", self.remaining()))
+            found["checker"] = self._checked(name)
+        return found | {"sha256": {f"{name}.{suffix}": digest(self.directory / f"{name}.{suffix}") for suffix in texts}}
+
+    def _checked(self, name: str) -> str:
+        """The checker by which a proof stands."""
+        if fault := formula_fault(self.directory, name):
             raise FaultyProofError(f"{name}.cnf: {fault}")
-        found = _check_piece(self.directory, name, self.remaining())
+        found = check_piece(self.directory, name, self.remaining())
         if not found.complete:
             raise OutOfTimeError(f"{name}.drat could not be checked: {found.fault}")
         if not found.valid:
             raise FaultyProofError(f"{name}.drat does not stand: {found.fault}")
-        return {
-            "name": name,
-            "states": states,
-            "variables": whole.formula.variables,
-            "clauses": len(whole.formula.clauses),
-            "proof_lines": len(whole.proof.lines),
-            "checker": found.engine,
-            "sha256": {f"{name}.{suffix}": _digest(self.directory / f"{name}.{suffix}") for suffix in SUFFIXES},
-        }
+        return found.engine
 
 
-def _check_piece(directory: Path, name: str, timeout: float | None = None) -> Check:
+def check_piece(directory: Path, name: str, timeout: float | None = None) -> Check:
     return check_files(directory / f"{name}.cnf", directory / f"{name}.drat", timeout)
 
 
-def _formula_fault(directory: Path, name: str) -> str:
+def formula_fault(directory: Path, name: str) -> str:
     """Whether the formula is the one that the query in SMT-LIB gives."""
     query, formula = (directory / f"{name}.{suffix}" for suffix in SUFFIXES[:2])
     same = cnf_of_text(query.read_text(encoding="ascii")).text == formula.read_text(encoding="ascii")
     return "" if same else f"is not the formula of {name}.smt2"
 
 
-def _digest(path: Path) -> str:
+def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _readme(question: str, pieces: Sequence[dict[str, Any]]) -> str:
-    rows = [f"| {p['name']} | {p['states']} | {p['variables']} | {p['clauses']} | {p['proof_lines']} |" for p in pieces]
-    text = files("queries.certificates").joinpath("certificate.md").read_text(encoding="utf-8")
-    return text.replace("QUESTION", question or "see whole.smt2").replace("ROWS", "\n".join(rows))
+def _readme(template: str, question: str, argument: str, pieces: Sequence[dict[str, Any]]) -> str:
+    rows = [
+        f"| {p['name']} | {p['states']} | {p.get('clauses', '-')} | {p.get('proof_lines', 'none')} | "
+        f"{', '.join(p['words']) or '-'} |"
+        for p in pieces
+    ]
+    text = files("queries.certificates").joinpath(template).read_text(encoding="utf-8")
+    by = {"QUESTION": question or "see whole.smt2", "ARGUMENT": argument, "ROWS": "\n".join(rows)}
+    return reduce(lambda found, name: found.replace(name, by[name]), by, text)
 
 
-def recheck(directory: Path, timeout: float | None = None, report: Callable[[str], None] = lambda text: None) -> bool:
-    """Whether every file of a certificate is as it was written and every proof stands; reports one line a file."""
-    try:
-        pieces = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))["pieces"]
-        named = [(piece["name"], dict(piece["sha256"])) for piece in pieces]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        report(f"manifest.json: cannot be read: {error}")
-        return False
-    fine = any(name == "whole" for name, _ in named)
-    if not fine:
-        report("manifest.json: no proof of the whole question")
-    for name, digests in named:
-        for suffix in SUFFIXES:
-            fault = _file_fault(directory, f"{name}.{suffix}", digests, timeout)
-            report(f"{name}.{suffix}: {fault or _MEANING[suffix]}")
-            fine = fine and not fault
-    return fine
-
-
-_MEANING = {"smt2": "as written", "cnf": "the formula of the query", "drat": "verified"}
-
-
-def _file_fault(directory: Path, name: str, digests: dict[str, str], timeout: float | None) -> str:
-    path = directory / name
-    try:
-        if _digest(path) != digests.get(name):
-            return "changed since it was written"
-    except OSError as error:
-        return str(error.strerror)
-    if path.suffix == ".cnf":
-        return _formula_fault(directory, path.stem)
-    return _check_piece(directory, path.stem, timeout).fault if path.suffix == ".drat" else ""
-
-
-def main(arguments: Sequence[str]) -> int:
-    if len(arguments) != 1:
-        print("usage: python -P -m queries.certificates.certificate DIRECTORY", file=sys.stderr)
-        return 2
-    return 0 if recheck(Path(arguments[0]), report=print) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def write_parts(directory: Path, parts: Sequence[str], question: str, argument: str) -> dict[str, Any]:
+    """Write the manifest of certificates in folders of their own, which together, by an argument, answer a question."""
+    manifest = {"schema": SCHEMA, "question": question, "argument": argument, "parts": list(parts)}
+    write_whole(directory / MANIFEST, json.dumps(manifest | {"pieces": [], "sha256": {}}, indent=1) + "\n")
+    return manifest

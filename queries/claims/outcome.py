@@ -27,8 +27,8 @@ class Asked:
 @dataclass
 class Outcome:
     """The verdict on one claim. `row`: the input that decided, in the order of the claim's layout; `lemmas`: the
-    questions whose "unsat" did, each with another engine's word where there is one; `refuting`: of a property, what
-    broke it."""
+    questions whose "unsat" did, each with another engine's word where there is one; `proofs`: of a property, what
+    proved it; `refuting`: what broke it."""
 
     claim: AnyClaim
     verdict: Verdict = "unknown"
@@ -37,6 +37,7 @@ class Outcome:
     asked: list[Asked] = field(default_factory=list)
     seconds: float = 0.0
     interrupted: bool = False
+    proofs: list[Proof] = field(default_factory=list)
     refuting: Proof | None = None
 
     @property

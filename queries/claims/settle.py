@@ -56,7 +56,7 @@ def verify_property(claim: PropertyClaim, options: Options) -> Outcome:
     if verdict == "different":
         outcome.verdict, outcome.refuting = "refuted", proofs[-1]
     elif verdict == "equal" and not outcome.interrupted:
-        outcome.verdict = "holds"
-    outcome.lemmas = [lemma for proof in proofs for lemma in proof.lemmas] if outcome.verdict == "holds" else []
+        outcome.verdict, outcome.proofs = "holds", proofs
+        outcome.lemmas = [lemma for proof in proofs for lemma in proof.lemmas]
     outcome.seconds = time.monotonic() - start
     return outcome

@@ -1,14 +1,43 @@
-"""A staged proof as a certificate."""
+"""Staged proofs as certificates."""
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from queries.certificates.certificate import CertificateError, Whole, WholeLemma, whole_of_query, write_certificate
-from queries.equality.lemmas import Basis, Proof
+from pysmt.fnode import FNode
+
+from queries.certificates.certificate import (
+    CHAIN,
+    FACTS,
+    CertificateError,
+    Whole,
+    WholeLemma,
+    whole_of_query,
+    write_certificate,
+    write_parts,
+)
+from queries.equality.lemmas import Basis, Chain, Proof
 from queries.search.distinguish import Options
+from queries.solvers.smtlib import Query
+
+CHAINED = "each step of `chain.json` follows from those before it, and the last is the answer."
+
+
+def certify_all(
+    proofs: Sequence[Proof], directory: Path, options: Options, question: str, argument: str
+) -> list[tuple[Path, dict[str, Any]]]:
+    """The certificate of each proof, in a folder of its own if there are several, which answer a question by an
+    argument. Raises CertificateError."""
+    if len(proofs) == 1:
+        return [(directory, certify(proofs[0], directory, options))]
+    folders = [directory / f"proof-{number}" for number in range(1, len(proofs) + 1)]
+    found = [(folder, certify(proof, folder, options)) for folder, proof in zip(folders, proofs, strict=True)]
+    write_parts(directory, [folder.name for folder in folders], question, argument)
+    return found
 
 
 def certify(proof: Proof, directory: Path, options: Options) -> dict[str, Any]:
@@ -19,15 +48,22 @@ def certify(proof: Proof, directory: Path, options: Options) -> dict[str, Any]:
     if proof.verdict != "equal":
         raise CertificateError("only what is proved has a certificate")
     start = time.monotonic()
-    question = f"{proof.problem.left.reference} = {proof.problem.right.reference}"
+    left, right = (f"{side} of {model.reference}" for side, model in
+                   zip(proof.problem.sides, (proof.problem.left, proof.problem.right), strict=True))  # fmt: skip
+    leaves = [lemma.leaf for lemma in proof.lemmas]
+    texts, whole, argument, template = {}, None, "", "certificate.md"
     if proof.basis is not None:
         whole = _whole(proof, proof.basis, options)
+    elif proof.chain is not None:
+        texts, argument, template = chain_texts(proof.chain), CHAINED, "lemmas.md"
     elif len(proof.lemmas) == 1:
         whole = whole_of_query(proof.lemmas[0].query, options.timeout, options.memory)
     else:
-        raise CertificateError("a chain of lemmas that are not equalities of signals has no certificate")
-    left = None if options.timeout is None else max(0.0, options.timeout - (time.monotonic() - start))
-    return write_certificate(directory, proof.lemmas, whole, question, left, options.memory, options.progress)
+        raise CertificateError("a list of lemmas without the steps by which they give the answer has no certificate")
+    rest = None if options.timeout is None else max(0.0, options.timeout - (time.monotonic() - start))
+    return write_certificate(
+        directory, leaves, whole, f"{left} = {right}", rest, options.memory, options.progress, texts, template, argument
+    )
 
 
 def _whole(proof: Proof, basis: Basis, options: Options) -> Whole:
@@ -42,3 +78,26 @@ def _whole(proof: Proof, basis: Basis, options: Options) -> Whole:
         basis.assertions, basis.goal, lemmas, options.timeout, options.memory,
         inputs=basis.inputs, maxima=basis.maxima, progress=options.progress,
     )  # fmt: skip
+
+
+def chain_texts(chain: Chain) -> dict[str, str]:
+    """A chain of facts as files: the terms, named, and the steps."""
+    names: dict[FNode, str] = {}
+
+    def named(term: FNode, kind: str) -> str:
+        return names.setdefault(term, f"{kind}-{len(names) + 1}")
+
+    axioms = {named(term, "axiom"): name for name, term in chain.axioms}
+    steps = [
+        {
+            "fact": named(step.claim, "fact"),
+            "states": step.name,
+            "lemma": f"lemma-{step.lemma + 1:02d}",
+            "uses": [named(use, "fact") for use in step.uses],
+            "terms": {symbol.symbol_name(): named(term, "term") for symbol, term in step.terms},
+        }
+        for step in chain.steps
+    ]
+    facts = Query((), (), tuple((name, term) for term, name in names.items()))
+    document = {"schema": 1, "axioms": axioms, "steps": steps, "goal": steps[-1]["fact"]}
+    return {FACTS: facts.text, CHAIN: json.dumps(document, indent=1) + "\n"}

@@ -8,6 +8,7 @@ from typing import Literal
 from pysmt.environment import Environment
 from pysmt.fnode import FNode
 
+from queries.certificates.certificate import Leaf
 from queries.search.problem import Problem
 from queries.search.witness import Witness
 from queries.solvers.contract import Answer
@@ -31,6 +32,12 @@ class Lemma:
     using: str = ""
     confirmed: Answer | None = None
 
+    @property
+    def leaf(self) -> Leaf:
+        """It as a part of a certificate."""
+        words = [answer for answer in (self.answer, self.confirmed) if answer is not None]
+        return Leaf(self.name, self.query, tuple(map(str, words)))
+
 
 @dataclass(frozen=True)
 class Basis:
@@ -47,6 +54,26 @@ class Basis:
     maxima: dict[FNode, frozenset[FNode]]
 
 
+@dataclass(frozen=True)
+class Derived:
+    """A fact that a lemma proves, by its place among those of the proof: of these facts, with these terms in the place
+    of the lemma's free symbols."""
+
+    name: str
+    lemma: int
+    uses: tuple[FNode, ...]
+    claim: FNode
+    terms: tuple[tuple[FNode, FNode], ...]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Facts proved one from another; the last is what was asked. `axioms`: what is admitted, and definitions."""
+
+    axioms: tuple[tuple[str, FNode], ...]
+    steps: tuple[Derived, ...]
+
+
 @dataclass
 class Proof:
     """What came of the question: the lemmas in order, and a replayed witness where the two differ. `why`: of a proof
@@ -60,6 +87,7 @@ class Proof:
     seconds: float = 0.0
     interrupted: bool = False
     basis: Basis | None = None
+    chain: Chain | None = None
     why: str = ""
 
     @property

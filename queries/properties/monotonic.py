@@ -62,11 +62,12 @@ def _for_confirmation(problem: Monotonic, options: Options, spent: float) -> Opt
 def _staged(problem: Monotonic, options: Options, proof: Proof, start: float) -> bool:
     """Whether the lemmas prove it."""
     deadline = None if options.timeout is None else start + options.timeout * SHARE
+    ledger = Ledger(problem, options, proof, deadline)
     try:
-        prove_by_lemmas(Ledger(problem, options, proof, deadline))
+        prove_by_lemmas(ledger)
     except UnprovedError:
         return False
-    proof.verdict = "equal"
+    proof.verdict, proof.chain = "equal", ledger.chain
     return True
 
 

@@ -21,6 +21,17 @@ from queries.search.distinguish import Options
 from queries.search.problem import Problem
 from smtmodel.progress import Pieces
 
+STEPS = "products of a step whose order is of no effect stand for one another (queries/properties/proving.py)."
+#: why several proofs together give a property
+ARGUMENTS = {
+    "order-independent": "an exchange of two products and a rotation of all generate every order.",
+    "sign-symmetric": "the same value with the other sign goes from part to part, and the signs of zeros and NaNs "
+    "between parts are of no effect (queries/properties/signs.py).",
+    "zero-padding": "one proof for each shorter length.",
+    "monotonic-product": f"one proof for each product raised; {STEPS}",
+    "monotonic": f"one proof of the addend raised, and one for each product raised; {STEPS}",
+}
+
 
 def proofs_of(problems: Sequence[Problem], options: Options, confirm: bool, by_form: bool = True) -> list[Proof]:
     """The first difference, or an interrupt, ends it. What is proved by the order of products stands for the problems

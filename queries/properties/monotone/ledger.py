@@ -14,10 +14,9 @@ from collections.abc import Mapping, Sequence
 from pysmt.fnode import FNode
 
 from queries.equality.cutting import Cutter
-from queries.equality.lemmas import Lemma, Proof
+from queries.equality.lemmas import Chain, Derived, Lemma, Proof
 from queries.search.distinguish import Options, symbolic_operands
 from queries.search.problem import Problem
-from queries.solvers.contract import Answer
 from queries.solvers.engines import engines_of
 from queries.solvers.smtlib import Query
 from smtmodel.algebra import Bit, Bits, all_of
@@ -42,8 +41,15 @@ class Ledger:
         self.left, self.right = problem.evaluate(self.inputs)
         self.facts: dict[str, FNode] = {ADMITTED: problem.admits(self.inputs).node}
         self.inner: tuple[Bits, ...] = ()  # terms to cut in every lemma, wherever no other cut contains them
-        self._asked: dict[str, Answer] = {}
+        self._asked: dict[str, int] = {}  # by the text of a lemma: its place among those of the proof
+        self._steps: list[Derived] = []
         self._definitions: set[str] = set()
+
+    @property
+    def chain(self) -> Chain:
+        """How the facts were proved."""
+        axioms = [(name, fact) for name, fact in self.facts.items() if name == ADMITTED or name in self._definitions]
+        return Chain(tuple(axioms), tuple(self._steps))
 
     def maximum(self, symbol: Bits) -> str:
         """The name of the fact that defines a maximum (none for one that folded to a term)."""
@@ -72,22 +78,23 @@ class Ledger:
 
     def _prove(self, name: str, claim: Bit, cuts: Sequence[Bits | Bit], using: Sequence[str]) -> None:
         using = list(dict.fromkeys(using))  # a fact may say something about several cases
-        query, count = self._query(claim, cuts, using)
-        answer = self._asked.get(query.text)
-        if answer is None:
+        query, terms = self._query(claim, cuts, using)
+        if query.text not in self._asked:
             left = None if self.deadline is None else max(0.0, self.deadline - time.monotonic()) * SHARE
-            answers = self.options.ask(query, left, f"lemma {name}: {count} cuts", self.solver)
+            answers = self.options.ask(query, left, f"lemma {name}: {len(terms)} cuts", self.solver)
             self.proof.tried += answers
-            answer = answers[0]
-            if answer.status != "unsat":
+            if answers[0].status != "unsat":
                 raise UnprovedError(name)
-            self._asked[query.text] = answer
+            self._asked[query.text] = len(self.proof.lemmas)
             shown = ", ".join(fact for fact in using if fact not in self._definitions)
-            self.proof.lemmas.append(Lemma(name, count, query, answer, using=shown))
+            self.proof.lemmas.append(Lemma(name, len(terms), query, answers[0], using=shown))
+        facts = tuple(self.facts[fact] for fact in using)
+        replaced = tuple((symbol, term) for term, symbol in terms.items())
+        self._steps.append(Derived(name, self._asked[query.text], facts, claim.node, replaced))
 
-    def _query(self, claim: Bit, cuts: Sequence[Bits | Bit], using: Sequence[str]) -> tuple[Query, int]:
-        """The negated claim beside the facts. Cut terms are named by their places, so that lemmas of one form are one
-        text, which is asked once."""
+    def _query(self, claim: Bit, cuts: Sequence[Bits | Bit], using: Sequence[str]) -> tuple[Query, dict[FNode, FNode]]:
+        """The negated claim beside the facts, and what was cut out. Cut terms are named by their places, so that lemmas
+        of one form are one text, which is asked once."""
         manager = self.carrier.manager
         parts = [*(self.facts[name] for name in using), manager.Not(claim.node)]
         chosen: dict[FNode, FNode] = {}
@@ -97,4 +104,4 @@ class Ledger:
                 width = "" if isinstance(cut, Bit) else cut.width
                 chosen[node] = manager.Symbol(f"cut{place}w{width}", node.get_type())
         changed = tuple(map(Cutter(self.carrier.environment, chosen), parts))
-        return Query((), changed), len(chosen)
+        return Query((), changed), chosen

@@ -1,0 +1,69 @@
+"""The `check` command: a certificate, again, from its folder alone."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.options import JSON, print_json, say
+from smtmodel.wording import counted
+
+if TYPE_CHECKING:
+    from queries.solvers.contract import Answer
+
+SECONDS = 300.0
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER")
+@click.option(
+    "--engines/--no-engines",
+    default=True,
+    show_default=True,
+    help="Ask the engines again on whose word a lemma without a proof rests.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=SECONDS,
+    show_default=True,
+    metavar="SECONDS",
+    help="For one proof, or one engine.",
+)
+@JSON
+def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:
+    """Check a certificate again.
+
+    Every file, every proof, every step of a tree of theorems, by programs that share no code with what found them.
+    Exit code 1 where something does not stand, 3 where something could not be checked.
+
+    \b
+    mmaprobe prove --property error-bound arm/neon/bfdot --certificate proof
+    mmaprobe check proof
+    """  # fmt: skip
+    from queries.proof.checking import check_folder
+    from queries.solvers.contract import SolverProcess
+
+    def ask(engine: str, text: str) -> Answer:
+        return SolverProcess(engine, text).answer(timeout)
+
+    findings = []
+    for found in check_folder(folder, ask if engines else None, timeout):
+        say(f"{found.place}: {found.says}")
+        findings.append(found)
+    counts = {kind: sum(found.kind == kind for found in findings) for kind in ("fault", "open", "word", "argument")}
+    verdict = "fault" if counts["fault"] else "incomplete" if counts["open"] else "checked"
+    rests = f"; {counted(counts['word'], 'lemma')} by the word of engines alone" if counts["word"] else ""
+    rests += f"; {counted(counts['argument'], 'argument')} stated, not checked" if counts["argument"] else ""
+    say({
+        "fault": f"it does not stand: {counted(counts['fault'], 'fault')}",
+        "incomplete": f"incomplete: {counted(counts['open'], 'part')} could not be checked{rests}",
+        "checked": f"checked{rests}",
+    }[verdict])  # fmt: skip
+    if as_json:
+        rows = [{"place": found.place, "says": found.says, "kind": found.kind} for found in findings]
+        print_json({"schema": 1, "folder": str(folder), "verdict": verdict, "findings": rows})
+    sys.exit({"checked": 0, "fault": 1, "incomplete": 3}[verdict])

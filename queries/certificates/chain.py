@@ -1,0 +1,77 @@
+"""Checks a chain of facts: that each follows from facts before it, by a lemma about any values of what was cut out.
+
+A lemma is a query without a model. With terms put in the place of its free symbols it has none either; so if what it
+asserts then is facts that are known and the negation of a claim, the claim is a fact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from pysmt.environment import Environment
+from pysmt.fnode import FNode
+from pysmt.smtlib.parser import SmtLibParser
+
+
+class Facts:
+    """Named terms of a file, and the queries of others, in one environment: what is alike is one term."""
+
+    def __init__(self, path: Path) -> None:
+        self.environment = Environment()
+        self.terms = dict(self._read(path, "define-fun"))
+
+    def _read(self, path: Path, kind: str) -> Iterator[tuple[str, FNode]]:
+        script = SmtLibParser(self.environment).get_script(StringIO(path.read_text(encoding="ascii")))
+        for command in script.commands:
+            if command.name == kind:
+                yield str(command.args[0]), command.args[-1]
+
+    def asserted(self, path: Path) -> list[FNode]:
+        """What a query asserts."""
+        return [term for _, term in self._read(path, "assert")]
+
+    def with_terms(self, term: FNode, terms: Mapping[FNode, FNode]) -> FNode:
+        """A term with others in the place of its free symbols."""
+        changed: FNode = self.environment.substituter.substitute(term, terms)
+        return changed
+
+
+def chain_faults(folder: Path, facts_name: str, document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The facts that do not follow, and why not."""
+    facts = Facts(folder / facts_name)
+    known = {part for name in document["axioms"] for part in parts_of(facts.terms[name])}
+    asserted: dict[str, list[FNode]] = {}
+    for step in document["steps"]:
+        name, claim = step["fact"], facts.terms[step["fact"]]
+        uses = [part for use in step["uses"] for part in parts_of(facts.terms[use])]
+        if not known.issuperset(uses):
+            yield name, "rests on what was not proved before it"
+        lemma = step["lemma"]
+        if lemma not in asserted:
+            asserted[lemma] = facts.asserted(folder / f"{lemma}.smt2")
+        symbols = {symbol.symbol_name(): symbol for term in asserted[lemma] for symbol in term.get_free_variables()}
+        terms = {symbols[cut]: facts.terms[term] for cut, term in step["terms"].items() if cut in symbols}
+        negated = facts.environment.formula_manager.Not(claim)
+        given = {negated, *(facts.terms[use] for use in step["uses"])}
+        if any(symbol.get_type() != term.get_type() for symbol, term in terms.items()):
+            yield name, "puts a term of another kind in the place of a symbol"
+        elif any(facts.with_terms(term, terms) not in given for term in asserted[lemma]):
+            yield name, f"is not what {lemma} proves of the facts named"
+        known |= parts_of(claim)
+    if document["steps"][-1]["fact"] != document["goal"]:
+        yield document["goal"], "is not what is proved last"
+
+
+def parts_of(term: FNode) -> set[FNode]:
+    """The parts of a conjunction, nested ones taken apart."""
+    found, waiting = set(), [term]
+    while waiting:
+        part = waiting.pop()
+        if part.is_and():
+            waiting += part.args()
+        else:
+            found.add(part)
+    return found

@@ -1,0 +1,38 @@
+"""What was proved of a claim, as certificates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hypotheses.unit_claims import BoundClaim, PropertyClaim
+from queries.certificates.certificate import write_certificate
+from queries.claims.outcome import Outcome
+from queries.equality.certify import certify_all
+from queries.properties.proving import ARGUMENTS
+from queries.search.distinguish import Options
+
+STAGES = (
+    "the last questions have no answer: no input decides the claim, and every value is a number. Parts that are cut "
+    "out of a question are any numbers, or any of which an earlier lemma says something (queries/claims/stages.py)."
+)
+LOSSES = (
+    "every term of the sum loses less than a unit, the sum nothing, the rounding less than a unit of the last place; "
+    "the bound follows by the last lemma, in linear arithmetic (queries/claims/error_bound.py)."
+)
+
+
+def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[tuple[Path, dict[str, Any]]]:
+    """Write the certificate of what was proved; of several proofs, each in a folder of its own. Raises
+    CertificateError."""
+    claim = outcome.claim
+    question = f"{claim.id}: {claim.text}"
+    if isinstance(claim, PropertyClaim):
+        return certify_all(outcome.proofs, directory, options, question, ARGUMENTS.get(claim.wanted, ""))
+    leaves = [lemma.leaf for lemma in outcome.lemmas]
+    argument = LOSSES if isinstance(claim, BoundClaim) else STAGES
+    manifest = write_certificate(
+        directory, leaves, None, question, options.timeout, options.memory, options.progress,
+        template="lemmas.md", argument=argument,
+    )  # fmt: skip
+    return [(directory, manifest)]

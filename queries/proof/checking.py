@@ -1,0 +1,222 @@
+"""Checks a certificate again, from its folder alone: files, proofs, a tree of theorems, and what lemmas are about.
+
+A tree is checked by queries/certificates/tree.py and a proof by queries/certificates/checker.py, which share no code
+with what found them. That the unit of a tree is the one of `unit.yaml`, and a lemma about the datapath is what that
+datapath gives, is checked by making both again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from queries.certificates.certificate import (
+    CHAIN,
+    FACTS,
+    MANIFEST,
+    SCHEMA,
+    SUFFIXES,
+    TREE,
+    UNIT,
+    check_piece,
+    digest,
+    formula_fault,
+)
+from queries.certificates.chain import chain_faults
+from queries.certificates.tree import Tree, statement_text
+from queries.proof.lemmas import AlignmentLoses, Lemma, RoundingLoses, query_of
+from queries.proof.written import Written
+from queries.solvers.contract import ENGINE_NAMES, Answer
+from smtmodel.errors import InputError, MmaprobeError
+from smtmodel.formats import Format
+from smtmodel.unitfile import parse_unit
+
+MEANING = {"smt2": "as written", "cnf": "the formula of the query", "drat": "verified"}
+Ask = Callable[[str, str], Answer]  # what an engine says of a text in SMT-LIB
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found at one place of a certificate. `word`: it stands if the engine named does not err; `argument`: it
+    is an argument for people, which is not checked; `open`: it could not be checked; `fault`: it does not stand."""
+
+    place: str
+    says: str
+    kind: Literal["fine", "word", "argument", "open", "fault"] = "fine"
+
+
+def check_folder(folder: Path, ask: Ask | None = None, timeout: float | None = None) -> Iterator[Finding]:
+    """All that there is to find. `ask`: for lemmas without a proof. Raises InputError for what is no certificate."""
+    manifest = _manifest(folder)
+    yield from _digests(folder, manifest["sha256"])
+    names = [piece["name"] for piece in manifest["pieces"]]
+    for part in manifest.get("parts", ()):
+        yield from _part(folder, str(part), ask, timeout)
+    for piece in manifest["pieces"]:
+        yield from _piece(folder, piece, ask, timeout)
+    if TREE in manifest["sha256"]:
+        yield from _tree(folder, names)
+    elif CHAIN in manifest["sha256"]:
+        yield from _chain(folder, names)
+    elif "whole" not in names:
+        yield _argument(manifest.get("argument", ""))
+
+
+def _argument(text: str) -> Finding:
+    if not text:
+        return Finding(MANIFEST, "no proof of the whole question, no tree of theorems, no chain of facts", "fault")
+    return Finding(MANIFEST, f"how the parts give the answer is not checked: {text}", "argument")
+
+
+def _part(folder: Path, name: str, ask: Ask | None, timeout: float | None) -> Iterator[Finding]:
+    """A certificate that is part of another."""
+    try:
+        for found in check_folder(folder / name, ask, timeout):
+            yield replace(found, place=f"{name}/{found.place}")
+    except InputError as error:
+        yield Finding(name, str(error), "fault")
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    """The manifest, as far as it is used. Raises InputError."""
+    try:
+        found: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        if found["schema"] != SCHEMA:
+            raise InputError(f"of schema {found['schema']}; this version reads {SCHEMA}", str(folder / MANIFEST))
+        for piece in found["pieces"]:
+            _ = str(piece["name"]), list(piece["words"]), dict(piece["sha256"])
+        _ = dict(found["sha256"])
+    except OSError as error:
+        raise InputError(f"no certificate: {error.strerror}", str(folder / MANIFEST)) from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"no manifest of a certificate: {error!r}", str(folder / MANIFEST)) from None
+    return found
+
+
+def _digests(folder: Path, digests: Mapping[str, str]) -> Iterator[Finding]:
+    for name, expected in digests.items():
+        try:
+            same = digest(folder / name) == expected
+        except OSError as error:
+            yield Finding(name, str(error.strerror), "fault")
+            continue
+        yield Finding(name, "as written") if same else Finding(name, "changed since it was written", "fault")
+
+
+def _piece(folder: Path, piece: Mapping[str, Any], ask: Ask | None, timeout: float | None) -> Iterator[Finding]:
+    """A query, and its proof; or what engines say of it now."""
+    name, digests = piece["name"], piece["sha256"]
+    written = {found.place: found for found in _digests(folder, digests)}
+    suffixes = SUFFIXES if len(digests) > 1 or name == "whole" else SUFFIXES[:1]
+    for suffix in suffixes:
+        file = f"{name}.{suffix}"
+        found = written.get(file, Finding(file, "is not in the manifest", "fault"))
+        if found.kind == "fine" and suffix != "smt2":
+            fault, complete = _fault(folder, name, suffix, timeout)
+            found = Finding(file, fault or MEANING[suffix], "fine" if not fault else "fault" if complete else "open")
+        yield found
+    if len(suffixes) == 1:
+        yield _words(folder / f"{name}.smt2", piece["words"], ask)
+
+
+def _fault(folder: Path, name: str, suffix: str, timeout: float | None) -> tuple[str, bool]:
+    """What is wrong with a formula or a proof, and whether it was looked at to the end."""
+    if suffix == "cnf":
+        try:
+            return formula_fault(folder, name), True
+        except Exception as error:  # the parser of another library says in many ways that it cannot read a file
+            return f"cannot be read beside {name}.smt2: {type(error).__name__}", True
+    found = check_piece(folder, name, timeout)
+    return found.fault, found.complete
+
+
+def _words(query: Path, words: list[str], ask: Ask | None) -> Finding:
+    """What the engines that are named say of a query now."""
+    named = [engine for engine in ENGINE_NAMES if any(word.split()[:1] == [engine] for word in words)]
+    if ask is None or not named or not query.exists():
+        return Finding(query.name, f"no proof; said by {', '.join(words) or 'nobody'}; not asked again", "open")
+    answers = [ask(engine, query.read_text(encoding="utf-8")) for engine in named]
+    said = "; ".join(map(str, answers))
+    if any(answer.status == "sat" for answer in answers):
+        return Finding(query.name, f"has a model: {said}", "fault")
+    if all(answer.status != "unsat" for answer in answers):
+        return Finding(query.name, f"no proof, and no answer: {said}", "open")
+    return Finding(query.name, f"no proof; by the word of the engines alone: {said}", "word")
+
+
+def _tree(folder: Path, pieces: list[str]) -> Iterator[Finding]:
+    """The theorems, one finding for each that does not stand, and what they state."""
+    try:
+        document = json.loads((folder / TREE).read_text(encoding="utf-8"))
+        tree = Tree(document)
+        faults = list(tree.check())
+        stated = [statement_text(tree, number) for number in tree.states] if not faults else []
+    except Exception as error:  # whatever a document that is no tree makes of it
+        yield Finding(TREE, f"cannot be read: {type(error).__name__}: {error}", "fault")
+        return
+    for number, fault in faults:
+        yield Finding(f"{TREE}, theorem {number}", fault, "fault")
+    if not faults:
+        yield Finding(TREE, f"{len(tree.theorems)} theorems follow by their rules")
+    yield _unit(folder, document)
+    for number, theorem in enumerate(document["theorems"]):
+        if theorem.get("leaf") is not None:
+            yield _lemma(folder, document, number, theorem, pieces)
+    yield from (Finding(TREE, f"states: {text}") for text in stated)
+
+
+def _chain(folder: Path, pieces: list[str]) -> Iterator[Finding]:
+    """The facts, one finding for each that does not follow."""
+    try:
+        document = json.loads((folder / CHAIN).read_text(encoding="utf-8"))
+        faults = list(chain_faults(folder, FACTS, document))
+        strange = {step["lemma"] for step in document["steps"]} - set(pieces)
+    except Exception as error:  # whatever files that are no chain make of it
+        yield Finding(CHAIN, f"cannot be read: {type(error).__name__}: {error}", "fault")
+        return
+    yield from (Finding(f"{CHAIN}, {name}", fault, "fault") for name, fault in faults)
+    yield from (Finding(CHAIN, f"rests on {name}, which is not in the manifest", "fault") for name in sorted(strange))
+    if not faults:
+        axioms = ", ".join(document["axioms"].values())
+        yield Finding(CHAIN, f"{len(document['steps'])} facts follow one from another; from: {axioms}")
+
+
+def _unit(folder: Path, document: Mapping[str, Any]) -> Finding:
+    """Whether the tree is about the unit of the unit file."""
+    try:
+        unit = parse_unit((folder / UNIT).read_text(encoding="utf-8"), UNIT)
+    except (OSError, MmaprobeError) as error:
+        return Finding(UNIT, f"cannot be read: {error}", "fault")
+    again = Written(unit).stating((), {})
+    formats = document["formats"]
+    same = again["formats"] == formats[: len(again["formats"])]
+    if same and all(again[name] == document[name] for name in ("unit", "nodes")):
+        return Finding(UNIT, f"the unit of {TREE}")
+    return Finding(UNIT, f"is not the unit of {TREE}", "fault")
+
+
+def _lemma(folder: Path, document: Mapping[str, Any], number: int, theorem: Mapping[str, Any],
+           pieces: list[str]) -> Finding:  # fmt: skip
+    """Whether the file of a lemma asks what this datapath gives for it."""
+    name, place = str(theorem["leaf"]), f"{TREE}, theorem {number}"
+    if name not in pieces:
+        return Finding(place, f"rests on {name}, which is not in the manifest", "fault")
+    try:
+        lemma = _lemma_of(theorem["goal"], document["formats"])
+        text = (folder / f"{name}.smt2").read_text(encoding="utf-8")
+        same = query_of(lemma).text == text
+    except Exception as error:  # a lemma about widths or formats that cannot be
+        return Finding(place, f"cannot be read: {type(error).__name__}: {error}", "fault")
+    if not same:
+        return Finding(place, f"{name}.smt2 does not ask what the datapath gives for: {lemma.statement()}", "fault")
+    return Finding(place, f"{name}.smt2 asks of the datapath: {lemma.statement()}")
+
+
+def _lemma_of(goal: Mapping[str, Any], formats: list[Any]) -> Lemma:
+    parts = {name: value for name, value in goal.items() if name != "is"}
+    if goal["is"] == "RoundingLoses":
+        return RoundingLoses(Format(**formats[parts["format"]]), parts["mode"])
+    return AlignmentLoses(**parts)

@@ -1,0 +1,71 @@
+"""Theorems as a document, by which a program that knows none of this can check them: forms, nodes and goals as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from fractions import Fraction
+from typing import Any
+
+from queries.proof.forms import Form
+from queries.proof.kernel import Theorem
+from smtmodel.formats import Format
+from smtmodel.nodes.node import Node, walk
+from smtmodel.unit import Unit
+
+SCHEMA = 1
+
+
+class Written:
+    """A unit, and theorems about it: nodes and formats are numbered, theorems premises first."""
+
+    def __init__(self, unit: Unit) -> None:
+        self.nodes = {node: number for number, node in enumerate(walk(unit.result))}
+        self.formats: dict[Format, int] = {}
+        self.theorems: dict[Theorem, int] = {}
+        self.document: dict[str, Any] = {
+            "schema": SCHEMA,
+            "unit": {name: self._plain(getattr(unit, name)) for name in ("a", "b", "c", "d", "scale")}
+            | {"length": unit.length, "scales": unit.scales, "result": self.nodes[unit.result]},
+            "nodes": [{"kind": node.kind} | self._fields(node) for node in self.nodes],
+            "formats": [],
+            "theorems": [],
+            "states": [],
+        }
+
+    def stating(self, roots: Sequence[Theorem], leaves: Mapping[Theorem, str]) -> dict[str, Any]:
+        """The document, which states these theorems; `leaves`: the files that some of them rest on."""
+        for root in roots:
+            for theorem in root.walk():
+                if theorem not in self.theorems:
+                    self.theorems[theorem] = len(self.theorems)
+                    self.document["theorems"].append(self._theorem(theorem, leaves.get(theorem)))
+        self.document["states"] = [self.theorems[root] for root in roots]
+        self.document["formats"] = [self._fields(fmt) for fmt in self.formats]
+        return self.document
+
+    def _theorem(self, theorem: Theorem, leaf: str | None) -> dict[str, Any]:
+        goal = {"is": type(theorem.goal).__name__} | self._fields(theorem.goal)
+        premises = [self.theorems[premise] for premise in theorem.premises]
+        found = {"rule": theorem.rule, "premises": premises, "goal": goal}
+        return found | ({"leaf": leaf} if leaf else {})
+
+    def _fields(self, value: Any) -> dict[str, Any]:
+        return {one.name: self._plain(getattr(value, one.name)) for one in fields(value) if one.name != "unit"}
+
+    def _plain(self, value: Any) -> Any:
+        """Fractions as text, forms as their parts, nodes and formats as their numbers."""
+        match value:
+            case Node():
+                return self.nodes[value]
+            case Format():
+                return self.formats.setdefault(value, len(self.formats))
+            case Form():
+                return [[str(factor), self._plain(sorted(atom))] for atom, factor in value.parts.items()]
+            case Fraction():
+                return str(value)
+            case frozenset():
+                return sorted(map(self._plain, value), key=repr)
+            case tuple() | list() | range():
+                return [self._plain(item) for item in value]
+        return self._fields(value) if is_dataclass(value) else value

@@ -1,0 +1,409 @@
+"""`mmaprobe check`: what was proved passes; with any one thing changed it does not, and the place is named."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from cli.main import main
+from hypotheses.schema import Inputs
+from queries.certificates.certificate import CHAIN, FACTS, digest, whole_of_query, write_parts
+from queries.certificates.chain import chain_faults
+from queries.certificates.tree import RULES, Tree, statement_text
+from queries.equality.certify import chain_texts
+from queries.proof import enclosures
+from queries.proof.checking import check_folder
+from queries.proof.enclosures import weakened
+from queries.proof.induction import carried, closed
+from queries.proof.kernel import RULES as MADE
+from queries.proof.kernel import RuleError, Theorem
+from queries.proof.lemmas import AlignmentLoses, Lemma, query_of, settled
+from queries.proof.written import Written
+from queries.properties.bound import bound_of, chain_of, error_of
+from queries.properties.bound_certificate import certify_bound
+from queries.properties.bound_report import find_bound
+from queries.properties.monotonic import prove_monotonic
+from queries.properties.statements import Monotonic
+from queries.search.distinguish import Options
+from queries.solvers.contract import Answer
+from smtmodel.reference import parse_reference
+from smtmodel.unit import Unit
+from smtmodel.unitfile import parse_unit, unit_text
+from tests.node_units import random_unit
+from tests.test_bounds import ARITHMETICS, UNITS, small
+
+BFDOT = "arm/neon/bfdot"
+Document = dict[str, Any]
+
+
+@cache
+def believed(goal: Lemma) -> Theorem:
+    """A lemma without asking anybody: what trees are made of is not what is tested here."""
+    return settled(goal, lambda query, name: (Answer("unsat", "nobody", "0", 0.0), None))
+
+
+def tree_of(unit: Unit) -> Document:
+    """All that is proved of a unit: its bound, and that of a chain. Raises RuleError for nothing."""
+    roots = [theorem := bound_of(unit, believed)]
+    roots.append(weakened(theorem, error_of(theorem).merged()))
+    try:
+        chain = chain_of(unit, believed)
+        roots += [closed(chain), carried(chain, 3)]
+    except RuleError:  # no chain
+        pass
+    lemmas = [theorem for root in roots for theorem in root.walk() if theorem.rule == "settled"]
+    found: Document = json.loads(json.dumps(Written(unit).stating(roots, dict.fromkeys(lemmas, "lemma"))))
+    return found
+
+
+def faults(document: Document) -> list[tuple[int, str]]:
+    return list(Tree(document).check())
+
+
+def test_every_rule_is_checked() -> None:
+    assert RULES.keys() == MADE.keys()
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_trees_of_small_units_pass(name: str) -> None:
+    assert faults(tree_of(small(*UNITS[name]).unit)) == []
+
+
+def test_trees_of_the_table_pass() -> None:
+    for reference in ARITHMETICS[::6]:
+        unit = parse_reference(reference).unit
+        document = tree_of(unit)
+        assert faults(document) == [], reference
+        again = Written(parse_unit(unit_text(unit), "unit.yaml")).stating((), {})
+        assert json.loads(json.dumps(again["nodes"])) == document["nodes"], reference
+
+
+def test_trees_of_random_units_pass() -> None:
+    rng, seen = random.Random(5), 0
+    for _ in range(120):
+        unit = random_unit(rng)
+        try:
+            document = tree_of(unit)
+        except RuleError:
+            continue
+        assert faults(document) == [], unit_text(unit)
+        seen += 1
+    assert seen > 30
+
+
+# -- one thing changed in a tree
+
+
+def numbers_in(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The places of all numbers and fractions in a goal."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from numbers_in(inner, (*path, key))
+    elif isinstance(value, list):
+        for place, inner in enumerate(value):
+            yield from numbers_in(inner, (*path, place))
+    elif (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, str) and value[0].isdigit()):
+        yield path
+
+
+def put(value: Any, path: tuple[Any, ...], change: Callable[[Any], Any]) -> None:
+    for key in path[:-1]:
+        value = value[key]
+    value[path[-1]] = change(value[path[-1]])
+
+
+def other(value: int | str) -> int | str:
+    """Another number: a fraction becomes a little smaller, nothing becomes something."""
+    return value + 1 if isinstance(value, int) else str(Fraction(value) * (1 - Fraction(1, 1 << 20)) or Fraction(1, 7))
+
+
+#: a sum with cut terms that becomes one of a chain, and roundings that flush
+CHANGED = ["chain", "cut", "flush before", "floor", "exact in a sum", "chain that flushes"]
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_any_number_changed_in_a_conclusion_is_found_there(name: str) -> None:
+    document, rng, count = tree_of(small(*UNITS[name]).unit), random.Random(6), 0
+    for number, theorem in enumerate(document["theorems"]):
+        places = list(numbers_in(theorem["goal"]))
+        for path in rng.sample(places, min(len(places), 12)):
+            broken = copy.deepcopy(document)
+            put(broken["theorems"][number]["goal"], path, other)
+            if theorem["rule"] == "settled":  # a lemma about something else: those that need it miss it
+                users = {k for k, one in enumerate(document["theorems"]) if number in one["premises"]}
+                assert users <= {k for k, _ in faults(broken)}, (number, path)
+            else:
+                assert number in {k for k, _ in faults(broken)}, (number, path)
+            count += 1
+    assert count > 50
+
+
+#: the first of which may be called the second: a lemma is one, and the result's own size is that of the exact result
+ALIKE = {("settled", "exhausted"), ("weakened", "whole")}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_another_premise_or_rule_is_found_there(name: str) -> None:
+    document, rng = tree_of(small(*UNITS[name]).unit), random.Random(7)
+    goals = [theorem["goal"] for theorem in document["theorems"]]
+    for number, theorem in enumerate(document["theorems"]):
+        for place, premise in enumerate(theorem["premises"]):
+            before, after = theorem["premises"][:place], theorem["premises"][place + 1 :]
+            others = [new for new in range(number) if goals[new] != goals[premise]]
+            for middle in [[], [number], [-1], [10**6], *([new] for new in rng.sample(others, min(3, len(others))))]:
+                broken = copy.deepcopy(document)
+                broken["theorems"][number]["premises"] = [*before, *middle, *after]
+                assert number in {k for k, _ in faults(broken)}, (number, premise, middle)
+        for rule in rng.sample([*RULES, "nothing"], 5):
+            if rule != theorem["rule"] and (theorem["rule"], rule) not in ALIKE:
+                broken = copy.deepcopy(document)
+                broken["theorems"][number]["rule"] = rule
+                assert number in {k for k, _ in faults(broken)}, (number, rule)
+
+
+def test_what_is_no_bound_of_the_result_is_not_stated() -> None:
+    document = tree_of(small(*UNITS["chain"]).unit)
+    for number, theorem in enumerate(document["theorems"]):
+        if number not in document["states"]:
+            broken = {**document, "states": [*document["states"], number]}
+            goal = theorem["goal"]
+            final = goal["is"] == "Enclosed" and goal["node"] == document["unit"]["result"] and not goal["assuming"]
+            assert (number in {k for k, _ in faults(broken)}) == (not final)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("LOSSES", dict.fromkeys(enclosures.LOSSES, (Fraction(1, 2), Fraction(1, 2)))),
+        ("_grid", lambda every: 0),
+        ("largest", lambda forms: forms[0]),
+        ("_multiplied", lambda facts: facts[0]),
+    ],
+)
+def test_a_broken_kernel_is_noticed(name: str, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(enclosures, name, value)
+    found = []
+    for unit in UNITS.values():
+        try:
+            found += faults(tree_of(small(*unit).unit))
+        except RuleError:
+            continue
+    assert found
+
+
+# -- folders
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate of a bound of a chain, by which its files are copied."""
+    path = tmp_path_factory.mktemp("certificate")
+    model = parse_reference(BFDOT)
+    result = find_bound(model, Inputs(), 2 * model.length, believed)
+    certify_bound(result, path, Options(timeout=60.0))
+    return path
+
+
+@pytest.fixture
+def copied(folder: Path, tmp_path: Path) -> Path:
+    for path in folder.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    return tmp_path
+
+
+def rewritten(folder: Path, changes: Callable[[Document], None] = lambda manifest: None) -> None:
+    """Make the manifest fit what was changed, as somebody would who wants it to pass."""
+    manifest = json.loads((folder / "manifest.json").read_text())
+    changes(manifest)
+    for digests in [manifest["sha256"], *(piece["sha256"] for piece in manifest["pieces"])]:
+        digests.update({name: digest(folder / name) for name in digests})
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+def worst(folder: Path) -> set[tuple[str, str]]:
+    return {(found.place, found.kind) for found in check_folder(folder) if found.kind != "fine"}
+
+
+def test_a_certificate_of_a_bound(copied: Path) -> None:
+    found = list(check_folder(copied))
+    assert {finding.kind for finding in found} == {"fine"}
+    assert [f for f in found if f.says.startswith("states: after 2 instructions |d - exact| <=")]
+
+
+@pytest.mark.parametrize("name", ["tree.json", "unit.yaml", "lemma-01.smt2", "lemma-01.cnf", "lemma-01.drat"])
+def test_a_changed_or_missing_file_is_found(name: str, copied: Path) -> None:
+    text = (copied / name).read_text()
+    (copied / name).write_text(text + "\n")
+    assert (name, "fault") in worst(copied)
+    (copied / name).unlink()
+    assert (name, "fault") in worst(copied)
+
+
+def test_a_lemma_about_something_else_is_found(copied: Path) -> None:
+    """With formula, proof and digests that fit: a true lemma, but not the one that the theorem needs."""
+    whole = whole_of_query(query_of(AlignmentLoses(4, 3, 1, "down")), 60.0)
+    for suffix, text in (("smt2", whole.query.text), ("cnf", whole.cnf), ("drat", whole.drat)):
+        (copied / f"lemma-01.{suffix}").write_text(text)
+    rewritten(copied)
+    assert [place.split(",")[0] for place, _ in worst(copied)] == ["tree.json"]
+
+
+def test_a_tree_about_another_unit_is_found(copied: Path) -> None:
+    text = (copied / "unit.yaml").read_text()
+    (copied / "unit.yaml").write_text(text.replace("to_odd", "nearest_even"))
+    rewritten(copied)
+    assert worst(copied) == {("unit.yaml", "fault")}
+
+
+def test_a_tree_that_is_none_is_found(copied: Path) -> None:
+    for text in ("", "[]", "{}", '{"unit": {}}'):
+        (copied / "tree.json").write_text(text)
+        rewritten(copied)
+        assert ("tree.json", "fault") in worst(copied)
+
+
+def without_proof(folder: Path, *words: str) -> None:
+    def change(manifest: Document) -> None:
+        (piece,) = manifest["pieces"]
+        piece["sha256"].pop("lemma-01.drat"), piece["sha256"].pop("lemma-01.cnf")
+        piece["words"] = list(words)
+
+    for suffix in ("cnf", "drat"):
+        (folder / f"lemma-01.{suffix}").unlink()
+    rewritten(folder, change)
+
+
+def says(status: Any) -> Callable[[str, str], Answer]:
+    return lambda engine, text: Answer(status, engine, "1", 0.1)
+
+
+def test_a_lemma_without_a_proof_rests_on_words(copied: Path) -> None:
+    without_proof(copied, "z3 4.13: unsat in 0.1 s")
+    assert worst(copied) == {("lemma-01.smt2", "open")}
+    kinds = {status: next(found.kind for found in check_folder(copied, says(status)) if found.kind != "fine")
+             for status in ("unsat", "unknown", "sat")}  # fmt: skip
+    assert kinds == {"unsat": "word", "unknown": "open", "sat": "fault"}
+
+
+def test_exit_codes(copied: Path) -> None:
+    def run(*arguments: str) -> tuple[int, str]:
+        done = CliRunner().invoke(main, ["check", *arguments])
+        return done.exit_code, done.output
+
+    assert run(str(copied))[0] == 0
+    assert run(str(copied.parent / "nothing"))[0] == 2
+    without_proof(copied, "bitwuzla 0.9: unsat in 0.1 s")
+    code, text = run(str(copied))
+    assert code == 0
+    assert "checked; 1 lemma by the word of engines alone" in text
+    assert run(str(copied), "--no-engines")[0] == 3
+    broken = json.loads((copied / "tree.json").read_text())
+    broken["theorems"][3]["rule"] = "element"
+    (copied / "tree.json").write_text(json.dumps(broken))
+    rewritten(copied)
+    code, text = run(str(copied), "--no-engines", "--json")
+    assert code == 1
+    assert "tree.json, theorem 3" in text
+
+
+def test_what_is_stated_is_read_off_the_tree() -> None:
+    document = tree_of(small(*UNITS["truncated"]).unit)
+    tree = Tree(document)
+    assert list(tree.check()) == []
+    assert statement_text(tree, document["states"][0]).startswith("|d - exact| <= ")
+
+
+# -- chains of facts
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The steps of a proof that a sum is monotonic, with its lemmas as queries alone."""
+    path = tmp_path_factory.mktemp("chain")
+    unit = "hopper/wgmma/m64n8k32.f32.e4m3.e4m3@length=2,block=2,fraction_bits=8,addend=after"
+    proof = prove_monotonic(Monotonic(parse_reference(unit), parse_reference(unit)), Options("bitwuzla", 60.0), False)
+    assert proof.chain is not None
+    for name, text in chain_texts(proof.chain).items():
+        (path / name).write_text(text)
+    for number, lemma in enumerate(proof.lemmas, 1):
+        (path / f"lemma-{number:02d}.smt2").write_text(lemma.query.text)
+    return path
+
+
+def chain_of_facts(path: Path) -> Document:
+    found: Document = json.loads((path / CHAIN).read_text())
+    return found
+
+
+def test_a_chain_of_facts_passes(chain: Path) -> None:
+    document = chain_of_facts(chain)
+    assert len(document["steps"]) > 20
+    assert list(chain_faults(chain, FACTS, document)) == []
+
+
+def test_a_changed_step_is_found_there(chain: Path) -> None:
+    document, rng = chain_of_facts(chain), random.Random(8)
+    steps = document["steps"]
+    for number in rng.sample(range(1, len(steps) - 1), 6):
+        step, later = steps[number], steps[-1]["fact"]
+        changes: list[Document] = [{"lemma": other["lemma"]} for other in rng.sample(steps, 3)
+                                   if other["lemma"] != step["lemma"]]  # fmt: skip
+        changes += [{"uses": [*step["uses"], later]}, {"fact": later}]
+        changes += [{"uses": step["uses"][1:]}] * bool(step["uses"])
+        changes += [{"terms": dict.fromkeys(step["terms"], later)}] * bool(step["terms"])
+        for change in changes:
+            broken = copy.deepcopy(document)
+            broken["steps"][number] |= change
+            found = {name for name, _ in chain_faults(chain, FACTS, broken)}
+            assert broken["steps"][number]["fact"] in found, (number, change)
+
+
+def test_a_chain_that_ends_elsewhere_or_lacks_a_step_is_found(chain: Path) -> None:
+    document = chain_of_facts(chain)
+    assert list(chain_faults(chain, FACTS, {**document, "goal": document["steps"][0]["fact"]}))
+    assert list(chain_faults(chain, FACTS, {**document, "axioms": {}}))
+    missing = [{**document, "steps": document["steps"][:k] + document["steps"][k + 1 :]}
+               for k in range(len(document["steps"]))]  # fmt: skip
+    noticed = [bool(list(chain_faults(chain, FACTS, one))) for one in missing[::6]]
+    assert all(noticed)
+
+
+# -- parts, and lemmas without steps
+
+
+def test_parts_are_checked_each(copied: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("parts")
+    (path / "proof-1").mkdir()
+    for file in copied.iterdir():
+        (path / "proof-1" / file.name).write_bytes(file.read_bytes())
+    write_parts(path, ["proof-1"], "a question", "an argument.")
+    assert worst(path) == {("manifest.json", "argument")}
+    (path / "proof-1" / "tree.json").write_text("{}")
+    assert ("proof-1/tree.json", "fault") in worst(path)
+    write_parts(path, ["proof-1", "proof-2"], "a question", "an argument.")
+    assert ("proof-2", "fault") in worst(path)
+
+
+def test_lemmas_in_linear_arithmetic_rest_on_words(tmp_path: Path) -> None:
+    """Of a claim about Table 9: the last of its lemmas has no proof that a checker could check."""
+    claim = tmp_path / "claim.yaml"
+    lines = ("id: t", "about: t", "source: t", "says: holds", "expect: holds", "error_bound: loose",
+             "model: volta/mma/m8n8k4.f32.f16.f16.f32@length=2")  # fmt: skip
+    claim.write_text("\n".join(lines) + "\n")
+    folder = tmp_path / "proof"
+    run = CliRunner().invoke(main, ["verify", str(claim), "--certificate", str(folder), "--timeout", "60"])
+    assert run.exit_code == 0, run.output
+    assert "by the word of engines alone" in run.output
+    assert {"argument", "open"} == {kind for _, kind in worst(folder)}
+    done = CliRunner().invoke(main, ["check", str(folder)])
+    assert done.exit_code == 0, done.output
+    assert "1 argument stated, not checked" in done.output
