@@ -78,8 +78,8 @@ class Proved(Verdicts):
 
     `verdict`: equal (the property holds on every admitted input), different (`difference` is an input on which it does
     not, replayed), or unknown (`tried` says what was). `engines` proved the lemmas; `confirmed_by` gave the second word
-    on every one of them, or is empty. `rules`: of plans, why they are equal; `multiples`: for every K that is a
-    multiple of it, where no `length` was given.
+    on every one of them, or is empty. `rules`: why plans, or expressions, are equal where no lemma was needed;
+    `multiples`: for every K that is a multiple of it, where no `length` was given.
     """
 
     property: str
@@ -212,6 +212,7 @@ def prove(
         tuple(sorted({engine for proof in proofs for engine in proof.engines})),
         tuple(sorted({name for proof in proofs for name in proof.confirmations})) if confirmed else (),
         sum(proof.seconds for proof in proofs),
+        rules=tuple(proof.why for proof in proofs if proof.why),
         tried=tuple(str(answer) for proof in proofs for answer in proof.tried if answer.status == "unknown"),
     )
 

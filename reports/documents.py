@@ -208,6 +208,8 @@ class PairProof(Part):
     """who proved it"""
     confirmed_by: list[str]
     """who confirmed it"""
+    why: str | None
+    """what it rests on where it has no lemmas: the expressions are one, or have one normal form"""
     lemmas: list[OneLemma]
     """its steps"""
     unanswered: list[str]
@@ -223,13 +225,15 @@ class CertificatePiece(Part):
     """stem of its files"""
     states: str
     """what it proves"""
-    variables: int
-    """of its formula (CNF)"""
-    clauses: int
+    words: list[str]
+    """what engines said of it"""
+    variables: int = ABSENT
+    """of its formula (CNF); this field and the next three are there where it has a DRAT proof"""
+    clauses: int = ABSENT
     """of its formula"""
-    proof_lines: int
+    proof_lines: int = ABSENT
     """of its DRAT proof"""
-    checker: str
+    checker: str = ABSENT
     """who checked the proof"""
     sha256: dict[str, Hex]
     """file: its digest"""
@@ -240,7 +244,7 @@ class Certificate(Part):
 
     folder: str = ABSENT
     """where it is"""
-    schema_: Literal[1] = Field(alias="schema")
+    schema_: Literal[2] = Field(alias="schema")
     """the version of the manifest"""
     question: str
     """what is proved"""
@@ -248,8 +252,12 @@ class Certificate(Part):
     """who wrote the proofs"""
     skipped_lemmas: list[int]
     """lemmas that the proof of the whole did not need"""
+    argument: str
+    """why the lemmas give the answer, where that is no file that a program can check"""
     pieces: list[CertificatePiece]
-    """the proofs"""
+    """the lemmas, with their proofs"""
+    sha256: dict[str, Hex]
+    """other files (a tree of theorems, a chain of facts): their digests"""
 
 
 class Prove(Document):
@@ -402,6 +410,35 @@ class ErrorBound(Document):
     """inputs that the bound was held against"""
     nearest: Nearest | None = ABSENT
     """the worst of them"""
+    certificates: list[Certificate] = ABSENT
+    """with --certificate: what was written"""
+    certificate_error: str = ABSENT
+    """why a certificate could not be written"""
+
+
+# -- check
+
+
+class Finding(Part):
+    """One thing that was looked at in a certificate."""
+
+    place: str
+    """file, and where in it"""
+    says: str
+    """what was found"""
+    kind: Literal["fine", "fault", "open", "word", "argument"]
+    """fault: it does not stand; open: it could not be checked; word: by the word of engines; argument: stated alone"""
+
+
+class Check(Document):
+    """A certificate checked again."""
+
+    folder: str
+    """the certificate"""
+    verdict: Literal["checked", "fault", "incomplete"]
+    """fault: something does not stand; incomplete: something could not be checked"""
+    findings: list[Finding]
+    """everything that was looked at"""
 
 
 # -- verify
@@ -1562,6 +1599,7 @@ Listed = (
 DOCUMENTS: Mapping[str, Any] = {
     "distinguish": Distinguish,
     "prove": Prove | ProvePlans | ErrorBound,
+    "check": Check,
     "verify": Verify,
     "separate": Separate,
     "identify": Identify | Build | IdentifyGemm,

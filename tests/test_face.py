@@ -241,7 +241,10 @@ def test_two_units_told_apart() -> None:
 def test_proofs() -> None:
     same = mmaprobe.prove("turing/mma/m16n8k8.f32.f16.f16.f32", "ampere/mma/m16n8k8.f32.f16.f16.f32", timeout=60)
     assert (same.verdict, same.difference) == ("equal", None)
-    assert same.confirmed_by
+    assert same.rules == ("the expressions are one",)
+    bits = mmaprobe.prove("volta/mma/m8n8k4.f32.f16.f16.f32", "volta/mma/m8n8k4.f32.f16.f16.f32@carry_bits=4")
+    assert (bits.verdict, bits.rules) == ("equal", ())
+    assert bits.confirmed_by
     other = mmaprobe.prove("cdna3/mfma/f32_32x32x8_f16", property="sign-symmetric")
     assert other.verdict == "different"
     assert other.difference is not None

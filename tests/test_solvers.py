@@ -19,7 +19,7 @@ from queries.search.distinguish import build_query
 from queries.search.problem import Problem
 from queries.search.witness import confirmed
 from queries.solvers import contract
-from queries.solvers.contract import ENGINE_NAMES, SolverProcess
+from queries.solvers.contract import ENGINE_NAMES, Reason, SolverProcess
 from queries.solvers.smtlib import Query, parse_values
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.errors import UnknownNameError
@@ -101,7 +101,7 @@ def test_time_limit(engine: str) -> None:
     process = SolverProcess(engine, HARD)
     answer = process.answer(1)
     assert (answer.status, answer.values) == ("unknown", {})
-    assert "time" in answer.reason
+    assert answer.why is Reason.TIME
     assert answer.seconds >= 1
     assert gone(pid_of(process))
 
@@ -111,7 +111,7 @@ def test_memory_limit(engine: str) -> None:
     process = SolverProcess(engine, LARGE, memory=100)
     answer = process.answer(120)
     assert (answer.status, answer.values) == ("unknown", {})
-    assert "memory" in answer.reason
+    assert answer.why is Reason.MEMORY
     assert gone(pid_of(process))
     assert SolverProcess(engine, SAT).answer(60).status == "sat"
 
@@ -123,7 +123,7 @@ def test_killed_from_outside(engine: str, number: signal.Signals) -> None:
     os.kill(pid_of(process), number)
     answer = process.answer(60)
     assert (answer.status, answer.values) == ("unknown", {})
-    assert f"signal {number.value}" in answer.reason
+    assert (answer.why, answer.detail) == (Reason.ENDED, f"signal {number.value}")
     assert gone(pid_of(process))
 
 
@@ -137,7 +137,7 @@ def test_text_that_is_no_question(engine: str, text: str) -> None:
     process = SolverProcess(engine, text)
     answer = process.answer(60)
     assert (answer.status, answer.values) == ("unknown", {})
-    assert "failed" in answer.reason
+    assert answer.why is Reason.FAILED
     assert gone(pid_of(process))
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from queries.solvers import store as module
-from queries.solvers.contract import ENGINE_NAMES, Answer, SolverProcess, Status
+from queries.solvers.contract import ENGINE_NAMES, Answer, Reason, SolverProcess, Status
 from queries.solvers.store import SCHEMA, Store, result_key
 from queries.solvers.worker import version_of
 from tests.test_solvers import HARD, LARGE, pid_of
@@ -23,11 +23,12 @@ TEXT = "(set-logic QF_BV)\n(check-sat)\n"
 VERSIONS = {engine: version_of(engine) for engine in ENGINE_NAMES}
 
 
-def said(status: Status, engine: str = "z3", reason: str = "", **values: int) -> Answer:
-    return Answer(status, engine, VERSIONS[engine], 1.25, values, reason)
+def said(status: Status, engine: str = "z3", why: Reason | None = None, detail: str = "", **values: int) -> Answer:
+    return Answer(status, engine, VERSIONS[engine], 1.25, values, why, detail)
 
 
-TIMED_OUT = said("unknown", reason="time ran out")
+TIMED_OUT = said("unknown", why=Reason.TIME)
+FAILED = said("unknown", why=Reason.FAILED, detail="x")
 
 
 @pytest.fixture
@@ -98,24 +99,31 @@ BUDGETS = [  # recorded under, asked with, holds
 
 
 @pytest.mark.parametrize(("under", "asked", "holds"), BUDGETS)
-@pytest.mark.parametrize("reason", ["time ran out", "memory ran out", "the solver gave up: (incomplete)"])
+@pytest.mark.parametrize("why", [Reason.TIME, Reason.NOT_ASKED, Reason.MEMORY, Reason.GAVE_UP])
 def test_unknown_holds_for_budgets_no_larger(
-    store: Store, under: tuple[float | None, int], asked: tuple[float | None, int], holds: bool, reason: str
+    store: Store, under: tuple[float | None, int], asked: tuple[float | None, int], holds: bool, why: Reason
 ) -> None:
-    answer = said("unknown", reason=reason)
+    answer = said("unknown", why=why, detail="(incomplete)")
     store.record(TEXT, answer, *under)
     assert store.find(TEXT, "z3", *asked) == (replace(answer, stored=True) if holds else None)
 
 
-@pytest.mark.parametrize(
-    "reason",
-    ["", "the solver was ended by signal 9", "the solver failed: no answer", "interrupted",
-     'the solver gave up: (:reason-unknown "interrupted from keyboard")', "the solver gave up: (canceled)"],
-)  # fmt: skip
-def test_an_accident_is_kept_but_not_reused(store: Store, path: Path, reason: str) -> None:
-    store.record(TEXT, said("unknown", reason=reason), 10.0, 100)
+@pytest.mark.parametrize("why", [None, Reason.ENDED, Reason.FAILED])
+def test_an_accident_is_kept_but_not_reused(store: Store, path: Path, why: Reason | None) -> None:
+    store.record(TEXT, said("unknown", why=why, detail="x"), 10.0, 100)
     assert store.find(TEXT, "z3", 1.0, 64) is None
-    assert sql(path, "SELECT status, reason FROM answers") == [("unknown", reason)]
+    assert sql(path, "SELECT status, why, detail FROM answers") == [("unknown", why and why.name, "x")]
+
+
+def test_answers_of_an_earlier_schema_are_asked_again(store: Store, path: Path) -> None:
+    store.record(TEXT, said("unsat"), None, 0)
+    store.close()
+    sql(path, "PRAGMA user_version = 1")
+    with Store(path) as opened:
+        assert opened.find(TEXT, "z3", None, 0) is None
+        opened.record(TEXT, said("unsat"), None, 0)
+        assert opened.find(TEXT, "z3", None, 0) is not None
+    assert sql(path, "PRAGMA user_version") == [(SCHEMA,)]
 
 
 def test_the_reasons_of_the_contract_are_known(store: Store) -> None:
@@ -143,11 +151,11 @@ SMALLER, LARGER = (5.0, 100), (20.0, 100)
         (said("unsat"), SMALLER, said("sat", x=1), SMALLER, 1),
         (TIMED_OUT, SMALLER, TIMED_OUT, LARGER, 1),
         (TIMED_OUT, LARGER, TIMED_OUT, SMALLER, 0),
-        (TIMED_OUT, LARGER, said("unknown", reason="memory ran out"), LARGER, 1),
+        (TIMED_OUT, LARGER, said("unknown", why=Reason.MEMORY), LARGER, 1),
         (TIMED_OUT, (20.0, 64), TIMED_OUT, (5.0, 128), 1),
-        (TIMED_OUT, SMALLER, said("unknown", reason="the solver failed: x"), LARGER, 0),
-        (said("unknown", reason="the solver failed: x"), LARGER, TIMED_OUT, SMALLER, 1),
-        (said("unknown", reason="the solver failed: x"), LARGER, said("unknown", reason="the solver failed: y"),
+        (TIMED_OUT, SMALLER, FAILED, LARGER, 0),
+        (FAILED, LARGER, TIMED_OUT, SMALLER, 1),
+        (FAILED, LARGER, said("unknown", why=Reason.FAILED, detail="y"),
          SMALLER, 1),
     ],
 )  # fmt: skip
@@ -158,8 +166,8 @@ def test_what_says_more_stays(
     store.record(TEXT, first, *under_first)
     store.record(TEXT, second, *under_second)
     answer, budget = ((first, under_first), (second, under_second))[kept]
-    row = sql(path, "SELECT status, reason, timeout, memory FROM answers")
-    assert row == [(answer.status, answer.reason, *budget)]
+    row = sql(path, "SELECT status, why, detail, timeout, memory FROM answers")
+    assert row == [(answer.status, answer.why and answer.why.name, answer.detail, *budget)]
 
 
 def test_a_stored_answer_is_not_stored_again(store: Store, path: Path) -> None:
@@ -207,7 +215,8 @@ def test_a_hit_is_found_at_once(path: Path) -> None:
 
 DAMAGE = {
     "key": None, "status": "unsat", "engine": "cvc5", "version": "9", "seconds": 2.5, "values": '{"x": 4}',
-    "reason": "x", "timeout": None, "memory": b"\xff", "checksum": "0", "query": "0", "recorded": "", "name": "y",
+    "why": "MEMORY", "detail": "x", "timeout": None, "memory": b"\xff", "checksum": "0", "query": "0", "recorded": "",
+    "name": "y",
 }  # fmt: skip
 
 
@@ -225,7 +234,7 @@ def test_a_damaged_row_is_ignored_and_replaced(store: Store, path: Path, column:
 
 def test_text_that_is_no_text_is_damage(store: Store, path: Path) -> None:
     store.record(TEXT, said("unsat"), 10.0, 100)
-    sql(path, "UPDATE answers SET reason = CAST(x'ff' AS TEXT)")
+    sql(path, "UPDATE answers SET detail = CAST(x'ff' AS TEXT)")
     assert store.find(TEXT, "z3", 1.0, 64) is None
 
 

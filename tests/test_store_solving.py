@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from queries.solvers.contract import ENGINE_NAMES
+from queries.solvers.contract import ENGINE_NAMES, Reason
 from queries.solvers.portfolio import solve
 from queries.solvers.store import Store
 from smtmodel.errors import UnknownNameError
@@ -51,7 +51,7 @@ def test_only_engines_that_may_say_more_are_asked(store: Store, recorded: type[R
     recorded.texts.update(dict.fromkeys(ENGINE_NAMES, "(nonsense"))
     query = text_query("")
     for engine in ("bitwuzla", "z3"):
-        store.record(query.text, said("unknown", engine, "time ran out"), 60, 8192)
+        store.record(query.text, said("unknown", engine, Reason.TIME), 60, 8192)
     for _ in range(2):  # cvc5 fails, which is no fact about the question
         answers = solve(query, timeout=60, store=store)
         assert started(recorded) == ["cvc5"]
@@ -92,7 +92,7 @@ def test_fresh_asks_again_and_replaces(store: Store, recorded: type[Recorded]) -
 
 def test_of_stored_answers_the_one_that_is_replayed_comes_first(store: Store) -> None:
     query = text_query("")
-    store.record(query.text, said("unknown", "bitwuzla", "time ran out"), 1.0, 0)
+    store.record(query.text, said("unknown", "bitwuzla", Reason.TIME), 1.0, 0)
     store.record(query.text, said("unsat", "z3"), 1.0, 100)
     store.record(query.text, said("sat", "cvc5", x=1), 1.0, 100)
     assert solve(query, timeout=0, store=store) == [replace(said("sat", "cvc5", x=1), stored=True)]

@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from queries.solvers import engines as racing
-from queries.solvers.contract import ENGINE_NAMES, Answer
+from queries.solvers.contract import ENGINE_NAMES, Answer, Reason
 from queries.solvers.pool import AHEAD, Pool
 from queries.solvers.store import program
 from queries.solvers.worker import version_of
@@ -232,7 +232,10 @@ class _Racer(_Task):
         try:
             seconds, answers = self.result()
         except WorkerError as error:
-            return [Answer("unknown", engine, version_of(engine), 0.0, reason=str(error)) for engine in self.hand]
+            return [
+                Answer("unknown", engine, version_of(engine), 0.0, why=Reason.FAILED, detail=str(error))
+                for engine in self.hand
+            ]
         self.spent.append(self.late + seconds)
         return list(answers)
 

@@ -14,6 +14,7 @@ import time
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,10 +31,26 @@ ENGINE_NAMES = tuple(ENGINES)
 DEFAULT_MEMORY = 8192  # MiB
 
 
+class Reason(Enum):
+    """Why an answer is "unknown"; the value is the beginning of what people read."""
+
+    TIME = "time ran out"
+    NOT_ASKED = "time ran out before it was asked"
+    MEMORY = "memory ran out"
+    GAVE_UP = "the solver gave up"
+    ENDED = "the solver was ended"
+    FAILED = "the solver failed"
+
+    @property
+    def is_of_budget(self) -> bool:
+        """Whether the limits of the query explain it; any other is an accident, which may not happen again."""
+        return self in (Reason.TIME, Reason.NOT_ASKED, Reason.MEMORY, Reason.GAVE_UP)
+
+
 @dataclass(frozen=True)
 class Answer:
-    """What a solver said. `values` are those of the query's inputs when it is "sat"; `reason` says why it is
-    "unknown"; `seconds` is the solver's own time, or the time waited for one that did not answer; `stored`: it was
+    """What a solver said. `values` are those of the query's inputs when it is "sat"; `why`, with `detail`, says why it
+    is "unknown"; `seconds` is the solver's own time, or the time waited for one that did not answer; `stored`: it was
     said in an earlier run."""
 
     status: Status
@@ -41,8 +58,16 @@ class Answer:
     version: str
     seconds: float
     values: dict[str, int] = field(default_factory=dict)
-    reason: str = ""
+    why: Reason | None = None
+    detail: str = ""
     stored: bool = False
+
+    @property
+    def reason(self) -> str:
+        """Why it is "unknown", for people; empty for other answers."""
+        if self.why is None:
+            return ""
+        return f"{self.why.value}: {self.detail}" if self.detail else self.why.value
 
     def __str__(self) -> str:
         notes = "; ".join(note for note in (self.reason, "from the store" if self.stored else "") if note)
@@ -170,41 +195,42 @@ class SolverProcess:
             raise
         if not in_time:
             self.kill()
-            return self._unknown("time ran out")
+            return self._unknown(Reason.TIME)
         return self._read()
 
     def answers(self) -> list[Answer]:
         """What there is to say now, in a list, as `engines.first_of` wants it."""
         return [self.answer(0)]
 
-    def _unknown(self, reason: str) -> Answer:
+    def _unknown(self, why: Reason, detail: str = "") -> Answer:
         seconds = time.monotonic() - self.started
-        return Answer("unknown", self.engine, version_of(self.engine), seconds, reason=reason)
+        return Answer("unknown", self.engine, version_of(self.engine), seconds, why=why, detail=detail)
 
     def _read(self) -> Answer:
         assert self._said
         code, out, lines = self._said["code"], self._said["out"], self._said["err"].strip().splitlines()
         status, _, rest = out.strip().partition("\n")
         if code != 0 or status not in ("sat", "unsat", "unknown"):
-            return self._unknown(_failure(code, out, lines))
+            return self._unknown(*_failure(code, out, lines))
         facts = json.loads(lines[-1])
-        reason = _given_up(rest) if status == "unknown" else ""
+        why, detail = _given_up(rest) if status == "unknown" else (None, "")
         values = parse_values(rest) if status == "sat" else {}
-        return Answer(status, self.engine, facts["version"], facts["seconds"], values, reason)
+        return Answer(status, self.engine, facts["version"], facts["seconds"], values, why, detail)
 
 
-def _given_up(text: str) -> str:
-    """Why a solver says that it does not know."""
+def _given_up(text: str) -> tuple[Reason, str]:
+    """Why a solver says that it does not know: the one place where an engine's own words are read."""
+    words = " ".join(text.split())
     if "mem" in text:
-        return "memory ran out"
-    return f"the solver gave up: {' '.join(text.split())}" if text.strip() else "the solver gave up"
+        return Reason.MEMORY, ""
+    ended = any(word in text.lower() for word in ("interrupt", "cancel"))
+    return Reason.ENDED if ended else Reason.GAVE_UP, words
 
 
-def _failure(code: int, out: str, errors: list[str]) -> str:
+def _failure(code: int, out: str, errors: list[str]) -> tuple[Reason, str]:
     text = "\n".join([out, *errors])
     if any(sign in text.lower() for sign in ("memoryerror", "bad_alloc", "out of memory", "cannot allocate")):
-        return "memory ran out"
+        return Reason.MEMORY, ""
     if code < 0:
-        return f"the solver was ended by signal {-code}"
-    last = errors[-1] if errors else out.strip()[:200] or "no answer"
-    return f"the solver failed: {last}"
+        return Reason.ENDED, f"signal {-code}"
+    return Reason.FAILED, errors[-1] if errors else out.strip()[:200] or "no answer"

@@ -8,13 +8,12 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Protocol, TypeVar
 
-from queries.solvers.contract import ENGINE_NAMES, Answer, SolverProcess
+from queries.solvers.contract import ENGINE_NAMES, Answer, Reason, SolverProcess
 from queries.solvers.worker import version_of
 from smtmodel.errors import UnknownNameError
 
 AUTO = "auto"
 POLL = 0.01  # seconds between looks at the running engines
-NOT_ASKED = "time ran out before it was asked"
 HEAD_START = 1.0  # seconds that the first engine has alone
 
 Keep = Callable[[Answer], Answer]
@@ -36,7 +35,7 @@ def race(
     """The answers of engines that run on this machine, the decisive one first; `keep` gets each as it comes."""
     deadline = None if timeout is None else time.monotonic() + timeout
     answers, never = first_of(engines, lambda engine: SolverProcess(engine, text, memory), deadline, keep)
-    return [*answers, *(Answer("unknown", engine, version_of(engine), 0.0, reason=NOT_ASKED) for engine in never)]
+    return [*answers, *(Answer("unknown", engine, version_of(engine), 0.0, why=Reason.NOT_ASKED) for engine in never)]
 
 
 class Entrant(Protocol):

@@ -24,13 +24,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from queries.solvers.contract import ENGINE_NAMES, Answer
+from queries.solvers.contract import ENGINE_NAMES, Answer, Reason
 from queries.solvers.worker import version_of
 from smtmodel import VERSION
 from smtmodel.errors import MmaprobeError
 from smtmodel.folders import cache_folder
 
-SCHEMA = 1  # to be raised when a table changes, and when engines get options by which they decide more
+SCHEMA = 2  # to be raised when a table changes, and when engines get options by which they decide more
+EARLIER = range(1, SCHEMA)
 APPLICATION_ID = 0x6D6D6150  # "mmaP": SQLite's mark of whose file it is
 BUSY = 10.0  # seconds to wait for another process's transaction, which takes milliseconds
 
@@ -38,15 +39,13 @@ _MAGIC = b"SQLite format 3\0"
 _TABLES = (
     "CREATE TABLE queries (digest TEXT PRIMARY KEY, text BLOB NOT NULL)",  # zlib, UTF-8
     'CREATE TABLE answers (key TEXT PRIMARY KEY, query TEXT NOT NULL REFERENCES queries, engine TEXT NOT NULL, '
-    'version TEXT NOT NULL, status TEXT NOT NULL, seconds REAL NOT NULL, "values" TEXT NOT NULL, reason TEXT NOT NULL, '
-    "timeout REAL, memory INTEGER NOT NULL, recorded TEXT NOT NULL, name TEXT, checksum TEXT NOT NULL)",
+    'version TEXT NOT NULL, status TEXT NOT NULL, seconds REAL NOT NULL, "values" TEXT NOT NULL, why TEXT, '
+    "detail TEXT NOT NULL, timeout REAL, memory INTEGER NOT NULL, recorded TEXT NOT NULL, name TEXT, "
+    "checksum TEXT NOT NULL)",
     "CREATE TABLE results (key TEXT PRIMARY KEY, document TEXT NOT NULL, recorded TEXT NOT NULL, "
     "checksum TEXT NOT NULL)",
 )  # fmt: skip
 _OTHER = "name another file with --store"
-#: reasons for "unknown" that the budget explains; any other is an accident, which may not happen again
-_BUDGET_REASONS = ("time ran out", "memory ran out", "the solver gave up")
-_ACCIDENTS = ("interrupt", "cancel")
 
 
 class StoreError(MmaprobeError):
@@ -133,10 +132,7 @@ class _Entry:
 
     @property
     def accident(self) -> bool:
-        reason = self.answer.reason
-        return not self.decided and (
-            not reason.startswith(_BUDGET_REASONS) or any(word in reason.lower() for word in _ACCIDENTS)
-        )
+        return not self.decided and (self.answer.why is None or not self.answer.why.is_of_budget)
 
     def covers(self, timeout: float | None, memory: int) -> bool:
         """Whether asking again with this budget would tell nothing new."""
@@ -154,7 +150,7 @@ class _Entry:
         return self.covers(new.timeout, new.memory) and not new.covers(self.timeout, self.memory)
 
 
-_COLUMNS = 'engine, version, status, seconds, "values", reason, timeout, memory, query, recorded, name'
+_COLUMNS = 'engine, version, status, seconds, "values", why, detail, timeout, memory, query, recorded, name'
 _SELECT = f"SELECT {_COLUMNS}, checksum FROM answers WHERE key = ?"
 
 
@@ -165,8 +161,9 @@ def _entry(key: str, row: tuple[Any, ...] | None) -> _Entry | None:
     *columns, checksum = row
     if checksum != _checksum(key, *columns):
         return None
-    engine, engine_version, status, seconds, values, reason, timeout, memory, *_ = columns
-    answer = Answer(status, engine, engine_version, seconds, json.loads(values), reason, stored=True)
+    engine, engine_version, status, seconds, values, why, detail, timeout, memory, *_ = columns
+    reason = None if why is None else Reason[why]
+    answer = Answer(status, engine, engine_version, seconds, json.loads(values), reason, detail, stored=True)
     return _Entry(answer, timeout, memory)
 
 
@@ -218,7 +215,8 @@ class Store:
         key, digest = answer_key(text, answer.engine, answer.version), _sha(text)
         values = json.dumps(answer.values)
         columns = [
-            answer.engine, answer.version, answer.status, float(answer.seconds), values, answer.reason,
+            answer.engine, answer.version, answer.status, float(answer.seconds), values,
+            None if answer.why is None else answer.why.name, answer.detail,
             None if timeout is None else float(timeout), memory, digest, _now(), name or None,
         ]  # fmt: skip
         packed = zlib.compress(text.encode())  # before the transaction, which is to be short
@@ -341,7 +339,10 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("BEGIN IMMEDIATE")  # also shows whether the file can be written
     try:
         found = connection.execute("PRAGMA user_version").fetchone()[0]
-        if found == 0:
+        if found in EARLIER:  # its tables differ: what they knew is asked again
+            for table in ("answers", "queries", "results"):
+                connection.execute(f"DROP TABLE {table}")
+        if found == 0 or found in EARLIER:
             # in the rollback journal's mode: the file itself is marked as ours before it has a write-ahead log
             for statement in _TABLES:
                 connection.execute(statement)
