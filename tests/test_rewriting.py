@@ -7,6 +7,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -215,6 +216,13 @@ def test_rules_of_inference_refuse_what_does_not_follow() -> None:
     refused("results_alike", UNIT, made(SCOPE, UNIT.result, A))
     wide = replace(body, rounding=replace(body.rounding, nan=None))
     refused("results_alike", UNIT, made(SCOPE, UNIT.result, replace(UNIT.result, body=wide)))
+
+
+def test_the_page_names_every_rule() -> None:
+    page = Path("docs/identify.md").read_text(encoding="utf-8")
+    _, _, section = page.partition("### Equal by rewriting")
+    rows = [line.split(" | ")[0].removeprefix("| ") for line in section.partition("## ")[0].splitlines()]
+    assert {row for row in rows if row in REWRITES} == set(REWRITES)
 
 
 PRODUCT, RESULT = Range(22, 20, -28, 30, -48), Range(24, 23, -126, 127, -149, True)
