@@ -15,9 +15,9 @@ from click.testing import CliRunner
 from cli.main import main
 from hypotheses.family import Family, build_family, families, family_named
 from queries.candidates import outcomes
-from queries.candidates.classes import settle
+from queries.candidates.classes import Equality, settle
 from queries.candidates.identify import identify
-from queries.candidates.kinds import candidate_of
+from queries.candidates.kinds import candidate_of, unique_models
 from queries.candidates.outcomes import Outcomes, pool_rows, simulate
 from queries.candidates.separate import POOL, separate, smallest_set
 from queries.proof.normalising import Normaliser, normal_form, rules_of
@@ -355,6 +355,10 @@ def test_candidates_say_by_which_rules_they_are_equal(tmp_path: Path) -> None:
     }
     expressions = {member["model"]: parse_reference(member["model"]).unit.result for member in members}
     assert len(set(expressions.values())) == len(expressions)
+    sums = "ampere/mma/m16n8k16.f32.f16.f16.f32@exponent_floor=none,fraction_bits"
+    one, other = (parse_reference(f"{sums}={bits}") for bits in ("exact", "23,align_rounding=sticky"))
+    assert one.reference != other.reference
+    assert unique_models([one, other], ASK) == {one: [Equality(other, "alike by construction")]}
 
 
 def test_a_candidate_is_named_as_what_it_is() -> None:

@@ -6,7 +6,9 @@ import random
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,10 +28,11 @@ from queries.proof.effects import (
 from queries.proof.kernel import RULES, Made, RuleError, Theorem, rule
 from queries.proof.lemmas import Lemma, exhausted
 from queries.proof.normalising import Normaliser, normal_form, rules_of
-from queries.proof.ranges import Held, Range, Scope
+from queries.proof.ranges import Held, Range, Scope, ranges_of
 from queries.proof.rewriting import REWRITES, Alike, kind_of, multiples
 from queries.search.distinguish import Options
 from smtmodel.algebra import constant
+from smtmodel.display import exact_value
 from smtmodel.formats import FORMATS, Format
 from smtmodel.nodes import (
     Constant,
@@ -106,6 +109,10 @@ LIMITS = [
      f"{AFTER},block=32,fraction_bits=20,output_rounding=nearest_even"),
     ("chain from +0 that is never -0", f"{AFTER},zero_sign=ieee,fraction_bits=6,exponent_floor=none",
      f"{AFTER},zero_sign=ieee,fraction_bits=5,exponent_floor=none"),
+    ("chain from +0 that is never -0", f"{AFTER},zero_sign=ieee,exponent_floor=none",
+     f"{AFTER},zero_sign=ieee,exponent_floor=none,output_rounding=down"),
+    ("+0 among the terms", f"{AFTER},length=16,block=16,zero_sign=ieee,exponent_floor=none",
+     f"{AFTER},length=16,block=16,zero_sign=ieee,exponent_floor=none,output_rounding=down"),
     ("product limit never reached", f"{LATE}@product_overflow=32", f"{LATE}@product_overflow=31"),
     ("products held by the format that they are rounded to", f"{F16}@product=rounded_f32",
      f"{BF16}@product=rounded_f32"),
@@ -215,6 +222,13 @@ def test_rules_of_inference_refuse_what_does_not_follow() -> None:
     refused("results_alike", UNIT, made(SCOPE, UNIT.result, A))
     wide = replace(body, rounding=replace(body.rounding, nan=None))
     refused("results_alike", UNIT, made(SCOPE, UNIT.result, replace(UNIT.result, body=wide)))
+
+
+def test_the_page_names_every_rule() -> None:
+    page = Path("docs/identify.md").read_text(encoding="utf-8")
+    _, _, section = page.partition("### Equal by rewriting")
+    rows = [line.split(" | ")[0].removeprefix("| ") for line in section.partition("## ")[0].splitlines()]
+    assert {row for row in rows if row in REWRITES} == set(REWRITES)
 
 
 PRODUCT, RESULT = Range(22, 20, -28, 30, -48), Range(24, 23, -126, 127, -149, True)
@@ -369,3 +383,27 @@ def test_small_units_near_the_limits_compute_as_their_normal_forms() -> None:
         again = replace(unit, result=normal_form(unit, found))
         assert on_arrays(unit, table) == on_arrays(again, table), (rules_of([found]), unit.result)
     assert set(used) == set(REWRITES), set(REWRITES) - set(used)
+
+
+# -- ranges
+
+
+def numbers(fmt: Format) -> list[tuple[Fraction, int]]:
+    """Every finite number of a format other than zero, with its exponent."""
+    found = [exact_value(pattern, fmt) for pattern in range(1 << fmt.width)]
+    values = [abs(Fraction(value)) for value in found if isinstance(value, Fraction) and value]
+    return [(x, max(fmt.emin, x.numerator.bit_length() - x.denominator.bit_length())) for x in values]
+
+
+@pytest.mark.parametrize("name", ["e4m3", "e5m2", "e2m3"])
+def test_ranges_of_results_are_those_of_all_numbers(name: str) -> None:
+    """Of the results of a loop, multiples of 2^unit: no smaller exponent, none that is a multiple of more."""
+    fmt = FORMATS[name]
+    for unit in (None, *range(fmt.emin - fmt.fraction - 1, 3)):
+        some = [(x, e) for x, e in numbers(fmt) if unit is None or (x / Fraction(2) ** unit).denominator == 1]
+        (found,) = ranges_of(Scope(()).within(1, Held(frozenset((fmt,)), unit)), Running(1)) or ()
+        assert found.low == min(e for _, e in some)
+        assert found.high >= max(e for _, e in some)
+        assert all((x / Fraction(2) ** found.unit).denominator == 1 for x, _ in some)
+        assert any((x / Fraction(2) ** (found.unit + 1)).denominator != 1 for x, _ in some)
+        assert all(x >= Fraction(2) ** e for x, e in some if e > found.low) or not found.leading

@@ -17,6 +17,11 @@ from smtmodel.decode import Exponent, Term, unpack
 from smtmodel.rounding import Mode, Target, round_and_pack
 
 
+def _text(target: Target) -> str:
+    zeros = f"{', subnormals flushed' if target.flush else ''}{', no -0' if target.positive_zero else ''}"
+    return f"{target.format.name} ({target.rounding}, overflow {target.overflow}{zeros})"
+
+
 @dataclass(frozen=True)
 class BoundKeeps:
     """For a largest exponent m >= e below `bound`: a number with the exponent e, aligned at m or at `bound`, with
@@ -147,7 +152,7 @@ class FormatHolds:
     target: Target
 
     def statement(self) -> str:
-        return f"rounded to {self.target.format.name}, a term of {self.range} is as it is when normalised"
+        return f"rounded to {_text(self.target)}, a term of {self.range} is as it is when normalised"
 
     def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
         return self.range.inputs(symbol)
@@ -202,8 +207,7 @@ class RoundsAlike(_OfMagnitudes):
 
     def statement(self) -> str:
         what = "what fits the result" if self.fitting else "any magnitude"
-        left, right = (f"{one.rounding}, overflow {one.overflow}" for one in (self.left, self.right))
-        return f"{what}, rounded to {self.left.format.name}, is the same: {left}; {right}"
+        return f"{what}, rounded to {_text(self.left)}, is the same as rounded to {_text(self.right)}"
 
     @property
     def span(self) -> tuple[int, int, int]:
@@ -232,8 +236,7 @@ class RoundingKeepsUnit(_OfMagnitudes):
 
     def statement(self) -> str:
         what = f"is one{' other than zero' if self.nonzero else ''}"
-        target = f"{self.target.format.name}, {self.target.rounding}"
-        return f"a multiple of 2^{self.unit}, not zero, rounded to {target}, {what}, or infinite"
+        return f"a multiple of 2^{self.unit}, not zero, rounded to {_text(self.target)}, {what}, or infinite"
 
     @property
     def span(self) -> tuple[int, int, int]:

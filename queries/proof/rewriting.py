@@ -163,14 +163,15 @@ def no_sum_to_zero(scope: Scope, node: Node) -> Replacement | None:
 def fitting_sum(scope: Scope, node: Node) -> Replacement | None:
     """A sum of at most 2^p units, where p is the format's precision and a unit at least the smallest subnormal number,
     is a number of the format, unless it overflows: the same in all modes. A term below 2^(m + i) counts at most
-    2^(i + F) units of 2^(m - F), also if it is raised by less than one. The sign of a zero sum hangs on the mode where
-    that is down and the sign IEEE's."""
+    2^(i + F) units of 2^(m - F), also if it is raised by less than one; a sum that wraps is not larger for that, and at
+    most 2^(F + 1 + n) units with n carry bits. The sign of a zero sum hangs on the mode where that is down and the sign
+    IEEE's."""
     if not isinstance(node, Round) or not isinstance(node.term, FusedSum) or node.rounding.subnormals != "keep":
         return None
     how, total, bits, fmt = node.rounding, node.term, node.term.fraction_bits, node.rounding.format
     if how.mode == "toward_zero" or (how.mode == "down" and how.zero == "ieee"):
         return None
-    if total.sticky or total.carry_bits is not None or not isinstance(bits, int):
+    if total.sticky or not isinstance(bits, int):
         return None
     if not (terms := _ranges(scope, total)):
         return None
@@ -178,6 +179,8 @@ def fitting_sum(scope: Scope, node: Node) -> Replacement | None:
     for item in total.items:
         integers = [one.integer for one in ranges_of(scope, item) or ()]
         most += item.count << max(integers) + bits if integers else 0
+    if total.carry_bits is not None:
+        most = min(most, 1 << bits + 1 + total.carry_bits)
     bounds = [bound for bound in (total.zeros, total.least, *total.floors) if bound is not None]
     low, high = min(one.low for one, _ in terms) - bits, max([one.high for one, _ in terms] + bounds) - bits
     if most > 1 << fmt.precision or low < fmt.emin - fmt.fraction or high > fmt.emax:

@@ -10,6 +10,10 @@ Each rule keeps the value of a node, its signs of zeros, infinities and NaNs:
 - joined: a repetition from another one with the same body is one over the places of both;
 - fixed point: a result rounded again to its own format, where no subnormal, zero or NaN is changed, is itself;
 - commuted: the terms of a sum stand in one order.
+
+The rules about loops are about notation: written out, both sides are one expression. The last two are about values:
+tests/test_normal_form.py has a solver prove that a rounding keeps what another one can give, for the formats that ship,
+and that sums in any order are equal.
 """
 
 from __future__ import annotations
