@@ -1522,6 +1522,10 @@ class FormatRow(Row):
     """of the exponent"""
 
 
+class SpellingRow(Row):
+    """How a format that has no row is spelled (`list formats`)."""
+
+
 class AlgorithmRow(Row):
     """An algorithm on top of a unit (`list algorithms`)."""
 
@@ -1591,8 +1595,8 @@ class PlanRow(Row):
 
 
 Listed = (
-    ModelRow | HypothesisRow | FamilyRow | ParameterRow | FormatRow | AlgorithmRow | StudyRow | ClaimRow | DeviceRow
-    | PlanRow | GpuRow
+    ModelRow | HypothesisRow | FamilyRow | ParameterRow | FormatRow | SpellingRow | AlgorithmRow | StudyRow | ClaimRow
+    | DeviceRow | PlanRow | GpuRow
 )  # fmt: skip
 
 #: command -> what it prints with --json
