@@ -217,30 +217,32 @@ class PairProof(Part):
 
 
 class CertificatePiece(Part):
-    """One proof of a certificate."""
+    """One question of a certificate that has no answer, and its proof."""
 
     name: str
     """stem of its files"""
     states: str
     """what it proves"""
-    variables: int
-    """of its formula (CNF)"""
-    clauses: int
+    words: list[str]
+    """what engines answered, and when"""
+    variables: int = ABSENT
+    """of its formula (CNF); this field and those below are there where it has a proof"""
+    clauses: int = ABSENT
     """of its formula"""
-    proof_lines: int
+    proof_lines: int = ABSENT
     """of its DRAT proof"""
-    checker: str
+    checker: str = ABSENT
     """who checked the proof"""
     sha256: dict[str, Hex]
     """file: its digest"""
 
 
 class Certificate(Part):
-    """A folder with queries, formulas and checked proofs: its manifest."""
+    """A folder with theorems, queries, formulas and checked proofs: its manifest."""
 
     folder: str = ABSENT
     """where it is"""
-    schema_: Literal[1] = Field(alias="schema")
+    schema_: Literal[2] = Field(alias="schema")
     """the version of the manifest"""
     question: str
     """what is proved"""
@@ -248,8 +250,12 @@ class Certificate(Part):
     """who wrote the proofs"""
     skipped_lemmas: list[int]
     """lemmas that the proof of the whole did not need"""
+    argument: str
+    """how the lemmas give the answer, where no file says it"""
     pieces: list[CertificatePiece]
-    """the proofs"""
+    """the questions"""
+    sha256: dict[str, Hex]
+    """its other files: their digests"""
 
 
 class Prove(Document):
@@ -402,6 +408,35 @@ class ErrorBound(Document):
     """inputs that the bound was held against"""
     nearest: Nearest | None = ABSENT
     """the worst of them"""
+    certificates: list[Certificate] = ABSENT
+    """with --certificate: what was written"""
+    certificate_error: str = ABSENT
+    """why a certificate could not be written"""
+
+
+# -- check
+
+
+class CheckFinding(Part):
+    """What was found at one place of a certificate."""
+
+    place: str
+    """the file, and where in it"""
+    says: str
+    """what was found"""
+    kind: Literal["fine", "word", "argument", "open", "fault"]
+    """word: it stands if the engines named do not err; argument: it is one for people; open: it could not be checked"""
+
+
+class CheckFolder(Document):
+    """A certificate, checked again."""
+
+    folder: str
+    """where it is"""
+    verdict: Literal["checked", "fault", "incomplete"]
+    """fault: something does not stand; incomplete: something could not be checked"""
+    findings: list[CheckFinding]
+    """one for each file, proof and theorem at fault, in order"""
 
 
 # -- verify
@@ -1563,6 +1598,7 @@ DOCUMENTS: Mapping[str, Any] = {
     "distinguish": Distinguish,
     "prove": Prove | ProvePlans | ErrorBound,
     "verify": Verify,
+    "check": CheckFolder,
     "separate": Separate,
     "identify": Identify | Build | IdentifyGemm,
     "order": Order,
