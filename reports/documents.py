@@ -219,16 +219,16 @@ class PairProof(Part):
 
 
 class CertificatePiece(Part):
-    """One proof of a certificate."""
+    """One question of a certificate that has no answer, and its proof."""
 
     name: str
     """stem of its files"""
     states: str
     """what it proves"""
     words: list[str]
-    """what engines said of it"""
+    """what engines answered, and when"""
     variables: int = ABSENT
-    """of its formula (CNF); this field and the next three are there where it has a DRAT proof"""
+    """of its formula (CNF); this field and those below are there where it has a proof"""
     clauses: int = ABSENT
     """of its formula"""
     proof_lines: int = ABSENT
@@ -240,7 +240,7 @@ class CertificatePiece(Part):
 
 
 class Certificate(Part):
-    """A folder with queries, formulas and checked proofs: its manifest."""
+    """A folder with theorems, queries, formulas and checked proofs: its manifest."""
 
     folder: str = ABSENT
     """where it is"""
@@ -253,11 +253,11 @@ class Certificate(Part):
     skipped_lemmas: list[int]
     """lemmas that the proof of the whole did not need"""
     argument: str
-    """why the lemmas give the answer, where that is no file that a program can check"""
+    """how the lemmas give the answer, where no file says it"""
     pieces: list[CertificatePiece]
-    """the lemmas, with their proofs"""
+    """the questions"""
     sha256: dict[str, Hex]
-    """other files (a tree of theorems, a chain of facts): their digests"""
+    """its other files: their digests"""
 
 
 class Prove(Document):
@@ -419,26 +419,26 @@ class ErrorBound(Document):
 # -- check
 
 
-class Finding(Part):
-    """One thing that was looked at in a certificate."""
+class CheckFinding(Part):
+    """What was found at one place of a certificate."""
 
     place: str
-    """file, and where in it"""
+    """the file, and where in it"""
     says: str
     """what was found"""
-    kind: Literal["fine", "fault", "open", "word", "argument"]
-    """fault: it does not stand; open: it could not be checked; word: by the word of engines; argument: stated alone"""
+    kind: Literal["fine", "word", "argument", "open", "fault"]
+    """word: it stands if the engines named do not err; argument: it is one for people; open: it could not be checked"""
 
 
-class Check(Document):
-    """A certificate checked again."""
+class CheckFolder(Document):
+    """A certificate, checked again."""
 
     folder: str
-    """the certificate"""
+    """where it is"""
     verdict: Literal["checked", "fault", "incomplete"]
     """fault: something does not stand; incomplete: something could not be checked"""
-    findings: list[Finding]
-    """everything that was looked at"""
+    findings: list[CheckFinding]
+    """one for each file, proof and theorem at fault, in order"""
 
 
 # -- verify
@@ -1603,8 +1603,8 @@ Listed = (
 DOCUMENTS: Mapping[str, Any] = {
     "distinguish": Distinguish,
     "prove": Prove | ProvePlans | ErrorBound,
-    "check": Check,
     "verify": Verify,
+    "check": CheckFolder,
     "separate": Separate,
     "identify": Identify | Build | IdentifyGemm,
     "order": Order,

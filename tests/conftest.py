@@ -20,7 +20,7 @@ from tests.browser import chromium as chromium  # one browser for every module: 
 #: group -> modules without their test_; what is in none runs with `make test-fast`
 GROUPS = {
     "solvers": (
-        "admitted", "bitblast", "bounds", "build", "certificate", "claim_stages", "compare", "contradictions",
+        "admitted", "bitblast", "bounds", "build", "certificate", "check", "claim_stages", "compare", "contradictions",
         "distinguish", "false_statements", "families", "identify", "ieee", "long_sums", "monotone", "mutations",
         "one_vector", "order", "output", "pool", "properties", "prove", "prove_plans", "question_library",
         "small_pairs", "solvers", "store_solving", "unit_properties", "verdicts", "verify",

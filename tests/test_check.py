@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from benchmarks.sabotage import ROOT, changes
 from cli.main import main
 from hypotheses.schema import Inputs
 from queries.certificates.certificate import CHAIN, FACTS, digest, whole_of_query, write_parts
@@ -198,6 +199,11 @@ def test_a_broken_kernel_is_noticed(name: str, value: Any, monkeypatch: pytest.M
         except RuleError:
             continue
     assert found
+
+
+def test_changes_of_the_campaign_are_of_texts_that_stand_once() -> None:
+    for change in changes():
+        assert (ROOT / change["file"]).read_text().count(change["old"]) == 1, change["old"]
 
 
 # -- folders
@@ -391,6 +397,9 @@ def test_parts_are_checked_each(copied: Path, tmp_path_factory: pytest.TempPathF
     assert ("proof-1/tree.json", "fault") in worst(path)
     write_parts(path, ["proof-1", "proof-2"], "a question", "an argument.")
     assert ("proof-2", "fault") in worst(path)
+    for name in (".", "..", "proof-1/..", "/"):
+        write_parts(path, [name], "a question", "an argument.")
+        assert ("manifest.json", "fault") in worst(path)
 
 
 def test_lemmas_in_linear_arithmetic_rest_on_words(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Checks a tree of theorems about an error bound: every side condition and conclusion of every rule, by itself.
 
-It shares no code with what found or wrote the tree: it reads a document of plain data (queries/proof/written.py says
-what is in it), and the statements of the rules are those of the docstrings of queries/proof, written a second time.
+Together with magnitudes.py it shares no code with what found or wrote the tree: it reads a document of plain data
+(queries/proof/written.py says what is in it), and the statements of the rules are those of the docstrings of
+queries/proof, written a second time.
 """
 
 from __future__ import annotations
@@ -11,112 +12,37 @@ from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any
 
-Factor = tuple[str, int, tuple[tuple[int, int], ...], bool]
-Monomial = tuple[Factor, ...]
-Form = dict[frozenset[Monomial], Fraction]  # coefficients of the largest of some monomials
-Terms = list[tuple[int, tuple[tuple[int, int], ...]]]
-ONE: frozenset[Monomial] = frozenset({()})
+from queries.certificates.magnitudes import (
+    ONE,
+    FaultError,
+    Form,
+    Monomial,
+    above,
+    add,
+    changed,
+    covers,
+    decimal_text,
+    flat,
+    form_text,
+    lifted,
+    lifts,
+    merged,
+    most,
+    need,
+    plain,
+    put,
+    read_form,
+    single,
+    times,
+    two,
+)
+
 CHAIN = -1
-FINE = 128  # bits kept of a number that is rounded up here: more than a proof keeps
 SLACK = 1 + Fraction(1, 1 << 40)  # how much larger than it must be a rounded coefficient may be
 #: by mode, in units of the last place: how far a rounding falls, and rises
 FALLS = {"nearest_even": "1/2", "nearest_away": "1/2", "toward_zero": "1", "to_odd": "1", "down": "1", "up": "0"}
 RISES = FALLS | {"down": "0", "up": "1"}
 LOSSES = {mode: (Fraction(FALLS[mode]), Fraction(RISES[mode])) for mode in FALLS}
-
-
-class FaultError(Exception):
-    """What does not stand."""
-
-
-def need(holds: bool, what: str) -> None:
-    if not holds:
-        raise FaultError(what)
-
-
-# -- forms
-
-
-def two(exponent: int) -> Fraction:
-    return Fraction(2) ** exponent
-
-
-def plain(value: Fraction | int) -> Form:
-    return {ONE: Fraction(value)} if value else {}
-
-
-def single(name: str, offset: int = 0, factors: tuple[tuple[int, int], ...] = (), raised: bool = False) -> Form:
-    return {frozenset({((name, offset, factors, raised),)}): Fraction(1)}
-
-
-def add(*forms: Form) -> Form:
-    found: Form = {}
-    for form in forms:
-        for atom, value in form.items():
-            found[atom] = found.get(atom, Fraction(0)) + value
-    return found
-
-
-def most(*forms: Form) -> Form:
-    """At least each of them."""
-    found: Form = {}
-    for form in forms:
-        for atom, value in form.items():
-            found[atom] = max(found.get(atom, value), value)
-    return found
-
-
-def times(one: Form, other: Form | Fraction) -> Form:
-    if isinstance(other, Fraction):
-        return {atom: value * other for atom, value in one.items() if other}
-    return add(*({frozenset(tuple(sorted(p + q)) for p in x for q in y): v * w}
-                 for x, v in one.items() for y, w in other.items()))  # fmt: skip
-
-
-def flat(form: Form) -> Form:
-    return add(*({frozenset({item}): value} for atom, value in form.items() for item in atom))
-
-
-def changed(form: Form, change: Callable[[Factor], Factor]) -> Form:
-    return add(*({frozenset(tuple(sorted(map(change, item))) for item in atom): value} for atom, value in form.items()))
-
-
-def lifts(form: Form) -> set[str]:
-    return {factor[0] for atom in form for item in atom for factor in item if factor[3]}
-
-
-def lifted(form: Form, names: set[str]) -> Form:
-    return changed(form, lambda factor: (*factor[:3], factor[3] or factor[0] in names))
-
-
-def merged(form: Form) -> Form:
-    """At least the form: flat, raised alike, and one coefficient for all monomials of the same operands."""
-    even = lifted(flat(form), lifts(form))
-    top: dict[tuple[str, ...], Fraction] = {}
-    shapes = {atom: tuple(factor[0] for (item,) in [tuple(atom)] for factor in item) for atom in even}
-    for atom, value in even.items():
-        top[shapes[atom]] = max(top.get(shapes[atom], value), value)
-    return {atom: top[shapes[atom]] for atom in even}
-
-
-def put(form: Form, level: int, place: int) -> Form:
-    """With a value for the loop variable of a level."""
-
-    def at(factor: Factor) -> Factor:
-        moved = sum(step * place for own, step in factor[2] if own == level)
-        return factor[0], factor[1] + moved, tuple(x for x in factor[2] if x[0] != level), factor[3]
-
-    return changed(form, at)
-
-
-def covers(form: Form, other: Form) -> bool:
-    return all(form.get(atom, Fraction(0)) >= value for atom, value in other.items())
-
-
-def above(value: Fraction) -> Fraction:
-    """The number, or one a little larger with few bits."""
-    unit = two(value.numerator.bit_length() - value.denominator.bit_length() - FINE)
-    return -(-value // unit) * unit
 
 
 # -- what is read
@@ -160,18 +86,6 @@ class Goal:
     facts: Facts | None = None
     assuming: frozenset[tuple[int, frozenset[int]]] = frozenset()
     parts: Mapping[str, Any] = field(default_factory=dict)
-
-
-def read_form(given: Any) -> Form:
-    found: Form = {}
-    for coefficient, atom in given:
-        value = Fraction(coefficient)
-        need(value > 0, "a coefficient is not positive")
-        items = [tuple(sorted((str(n), int(o), tuple((int(a), int(b)) for a, b in f), bool(r)) for n, o, f, r in item))
-                 for item in atom]  # fmt: skip
-        need(frozenset(items) not in found and bool(items), "a magnitude stands twice, or nowhere")
-        found[frozenset(items)] = value
-    return found
 
 
 def read_facts(given: Mapping[str, Any]) -> Facts:
@@ -696,14 +610,15 @@ def statement_text(tree: Tree, number: int) -> str:
     goal, where = tree.goals[number], _where(tree)
     if goal.kind == "Closed":
         part, fixed, growth = (Fraction(goal.parts[name]) for name in ("part", "fixed", "growth"))
-        terms = [f"{_decimal(part)} |c|" * bool(part), f"{_text(read_form(goal.parts['products']))} of each"]
-        terms += [_decimal(fixed)] if fixed else []
-        rate = f"1 + g + ... + g^(n-1), g = 1 + {_decimal(growth - 1)}" if growth > 1 else "n"
+        terms = [f"{decimal_text(part)} |c|" * bool(part), f"{form_text(read_form(goal.parts['products']))} of each"]
+        terms += [decimal_text(fixed)] if fixed else []
+        rate = f"1 + g + ... + g^(n-1), g = 1 + {decimal_text(growth - 1)}" if growth > 1 else "n"
         return f"after n instructions |d - exact| <= G ({' + '.join(filter(None, terms))}), G = {rate}{where}"
     if goal.kind == "Carried":
-        return f"after {goal.parts['count']} instructions |d - exact| <= {_text(read_form(goal.parts['error']))}{where}"
+        error = form_text(read_form(goal.parts["error"]))
+        return f"after {goal.parts['count']} instructions |d - exact| <= {error}{where}"
     assert goal.facts is not None
-    return f"|d - exact| <= {_text(goal.facts.error)}{where}"
+    return f"|d - exact| <= {form_text(goal.facts.error)}{where}"
 
 
 def _where(tree: Tree) -> str:
@@ -712,23 +627,3 @@ def _where(tree: Tree) -> str:
     found = [f"no product reaches 2^{limit}" for limit in sorted(limits)]
     found += ["exact is of the inputs as they are read, subnormals as zero"] if flushes else []
     return ", ".join([", where inputs are finite", "no rounding overflows", *found])
-
-
-def _text(form: Form) -> str:
-    """A form, its coefficients as decimals that are no smaller; alike ones together."""
-    groups: dict[tuple[Fraction, str], int] = {}
-    for atom, value in form.items():
-        items = {" ".join(f"|{name}{'°' * raised}|" for name, _, _, raised in item) for item in atom} - {""}
-        text = " " * bool(items) + ", ".join(sorted(items))
-        text = f" the largest of {len(atom)} of{text}" if len(atom) > 1 else text
-        groups[value, text] = groups.get((value, text), 0) + 1
-    texts = [_decimal(value) + (f" the sum of {count}" if count > 1 else "") + text for (value, text), count in
-             groups.items()]  # fmt: skip
-    return " + ".join(texts) or "0"
-
-
-def _decimal(value: Fraction) -> str:
-    place = value.numerator.bit_length() - value.denominator.bit_length()
-    place -= two(place) > value
-    up = -(-value * 10**4 // two(place))
-    return f"2^{place}" if up == 10**4 else f"{float(Fraction(up, 10**4)):g}*2^{place}"

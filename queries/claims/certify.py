@@ -8,8 +8,9 @@ from typing import Any
 from hypotheses.unit_claims import BoundClaim, PropertyClaim
 from queries.certificates.certificate import write_certificate
 from queries.claims.outcome import Outcome
+from queries.claims.settle import problems_of_claim
 from queries.equality.certify import certify_all
-from queries.properties.proving import ARGUMENTS
+from queries.properties.proving import ARGUMENTS, proofs_of
 from queries.search.distinguish import Options
 
 STAGES = (
@@ -28,7 +29,10 @@ def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[t
     claim = outcome.claim
     question = f"{claim.id}: {claim.text}"
     if isinstance(claim, PropertyClaim):
-        return certify_all(outcome.proofs, directory, options, question, ARGUMENTS.get(claim.wanted, ""))
+        proofs = outcome.proofs
+        if any(proof.why for proof in proofs):  # equal by their form: a certificate is of the question itself
+            proofs = proofs_of(problems_of_claim(claim), options, confirm=True, by_form=False)
+        return certify_all(proofs, directory, options, question, ARGUMENTS.get(claim.wanted, ""))
     leaves = [lemma.leaf for lemma in outcome.lemmas]
     argument = LOSSES if isinstance(claim, BoundClaim) else STAGES
     manifest = write_certificate(

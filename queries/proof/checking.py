@@ -73,6 +73,9 @@ def _argument(text: str) -> Finding:
 
 def _part(folder: Path, name: str, ask: Ask | None, timeout: float | None) -> Iterator[Finding]:
     """A certificate that is part of another."""
+    if name != Path(name).name or name == "..":
+        yield Finding(MANIFEST, f"{name!r} is no folder in it", "fault")
+        return
     try:
         for found in check_folder(folder / name, ask, timeout):
             yield replace(found, place=f"{name}/{found.place}")
