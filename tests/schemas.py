@@ -24,7 +24,7 @@ python -c "from importlib.resources import files; print(files('reports') / 'sche
 
 - `schema` is the version of a document. It is raised when a field goes or changes its meaning; fields may be added, so
   a program should pass over those it does not know.
-- `mmaprobe list KIND --json` is an array of objects; there every object carries the version.
+- `mmaprobe list models --json`, and every other list, is an array of objects; there every object carries the version.
 - Numbers of formats are bit patterns, in lower-case hexadecimal digits, as many as the format has.
 - Keys of your own in a vector (`note`, `tags`) are kept in every vector that a command writes of it.
 - A field that is not always there is marked with *.

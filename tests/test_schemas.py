@@ -56,7 +56,8 @@ def test_what_is_not_described_is_found(how: str) -> None:
 def test_a_fault_of_a_document_fails_the_test_that_prints_it(described_documents: list[str]) -> None:
     from cli import options
 
-    with main.make_context("mmaprobe", ["list", "formats"]), main.commands["list"].make_context("list", ["formats"]):
+    outer = main.make_context("mmaprobe", ["list", "formats"])
+    with outer, main.commands["list"].make_context("list", ["formats"], parent=outer):
         options.document_text([{"id": "f16"}])
     assert "list --json" in described_documents.pop()
 
