@@ -1510,16 +1510,16 @@ class ParameterRow(Row):
 
 
 class FormatRow(Row):
-    """A format of numbers (`list formats`)."""
+    """A format of numbers, or how a format of one's own is spelled (`list formats`)."""
 
-    width: int
-    """bits"""
-    exponent: int
-    """bits of the exponent"""
-    fraction: int
-    """bits of the fraction"""
-    bias: int
-    """of the exponent"""
+    width: int = ABSENT
+    """bits; of formats"""
+    exponent: int = ABSENT
+    """bits of the exponent; of formats"""
+    fraction: int = ABSENT
+    """bits of the fraction; of formats"""
+    bias: int = ABSENT
+    """of the exponent; of formats"""
 
 
 class SpellingRow(Row):

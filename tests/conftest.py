@@ -31,7 +31,7 @@ GROUPS = {
     "compilers": (
         "algorithms", "compiled", "cpu_devices", "cpu_units", "own_formats", "plans", "simulate", "witnesses",
     ),
-    "pages": ("claims_page", "documentation"),
+    "pages": ("claims_page", "documentation", "extending"),
 }  # fmt: skip
 
 

@@ -129,7 +129,7 @@ class _Composer:
                 # another loop of this level may assume something else
                 self.known = {key: one for key, one in self.known.items() if node.level not in key[0].free}
                 return repeated(node, places, start, body)
-        raise TypeError(f"no rule for {node.kind}")
+        raise RuleError(f"no rule says what {node.kind} loses")
 
     def _lemmas(self, goals: Sequence[Lemma]) -> list[Theorem]:
         return [theorem for goal in goals if (theorem := self.settle(goal)) is not None]
