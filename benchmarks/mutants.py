@@ -71,8 +71,7 @@ MODELS = {
     "fp8": FP8.format("f32") + "@length=4",
     "fp8-two": FP8.format("f32") + "@length=2",
     "fp8-f16": FP8.format("f16") + "@length=4",
-    "fp8-fma": FP8.format("f16") + "@length=1,operation=fma_chain,block=1,zero_sign=ieee,overflow=ieee,"
-    "output_rounding=nearest_even,exponent_floor=none,fraction_bits=exact",
+    "fp8-fma": FP8.format("f16") + "@family=fma-chain,length=1,output_rounding=nearest_even",
     "fp8-nearest": FP8.format("f32") + "@length=4,align_rounding=nearest_even",
     "mxfp8": "blackwell/tcgen05mma_block_scale/m64n8k32.block32.f32.e5m2.e5m2.ue8m0@length=4,scale_block=2",
     "nvfp4": NVFP4 + "@length=8,scale_block=4,group=4",

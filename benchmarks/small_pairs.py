@@ -27,11 +27,11 @@ from queries.equality.staged import prove
 from queries.search.distinguish import Options, distinguish
 from queries.search.problem import Problem
 from queries.search.witness import Witness
-from smtmodel.accumulator import Accumulator, format_parameter, nvidia_nan
 from smtmodel.batch import evaluate_batch
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS
+from smtmodel.parameters import Accumulator, format_parameter, nvidia_nan
 from tests import oracle
 
 Table = NDArray[np.uint64]
