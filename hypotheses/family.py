@@ -206,7 +206,7 @@ class Family:
         grids = []
         for grid in self.grids:
             signature = {"length": length, **scales}
-            if model.scale is None and "scale_format" in grid.function.defaults:
+            if model.scale is None and "scale_format" in grid.values:
                 signature["scale_format"] = None
             outputs = tuple(name for name in grid.values["output"] if format_named(name).width == width)
             changed = {**grid.values, "output": outputs or (model.d.name,)}

@@ -249,7 +249,7 @@ def test_lines_of_algorithm_11(name: str) -> None:
     moved = question_named(name, "cdna3/mfma/f32_32x32x16_fp8_bf8")
     assert list(moved.models) == list(library()[name].models)
     with pytest.raises(RetargetError):
-        question_named(name, AMPERE)
+        question_named(name, "ieee/fma/f32")
 
 
 def test_table_8_decides_between_even_and_odd_groups() -> None:

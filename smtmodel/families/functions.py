@@ -107,12 +107,12 @@ def gtr_fdpa(
 def e_fdpa(
     steps: Steps,
     inputs: Inputs,
+    products: Products,
     result: Result,
-    product_overflow: int | None = None,
     partials: Partials = "unnormalised",
 ) -> Expression:
     """Products and addend in one exact sum, rounded; steps are chained (Algorithm 6)."""
-    sketch = Sketch(steps, inputs, Products(product_overflow=product_overflow), Scales())
+    sketch = Sketch(steps, inputs, products, Scales())
     step = _fused(sketch, Alignment(), Sums(partials=partials), result.rounding)
     return sketch.expression(sketch.chained(sketch.c, step))
 

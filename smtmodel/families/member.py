@@ -206,6 +206,8 @@ class Member:
         name = given.pop(FAMILY, self.family)
         check_parameter(FAMILY, name)
         function, known = FUNCTIONS[name], self.known
+        if known.get("scale_format") is not None and "scale_format" not in function.defaults:
+            raise ParameterError(FAMILY, f"{name} takes no scale factors, which the unit has")
         for each in given:
             function.check_takes(each)
         parsed = {each: parse_parameter(each, value) for each, value in given.items()}
