@@ -150,12 +150,14 @@ def with_parameters(model: Model, changes: Mapping[str, Any]) -> Model:
         raise ParameterError("@", f"{model.reference} is a unit file: it has no parameters to change")
     base, _, earlier = model.reference.partition("@")
     given: dict[str, Any] = dict(part.split("=", 1) for part in earlier.split(",")) if earlier else {}
-    before = _base_model(base).member if earlier else model.member
-    assert before is not None
-    function = FUNCTIONS.get(changes.get(FAMILY, model.member.family), FUNCTIONS[model.member.family])
-    given = {name: value for name, value in given.items() if name == FAMILY or name in function.takes} | dict(changes)
-    member = before.changed(given)
-    reference = base + "@" + ",".join(f"{name}={member.text(name)}" for name in given)
+    member = model.member
+    if FAMILY in changes and earlier:  # another family starts from the table's row again
+        member = member_of(_base_model(base))
+        takes = FUNCTIONS[changes[FAMILY]].takes if changes[FAMILY] in FUNCTIONS else ()
+        changes = {name: value for name, value in given.items() if name in takes} | dict(changes)
+        given = {}
+    member = member.changed(changes)
+    reference = base + "@" + ",".join(f"{name}={member.text(name)}" for name in {**given, **changes})
     return Model.of(reference, model.a, model.b, model.c, member)
 
 

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from hypotheses.family import Impossible, build_family, families, parameters_of
-from smtmodel.errors import InputError, ParameterError
+from smtmodel.errors import InputError, ParameterError, UnknownNameError
 from smtmodel.families.member import FUNCTIONS, FamilyFunction
-from smtmodel.parameters import FAMILY, PARAMETERS
-from smtmodel.reference import parse_reference
+from smtmodel.nodes import Scale
+from smtmodel.nodes.node import walk
+from smtmodel.parameters import FAMILIES, FAMILY, PARAMETERS
+from smtmodel.reference import parse_reference, with_parameters
 from smtmodel.yamlfile import read_yaml
 from tests.test_cli import run
 
@@ -144,6 +146,47 @@ def test_every_parameter_of_a_function_is_taken(function: FamilyFunction) -> Non
         with pytest.raises(ParameterError, match=f"{function.name} does not take it"):
             function(**base, **{name: None})
     assert not set(function.settled) & set(function.takes)
+
+
+@pytest.mark.parametrize("family", FAMILIES[3:])
+def test_another_family_keeps_what_the_two_have_in_common(family: str) -> None:
+    """And a reference says all of it, whatever was changed before."""
+    row = parse_reference(f"{VOLTA}@fraction_bits=20,output_rounding=down,flush_outputs=true")
+    model = with_parameters(row, {FAMILY: family})
+    old, new = parameters_of(row), parameters_of(model)
+    assert new[FAMILY] == family
+    assert all(new[name] == old[name] for name in old.keys() & new.keys() - {FAMILY})
+    assert {"length", "output_rounding", "flush_outputs"} <= new.keys()
+    back = with_parameters(model, {FAMILY: "t-fdpa"})
+    for found in (model, back):
+        assert parse_reference(found.reference) == found
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ("addend=late", r"addend: its values are families now: .*family=tr-fdpa \(late\)"),
+        ("operation=exact_dot", r"family=e-fdpa \(exact_dot\)"),
+        ("grouping=even_odd", r"family=gtr-fdpa \(even_odd\)"),
+        ("late_rounding=up", r"t-fdpa does not take it \(it takes length, .*\); tr-fdpa, gtr-fdpa take it"),
+        ("family=e-fdpa,fraction_bits=3", "fraction_bits: e-fdpa does not take it"),
+        ("family=tfdpa", "family: unknown value 'tfdpa'; did you mean 't-fdpa'"),
+        ("family=st-fdpa", "scale_format: the family needs one"),
+        ("fraction_bitz=3", "unknown parameter 'fraction_bitz'; did you mean 'fraction_bits'"),
+    ],
+)
+def test_what_a_family_does_not_have(changes: str, said: str) -> None:
+    with pytest.raises((ParameterError, UnknownNameError), match=said):
+        parse_reference(f"{VOLTA}@{changes}")
+
+
+def test_scale_factors_are_not_lost() -> None:
+    scaled = "rtx-blackwell/mma_block_scale/m16n8k32.block32.f32.e4m3.e4m3.f32.ue8m0"
+    with pytest.raises(ParameterError, match="e-fdpa takes no scale factors, which the unit has"):
+        parse_reference(f"{scaled}@family=e-fdpa")
+    assert parse_reference(f"{scaled}@family=t-fdpa").unit == parse_reference(scaled).unit
+    running = parse_reference(f"{scaled}@partials=normalised").unit
+    assert sum(isinstance(node, Scale) for node in walk(running.result)) == 32
 
 
 def test_many_reasons_are_summed_up() -> None:
