@@ -25,7 +25,7 @@ from benchmarks.invented_units import invented
 from queries.building.build import nans
 from queries.building.shapes import Kind, Shapes
 from smtmodel.batch import evaluate_models
-from smtmodel.dot import Model, UnitModel
+from smtmodel.dot import Model
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import parse_reference
 from smtmodel.signature import Signature
@@ -50,10 +50,11 @@ class Case:
 def table_cases() -> Iterator[Case]:
     """One instruction of each arithmetic, the shortest of those that differ in their length alone; then the units."""
     seen: dict[Any, tuple[str, Model, int]] = {}
+    sizes = ("length", "block", "group", "block_order", "nan")
     for reference, row in INSTRUCTIONS.items():
         model = parse_reference(reference)
         formats = tuple(side.name for side in (model.a, model.b, model.c, model.d))
-        key = formats, replace(row.accumulator, length=1024, block=1, group=1, block_order="contiguous", nan=None)
+        key = formats, (row.family, *(value for name, value in row.member.values.items() if name not in sizes))
         old = seen.get(key)
         if old is None or model.length < old[1].length:
             seen[key] = reference, model, (old[2] if old else 0) + 1
@@ -70,7 +71,7 @@ def invented_cases(folder: Path) -> Iterator[Case]:
         path = folder / f"{made.name}.yaml"
         path.write_text(unit_text(replace(made.unit, reference=made.name)), encoding="utf-8")
         device = f"command:{sys.executable} -m benchmarks.exact_unit {path}"
-        yield Case(made.name, device, UnitModel(made.unit, made.name), "outside" if made.outside else "")
+        yield Case(made.name, device, Model(made.name, made.unit), "outside" if made.outside else "")
 
 
 def run(case: Case, folder: Path) -> dict[str, Any]:
@@ -94,7 +95,7 @@ def run(case: Case, folder: Path) -> dict[str, Any]:
     row["stage"] = found.get("stage") or found.get("error")
     if file.exists():
         unit = parse_unit(file.read_text(encoding="utf-8"), file.name)
-        wrong = differences(truth, UnitModel(unit, "built"))
+        wrong = differences(truth, Model("built", unit))
         row["outcome"] = f"wrong ({wrong} of {ROWS * len(KINDS)})" if wrong else "exact"
     return row
 

@@ -9,19 +9,16 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
-from typing import Any
 
 from smtmodel.reference import parse_reference
 from tests import oracle
+from tests.family_oracle import parameters_of
 
 
 def main() -> None:
     model = parse_reference(sys.argv[1])
-    accumulator = model.accumulator
-    parameters: dict[str, Any] = {field.name: getattr(accumulator, field.name) for field in fields(accumulator)}
-    output = parameters.pop("output")
-    forms = {"a": model.a.name, "b": model.b.name, "c": model.c.name, "d": output}
+    parameters = parameters_of(model)
+    forms = {side: getattr(model, side).name for side in "abcd"}
 
     def patterns(texts: Sequence[str]) -> list[int]:
         return [int(text, 16) for text in texts]

@@ -31,7 +31,7 @@ from queries.search.witness import replay
 from smtmodel.batch import evaluate_batch
 from smtmodel.errors import MmaprobeError
 from smtmodel.operands import layout_of
-from smtmodel.reference import parse_reference
+from smtmodel.reference import member_of, parse_reference
 from tests.false_statements import DATA, Statement, breaks_bound, claim_of, is_false, kind_of
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
@@ -47,12 +47,12 @@ SCALED = "blackwell/tcgen05mma_block_scale/m64n8k64.block32.f32.e2m1.e2m1.ue8m0@
 UNITS = (VOLTA, TURING, AMPERE, HOPPER, TF32, FP8, F16, ADA, LATE, SCALED, "cdna1/mfma/f32_16x16x4f32",
          "cdna2/mfma/f32_32x32x2bf16", "ieee/fma/f32", "ieee/fma/f16@length=2")  # fmt: skip
 VALUES: dict[str, Sequence[object]] = {
-    "block": (1, 2, 4), "operation": ("exact_dot",), "fraction_bits": (5, 12, 21, 22, 25, 30, "exact"),
+    "family": ("e-fdpa", "tr-fdpa", "gtr-fdpa", "emulated-fp8"), "block": (1, 2, 4),
+    "fraction_bits": (5, 12, 21, 22, 25, 30, "exact"),
     "carry_bits": (0, 1, 2), "product": ("normalised", "rounded_bf16", "rounded_f16", "rounded_tf32"),
     "product_overflow": (0, 8), "align_rounding": ("down", "up", "nearest_even", "away", "sticky"),
-    "addend": ("late", "after"), "late_fraction_bits": (12, 24), "late_rounding": ("up", "nearest_even"),
+    "late_fraction_bits": (12, 24), "late_rounding": ("up", "nearest_even"),
     "late_small_addend": ("keep", "cut"), "block_order": ("interleaved_pairs", "0-2:1-3"),
-    "grouping": ("even_odd", "none"),
     "partials": ("normalised",), "exponent_floor": (0, -20), "output": ("f16", "e8m13"),
     "output_rounding": ("down", "up", "nearest_even", "nearest_away", "toward_zero"), "flush_inputs": ("true",),
     "flush_outputs": ("true",), "zero_sign": ("positive", "ieee"), "overflow": ("saturate", "ieee"),
@@ -78,7 +78,7 @@ def changed(unit: str) -> Iterator[tuple[str, str]]:
                 model = parse_reference(reference)
             except MmaprobeError:
                 continue
-            if model.accumulator != parse_reference(unit).accumulator:
+            if model.unit != parse_reference(unit).unit:
                 yield reference, name
 
 
@@ -122,7 +122,7 @@ def bounds() -> Iterator[Statement]:
                 data = head(f"bound-{bound}") | {"model": reference, "error_bound": bound}
                 claim = claim_of({"claim": data})
                 assert isinstance(claim, BoundClaim)
-                bits = claim.model.accumulator.fraction_bits
+                bits = member_of(claim.model).values["fraction_bits"]
                 if bits == "exact" or claim.model.scale is not None or made[bound, name] >= EACH:
                     continue
                 row = exceeded(claim, bits)

@@ -39,7 +39,7 @@ UNSEEN = (
     ("any", f"{F16}@block=4,fraction_bits=21,product=normalised,exponent_floor=-133,floor_applies_to=maximum"),
     ("any", f"{F16}@block=16,fraction_bits=23,carry_bits=3,zero_sign=ieee,exponent_floor=none"),
     ("any", f"{F16}@block=16,align_rounding=sticky,output_rounding=nearest_even,exponent_floor=none,zero_sign=ieee"),
-    ("any", f"{F16}@block=8,block_order=interleaved_pairs,addend=after,fraction_bits=25"),
+    ("any", f"{F16}@block=8,family=emulated-fp8,block_order=interleaved_pairs,fraction_bits=25"),
     ("any", f"{F16}@partials=normalised,exponent_floor=none,fraction_bits=24"),
     ("any", f"{F16}@output=e8m13,fraction_bits=14,exponent_floor=none"),
     ("nvidia-f16", f"{F16}@block=8,fraction_bits=27,product=normalised,align_rounding=nearest_even"),
@@ -67,7 +67,7 @@ def family_of(reference: str) -> str:
     row = INSTRUCTIONS[reference]
     if row.arch.startswith("cdna"):
         return "amd-mfma"
-    if row.accumulator.scale_format is not None:
+    if row.scale is not None:
         return "nvidia-block-scaled"
     return f"nvidia-{row.a}" if row.a == row.b and row.a in ("f16", "bf16", "tf32", "f64") else "nvidia-fp8"
 

@@ -38,13 +38,14 @@ from smtmodel.dot import Evaluation, Model
 from smtmodel.errors import MmaprobeError
 from smtmodel.operands import Operands
 from smtmodel.progress import Pieces
-from smtmodel.reference import parse_reference
+from smtmodel.reference import member_of, parse_reference
 
 FOLDER = Path(__file__).with_suffix("")
 #: in the order in which they import each other
 DATAPATH = ("decode", "rounding", "ieee", "alignment", "nodes.index", "nodes.node", "nodes.element", "nodes.repeat",
             "nodes.cut", "nodes.round", "nodes.product", "nodes.exact", "nodes.fused", "nodes.scale", "nodes",
-            "nodes.chains", "unit", "families")  # fmt: skip
+            "nodes.chains", "unit", "families", "families.parts", "families.sketch", "families.functions",
+            "families.member")  # fmt: skip
 VOLTA, HOPPER = "volta/mma/m8n8k4.{0}.f16.f16.{0}", "hopper/mma/m16n8k16.{0}.f16.f16.{0}"
 FP8 = "hopper/wgmma/m64n8k32.{0}.e4m3.e4m3"
 NVFP4 = "blackwell/tcgen05mma_block_scale/m64n8k64.block16.f32.e2m1.e2m1.ue4m3"
@@ -71,8 +72,7 @@ MODELS = {
     "fp8": FP8.format("f32") + "@length=4",
     "fp8-two": FP8.format("f32") + "@length=2",
     "fp8-f16": FP8.format("f16") + "@length=4",
-    "fp8-fma": FP8.format("f16") + "@length=1,operation=fma_chain,block=1,zero_sign=ieee,overflow=ieee,"
-    "output_rounding=nearest_even,exponent_floor=none,fraction_bits=exact",
+    "fp8-fma": FP8.format("f16") + "@family=fma-chain,length=1,output_rounding=nearest_even",
     "fp8-nearest": FP8.format("f32") + "@length=4,align_rounding=nearest_even",
     "mxfp8": "blackwell/tcgen05mma_block_scale/m64n8k32.block32.f32.e5m2.e5m2.ue8m0@length=4,scale_block=2",
     "nvfp4": NVFP4 + "@length=8,scale_block=4,group=4",
@@ -128,7 +128,8 @@ class Mutated(Problem):
 
     def evaluate(self, operands: Operands[Bits]) -> tuple[Evaluation, Evaluation]:
         model = self.right
-        unit = self.shadow.unit_of(model.accumulator, model.a, model.b, model.c)
+        member = member_of(model)
+        unit = self.shadow.FUNCTIONS[member.family](**member.values).unit(model.a, model.b, model.c)
         changed = unit.evaluate(operands.a, operands.b, operands.c, operands.scale_a, operands.scale_b)
         return evaluate_on(self.left, operands), Evaluation(*changed)
 
@@ -167,10 +168,10 @@ def who(proof: Proof) -> str:
 
 @contextmanager
 def shadowed(mutant: Mutant) -> Iterator[ModuleType]:
-    """The module `families` of a copy of the datapath in which the mutant's file is changed."""
+    """The families of a copy of the datapath in which the mutant's file is changed."""
     package = f"shadow_{mutant.id.replace('-', '_')}"
     modules = {name: ModuleType(name) for name in (package, *(f"{package}.{name}" for name in DATAPATH))}
-    for name in (package, f"{package}.nodes"):
+    for name in (package, f"{package}.nodes", f"{package}.families"):
         modules[name].__path__ = []
     try:
         for name in DATAPATH:
@@ -183,7 +184,7 @@ def shadowed(mutant: Mutant) -> Iterator[ModuleType]:
             exec(compile(text, f"{package}/{name}.py", "exec"), module.__dict__)
             outer, _, last = f"{package}.{name}".rpartition(".")
             setattr(modules[outer], last, module)
-        yield modules[f"{package}.families"]
+        yield modules[f"{package}.families.member"]
     finally:
         for name in modules:
             sys.modules.pop(name, None)

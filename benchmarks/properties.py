@@ -50,7 +50,7 @@ def alike() -> list[list[str]]:
     found: dict[Any, list[str]] = {}
     for reference in INSTRUCTIONS:
         model = parse_reference(reference)
-        found.setdefault((model.a, model.b, model.c, model.d, model.accumulator), []).append(reference)
+        found.setdefault(model.unit, []).append(reference)
     return list(found.values())
 
 

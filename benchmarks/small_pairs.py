@@ -13,7 +13,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,12 +27,15 @@ from queries.equality.staged import prove
 from queries.search.distinguish import Options, distinguish
 from queries.search.problem import Problem
 from queries.search.witness import Witness
-from smtmodel.accumulator import Accumulator, format_parameter, nvidia_nan
 from smtmodel.batch import evaluate_batch
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
+from smtmodel.families.member import FUNCTIONS, Member, nvidia_nan
 from smtmodel.formats import FORMATS
+from smtmodel.parameters import FAMILY
+from smtmodel.reference import member_of
 from tests import oracle
+from tests.family_oracle import parameters_of
 
 Table = NDArray[np.uint64]
 Flags = NDArray[np.bool_]
@@ -52,19 +55,27 @@ ROUNDED = ("rounded_e5m2", "rounded_f16", "rounded_bf16")
 #: the values that parameters are drawn from
 CHOICES: dict[str, tuple[Any, ...]] = {
     "block": (0, 1),  # 0: all products
-    "operation": (*("fused_dot",) * 6, "exact_dot", "fma_chain", "add_mul"),
+    FAMILY: (
+        *("t-fdpa",) * 4,
+        "emulated-fp8",
+        "emulated-fp8",
+        "tr-fdpa",
+        "gtr-fdpa",
+        "e-fdpa",
+        "fma-chain",
+        "ftz-addmul",
+    ),
     "fraction_bits": (*range(1, 15), "exact"),
     "carry_bits": ("exact", "exact", 0, 1, 2, 3, 4),
     "product": ("unnormalised", "normalised", *ROUNDED),
     "product_rounding": tuple(oracle.ROUND),
     "product_overflow": (None, None, None, 0, 2, 3, 5),
     "align_rounding": ("toward_zero", *oracle.ROUND, "sticky"),
-    "addend": ("fused", "fused", "late", "after"),
     "late_fraction_bits": tuple(range(1, 13)),
     "late_rounding": ("down", *oracle.ROUND),
     "late_small_addend": ("keep", "cut"),
     "block_order": ("contiguous", "contiguous", ((1,), (0,))),
-    "grouping": ("none", "even_odd"),
+    "group": (1, 2),
     "partials": ("unnormalised", "unnormalised", "normalised"),
     "exponent_floor": (None, None, *range(-12, 4, 2), -3, -1),
     "floor_applies_to": ("zero_terms", "maximum"),
@@ -76,9 +87,9 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "overflow": ("infinity", "saturate", "ieee"),
 }
 #: parameters that seldom matter to such formats; drawn less often, so that the equal pairs are not all of them
-OFTEN_EQUAL = ("flush_inputs", "flush_outputs", "output", "overflow", "operation", "block_order")
-IEEE = {"product": "unnormalised", "product_overflow": None, "addend": "fused", "partials": "unnormalised",
-        "zero_sign": "ieee", "overflow": "ieee", "block_order": "contiguous", "grouping": "none"}  # fmt: skip
+OFTEN_EQUAL = ("flush_inputs", "flush_outputs", "output", "overflow", FAMILY, "block_order")
+#: parameters of a sum that is cut
+CUT = {"fraction_bits", "align_rounding", "carry_bits", "exponent_floor", "floor_applies_to"}
 RESTRICTIONS = (
     *(Inputs(),) * 4, Inputs(finite=True), Inputs(finite=True, nonnegative=True), Inputs(nonnegative=True),
     Inputs(finite=True, normal=True), Inputs(finite=True, nonzero=True),
@@ -109,61 +120,52 @@ def random_model(rng: np.random.Generator) -> Model:
     """Any model of a small shape whose parameters go together."""
     a, b, c, length = draw(rng, SHAPES)
     while True:
-        values = {name: draw(rng, choices) for name, choices in CHOICES.items()}
-        values["block"] = values["block"] or length
-        if values["operation"] in ("fma_chain", "add_mul"):
-            values |= IEEE
-        if values["operation"] == "add_mul":
-            values |= {"grouping": "pairwise", "group": values["block"]}
+        function = FUNCTIONS[draw(rng, CHOICES[FAMILY])]
+        values = {name: draw(rng, choices) for name, choices in CHOICES.items() if name in function.defaults}
+        if "block" in values:
+            values["block"] = values["block"] or length
         nan = draw(rng, (None, None, nvidia_nan(FORMATS[values["output"]])))
         try:
-            accumulator = Accumulator(length=length, nan=nan, **values)
+            member = function(length=length, nan=nan, **values)
         except ParameterError:
             continue
-        return Model("small", FORMATS[a], FORMATS[b], FORMATS[c], accumulator)
+        return Model.of("small", FORMATS[a], FORMATS[b], FORMATS[c], member)
 
 
-def read_parameters(accumulator: Accumulator) -> list[str]:
+def read_parameters(member: Member) -> list[str]:
     """The parameters that the unit reads, as far as the others tell."""
-    found = {"flush_inputs", "flush_outputs", "output_rounding", "output"}
-    if accumulator.operation in ("fma_chain", "add_mul"):
-        return sorted(found)
-    found |= {"product", "product_overflow", "zero_sign", "overflow", "partials", "addend", "operation"}
-    if accumulator.length > 1:
-        found |= {"block", "block_order"}
-    if accumulator.product.startswith("rounded"):
-        found.add("product_rounding")
-    if accumulator.operation == "fused_dot" and accumulator.fraction_bits != "exact":
-        found |= {"fraction_bits", "align_rounding", "carry_bits"}
-        if accumulator.align_rounding != "sticky":
-            found |= {"exponent_floor"} | ({"floor_applies_to"} if accumulator.exponent_floor is not None else set())
-    if accumulator.addend == "late":
-        found |= {"late_fraction_bits", "late_rounding", "late_small_addend", "grouping"}
+    values = member.values
+    found = {FAMILY, *(name for name in values if name in CHOICES)} - set(FUNCTIONS[member.family].idle(values))
+    if values["length"] == 1:
+        found -= {"block", "block_order", "group"}
+    if values.get("fraction_bits") == "exact":
+        found -= CUT
+    if values.get("align_rounding") == "sticky":
+        found -= {"exponent_floor", "floor_applies_to"}
     return sorted(found)
 
 
 def neighbour(rng: np.random.Generator, model: Model) -> tuple[Model, tuple[str, ...]] | None:
     """The model with one parameter changed, or two, and their names; None where the values do not go together."""
-    names = read_parameters(model.accumulator)
-    names = [name for name in names if name not in OFTEN_EQUAL or rng.random() < 0.25]
+    member = member_of(model)
+    known = {FAMILY: member.family, **member.values}
+    names = [name for name in read_parameters(member) if name not in OFTEN_EQUAL or rng.random() < 0.25]
     chosen = tuple(str(name) for name in rng.permutation(names)[: 1 + (rng.random() < 0.2)])
     values: dict[str, Any] = {}
     for name in chosen:
-        old = getattr(model.accumulator, name)
+        old = known[name]
         near = isinstance(old, int) and not isinstance(old, bool) and name not in ("block", "product_overflow")
         options = [old + step for step in (-2, -1, 1, 2)] if near else CHOICES[name]
         values[name] = draw(rng, options)
-        values["block"] = values.get("block") or model.length
+        if name == "block":
+            values[name] = values[name] or model.length
         if values[name] == old:
             return None
-    if "block" not in chosen:
-        values["block"] = model.accumulator.block
-    if "output" in values and model.accumulator.nan is not None:
-        values["nan"] = nvidia_nan(FORMATS[values["output"]])
     try:
-        return replace(model, accumulator=replace(model.accumulator, **values)), chosen
+        changed = member.changed(values)
     except ParameterError:
         return None
+    return Model.of("small", model.a, model.b, model.c, changed), chosen
 
 
 @cache
@@ -216,19 +218,18 @@ def differences(problem: Problem, rows: Table) -> Flags:
     x, y = numbers(left, problem.left.d.name), numbers(right, problem.right.d.name)
     both_nan: Flags = np.isnan(x) & np.isnan(y)
     different: Flags = x != y if problem.compare == "value" else left != right
-    named = all(model.accumulator.nan is not None for model in (problem.left, problem.right))
+    named = all(model.nan is not None for model in (problem.left, problem.right))
     return different if named and problem.compare == "bits" else different & ~both_nan
 
 
 def oracle_disagreements(model: Model, rows: Table) -> int:
     """Rows on which the model and the exact rationals differ."""
-    parameters = {field.name: getattr(model.accumulator, field.name) for field in fields(model.accumulator)}
-    del parameters["output"]
+    parameters = parameters_of(model)
     forms, k = {side: getattr(model, side).name for side in "abcd"}, model.length
     exact = [oracle.evaluate(forms, parameters, row[:k], row[k : 2 * k], row[2 * k]) for row in rows.tolist()]
     ours, theirs, name = results(model, rows), np.array(exact, dtype=np.uint64), model.d.name
     both_nan = np.isnan(numbers(ours, name)) & np.isnan(numbers(theirs, name))
-    return int(((ours != theirs) & ~(both_nan & (model.accumulator.nan is None))).sum())
+    return int(((ours != theirs) & ~(both_nan & (model.nan is None))).sum())
 
 
 def make_pair(number: int, largest: int | None = None) -> Pair:
@@ -263,10 +264,11 @@ def make_pair(number: int, largest: int | None = None) -> Pair:
 def describe(pair: Pair) -> str:
     """The parameters that are read, what changed, and the inputs that count."""
     left, right = pair.problem.left, pair.problem.right
-    names = sorted({*read_parameters(left.accumulator), "operation", "block", "nan"})
-    values = {name: format_parameter(getattr(left.accumulator, name)) for name in names}
+    members = [member_of(model) for model in (left, right)]
+    names = [name for name in (*read_parameters(members[0]), "nan") if name != FAMILY]
+    values = {name: members[0].text(name) for name in (FAMILY, *names)}
     text = ", ".join(f"{name}={value}" for name, value in values.items())
-    edits = [f"{n}: {values[n]} -> {format_parameter(getattr(right.accumulator, n))}" for n in pair.changed]
+    edits = [f"{n}: {values[n]} -> {members[1].text(n)}" for n in pair.changed]
     inputs = pair.problem.inputs.model_dump(exclude_defaults=True)
     shape = f"{left.length} x {left.a.name} {left.b.name} + {left.c.name}"
     return f"{shape}; {text}; {'; '.join(edits)}; {inputs or 'all inputs'}, by {pair.problem.compare}"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bool) -> None:
     """The element `row,column` of what a plan (or a model that takes K in tiles) makes of matrices A, B and C."""
     from smtmodel.display import number_text
-    from smtmodel.dot import UnitModel
+    from smtmodel.dot import Model
     from smtmodel.losses import losses
     from smtmodel.plans.lowering import unit_of_plan
     from smtmodel.reference import parse_plan_reference
@@ -31,7 +31,7 @@ def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bo
     if plan.scale is not None:
         raise InputError(f"{name} takes scale factors, which --element does not: explain a vector that has them")
     operands = _operands(files, element, (plan.a, plan.b, plan.c))
-    model = UnitModel(unit_of_plan(plan, len(operands.a)), name)
+    model = Model(name, unit_of_plan(plan, len(operands.a)))
     steps, result = losses(model, operands)
     found = [step for step in steps if step.cut or step.rounded]
     if as_json:

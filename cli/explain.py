@@ -232,12 +232,11 @@ def say_why(row: Row, near: list[Neighbour]) -> None:
 
 def neighbour_json(near: Neighbour) -> dict[str, Any]:
     """`model`: its reference, where one says it: of an instruction with a parameter changed."""
-    from smtmodel.dot import UnitModel
 
     return {
         "parameter": near.parameter,
         "value": near.value,
-        "model": None if isinstance(near.model, UnitModel) else near.model.reference,
+        "model": None if near.model.member is None else near.model.reference,
         "parts_at": None if near.parting is None else parting_json(near.parting),
     }
 

@@ -465,7 +465,7 @@ def _other_formats(family: Family) -> Iterator[str]:
 
 
 def _text(value: Any) -> str:
-    from smtmodel.accumulator import format_parameter
+    from smtmodel.parameters import format_parameter
 
     return format_parameter(value)
 
@@ -473,7 +473,7 @@ def _text(value: Any) -> str:
 def _document(
     family: Family, found: Identification, units: list[str], session: _Session, failure: MmaprobeError | None
 ) -> dict[str, Any]:
-    from smtmodel.accumulator import format_parameter
+    from smtmodel.parameters import format_parameter
     from smtmodel.vectors import to_hex
 
     decided, undecided = found.values()

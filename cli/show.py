@@ -9,8 +9,8 @@ import click
 
 from cli.choice import Choice
 from cli.options import JSON, print_json, say
-from smtmodel.accumulator import format_parameter
 from smtmodel.display import bit_fields, decimal_text, number_text
+from smtmodel.parameters import format_parameter
 from smtmodel.vectors import Vector, to_hex
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def _hypotheses() -> list[dict[str, Any]]:
 
 
 def _parameters() -> list[dict[str, Any]]:
-    from smtmodel.accumulator import PARAMETERS
+    from smtmodel.parameters import PARAMETERS
 
     return [
         {"id": name, "summary": f"{row.meaning}: {row.admits()}", "meaning": row.meaning, "values": row.admits()}

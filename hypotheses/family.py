@@ -14,37 +14,35 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
-from hypotheses.retarget import without_idle
-from smtmodel.accumulator import PARAMETERS, Accumulator, check_parameter, format_parameter, parse_parameter
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
-from smtmodel.formats import format_named
-from smtmodel.functions import FUNCTIONS, FamilyFunction
+from smtmodel.families.member import FUNCTIONS, FamilyFunction, Member
+from smtmodel.formats import Format, format_named
 from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.reference import parse_reference, with_parameters
+from smtmodel.parameters import FAMILY, PARAMETERS, check_parameter, parse_parameter
+from smtmodel.reference import member_of, parse_reference, with_parameters
 from smtmodel.wording import counted
 from smtmodel.yamlfile import YamlFile, read_file, read_yaml, validate
 
 MOST_VALUES, MOST_COMBINATIONS = 1000, 1_000_000  # of one parameter; of a family
-SIGNATURE = ("length", "scale_format", "scale_block")
-ADDENDS = {"fused": "t-fdpa", "after": "emulated-fp8"}  # what `parameters` may choose
+PLAIN = "t-fdpa"  # the family of a grid that names none
 NEW_SPELLING = "grids over other families stand under `candidates`, each with its `family` (docs/identify.md)"
-_DEFAULTS = Accumulator(length=1, block=1)
-
 
 #: the parameters that say in which order and in how many places a candidate adds, and what a sum keeps
-STEPS = ("length", "block", "block_order", "operation", "grouping", "group", "partials", "addend", "fraction_bits",
-         "align_rounding", "late_fraction_bits", "scale_format")  # fmt: skip
+STEPS = ("length", "block", "block_order", "group", "partials", "fraction_bits", "align_rounding", "late_fraction_bits",
+         "scale_format")  # fmt: skip
 
 
 def steps_of(model: Model) -> tuple[Any, ...]:
     """What candidates of one family have in common that add in the same steps."""
-    return tuple(getattr(model.accumulator, name) for name in STEPS)
+    member = member_of(model)
+    return (member.family, *(member.values.get(name) for name in STEPS))
 
 
 def parameters_of(model: Model) -> Mapping[str, Any]:
-    """The values of a candidate's parameters by name."""
-    return vars(model.accumulator)
+    """The values of a candidate's parameters by name, its family first."""
+    member = member_of(model)
+    return {FAMILY: member.family, **member.values}
 
 
 YamlPath = tuple[str | int, ...]
@@ -66,7 +64,7 @@ class _FamilyFile(_Strict):
     about: str = ""
     formats: _Formats
     length: StrictInt
-    parameters: dict[str, Any] | None = None  # one grid over T-FDPA, chained or with the addend after
+    parameters: dict[str, Any] | None = None  # one grid over T-FDPA, or over each `family` of a list
     candidates: list[dict[str, Any]] | None = None  # grids, each with its `family`
     exclude: Any = Field(default=None, alias="except")  # of earlier versions
 
@@ -109,9 +107,13 @@ class Grid:
         return prod(len(values) for name, values in self.values.items() if name not in self.signature)
 
     def values_of(self, name: str) -> tuple[Any, ...]:
-        """The values that a parameter takes in the grid."""
-        given = self.function.fixed if name in self.function.fixed else self.signature
-        return (given[name],) if name in given else self.values.get(name, (getattr(_DEFAULTS, name),))
+        """The values that a parameter takes in the grid; none if it is no parameter of its family."""
+        if name == FAMILY:
+            return (self.function.name,)
+        for known in (self.signature, self.values, self.function.settled, self.function.defaults):
+            if name in known:
+                return known[name] if known is self.values else (known[name],)
+        return ()
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ class Family:
         listed = {name for grid in self.grids for name in (*grid.values, *grid.signature)}
         chosen = {name: tuple(dict.fromkeys(value for grid in self.grids for value in grid.values_of(name)))
                   for name in PARAMETERS}  # fmt: skip
-        return {name: values for name, values in chosen.items() if name in listed or len(values) > 1}
+        return {name: values for name, values in chosen.items() if values and (name in listed or len(values) > 1)}
 
     def candidates(self) -> list[Model]:
         """The models of the family, each once: a parameter without effect in one keeps its default there.
@@ -157,59 +159,70 @@ class Family:
         combinations = sum(grid.size for grid in self.grids)
         if combinations > MOST_COMBINATIONS:
             raise self._error(f"more than {MOST_COMBINATIONS:,} combinations: leave values out")
-        found: dict[Accumulator, Model] = {}
+        found: dict[tuple[Any, ...], Model] = {}
         reasons: Counter[str] = Counter()
         for grid in self.grids:
             for values in grid.combinations():
                 try:
-                    accumulator = without_idle(grid.function.accumulator(values))
+                    member = grid.function(**values).without_idle()
                 except ParameterError as error:
                     reasons[str(error)] += 1
                     continue
-                if accumulator not in found:
-                    model = replace(self.base, reference=self._reference(accumulator), accumulator=accumulator)
-                    found[accumulator] = model
+                if member.key not in found:
+                    found[member.key] = self._model(member)
         return list(found.values()), Impossible(combinations, dict(reasons.most_common()))
+
+    def _model(self, member: Member) -> Model:
+        """A candidate, named as the base's instruction with every parameter in which the two differ."""
+        name, base = self.base.reference.partition("@")[0], self.base
+        kept = self._kept(member.family)
+        changes = [each for each in PARAMETERS if each in kept and kept[each] != member.values[each]]
+        if member.family != self._instruction.family:
+            changes = [FAMILY, *changes]
+        parts = [f"{each}={member.text(each)}" for each in changes]
+        return Model.of(f"{name}@{','.join(parts)}" if parts else name, base.a, base.b, base.c, member)
 
     def _error(self, message: str) -> InputError:
         if self.file is None:
             return InputError(message)
         return self.file.error(("parameters" if "parameters" in self.file.data else "candidates",), message)
 
-    def _reference(self, accumulator: Accumulator) -> str:
-        """The base's instruction with every parameter in which the candidate differs from it."""
-        changes = [n for n in PARAMETERS if getattr(accumulator, n) != getattr(self._instruction, n)]
-        name = self.base.reference.partition("@")[0]
-        parts = [f"{n}={format_parameter(getattr(accumulator, n))}" for n in changes]
-        return f"{name}@{','.join(parts)}" if parts else name
-
     @cached_property
-    def _instruction(self) -> Accumulator:
+    def _instruction(self) -> Member:
         """What the base's name stands for, whatever was changed in the base itself."""
-        return parse_reference(self.base.reference.partition("@")[0]).accumulator
+        return member_of(parse_reference(self.base.reference.partition("@")[0]))
+
+    def _kept(self, family: str) -> Mapping[str, Any]:
+        """What a candidate of a family has in common with the base's instruction."""
+        return self._instruction.kept(family)
 
     def retargeted(self, model: Model) -> Family:
         """The same parameters for the signature (formats, length, scale factors) of another model.
 
         Blocks that do not divide its length are dropped; one block of the whole length is always a candidate.
         """
-        accumulator = model.accumulator
-        length, width = accumulator.length, accumulator.output_format.width
-        signature = {name: getattr(accumulator, name) for name in SIGNATURE}
+        length, width = model.length, model.d.width
+        scales = {} if model.scale is None else {"scale_format": model.scale.name, "scale_block": model.scale_block}
         grids = []
         for grid in self.grids:
+            signature = {"length": length, **scales}
+            if model.scale is None and "scale_format" in grid.values:
+                signature["scale_format"] = None
             outputs = tuple(name for name in grid.values["output"] if format_named(name).width == width)
-            changed = {**grid.values, "output": outputs or (accumulator.output,)}
+            changed = {**grid.values, "output": outputs or (model.d.name,)}
             if "block" in grid.values:
                 changed["block"] = tuple(sorted({b for b in grid.values["block"] if length % b == 0} | {length}))
             grids.append(replace(grid, values=changed, signature=signature))
-        base = replace(model, reference=model.reference.partition("@")[0])
+        base = replace(model, reference=model.reference.partition("@")[0], member=member_of(model))
         return replace(self, base=base, grids=tuple(grids))
 
 
 def _formats(row: Model) -> tuple[str, ...]:
-    output = row.accumulator.output
-    return row.a.name, row.b.name, row.c.name, "f32" if output == "e8m13" else output
+    return row.a.name, row.b.name, row.c.name, _travels(row.d)
+
+
+def _travels(fmt: Format) -> str:
+    return "f32" if fmt.name == "e8m13" else fmt.name
 
 
 def build_family(file: YamlFile) -> Family:
@@ -242,31 +255,27 @@ def _grids(file: YamlFile, parsed: _FamilyFile) -> list[Grid]:
         return [_grid_of(file, parsed, number, dict(grid)) for number, grid in enumerate(parsed.candidates)]
     assert parsed.parameters is not None
     given = dict(parsed.parameters)
-    addends = given.pop("addend", "fused")
-    found = []
-    for addend in addends if isinstance(addends, list) else [addends]:
-        if addend not in ADDENDS:
-            raise file.error(("parameters", "addend"), f"{addend}: it takes {', '.join(ADDENDS)}; {NEW_SPELLING}")
-        found.append(_grid(file, parsed, ("parameters",), ADDENDS[addend], given))
-    if not found:
-        raise file.error(("parameters", "addend"), "no values")
-    return found
+    names = given.pop(FAMILY, PLAIN)
+    if names == []:
+        raise file.error(("parameters", FAMILY), "no values")
+    names = names if isinstance(names, list) else [names]
+    return [_grid(file, parsed, ("parameters",), name, given) for name in names]
 
 
 def _grid_of(file: YamlFile, parsed: _FamilyFile, number: int, given: dict[str, Any]) -> Grid:
     path = ("candidates", number)
-    name = given.pop("family", None)
+    name = given.pop(FAMILY, None)
     if name is None:
         raise file.error(path, f"a grid names its family: {', '.join(FUNCTIONS)}")
-    if name not in FUNCTIONS:
-        raise file.error((*path, "family"), str(UnknownNameError("family", str(name), FUNCTIONS)))
     return _grid(file, parsed, path, name, given)
 
 
-def _grid(file: YamlFile, parsed: _FamilyFile, path: YamlPath, name: str, given: Mapping[str, Any]) -> Grid:
+def _grid(file: YamlFile, parsed: _FamilyFile, path: YamlPath, name: Any, given: Mapping[str, Any]) -> Grid:
+    if not isinstance(name, str) or name not in FUNCTIONS:
+        raise file.error((*path, FAMILY), str(UnknownNameError("family", str(name), FUNCTIONS)))
     function = FUNCTIONS[name]
     values = {key: _values(file, (*path, key), function, value) for key, value in given.items()}
-    if "block" in function.takes:
+    if "block" in function.defaults:
         values.setdefault("block", (parsed.length,))
     outputs = ("f32", "e8m13") if parsed.formats.d == "f32" else (parsed.formats.d,)
     chosen = values.setdefault("output", (parsed.formats.d,))
@@ -280,11 +289,11 @@ def _base(file: YamlFile, parsed: _FamilyFile, scaled: bool) -> Model:
     wanted = tuple(parsed.formats.model_dump().values())
     best = None
     for reference, row in INSTRUCTIONS.items():
-        if _formats(parse_reference(reference)) != wanted or (row.accumulator.scale_format is not None) != scaled:
+        if (row.a, row.b, row.c, _travels(row.d)) != wanted or (row.scale is not None) != scaled:
             continue
-        if best is None or row.accumulator.length == parsed.length:
+        if best is None or row.length == parsed.length:
             best = reference
-            if row.accumulator.length == parsed.length:
+            if row.length == parsed.length:
                 break
     if best is None:
         raise file.error(("formats",), f"no instruction of the table takes {' '.join(wanted)}")
@@ -296,19 +305,24 @@ def _of_length(base: Model, length: int, grids: Sequence[Grid]) -> Model:
     if base.length == length:
         return base
     sizes = [size for grid in grids for size in grid.values_of("scale_block") if length % size == 0]
-    plain = {"operation": "fused_dot", "block_order": "contiguous", "grouping": "none", "addend": "fused",
-             "scale_block": next(iter(sizes), 1)}  # fmt: skip
-    changes = {name: value for name, value in plain.items() if getattr(base.accumulator, name) != value}
+    scaled = {"scale_block": next(iter(sizes), 1)} if base.scale is not None else {}
+    plain = {FAMILY: "st-fdpa" if scaled else PLAIN, "block_order": "contiguous", **scaled}
+    known = parameters_of(base)
+    changes = {name: value for name, value in plain.items() if known.get(name) != value}
     return with_parameters(base, {"length": length, "block": length, **changes})
 
 
 def _values(file: YamlFile, path: YamlPath, function: FamilyFunction, given: Any) -> tuple[Any, ...]:
     name = str(path[-1])
-    if name not in PARAMETERS:
-        raise file.error(path, str(UnknownNameError("parameter", name, function.takes)))
-    if name not in function.takes or name == "length":
-        refusal = "it stands beside `formats`" if name == "length" else function.refusal(name)
-        raise file.error(path, f"{refusal}; {NEW_SPELLING}" if path[0] == "parameters" else refusal)
+    if name == "length":
+        raise file.error(path, "it stands beside `formats`")
+    try:
+        function.check_takes(name)
+    except ParameterError as error:
+        refusal = str(error).removeprefix(f"{name}: ")
+        raise file.error(path, f"{refusal}; {NEW_SPELLING}" if path[0] == "parameters" else refusal) from None
+    except UnknownNameError as error:
+        raise file.error(path, str(error)) from None
     if isinstance(given, dict):
         if set(given) != {"from", "to"} or not all(type(edge) is int for edge in given.values()):
             raise file.error(path, "a range is written {from: LOW, to: HIGH}")

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from smtmodel.accumulator import PARAMETERS, Accumulator, BlockOrder, parse_parameter
 from smtmodel.dot import Model
 from smtmodel.errors import MmaprobeError, ParameterError, UnknownNameError
-from smtmodel.formats import Format
-from smtmodel.reference import with_parameters
+from smtmodel.families.parts import Blocks
+from smtmodel.formats import Format, format_named
+from smtmodel.nodes import Constant, FusedSum
+from smtmodel.nodes.node import walk
+from smtmodel.parameters import PARAMETERS, parse_parameter
+from smtmodel.reference import member_of, with_parameters
 
 _TERM = re.compile(r"([A-Za-z][A-Za-z0-9]*)(?:([-+*/])(\d+))?")
 _NUMBER = re.compile(r"-?\d+")
-_DEFAULTS = Accumulator(length=1, block=1)
 
 #: symbol -> meaning
 SYMBOLS: dict[str, str] = {
@@ -66,7 +67,7 @@ def _first_value(base: Model, name: str, value: Any) -> Any:
     if row is None or not isinstance(value, str) or value in row.names:
         return value
     if name == "block_order" and value in ORDERS:
-        return _Later(lambda model: _order(model.accumulator, value))
+        return _Later(lambda model: _order(model, value))
     if name == "product" and value == ROUNDED_INPUT:
         return _rounded_input(base)
     if row.low is None or _NUMBER.fullmatch(value) or (row.none and value == "none"):
@@ -92,21 +93,21 @@ def _relative(base: Model, name: str, text: str) -> Any:
 
 
 def _symbol(base: Model, name: str, symbol: str) -> int:
-    accumulator = base.accumulator
-    if symbol == "F2" and accumulator.addend != "late":
-        raise ParameterError(name, "F2: the model has no late addend")
-    if symbol == "F" and (accumulator.exact_sum or accumulator.fraction_bits == "exact"):
-        raise ParameterError(name, "F: the model's sums keep every bit, so that it has no fraction_bits to start from")
-    if symbol == "floor" and accumulator.exponent_floor is None:
-        raise ParameterError(name, "floor: the model has no exponent_floor")
+    known = member_of(base).known
     value = {
-        "F": accumulator.fraction_bits,
-        "F2": accumulator.late_fraction_bits,
-        "K": accumulator.length,
-        "L": accumulator.block,
+        "F": known.get("fraction_bits"),
+        "F2": known.get("late_fraction_bits"),
+        "K": known["length"],
+        "L": known["block"],
         "D": base.d.fraction,
-        "floor": accumulator.exponent_floor,
+        "floor": known.get("exponent_floor"),
     }[symbol]
+    if symbol == "F" and (not isinstance(value, int) or known["align_rounding"] == "sticky"):
+        raise ParameterError(name, "F: the model's sums keep every bit, so that it has no fraction_bits to start from")
+    if value is None:
+        raise ParameterError(
+            name, f"{symbol}: the model has no {'exponent_floor' if symbol == 'floor' else 'late addend'}"
+        )
     assert isinstance(value, int)
     return value
 
@@ -130,10 +131,11 @@ def _calculated(name: str, text: str, value: int, sign: str | None, amount: str 
     return result
 
 
-def _order(accumulator: Accumulator, word: str) -> str | BlockOrder:
+def _order(model: Model, word: str) -> str | Blocks:
     """`ascending`: as they come; `descending`: the last product first; `strided`: step i takes k = i modulo the
     number of steps."""
-    length, block = accumulator.length, accumulator.block
+    known = member_of(model).known
+    length, block = known["length"], known["block"]
     if word == "ascending":
         return "contiguous"
     products = list(range(length))
@@ -154,34 +156,36 @@ def _rounded_input(base: Model) -> str:
 
 def enough_carry_bits(model: Model) -> int:
     """The least n with which the magnitude of no fused sum reaches 2^(n + 1) units of the maximum exponent."""
-    accumulator = model.accumulator
-    bound = _largest_term(model) * (accumulator.block // _group(accumulator))
-    if accumulator.addend == "fused" or (accumulator.addend == "after" and accumulator.block < accumulator.length):
+    known = member_of(model).known
+    fused = [node for node in walk(model.unit.result) if isinstance(node, FusedSum)]
+    bound = _largest_term(model, known) * (known["block"] // _group(known))
+    if not any(isinstance(node.items[-1], Constant) for node in fused):  # a result, or c
         bound += max(_largest_significand(fmt) for fmt in (model.c, model.d))
-    if accumulator.align_rounding not in ("toward_zero", "sticky") and isinstance(accumulator.fraction_bits, int):
-        bound += Fraction(accumulator.block + 1, 1 << accumulator.fraction_bits)
+    if fused and known["align_rounding"] != "toward_zero":
+        bound += Fraction(known["block"] + 1, 1 << known["fraction_bits"])
     bits = 0
     while bound >= 1 << (bits + 1):
         bits += 1
     return bits
 
 
-def _largest_term(model: Model) -> Fraction:
+def _largest_term(model: Model, known: Mapping[str, Any]) -> Fraction:
     """The largest significand that a term of the sum may have: a product, or the exact sum of a group, scaled."""
-    accumulator, fmt = model.accumulator, model.accumulator.product_format
-    if accumulator.product == "normalised":
+    product = known.get("product", "unnormalised")
+    if product == "normalised":
         largest = 2 - Fraction(1, 1 << (model.a.fraction + model.b.fraction + 1))
-    elif fmt is not None:
-        largest = _largest_significand(fmt)
+    elif product != "unnormalised":
+        largest = _largest_significand(format_named(product.removeprefix("rounded_")))
     else:
         largest = _largest_significand(model.a) * _largest_significand(model.b)
-    if accumulator.grouping == "scale_blocks":  # fixed point: the exponents of its products stay in the group
-        largest = _largest_value(model.a) * _largest_value(model.b) * accumulator.group
+    if (group := _group(known)) > 1:  # fixed point: the exponents of its products stay in the group
+        largest = _largest_value(model.a) * _largest_value(model.b) * group
     return largest if model.scale is None else largest * _largest_significand(model.scale) ** 2
 
 
-def _group(accumulator: Accumulator) -> int:
-    return accumulator.group if accumulator.grouping == "scale_blocks" else 1
+def _group(known: Mapping[str, Any]) -> int:
+    """The products that are scaled as one."""
+    return int(known.get("group", 1)) if "scale_format" in known else 1
 
 
 def _largest_significand(fmt: Format) -> Fraction:
@@ -191,26 +195,3 @@ def _largest_significand(fmt: Format) -> Fraction:
 def _largest_value(fmt: Format) -> Fraction:
     fraction = fmt.largest_field & ((1 << fmt.fraction) - 1)
     return (1 + Fraction(fraction, 1 << fmt.fraction)) * Fraction(2) ** fmt.emax
-
-
-def without_idle(accumulator: Accumulator) -> Accumulator:
-    """The accumulator with every parameter that another one leaves without effect at its default."""
-    names: list[str] = []
-    if accumulator.addend != "late":
-        names += ["late_fraction_bits", "late_sum_bits", "late_rounding", "late_small_addend"]
-    summing = accumulator.operation in ("fused_dot", "exact_dot") and accumulator.addend != "after"
-    if summing and accumulator.zero_sign != "ieee":  # such sums do not see the signs of zeros
-        names += ["input_zeros"]
-    if accumulator.product_format is None:
-        names += ["product_rounding"]
-    if accumulator.grouping not in ("scale_blocks", "pairwise"):
-        names += ["group"]
-    if accumulator.scale_format is None:
-        names += ["scale_block"]
-    if accumulator.exponent_floor is None:
-        names += ["floor_applies_to"]
-    return replace(accumulator, **_defaults(*names))
-
-
-def _defaults(*names: str) -> dict[str, Any]:
-    return {name: getattr(_DEFAULTS, name) for name in names}

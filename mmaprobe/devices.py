@@ -149,14 +149,14 @@ def identify(
 def _built(device: Devices, asked: Signature, timeout: float, device_timeout: float, solver: str) -> Identified:
     from cli.build import built, names_of
     from queries.building.build import BUILT, text_of
-    from smtmodel.dot import UnitModel
+    from smtmodel.dot import Model
 
     start = time.monotonic()
     options = options_of(solver, timeout)
     with _opened(device, device_timeout, asked) as opened:
         found, order = built(opened, asked, options, start + timeout, lambda text: None)
     undecided = [model.reference if model.reference != BUILT else text_of(model.unit) for model in found.open]
-    unit = None if found.unit is None else UnitModel(found.unit, BUILT)
+    unit = None if found.unit is None else Model(BUILT, found.unit)
     return Identified(
         "open" if undecided else found.verdict,
         unit,

@@ -24,18 +24,24 @@ from smtmodel.nodes.node import walk
 from smtmodel.unit import Unit
 
 Kind = TypeVar("Kind", bound=Node)
-#: parameters of families -> the line that says what they decide
+#: lines -> the parameters of families that decide what they say
 LINES = {
-    "length": "Products", "block": "Products", "block_order": "Products", "operation": "Operation",
-    "grouping": "Operation", "group": "Operation", "partials": "Operation", "fraction_bits": "Fraction bits",
-    "align_rounding": "Bits shifted out", "carry_bits": "Carry bits", "exponent_floor": "Exponent floor",
-    "floor_applies_to": "Exponent floor", "product": "Products before alignment",
-    "product_rounding": "Products before alignment", "product_overflow": "Products before alignment",
-    "addend": "Addend", "late_fraction_bits": "Addend", "late_rounding": "Addend", "late_small_addend": "Addend",
-    "late_sum_bits": "Cut of the sum", "output": "Rounding of the result", "output_rounding": "Rounding of the result",
-    "overflow": "Results beyond the range", "zero_sign": "Zero results", "flush_outputs": "Subnormal results",
-    "flush_inputs": "Subnormal inputs", "input_zeros": "Zero inputs",
-}  # fmt: skip
+    "Products": ("length", "block", "block_order"),
+    "Operation": ("family", "group", "partials"),
+    "Fraction bits": ("fraction_bits",),
+    "Bits shifted out": ("align_rounding",),
+    "Carry bits": ("carry_bits",),
+    "Exponent floor": ("exponent_floor", "floor_applies_to"),
+    "Products before alignment": ("product", "product_rounding", "product_overflow"),
+    "Addend": ("family", "late_fraction_bits", "late_rounding", "late_small_addend"),
+    "Cut of the sum": ("late_sum_bits",),
+    "Rounding of the result": ("output", "output_rounding"),
+    "Results beyond the range": ("overflow",),
+    "Zero results": ("zero_sign",),
+    "Subnormal results": ("flush_outputs",),
+    "Subnormal inputs": ("flush_inputs",),
+    "Zero inputs": ("input_zeros",),
+}
 _BEYOND = {"infinity": "infinity, however it is rounded", "saturate": "the largest finite number",
            "ieee": "as IEEE 754 has it for the rounding"}  # fmt: skip
 _TINY = {

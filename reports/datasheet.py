@@ -9,13 +9,13 @@ from typing import Any
 from hypotheses.family import families
 from reports.arithmetic import LINES, arithmetic
 from reports.bounds import bound_text
-from smtmodel.accumulator import format_parameter
 from smtmodel.batch import evaluate_row
 from smtmodel.display import exact_value
-from smtmodel.dot import Model, UnitModel
+from smtmodel.dot import Model
 from smtmodel.instruction import Instruction
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.operands import Operands
+from smtmodel.parameters import format_parameter
 from smtmodel.progress import Pieces
 from smtmodel.reference import parse_reference
 from smtmodel.unitfile import step_texts
@@ -94,7 +94,7 @@ def sheet_of_model(model: Model, ask: Ask) -> Sheet:
     """The sheet of one model reference."""
     row = INSTRUCTIONS.get(model.reference.partition("@")[0])
     changed = "parameters as given; " if "@" in model.reference else ""
-    if isinstance(model, UnitModel):
+    if model.member is None:
         basis = "; ".join(text for text in (model.unit.evidence, model.unit.source) if text) or "as the file has it"
     else:
         basis = f"{changed}{_basis([row])}" if row else f"{changed}IEEE 754-2019"
@@ -116,8 +116,7 @@ def sheet_of_identified(document: Mapping[str, Any], ask: Ask) -> Sheet:
     lines = _lines(model, f"{model.a.name} * {model.b.name}", ask, undecided, f"not told apart: {why}")
     family = families().get(document["family"])
     if family is not None:  # what the family does not vary was not asked
-        asked = {LINES[name] for name in (*family.values, "block") if name in LINES}
-        taken = set(LINES.values()) - asked
+        taken = {line for line, names in LINES.items() if not {*family.values, "block"}.intersection(names)}
         lines = [replace(line, basis=ASSUMED) if line.basis == MODEL and line.name in taken else line for line in lines]
     return Sheet(f"Device {device['name']}", [model.reference], basis, lines)
 
@@ -132,9 +131,9 @@ def _lines(
         lines.append(Line("Scale factors", f"{unit.scale.name}, one pair for {unit.scale_block} products", MODEL))
     lines += [Line(name, text, MODEL) for name, text in arithmetic(unit)]
     for parameter, values in (undecided or {}).items():
-        name = LINES.get(parameter, parameter)
-        left = [Line(name, values, why) if line.name == name else line for line in lines]
-        lines = left if left != lines else [*lines, Line(name, values, why)]
+        decided = [line for line, names in LINES.items() if parameter in names] or [parameter]
+        left = [Line(line.name, values, why) if line.name in decided else line for line in lines]
+        lines = left if left != lines else [*lines, Line(decided[0], values, why)]
     lines += [Line("Expression", "; ".join(f"{name}: {text}" for name, text in step_texts(unit).items()), MODEL)]
     lines += [Line(name, text, "evaluated") for name, text in special_values(model)]
     lines += [_property(wanted, name, ask(wanted, model)) for wanted, name in ASKED.items()]

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from reports.views import MOST_VECTORS, Asked, Pictures, Section, Tone, operands_of, vector_view
-from smtmodel.accumulator import format_parameter
 from smtmodel.display import number_text
 from smtmodel.dot import Model
+from smtmodel.parameters import format_parameter
 from smtmodel.reference import parse_reference
 from smtmodel.vectors import Vector, vector_of
 from smtmodel.wording import counted

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from smtmodel.accumulator import Accumulator
-from smtmodel.functions import FUNCTIONS
-from smtmodel.instruction import Instruction
+from smtmodel.instruction import Call, Instruction
 from smtmodel.nvidia import fma_chain
 
 SOURCE = "Xie et al. 2026, Tables 6 and 7"
@@ -20,41 +18,29 @@ _BLOCKS = {"32x32x4": "_2b", "16x16x4": "_4b", "4x4x4": "_16b", "32x32x1": "_2b"
 _FP8 = {"fp8": "e4m3fnuz", "bf8": "e5m2fnuz"}
 
 
-def exact_dot(length: int, block: int) -> Accumulator:
+def exact_dot(length: int, block: int) -> Call:
     """CDNA1's exact sums, rounded to nearest."""
-    return FUNCTIONS["e-fdpa"](length=length, block=min(length, block), output_rounding="nearest_even", overflow="ieee")
+    values = {"length": length, "block": min(length, block), "output_rounding": "nearest_even", "overflow": "ieee"}
+    return "e-fdpa", values
 
 
-def add_mul(length: int, group: int) -> Accumulator:
+def add_mul(length: int, group: int) -> Call:
     """CDNA2's products and sums, rounded to nearest, subnormals flushed."""
-    return FUNCTIONS["ftz-addmul"](
-        length=length,
-        group=group,
-        output_rounding="nearest_even",
-        flush_inputs=True,
-        input_zeros="positive",
-        flush_outputs=True,
-    )
+    flushed = {"flush_inputs": True, "input_zeros": "positive", "flush_outputs": True}
+    return "ftz-addmul", {"length": length, "group": group, "output_rounding": "nearest_even", **flushed}
 
 
-def late(length: int, block: int, name: str = "tr-fdpa", **parameters: Any) -> Accumulator:
+def late(length: int, block: int, family: str = "tr-fdpa", **values: Any) -> Call:
     """CDNA3's sums (Table 7)."""
-    return FUNCTIONS[name](
-        length=length,
-        block=min(length, block),
-        fraction_bits=24,
-        late_fraction_bits=32,
-        late_sum_bits=31,
-        late_rounding="down",
-        output_rounding="nearest_even",
-        **parameters,
-    )
+    cuts = {"fraction_bits": 24, "late_fraction_bits": 32, "late_sum_bits": 31, "late_rounding": "down"}
+    common = {"length": length, "block": min(length, block), **cuts, "output_rounding": "nearest_even"}
+    return family, common | values
 
 
-def _row(arch: str, name: str, shape: str, a: str, b: str, c: str, accumulator: Accumulator) -> Instruction:
+def _row(arch: str, name: str, shape: str, a: str, b: str, c: str, call: Call) -> Instruction:
     m, n, _ = (int(part) for part in shape.split("x"))
-    size = (m, n, accumulator.length)
-    return Instruction(arch, "mfma", name, size, a, b, c, accumulator, SOURCE, "published model")
+    size = (m, n, call[1]["length"])
+    return Instruction(arch, "mfma", name, size, a, b, c, *call, SOURCE, "published model")
 
 
 def instructions() -> Iterator[Instruction]:

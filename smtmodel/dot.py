@@ -1,15 +1,12 @@
-"""A model: formats and an accumulator, or a unit file, evaluated over any carrier as an expression."""
+"""A model: a unit with its name, an instruction of the table or a unit file, evaluated over any carrier."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
-from smtmodel.accumulator import Accumulator
 from smtmodel.algebra import Bits
-from smtmodel.errors import NotModelledError
-from smtmodel.families import unit_of
+from smtmodel.families.member import Member
 from smtmodel.formats import Format
 from smtmodel.nodes import Node, Round
 from smtmodel.nodes.node import structure
@@ -21,89 +18,37 @@ from smtmodel.unit import Memo, Unit
 
 @dataclass(frozen=True)
 class Model:
-    """d = c + sum of a_k * b_k as one unit computes it. `reference` is its name on the command line."""
+    """d = c + sum of a_k * b_k as one unit computes it. `reference` is its name on the command line; `member`, of an
+    instruction of the table, the family and its parameters that the unit is made from."""
 
     reference: str
-    a: Format
-    b: Format
-    c: Format
-    accumulator: Accumulator = field(repr=False)
-
-    @property
-    def d(self) -> Format:
-        return self.accumulator.output_format
-
-    @property
-    def length(self) -> int:
-        return self.accumulator.length
-
-    @property
-    def scale(self) -> Format | None:
-        """The format of the scale factors, if there are any."""
-        return self.accumulator.scale
-
-    @property
-    def scales(self) -> int:
-        """The number of scale factors on each side."""
-        return self.accumulator.scales
-
-    @property
-    def scale_block(self) -> int:
-        """The number of products that share a pair of scale factors."""
-        return self.accumulator.scale_block
-
-    @property
-    def nan(self) -> int | None:
-        """The pattern of a NaN result; None where it is not known."""
-        return self.accumulator.nan
-
-    @property
-    def rounding(self) -> Mode:
-        """How the result is rounded."""
-        return self.unit.rounding.mode
-
-    @property
-    def blocks(self) -> tuple[tuple[int, ...], ...]:
-        """The products that each step takes, in the order of the steps."""
-        return self.accumulator.blocks
-
-    @cached_property
-    def unit(self) -> Unit:
-        """The unit as an expression."""
-        return unit_of(self.accumulator, self.a, self.b, self.c, self.reference)
-
-    @property
-    def any_nan(self) -> Model:
-        """The model with NaNs of every pattern as one."""
-        return self if self.nan is None else replace(self, accumulator=replace(self.accumulator, nan=None))
-
-
-class UnitModel(Model):
-    """A model that is an expression: a unit file. It has no parameters of a family."""
-
-    def __init__(self, unit: Unit, reference: str) -> None:
-        for name, value in (("reference", reference), ("a", unit.a), ("b", unit.b), ("c", unit.c), ("unit", unit)):
-            object.__setattr__(self, name, value)
-
     unit: Unit
+    member: Member | None = field(default=None, compare=False)
 
-    @property
-    def accumulator(self) -> Accumulator:
-        raise NotModelledError(
-            f"{self.reference} is a unit file, an expression without parameters of a family: this needs an instruction "
-            "of the table, which has them"
-        )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, UnitModel) and (self.reference, self.unit) == (other.reference, other.unit)
+    @classmethod
+    def of(cls, reference: str, a: Format, b: Format, c: Format, member: Member) -> Model:
+        """A member of a family on operands of these formats."""
+        return cls(reference, member.unit(a, b, c, reference), member)
 
     def __hash__(self) -> int:
-        return hash((self.reference, self.unit))
+        return hash(self.reference)
 
     def __repr__(self) -> str:
-        unit = self.unit  # its file may change: what it says stands here, by which stored results are found
+        unit = self.unit  # what it computes stands here, not its name alone: by it stored results are found
         formats = (unit.a, unit.b, unit.c, unit.length, unit.scale, unit.scale_block)
-        return f"UnitModel({self.reference!r}, {formats!r}, {structure(unit.result)!r})"
+        return f"Model({self.reference!r}, {formats!r}, {structure(unit.result)!r})"
+
+    @property
+    def a(self) -> Format:
+        return self.unit.a
+
+    @property
+    def b(self) -> Format:
+        return self.unit.b
+
+    @property
+    def c(self) -> Format:
+        return self.unit.c
 
     @property
     def d(self) -> Format:
@@ -115,28 +60,41 @@ class UnitModel(Model):
 
     @property
     def scale(self) -> Format | None:
+        """The format of the scale factors, if there are any."""
         return self.unit.scale
 
     @property
     def scales(self) -> int:
+        """The number of scale factors on each side."""
         return self.unit.scales
 
     @property
     def scale_block(self) -> int:
+        """The number of products that share a pair of scale factors."""
         return self.unit.scale_block or 1
 
     @property
     def nan(self) -> int | None:
+        """The pattern of a NaN result; None where it is not known."""
         return self.unit.nan
 
     @property
+    def rounding(self) -> Mode:
+        """How the result is rounded."""
+        return self.unit.rounding.mode
+
+    @property
     def blocks(self) -> tuple[tuple[int, ...], ...]:
+        """The products that each step takes, in the order of the steps."""
         return self.unit.blocks
 
     @property
     def any_nan(self) -> Model:
+        """The model with NaNs of every pattern as one."""
         if self.nan is None:
             return self
+        if self.member is not None:
+            return Model.of(self.reference, self.a, self.b, self.c, self.member.changed({"nan": None}))
         pattern = self.nan
 
         def leaf(old: Node, new: Node) -> Node:
@@ -144,7 +102,7 @@ class UnitModel(Model):
             return replace(new, rounding=replace(new.rounding, nan=None)) if own and isinstance(new, Round) else new
 
         unit = replace(self.unit, result=rebuilt(self.unit.result, leaf, {}), names={}, signals={}, titles={})
-        return UnitModel(unit, self.reference)
+        return Model(self.reference, unit)
 
 
 @dataclass(frozen=True)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property
+from typing import Any, Literal
 
-from smtmodel.accumulator import Accumulator
-from smtmodel.formats import Format
+from smtmodel.families.member import FUNCTIONS, Member
+from smtmodel.formats import Format, format_named
 from smtmodel.recordings import RECORDED
 
 Origin = Literal["published model", "inferred"]
+Call = tuple[str, dict[str, Any]]  # a family's name, and what it is called with
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """One matrix instruction. `shape` is (M, N, K); formats by name; `source`, `origin`: of its parameters;
-    `emulated`: run on another unit."""
+    """One matrix instruction. `shape` is (M, N, K); formats by name; `family`, `values`: the function that its
+    unit is made by, and what it is called with; `source`, `origin`: of these; `emulated`: run on another unit."""
 
     arch: str
     unit: str
@@ -25,7 +27,8 @@ class Instruction:
     a: str
     b: str
     c: str
-    accumulator: Accumulator
+    family: str
+    values: Mapping[str, Any]
     source: str
     origin: Origin
     emulated: bool = False
@@ -35,24 +38,33 @@ class Instruction:
         return f"{self.arch}/{self.unit}/{self.name}"
 
     @property
+    def member(self) -> Member:
+        return FUNCTIONS[self.family](**self.values)
+
+    @cached_property
+    def _parameters(self) -> Mapping[str, Any]:
+        return FUNCTIONS[self.family].completed(self.values)
+
+    @property
     def length(self) -> int:
         """The number of products."""
-        return self.accumulator.length
+        return int(self.values["length"])
 
     @property
     def d(self) -> Format:
         """The format of the result."""
-        return self.accumulator.output_format
+        return format_named(self._parameters["output"])
 
     @property
     def scale(self) -> Format | None:
         """The format of the scale factors, if there are any."""
-        return self.accumulator.scale
+        name = self.values.get("scale_format")
+        return None if name is None else format_named(name)
 
     @property
     def scales(self) -> int:
         """The number of scale factors on each side."""
-        return self.accumulator.scales
+        return 0 if self.scale is None else int(self.length // self._parameters["scale_block"])
 
     @property
     def recorded(self) -> Mapping[str, int]:

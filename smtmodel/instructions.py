@@ -1,4 +1,4 @@
-"""The instruction table: which accumulator each matrix instruction has, from where, and how firmly known.
+"""The instruction table: which family each matrix instruction is of, its parameters, from where, and how firmly known.
 
 nvidia.py and amd.py hold the rows of the units; this module expands them into instructions.
 """

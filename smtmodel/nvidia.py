@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from smtmodel.accumulator import Accumulator, nvidia_nan
+from smtmodel.families.member import nvidia_nan
 from smtmodel.formats import FORMATS
-from smtmodel.functions import FUNCTIONS
-from smtmodel.instruction import Instruction, Origin
+from smtmodel.instruction import Call, Instruction, Origin
 
 XIE = "Xie et al. 2026, Tables 3 to 5; exponent floor and zero signs from MMA-Sim 2.1.1"
 EMULATED = "recorded results of H100, H200 and B200: an emulation on the f16 unit, no evidence about an FP8 unit"
@@ -119,12 +118,12 @@ def instructions() -> Iterator[Instruction]:
             m, n, k = (int(part) for part in shape[1:].replace("n", " ").replace("k", " ").split())
             name = f"{shape}.f64.f64.f64.f64"
             origin: Origin = "published model"
-            yield Instruction(arch, "mma", name, (m, n, k), "f64", "f64", "f64", fma_chain(k, "f64"), FMA, origin)
+            yield Instruction(arch, "mma", name, (m, n, k), "f64", "f64", "f64", *fma_chain(k, "f64"), FMA, origin)
 
 
-def fma_chain(length: int, output: str) -> Accumulator:
+def fma_chain(length: int, output: str) -> Call:
     """A chain of IEEE fused multiply-adds, to nearest."""
-    return FUNCTIONS["fma-chain"](length=length, output=output, output_rounding="nearest_even")
+    return "fma-chain", {"length": length, "output": output, "output_rounding": "nearest_even"}
 
 
 def _rows(unit: Unit) -> Iterator[Instruction]:
@@ -147,15 +146,15 @@ def _rows(unit: Unit) -> Iterator[Instruction]:
                     a,
                     b,
                     addend,
-                    _truncated(unit, length, output),
+                    *_truncated(unit, length, output),
                     source,
                     unit.origin,
                     unit.emulated,
                 )
 
 
-def _truncated(unit: Unit, length: int, output: str) -> Accumulator:
-    """The accumulator of a row of `UNITS`."""
+def _truncated(unit: Unit, length: int, output: str) -> Call:
+    """The family of a row of `UNITS`, and its parameters."""
     single = output == "f32"
     result = unit.f32_as if single else "f16"
     values: dict[str, Any] = {
@@ -169,8 +168,8 @@ def _truncated(unit: Unit, length: int, output: str) -> Accumulator:
         "nan": nvidia_nan(FORMATS[result]),
     }
     if unit.emulated:
-        return FUNCTIONS["emulated-fp8"](**values, block_order="interleaved_pairs")
+        return "emulated-fp8", {**values, "block_order": "interleaved_pairs"}
     if unit.scale_format is None:
-        return FUNCTIONS["t-fdpa"](**values)
+        return "t-fdpa", values
     values |= {"scale_format": unit.scale_format, "scale_block": unit.scale_block}
-    return FUNCTIONS["gst-fdpa"](**values, group=unit.group) if unit.group else FUNCTIONS["st-fdpa"](**values)
+    return ("gst-fdpa", {**values, "group": unit.group}) if unit.group else ("st-fdpa", values)

@@ -8,12 +8,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from smtmodel.accumulator import PARAMETERS, Accumulator, format_parameter, parse_parameter
-from smtmodel.dot import Model, UnitModel
+from smtmodel.dot import Model
 from smtmodel.errors import NotModelledError, ParameterError, UnknownNameError
+from smtmodel.families.member import FUNCTIONS, Member
 from smtmodel.formats import FORMATS, format_named
 from smtmodel.instructions import INSTRUCTIONS, not_modelled
 from smtmodel.nodes import Node
+from smtmodel.parameters import FAMILY, PARAMETERS, format_parameter, parse_parameter
 from smtmodel.plan_table import holds_plan, plan_named, plans
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.plan import Plan
@@ -21,7 +22,7 @@ from smtmodel.unit_table import read_unit, shipped_unit, units
 
 PLAN, LENGTH = "plan:", "@length="  # of the reference of a plan, and of one at a K
 
-_NOT_ONE_CHANGE = ("operation", "length", "nan", "scale_format", "output")  # of the arithmetic, to another unit's
+_NOT_ONE_CHANGE = ("length", "nan", "scale_format", "output")  # of the arithmetic, to another unit's
 _IEEE = re.compile(r"ieee/fma/(\w+)(?:\.(\w+)\.(\w+)\.(\w+))?")
 _SHAPE = re.compile(r"((?:hopper/wgmma|blackwell/tcgen05mma(?:_block_scale)?)/m)(64|128)n(\d+)(k.*)")
 
@@ -49,7 +50,7 @@ def parse_reference(text: str) -> Model:
         return _known_model(text)
     if changes:
         raise ParameterError("@", "a unit file has no parameters to change: change its text")
-    return UnitModel(read_unit(Path(path)), path)
+    return Model(path, read_unit(Path(path)))
 
 
 def is_plan(text: str) -> bool:
@@ -88,7 +89,7 @@ def _planned(text: str) -> Model:
     name, _, value = text.rpartition(LENGTH)
     if not name or not value.strip().isdecimal():
         raise ParameterError("@", f"a plan is a model for a given number of products: {text}{LENGTH}64")
-    return UnitModel(unit_of_plan(parse_plan_path(name), int(value)), text)
+    return Model(text, unit_of_plan(parse_plan_path(name), int(value)))
 
 
 @lru_cache(maxsize=4096)
@@ -115,44 +116,49 @@ def _base_model(base: str) -> Model:
     if shape and int(shape.group(3)) in range(8, 257, 8) and (shape.group(2) == "64" or "tcgen05" in base):
         base = f"{shape.group(1)}64n8{shape.group(4)}"  # the size of the tile does not enter the arithmetic
     if base in units():
-        return UnitModel(shipped_unit(base), base)
+        return Model(base, shipped_unit(base))
     row = INSTRUCTIONS.get(base)
     if row is None:
         if reason := not_modelled(base):
             raise NotModelledError(f"{base}: {reason}")
         raise UnknownNameError("model", base, [*INSTRUCTIONS, *units()], hint=" (`mmaprobe list models` shows all)")
-    return Model(base, FORMATS[row.a], FORMATS[row.b], FORMATS[row.c], row.accumulator)
+    return Model.of(base, FORMATS[row.a], FORMATS[row.b], FORMATS[row.c], row.member)
 
 
 def _ieee_chain(base: str, name: str, *operands: str) -> Model:
     """A chain of IEEE fused multiply-adds in one format, or with factors of other formats (`f64.f32.f32.f64`)."""
     a, b, c = (format_named(operand) for operand in operands)
-    accumulator = Accumulator(
-        length=1,
-        block=1,
-        operation="fma_chain",
-        output=parse_parameter("output", name),
-        output_rounding="nearest_even",
-        zero_sign="ieee",
-        overflow="ieee",
-    )
-    return Model(base, a, b, c, accumulator)
+    values = {"length": 1, "output": parse_parameter("output", name), "output_rounding": "nearest_even"}
+    return Model.of(base, a, b, c, FUNCTIONS["fma-chain"](**values))
+
+
+def member_of(model: Model) -> Member:
+    """The family and parameters of an instruction of the table. Raises NotModelledError for a unit file."""
+    if model.member is None:
+        raise NotModelledError(
+            f"{model.reference} is a unit file, an expression without parameters of a family: this needs an "
+            "instruction of the table, which has them"
+        )
+    return model.member
 
 
 def with_parameters(model: Model, changes: Mapping[str, Any]) -> Model:
     """The model with other parameters; its reference says which. Raises UnknownNameError or ParameterError."""
     if not changes:
         return model
-    if isinstance(model, UnitModel):
+    if model.member is None:
         raise ParameterError("@", f"{model.reference} is a unit file: it has no parameters to change")
-    accumulator = model.accumulator.changed(changes)
     base, _, earlier = model.reference.partition("@")
-    given = dict(part.split("=", 1) for part in earlier.split(",")) if earlier else {}
-    given.update({name: format_parameter(getattr(accumulator, name)) for name in changes})
-    if "nan" in given and accumulator.nan is not None:
-        given["nan"] = f"{accumulator.nan:x}"
-    reference = base + "@" + ",".join(f"{name}={value}" for name, value in given.items())
-    return Model(reference, model.a, model.b, model.c, accumulator)
+    given: dict[str, Any] = dict(part.split("=", 1) for part in earlier.split(",")) if earlier else {}
+    member = model.member
+    if FAMILY in changes and earlier:  # another family starts from the table's row again
+        member = member_of(_base_model(base))
+        takes = FUNCTIONS[changes[FAMILY]].takes if changes[FAMILY] in FUNCTIONS else ()
+        changes = {name: value for name, value in given.items() if name in takes} | dict(changes)
+        given = {}
+    member = member.changed(changes)
+    reference = base + "@" + ",".join(f"{name}={member.text(name)}" for name in {**given, **changes})
+    return Model.of(reference, model.a, model.b, model.c, member)
 
 
 @lru_cache(maxsize=64)
@@ -160,9 +166,10 @@ def one_change_away(model: Model, numbers: frozenset[int]) -> Mapping[Node, tupl
     """The references with one parameter of an instruction's family changed: parameter, value and model by expression.
     `numbers`: those that a parameter is set to. A unit file has none."""
     found: dict[Node, tuple[str, str, Model]] = {}
-    if isinstance(model, UnitModel):
+    if model.member is None:
         return found
-    for name, row in PARAMETERS.items():
+    for name in (FAMILY, *model.member.values):
+        row = PARAMETERS[name]
         fitting = [n for n in sorted(numbers) if row.low is not None and row.low <= n <= (row.high or 0)]
         values: list[Any] = [
             *row.names,

@@ -20,13 +20,19 @@ class Signature(Model):
         self, a: Format, b: Format, c: Format, d: Format, length: int, addend: bool = True,
         scale: Format | None = None, scale_block: int = 1,
     ) -> None:  # fmt: skip
-        given = {"reference": "", "a": a, "b": b, "c": c, "_d": d, "_length": length, "addend": addend}
+        given: dict[str, object] = {
+            "reference": "",
+            "member": None,
+            "_formats": (a, b, c, d),
+            "_length": length,
+            "addend": addend,
+        }
         given |= {"_scale": scale, "_scale_block": scale_block}
         for name, value in given.items():
             object.__setattr__(self, name, value)
 
     addend: bool
-    _d: Format
+    _formats: tuple[Format, Format, Format, Format]
     _length: int
     _scale: Format | None
     _scale_block: int
@@ -37,7 +43,7 @@ class Signature(Model):
 
     @property
     def _all(self) -> tuple[object, ...]:
-        return self.a, self.b, self.c, self._d, self._length, self.addend, self._scale, self._scale_block
+        return *self._formats, self._length, self.addend, self._scale, self._scale_block
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Signature) and self._all == other._all
@@ -46,11 +52,23 @@ class Signature(Model):
         return hash(self._all)
 
     def __repr__(self) -> str:
-        return f"Signature({', '.join(fmt.name for fmt in (self.a, self.b, self.c, self._d))}, {self._length})"
+        return f"Signature({', '.join(fmt.name for fmt in self._formats)}, {self._length})"
+
+    @property
+    def a(self) -> Format:
+        return self._formats[0]
+
+    @property
+    def b(self) -> Format:
+        return self._formats[1]
+
+    @property
+    def c(self) -> Format:
+        return self._formats[2]
 
     @property
     def d(self) -> Format:
-        return self._d
+        return self._formats[3]
 
     @property
     def length(self) -> int:

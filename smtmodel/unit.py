@@ -26,6 +26,7 @@ class Unit:
     Two units are equal if they compute alike by structure: names, `about`, `source` and `evidence` do not count.
     `names` are the closed steps that have one, in the order in which they are written; `signals` what a node's signals
     begin with, and `titles` what it is called as a term of a sum, where its place among the steps does not tell.
+    `unrolled`: the products of each step, where steps that follow each other are no repetition.
     """
 
     a: Format
@@ -38,6 +39,7 @@ class Unit:
     names: Mapping[str, Node] = field(default_factory=dict, compare=False, hash=False)
     signals: Mapping[Node, str] = field(default_factory=dict, compare=False, hash=False)
     titles: Mapping[Node, str] = field(default_factory=dict, compare=False, hash=False)
+    unrolled: tuple[tuple[int, ...], ...] | None = field(default=None, compare=False)
     reference: str = field(default="", compare=False)
     about: str = field(default="", compare=False)
     source: str = field(default="", compare=False)
@@ -78,7 +80,9 @@ class Unit:
 
     @cached_property
     def blocks(self) -> tuple[tuple[int, ...], ...]:
-        """The products that each round of a repetition takes, in order; all of them where nothing is repeated."""
+        """The products that each step takes, in order: those of the rounds of a repetition; all where there is none."""
+        if self.unrolled is not None:
+            return self.unrolled
         loops = [node for node in walk(self.result) if isinstance(node, Repeat) and not node.free]
         found = [tuple(sorted(products_of(loop.body, {loop.level: place}))) for loop in loops for place in loop.places]
         return tuple(block for block in found if block) or (tuple(range(self.length)),)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -13,6 +12,7 @@ from smtmodel.algorithms.parts import Part
 from smtmodel.algorithms.products import Multiword
 from smtmodel.dot import Model
 from tests import algorithm_oracle as oracle
+from tests.family_oracle import parameters_of
 from tests.oracle import FORMATS, decode, evaluate, floor_log2
 
 Run = Callable[[Sequence[int], Sequence[int], int], int]
@@ -21,10 +21,7 @@ SIZES = ((0, 0), (0, 1), (1, 0), (1, 1))
 
 def unit_of(model: Model) -> oracle.Unit:
     formats = {side: getattr(model, side).name for side in "abcd"}
-    params = asdict(model.accumulator)
-    for name in ("output", "scale_format", "scale_block"):
-        del params[name]
-    return partial(evaluate, formats, params)
+    return partial(evaluate, formats, parameters_of(model))
 
 
 def run_of(part: Part, given: str) -> Run:

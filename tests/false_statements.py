@@ -30,7 +30,7 @@ from smtmodel.batch import evaluate_rows
 from smtmodel.display import exact_value
 from smtmodel.errors import MmaprobeError
 from smtmodel.operands import layout_of
-from smtmodel.reference import parse_reference
+from smtmodel.reference import member_of, parse_reference
 from smtmodel.yamlfile import read_yaml
 from tests.oracle import decode
 
@@ -102,7 +102,7 @@ def breaks_bound(claim: BoundClaim, row: list[int]) -> bool:
     tops = [power(x.value, model.a.emin) * power(y.value, model.b.emin)
             for x, y in zip(a, b, strict=True) if x.value and y.value]  # fmt: skip
     tops += [power(c.value, model.c.emin)] if c.value else []
-    u = max(tops, default=Fraction(0)) / 2 ** int(model.accumulator.fraction_bits)
+    u = max(tops, default=Fraction(0)) / 2 ** int(member_of(model).values["fraction_bits"])
     ulp = power(d.value, model.d.emin) / (1 << model.d.fraction) if d.value else Fraction(2) ** (
         model.d.emin - model.d.fraction)  # fmt: skip
     bound = (k + 1) * u + ulp if claim.bound == "loose" else (k - 1) * u + max(u, ulp)

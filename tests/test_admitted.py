@@ -20,7 +20,7 @@ from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format
 from smtmodel.operands import Operands
-from smtmodel.reference import parse_reference
+from smtmodel.reference import member_of, parse_reference
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 SCALED = "blackwell/tcgen05mma_block_scale/m64n8k64.block32.f32.e2m1.e2m1.ue8m0@length=32,block=32"
@@ -40,7 +40,7 @@ def admitted_patterns(fmt: Format, inputs: Inputs) -> set[int]:
     """Every pattern of a format that is the factor a of some admitted input, by enumeration. b is the same pattern, or
     where it matters zero and powers of two: at every exponent, of f16 at those about which its windows lie."""
     unit = parse_reference(f"{VOLTA}@length=1,block=1")
-    model = Model("any", fmt, fmt, FORMATS["f32"], unit.accumulator)
+    model = Model.of("any", fmt, fmt, FORMATS["f32"], member_of(unit))
     rows = [(x, x, 0) for x in range(1 << fmt.width)]
     if inputs.products_below_two:
         fields = range(1 << fmt.exponent) if fmt.width <= 8 else (0, 1, 15, 30)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from functools import partial
 
 import numpy as np
@@ -22,6 +21,7 @@ from smtmodel.errors import MmaprobeError
 from smtmodel.reference import parse_reference
 from tests import algorithm_oracle as oracle
 from tests import inputs
+from tests.family_oracle import parameters_of
 from tests.oracle import evaluate
 from tests.termeval import evaluate_term
 
@@ -39,10 +39,7 @@ ORDER_9 = (*ORDER_6, (1, 2), (2, 1), (2, 2))
 
 def oracle_unit(model: Model) -> oracle.Unit:
     formats = {side: getattr(model, side).name for side in "abcd"}
-    params = asdict(model.accumulator)
-    for name in ("output", "scale_format", "scale_block"):
-        del params[name]
-    return partial(evaluate, formats, params)
+    return partial(evaluate, formats, parameters_of(model))
 
 
 def recipe(text: str) -> Callable[[Sequence[int], Sequence[int], int], int]:

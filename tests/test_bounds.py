@@ -28,7 +28,7 @@ from queries.search.samples import sample_rows
 from queries.solvers.contract import Answer
 from smtmodel.algebra import constant
 from smtmodel.display import exact_value
-from smtmodel.dot import UnitModel
+from smtmodel.dot import Model
 from smtmodel.errors import FaultError
 from smtmodel.formats import FORMATS, Format
 from smtmodel.instructions import INSTRUCTIONS
@@ -43,9 +43,7 @@ from smtmodel.unitfile import parse_unit
 from tests.node_units import random_unit, vectors
 
 HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
-ARITHMETICS = list(
-    {(m.a, m.b, m.c, m.accumulator): ref for ref in INSTRUCTIONS for m in (parse_reference(ref),)}.values()
-)
+ARITHMETICS = list({m.unit: ref for ref in INSTRUCTIONS for m in (parse_reference(ref),)}.values())
 #: formats of four bits for factors, of five for addends and results, with infinities or without
 SMALL = """unit: small
 own_formats:
@@ -100,15 +98,15 @@ UNITS = {
 }  # fmt: skip
 
 
-def small(d: str, rounding: str, inputs: str = "") -> UnitModel:
+def small(d: str, rounding: str, inputs: str = "") -> Model:
     text = SMALL.format(d=d, rounding=rounding, inputs=inputs, result="wide" if d.startswith("w(") else "q")
-    return UnitModel(parse_unit(text, "small.yaml"), "small")
+    return Model("small", parse_unit(text, "small.yaml"))
 
 
 Lanes = NDArray[np.float64]
 
 
-def every_row(model: UnitModel) -> NDArray[np.uint64]:
+def every_row(model: Model) -> NDArray[np.uint64]:
     """All inputs, but of the factors b of which only the positive ones: the signs of a are enough."""
     half = 1 << (model.b.width - 1)
     sizes = [1 << model.a.width] * 2 + [half] * 2 + [1 << model.c.width]
@@ -120,7 +118,7 @@ def numbers_of(fmt: Format) -> Lanes:
     return np.array([0.0 if isinstance(value, str) else float(value) for value in found])
 
 
-def worst(model: UnitModel, error: Form) -> tuple[float, float]:
+def worst(model: Model, error: Form) -> tuple[float, float]:
     """The largest error less the bound, and the largest ratio of the two, of all inputs: exact, in 53 bits."""
     table = every_row(model)
     results, admitted = covered(model, table)
@@ -153,7 +151,7 @@ def worst(model: UnitModel, error: Form) -> tuple[float, float]:
 @pytest.mark.parametrize("name", UNITS)
 def test_no_input_of_small_formats_is_beyond_the_bound(name: str) -> None:
     model = small(*UNITS[name])
-    model = UnitModel(model.unit, name)
+    model = Model(name, model.unit)
     beyond, ratio = worst(model, error_of(bound_of(model.unit)))
     assert beyond <= 0
     assert ratio > 0.1, "the bound is far from every input"
@@ -189,7 +187,7 @@ def test_random_expressions_keep_their_bounds() -> None:
     proved = 0
     for seed in range(40):
         unit = random_unit(random.Random(seed))
-        model = UnitModel(unit, f"random {seed}")
+        model = Model(f"random {seed}", unit)
         try:
             error = error_of(bound_of(unit))
         except RuleError:
@@ -293,7 +291,7 @@ SABOTAGE: list[tuple[str, Any, str, Any]] = [
 @pytest.mark.parametrize("sabotage", SABOTAGE, ids=lambda one: f"{one[2]} in {one[0]}")
 def test_a_broken_rule_is_caught_by_all_inputs(sabotage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     name, where, what, broken = sabotage
-    model = UnitModel(small(*UNITS[name]).unit, name)
+    model = Model(name, small(*UNITS[name]).unit)
     monkeypatch.setattr(where, what, broken)
     assert worst(model, error_of(bound_of(model.unit)))[0] > 0
 

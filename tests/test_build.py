@@ -20,7 +20,7 @@ from queries.order.guess import orders
 from queries.order.tree import Leaf, Node, binary_trees, joined, leaves_of
 from runner.batches import BatchDevice
 from smtmodel.batch import Patterns, evaluate_batch
-from smtmodel.dot import UnitModel
+from smtmodel.dot import Model
 from smtmodel.reference import parse_reference
 from smtmodel.signature import parse_signature
 from smtmodel.unitfile import parse_unit
@@ -181,7 +181,7 @@ def test_drafts_of_long_chains_are_loops() -> None:
     root = Node("binary", (blocks, "c"))
     unit = drafted(root, Choices(start="zero", steps=(Step(),) * alike(root).count), "f32,f32,f32,f32", 600)
     rows = Shapes(parse_signature("f32,f32,f32,f32", 600)).middle(20)
-    d = evaluate_batch(UnitModel(unit, "x"), rows[:, :600], rows[:, 600:1200], rows[:, 1200])
+    d = evaluate_batch(Model("x", unit), rows[:, :600], rows[:, 600:1200], rows[:, 1200])
     assert len(d) == 20
     places = {k for block in unit.blocks for k in block}
     assert places <= {*range(600)}
@@ -192,22 +192,20 @@ def test_fused_steps_are_the_tables() -> None:
     how = How("toward_zero", zero="positive", overflow="infinity")
     unit = drafted(tree, Choices(steps=(Step(how, 25, zeros=-133),)), "f16,f16,f32,f32", 16)
     table = parse_reference("hopper/mma/m16n8k16.f32.f16.f16.f32")
-    assert same_by_form(UnitModel(unit, "x"), table)
-    assert not same_by_form(
-        UnitModel(unit, "x"), parse_reference("hopper/mma/m16n8k16.f32.f16.f16.f32@fraction_bits=24")
-    )
+    assert same_by_form(Model("x", unit), table)
+    assert not same_by_form(Model("x", unit), parse_reference("hopper/mma/m16n8k16.f32.f16.f16.f32@fraction_bits=24"))
 
 
 def test_what_joins_a_finished_sum_is_the_tables() -> None:
     how = How(zero="exact_positive", overflow="infinity")
     step = Step(how, 24, late=Late(32, 24, "down", 32))
     unit = drafted(joined("fused", ["c", *range(4)]), Choices(steps=(step,), limit=128), "f16,f16,f32,f32", 4)
-    assert same_by_form(UnitModel(unit, "x"), parse_reference("cdna3/mfma/f32_32x32x4_2b_f16"))
+    assert same_by_form(Model("x", unit), parse_reference("cdna3/mfma/f32_32x32x4_2b_f16"))
 
 
 def test_terms_of_sums_commute_and_nothing_else_does() -> None:
-    def model(text: str) -> UnitModel:
-        return UnitModel(parse_unit(text, "x"), "x")
+    def model(text: str) -> Model:
+        return Model("x", parse_unit(text, "x"))
 
     text = PAIR.replace("MODE", "up")
     one = model(text)
@@ -246,9 +244,7 @@ def test_the_tree_of_few_leaves_computes_as_the_whole(start: Any) -> None:
     for kept in map(frozenset, few_leaves):
         rows = Shapes(asked, 5).at("middle", 60, kept)
         whole, few = (
-            evaluate_batch(
-                UnitModel(sketch.unit(choices, given), "x"), rows[:, :length], rows[:, length:-1], rows[:, -1]
-            )
+            evaluate_batch(Model("x", sketch.unit(choices, given)), rows[:, :length], rows[:, length:-1], rows[:, -1])
             for given in (None, kept)
         )
         ordinary = normal(whole, asked.d)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from smtmodel.errors import MmaprobeError
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import parse_reference
 from tests import oracle
+from tests.family_oracle import parameters_of
 from tests.inputs import KINDS, Patterns, inputs, mixture, scale_factors
 from tests.termeval import evaluate_term
 
@@ -88,7 +88,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         f"{VOLTA_F16}@fraction_bits=exact,zero_sign=ieee",
         f"{VOLTA}@align_rounding=sticky,output_rounding=nearest_even",
         f"{BF16}@length=3,align_rounding=sticky,output_rounding=down",
-        f"{ADA}@operation=exact_dot,output_rounding=nearest_away",
+        f"{ADA}@family=e-fdpa,output_rounding=nearest_away",
         "cdna1/mfma/f32_32x32x8f16",
         "cdna1/mfma/f32_32x32x4bf16",
     ),
@@ -111,8 +111,8 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "addend after": (
         "hopper/mma/m16n8k32.f16.e4m3.e4m3.f16",
         "hopper/mma/m16n8k32.f32.e5m2.e4m3.f32",
-        f"{VOLTA}@addend=after",
-        f"{AMPERE_F16}@addend=after,block_order=0-1-2-3-12-13-14-15:4-5-6-7-8-9-10-11",
+        f"{VOLTA}@family=emulated-fp8",
+        f"{AMPERE_F16}@family=emulated-fp8,block_order=0-1-2-3-12-13-14-15:4-5-6-7-8-9-10-11",
     ),
     "addend late": (
         "cdna3/mfma/f32_32x32x4_2b_f16",
@@ -139,16 +139,16 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 }
 #: where a datapath that is right for the instructions of the table can still be wrong
 CORNERS = (
-    f"{ADA}@operation=exact_dot,length=1",  # a zero product whose exponent lies far above the addend
-    f"{ADA}@operation=fma_chain,length=2,zero_sign=ieee,overflow=ieee",
+    f"{ADA}@family=e-fdpa,length=1",  # a zero product whose exponent lies far above the addend
+    f"{ADA}@family=fma-chain,length=2",
     "ieee/fma/f16@output=f32",  # more digits in the result than in the terms
-    f"{VOLTA}@output=f16,addend=after",  # the addend is wider than the result
-    f"{VOLTA_F16}@addend=after,flush_inputs=true,flush_outputs=true",
+    f"{VOLTA}@output=f16,family=emulated-fp8",  # the addend is wider than the result
+    f"{VOLTA_F16}@family=emulated-fp8,flush_inputs=true,flush_outputs=true",
     f"{TF32}@partials=normalised",  # partial sums overflow before an infinite addend comes
     f"{VOLTA}@length=1,flush_inputs=true,zero_sign=ieee",  # the sign of a zero that is not subnormal
     f"{BF16}@product=normalised,product_overflow=100",
     f"{VOLTA}@length=2,input_zeros=positive,zero_sign=ieee",
-    f"{VOLTA_F16}@addend=after,input_zeros=positive,zero_sign=ieee",
+    f"{VOLTA_F16}@family=emulated-fp8,input_zeros=positive,zero_sign=ieee",
     "cdna2/mfma/f32_32x32x4bf16@flush_inputs=false",
 )
 TERM_INPUTS = 10_000
@@ -188,8 +188,7 @@ def by_terms(model: Model, columns: Columns) -> list[int]:
 
 def by_oracle(model: Model, columns: Columns) -> list[int]:
     """The results in exact rationals."""
-    parameters = {field.name: getattr(model.accumulator, field.name) for field in fields(model.accumulator)}
-    parameters.pop("output")
+    parameters = parameters_of(model)
     formats = {side: getattr(model, side).name for side in "abcd"}
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return [oracle.evaluate(formats, parameters, *row) for row in rows]
@@ -203,7 +202,7 @@ def disagreements(model: Model, columns: Columns, ours: Sequence[int], theirs: S
     """The first rows with different results; any NaN will do where the model names no pattern."""
     wrong = []
     for index, (x, y) in enumerate(zip(ours, theirs, strict=True)):
-        free = model.accumulator.nan is None and is_nan(model, x) and is_nan(model, y)
+        free = model.nan is None and is_nan(model, x) and is_nan(model, y)
         if x != y and not free:
             row = "; ".join(" ".join(f"{p:x}" for p in np.atleast_1d(column[index]).tolist()) for column in columns)
             wrong.append(f"{row} gives {x:x}, not {y:x}")
@@ -331,7 +330,7 @@ def test_references_round_trip() -> None:
         assert again == model
         assert again.reference == model.reference
         assert parse_reference(f" {model.reference} ") == model
-        assert (model.accumulator == parse_reference(reference.partition("@")[0]).accumulator) == ("@" not in reference)
+        assert (model.unit == parse_reference(reference.partition("@")[0]).unit) == ("@" not in reference)
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
+from hypotheses.family import parameters_of
 from hypotheses.library import library
 from queries.search import distinguish as search
 from queries.solvers.contract import Answer
-from smtmodel.accumulator import PARAMETERS
 from smtmodel.formats import FORMATS, SPELLINGS
 from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.parameters import PARAMETERS
 from smtmodel.reference import parse_reference
 from smtmodel.unit_table import units
 
@@ -96,7 +97,7 @@ def test_distinguish_an_own_file(tmp_path: Path, few: int, many: int, expect: st
 def test_distinguish_two_models() -> None:
     different = run("distinguish", SMALL, f"{SMALL},fraction_bits=6".replace("fraction_bits=4,", ""), code=0)
     [vector] = json_lines(different.stdout)
-    assert parse_reference(vector["model"]).accumulator.fraction_bits == 4
+    assert parameters_of(parse_reference(vector["model"]))["fraction_bits"] == 4
     assert len(set(vector["predictions"].values())) == 2
     equal = run("distinguish", SMALL, f"{SMALL},carry_bits=4", *BITWUZLA, code=1)
     assert equal.stdout == ""

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from smtmodel.batch import evaluate_batch
-from smtmodel.dot import Model, UnitModel
+from smtmodel.dot import Model
 from smtmodel.reference import parse_reference
 from smtmodel.unit_table import FOLDER, shipped_unit, units
 from smtmodel.unitfile import parse_unit
@@ -76,7 +76,7 @@ def changed(reference: str, old: str, new: str) -> Model:
     """A shipped unit with one place of its text changed."""
     text = (FOLDER / f"{reference}.yaml").read_text(encoding="utf-8")
     assert old in text
-    return UnitModel(parse_unit(text.replace(old, new), "nearby.yaml"), "nearby.yaml")
+    return Model("nearby.yaml", parse_unit(text.replace(old, new), "nearby.yaml"))
 
 
 def chained(model: Model, vectors: Vectors) -> Patterns:

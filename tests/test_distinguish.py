@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,13 +24,13 @@ from smtmodel.errors import FaultError, ParameterError
 from smtmodel.operands import Operands, layout_of
 from smtmodel.reference import parse_reference
 from tests import oracle
+from tests.family_oracle import parameters_of
 
 ASK = Options("bitwuzla", timeout=60)
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 SMALL = f"{VOLTA}@product=normalised,length=1,fraction_bits=4,output=f16"
 SMALL_PAIR = f"{VOLTA}@length=2,fraction_bits=4,output=f16"
 FINITE = Inputs(finite=True)
-PARAMETERS = {field.name for field in fields(oracle.Model)}
 
 
 def models(base: str, *changes: str) -> list[Model]:
@@ -45,11 +45,9 @@ def problem_of(base: str, left: str, right: str, inputs: Inputs = FINITE, compar
 
 def result(model: Model, operands: Operands[int]) -> int:
     """The result of a model by the oracle, which shares nothing with it but the names of parameters."""
-    accumulator = model.accumulator
-    given = {field.name: getattr(accumulator, field.name) for field in fields(accumulator)}
-    given = {name: value for name, value in given.items() if name in PARAMETERS and value is not None}
-    given["nan"] = accumulator.nan_pattern
-    formats = {"a": model.a.name, "b": model.b.name, "c": model.c.name, "d": accumulator.output}
+    given = {name: value for name, value in parameters_of(model).items() if value is not None}
+    given["nan"] = model.unit.rounding.nan_pattern
+    formats = {side: getattr(model, side).name for side in "abcd"}
     if not model.scales:
         return oracle.evaluate(formats, given, operands.a, operands.b, operands.c)
     scales = [[*side, *[0] * (model.scales - len(side))] for side in (operands.scale_a, operands.scale_b)]
@@ -62,7 +60,7 @@ def differ(left: Model, right: Model, operands: Operands[int], compare: Compare)
     x, y = (oracle.decode(model.d.name, d) for model, d in zip((left, right), patterns, strict=True))
     if compare == "value":
         return (x.kind, x.kind == "inf" and x.sign, x.value) != (y.kind, y.kind == "inf" and y.sign, y.value)
-    named = left.accumulator.nan is not None and right.accumulator.nan is not None
+    named = left.nan is not None and right.nan is not None
     return patterns[0] != patterns[1] and (named or not x.kind == y.kind == "nan")
 
 
@@ -134,7 +132,7 @@ def test_what_was_observed_is_what_the_instruction_table_says() -> None:
     found = 0
     for question in library().values():
         for name, model in question.models.items() if question.observed else []:
-            if model.accumulator == parse_reference(model.reference.partition("@")[0]).accumulator:
+            if model.unit == parse_reference(model.reference.partition("@")[0]).unit:
                 found += 1
                 assert name in question.observed.values(), f"{question.id}: {name} is the model that ships"
     assert found > 0

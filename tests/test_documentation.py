@@ -19,9 +19,9 @@ from cli.main import main
 from hypotheses.claim import build_claims
 from hypotheses.family import build_family
 from hypotheses.schema import build_question
-from smtmodel.accumulator import PARAMETERS
 from smtmodel.errors import MmaprobeError
 from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.parameters import PARAMETERS
 from smtmodel.plans.planfile import parse_plan
 from smtmodel.reference import normalised_name, parse_reference
 from smtmodel.unitfile import parse_unit

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from cli.main import main
 from smtmodel.batch import evaluate_row
-from smtmodel.dot import UnitModel
+from smtmodel.dot import Model
 from smtmodel.losses import Loss, losses
 from smtmodel.numbers import from_numbers
 from smtmodel.operands import Operands
@@ -47,7 +47,7 @@ def value(fmt: str, pattern: int) -> Fraction:
 def test_losses_add_up(name: str) -> None:
     plan, k = parse_plan_reference(name), 150
     given = element(plan, k)
-    model = UnitModel(unit_of_plan(plan, k), name)
+    model = Model(name, unit_of_plan(plan, k))
     found, result = losses(model, given)
     assert result == evaluate_row(model, given)
     products = (value(plan.a.name, x) * value(plan.b.name, y) for x, y in zip(given.a, given.b, strict=True))
@@ -58,7 +58,7 @@ def test_losses_add_up(name: str) -> None:
 
 def test_steps_are_named_by_part_and_tile() -> None:
     plan = plan_of("sum(split(2, promote(8, mma, r), z), c)")
-    model = UnitModel(unit_of_plan(plan, 43), "named")
+    model = Model("named", unit_of_plan(plan, 43))
     names = [step.step for step in losses(model, element(plan, 43))[0]]
     assert len(set(names)) == len(names)
     assert {"part0.chunk[0].tile[0]", "part0.chunk[2].tile[1]", "part1.chunk[1].tile[0]"} <= set(names)
@@ -69,7 +69,7 @@ def test_steps_are_named_by_part_and_tile() -> None:
 def test_a_product_is_lost_where_it_is_cut() -> None:
     plan = plan_of("sum(mma, +0)")
     given = Operands((0x3C00, 0, 0, 0, 0, 0x0001), (0x3C00, 0, 0, 0, 0, 0x0400), 0)  # 2^-38 beside 1
-    found, _ = losses(UnitModel(unit_of_plan(plan, 8), "cut"), given)
+    found, _ = losses(Model("cut", unit_of_plan(plan, 8)), given)
     assert found == [
         Loss("tile[0]", (0, 0), Fraction(0), Fraction(0)),
         Loss("tile[1]", (5, 5), -(Fraction(2) ** -38), Fraction(0)),

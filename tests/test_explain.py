@@ -17,7 +17,7 @@ from cli.pictures import Canvas
 from reports.grid import BAR, GAP, grid_of
 from smtmodel.batch import evaluate_row
 from smtmodel.display import exact_value
-from smtmodel.dot import Model, UnitModel
+from smtmodel.dot import Model
 from smtmodel.explaining import explain
 from smtmodel.explanation import Explanation, Picture, Row, Special
 from smtmodel.facts import Fact
@@ -326,16 +326,16 @@ def test_pairwise_sums_are_rounded_one_by_one() -> None:
 
 
 def sample() -> list[Model]:
-    """One model of every accumulator and set of formats, every unit that is an expression, a plan, and some models that
+    """One model of every arithmetic and set of formats, every unit that is an expression, a plan, and some models that
     no instruction has."""
-    every = sorted(map(parse_reference, INSTRUCTIONS), key=lambda model: repr(model.accumulator))
-    chosen = [next(group) for _, group in groupby(every, key=lambda model: repr(model.accumulator))]
+    every = sorted(map(parse_reference, INSTRUCTIONS), key=lambda model: repr(model.member))
+    chosen = [next(group) for _, group in groupby(every, key=lambda model: repr(model.member))]
     changes = [
         "carry_bits=0",
         "partials=normalised",
         "align_rounding=nearest_even",
         "align_rounding=up",
-        "addend=after",
+        "family=emulated-fp8",
     ]
     changes += [
         "fraction_bits=exact,partials=normalised",
@@ -410,7 +410,7 @@ steps:
 
 def test_each_term_of_a_range_has_signals_of_its_own() -> None:
     """(2 - 2^-10)^2 and (1 + 2^-10)^2 are cut to f16, 2^-24 is not; a factor of another place is no product k."""
-    model = UnitModel(parse_unit(ROUNDED_PRODUCTS, "x"), "x.yaml")
+    model = Model("x.yaml", parse_unit(ROUNDED_PRODUCTS, "x"))
     a, b = (0x3FFF, 0x3C01, 0x3C00, 0), (0x3FFF, 0x3C01, 0x0001, 0)
     explanation = explain(model, Operands(a, b, 0x3F800001))
     facts = by_text(explanation)

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from hypotheses.family import Impossible, build_family, families
-from smtmodel.accumulator import PARAMETERS, Accumulator
-from smtmodel.errors import InputError, ParameterError
-from smtmodel.functions import FUNCTIONS, FamilyFunction
-from smtmodel.reference import parse_reference
+from hypotheses.family import Impossible, build_family, families, parameters_of
+from smtmodel.errors import InputError, ParameterError, UnknownNameError
+from smtmodel.families.member import FUNCTIONS, FamilyFunction
+from smtmodel.nodes import Scale
+from smtmodel.nodes.node import walk
+from smtmodel.parameters import FAMILIES, FAMILY, PARAMETERS
+from smtmodel.reference import parse_reference, with_parameters
 from smtmodel.yamlfile import read_yaml
 from tests.test_cli import run
 
@@ -89,9 +91,12 @@ def test_no_candidate_left_is_bad_input(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        (TWELVE + "  operation: fma_chain\n", r"7: parameters.operation: t-fdpa does not take it .* `candidates`"),
+        (TWELVE + "  operation: fma_chain\n", r"7: parameters.operation: its values are families now: .*=fma-chain"),
+        (TWELVE + "  group: 4\n", r"7: parameters.group: t-fdpa does not take it .* `candidates`"),
         (TWELVE + "  late_sum_bits: 31\n", r"7: .*late_sum_bits: .*; tr-fdpa, gtr-fdpa take it; grids over other"),
-        (TWELVE + "  addend: late\n", "7: parameters.addend: late: it takes fused, after; grids over other"),
+        (TWELVE + "  addend: late\n", r"7: parameters.addend: .*family=tr-fdpa \(late\)"),
+        (TWELVE + "  family: late\n", "7: parameters.family: unknown family 'late'"),
+        (TWELVE + "  family: []\n", "7: parameters.family: no values"),
         (TWELVE + "except:\n  - {block: 4}\n", "7: except: leave them out of the grids: `candidates` is their union"),
         (TWELVE.replace("parameters:", "grids:"), "4: grids: unknown key"),
         (TWELVE.partition("parameters")[0], "1: a family has either `candidates`"),
@@ -120,15 +125,13 @@ def test_a_family_is_the_union_of_its_grids() -> None:
   - {family: tr-fdpa, fraction_bits: 24, late_fraction_bits: [30, 31]}
 """
     family = build_family(read_yaml(TWELVE.partition("parameters")[0] + grids, "f.yaml"))
-    found = [model.accumulator for model in family.candidates()]
+    found = [parameters_of(model) for model in family.candidates()]
     assert len(found) == 4 + 3 + 1 + 2  # 24 bits without a floor, whose reading has no effect, are there twice
     assert family.impossible.combinations == 4 + 4 + 1 + 2
-    assert [a.operation for a in found].count("fma_chain") == 1
-    assert [(a.addend, a.late_fraction_bits, a.block) for a in found if a.addend == "late"] == [
-        ("late", 30, 12),
-        ("late", 31, 12),
-    ]
-    assert family.values["operation"] == ("fused_dot", "fma_chain")
+    assert [values[FAMILY] for values in found].count("fma-chain") == 1
+    late = [values for values in found if values[FAMILY] == "tr-fdpa"]
+    assert [(values["late_fraction_bits"], values["block"]) for values in late] == [(30, 12), (31, 12)]
+    assert family.values[FAMILY] == ("t-fdpa", "fma-chain", "tr-fdpa")
     assert family.values["block"] == (4, 12, 1)
     assert "carry_bits" not in family.values
 
@@ -138,11 +141,52 @@ def test_every_parameter_of_a_function_is_taken(function: FamilyFunction) -> Non
     """And no other is."""
     wanted = {"length": 16, "block": 16, "fraction_bits": 24, "scale_format": "ue8m0", "scale_block": 16, "group": 16}
     base = {name: value for name, value in wanted.items() if name in function.takes}
-    assert function(**base).length == 16
+    assert function(**base).values["length"] == 16
     for name in set(PARAMETERS) - set(function.takes):
         with pytest.raises(ParameterError, match=f"{function.name} does not take it"):
             function(**base, **{name: None})
-    assert not set(function.fixed) & set(function.takes)
+    assert not set(function.settled) & set(function.takes)
+
+
+@pytest.mark.parametrize("family", FAMILIES[3:])
+def test_another_family_keeps_what_the_two_have_in_common(family: str) -> None:
+    """And a reference says all of it, whatever was changed before."""
+    row = parse_reference(f"{VOLTA}@fraction_bits=20,output_rounding=down,flush_outputs=true")
+    model = with_parameters(row, {FAMILY: family})
+    old, new = parameters_of(row), parameters_of(model)
+    assert new[FAMILY] == family
+    assert all(new[name] == old[name] for name in old.keys() & new.keys() - {FAMILY})
+    assert {"length", "output_rounding", "flush_outputs"} <= new.keys()
+    back = with_parameters(model, {FAMILY: "t-fdpa"})
+    for found in (model, back):
+        assert parse_reference(found.reference) == found
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ("addend=late", r"addend: its values are families now: .*family=tr-fdpa \(late\)"),
+        ("operation=exact_dot", r"family=e-fdpa \(exact_dot\)"),
+        ("grouping=even_odd", r"family=gtr-fdpa \(even_odd\)"),
+        ("late_rounding=up", r"t-fdpa does not take it \(it takes length, .*\); tr-fdpa, gtr-fdpa take it"),
+        ("family=e-fdpa,fraction_bits=3", "fraction_bits: e-fdpa does not take it"),
+        ("family=tfdpa", "family: unknown value 'tfdpa'; did you mean 't-fdpa'"),
+        ("family=st-fdpa", "scale_format: the family needs one"),
+        ("fraction_bitz=3", "unknown parameter 'fraction_bitz'; did you mean 'fraction_bits'"),
+    ],
+)
+def test_what_a_family_does_not_have(changes: str, said: str) -> None:
+    with pytest.raises((ParameterError, UnknownNameError), match=said):
+        parse_reference(f"{VOLTA}@{changes}")
+
+
+def test_scale_factors_are_not_lost() -> None:
+    scaled = "rtx-blackwell/mma_block_scale/m16n8k32.block32.f32.e4m3.e4m3.f32.ue8m0"
+    with pytest.raises(ParameterError, match="e-fdpa takes no scale factors, which the unit has"):
+        parse_reference(f"{scaled}@family=e-fdpa")
+    assert parse_reference(f"{scaled}@family=t-fdpa").unit == parse_reference(scaled).unit
+    running = parse_reference(f"{scaled}@partials=normalised").unit
+    assert sum(isinstance(node, Scale) for node in walk(running.result)) == 32
 
 
 def test_many_reasons_are_summed_up() -> None:
@@ -159,8 +203,7 @@ def test_a_family_for_other_formats_is_named() -> None:
 
 def test_a_candidate_of_another_length_is_named_as_what_it_is() -> None:
     for candidate in build_family(read_yaml(TWELVE, "twelve.yaml")).candidates():
-        accumulator: Accumulator = parse_reference(candidate.reference).accumulator
-        assert accumulator == candidate.accumulator
+        assert parse_reference(candidate.reference) == candidate
 
 
 def test_the_page_lists_the_functions() -> None:

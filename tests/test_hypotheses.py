@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hypotheses.family import parameters_of
 from hypotheses.library import library, question_named
 from hypotheses.schema import Question, build_question
 from smtmodel.errors import InputError, UnknownNameError
@@ -52,7 +53,7 @@ def fault(text: str) -> InputError:
 def test_the_good_file_loads() -> None:
     question = load(text_with(observed="observed: {Titan V: three}", note="note: text"))
     assert list(question.models) == ["two", "three"]
-    assert [model.accumulator.carry_bits for model in question.models.values()] == [2, 3]
+    assert [parameters_of(model)["carry_bits"] for model in question.models.values()] == [2, 3]
     assert question.inputs.finite
     assert not question.inputs.nonnegative
     assert (question.expect, question.observed, question.note) == ("different", {"Titan V": "three"}, "text")
@@ -196,9 +197,9 @@ def test_parameters_of_the_file_and_of_a_hypothesis_add_up() -> None:
             three="  three: {model: ampere/mma/m16n8k16.f32.f16.f16.f32, carry_bits: 3}",
         )
     )
-    two, three = question.models["two"].accumulator, question.models["three"].accumulator
-    assert (two.product, two.carry_bits, two.length) == ("normalised", 2, 4)
-    assert (three.product, three.carry_bits, three.length) == ("unnormalised", 3, 16)
+    two, three = (parameters_of(question.models[name]) for name in ("two", "three"))
+    assert (two["product"], two["carry_bits"], two["length"]) == ("normalised", 2, 4)
+    assert (three["product"], three["carry_bits"], three["length"]) == ("unnormalised", 3, 16)
     assert question.length == 4
 
 

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import main
-from hypotheses.family import Family, build_family, families, family_named
+from hypotheses.family import Family, build_family, families, family_named, parameters_of
 from queries.candidates import outcomes
 from queries.candidates.classes import Equality, settle
 from queries.candidates.identify import identify
@@ -24,10 +24,10 @@ from queries.proof.normalising import Normaliser, normal_form, rules_of
 from queries.search.distinguish import Options
 from queries.search.problem import Candidates
 from smtmodel.batch import evaluate_models, evaluate_row
-from smtmodel.dot import Model, UnitModel
+from smtmodel.dot import Model
 from smtmodel.errors import InputError, ParameterError, UnknownNameError
 from smtmodel.operands import layout_of
-from smtmodel.reference import parse_reference
+from smtmodel.reference import member_of, parse_reference, with_parameters
 from smtmodel.vectors import Vector
 from smtmodel.yamlfile import read_yaml
 from tests.families import LITTLE
@@ -67,10 +67,10 @@ def form(reference: str | Model) -> object:
 def test_candidates_are_the_union_of_the_grids() -> None:
     candidates = small().candidates()
     assert len(candidates) == (2 * 3 - 1) * 2 * 2 * 2
-    assert len({model.accumulator for model in candidates}) == len(candidates)
-    assert not any(m.accumulator.block == 2 and m.accumulator.fraction_bits == 24 for m in candidates)
+    assert len({member_of(model).key for model in candidates}) == len(candidates)
+    assert not any({"block": 2, "fraction_bits": 24}.items() <= parameters_of(m).items() for m in candidates)
     for model in candidates[::7]:
-        assert parse_reference(model.reference).accumulator == model.accumulator
+        assert parse_reference(model.reference).member == model.member
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_shipped_families() -> None:
 )
 def test_a_family_contains_the_table(name: str, reference: str) -> None:
     model = parse_reference(reference)
-    changes = {"nan": "none"} if model.accumulator.nan is not None else {}
+    changes = {"nan": "none"} if model.nan is not None else {}
     wanted = form(reference + "".join(f"@{k}={v}" for k, v in changes.items()))
     assert any(form(candidate) == wanted for candidate in family_named(name).retargeted(model).candidates())
 
@@ -134,7 +134,7 @@ def test_candidates_are_compared_by_the_patterns_that_a_device_answers_with(bits
         assert results[0] != results[1]
     assert len(settled.witnesses) == (not equal)
     with pytest.raises(ParameterError, match="different widths"):
-        Candidates(models[0], replace(models[0], accumulator=replace(models[0].accumulator, output="f16")))
+        Candidates(models[0], with_parameters(models[0], {"output": "f16"}))
 
 
 @pytest.mark.parametrize("reference", ["ampere/mma/m16n8k16.f32.bf16.bf16.f32", "ampere/mma/m16n8k8.f32.tf32.tf32.f32"])
@@ -151,7 +151,7 @@ def test_samples_tell_floors_of_the_exponent_apart(reference: str, output: str, 
 
 def test_zeros_and_rounding_of_chains_without_an_addend() -> None:
     """Sums that start from +0 are never -0, and of few bits never rounded."""
-    base = "ada-lovelace/mma/m16n8k32.f32.e4m3.e4m3.f32@addend=after,exponent_floor=none,output=f32"
+    base = "ada-lovelace/mma/m16n8k32.f32.e4m3.e4m3.f32@family=emulated-fp8,exponent_floor=none,output=f32"
 
     def plain(changes: str) -> object:
         return form(f"{base},{changes}")
@@ -176,7 +176,7 @@ def test_separate_tells_apart_or_proves_equal() -> None:
         for member in members:
             again = [evaluate_row(member.model, layout.split(row)) for row in found.rows]
             assert again == results
-        assert {member.model.accumulator.exponent_floor for member in members} == {None, -132}
+        assert {parameters_of(member.model)["exponent_floor"] for member in members} == {None, -132}
 
 
 def test_a_pair_that_gets_no_time_stays_open(tmp_path: Path) -> None:
@@ -215,10 +215,10 @@ def test_identify_names_the_candidate(index: int) -> None:
     true = candidates[index]
     found = identify(candidates, answers_of(true.reference), ASK)
     assert found.verdict == "identified"
-    assert true.accumulator in [model.accumulator for model in found.survivors]
+    assert true.member in [model.member for model in found.survivors]
     decided, undecided = found.values()
     assert set(undecided) == {"exponent_floor"}
-    assert decided["fraction_bits"] == true.accumulator.fraction_bits
+    assert decided["fraction_bits"] == parameters_of(true)["fraction_bits"]
     assert len(found.questions) <= 8
     assert found.validated == 2000
 
@@ -257,7 +257,7 @@ def test_a_recording_is_not_decided_beyond_what_it_holds() -> None:
     rows = pool_rows(layout, 40)[-6:]
     vectors = [Vector(true, layout.split([int(x) for x in row])) for row in rows]
     found = identify(candidates, answers_of(true.reference), ASK, recorded=vectors)
-    assert true.accumulator in [model.accumulator for model in found.survivors]
+    assert true.member in [model.member for model in found.survivors]
     assert found.verdict == "open"
     assert found.would_decide
 
@@ -329,7 +329,7 @@ def test_normal_forms_compute_as_the_candidates(name: str) -> None:
         proof = NORMALISER.proof(candidate.unit)
         if proof is not None:
             plain = replace(candidate.unit, result=normal_form(candidate.unit, proof), signals={}, titles={})
-            changed.setdefault(tuple(rules_of([proof])), []).append((candidate, UnitModel(plain, "its normal form")))
+            changed.setdefault(tuple(rules_of([proof])), []).append((candidate, Model("its normal form", plain)))
     assert len(changed) > 3
     for names, pairs in changed.items():
         for candidate, plain_model in pairs[:: max(1, len(pairs) // 2)]:
@@ -362,12 +362,12 @@ def test_candidates_say_by_which_rules_they_are_equal(tmp_path: Path) -> None:
 
 
 def test_a_candidate_is_named_as_what_it_is() -> None:
-    """Its reference, read again, gives its accumulator, whatever instruction the family was re-targeted to."""
+    """Its reference, read again, gives its parameters, whatever instruction the family was re-targeted to."""
     ampere = "ampere/mma/m16n8k16.f32.f16.f16.f32"
     for reference in (ampere, f"{ampere}@length=8,fraction_bits=26,zero_sign=ieee"):
         candidates = family_named("nvidia-f16").retargeted(parse_reference(reference)).candidates()
         for candidate in candidates[:: len(candidates) // 20]:
-            assert parse_reference(candidate.reference).accumulator == candidate.accumulator
+            assert parse_reference(candidate.reference).member == candidate.member
 
 
 def test_the_timeout_of_separate_counts_its_simulation(monkeypatch: pytest.MonkeyPatch) -> None:

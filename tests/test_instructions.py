@@ -82,7 +82,7 @@ def test_m8n8k4_on_turing_is_volta_s_arithmetic() -> None:
     for formats in ("f32.f16.f16.f32", "f32.f16.f16.f16", "f16.f16.f16.f16"):
         volta, turing = (parse_reference(f"{arch}/mma/m8n8k4.{formats}") for arch in ("volta", "turing"))
         assert (turing.a, turing.c, turing.d) == (volta.a, volta.c, volta.d)
-        assert turing.accumulator == volta.accumulator
+        assert turing.member == volta.member
         assert turing.c.name == formats.rpartition(".")[2]
     for arch in ("ampere", "ada-lovelace", "hopper", "blackwell", "rtx-blackwell"):
         with pytest.raises(NotModelledError, match="Volta and Turing alone"):

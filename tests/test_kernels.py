@@ -30,11 +30,11 @@ def intended(kernel: Kernel) -> str:
         kind = f"HGMMA.{m}x{n}x{k}.{c}" if row.a in ("f16", "bf16", "tf32") else f"QGMMA.{m}x{n}x{k}.{c}.{a}.{b}"
     elif row.a in ("f16", "bf16", "tf32"):
         kind = f"HMMA.{m}{n}{k}.{c}"
-    elif row.accumulator.scale_format is None:
+    elif row.scale is None:
         return rf"QMMA\.{m}{n}{k}\.{c}\.{a}\.{b}"
     else:
-        scale = {"ue8m0": "E8", "ue4m3": "UE4M3"}[row.accumulator.scale_format]
-        scale += ".4X" if row.accumulator.scales == 4 else ""
+        scale = {"ue8m0": "E8", "ue4m3": "UE4M3"}[row.scale.name]
+        scale += ".4X" if row.scales == 4 else ""
         return re.escape(f"{'OMMA' if k == 64 else 'QMMA'}.SF.{m}{n}{k}.{c}.{a}.{b}.{scale}")
     return re.escape(kind + (f".{a}" if row.a in ("bf16", "tf32") else ""))
 

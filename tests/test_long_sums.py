@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from queries.order.reveal import Tree, reveal
-from smtmodel.accumulator import PARAMETERS
+from smtmodel.parameters import PARAMETERS
 from smtmodel.reference import parse_reference
 from smtmodel.vectors import Vector
 from tests.test_cli import run

@@ -49,7 +49,7 @@ def results(model: Model, data: Sequence[Row]) -> list[int]:
 
 def same(model: Model, ours: int, theirs: int) -> bool:
     """Bit for bit; any NaN will do where the model names no pattern."""
-    if ours == theirs or model.accumulator.nan is not None:
+    if ours == theirs or model.nan is not None:
         return ours == theirs
     return all(decode(model.d.name, pattern).kind == "nan" for pattern in (ours, theirs))
 
@@ -114,7 +114,7 @@ MUTATIONS = [
     ("hopper/wgmma/m64n8k32.f32.e4m3.e4m3", "fraction_bits=14"),
     ("hopper/wgmma/m64n8k32.f32.e4m3.e4m3", "fraction_bits=12"),
     (EMULATED, "block_order=contiguous"),
-    (EMULATED, "addend=fused"),
+    (EMULATED, "family=t-fdpa"),
     (EMULATED, "fraction_bits=13"),
 ]  # fmt: skip
 
@@ -184,10 +184,10 @@ def _instructions(arch: str, inputs: str, probe: Row, length: int) -> list[str]:
         if row.arch == arch
         and (row.a, row.b, row.c) == (inputs, inputs, probe["c_format"])
         and not (arch == "turing" and row.name.startswith("m8n8k4"))  # Volta's arithmetic; nobody's probes went there
-        and (row.accumulator.output == "f16") == (row.c == "f16")  # results were printed in the addend's format
+        and (row.d.name == "f16") == (row.c == "f16")  # results were printed in the addend's format
         and not row.emulated
-        and row.accumulator.scale_format is None
-        and row.accumulator.length >= length
+        and row.scale is None
+        and row.length >= length
         and (arch != "cdna2" or inputs != "bf16" or row.name.endswith("_1k") == probe["id"].endswith("_1k"))
     ]
 
@@ -278,6 +278,6 @@ def test_probes_refute_other_parameters(name: str, device: str, change: str) -> 
 def test_the_addend_after_a_chain_is_added_to_nearest() -> None:
     """Whatever the rounding of the chain's own results: 64 + 3*2^-18 lies half way between two f32, and goes up."""
     model = parse_reference("hopper/mma/m16n8k32.f32.e4m3.e4m3.f32")
-    assert model.accumulator.output_rounding == "toward_zero"
+    assert model.rounding == "toward_zero"
     a, b = (np.array([[factor] + [0] * 31], dtype=np.uint64) for factor in (3, 1))
     assert int(evaluate_batch(model, a, b, np.array([0x42800000], dtype=np.uint64))[0]) == 0x42800002

@@ -102,11 +102,11 @@ def test_the_same_product_of_other_factors_is_no_rise() -> None:
         pytest.param(product("ieee/fma/f16@length=2"), marks=pytest.mark.slow),
         product(SMALL, NORMAL),
         product(f"{SMALL},align_rounding=nearest_even", NORMAL),
-        addend(f"{SMALL},addend=after"),
+        addend(f"{SMALL},family=emulated-fp8"),
         pytest.param(
             addend("cdna3/mfma/f32_32x32x4_2b_bf16@length=2,block=2,late_sum_bits=none", NORMAL), marks=pytest.mark.slow
         ),
-        pytest.param(late_product(LATE.replace("=4,", "=2,") + ",grouping=none", 0), marks=pytest.mark.slow),
+        pytest.param(late_product(LATE.replace("=4,", "=2,") + ",family=tr-fdpa", 0), marks=pytest.mark.slow),
         pytest.param(late_product(LATE.replace("=4,", "=2,"), 1), marks=pytest.mark.slow),
         pytest.param(late_product(LATE, 1), marks=pytest.mark.slow),
     ],

@@ -125,11 +125,11 @@ def test_the_same_steps_again_are_the_same_expression() -> None:
     assert found > 150
     ampere = parse_reference(AMPERE)
     changes = {f"{name}={value}" for name, value, near in neighbours(ampere) if near.reference.startswith(f"{AMPERE}@")}
-    steps = {"block=16", "block=4", "block=1", "block_order=interleaved_pairs", "addend=after", "addend=late",
+    steps = {"block=16", "block=4", "block=1", "block_order=interleaved_pairs", "family=emulated-fp8", "family=tr-fdpa",
              "partials=normalised"}  # fmt: skip
     assert steps <= changes
     emulated = parse_reference("hopper/mma/m16n8k32.f32.e4m3.e4m3.f32")
-    assert "addend=fused" in {f"{name}={value}" for name, value, _ in neighbours(emulated)}
+    assert "family=t-fdpa" in {f"{name}={value}" for name, value, _ in neighbours(emulated)}
 
 
 def test_nodes_that_differ_are_changed_together_and_each_alone() -> None:

@@ -8,7 +8,7 @@ from benchmarks.plan_choices import CHOICES, PAGE, Choice, page, read_records
 from queries.plans.equal import prove_plans
 from queries.search.distinguish import Options
 from smtmodel.batch import evaluate_row
-from smtmodel.dot import UnitModel
+from smtmodel.dot import Model
 from smtmodel.operands import Operands
 from smtmodel.plans.lowering import unit_of_plan
 
@@ -35,7 +35,7 @@ def test_vectors_are_replayed(choice: Choice) -> None:
         for side, pattern in zip(sides, pair, strict=True):
             side[place] = int(pattern, 16)
     operands = Operands(tuple(sides[0]), tuple(sides[1]), int(row["c"], 16))
-    found = [evaluate_row(UnitModel(unit_of_plan(plan, row["length"]), "side"), operands) for plan in choice.plans]
+    found = [evaluate_row(Model("side", unit_of_plan(plan, row["length"])), operands) for plan in choice.plans]
     assert [f"{pattern:08x}" for pattern in found] == row["results"]
     assert found[0] != found[1]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cli.main import main
 from smtmodel.batch import evaluate_batch
 from smtmodel.compiled import compiler
-from smtmodel.dot import UnitModel
+from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
 from smtmodel.formats import Format
 from smtmodel.gemm import simulate
@@ -98,7 +98,7 @@ def check(plan: Plan, k: int, rows: int = 3, columns: int = 4) -> None:
         else:
             assert one == other
     i, j = (index.ravel() for index in np.indices(c.shape))
-    lowered = evaluate_batch(UnitModel(unit_of_plan(plan, k), "lowered"), a[i], b[:, j].T, c[i, j])
+    lowered = evaluate_batch(Model("lowered", unit_of_plan(plan, k)), a[i], b[:, j].T, c[i, j])
     assert lowered.tolist() == found.ravel().tolist()
 
 
@@ -173,7 +173,7 @@ def test_addends_are_read_as_the_unit_reads_them(reference: str) -> None:
     c |= rng.integers(0, 2, (12, 12), dtype=np.uint64) << np.uint64(31)
     found = simulate(a, b, c, plan, engine="numpy")
     i, j = (index.ravel() for index in np.indices(c.shape))
-    lowered = evaluate_batch(UnitModel(unit_of_plan(plan, k), "lowered"), a[i], b[:, j].T, c[i, j])
+    lowered = evaluate_batch(Model("lowered", unit_of_plan(plan, k)), a[i], b[:, j].T, c[i, j])
     assert lowered.tolist() == found.ravel().tolist()
     assert len(np.unique(found)) > 5
 
@@ -184,7 +184,7 @@ def test_scale_factors_are_cut_with_k() -> None:
     a, b = (rng.integers(0, 16, shape, dtype=np.uint8) for shape in ((4, 144), (144, 4)))
     scales = [rng.integers(0x30, 0x40, shape, dtype=np.uint8) for shape in ((4, 9), (9, 4))]
     found = simulate(a, b, None, model, scale_a=scales[0], scale_b=scales[1])
-    lowered = UnitModel(unit_of_plan(Plan.chained(model), 144), "lowered")
+    lowered = Model("lowered", unit_of_plan(Plan.chained(model), 144))
     i, j = (index.ravel() for index in np.indices(found.shape))
     zero = np.zeros(i.size)
     expected = evaluate_batch(lowered, a[i], b[:, j].T, zero, scales[0][i], scales[1][:, j].T)

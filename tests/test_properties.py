@@ -12,6 +12,7 @@ import pytest
 from benchmarks.properties import COLUMNS, PAGE, RECORDS, alike, arithmetic, current, page
 from benchmarks.sides import results_of
 from hypotheses.claim import build_claims, claims, claims_named
+from hypotheses.family import parameters_of
 from hypotheses.schema import Inputs
 from hypotheses.unit_claims import PropertyClaim
 from queries.claims.settle import problems_of_claim, settle
@@ -153,7 +154,7 @@ property: equal
 """
     (claim,) = build_claims(read_yaml(text, "mine.yaml"))
     assert isinstance(claim, PropertyClaim)
-    assert [p.right.accumulator.fraction_bits for p in problems_of_claim(claim)] == [24]
+    assert [parameters_of(p.right)["fraction_bits"] for p in problems_of_claim(claim)] == [24]
     assert settle(claim, Options(timeout=60)).as_expected
     for broken in (text.replace("property: equal", "property: exact"), text.replace("  other", "  other").replace(
         f"other: {VOLTA}@fraction_bits=24\n", "")):  # fmt: skip

@@ -16,7 +16,7 @@ from queries.plans.equal import PlanProof, places_asked, prove_plans
 from queries.search.distinguish import Options
 from queries.search.samples import sample_rows
 from smtmodel.batch import evaluate_models, evaluate_row
-from smtmodel.dot import UnitModel
+from smtmodel.dot import Model
 from smtmodel.errors import FaultError, ParameterError
 from smtmodel.nodes import Each, Element, ExactSum, Index, Product, Repeat, Round, Running
 from smtmodel.nodes.normal import normal
@@ -48,9 +48,9 @@ def with_units(step: str, mma: str, fma: str = "ieee/fma/f32.f16.f16.f32") -> Pl
 @pytest.mark.parametrize("stage", SUMS)
 def test_the_normal_form_keeps_values(stage: str) -> None:
     unit = unit_of_plan(plan_of(f"sum({stage}, c)"), SUMS[stage][-1])
-    other = UnitModel(replace(unit, result=normal(unit.result)), "normal")
+    other = Model("normal", replace(unit, result=normal(unit.result)))
     table = sample_rows(layout_of(other), 300, seed=5)
-    left, right = evaluate_models([UnitModel(unit, "as it is"), other], table)
+    left, right = evaluate_models([Model("as it is", unit), other], table)
     assert left.tolist() == right.tolist()
     assert normal(normal(unit.result)) == normal(unit.result)
 
@@ -61,7 +61,7 @@ def test_the_normal_form_keeps_values(stage: str) -> None:
 )  # fmt: skip
 def test_the_normal_form_of_units_keeps_values(reference: str) -> None:
     model = parse_reference(reference)
-    other = UnitModel(replace(model.unit, result=normal(model.unit.result)), "normal")
+    other = Model("normal", replace(model.unit, result=normal(model.unit.result)))
     left, right = evaluate_models([model, other], sample_rows(layout_of(model), 500, seed=6))
     assert left.tolist() == right.tolist()
 
@@ -191,7 +191,7 @@ def test_differences_are_replayed(left: str, right: str, length: int | None) -> 
     assert proof.problem is not None
     assert length is None or proof.length == length
     operands = proof.problem.whole(proof.witness.operands)
-    found = [evaluate_row(UnitModel(unit_of_plan(plan, proof.length or 0), "replayed"), operands) for plan in sides]
+    found = [evaluate_row(Model("replayed", unit_of_plan(plan, proof.length or 0)), operands) for plan in sides]
     assert found == [proof.witness.left, proof.witness.right]
     assert found[0] != found[1]
     assert np.count_nonzero(operands.a) <= 4

@@ -76,19 +76,19 @@ def test_a_data_sheet_names_the_instructions_that_are_recorded() -> None:
 def changes(reference: str) -> Iterator[str]:
     """Nearby parameters that the rows of each GPU refute."""
     row = INSTRUCTIONS[reference]
-    acc = row.accumulator
+    values = row.member.values
     yield f"output_rounding={'toward_zero' if row.c == 'f16' else 'nearest_even'}"
     if not reference.startswith("hopper/wgmma"):  # its addend was always zero
-        yield f"addend={'fused' if row.emulated else 'after'}"
-    if row.c == "f32" or acc.fraction_bits == 13:
-        yield from (f"fraction_bits={int(acc.fraction_bits) + one}" for one in (-1, 1))
+        yield f"family={'t-fdpa' if row.emulated else 'emulated-fp8'}"
+    if row.c == "f32" or values["fraction_bits"] == 13:
+        yield from (f"fraction_bits={values['fraction_bits'] + one}" for one in (-1, 1))
         yield from ("product=normalised", "align_rounding=nearest_even")
     if row.c == "f32":
-        yield f"output={'f32' if acc.output == 'e8m13' else 'e8m13'}"
+        yield f"output={'f32' if row.d.name == 'e8m13' else 'e8m13'}"
     if row.emulated:
         yield "block_order=contiguous"
-    elif acc.block > 4:
-        yield f"block={acc.block // 2}"
+    elif values["block"] > 4:
+        yield f"block={values['block'] // 2}"
 
 
 def settled(reference: str) -> list[str]:
@@ -113,7 +113,7 @@ LEFT_OPEN = {
     **{f"{arch}/mma/m16n8k32.f16.{x}.{x}.f16": UNSEEN
        for arch in ("hopper", "blackwell") for x in ("e4m3", "e5m2")},
     **{f"blackwell/mma/m16n8k32.f32.{x}.{x}.f32": EMULATED_F32 for x in ("e4m3", "e5m2")},
-    **{f"hopper/wgmma/m64n8k32.f32.{x}.{x}": ("addend=after",) for x in ("e4m3", "e5m2")},
+    **{f"hopper/wgmma/m64n8k32.f32.{x}.{x}": ("family=emulated-fp8",) for x in ("e4m3", "e5m2")},
 }  # fmt: skip
 
 
@@ -162,7 +162,7 @@ WORDS = {
     "align_rounding=nearest_even": "bits cut off or rounded",
     "output_rounding=nearest_even": "rounding of the result",
     "block_order=contiguous": "order of the products",
-    "addend=after": "where the addend enters (it is always zero)",
+    "family=emulated-fp8": "where the addend enters (it is always zero)",
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from functools import partial
 
 import numpy as np
@@ -16,6 +15,7 @@ from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.errors import MmaprobeError
 from tests import algorithm_oracle as oracle
+from tests.family_oracle import parameters_of
 from tests.oracle import decode, evaluate
 from tests.termeval import evaluate_term
 
@@ -30,9 +30,7 @@ def narrowed(numbers: list[int], fmt: str) -> list[int]:
 def expected(algorithm: Reduction, numbers: list[int]) -> int:
     """The oracle of an algorithm."""
     if isinstance(algorithm, Chained):
-        params = asdict(algorithm.model.accumulator)
-        for name in ("output", "scale_format", "scale_block"):
-            del params[name]
+        params = parameters_of(algorithm.model)
         fmt = algorithm.model.a.name
         unit = partial(evaluate, {"a": fmt, "b": fmt, "c": "f32", "d": "f32"}, params)
         size, outside = algorithm.chain * algorithm.side**2, algorithm.columns == "outside"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from itertools import combinations
 from typing import Any
@@ -14,14 +13,14 @@ import pytest
 
 from queries.order.reveal import Tree, UnrevealedError, reveal
 from queries.order.tree import Node, compact, losses
-from smtmodel.accumulator import Accumulator
 from smtmodel.batch import evaluate_batch, evaluate_row
 from smtmodel.dot import Model
-from smtmodel.families import unit_of
+from smtmodel.families.member import FUNCTIONS
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.operands import Operands
-from smtmodel.reference import parse_reference
+from smtmodel.reference import parse_reference, with_parameters
 from smtmodel.vectors import Vector
+from tests.family_oracle import parameters_of
 from tests.test_distinguish import result
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
@@ -40,11 +39,9 @@ def device(model: Model) -> Callable[[Vector], int]:
 
 def arithmetic_free(model: Model) -> Model:
     """The model's formats, length and scale factors with another arithmetic than its own."""
-    own = model.accumulator
-    plain = Accumulator(own.length, own.length, output=own.output, fraction_bits=7)
-    if own.scale_format is not None:
-        plain = replace(plain, scale_format=own.scale_format, scale_block=own.scale_block)
-    return replace(model, accumulator=plain)
+    scales = {} if model.scale is None else {"scale_format": model.scale.name, "scale_block": model.scale_block}
+    plain = FUNCTIONS["t-fdpa"](length=model.length, output=model.d.name, fraction_bits=7, **scales)
+    return Model.of(model.reference, model.a, model.b, model.c, plain)
 
 
 @cache
@@ -57,10 +54,8 @@ def structures() -> list[str]:
     """One instruction for every distinct structure in the table."""
     found: dict[tuple[Any, ...], str] = {}
     for reference, row in INSTRUCTIONS.items():
-        acc = row.accumulator
-        grouping = (acc.grouping, acc.group, acc.scale_format)
-        key = (acc.length, acc.block, acc.block_order, *grouping, acc.addend, acc.operation, acc.partials)
-        found.setdefault(key, reference)
+        names = ("length", "block", "block_order", "group", "scale_format", "partials")
+        found.setdefault((row.family, *(row.member.values.get(name) for name in names)), reference)
     return list(found.values())
 
 
@@ -69,16 +64,17 @@ NARROW = "blackwell/tcgen05mma_block_scale/m64n8k64.block16.f32.e2m1.e2m1.ue4m3"
 
 @pytest.mark.parametrize("reference", [name for name in structures() if name != NARROW])
 def test_every_structure_of_the_table(reference: str) -> None:
-    accumulator, tree = parse_reference(reference).accumulator, revealed(reference)
-    assert tree.admits(parse_reference(reference).unit)
-    assert tree.blocks() == accumulator.blocks
-    assert tree.grouping == (accumulator.grouping if accumulator.grouping in ("even_odd", "pairwise") else "none")
+    model, tree = parse_reference(reference), revealed(reference)
+    words, blocks = parameters_of(model), model.blocks
+    assert tree.admits(model.unit)
+    assert tree.blocks() == blocks
+    assert tree.grouping == {"even_odd": "even_odd", "pairwise": "pairwise"}.get(words.get("grouping", "none"), "none")
     assert tree.partials == "unnormalised"
-    if accumulator.operation == "add_mul":
-        assert tree.group == accumulator.group
-        assert tree.addend == ("late" if len(accumulator.blocks) > 1 else "after")
+    if words.get("operation") == "add_mul":
+        assert tree.group == words["group"]
+        assert tree.addend == ("late" if len(blocks) > 1 else "after")
     else:
-        assert tree.addend in (accumulator.addend, None)
+        assert tree.addend in (words.get("addend", "fused"), None)
     assert all(question.vector.id == number for number, question in enumerate(tree.questions, start=1))
 
 
@@ -87,10 +83,10 @@ ORDERS = [
     f"{VOLTA}@block_order=3:1:0:2",
     f"{TURING}@block_order=4-5-6-7:0-1-2-3",
     f"{TURING}@block_order=0-5:2-7:1-4:3-6",
-    f"{TURING}@block_order=6-7:4-5:2-3:0-1,addend=after",
+    f"{TURING}@block_order=6-7:4-5:2-3:0-1,family=emulated-fp8",
     f"{TURING}@block=4,block_order=interleaved_pairs",
-    f"{TURING}@block=4,addend=after",
-    f"{TURING}@addend=after",
+    f"{TURING}@block=4,family=emulated-fp8",
+    f"{TURING}@family=emulated-fp8",
     f"{TURING}@block=2,fraction_bits=exact,block_order=6-7:4-5:2-3:0-1",
     f"{TURING}@fraction_bits=exact,block_order=4-6-1-3:0-2-5-7",
     f"{TURING}@align_rounding=sticky,block=4",
@@ -109,13 +105,13 @@ ORDERS = [
 
 @pytest.mark.parametrize("reference", ORDERS)
 def test_unusual_orders(reference: str) -> None:
-    accumulator, tree = parse_reference(reference).accumulator, revealed(reference)
-    assert tree.admits(parse_reference(reference).unit)
-    assert tree.blocks() == tuple(tuple(sorted(block)) for block in accumulator.blocks)
-    assert tree.addend in (accumulator.addend, None)
-    contiguous = replace(accumulator, block_order="contiguous")
-    model = parse_reference(reference)
-    assert tree.admits(unit_of(contiguous, model.a, model.b, model.c)) == (tree.blocks() == contiguous.blocks)
+    model, tree = parse_reference(reference), revealed(reference)
+    assert tree.admits(model.unit)
+    assert tree.blocks() == tuple(tuple(sorted(block)) for block in model.blocks)
+    assert tree.addend in (parameters_of(model).get("addend", "fused"), None)
+    if "block_order" in parameters_of(model):
+        contiguous = with_parameters(model, {"block_order": "contiguous"})
+        assert tree.admits(contiguous.unit) == (tree.blocks() == contiguous.blocks)
 
 
 def test_partial_sums_in_index_order() -> None:
@@ -132,17 +128,17 @@ def test_partial_sums_in_index_order() -> None:
 
 CANDIDATES = [
     *(f"{TURING}@block={block}" for block in (1, 2, 4, 8)),
-    *(f"{TURING}@block={block},addend=after" for block in (1, 2, 4, 8)),
+    *(f"{TURING}@block={block},family=emulated-fp8" for block in (1, 2, 4, 8)),
     *(f"{TURING}@block={block},fraction_bits=exact" for block in (2, 4, 8)),
     *(f"{TURING}@block={block},partials=normalised" for block in (2, 4, 8)),
     f"{TURING}@block=4,block_order=interleaved_pairs",
     f"{TURING}@block_order=4-5-6-7:0-1-2-3",
     f"{TURING}@block_order=3-2-1-0:7-6-5-4",
-    f"{TURING}@block=4,fraction_bits=exact,addend=after",
+    f"{TURING}@block=4,fraction_bits=exact,family=emulated-fp8",
     *(f"cdna3/mfma/f32_32x32x8_f16@block={block}" for block in (4, 8)),
-    "cdna3/mfma/f32_32x32x8_f16@grouping=even_odd",
+    "cdna3/mfma/f32_32x32x8_f16@family=gtr-fdpa",
     "cdna2/mfma/f32_32x32x8f16",
-    "cdna2/mfma/f32_32x32x8f16@group=2,block=2",
+    "cdna2/mfma/f32_32x32x8f16@group=2",
     "cdna1/mfma/f32_32x32x8f16",
 ]
 
@@ -151,7 +147,7 @@ CANDIDATES = [
 def shown(reference: str) -> tuple[object, ...]:
     """What the arithmetic can show: units under a mask at every pair of leaves, and what looks inside of a step."""
     model = parse_reference(reference)
-    model = replace(model, accumulator=replace(model.accumulator, output_rounding="nearest_even"))
+    model, words = with_parameters(model, {"output_rounding": "nearest_even"}), parameters_of(model)
     rows = []
     for pair in combinations(range(9), 2):
         a, b, c = [0x0400] * 8, [0x0400] * 8, (127 - 28) << 23  # units of 2^-28
@@ -162,7 +158,7 @@ def shown(reference: str) -> tuple[object, ...]:
                 a[leaf], b[leaf] = sign << 15 | 0x7800, 0x7800  # a mask of 2^30
         rows.append((a, b, c))
     left = tuple(int(d) & 0x7FFFFFFF for d in evaluate_batch(model, *zip(*rows, strict=True)))
-    return left, model.accumulator.addend == "late", model.accumulator.grouping == "even_odd"
+    return left, words.get("addend") == "late", words.get("grouping") == "even_odd"
 
 
 @pytest.mark.parametrize("reference", CANDIDATES)
@@ -185,7 +181,7 @@ def test_order_inside_a_block_does_not_matter() -> None:
     assert not tree.admits(parse_reference(f"{TURING}@block_order=7-4-6-5:3-1-0-2").unit)
 
 
-@pytest.mark.parametrize("change", ["fraction_bits=30,late_fraction_bits=24", "fraction_bits=30,grouping=even_odd"])
+@pytest.mark.parametrize("change", ["fraction_bits=30,late_fraction_bits=24", "fraction_bits=30,family=gtr-fdpa"])
 def test_units_lost_in_a_later_step_say_nothing_of_groups(change: str) -> None:
     reference = f"cdna3/mfma/f32_32x32x8_f16@late_rounding=toward_zero,output_rounding=up,{change}"
     tree = revealed(reference)

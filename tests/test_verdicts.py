@@ -77,7 +77,7 @@ def test_bounds_are_refused_by_name(reference: str, parameter: str, bound: str) 
 
 @pytest.mark.parametrize(("changes", "parameter"), [
     ("product=rounded_bf16,product_rounding=up", "format"), ("product_overflow=0", "limit"),
-    ("carry_bits=0", "carry_bits"), ("addend=late", "steps"), ("output=f16", "d"),
+    ("carry_bits=0", "carry_bits"), ("family=tr-fdpa", "steps"), ("output=f16", "d"),
     ("output_rounding=up", "mode"), ("align_rounding=up", "rounding"),
 ])  # fmt: skip
 def test_overflow_is_refused_by_name(changes: str, parameter: str) -> None:

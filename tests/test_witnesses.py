@@ -10,7 +10,7 @@ import pytest
 
 from smtmodel.batch import evaluate_batch
 from smtmodel.compiled import CompiledModel, compile_model
-from smtmodel.dot import UnitModel
+from smtmodel.dot import Model
 from smtmodel.reference import parse_reference
 from smtmodel.unit import Unit
 from smtmodel.unit_table import units
@@ -75,7 +75,7 @@ def agree(unit: Unit, table: tuple[Patterns, ...], exhaustive: bool) -> None:
     wanted = oracle(unit, table)
     compare(unit, table, on_arrays(unit, table), wanted)
     compare(unit, table, as_terms(unit, table), wanted)
-    compiled = compile_model(UnitModel(unit, "unit"))
+    compiled = compile_model(Model("unit", unit))
     if compiled is not None:
         found = in_tiles(compiled, table) if exhaustive else in_c(compiled, table)
         compare(unit, table, found, wanted)

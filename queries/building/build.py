@@ -43,7 +43,7 @@ from queries.order.tree import Leaf, Node, leaves_of, nodes_of
 from queries.search.distinguish import Options
 from queries.search.samples import Table
 from smtmodel.batch import Patterns, evaluate_models
-from smtmodel.dot import Model, UnitModel
+from smtmodel.dot import Model
 from smtmodel.errors import IncompleteError, ParameterError
 from smtmodel.formats import Format
 from smtmodel.instructions import INSTRUCTIONS
@@ -173,8 +173,8 @@ class _Candidate:
     unit: Unit
 
     @property
-    def model(self) -> UnitModel:
-        return UnitModel(self.unit, BUILT)
+    def model(self) -> Model:
+        return Model(BUILT, self.unit)
 
 
 class Sketch:
@@ -520,7 +520,7 @@ class Builder:
         """The results of all candidates, shape (candidates, rows); those that are one unit here are evaluated once."""
         places: dict[Unit, int] = {}
         which = [places.setdefault(self.sketch.unit(candidate.choices, kept), len(places)) for candidate in candidates]
-        found = evaluate_models([UnitModel(unit, BUILT) for unit in places], table)
+        found = evaluate_models([Model(BUILT, unit) for unit in places], table)
         return self._same(found[which])
 
     def _same(self, patterns: Patterns) -> Patterns:
@@ -694,7 +694,7 @@ class Builder:
         if self._best is None:
             return
         self.result.explained, self.result.nearest = self._best
-        model = UnitModel(self.result.nearest, BUILT)
+        model = Model(BUILT, self.result.nearest)
         rows, answers = (np.concatenate([getattr(asked, name) for asked in self.bank]) for name in ("rows", "answers"))
         found = self._same(evaluate_models([model], rows)[0])
         wrong = np.flatnonzero(found != self._same(answers))

@@ -75,14 +75,14 @@ class Identification:
         return [member.model for members in self.classes for member in members]
 
     def values(self) -> tuple[dict[str, Any], dict[str, list[Any]]]:
-        """(parameters with one value left, parameters with several)."""
+        """(parameters with one value left, parameters with several), of those that every survivor has."""
         decided: dict[str, Any] = {}
         undecided: dict[str, list[Any]] = {}
         survivors = [parameters_of(model) for model in self.survivors]
         for name in survivors[0] if survivors else ():
-            found = list(dict.fromkeys(values[name] for values in survivors))
-            if name == "nan":
+            if name == "nan" or not all(name in values for values in survivors):
                 continue
+            found = list(dict.fromkeys(values[name] for values in survivors))
             if len(found) == 1:
                 decided[name] = found[0]
             else:
@@ -226,10 +226,18 @@ class Identifier:
     def _ruled_out(self, before: Sequence[int], after: Sequence[int]) -> dict[str, list[Any]]:
         """The values of parameters that no survivor has any more."""
         found: dict[str, list[Any]] = {}
-        for name in parameters_of(self.models[0]):
-            had, has = ({parameters_of(self.models[i])[name] for i in group} for group in (before, after))
-            if has and had - has:
-                found[name] = sorted(had - has, key=str)
+        had, has = (self._values(group) for group in (before, after))
+        for name, values in had.items():
+            if has.get(name) and values - has[name]:
+                found[name] = sorted(values - has[name], key=str)
+        return found
+
+    def _values(self, candidates: Sequence[int]) -> dict[str, set[Any]]:
+        """The values that parameters have among some candidates."""
+        found: dict[str, set[Any]] = {}
+        for index in candidates:
+            for name, value in parameters_of(self.models[index]).items():
+                found.setdefault(name, set()).add(value)
         return found
 
     def _no_candidate(self, killer: Question) -> None:

@@ -7,10 +7,9 @@ from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any
 
-from smtmodel.accumulator import format_parameter
 from smtmodel.batch import evaluate_row
 from smtmodel.display import exact_value
-from smtmodel.dot import Model, UnitModel
+from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.explaining import RUNNING
 from smtmodel.facts import Fact, Facts, evaluate_one, facts_of
@@ -19,6 +18,7 @@ from smtmodel.nodes.node import Variant, walk
 from smtmodel.nodes.regrouping import regrouped
 from smtmodel.nodes.rewriting import rebuilt
 from smtmodel.operands import Operands
+from smtmodel.parameters import format_parameter
 from smtmodel.reference import one_change_away
 from smtmodel.trace import Kind, Name, Part, Stage, Trace
 from smtmodel.unit import Unit
@@ -192,7 +192,7 @@ def neighbours(model: Model) -> Iterator[tuple[str, str, Model]]:
             continue
         seen.add(unit.result)
         name, value = change.parameter, _text(change.new)
-        yield spelled.get(unit.result) or (name, value, UnitModel(unit, f"{model.reference} with {name}={value}"))
+        yield spelled.get(unit.result) or (name, value, Model(f"{model.reference} with {name}={value}", unit))
 
 
 def _changed(unit: Unit) -> Iterator[tuple[Variant, Unit]]:

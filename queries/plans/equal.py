@@ -29,7 +29,7 @@ from queries.search.witness import Replay, Row, Witness, confirmed, replay, shri
 from smtmodel.algebra import Bits, constant
 from smtmodel.batch import Patterns
 from smtmodel.compiled import compiler
-from smtmodel.dot import Evaluation, UnitModel
+from smtmodel.dot import Evaluation, Model
 from smtmodel.errors import FaultError, ParameterError
 from smtmodel.gemm import simulate
 from smtmodel.nodes.normal import normal
@@ -216,9 +216,9 @@ class _Prover:
     def _units(self, length: int) -> tuple[Unit, Unit]:
         return unit_of_plan(self.left, length), unit_of_plan(self.right, length)
 
-    def _models(self, length: int) -> tuple[UnitModel, UnitModel]:
+    def _models(self, length: int) -> tuple[Model, Model]:
         left, right = (
-            UnitModel(unit, model_reference(plan, length))
+            Model(model_reference(plan, length), unit)
             for unit, plan in zip(self._units(length), (self.left, self.right), strict=True)
         )
         return left, right
@@ -303,7 +303,7 @@ class _Prover:
             return Ground(f"{induction} has one normal form", period)
         if units[0].d != units[1].d or not self.by_solver:
             return None
-        models = [UnitModel(unit, f"step of {unit.reference}") for unit in units]
+        models = [Model(f"step of {unit.reference}", unit) for unit in units]
         proof = prove(Problem(models[0], models[1]), self._remaining(0.5), self.confirm)
         if proof.verdict != "equal":
             self.proof.tried.append(f"a step of {period} products: {proof.verdict}")

@@ -17,7 +17,7 @@ from hypotheses.schema import Inputs
 from queries.properties.statements import Negated
 from queries.search.problem import Problem
 from smtmodel.algebra import Bits, constant
-from smtmodel.dot import Evaluation, UnitModel
+from smtmodel.dot import Evaluation, Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
 from smtmodel.nodes import Constant, Each, Element, Index, Node, Product, Repeat, Round, Running
@@ -151,7 +151,7 @@ class _Part:
     given: Mapping[Node, _Entering]
     places: Mapping[int, int]
 
-    def model(self, numbers: Sequence[Node]) -> UnitModel:
+    def model(self, numbers: Sequence[Node]) -> Model:
         """It as a unit: the first of `numbers` enters as c, a second one as a. Raises _NoPartError, ParameterError."""
         unit = self.unit
         used = products_of(self._replaced(self.node.term, dict.fromkeys(self.given, Constant()), 0), {})
@@ -165,7 +165,7 @@ class _Part:
         first = min(used, default=0)
         term = self._replaced(self.node.term, operands, first)
         part = Unit(a, unit.b, c, max(used, default=first) - first + 1, Round(term, self.node.rounding))
-        return UnitModel(part, f"{unit.reference}, a part")  # parts that compute alike are one
+        return Model(f"{unit.reference}, a part", part)  # parts that compute alike are one
 
     def _replaced(self, node: Node, operands: Mapping[Node, Node], first: int) -> Node:
         """A node with operands for what enters, its products counted from `first`, in this round of the loops."""

@@ -11,7 +11,7 @@ from queries.search.samples import RAISED
 from smtmodel.algebra import Bit, Bits
 from smtmodel.carriers.terms import SignedSum
 from smtmodel.decode import unpack
-from smtmodel.dot import Evaluation, Model, UnitModel
+from smtmodel.dot import Evaluation, Model
 from smtmodel.errors import ParameterError
 from smtmodel.nodes import Each, Element, ExactSum, Index, Product, Round, Scale
 from smtmodel.nodes.node import walk
@@ -210,7 +210,7 @@ def raised_products(model: Model) -> list[Monotonic]:
 def paddings(model: Model) -> list[Problem]:
     """Every shorter dot product that the model has equals the whole one with zeros in the products beyond. Raises
     ParameterError where there is none."""
-    if isinstance(model, UnitModel):
+    if model.member is None:
         raise ParameterError("length", f"{model.reference} is a unit file: it has one length, no shorter dot product")
     found = []
     for length in range(1, model.length):
@@ -238,7 +238,7 @@ def _exact_sum(model: Model) -> Model:
         raise ParameterError("inputs", f"{model.reference} does not read each of a, b and c")
     terms = Each(1, range(unit.length), Product(Element("a", loop), Element("b", loop)))
     exact = Round(ExactSum((terms, Element("c"))), replace(unit.rounding, subnormals="keep"))
-    return UnitModel(replace(unit, result=exact, names={}, signals={}, titles={}), model.reference)
+    return Model(model.reference, replace(unit, result=exact, names={}, signals={}, titles={}))
 
 
 PROPERTIES: dict[str, Callable[[Model], Sequence[Problem]]] = {

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import ClassVar, Literal
 
-from smtmodel.accumulator import Parameter, check_parameter
 from smtmodel.algorithms.forms import Form, Side, Value
 from smtmodel.algorithms.steps import RESULT, Outside, Pair, SumOfSize
 from smtmodel.algorithms.words import adder, scaled, split
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format
+from smtmodel.parameters import Parameter, check_parameter
 from smtmodel.reference import parse_reference
 from smtmodel.rounding import ROUNDINGS, Rounding
 

@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from smtmodel.accumulator import Parameter, check_parameter
 from smtmodel.algebra import Bits, constant
 from smtmodel.algorithms.forms import LARGE, DotForm, MatrixForm, on_arrays, single
 from smtmodel.algorithms.words import adder, converted
@@ -24,6 +23,7 @@ from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format
 from smtmodel.gemm import simulate
+from smtmodel.parameters import Parameter, check_parameter
 from smtmodel.reference import parse_reference
 from smtmodel.tiles import Engine
 

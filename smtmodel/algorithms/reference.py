@@ -10,13 +10,13 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from smtmodel.accumulator import format_parameter, parse_parameter
 from smtmodel.algebra import Bits
 from smtmodel.algorithms.forms import MatrixForm, StepsForm
 from smtmodel.algorithms.products import TF64, Markidis, Multiword, OotomoYokota
 from smtmodel.algorithms.reductions import ArrayRow, BitsRow, Recurrence, Reduction, SinglePass, Split, WarpShuffle
 from smtmodel.algorithms.steps import RESULT, Step
 from smtmodel.errors import ParameterError, UnknownNameError
+from smtmodel.parameters import format_parameter, parse_parameter
 from smtmodel.tiles import Engine
 
 PRODUCTS: tuple[type[Multiword], ...] = (Markidis, OotomoYokota, Multiword, TF64)

@@ -327,6 +327,10 @@ class Node(ABC):
     def _hash(self) -> int:
         return hash((self.kind, self._fields))
 
+    def __getstate__(self) -> dict[str, object]:
+        """Its fields: in another process, which this may go to, hashes are others."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}  # type: ignore[arg-type]
+
     def __hash__(self) -> int:
         return self._hash
 

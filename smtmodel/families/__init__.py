@@ -1,0 +1,1 @@
+"""The families of published units: functions from their own parameters to an expression."""

@@ -1,0 +1,175 @@
+"""The families of published units, each a function from its own parameters to an expression.
+
+What a function takes stands in its signature: groups of parameters (smtmodel/families/parts.py), and single ones by
+their names. Algorithms are those of Xie et al. 2026.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from smtmodel.errors import ParameterError
+from smtmodel.families.parts import (
+    Alignment,
+    IeeeResult,
+    Inputs,
+    Late,
+    Partials,
+    Products,
+    Result,
+    Scales,
+    Steps,
+    Sums,
+)
+from smtmodel.families.sketch import Expression, Sketch, Step
+from smtmodel.nodes import Constant, ExactSum, FusedSum, Node, Round
+from smtmodel.nodes.round import Rounding
+
+
+def t_fdpa(
+    steps: Steps, inputs: Inputs, products: Products, alignment: Alignment, sums: Sums, result: Result, scales: Scales
+) -> Expression:
+    """Products and addend in one truncated sum, rounded; steps are chained (Algorithm 7)."""
+    sketch = Sketch(steps, inputs, products, scales)
+    return sketch.expression(sketch.chained(sketch.c, _fused(sketch, alignment, sums, result.rounding)))
+
+
+def st_fdpa(
+    steps: Steps, inputs: Inputs, products: Products, alignment: Alignment, sums: Sums, result: Result, scales: Scales
+) -> Expression:
+    """T-FDPA of products with scale factors (Algorithm 8)."""
+    scales.needed()
+    return t_fdpa(steps, inputs, products, alignment, sums, result, scales)
+
+
+def gst_fdpa(
+    steps: Steps,
+    inputs: Inputs,
+    products: Products,
+    alignment: Alignment,
+    sums: Sums,
+    result: Result,
+    scales: Scales,
+    group: int = 1,
+) -> Expression:
+    """ST-FDPA of groups of products, each summed exactly before it is scaled (Algorithm 9)."""
+    scales.needed()
+    for name, size in (("block", steps.block), ("scale block", scales.scale_block)):
+        if size % group:
+            raise ParameterError("group", f"{group} does not divide the {name} {size}")
+    sketch = Sketch(steps, inputs, products, scales, group)
+    return sketch.expression(sketch.chained(sketch.c, _fused(sketch, alignment, sums, result.rounding)))
+
+
+def emulated_fp8(
+    steps: Steps, inputs: Inputs, products: Products, alignment: Alignment, sums: Sums, result: Result, scales: Scales
+) -> Expression:
+    """T-FDPA from +0, the addend added to its result by IEEE 754 (recorded results of H100, H200 and B200)."""
+    sketch = Sketch(steps, inputs, products, scales)
+    found = sketch.chained(Constant(), _fused(sketch, alignment, sums, result.rounding))
+    sketch.named(found, "", "products")
+    sketch.titles[sketch.c] = "c"
+    last = replace(result.rounding, mode="nearest_even", overflow="ieee", zero="ieee")
+    return sketch.expression(sketch.named(Round(ExactSum((found, sketch.c)), last), "after"))
+
+
+def tr_fdpa(
+    steps: Steps, inputs: Inputs, products: Products, alignment: Alignment, late: Late, result: Result, scales: Scales
+) -> Expression:
+    """The addend joins the finished, truncated sum of products (Algorithm 10)."""
+    sketch = Sketch(steps, inputs, products, scales)
+
+    def total(step: Step) -> Node:
+        return sketch.named(alignment.sum(sketch.terms(step)), f"{step.prefix}products", "products")
+
+    return sketch.expression(sketch.chained(sketch.c, _joined(sketch, total, alignment, late, result.rounding)))
+
+
+def gtr_fdpa(
+    steps: Steps, inputs: Inputs, products: Products, alignment: Alignment, late: Late, result: Result, scales: Scales
+) -> Expression:
+    """TR-FDPA of even and odd products, summed apart and then together (Algorithm 11)."""
+    if steps.block % 2:
+        raise ParameterError("block", f"{steps.block}: even and odd products need an even number of them")
+    sketch, bits = Sketch(steps, inputs, products, scales), late.bits(alignment)
+
+    def total(step: Step) -> Node:
+        halves = [alignment.sum(sketch.terms(replace(step, places=step.places[side::2]))) for side in (0, 1)]
+        for half, name in zip(halves, ("even", "odd"), strict=True):
+            sketch.named(half, f"{step.prefix}{name}", name)
+        found = FusedSum(tuple(halves), bits, late.late_rounding, zeros=alignment.zeros, least=alignment.least)
+        return sketch.named(found, f"{step.prefix}join", "products")
+
+    return sketch.expression(sketch.chained(sketch.c, _joined(sketch, total, alignment, late, result.rounding)))
+
+
+def e_fdpa(
+    steps: Steps,
+    inputs: Inputs,
+    products: Products,
+    result: Result,
+    partials: Partials = "unnormalised",
+) -> Expression:
+    """Products and addend in one exact sum, rounded; steps are chained (Algorithm 6)."""
+    sketch = Sketch(steps, inputs, products, Scales())
+    step = _fused(sketch, Alignment(), Sums(partials=partials), result.rounding)
+    return sketch.expression(sketch.chained(sketch.c, step))
+
+
+def fma_chain(length: int, inputs: Inputs, result: IeeeResult) -> Expression:
+    """IEEE fused multiply-adds, one after another (Algorithm 4)."""
+    sketch = Sketch(Steps(length, 1), inputs, Products(), Scales())
+    return sketch.expression(sketch.chained(sketch.c, _fused(sketch, Alignment(), Sums(), result.rounding)))
+
+
+def ftz_addmul(length: int, inputs: Inputs, result: IeeeResult, group: int = 1) -> Expression:
+    """Products rounded one by one and added in pairs, each group to the addend (Algorithms 1 and 2)."""
+    if length % group or group & (group - 1):
+        raise ParameterError("group", f"{group}: pairs need a power of two that divides the length {length}")
+    sketch, rounding = Sketch(Steps(length, group), inputs, Products(), Scales()), result.rounding
+
+    def step(at: Step, start: Node) -> Node:
+        layer, name = [Round(product, rounding) for product in sketch.each(at)], "multiplied"
+        for level in range(len(layer).bit_length()):
+            for position, node in enumerate(layer):
+                sketch.named(node, f"{at.prefix}{name}[{position}]")
+            if len(layer) > 1:
+                pairs = zip(layer[::2], layer[1::2], strict=True)
+                layer, name = [Round(ExactSum(pair), rounding) for pair in pairs], f"pair{level}"
+        return Round(ExactSum((start, layer[0])), rounding)
+
+    return sketch.expression(sketch.chained(sketch.c, step))
+
+
+def _fused(sketch: Sketch, alignment: Alignment, sums: Sums, rounding: Rounding) -> Callable[[Step, Node], Node]:
+    """A step that adds the result before to its products: at once, or two terms at a time, each sum rounded."""
+    sums.check(alignment)
+    sketch.scales.check(sketch.steps, alignment)
+
+    def at_once(step: Step, start: Node) -> Node:
+        return Round(alignment.sum((*sketch.terms(step), start), sums.carry_bits), rounding)
+
+    def running(step: Step, start: Node) -> Node:
+        found, *terms = *sketch.each(step), start
+        for number, term in enumerate(terms, start=1):
+            if number > 1:
+                sketch.titles[found] = "running"
+            found = sketch.named(Round(alignment.sum((found, term)), rounding), f"{step.prefix}partial{number}")
+        return found
+
+    return at_once if sums.partials == "unnormalised" else running
+
+
+def _joined(
+    sketch: Sketch, total: Callable[[Step], Node], alignment: Alignment, late: Late, rounding: Rounding
+) -> Callable[[Step, Node], Node]:
+    """A step that adds the result before to its finished sum of products."""
+    late.bits(alignment)
+    sketch.scales.check(sketch.steps, alignment)
+
+    def step(at: Step, start: Node) -> Node:
+        found = sketch.named(late.sum(total(at), start, alignment), f"{at.prefix}late")
+        return Round(late.cut(found, rounding.format), rounding)
+
+    return step

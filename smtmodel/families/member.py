@@ -1,0 +1,229 @@
+"""The families by name, and their members: a family with a value for each of its parameters.
+
+The rows of the instruction table are members, `@name=value` after a reference changes one, and the grids of family
+files are sets of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from inspect import Parameter, signature
+from typing import Any
+
+from smtmodel.errors import ParameterError, UnknownNameError
+from smtmodel.families import functions
+from smtmodel.families.parts import Part
+from smtmodel.families.sketch import Expression
+from smtmodel.formats import FORMATS, Format
+from smtmodel.parameters import (
+    FAMILIES,
+    FAMILY,
+    OUTPUTS,
+    PARAMETERS,
+    check_parameter,
+    format_parameter,
+    parse_parameter,
+)
+from smtmodel.unit import Unit
+
+
+@dataclass(frozen=True)
+class FamilyFunction:
+    """A function with what is said of it. `settled`: values of other families' parameters that all its units have."""
+
+    name: str
+    about: str
+    source: str
+    function: Callable[..., Expression]
+    settled: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def _groups(self) -> dict[str, tuple[Callable[..., Part], tuple[str, ...]]]:
+        """Its groups of parameters by their names in its signature, with the parameters of each."""
+        given = signature(self.function, eval_str=True).parameters.values()
+        return {each.name: (each.annotation, tuple(signature(each.annotation).parameters))
+                for each in given if _is_group(each)}  # fmt: skip
+
+    @cached_property
+    def _single(self) -> tuple[str, ...]:
+        """The parameters that are in no group."""
+        return tuple(name for name in signature(self.function).parameters if name not in self._groups)
+
+    @cached_property
+    def defaults(self) -> Mapping[str, Any]:
+        """The parameters that it takes with their defaults; `length` and `block`, which is the length unless it is
+        given, have none."""
+        found: dict[str, Any] = {}
+        for item in signature(self.function, eval_str=True).parameters.values():
+            every = signature(item.annotation).parameters.values() if _is_group(item) else (item,)
+            found |= {each.name: each.default for each in every}
+        return found
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        return tuple(self.defaults)
+
+    def completed(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """A value for each parameter. Raises ParameterError for one that it does not take."""
+        for name in values:
+            self.check_takes(name)
+        found = {**self.defaults, **values}
+        if found.get("block") is Parameter.empty:
+            found["block"] = found["length"]
+        return found
+
+    def __call__(self, **values: Any) -> Member:
+        """The member with these values; those not given have their defaults. Raises ParameterError."""
+        return Member(self.name, self.completed(values))
+
+    def expression(self, values: Mapping[str, Any]) -> Expression:
+        """The expression for a value of each parameter. Raises ParameterError."""
+        for name in self._single:
+            check_parameter(name, values[name])
+        given = {name: _part(group, *(values[each] for each in names)) for name, (group, names) in self._groups.items()}
+        return self.function(**given, **{name: values[name] for name in self._single})
+
+    def idle(self, values: Mapping[str, Any]) -> tuple[str, ...]:
+        """The parameters that the values of others in their groups leave without effect."""
+        parts = [_part(group, *(values[each] for each in names)) for group, names in self._groups.values()]
+        return tuple(name for part in parts for name in part.idle)
+
+    def check_takes(self, name: str) -> None:
+        """Raises ParameterError for a parameter of others, UnknownNameError for one that there is not."""
+        if name not in self.defaults:
+            if name not in PARAMETERS and name not in FORMER:
+                raise UnknownNameError("parameter", name, self.takes)
+            raise ParameterError(name, self.refusal(name))
+
+    def refusal(self, name: str) -> str:
+        """Why a parameter is not taken, and who takes it."""
+        if name in FORMER:
+            now = ", ".join(f"{FAMILY}={family} ({value})" for value, family in FORMER[name].items())
+            return f"its values are families now: {now}"
+        others = [other.name for other in FUNCTIONS.values() if name in other.defaults]
+        found = f"; {', '.join(others)} {'takes' if len(others) == 1 else 'take'} it" if others else ""
+        return f"{self.name} does not take it (it takes {', '.join(self.takes)}){found}"
+
+
+def _is_group(item: Parameter) -> bool:
+    return isinstance(item.annotation, type) and issubclass(item.annotation, Part)
+
+
+@lru_cache(maxsize=4096, typed=True)  # 1 is not True
+def _part(group: Callable[..., Part], *values: Any) -> Part:
+    return group(*values)
+
+
+IEEE = {"zero_sign": "ieee", "overflow": "ieee"}
+
+FUNCTIONS: dict[str, FamilyFunction] = {
+    family.name: family
+    for family in (
+        FamilyFunction("t-fdpa", "fused sums of products and addend, aligned and cut, steps chained", "Algorithm 7",
+                       functions.t_fdpa),
+        FamilyFunction("st-fdpa", "T-FDPA of products with scale factors", "Algorithm 8", functions.st_fdpa),
+        FamilyFunction("gst-fdpa", "fused sums of groups, each exact and scaled", "Algorithm 9", functions.gst_fdpa),
+        FamilyFunction("emulated-fp8", "T-FDPA steps chained from +0, the addend added to the finished sum",
+                       "recorded results of H100, H200 and B200", functions.emulated_fp8),
+        FamilyFunction("tr-fdpa", "the addend joins the finished, aligned sum of products", "Algorithm 10",
+                       functions.tr_fdpa),
+        FamilyFunction("gtr-fdpa", "TR-FDPA with even and odd products summed apart", "Algorithm 11",
+                       functions.gtr_fdpa),
+        FamilyFunction("e-fdpa", "exact sums of products and addend, each rounded once", "Algorithm 6",
+                       functions.e_fdpa),
+        FamilyFunction("fma-chain", "IEEE fused multiply-adds, one after another", "Algorithm 4",
+                       functions.fma_chain, {"block": 1, **IEEE}),
+        FamilyFunction("ftz-addmul", "products rounded one by one and added in pairs", "Algorithms 1 and 2",
+                       functions.ftz_addmul, IEEE),
+    )
+}  # fmt: skip
+assert tuple(FUNCTIONS) == FAMILIES
+
+#: parameters of earlier versions, and the families that their values are now
+FORMER = {
+    "operation": {"fused_dot": "t-fdpa", "exact_dot": "e-fdpa", "fma_chain": "fma-chain", "add_mul": "ftz-addmul"},
+    "addend": {"fused": "t-fdpa", "late": "tr-fdpa", "after": "emulated-fp8"},
+    "grouping": {"even_odd": "gtr-fdpa", "scale_blocks": "gst-fdpa", "pairwise": "ftz-addmul"},
+}
+
+
+@dataclass(frozen=True)
+class Member:
+    """A family with a value for each of its parameters, and the expression that they give. Raises ParameterError."""
+
+    family: str
+    values: Mapping[str, Any]
+    expression: Expression = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "expression", FUNCTIONS[self.family].expression(self.values))
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """The values of its parameters, and of those that all units of its family have one value of; a step of pairs is
+        a block."""
+        found = {**FUNCTIONS[self.family].settled, **self.values}
+        return {"block": found.get("group"), **found}
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        return (self.family, *self.values.values())
+
+    def kept(self, family: str) -> dict[str, Any]:
+        """The values of a family's parameters, as far as they are known here, with its defaults for the others."""
+        function, known = FUNCTIONS[family], self.known
+        return function.completed({name: known[name] for name in function.defaults if name in known})
+
+    def text(self, name: str) -> str:
+        """The value of a parameter, or the family, as a reference has it."""
+        if name == FAMILY:
+            return self.family
+        value = self.values[name]
+        return f"{value:x}" if PARAMETERS[name].pattern and value is not None else format_parameter(value)
+
+    def unit(self, a: Format, b: Format, c: Format, reference: str = "") -> Unit:
+        return self.expression.unit(a, b, c, reference)
+
+    def without_idle(self) -> Member:
+        """The same expression with every parameter that another one leaves without effect at its default."""
+        function = FUNCTIONS[self.family]
+        idle = set(function.idle(self.values))
+        if self.expression.rounding.zero != "ieee":  # such sums do not see the signs of zeros
+            idle.add("input_zeros")
+        changes = {name: function.defaults[name] for name in idle if self.values[name] != function.defaults[name]}
+        return Member(self.family, {**self.values, **changes}) if changes else self
+
+    def changed(self, changes: Mapping[str, Any]) -> Member:
+        """This member with some parameters given, as text or as YAML values. Another family keeps the values of those
+        that both have.
+
+        A shorter length shortens the block with it, and a given list decides the block; a changed output keeps
+        NVIDIA's NaN in its width. Raises UnknownNameError and ParameterError.
+        """
+        given = dict(changes)
+        name = given.pop(FAMILY, self.family)
+        check_parameter(FAMILY, name)
+        function, known = FUNCTIONS[name], self.known
+        if known.get("scale_format") is not None and "scale_format" not in function.defaults:
+            raise ParameterError(FAMILY, f"{name} takes no scale factors, which the unit has")
+        for each in given:
+            function.check_takes(each)
+        parsed = {each: parse_parameter(each, value) for each, value in given.items()}
+        for each, value in parsed.items():
+            check_parameter(each, value)
+        if "block" in function.defaults:
+            length, order = parsed.get("length"), parsed.get("block_order")
+            if isinstance(order, tuple) and order:
+                parsed.setdefault("block", len(order[0]))
+            if isinstance(length, int):
+                parsed.setdefault("block", min(length, known["block"]))
+        if known["nan"] is not None and "output" in parsed:
+            parsed.setdefault("nan", nvidia_nan(FORMATS[parsed["output"]]) if parsed["output"] in OUTPUTS else None)
+        return function(**{**self.kept(name), **parsed})
+
+
+def nvidia_nan(fmt: Format) -> int:
+    """NVIDIA's canonical NaN: all ones below the sign (Xie et al. 2026, section 4.2); e8m13 travels as f32."""
+    return (1 << (fmt.width - 1)) - 1

@@ -1,0 +1,251 @@
+"""What families have in common: groups of parameters, each with its defaults, its checks and what it forms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Literal
+
+from smtmodel import rounding as modes
+from smtmodel.errors import ParameterError
+from smtmodel.formats import Format, format_named
+from smtmodel.nodes import Cut, Element, ExactSum, FusedSum, Index, Node, Product, Round, Scale
+from smtmodel.nodes.chains import shifts
+from smtmodel.nodes.element import Operand
+from smtmodel.nodes.round import Rounding, Zero
+from smtmodel.parameters import check_parameter
+
+Exact = Literal["exact"]
+Partials = Literal["unnormalised", "normalised"]
+Blocks = tuple[tuple[int, ...], ...]
+
+ZEROS: dict[str, Zero] = {"ieee": "ieee", "positive": "exact_positive", "always_positive": "positive"}
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some parameters of a family, its fields. Raises ParameterError for values that are impossible alone or
+    together."""
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            check_parameter(item.name, getattr(self, item.name))
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """The parameters that another one of the part leaves without effect."""
+        return ()
+
+
+@dataclass(frozen=True)
+class Steps(Part):
+    """The products of each step, in the order of the steps."""
+
+    length: int
+    block: int
+    block_order: str | Blocks = "contiguous"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.length % self.block:
+            raise ParameterError("block", f"{self.block} does not divide the length {self.length}")
+        if self.block_order == "interleaved_pairs" and (self.length % 4 or self.block * 2 != self.length):
+            raise ParameterError("block_order", "interleaved_pairs needs a length of two blocks and a multiple of 4")
+        if isinstance(self.block_order, tuple):
+            if sorted(k for part in self.block_order for k in part) != list(range(self.length)):
+                raise ParameterError("block_order", f"every product from 0 to {self.length - 1} must stand in it once")
+            if any(len(part) != self.block for part in self.block_order):
+                raise ParameterError("block_order", f"every block must take {self.block} products")
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        if self.block_order == "interleaved_pairs":
+            return tuple(tuple(k for k in range(self.length) if (k % 4 < 2) == first) for first in (True, False))
+        if isinstance(self.block_order, str):
+            return tuple(tuple(range(k, k + self.block)) for k in range(0, self.length, self.block))
+        return self.block_order
+
+    @cached_property
+    def offsets(self) -> tuple[int, ...] | None:
+        """How far the products of each step lie from those of the first; None where they are no shifts of it."""
+        return shifts(self.blocks)
+
+
+@dataclass(frozen=True)
+class Inputs(Part):
+    """How the elements of a, b and c are read."""
+
+    flush_inputs: bool = False
+    input_zeros: Literal["signed", "positive"] = "signed"
+
+    def element(self, operand: Operand, index: Index | None = None) -> Element:
+        subnormals: Literal["positive_zero", "keep"] = "positive_zero" if self.flush_inputs else "keep"
+        return Element(operand, index, subnormals, self.input_zeros == "positive")
+
+
+@dataclass(frozen=True)
+class Products(Part):
+    """Two elements multiplied."""
+
+    product: str = "unnormalised"
+    product_rounding: modes.Rounding = "nearest_even"
+    product_overflow: int | None = None
+
+    @property
+    def _rounded(self) -> bool:
+        return self.product.startswith("rounded_")
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        return () if self._rounded else ("product_rounding",)
+
+    def of(self, left: Node, right: Node) -> Node:
+        found = Product(left, right, self.product == "normalised", self.product_overflow)
+        if not self._rounded:
+            return found
+        return Round(found, Rounding(format_named(self.product.removeprefix("rounded_")), self.product_rounding))
+
+
+@dataclass(frozen=True)
+class Alignment(Part):
+    """A sum whose terms are aligned at the largest exponent and cut, or exact."""
+
+    fraction_bits: int | Exact = "exact"
+    align_rounding: modes.Rounding | Literal["sticky"] = "toward_zero"
+    exponent_floor: int | None = None
+    floor_applies_to: Literal["zero_terms", "maximum"] = "zero_terms"
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        return ("floor_applies_to",) if self.exponent_floor is None else ()
+
+    @property
+    def exact(self) -> bool:
+        """Whether no bit is lost: an exact sum, rounded, is also what its terms with a sticky bit give."""
+        return self.fraction_bits == "exact" or self.align_rounding == "sticky"
+
+    @property
+    def zeros(self) -> int | None:
+        """The exponent of a zero term."""
+        return self.exponent_floor if self.floor_applies_to == "zero_terms" else None
+
+    @property
+    def least(self) -> int | None:
+        """The least maximum."""
+        return self.exponent_floor if self.floor_applies_to == "maximum" else None
+
+    def sum(self, terms: Sequence[Node], carry_bits: int | Exact = "exact") -> Node:
+        if self.fraction_bits == "exact" or self.align_rounding == "sticky":
+            return ExactSum(tuple(terms))
+        carry = None if carry_bits == "exact" else carry_bits
+        return FusedSum(
+            tuple(terms), self.fraction_bits, self.align_rounding, carry_bits=carry, zeros=self.zeros, least=self.least
+        )
+
+
+@dataclass(frozen=True)
+class Sums(Part):
+    """How the terms of a step are added: all at once, perhaps in so many bits, or two at a time, each sum rounded."""
+
+    carry_bits: int | Exact = "exact"
+    partials: Partials = "unnormalised"
+
+    def check(self, alignment: Alignment) -> None:
+        if self.carry_bits != "exact" and (alignment.exact or self.partials == "normalised"):
+            raise ParameterError("carry_bits", "only a truncated sum of several terms wraps: carry_bits must be exact")
+
+
+@dataclass(frozen=True)
+class Late(Part):
+    """The addend, which joins the finished sum of products."""
+
+    late_fraction_bits: int = 31
+    late_sum_bits: int | None = None
+    late_rounding: modes.Rounding = "down"
+    late_small_addend: Literal["keep", "cut"] = "keep"
+
+    def bits(self, alignment: Alignment) -> int:
+        """The bits that the sum of products is cut to."""
+        if alignment.exact or alignment.fraction_bits == "exact":
+            raise ParameterError("fraction_bits", "an addend that joins late needs a truncated sum of products")
+        return alignment.fraction_bits
+
+    def sum(self, products: Node, addend: Node, alignment: Alignment) -> Node:
+        bits = self.bits(alignment)
+        keeps = (self.late_fraction_bits, bits)
+        reach = (None, bits + 1) if self.late_small_addend == "cut" else ()
+        zeros, least = alignment.zeros, alignment.least
+        return FusedSum((products, addend), keeps, self.late_rounding, zeros=zeros, least=least, reach=reach)
+
+    def cut(self, total: Node, fmt: Format) -> Node:
+        """The sum with the addend as it is rounded to a format."""
+        return total if self.late_sum_bits is None else Cut(total, self.late_sum_bits + 1, self.late_rounding, fmt.emin)
+
+
+@dataclass(frozen=True)
+class Scales(Part):
+    """Scale factors, one on each side for several products; none without a format."""
+
+    scale_format: str | None = None
+    scale_block: int = 32
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        return ("scale_block",) if self.scale_format is None else ()
+
+    @property
+    def format(self) -> Format | None:
+        return None if self.scale_format is None else format_named(self.scale_format)
+
+    def needed(self) -> None:
+        """Raises ParameterError where there are none."""
+        if self.scale_format is None:
+            raise ParameterError("scale_format", "the family needs one")
+
+    def check(self, steps: Steps, alignment: Alignment) -> None:
+        if self.scale_format is None:
+            return
+        if steps.length % self.scale_block:
+            raise ParameterError("scale_block", f"{self.scale_block} does not divide the length {steps.length}")
+        if alignment.exact:
+            raise ParameterError("scale_format", "only truncated sums take scale factors")
+
+    def scaled(self, term: Node, place: int) -> Scale:
+        """A product, or the sum of several, by the factors of the product at a place."""
+        index = Index(place // self.scale_block)
+        return Scale(term, Element("scale_a", index), Element("scale_b", index))
+
+
+@dataclass(frozen=True)
+class IeeeResult(Part):
+    """The result's format and rounding, by the rules of IEEE 754 otherwise."""
+
+    output: str = "f32"
+    output_rounding: modes.Rounding = "toward_zero"
+    flush_outputs: bool = False
+    nan: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        assert self.rounding  # which checks the pattern of a NaN
+
+    @cached_property
+    def rounding(self) -> Rounding:
+        return self._rounded()
+
+    def _rounded(self, overflow: modes.Overflow = "ieee", zero: Zero = "ieee") -> Rounding:
+        tiny: Literal["flush_after", "keep"] = "flush_after" if self.flush_outputs else "keep"
+        return Rounding(format_named(self.output), self.output_rounding, overflow, tiny, zero, self.nan)
+
+
+@dataclass(frozen=True)
+class Result(IeeeResult):
+    """The result's format and rounding."""
+
+    zero_sign: Literal["positive", "ieee", "always_positive"] = "positive"
+    overflow: modes.Overflow = "infinity"
+
+    @cached_property
+    def rounding(self) -> Rounding:
+        return self._rounded(self.overflow, ZEROS[self.zero_sign])

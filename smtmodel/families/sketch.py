@@ -1,0 +1,128 @@
+"""An expression under way: the products of its steps, their order, and what its nodes are called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+
+from smtmodel.families.parts import Blocks, Inputs, Products, Scales, Steps
+from smtmodel.formats import Format
+from smtmodel.nodes import ExactSum, Index, Node, Repeat, Round, Running, Scale
+from smtmodel.nodes.chains import OUTER, spread
+from smtmodel.nodes.round import Rounding
+from smtmodel.unit import Unit
+
+
+@dataclass(frozen=True)
+class Expression:
+    """What a family's function gives: a unit (see there) for operands of any formats."""
+
+    length: int
+    result: Node
+    scale: Format | None
+    scale_block: int
+    unrolled: Blocks | None
+    signals: Mapping[Node, str] = field(compare=False)
+    titles: Mapping[Node, str] = field(compare=False)
+
+    @property
+    def rounding(self) -> Rounding:
+        """How the result is rounded at last."""
+        last = self.result.body if isinstance(self.result, Repeat) else self.result
+        assert isinstance(last, Round)
+        return last.rounding
+
+    def unit(self, a: Format, b: Format, c: Format, reference: str = "") -> Unit:
+        return Unit(a, b, c, reference=reference, **vars(self))
+
+
+@dataclass(frozen=True)
+class Step:
+    """Which products a step takes: those at `places`, moved by the loop over steps where there is one (`looped`).
+    `name`: what its signals begin with where no loop says so."""
+
+    places: tuple[int, ...]
+    looped: bool = False
+    name: str = ""
+
+    @property
+    def prefix(self) -> str:
+        return f"{self.name}." if self.name else ""
+
+
+class Sketch:
+    """`group`: the number of products that are summed exactly before they are scaled."""
+
+    def __init__(self, steps: Steps, inputs: Inputs, products: Products, scales: Scales, group: int = 1) -> None:
+        self.steps, self.inputs, self.products, self.scales, self.group = steps, inputs, products, scales, group
+        self.c = inputs.element("c")
+        self.signals: dict[Node, str] = {}
+        self.titles: dict[Node, str] = {self.c: "addend", Running(OUTER): "addend"}
+
+    def named(self, node: Node, signal: str, title: str = "") -> Node:
+        """A node whose signals' names begin with this, and what it is called as a term of a sum."""
+        self.signals.setdefault(node, signal)
+        if title:
+            self.titles[node] = title
+        return node
+
+    def product(self, index: Index) -> Node:
+        return _product(self.inputs, self.products, index)
+
+    def each(self, step: Step) -> tuple[Node, ...]:
+        """The products of a step one by one, or its groups, scaled where there are scale factors."""
+        if self.scales.format is None:
+            return tuple(self.product(Index(k, ((OUTER, 1),) if step.looped else ())) for k in step.places)
+        return tuple(
+            self._scaled(step.places[k : k + self.group], step) for k in range(0, len(step.places), self.group)
+        )
+
+    def terms(self, step: Step) -> tuple[Node, ...]:
+        """The same as terms of one sum: those without scale factors as one range."""
+        if self.scales.format is not None:
+            return self.each(step)
+        return (spread(step.places, self.product, OUTER if step.looped else 0),)
+
+    def _scaled(self, places: tuple[int, ...], step: Step) -> Node:
+        found = _scaled(self.inputs, self.products, self.scales, places)
+        if self.group > 1:
+            self.named(found.term, f"{step.prefix}group[{places[0]}-{places[-1]}]")
+        return found
+
+    def chained(self, start: Node, form: Callable[[Step, Node], Node]) -> Node:
+        """The steps one after another, each from the result before; a loop where each is the first one moved."""
+        blocks, offsets = self.steps.blocks, self.steps.offsets
+        if len(blocks) == 1:
+            return form(Step(blocks[0]), start)
+        if not self._unrolled and offsets is not None:
+            return Repeat(OUTER, offsets, start, form(Step(blocks[0], looped=True), Running(OUTER)))
+        found = start
+        for number, places in enumerate(blocks):
+            name = f"block{number}"
+            found = self.named(form(Step(places, name=name), found), name, "addend")
+        return found
+
+    @property
+    def _unrolled(self) -> bool:
+        """Whether every step stands for itself: a scale factor's place is no multiple of a product's."""
+        return len(self.steps.blocks) > 1 and (self.steps.offsets is None or self.scales.format is not None)
+
+    def expression(self, result: Node) -> Expression:
+        scale, unrolled = self.scales.format, self.steps.blocks if self._unrolled else None
+        size = 0 if scale is None else self.scales.scale_block
+        return Expression(self.steps.length, result, scale, size, unrolled, self.signals, self.titles)
+
+
+@lru_cache(maxsize=4096)  # candidates of one family have their products in common
+def _product(inputs: Inputs, products: Products, index: Index) -> Node:
+    return products.of(inputs.element("a", index), inputs.element("b", index))
+
+
+@lru_cache(maxsize=4096)
+def _scaled(inputs: Inputs, products: Products, scales: Scales, places: tuple[int, ...]) -> Scale:
+    """A product, or the exact sum of several, scaled."""
+    form = partial(_product, inputs, products)
+    if len(places) == 1:
+        return scales.scaled(form(Index(places[0])), places[0])
+    return scales.scaled(ExactSum((spread(places, form),)), places[0])
