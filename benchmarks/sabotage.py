@@ -37,12 +37,12 @@ PROGRAM = """
 import json, sys
 from queries.proof.kernel import RuleError
 from queries.properties.bound import bound_of, error_of
-from smtmodel.dot import UnitModel
+from smtmodel.dot import Model
 from tests.test_bounds import UNITS, small, worst
 from tests.test_check import faults, tree_of
 
 for name, parts in UNITS.items():
-    model = UnitModel(small(*parts).unit, name)
+    model = Model(name, small(*parts).unit)
     try:
         below = worst(model, error_of(bound_of(model.unit)))[0] > 0
         noticed = bool(faults(tree_of(model.unit)))

@@ -335,7 +335,7 @@ def test_what_is_stated_is_read_off_the_tree() -> None:
 def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The steps of a proof that a sum is monotonic, with its lemmas as queries alone."""
     path = tmp_path_factory.mktemp("chain")
-    unit = "hopper/wgmma/m64n8k32.f32.e4m3.e4m3@length=2,block=2,fraction_bits=8,addend=after"
+    unit = "hopper/wgmma/m64n8k32.f32.e4m3.e4m3@length=2,block=2,fraction_bits=8,family=emulated-fp8"
     proof = prove_monotonic(Monotonic(parse_reference(unit), parse_reference(unit)), Options("bitwuzla", 60.0), False)
     assert proof.chain is not None
     for name, text in chain_texts(proof.chain).items():

@@ -15,7 +15,7 @@ from queries.proof.normalising import Normaliser
 from queries.search.distinguish import Options
 from smtmodel.algebra import Bit, Bits, truth
 from smtmodel.decode import unpack
-from smtmodel.dot import UnitModel
+from smtmodel.dot import Model
 from smtmodel.formats import FORMATS, Format
 from smtmodel.nodes import Element, ExactSum, FusedSum, Index, Node, Product, Round
 from smtmodel.nodes.node import Context
@@ -126,7 +126,7 @@ def test_terms_of_a_sum_stand_in_any_order(total: Callable[[tuple[Node, ...]], N
         assert len({normal(node) for node in orders}) == 1
         how = Rounding(FORMATS["f16"], zero="exact_positive")
         units = [Unit(FORMATS["e4m3"], FORMATS["e4m3"], FORMATS["f16"], 2, Round(node, how)) for node in orders]
-        models = [UnitModel(unit, f"order {place}") for place, unit in enumerate(units)]
+        models = [Model(f"order {place}", unit) for place, unit in enumerate(units)]
         found = settle(models, SOLVER)
         assert [len(members) for members in found.classes] == [len(orders)]
 

@@ -59,7 +59,7 @@ from tests.test_nodes import on_arrays
 PLAIN = Normaliser(Options("bitwuzla", None))
 F16, F32, BF16 = "ampere/mma/m16n8k16.f32.f16.f16.f32", FORMATS["f32"], "ampere/mma/m16n8k16.f32.bf16.bf16.f32"
 FP8 = "ada-lovelace/mma/m16n8k32.f32.e4m3.e4m3.f32"
-AFTER = f"{FP8}@addend=after,output=f32"
+AFTER = f"{FP8}@family=emulated-fp8,output=f32"
 LATE = "cdna3/mfma/f32_32x32x8_f16"
 
 #: (a published unit or one near it, the rules that apply); with another parameter, at its limit, they do not
@@ -68,7 +68,7 @@ USEFUL = [
     ("ampere/mma/m16n8k16.f16.f16.f16.f16@exponent_floor=-22,fraction_bits=26", ("floor below every term",)),
     (f"{BF16}@exponent_floor=none", ()),
     (f"{AFTER},zero_sign=ieee,exponent_floor=none", ("chain from +0 that is never -0",)),
-    (f"{FP8}@addend=after,zero_sign=ieee,exponent_floor=-133", ("floor below every term", "chain from +0")),
+    (f"{FP8}@family=emulated-fp8,zero_sign=ieee,exponent_floor=-133", ("floor below every term", "chain from +0")),
     (f"{AFTER},length=16,block=16,zero_sign=ieee,exponent_floor=none", ("+0 among the terms",)),
     (f"{FP8}@block=16,fraction_bits=11,output=f32,output_rounding=nearest_even", ("sum that fits the result",)),
     (f"{F16}@product=rounded_f32", ("products held by the format that they are rounded to",)),
@@ -207,7 +207,7 @@ def test_rules_of_inference_refuse_what_does_not_follow() -> None:
     for wrong in (Held(frozenset((FORMATS["f16"],))), Held(held.formats, -20)):
         refused("looped", SCOPE, loop, made(SCOPE.within(1, wrong), body, other), settle)
     refused("looped", SCOPE, loop, made(inner, body, A), settle)
-    chain = parse_reference(f"{FP8}@addend=after,output=f32").unit
+    chain = parse_reference(f"{FP8}@family=emulated-fp8,output=f32").unit
     loop = next(node for node in walk(chain.result) if isinstance(node, Repeat))
     known = multiples(Scope.of(chain), loop)
     assert known is not None
