@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -28,7 +28,7 @@ class Instruction:
     b: str
     c: str
     family: str
-    values: Mapping[str, Any]
+    values: Mapping[str, Any] = field(hash=False)
     source: str
     origin: Origin
     emulated: bool = False

@@ -278,6 +278,7 @@ def test_probes_refute_other_parameters(name: str, device: str, change: str) -> 
 def test_the_addend_after_a_chain_is_added_to_nearest() -> None:
     """Whatever the rounding of the chain's own results: 64 + 3*2^-18 lies half way between two f32, and goes up."""
     model = parse_reference("hopper/mma/m16n8k32.f32.e4m3.e4m3.f32")
-    assert model.rounding == "toward_zero"
+    assert model.member is not None
+    assert model.member.values["output_rounding"] == "toward_zero"
     a, b = (np.array([[factor] + [0] * 31], dtype=np.uint64) for factor in (3, 1))
     assert int(evaluate_batch(model, a, b, np.array([0x42800000], dtype=np.uint64))[0]) == 0x42800002

@@ -19,6 +19,7 @@ from queries.properties.statements import Monotonic, exchangeable, symmetries_of
 from queries.search.distinguish import Options
 from queries.search.witness import confirmed, moved_input, replay
 from smtmodel.algebra import truth
+from smtmodel.dot import Model
 from smtmodel.formats import FORMATS
 from smtmodel.ordering import pattern_key
 from smtmodel.reference import parse_reference
@@ -38,7 +39,8 @@ LATE = "cdna3/mfma/f32_32x32x16_fp8_fp8@length=4,block=4,fraction_bits=8,late_fr
 def late_product(reference: str, raised: int) -> Monotonic:
     """A product of a step whose addend comes late, with factors so narrow that the proof is quick."""
     narrow = FORMATS["e2m1"]
-    model = replace(parse_reference(reference), a=narrow, b=narrow)
+    wide = parse_reference(reference)
+    model = Model(reference, replace(wide.unit, a=narrow, b=narrow))
     return Monotonic(model, model, raised=raised)
 
 

@@ -191,7 +191,7 @@ def test_a_conjunction_of_thousands_is_taken_apart() -> None:
 
 
 def test_the_store_answers_for_the_solver_that_is_asked(tmp_path: Path) -> None:
-    two = ("turing/mma/m16n8k8.f32.f16.f16.f32", "ampere/mma/m16n8k8.f32.f16.f16.f32")
+    two = (VOLTA, f"{VOLTA}@carry_bits=4")
     command = ["prove", *two, "--no-confirm", "--json", "--store", str(tmp_path / "store")]
 
     def engines(*options: str) -> tuple[str, bool]:
