@@ -6,8 +6,9 @@ their names. Algorithms are those of Xie et al. 2026.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 from smtmodel.errors import ParameterError
 from smtmodel.families.parts import (
@@ -173,3 +174,30 @@ def _joined(
         return Round(late.cut(found, rounding.format), rounding)
 
     return step
+
+
+class Family(NamedTuple):
+    """A function with what is said of it. `settled`: values of other families' parameters that all its units have."""
+
+    name: str
+    about: str
+    source: str
+    function: Callable[..., Expression]
+    settled: Mapping[str, Any] = {}
+
+
+_IEEE = {"zero_sign": "ieee", "overflow": "ieee"}
+
+FAMILIES = (
+    Family("t-fdpa", "fused sums of products and addend, aligned and cut, steps chained", "Algorithm 7", t_fdpa),
+    Family("st-fdpa", "T-FDPA of products with scale factors", "Algorithm 8", st_fdpa),
+    Family("gst-fdpa", "fused sums of groups, each exact and scaled", "Algorithm 9", gst_fdpa),
+    Family("emulated-fp8", "T-FDPA steps chained from +0, the addend added to the finished sum",
+           "recorded results of H100, H200 and B200", emulated_fp8),
+    Family("tr-fdpa", "the addend joins the finished, aligned sum of products", "Algorithm 10", tr_fdpa),
+    Family("gtr-fdpa", "TR-FDPA with even and odd products summed apart", "Algorithm 11", gtr_fdpa),
+    Family("e-fdpa", "exact sums of products and addend, each rounded once", "Algorithm 6", e_fdpa),
+    Family("fma-chain", "IEEE fused multiply-adds, one after another", "Algorithm 4", fma_chain,
+           {"block": 1, **_IEEE}),
+    Family("ftz-addmul", "products rounded one by one and added in pairs", "Algorithms 1 and 2", ftz_addmul, _IEEE),
+)  # fmt: skip

@@ -116,29 +116,7 @@ def _part(group: Callable[..., Part], *values: Any) -> Part:
     return group(*values)
 
 
-IEEE = {"zero_sign": "ieee", "overflow": "ieee"}
-
-FUNCTIONS: dict[str, FamilyFunction] = {
-    family.name: family
-    for family in (
-        FamilyFunction("t-fdpa", "fused sums of products and addend, aligned and cut, steps chained", "Algorithm 7",
-                       functions.t_fdpa),
-        FamilyFunction("st-fdpa", "T-FDPA of products with scale factors", "Algorithm 8", functions.st_fdpa),
-        FamilyFunction("gst-fdpa", "fused sums of groups, each exact and scaled", "Algorithm 9", functions.gst_fdpa),
-        FamilyFunction("emulated-fp8", "T-FDPA steps chained from +0, the addend added to the finished sum",
-                       "recorded results of H100, H200 and B200", functions.emulated_fp8),
-        FamilyFunction("tr-fdpa", "the addend joins the finished, aligned sum of products", "Algorithm 10",
-                       functions.tr_fdpa),
-        FamilyFunction("gtr-fdpa", "TR-FDPA with even and odd products summed apart", "Algorithm 11",
-                       functions.gtr_fdpa),
-        FamilyFunction("e-fdpa", "exact sums of products and addend, each rounded once", "Algorithm 6",
-                       functions.e_fdpa),
-        FamilyFunction("fma-chain", "IEEE fused multiply-adds, one after another", "Algorithm 4",
-                       functions.fma_chain, {"block": 1, **IEEE}),
-        FamilyFunction("ftz-addmul", "products rounded one by one and added in pairs", "Algorithms 1 and 2",
-                       functions.ftz_addmul, IEEE),
-    )
-}  # fmt: skip
+FUNCTIONS = {row.name: FamilyFunction(*row) for row in functions.FAMILIES}
 assert tuple(FUNCTIONS) == FAMILIES
 
 #: parameters of earlier versions, and the families that their values are now
