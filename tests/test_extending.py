@@ -24,6 +24,11 @@ steps:
 #: what was added -> commands that could not run before, and what they say
 EXAMPLES = {
     "an algorithm": [("list algorithms", "markidis-three")],
+    "a family": [(f"show {VOLTA}@family=two-roundings", "d: r(exact(r(exact(a[0:4] * b[0:4])), c))")],
+    "a parameter": [
+        ("distinguish ieee/fma/f32@flush_outputs=true ieee/fma/f32@flush_outputs=true,tiny=before_rounding "
+         "--solver bitwuzla", "right gives 00000000"),
+    ],
     "a property": [(f"prove --property commutative {VOLTA} --solver bitwuzla --no-confirm", ": proved in")],
     "a node": [
         ("show minus.yaml", "d: r(exact(minus(a[0] * b[0]), c))"),
