@@ -26,8 +26,11 @@ EXAMPLES = {
     "an algorithm": [("list algorithms", "markidis-three")],
     "a family": [(f"show {VOLTA}@family=two-roundings", "d: r(exact(r(exact(a[0:4] * b[0:4])), c))")],
     "a parameter": [
-        ("distinguish ieee/fma/f32@flush_outputs=true ieee/fma/f32@flush_outputs=true,tiny=before_rounding "
-         "--solver bitwuzla", "right gives 00000000"),
+        (
+            "distinguish ieee/fma/f32@flush_outputs=true ieee/fma/f32@flush_outputs=true,tiny=before_rounding "
+            "--solver bitwuzla",
+            "right gives 00000000",
+        ),
     ],
     "a property": [(f"prove --property commutative {VOLTA} --solver bitwuzla --no-confirm", ": proved in")],
     "a node": [
