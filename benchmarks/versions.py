@@ -42,17 +42,17 @@ WORKS = (
     Work("start: `--version`", ("--version",)),
     Work("start: `list models`", ("list", "models")),
     Work("`explain`, one input", ("explain", HOPPER, ROW)),
-    Work("`simulate` 512 x 512 x 512, compiled", ("simulate", "a.npy", "b.npy", "--model", HOPPER, "-o", "d.npy",
+    Work("`simulate` 2048 x 2048 x 512, compiled", ("simulate", "a.npy", "b.npy", "--model", HOPPER, "-o", "d.npy",
                                                   "--engine", "compiled")),
-    Work("`simulate` 64 x 64 x 256, NumPy", ("simulate", "small_a.npy", "small_b.npy", "--model", HOPPER, "-o",
+    Work("`simulate` 256 x 256 x 1024, NumPy", ("simulate", "small_a.npy", "small_b.npy", "--model", HOPPER, "-o",
                                              "d.npy", "--engine", "numpy")),
-    Work("`simulate` 64 x 64 x 256, NumPy, CDNA3 FP8", ("simulate", "fp8_a.npy", "fp8_b.npy", "--model", CDNA3, "-o",
+    Work("`simulate` 128 x 128 x 1024, NumPy, CDNA3 FP8", ("simulate", "fp8_a.npy", "fp8_b.npy", "--model", CDNA3, "-o",
                                                         "d.npy", "--engine", "numpy")),
     Work("questions: carry bits", ("distinguish", "carry-bits-volta", "carry-bits-ampere")),
     Work("questions: the library of Valpey et al.", ("distinguish", "exact-products", "exact-sum-f16",
                                                      "final-rounding-f16", "accumulator-rounding",
                                                      "accumulation-order", "normalisation"), True),
-    Work("`prove`: 8 products, one carry bit more is equal", ("prove", f"{AMPERE}@length=8,carry_bits=4",
+    Work("`prove`: a carry bit fewer than needed (refuted)", ("prove", f"{AMPERE}@length=8,carry_bits=4",
                                                               f"{AMPERE}@length=8,carry_bits=5"), True),
     Work("`prove`: order independent", ("prove", HOPPER, "--property", "order-independent"), True),
     Work("`prove`: sign symmetric", ("prove", HOPPER, "--property", "sign-symmetric"), True),
@@ -89,11 +89,11 @@ def run(program: Path, arguments: Sequence[str], folder: Path) -> Run:
 def matrices(folder: Path) -> None:
     """What `simulate` takes."""
     rng = np.random.default_rng(1)
-    np.save(folder / "a.npy", rng.standard_normal((512, 512)).astype(np.float16))
-    np.save(folder / "b.npy", rng.standard_normal((512, 512)).astype(np.float16))
-    np.save(folder / "small_a.npy", rng.standard_normal((64, 256)).astype(np.float16))
-    np.save(folder / "small_b.npy", rng.standard_normal((256, 64)).astype(np.float16))
-    for name, shape in (("fp8_a", (64, 256)), ("fp8_b", (256, 64))):
+    np.save(folder / "a.npy", rng.standard_normal((2048, 512)).astype(np.float16))
+    np.save(folder / "b.npy", rng.standard_normal((512, 2048)).astype(np.float16))
+    np.save(folder / "small_a.npy", rng.standard_normal((256, 1024)).astype(np.float16))
+    np.save(folder / "small_b.npy", rng.standard_normal((1024, 256)).astype(np.float16))
+    for name, shape in (("fp8_a", (128, 1024)), ("fp8_b", (1024, 128))):
         np.save(folder / f"{name}.npy", rng.integers(0, 0x70, shape, dtype=np.uint8))
 
 
