@@ -113,7 +113,7 @@ def prove(
     if document is None or not _proved_by(document, options.solver):
         proofs = proofs_of(problems, options, confirm, by_form=certificate is None)
         document = proof_document(wanted, proofs)
-        by_form = any(proof.why for proof in proofs)
+        by_form = all(proof.why for proof in proofs)
         complete = document["confirmed_by"] or not confirm or document["verdict"] == "different" or by_form
         if store and document["verdict"] != "unknown" and complete:
             store.record_result(key, document)

@@ -52,7 +52,7 @@ class CallableDevice(Device):
         while waiting is not None:
             batch, waiting = [waiting], source.next()
             if (model := batch[0].model) not in self._alike:
-                self._alike[model] = self._places_alike(model)
+                self._alike[model] = self._places_alike(batch[0])
             alike = self._alike[model]
             most = min(self.shape) if alike is None else len(alike)
             while waiting is not None and len(batch) < most and waiting.model == model:
@@ -62,9 +62,10 @@ class CallableDevice(Device):
             self._asked += len(batch)
         source.finish()
 
-    def _places_alike(self, model: Model) -> NDArray[Any] | None:
+    def _places_alike(self, vector: Vector) -> NDArray[Any] | None:
         """Rows and columns, each once, of places that give the results of row 0, column 0 on a few inputs that stand
-        in every place; None if all places do."""
+        in every place; None if all places do. `vector` is the question that is waiting."""
+        model = vector.model
         rows, width = self.shape
         rng, alike = np.random.default_rng(PLACES_SEED), np.ones(self.shape, dtype=bool)
         for _ in range(PLACES_TRIED):
@@ -73,7 +74,7 @@ class CallableDevice(Device):
                 from_numbers(side, fmt, "nearest_even") for side, fmt in zip(numbers, (model.a, model.b), strict=True)
             )
             c = np.zeros(self.shape, dtype=kind_of(model.c))
-            found = self.product(model, np.tile(x, (rows, 1)), np.tile(y[:, None], (1, width)), c)
+            found = self._product(model, np.tile(x, (rows, 1)), np.tile(y[:, None], (1, width)), c, vector)
             alike &= found == found[0, 0]
         if alike.all():
             return None

@@ -35,8 +35,7 @@ class Model:
 
     def __repr__(self) -> str:
         unit = self.unit  # what it computes stands here, not its name alone: by it stored results are found
-        formats = (unit.a, unit.b, unit.c, unit.length, unit.scale, unit.scale_block)
-        return f"Model({self.reference!r}, {formats!r}, {structure(unit.result)!r})"
+        return f"Model({self.reference!r}, {unit.operands!r}, {structure(unit.result)!r})"
 
     @property
     def a(self) -> Format:

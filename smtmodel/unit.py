@@ -64,6 +64,11 @@ class Unit:
         return node.rounding
 
     @property
+    def operands(self) -> tuple[Format, Format, Format, int, Format | None, int]:
+        """What it is given: the formats of a, b and c, the length, and the format and block of scale factors."""
+        return self.a, self.b, self.c, self.length, self.scale, self.scale_block
+
+    @property
     def d(self) -> Format:
         """The format of the result."""
         return self.rounding.format

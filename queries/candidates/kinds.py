@@ -25,8 +25,7 @@ class Candidate:
 def candidate_of(model: Model, normaliser: Normaliser) -> Candidate:
     unit = model.unit
     proof = normaliser.proof(unit)
-    signature = unit.a, unit.b, unit.c, unit.length, unit.scale, unit.scale_block
-    return Candidate(model, proof, (signature, normal_form(unit, proof)))
+    return Candidate(model, proof, (unit.operands, normal_form(unit, proof)))
 
 
 def unique_models(models: Sequence[Model], options: Options) -> dict[Model, list[Equality]]:
@@ -48,6 +47,6 @@ def why_alike(one: Candidate, other: Candidate, normaliser: Normaliser) -> str:
     if one.model.unit.result == other.model.unit.result:
         return WHY
     proofs = [candidate.proof for candidate in (one, other) if candidate.proof is not None]
-    engines = sorted({engine for proof in proofs for engine in normaliser.engines(proof)})
+    engines = normaliser.engines(proofs)
     by = f" ({', '.join(engines)})" if engines else ""
     return f"by rewriting: {', '.join(rules_of(proofs))}{by}"

@@ -7,6 +7,7 @@ what lies below, rounding sees only whether it is zero.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from queries.proof.lemmas import SPARE
@@ -176,13 +177,13 @@ class FormatHolds:
 
 
 @dataclass(frozen=True)
-class _OfMagnitudes:
+class _OfMagnitudes(ABC):
     """A lemma about magnitudes of `width` bits in units of 2^low to 2^high, with signs."""
 
     @property
+    @abstractmethod
     def span(self) -> tuple[int, int, int]:
         """The width, and the lowest and the highest place of the last bit."""
-        raise NotImplementedError
 
     def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
         width, low, high = self.span

@@ -55,9 +55,9 @@ class Normaliser:
                 self.lemmas[lemma] = settled(lemma, self._ask)
         return self.lemmas[lemma]
 
-    def engines(self, theorem: Theorem) -> list[str]:
-        """The engines that a theorem rests on."""
-        names = {one.goal.statement() for one in theorem.walk() if one.rule == "settled"}
+    def engines(self, proofs: Sequence[Theorem]) -> list[str]:
+        """The engines that proofs rest on."""
+        names = {one.goal.statement() for proof in proofs for one in proof.walk() if one.rule == "settled"}
         return sorted({self.answers[name].engine for name in names})
 
     def _ask(self, query: Query, name: str) -> tuple[Answer, None]:

@@ -30,7 +30,7 @@ def by_rewriting(problem: Problem, options: Options) -> Proof | None:
     if normal_form(units[0], proofs[0]) != normal_form(units[1], proofs[1]):
         return None
     found = [proof for proof in proofs if proof is not None]
-    engines = sorted({engine for proof in found for engine in normaliser.engines(proof)})
+    engines = normaliser.engines(found)
     by = f", with lemmas by {', '.join(engines)}" if engines else ""
     why = f"one normal form by rewriting: {', '.join(rules_of(found))}{by}"
     return Proof(problem, "equal", seconds=time.monotonic() - start, why=why)
@@ -45,5 +45,4 @@ def _units(problem: Problem) -> tuple[Unit, Unit] | None:
     if left.nan is None or right.nan is None:
         left, right = left.any_nan, right.any_nan
     one, other = left.unit, right.unit
-    operands = [(unit.a, unit.b, unit.c, unit.length, unit.scale, unit.scale_block) for unit in (one, other)]
-    return (one, other) if operands[0] == operands[1] else None
+    return (one, other) if one.operands == other.operands else None
