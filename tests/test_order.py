@@ -19,7 +19,9 @@ from runner.callable import SIDE, CallableDevice
 from runner.devices import open_device
 from runner.protocol import DeviceError
 from smtmodel.errors import InputError
+from smtmodel.operands import Operands
 from smtmodel.signature import parse_signature
+from smtmodel.vectors import Vector
 
 DEVICES = """
 import numpy as np
@@ -263,6 +265,16 @@ def test_places_that_answer_otherwise_are_not_asked() -> None:
             )
         found.append((tree.outline().lines(), "places" in device.description))
     assert found == [(found[0][0], False), (found[0][0], True)]
+
+
+def test_a_function_that_fails_names_the_question() -> None:
+    def broken(a: Any, b: Any) -> Any:
+        raise ArithmeticError("no")
+
+    question = Vector(parse_signature("f32,f32,f32", 2), Operands((), (), 0), id="first")
+    with CallableDevice(broken, "broken") as device, pytest.raises(DeviceError) as caught:
+        list(device.answers([question]))
+    assert caught.value.vector is question
 
 
 def test_a_function_answers_many_questions_in_one_call(devices: str) -> None:
