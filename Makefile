@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 
-.PHONY: demo test test-fast proofs lint bench evidence man schemas clean
+.PHONY: demo test test-fast proofs lint bench evidence man schemas tables clean
 
 demo: $(INSTALLED)
 	$(BIN)/mmaprobe distinguish carry-bits-ampere -o carry-bits-ampere.jsonl
@@ -34,6 +34,9 @@ bench: $(INSTALLED)
 # what is made of the program's own help and types, and tested to be up to date
 man: $(INSTALLED)
 	$(BIN)/python -m cli.manual > docs/mmaprobe.1
+
+tables: $(INSTALLED)
+	$(BIN)/python -m smtmodel.catalogue
 
 schemas: $(INSTALLED)
 	$(BIN)/python -m tests.schemas

@@ -35,7 +35,7 @@ PLACES = {
     "study": "cli.study:study",
     "report": "cli.report:report",
     "datasheet": "cli.datasheet:datasheet",
-    "list": "cli.show:list_command",
+    "list": "cli.listing:list_command",
     "show": "cli.show_unit:show",
     "completion": "cli.completion:completion",
 }

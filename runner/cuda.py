@@ -21,7 +21,8 @@ from runner.protocol import CLOCK, DEFAULT_TIMEOUT, DeviceUnavailableError
 from smtmodel.batch import Patterns
 from smtmodel.errors import InputError, NotModelledError, UnknownNameError
 from smtmodel.instruction import Instruction
-from smtmodel.instructions import INSTRUCTIONS, not_modelled
+from smtmodel.absent import not_modelled
+from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import parse_reference
 from smtmodel.wording import install
 

@@ -5,8 +5,6 @@ nvidia.py and amd.py hold the rows of the units; this module expands them into i
 
 from __future__ import annotations
 
-import re
-
 from smtmodel import amd, nvidia
 from smtmodel.instruction import Instruction
 
@@ -16,30 +14,3 @@ def _table() -> dict[str, Instruction]:
 
 
 INSTRUCTIONS = _table()
-
-_INTEGER = "integer instructions are not modelled: mmaprobe is about floating-point sums"
-_SPARSE = "sparse instructions are not modelled yet: give the products that remain to the dense instruction"
-_ABSENT = (
-    (re.compile(r".*[._](s8|u8|s4|u4|b1|s32|i8|i32)\b.*|.*/i32_.*|.*\d+i8(_.*)?"), _INTEGER),
-    (re.compile(r".*/(mma_sp|wgmma_sp|tcgen05mma_sp|mma\.sp)/.*|.*smfmac.*|.*[._]sp[._].*"), _SPARSE),
-    (
-        re.compile(r"(ampere|ada-lovelace|hopper|blackwell|rtx-blackwell)/mma/m8n8k4\.f(16|32)\..*"),
-        "m8n8k4 with f16 runs on the tensor cores of Volta and Turing alone; from Ampere on it is done by ordinary "
-        "multiply-adds",
-    ),
-    (
-        re.compile(r"ada-lovelace/wgmma/.*|(blackwell|rtx-blackwell)/wgmma/.*"),
-        "this architecture has no wgmma: it is Hopper's alone",
-    ),
-    (re.compile(r"cdna4/.*"), "no published bit-accurate model of this architecture is known"),
-    (
-        re.compile(r"rdna[\d.]+/.*|gfx11\d+/.*"),
-        "RDNA is not modelled yet; ROCm/rocm-systems, issue 12056, has a model of gfx1151 (RDNA3.5), whose adder flips "
-        "the bits of a term that opposes the addend's sign: no node does that",
-    ),
-)
-
-
-def not_modelled(reference: str) -> str | None:
-    """Why a plausible instruction is not in the table; None for a name that is merely unknown."""
-    return next((reason for pattern, reason in _ABSENT if pattern.fullmatch(reference)), None)

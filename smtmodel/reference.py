@@ -8,11 +8,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from smtmodel.absent import not_modelled
 from smtmodel.dot import Model
 from smtmodel.errors import NotModelledError, ParameterError, UnknownNameError
 from smtmodel.families.member import FUNCTIONS, Member
 from smtmodel.formats import FORMATS, format_named
-from smtmodel.instructions import INSTRUCTIONS, not_modelled
+from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.nodes import Node
 from smtmodel.parameters import FAMILY, PARAMETERS, format_parameter, parse_parameter
 from smtmodel.plan_table import holds_plan, plan_named, plans

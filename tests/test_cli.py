@@ -347,16 +347,20 @@ def test_help(command: list[str]) -> None:
     assert run(*command, "-h", code=0).stdout == run(*command, "--help", code=0).stdout
 
 
-def test_no_solver_is_loaded_before_it_is_needed() -> None:
+@pytest.mark.parametrize(("kind", "loaded", "more"), [
+    ("models", "smtmodel.catalogue", ("numpy", "pydantic", "yaml", "smtmodel.instructions")),
+    ("plans", "smtmodel.instructions", ()),
+])  # fmt: skip
+def test_nothing_is_loaded_before_it_is_needed(kind: str, loaded: str, more: tuple[str, ...]) -> None:
     program = (
         "import sys, cli.main\n"
-        "try: cli.main.main(['list', 'models', '--json'])\n"
+        f"try: cli.main.main(['list', '{kind}', '--json'])\n"
         "except SystemExit as end: print(end.code, sorted(sys.modules), file=sys.stderr)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stderr.startswith("0 ")
-    assert "'smtmodel.instructions'" in done.stderr
-    assert not [name for name in ("pysmt", "z3", "bitwuzla", "cvc5", "cupy") if f"'{name}'" in done.stderr]
+    assert f"'{loaded}'" in done.stderr
+    assert not [name for name in ("pysmt", "z3", "bitwuzla", "cvc5", "cupy", *more) if f"'{name}'" in done.stderr]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

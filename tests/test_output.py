@@ -239,7 +239,7 @@ def test_an_unexpected_error_is_a_fault(monkeypatch, tmp_path):
     def broken(*rest, **named):
         raise ZeroDivisionError("of\nall things")
 
-    monkeypatch.setattr("cli.show._formats", broken)
+    monkeypatch.setattr("cli.listing._formats", broken)
     done = CliRunner().invoke(main, ["list", "formats"])
     path = tmp_path / "cache" / "mmaprobe" / "fault.txt"
     assert (done.exit_code, done.stdout) == (4, "")
@@ -249,7 +249,7 @@ def test_an_unexpected_error_is_a_fault(monkeypatch, tmp_path):
     assert "Traceback" in path.read_text()
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
     assert "Traceback" in CliRunner().invoke(main, ["list", "formats"]).stderr
-    monkeypatch.setattr("cli.show._formats", lambda: [][0:1][5])  # an IndexError
+    monkeypatch.setattr("cli.listing._formats", lambda: [][0:1][5])  # an IndexError
     assert CliRunner().invoke(main, ["list", "formats"]).exit_code == 4
 
 
@@ -257,7 +257,7 @@ def test_memory_that_runs_out_is_no_fault(monkeypatch):
     def broken():
         raise MemoryError
 
-    monkeypatch.setattr("cli.show._formats", broken)
+    monkeypatch.setattr("cli.listing._formats", broken)
     done = CliRunner().invoke(main, ["list", "formats"])
     assert (done.exit_code, done.stderr) == (3, "error: memory ran out\n")
 

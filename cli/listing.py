@@ -1,0 +1,214 @@
+"""The `list` command: what there is, one line each."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+
+from cli.choice import Choice
+from cli.options import JSON, print_json, say
+
+KINDS = ("models", "hypotheses", "families", "parameters", "formats", "algorithms", "studies", "claims", "devices",
+         "plans", "gpus")  # fmt: skip
+
+
+class KindOrGpu(Choice):
+    """What is listed, or the name of a GPU, whose models are."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from smtmodel.gpus import gpu_named
+
+        return str(value) if gpu_named(str(value)) else super().convert(value, param, ctx)
+
+
+@click.command("list")
+@click.argument("kind", type=KindOrGpu(KINDS), metavar=f"{{{'|'.join(KINDS)}|GPU}}")
+@click.argument("words", nargs=-1, metavar="[WORD]...")
+@JSON
+def list_command(kind: str, words: tuple[str, ...], as_json: bool) -> None:
+    """Show what there is, one line each; with WORDs what has all of them in its line.
+
+    A GPU (H100, "RTX 4090", MI300X) stands for its architecture, as the first word or a later one.
+
+    \b
+    mmaprobe list hypotheses
+    mmaprobe list models H100 e4m3
+    mmaprobe list MI300X
+    """
+    kinds = {"models": _models, "hypotheses": _hypotheses, "families": _families, "parameters": _parameters,
+             "formats": _formats, "algorithms": _algorithms, "studies": _studies, "claims": _claims,
+             "devices": _devices, "plans": _plans, "gpus": _gpus}  # fmt: skip
+    if kind not in kinds:
+        kind, words = "models", (kind, *words)
+    rows = [row for row in kinds[kind]() if all(_has(row, word) for word in _meant(words))]
+    if as_json:
+        print_json([{"schema": 1, **row} for row in rows])
+        return
+    width = max((len(row["id"]) for row in rows), default=0)
+    for row in rows:
+        click.echo(f"{row['id']:<{width}}  {row['summary']}".rstrip())
+    if not rows:
+        say(f"none of the {kind} has {' and '.join(words)} in its line")
+
+
+def _meant(words: tuple[str, ...]) -> list[str]:
+    """The words to look for: for a GPU its architecture. Raises NotModelledError."""
+    from smtmodel.gpus import architecture_of
+
+    return [architecture_of(word) or word for word in words]
+
+
+def _has(row: dict[str, Any], word: str) -> bool:
+    """Whether a row has a word in its line; `blackwell` is not in `rtx-blackwell`."""
+    return re.search(f"(?<!rtx-){re.escape(word)}", f"{row['id']} {row['summary']}", re.IGNORECASE) is not None
+
+
+def _gpus() -> list[dict[str, Any]]:
+    from smtmodel.gpus import GPUS
+
+    return [{"id": name, "summary": arch, "architecture": arch} for arch, names in GPUS.items() for name in names]
+
+
+def _models() -> list[dict[str, Any]]:
+    from smtmodel.catalogue import catalogue
+
+    return catalogue()
+
+
+def _plans() -> list[dict[str, Any]]:
+    from smtmodel.plan_table import plans
+    from smtmodel.reference import PLAN, parse_plan_reference
+
+    rows = []
+    for name in plans():
+        plan = parse_plan_reference(f"{PLAN}{name}")
+        rows.append(
+            {
+                "id": f"{PLAN}{name}",
+                "summary": f"{plan.about.partition('. ')[0].removesuffix('.')}  [{plan.evidence}]",
+                "formats": {side: getattr(plan, side).name for side in "abcd"},
+                "units": [model.reference for model in plan.models],
+                "about": plan.about,
+                "source": plan.source,
+                "evidence": plan.evidence,
+            }
+        )
+    return rows
+
+
+def _families() -> list[dict[str, Any]]:
+    from hypotheses.family import families
+    from smtmodel.parameters import format_parameter
+
+    return [
+        {
+            "id": family.id,
+            "summary": family.about,
+            "model": family.base.reference,
+            "parameters": {name: list(map(format_parameter, values)) for name, values in family.values.items()},
+        }
+        for family in families().values()
+    ]
+
+
+def _devices() -> list[dict[str, Any]]:
+    """The instructions of this processor, and the GPU: what is here, and what is missing and why."""
+    from importlib.util import find_spec
+
+    from runner.cpu import here, missing
+
+    rows = []
+    for row in here():
+        model, why = row.model, missing(row)
+        formats = {side: getattr(model, side).name for side in "abcd"}
+        listed = ",".join(formats.values()) if row.reference else row.formats
+        known = f"  [{row.reference}]" if row.reference else ""
+        rows.append({
+            "id": f"cpu:{row.name}",
+            "summary": f"K={model.length} {listed}  {row.about}{known}{'  MISSING: ' + why if why else ''}",
+            "formats": listed, "length": model.length, "here": not why, "missing": why or None,
+            "model": row.reference or None,
+        })  # fmt: skip
+    why = "" if find_spec("cupy") else "CuPy is not installed (extras cuda12 and cuda13; docs/hardware.md)"
+    summary = "matrix units of an NVIDIA GPU" + (f"  MISSING: {why}" if why else "")
+    return [*rows, {"id": "cuda:", "summary": summary, "here": None if not why else False, "missing": why or None}]
+
+
+def _hypotheses() -> list[dict[str, Any]]:
+    from hypotheses.library import library
+
+    return [
+        {
+            "id": question.id,
+            "summary": question.question,
+            "hypotheses": {name: model.reference for name, model in question.models.items()},
+            "expect": question.expect,
+            "observed": question.observed,
+            "source": question.source,
+        }
+        for question in library().values()
+    ]
+
+
+def _parameters() -> list[dict[str, Any]]:
+    from smtmodel.parameters import PARAMETERS
+
+    return [
+        {"id": name, "summary": f"{row.meaning}: {row.admits()}", "meaning": row.meaning, "values": row.admits()}
+        for name, row in PARAMETERS.items()
+    ]
+
+
+def _formats() -> list[dict[str, Any]]:
+    from smtmodel.formats import FORMATS, SPELLINGS
+
+    rows: list[dict[str, Any]] = [
+        {
+            "id": fmt.name,
+            "summary": f"{fmt.width} bits: exponent {fmt.exponent}, fraction {fmt.fraction}, bias {fmt.bias}",
+            "width": fmt.width,
+            "exponent": fmt.exponent,
+            "fraction": fmt.fraction,
+            "bias": fmt.bias,
+        }
+        for fmt in FORMATS.values()
+    ]
+    return [*rows, *({"id": spelling, "summary": meaning} for spelling, meaning in SPELLINGS.items())]
+
+
+def _algorithms() -> list[dict[str, Any]]:
+    from dataclasses import fields
+
+    from smtmodel.algorithms import ALGORITHMS
+    from smtmodel.parameters import format_parameter
+
+    rows = []
+    for kind in ALGORITHMS.values():
+        names = [field.name for field in fields(kind)]
+        parameters = {name: f"{kind.parameters[name].meaning}: {kind.parameters[name].admits()}" for name in names}
+        defaults = {field.name: format_parameter(field.default) for field in fields(kind)}
+        summary = f"{kind.about}; parameters: {', '.join(names)}"
+        rows.append({"id": kind.name, "summary": summary, "parameters": parameters, "defaults": defaults})
+    return rows
+
+
+def _studies() -> list[dict[str, Any]]:
+    from studies.catalogue import STUDIES
+
+    return [
+        {"id": study.name, "summary": study.about, "sizes": list(study.sizes),
+         "series": {series.label: series.algorithm for series in study.series}}
+        for study in STUDIES.values()
+    ]  # fmt: skip
+
+
+def _claims() -> list[dict[str, Any]]:
+    from hypotheses.claim import claims
+
+    return [
+        {"id": name, "summary": f"{cases[0].about} (expected: {cases[0].expect})", "source": cases[0].source,
+         "says": cases[0].says, "expect": cases[0].expect, "cases": [case.id for case in cases]}
+        for name, cases in claims().items()
+    ]  # fmt: skip
