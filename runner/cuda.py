@@ -18,10 +18,10 @@ from runner.kernels import CAPABILITIES, Operand, architecture, kernel_of, runna
 from runner.launch import GpuMemoryError, Launcher
 from runner.nvrtc import Compiled, compiler_for
 from runner.protocol import CLOCK, DEFAULT_TIMEOUT, DeviceUnavailableError
+from smtmodel.absent import not_modelled
 from smtmodel.batch import Patterns
 from smtmodel.errors import InputError, NotModelledError, UnknownNameError
 from smtmodel.instruction import Instruction
-from smtmodel.absent import not_modelled
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import parse_reference
 from smtmodel.wording import install

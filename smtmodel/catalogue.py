@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent
 FILE = FOLDER / "models.json"
 #: what the rows are made of: the tables, the families that they call, the unit files, the counts of recorded results
-SOURCES = ("nvidia.py", "amd.py", "instruction.py", "instructions.py", "recorded.json", "families/*.py", "units/**/*.yaml")
+SOURCES = (
+    "nvidia.py",
+    "amd.py",
+    "instruction.py",
+    "instructions.py",
+    "recorded.json",
+    "families/*.py",
+    "units/**/*.yaml",
+)
 
 Row = dict[str, Any]
 
