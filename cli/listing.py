@@ -42,7 +42,7 @@ def list_command(kind: str, words: tuple[str, ...], as_json: bool) -> None:
              "devices": _devices, "plans": _plans, "gpus": _gpus}  # fmt: skip
     if kind not in kinds:
         kind, words = "models", (kind, *words)
-    rows = [row for row in kinds[kind]() if all(_has(row, word) for word in _meant(words))]
+    rows = [row for row in kinds[kind]() if all(_has(row, pattern) for pattern in _meant(words))]
     if as_json:
         print_json([{"schema": 1, **row} for row in rows])
         return
@@ -54,15 +54,16 @@ def list_command(kind: str, words: tuple[str, ...], as_json: bool) -> None:
 
 
 def _meant(words: tuple[str, ...]) -> list[str]:
-    """The words to look for: for a GPU its architecture. Raises NotModelledError."""
+    """The patterns to look for: a word anywhere, for a GPU its architecture as a whole. Raises NotModelledError."""
     from smtmodel.gpus import architecture_of
 
-    return [architecture_of(word) or word for word in words]
+    found = ((architecture_of(word), word) for word in words)
+    return [rf"{re.escape(arch)}(?![.\d])" if arch else re.escape(word) for arch, word in found]
 
 
-def _has(row: dict[str, Any], word: str) -> bool:
-    """Whether a row has a word in its line; `blackwell` is not in `rtx-blackwell`."""
-    return re.search(f"(?<!rtx-){re.escape(word)}", f"{row['id']} {row['summary']}", re.IGNORECASE) is not None
+def _has(row: dict[str, Any], pattern: str) -> bool:
+    """Whether a row has a pattern in its line; `blackwell` is not in `rtx-blackwell`."""
+    return re.search(f"(?<!rtx-){pattern}", f"{row['id']} {row['summary']}", re.IGNORECASE) is not None
 
 
 def _gpus() -> list[dict[str, Any]]:

@@ -11,14 +11,15 @@ from smtmodel.nodes import (
     Cut,
     Each,
     Element,
-    ExactSum,
     FusedSum,
+    GridSum,
     Node,
     Product,
     Repeat,
     Round,
     Running,
     Scale,
+    Sum,
 )
 from smtmodel.nodes.node import walk
 from smtmodel.unit import Unit
@@ -57,6 +58,7 @@ def arithmetic(unit: Unit) -> list[tuple[str, str]]:
     """(what a line is called, what the unit does)."""
     nodes = list(walk(unit.result))
     sums = [node for node in nodes if isinstance(node, FusedSum)]
+    grids = [node for node in nodes if isinstance(node, GridSum)]
     inputs = [node for node in nodes if isinstance(node, Element) and not node.is_factor]
     products = [node for node in nodes if isinstance(node, Product)]
     cuts = [node for node in nodes if isinstance(node, Cut)]
@@ -67,9 +69,10 @@ def arithmetic(unit: Unit) -> list[tuple[str, str]]:
         ("Products", f"{unit.length}; {_steps(unit)}"),
         ("Fraction bits", _each(unit, sums, _fraction_bits)),
         ("Bits shifted out", _each(unit, sums, _shifted_out)),
+        ("Grid", _each(unit, grids, lambda node: node.sentence())),
         ("Carry bits", _each(unit, sums, _carry_bits)),
         ("Exponent floor", _each(unit, sums, _floor)),
-        ("Products before alignment", _each(unit, products, _product) if sums else ""),
+        ("Products before alignment", _each(unit, products, _product) if sums or grids else ""),
         ("Addend", _addend(unit, nodes)),
         ("Cut of the sum", _each(unit, cuts, lambda node: node.sentence())),
         ("Rounding on the way", _each(unit, others, lambda node: node.sentence())),
@@ -104,16 +107,18 @@ def _words(name: str) -> str:
 
 def _operations(unit: Unit) -> Iterator[str]:
     """The sums in order, each as it is formed; runs that are formed alike once."""
-    sums = [node for node in walk(unit.result) if isinstance(node, (ExactSum, FusedSum))]
+    sums = [node for node in walk(unit.result) if isinstance(node, Sum)]
     for text, run in groupby(sums, key=_operation):
         names = list(dict.fromkeys(unit.labels[node] for node in run))
         yield text if len(sums) == 1 or not names[0] else f"{names[0]}{f' to {names[-1]}' * (len(names) > 1)}: {text}"
 
 
-def _operation(node: ExactSum | FusedSum) -> str:
-    terms = [*node.items[:-1], node.items[-1]]
+def _operation(node: Sum) -> str:
+    terms = [*node.items]
     if isinstance(node, FusedSum):
         return f"{_what(terms)} aligned to the largest exponent and added at once"
+    if isinstance(node, GridSum):
+        return f"{_what(terms)} on one grid, added at once"
     return f"exact sum of {_what(terms)}, then rounded" if len(terms) > 1 else f"exact sum of {_what(terms)}"
 
 
@@ -187,7 +192,7 @@ def _product(node: Product) -> str:
 
 def _addend(unit: Unit, nodes: list[Node]) -> str:
     """How what comes in joins the products."""
-    joins = [node for node in nodes if isinstance(node, (ExactSum, FusedSum)) and any(map(_comes_in, node.items))]
+    joins = [node for node in nodes if isinstance(node, Sum) and any(map(_comes_in, node.items))]
     texts = dict.fromkeys(_joins(node) for node in joins)
     if any(isinstance(node, Constant) for node in nodes) and any(_is_c(item) for node in joins for item in node.items):
         texts = dict.fromkeys(_joins(node) for node in joins if any(map(_is_c, node.items)))
@@ -202,9 +207,9 @@ def _is_c(term: Node) -> bool:
     return isinstance(term, Element) and term.operand == "c"
 
 
-def _joins(node: ExactSum | FusedSum) -> str:
+def _joins(node: Sum) -> str:
     others = [item for item in node.items if not _comes_in(item)]
     with_products = any(isinstance(item, (Each, Product, Scale)) for item in others)
-    if isinstance(node, FusedSum):
+    if node.bits_of_terms:
         return "aligned with the products" if with_products else "aligned with the finished sum of the products"
     return "in the exact sum with the products" if with_products else "added to the finished sum of the products"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from math import prod
 
-from smtmodel.nodes import Cut, Each, FusedSum, Node, Repeat, Round
+from smtmodel.nodes import Cut, Each, FusedSum, GridSum, Node, Repeat, Round
 from smtmodel.unit import Unit
 
 
@@ -56,6 +56,9 @@ def losses(unit: Unit) -> list[Loss]:
             kept = Counter(bits if far is None else min(bits, far - 1)
                            for bits, far in zip(node.bits_of_terms, reaches, strict=True))  # fmt: skip
             found += [Loss(unit.labels[node], terms, bits, times) for bits, terms in kept.items()]
+        elif isinstance(node, GridSum):  # a unit is 2^(e - F) or less; a term whose bits are flipped loses at most one
+            terms = len(node.bits_of_terms)
+            found.append(Loss(unit.labels[node], terms, min(node.fraction_bits), times))
     return found
 
 

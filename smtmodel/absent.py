@@ -20,9 +20,8 @@ _ABSENT = (
     ),
     (re.compile(r"cdna4/.*"), "no published bit-accurate model of this architecture is known"),
     (
-        re.compile(r"rdna[\d.]+/.*|gfx11\d+/.*"),
-        "RDNA is not modelled yet; ROCm/rocm-systems, issue 12056, has a model of gfx1151 (RDNA3.5), whose adder flips "
-        "the bits of a term that opposes the addend's sign: no node does that",
+        re.compile(r"rdna[\d.]+/wmma/.*|gfx1[12]\d+/.*"),
+        "of RDNA's matrix instructions those with f32 results of f16 and bf16 are modelled (rdna3, rdna3.5, rdna4)",
     ),
 )
 

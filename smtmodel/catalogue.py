@@ -72,11 +72,11 @@ def made() -> list[Row]:
 
 def kept_bits(unit: Unit) -> int | str:
     """The bits kept below the largest exponent by the sum of products; "exact" where none are lost."""
-    from smtmodel.nodes import FusedSum
+    from smtmodel.nodes import Sum
     from smtmodel.nodes.node import walk
 
-    sums = (node for node in walk(unit.result) if isinstance(node, FusedSum))  # that of products first
-    return next((min(node.bits_of_terms) for node in sums), "exact")
+    sums = (node.bits_of_terms for node in walk(unit.result) if isinstance(node, Sum))  # that of products first
+    return next((min(bits) for bits in sums if bits), "exact")
 
 
 def _row_of_file(reference: str, unit: Unit) -> Row:

@@ -17,7 +17,7 @@ from smtmodel.errors import ParameterError
 from smtmodel.explanation import Cause, Explanation, Group, Input, Outcome, Picture, Rounded, Row, Special, Step
 from smtmodel.facts import Fact, Item, evaluate_one, facts_of, integer, item_of, item_of_pattern
 from smtmodel.formats import Format
-from smtmodel.nodes import Constant, Cut, Element, ExactSum, FusedSum, Node, Product, Round, Scale
+from smtmodel.nodes import Constant, Cut, Element, ExactSum, FusedSum, Node, Product, Round, Scale, Sum
 from smtmodel.nodes.node import walk
 from smtmodel.operands import Operands, layout_of
 from smtmodel.trace import Name, Part, Stage, Visit
@@ -176,7 +176,7 @@ class _Explainer:
                 self._product(visit)
             case Scale():
                 self._scale(visit, node)
-            case ExactSum() | FusedSum() if visit.prefix in self.entered:
+            case Sum() if visit.prefix in self.entered:
                 self._show(node, self._sum(visit, node))
             case Cut():
                 self._show(node, self._cut(visit, node))
@@ -224,21 +224,22 @@ class _Explainer:
             self.step.incoming.setdefault(shown, item)
         return item
 
-    def _sum(self, visit: Visit, node: ExactSum | FusedSum) -> Picture:
+    def _sum(self, visit: Visit, node: Sum) -> Picture:
         prefix = visit.prefix
         top = self.facts.get(Name(prefix, Stage.MAXIMUM))
         maximum = None if top is None else top.value + (top.scale or 0)
-        keeps = node.bits_of_terms if isinstance(node, FusedSum) else ()
+        keeps = [bits + more for bits, more in zip(node.bits_of_terms, node.raises_of_terms, strict=True)]
         rows, zeros = [], []
         for position, (name, value) in enumerate(self.entered[prefix][1]):
             item = self._term(name, value)
             signals = (Name(prefix, Stage.TERM, name), Name(prefix, Stage.ALIGNED, name))
-            if item.is_zero and not item.special:
+            kept = None if maximum is None else self.facts[signals[1]]
+            if item.is_zero and not item.special and not (kept and kept.value):
                 zeros.append(item.name)
                 continue
-            kept = None if maximum is None else self.facts[signals[1]]
             row = term_row(item, signals, kept, 0 if maximum is None else maximum - keeps[position])
-            top_one = item.exponent == maximum and not item.special
+            more = node.raises_of_terms[position] if keeps else 0
+            top_one = item.exponent + more == maximum and not item.special
             rows.append(replace(row, marks=row.marks | {"maximum"} if top_one else row.marks))
         whole = Name(prefix, Stage.SUM)
         negative, number = self.facts[whole.its(Part.NEGATIVE)], self.facts[whole.its(Part.MAGNITUDE)]
@@ -252,11 +253,9 @@ class _Explainer:
             picture = replace(picture, total=replace(total, marks=frozenset(["sticky"])))
         if maximum is None or not rows:
             return picture
-        assert isinstance(node, FusedSum)
-        exponents = [row.exponent for row in rows if row.exponent is not None]
-        floor = maximum if maximum > max(exponents, default=maximum) else None
-        picture = replace(picture, maximum=maximum, floor=floor, unit=maximum - max(keeps))
-        return picture if jammed else self._wrapping(picture, exact, node)
+        raised = any("maximum" in row.marks for row in rows)
+        picture = replace(picture, maximum=maximum, floor=None if raised else maximum, unit=maximum - max(keeps))
+        return picture if jammed or not isinstance(node, FusedSum) else self._wrapping(picture, exact, node)
 
     def _wrapping(self, picture: Picture, exact: Fraction, node: FusedSum) -> Picture:
         """The two's complement of a negative sum, in the unit's width where it has one, and the sum before a wrap."""
@@ -325,7 +324,7 @@ class _Explainer:
                 return [self._cause_of_product(node)]
             case Scale():
                 return [*self._causes_below(node), *self._causes_of_scales(node, item)]
-            case ExactSum() | FusedSum() if visit.prefix in self.entered:
+            case Sum() if visit.prefix in self.entered:
                 return list(self._causes_of_terms(visit.prefix))
             case ExactSum() | Cut():
                 return self._causes_below(node)

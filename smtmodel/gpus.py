@@ -11,7 +11,8 @@ from smtmodel.errors import NotModelledError
 
 #: NVIDIA, "CUDA GPU Compute Capability" (developer.nvidia.com/cuda-gpus) and the CUDA C++ Programming Guide, where
 #: 7.0 is Volta, 7.5 Turing, 8.0 and 8.6 Ampere, 8.9 Ada Lovelace, 9.0 Hopper, 10.x Blackwell, 12.x RTX Blackwell; AMD,
-#: the processors of LLVM's AMDGPU user guide: gfx908 CDNA1, gfx90a CDNA2, gfx942 CDNA3, gfx950 CDNA4
+#: the processors of LLVM's AMDGPU user guide: gfx908 CDNA1, gfx90a CDNA2, gfx942 CDNA3, gfx950 CDNA4,
+#: gfx110x RDNA3, gfx1151 RDNA3.5, gfx120x RDNA4
 GPUS: Mapping[str, tuple[str, ...]] = {
     "volta": ("V100", "Titan V", "Quadro GV100"),
     "turing": ("T4", "RTX 2060", "RTX 2070", "RTX 2080", "Titan RTX", "Quadro RTX 6000", "Quadro RTX 8000"),
@@ -25,9 +26,13 @@ GPUS: Mapping[str, tuple[str, ...]] = {
     "cdna2": ("MI210", "MI250", "MI250X"),
     "cdna3": ("MI300A", "MI300X", "MI325X"),
     "cdna4": ("MI350X", "MI355X"),
+    "rdna3": ("RX 7700 XT", "RX 7800 XT", "RX 7900 GRE", "RX 7900 XT", "RX 7900 XTX", "Radeon PRO W7800",
+              "Radeon PRO W7900"),
+    "rdna3.5": ("Radeon 8050S", "Radeon 8060S"),
+    "rdna4": ("RX 9060 XT", "RX 9070", "RX 9070 XT", "Radeon AI PRO R9700"),
 }  # fmt: skip
 
-_MAKERS = {"nvidia", "geforce", "tesla", "amd", "instinct"}
+_MAKERS = {"nvidia", "geforce", "tesla", "amd", "instinct", "radeon"}
 
 
 @cache

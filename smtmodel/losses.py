@@ -9,7 +9,7 @@ from fractions import Fraction
 from smtmodel.decode import Unpacked
 from smtmodel.dot import Model
 from smtmodel.facts import Item, evaluate_one, integer, item_of
-from smtmodel.nodes import Cut, ExactSum, FusedSum, Round
+from smtmodel.nodes import Cut, Round, Sum
 from smtmodel.operands import Operands
 from smtmodel.trace import Visit
 
@@ -48,10 +48,10 @@ def _steps(visits: Sequence[Visit], entered: Entered) -> Iterator[Loss]:
         if item.special:
             return
         value = values[node] = _value(item)
-        if isinstance(node, (ExactSum, FusedSum)) and visit.prefix in entered:
+        if isinstance(node, Sum) and visit.prefix in entered:
             terms = [item_of(name, term) for name, term in entered[visit.prefix][1]]
             lost = value - sum(map(_value, terms), Fraction(0))
-            cut, rounded = (cut + lost, rounded) if isinstance(node, FusedSum) else (cut, rounded + lost)
+            cut, rounded = (cut + lost, rounded) if node.bits_of_terms else (cut, rounded + lost)
             places += [int(term.name) for term in terms if term.name.isdigit() and not term.is_zero]
         elif isinstance(node, (Cut, Round)):
             rounded += value - values[node.term]

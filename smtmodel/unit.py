@@ -9,7 +9,7 @@ from functools import cached_property
 from smtmodel.algebra import Bits
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
-from smtmodel.nodes import Constant, Cut, Each, Element, ExactSum, FusedSum, Node, Product, Repeat, Round
+from smtmodel.nodes import Constant, Cut, Each, Element, Node, Product, Repeat, Round, Sum
 from smtmodel.nodes.node import Context, Shared, walk
 from smtmodel.nodes.round import Rounding
 from smtmodel.trace import Trace
@@ -114,7 +114,7 @@ class Unit:
         found: dict[Node, str] = {node.body: "" for node in walk(self.result) if isinstance(node, Repeat)}
         found |= {node: name for name, node in self.names.items()} | {self.result: ""} | dict(self.signals)
         for node in reversed(list(walk(self.result))):
-            if isinstance(node, (Round, Cut)) and node in found and isinstance(node.term, (Cut, ExactSum, FusedSum)):
+            if isinstance(node, (Round, Cut)) and node in found and isinstance(node.term, (Cut, Sum)):
                 found.setdefault(node.term, found[node])
         nodes = [node for node in walk(self.result) if node not in found]
         for kind in {node.kind for node in nodes}:
@@ -162,7 +162,7 @@ def added_together(unit: Unit) -> set[frozenset[int]]:
     found: set[frozenset[int]] = set()
 
     def visit(node: Node, places: dict[int, int]) -> None:
-        if isinstance(node, (ExactSum, FusedSum)):
+        if isinstance(node, Sum):
             own = [item for item in node.items if isinstance(item.body if isinstance(item, Each) else item, Product)]
             found.add(frozenset(k for item in own for k in products_of(item, places)))
         if isinstance(node, Repeat):

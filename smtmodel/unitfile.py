@@ -7,6 +7,7 @@ A step is one expression in Python's syntax, read by Python's own parser and nev
     number(0x40000000, f32)               a number of a format by its pattern
     exact(x, ...)                         the exact sum
     fused(x, ..., F=25, zeros=-133)       the fused sum; also rounding, sticky, carry, least, floors, reach
+    grid(x, ..., F=[24, 26])              the sum on one grid; also rounding, frame, floors, reach
     cut(x, 31, down)                      normalised and cut to 31 bits
     round(x, f32, nearest_even, ...)      a number of a format; also overflow, subnormals, zero, nan
     scale(x, scale_a[i], scale_b[i])      times its scale factors
@@ -35,6 +36,7 @@ from smtmodel.nodes import (
     Element,
     ExactSum,
     FusedSum,
+    GridSum,
     Index,
     Literal,
     Node,
@@ -54,7 +56,7 @@ from smtmodel.yamlfile import YamlFile, read_file, read_yaml, validate
 
 MODES: tuple[str, ...] = tuple(name for part in get_args(Mode) for name in (get_args(part) or (part,)))
 VARIABLES = "ijkl"  # the loop variable of each level, as it is written
-CALLS = ("number", "product", "exact", "fused", "cut", "round", "scale", "repeat", "each")
+CALLS = ("number", "product", "exact", "fused", "grid", "cut", "round", "scale", "repeat", "each")
 
 
 class _Format(BaseModel):
@@ -394,6 +396,18 @@ class ExpressionReader:
         given |= {word: self._numbers(options[word], none=True) for word in ("floors", "reach") if word in options}
         return FusedSum(tuple(self._item(term, scope) for term in tree.args), **given)
 
+    def _call_grid(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        self._only(tree, options, ("F", "rounding", "frame", "floors", "reach"))
+        if "F" not in options:
+            raise MistakeError(tree, "F is missing: for each operand the bits kept below its exponent")
+        given: dict[str, Any] = {"fraction_bits": self._numbers(options["F"])}
+        if "rounding" in options:
+            given["rounding"] = self._word(options["rounding"], MODES)
+        if "frame" in options:
+            given["frame"] = self._number(options["frame"])
+        given |= {word: self._numbers(options[word], none=True) for word in ("floors", "reach") if word in options}
+        return GridSum(tuple(self._item(term, scope) for term in tree.args), **given)
+
     def _call_cut(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         term, bits, *mode = self._arguments(tree, 2, 3)
         self._only(tree, options, ("least",))
@@ -602,6 +616,10 @@ class _Writer:
                 words += _changed(node, ("rounding", "sticky", "zeros", "least"))
                 words += [f"{word}={_listed(value)}" for word in ("floors", "reach") if (value := getattr(node, word))]
                 return f"fused({', '.join([*map(self._node, node.items), *words])})"
+            case GridSum():
+                words = [f"F={_listed(node.fraction_bits)}", *_changed(node, ("rounding", "frame"))]
+                words += [f"{word}={_listed(value)}" for word in ("floors", "reach") if (value := getattr(node, word))]
+                return f"grid({', '.join([*map(self._node, node.items), *words])})"
             case Cut():
                 words = [self._node(node.term), str(node.bits), node.mode, *_changed(node, ("least",))]
                 return f"cut({', '.join(words)})"

@@ -14,6 +14,7 @@ from smtmodel.nodes import (
     Element,
     ExactSum,
     FusedSum,
+    GridSum,
     Literal,
     Product,
     Repeat,
@@ -149,6 +150,34 @@ def fused_sum(node: FusedSum, operands: Sequence[Sequence[Value]]) -> Value:
     return Value("finite", total, top, False, signs, single=False)
 
 
+def grid_sum(node: GridSum, operands: Sequence[Sequence[Value]]) -> Value:
+    """Integers on a grid, whose unit is the coarsest that an exponent and its operand's F give; where there is a frame,
+    what opposes its sign is flipped, so that it counts one unit more."""
+    every = [t for terms in operands for t in terms]
+    count = len(operands)
+    found = special(every)
+    signs = frozenset[bool]().union(*(t.signs for t in every))
+    if found is not None or all(t.is_zero for t in every):
+        return found or Value("finite", Fraction(0), 0, True, signs, single=False)
+
+    places = []
+    for terms, bits, low in zip(operands, node.fraction_bits, node.floors or [None] * count, strict=True):
+        places += [t.exponent - bits for t in terms if not t.is_zero]
+        places += [low - bits for _ in terms if low is not None]
+    place = max(places)
+
+    total = Fraction(0)
+    frame = None if node.frame is None else operands[node.frame][0].negative
+    for terms, reach in zip(operands, node.reach or [None] * count, strict=True):
+        for t in terms:
+            near = reach is None or t.is_zero or t.exponent >= place - reach
+            kept = units(t.exact, place, node.rounding) if near else Fraction(0)
+            if frame is not None and t.negative != frame:
+                kept += (-1 if t.negative else 1) * power(place)
+            total += kept
+    return Value("finite", total, place + max(node.fraction_bits), False, signs, single=False)
+
+
 def cut(value: Value, node: Cut) -> Value:
     """Normalised and rounded to some significant bits; a sum that is zero has the least exponent, or one below all.
 
@@ -261,6 +290,8 @@ class Evaluation:
             return exact_sum([t for item in node.items for t in self.terms(item, loops)])
         if isinstance(node, FusedSum):
             return fused_sum(node, [[*self.terms(item, loops)] for item in node.items])
+        if isinstance(node, GridSum):
+            return grid_sum(node, [[*self.terms(item, loops)] for item in node.items])
         if isinstance(node, Cut):
             return cut(self.value(node.term, loops), node)
         if isinstance(node, Round):

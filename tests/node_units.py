@@ -12,7 +12,20 @@ from numpy.typing import NDArray
 
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format, format_named
-from smtmodel.nodes import Constant, Cut, Each, Element, ExactSum, FusedSum, Product, Repeat, Round, Running, Scale
+from smtmodel.nodes import (
+    Constant,
+    Cut,
+    Each,
+    Element,
+    ExactSum,
+    FusedSum,
+    GridSum,
+    Product,
+    Repeat,
+    Round,
+    Running,
+    Scale,
+)
 from smtmodel.nodes.index import Index
 from smtmodel.nodes.node import Node
 from smtmodel.nodes.round import Rounding
@@ -148,11 +161,25 @@ class Maker:
 
     def sum_of(self, items: tuple[Node, ...]) -> Node:
         rng = self.rng
-        node: Node = ExactSum(items) if rng.random() < 0.4 else self.fused(items)
+        kind = rng.random()
+        node: Node = ExactSum(items) if kind < 0.4 else self.grid(items) if kind < 0.5 else self.fused(items)
         if rng.random() < 0.2:
             choose: Any = rng.choice
             node = Cut(node, rng.randint(2, 8), choose(MODES), rng.choice((None, None, -9, -2)))
         return node
+
+    def grid(self, items: tuple[Node, ...]) -> Node:
+        rng, count = self.rng, len(items)
+        choose: Any = rng.choice
+        alone = [place for place, item in enumerate(items) if not isinstance(item, Each)]
+        return GridSum(
+            items,
+            tuple(rng.randint(0, 9) for _ in items),
+            choose(MODES) if rng.random() < 0.5 else "toward_zero",
+            rng.choice(alone) if alone and rng.random() < 0.7 else None,
+            tuple(rng.choice((None, rng.randint(-10, 3))) for _ in range(count)) if rng.random() < 0.3 else (),
+            tuple(rng.choice((None, rng.randint(-2, 8))) for _ in range(count)) if rng.random() < 0.3 else (),
+        )
 
     def fused(self, items: tuple[Node, ...]) -> Node:
         rng, count = self.rng, len(items)

@@ -15,6 +15,7 @@ from smtmodel.errors import NotModelledError
 from smtmodel.gpus import GPUS, architecture_of, gpu_named, gpus_of
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.recordings import RECORDED
+from smtmodel.unit_table import units
 
 
 def run(*arguments: str, code: int = 0) -> Result:
@@ -52,6 +53,7 @@ def test_what_is_no_gpu(name: str) -> None:
 
 def test_every_architecture_of_the_table_has_gpus_and_every_gpu_one() -> None:
     modelled = {row.arch for row in INSTRUCTIONS.values()}
+    modelled |= {name.partition("/")[0] for name in units() if name.startswith("rdna")}
     assert modelled | {"cdna4"} == set(GPUS)
     assert set(CAPABILITIES) < modelled
     names = [name for arch in GPUS for name in gpus_of(arch)]
@@ -82,6 +84,7 @@ def test_list_by_gpu_and_words() -> None:
     assert ids("H100", "e4m3", "F16 ") == ids("models", "H100", "e4m3", "f16 ") != []
     assert all("e4m3" in name for name in ids("H100", "e4m3"))
     assert {name.partition("/")[0] for name in ids("B200")} == {"blackwell"}
+    assert {name.partition("/")[0] for name in ids("RX 7900 XTX")} == {"rdna3"}
     assert {"nvidia-fp8"} <= set(ids("families", "fp8")) < set(ids("families"))
     assert {"f16-ampere-cdna3"} <= set(ids("hypotheses", "MI300X")) < set(ids("hypotheses"))
     assert ids("gpus", "hopper") == ids("gpus", "H100") == list(gpus_of("hopper"))

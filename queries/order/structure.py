@@ -46,7 +46,7 @@ def _steps(node: nodes.Node) -> object:
 def _hiding(every: Sequence[nodes.Node], bits: int, leaves: int) -> tuple[frozenset[nodes.Node], frozenset[nodes.Node]]:
     """The sums in which a mask may hide units, and those where it surely does. A sum of groups has one exponent
     whatever they hold, so what its mask hides depends on the operands."""
-    kept = {node: min(node.bits_of_terms) for node in every if isinstance(node, nodes.FusedSum)}
+    kept = {node: min(node.bits_of_terms) for node in every if isinstance(node, nodes.Sum) and node.bits_of_terms}
     groups = any(isinstance(node, nodes.Scale) and isinstance(node.term, nodes.ExactSum) for node in every)
     surely = bits - leaves.bit_length() - 2
     may = frozenset(node for node, below in kept.items() if below < bits)
@@ -94,7 +94,7 @@ class _Trees:
                              if isinstance(factor, nodes.Element) and factor.index is not None), None)  # fmt: skip
             case nodes.Repeat():
                 return self._repeated(node)
-            case nodes.ExactSum() | nodes.FusedSum():
+            case nodes.Sum():
                 children = list(self._children(node, node))
                 return joined(self._kind(node), children) if children else None
         return self.of(node.operands[0]) if node.operands else None
@@ -116,7 +116,7 @@ class _Trees:
             for term in self._terms(item):
                 inner = term.term if isinstance(term, nodes.Scale) else term
                 alike = self._kind(inner) == self._kind(around)
-                if isinstance(inner, (nodes.ExactSum, nodes.FusedSum)) and alike:
+                if isinstance(inner, nodes.Sum) and alike:
                     yield from self._children(inner, around)
                 elif (tree := self.of(term)) is not None:
                     yield tree

@@ -24,14 +24,13 @@ from smtmodel.nodes import (
     Cut,
     Each,
     Element,
-    ExactSum,
-    FusedSum,
     Node,
     Product,
     Repeat,
     Round,
     Running,
     Scale,
+    Sum,
 )
 from smtmodel.operands import Layout, layout_of
 from smtmodel.trace import Visit
@@ -98,7 +97,7 @@ class _Inputs:
                 return of(node.left) * of(node.right)
             case Scale():
                 return of(node.term) * of(node.left) * of(node.right)
-            case ExactSum() | FusedSum():
+            case Sum():
                 return sum(map(of, node.items), Fraction(0))
             case Each():
                 every = (self.exact(node.body, {**places, node.level: place}, running) for place in node.places)

@@ -18,7 +18,7 @@ from queries.search.samples import sample_rows
 from queries.search.witness import Row, replay
 from smtmodel.dot import Model
 from smtmodel.errors import FaultError
-from smtmodel.nodes import FusedSum
+from smtmodel.nodes import Sum
 from smtmodel.nodes.node import walk
 from smtmodel.operands import Layout
 from smtmodel.vectors import to_hex
@@ -61,5 +61,5 @@ def _rows(problem: Problem, count: int) -> list[Row]:
 
 def kept_bits(*models: Model) -> list[int]:
     """The fraction bits that units keep."""
-    found = [node.fraction_bits for model in models for node in walk(model.unit.result) if isinstance(node, FusedSum)]
-    return sorted({bits for kept in found for bits in (kept if isinstance(kept, tuple) else (kept,))})
+    sums = (node for model in models for node in walk(model.unit.result) if isinstance(node, Sum))
+    return sorted({bits for node in sums for bits in node.bits_of_terms})

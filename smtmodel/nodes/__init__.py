@@ -4,14 +4,16 @@ from smtmodel.nodes.cut import Cut
 from smtmodel.nodes.element import Constant, Element, Literal
 from smtmodel.nodes.exact import ExactSum
 from smtmodel.nodes.fused import FusedSum
+from smtmodel.nodes.grid import GridSum
 from smtmodel.nodes.index import Index
 from smtmodel.nodes.node import Node
 from smtmodel.nodes.product import Product
 from smtmodel.nodes.repeat import Each, Repeat, Running
 from smtmodel.nodes.round import Round
 from smtmodel.nodes.scale import Scale
+from smtmodel.nodes.sums import Sum
 
 __all__ = [
-    "Constant", "Cut", "Each", "Element", "ExactSum", "FusedSum", "Index", "Literal", "Node", "Product", "Repeat",
-    "Round", "Running", "Scale",
+    "Constant", "Cut", "Each", "Element", "ExactSum", "FusedSum", "GridSum", "Index", "Literal", "Node", "Product",
+    "Repeat", "Round", "Running", "Scale", "Sum",
 ]  # fmt: skip

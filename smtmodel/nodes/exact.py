@@ -12,11 +12,12 @@ from smtmodel.decode import Exponent, Term
 from smtmodel.errors import ParameterError
 from smtmodel.ieee import sum_two
 from smtmodel.nodes.node import Context, Node, Total, Value
+from smtmodel.nodes.sums import Sum
 from smtmodel.trace import Part, Stage, Trace
 
 
 @dataclass(frozen=True, eq=False)
-class ExactSum(Node):
+class ExactSum(Sum):
     """The exact sum of its terms. Where it is a term of a fused sum, it enters with the exponent 0 of its fixed point
     (Xie et al. 2026, Algorithm 9, line 3)."""
 
@@ -27,10 +28,6 @@ class ExactSum(Node):
     def __post_init__(self) -> None:
         if not self.items:
             raise ParameterError("exact", "a sum needs a term")
-
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        return self.items
 
     @property
     def summands(self) -> tuple[Node, ...]:

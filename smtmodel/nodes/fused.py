@@ -12,6 +12,7 @@ from smtmodel.decode import Exponent, Term, Unpacked
 from smtmodel.errors import ParameterError
 from smtmodel.nodes.exact import ExactSum
 from smtmodel.nodes.node import Context, Node, Total, Value, Variant, near, others
+from smtmodel.nodes.sums import Sum
 from smtmodel.rounding import ROUNDINGS, Mode
 from smtmodel.trace import Part, Stage, Trace
 
@@ -21,7 +22,7 @@ MOST_CARRIES = 6  # enough for 64 terms
 
 
 @dataclass(frozen=True, eq=False)
-class FusedSum(Node):
+class FusedSum(Sum):
     """The sum of terms aligned at the largest exponent m among them, in units of 2^(m - F).
 
     `fraction_bits`: F, one for all terms or one for each operand. `rounding`: what happens to the bits of a term below
@@ -60,18 +61,8 @@ class FusedSum(Node):
                 raise ParameterError("F", f"{bits} is impossible; it takes a whole number from 0 to 256")
 
     @property
-    def operands(self) -> tuple[Node, ...]:
-        return self.items
-
-    @property
     def bits_of_terms(self) -> tuple[int, ...]:
-        """F of each of its terms, in their order."""
-        each = [self._each(self.fraction_bits, position) or 0 for position in range(len(self.items))]
-        return tuple(bits for item, bits in zip(self.items, each, strict=True) for _ in range(item.count))
-
-    def _each(self, given: int | tuple[int | None, ...] | None, position: int) -> int | None:
-        """The value of a parameter for the operand at a position."""
-        return given if not isinstance(given, tuple) else given[position] if given else None
+        return self.by_term(self.fraction_bits)
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         names, values, keeps, floors, reach = [], [], [], [], []
@@ -79,9 +70,9 @@ class FusedSum(Node):
             for name, value in operand.terms(context):
                 names.append(name)
                 values.append(value)
-                keeps.append(self._each(self.fraction_bits, position) or 0)
-                floors.append(self._each(self.floors, position))
-                reach.append(self._each(self.reach, position))
+                keeps.append(self.each(self.fraction_bits, position) or 0)
+                floors.append(self.each(self.floors, position))
+                reach.append(self.each(self.reach, position))
         with context.within(context.prefix(self)):
             term = self._sum(context.trace, names, values, keeps, floors, reach)
         return Total(term, values)

@@ -19,7 +19,7 @@ from queries.search.samples import sample_rows
 from queries.search.witness import Row, Witness, confirmed, replay, shrink
 from smtmodel.dot import Model
 from smtmodel.formats import Format
-from smtmodel.nodes import FusedSum
+from smtmodel.nodes import Sum
 from smtmodel.nodes.node import walk
 
 Table = NDArray[np.uint64]
@@ -134,8 +134,7 @@ def _carried(problem: Monotonic, rng: np.random.Generator) -> list[Table]:
 
 def _kept(model: Model) -> int:
     """How far below its largest term a sum is cut off, or rounded."""
-    sums = [node.fraction_bits for node in walk(model.unit.result) if isinstance(node, FusedSum)]
-    kept = [bits for side in sums for bits in (side if isinstance(side, tuple) else (side,))]
+    kept = [bits for node in walk(model.unit.result) if isinstance(node, Sum) for bits in node.bits_of_terms]
     return min(kept, default=model.d.precision)
 
 

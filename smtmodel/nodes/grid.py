@@ -1,0 +1,164 @@
+"""The sum on a grid: all terms truncated or rounded to the multiples of one power of two, and added as integers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from smtmodel.algebra import Bit, Bits, all_of, choose, constant, max_of, select, truth
+from smtmodel.alignment import align, magnitude_of, total_of
+from smtmodel.decode import Exponent, Term
+from smtmodel.errors import ParameterError
+from smtmodel.nodes.node import Context, Node, Total, Value, Variant, near, others
+from smtmodel.nodes.sums import Sum
+from smtmodel.rounding import ROUNDINGS, Mode
+from smtmodel.trace import Part, Stage, Trace
+
+
+@dataclass(frozen=True, eq=False)
+class GridSum(Sum):
+    """The sum of terms as multiples of 2^g, where g is the largest of e - F over the terms that are not zero, each with
+    its own exponent e and its operand's F.
+
+    `fraction_bits`: F of each operand. `rounding`: what happens to the bits of a term below the grid. `frame`: the
+    position of the operand whose sign is that of the adder: a term m (zeros too) that opposes it adds ~m = -m - 1, its
+    bits flipped and nothing added, unless all terms are zero; None: it adds -m. (A sum that is zero opposes as if it
+    were negative where all that was added is.) `floors`, one for each operand: the
+    least that its exponent counts as in g, zeros included (None: no floor, and zeros do not count). `reach`, one for
+    each operand: a term whose exponent lies more than that many places below g vanishes (None: none does).
+    """
+
+    kind: ClassVar[str] = "grid"
+    source: ClassVar[str] = "ROCm/rocm-systems, issue 12056 and pull request 12120 (RDNA3, RDNA3.5 and RDNA4)"
+    items: tuple[Node, ...]
+    fraction_bits: tuple[int, ...]
+    rounding: Mode = "toward_zero"
+    frame: int | None = None
+    floors: tuple[int | None, ...] = ()
+    reach: tuple[int | None, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.items:
+            raise ParameterError("grid", "a sum needs a term")
+        for name in ("fraction_bits", "floors", "reach"):
+            if (given := getattr(self, name)) and len(given) != len(self.items):
+                raise ParameterError(name, f"{len(given)} values for {len(self.items)} operands")
+        for bits in self.fraction_bits:
+            if not 0 <= bits <= 256:
+                raise ParameterError("F", f"{bits} is impossible; it takes a whole number from 0 to 256")
+        if self.frame is not None:
+            if not 0 <= self.frame < len(self.items):
+                raise ParameterError("frame", f"{self.frame} is no position of its {len(self.items)} operands")
+            if self.items[self.frame].count != 1:
+                raise ParameterError("frame", "the sign of one term is needed, and that operand stands for several")
+
+    @property
+    def bits_of_terms(self) -> tuple[int, ...]:
+        return self.by_term(self.fraction_bits)
+
+    @property
+    def raises_of_terms(self) -> tuple[int, ...]:
+        return tuple(max(self.fraction_bits) - bits for bits in self.bits_of_terms)
+
+    def evaluate(self, context: Context, keep: int | None) -> Value:
+        named: list[tuple[str, Value]] = []
+        positions: list[int] = []
+        for position, operand in enumerate(self.items):
+            found = list(operand.terms(context))
+            named += found
+            positions += [position] * len(found)
+        with context.within(context.prefix(self)):
+            term = self._sum(context.trace, named, positions)
+        return Total(term, [value for _, value in named])
+
+    def _sum(self, trace: Trace, named: Sequence[tuple[str, Value]], positions: Sequence[int]) -> Term:
+        items, carrier = [value for _, value in named], named[0][1].sign.carrier
+        finest = max(self.fraction_bits)
+        exponents = self._counted(items, positions, finest)
+        maximum = Exponent(max_of([own.bits for own in exponents]), exponents[0].low, exponents[0].high)
+        unit = maximum.offset(-finest)
+        if trace.keeps:
+            trace.enter([name for name, _ in named], [item.item for item in items])
+            for (name, _), exponent in zip(named, exponents, strict=True):
+                trace.exponent(Stage.TERM, exponent, name, Part.EXPONENT)
+        trace.exponent(Stage.MAXIMUM, maximum)
+        aligned = []
+        for item, position in zip(items, positions, strict=True):
+            magnitude = align(item.term, maximum, finest, self.rounding)
+            far = self.each(self.reach, position)
+            if far is not None:
+                near_enough = _within(item.term, maximum, finest + far)
+                magnitude = select(near_enough, magnitude, constant(carrier, 0, magnitude.width))
+            aligned.append(magnitude)
+        signs = [_sign(item) for item in items]
+        frame = truth(carrier, False) if self.frame is None else signs[positions.index(self.frame)]
+        signs = [sign ^ frame for sign in signs]
+        if self.frame is not None:
+            counts = ~all_of([item.is_zero for item in items])
+            aligned = [_one_more(size, sign & counts) for size, sign in zip(aligned, signs, strict=True)]
+        if trace.keeps:
+            for (name, item), magnitude in zip(named, aligned, strict=True):
+                trace.flag(Stage.TERM, item.sign, name, Part.SIGN)
+                own = item.term.exponent.offset(-item.term.fraction)
+                trace.number(Stage.TERM, item.term.significand, own, name)
+                trace.number(Stage.ALIGNED, magnitude, unit, name)
+        total = total_of(signs, aligned, None)
+        trace.number(Stage.SUM, total, unit, is_signed=True)
+        opposes, magnitude = magnitude_of(total)
+        negative = (opposes ^ frame) & magnitude.any()  # as of every sum, zero comes with a plus
+        trace.flag(Stage.SUM, negative, part=Part.NEGATIVE)
+        trace.number(Stage.SUM, magnitude, unit, part=Part.MAGNITUDE)
+        return Term(negative, magnitude, unit.offset(finest), finest)
+
+    def _counted(self, items: Sequence[Value], positions: Sequence[int], finest: int) -> list[Exponent]:
+        """The exponents that count in g, each raised by what its F lacks to the largest, on one scale."""
+        raised = [finest - self.fraction_bits[position] for position in positions]
+        least = [self.each(self.floors, position) for position in positions]
+        floors = [None if floor is None else floor + more for floor, more in zip(least, raised, strict=True)]
+        own = [item.term.exponent.offset(more) for item, more in zip(items, raised, strict=True)]
+        bounds = [floor for floor in floors if floor is not None]
+        low = min([item.term.exponent.low for item in items] + bounds)
+        high = max([exponent.high for exponent in own] + bounds)
+        width, carrier = max(1, (high - low).bit_length()), items[0].sign.carrier
+        found = []
+        for item, exponent, floor in zip(items, own, floors, strict=True):
+            counted = select(item.is_zero, constant(carrier, 0, width), exponent.rebased(low, width))
+            if floor is not None:
+                counted = max_of([counted, constant(carrier, floor - low, width)])
+            found.append(Exponent(counted, low, high))
+        return found
+
+    def variants(self) -> Iterator[Variant]:
+        for bits in dict.fromkeys(self.fraction_bits):
+            yield from others("fraction_bits", bits, near(bits))
+        yield from others("rounding", self.rounding, ROUNDINGS)
+        alone = [position for position, item in enumerate(self.items) if item.count == 1]
+        yield from others("frame", self.frame, (None, *alone))
+        for name in ("floors", "reach"):
+            yield from others(name, getattr(self, name), ((),))
+
+    def sentence(self) -> str:
+        bits = ", ".join(map(str, self.fraction_bits))
+        small = {"toward_zero": "truncated"}.get(self.rounding, f"rounded {self.rounding}")
+        flips = "" if self.frame is None else ", the bits of terms that oppose one sign flipped"
+        return f"terms {small} to one grid, the coarsest of {bits} bits (by operand) below an exponent, added{flips}"
+
+
+def _sign(value: Value) -> Bit:
+    return choose(value.term.significand.any(), value.sign, value.negatives[0]) if value.is_sum else value.sign
+
+
+def _one_more(magnitude: Bits, more: Bit) -> Bits:
+    """A magnitude, and one more where it is said."""
+    width = magnitude.width + 1
+    return magnitude.zext(width) + more.bits(width)
+
+
+def _within(term: Term, maximum: Exponent, places: int) -> Bit:
+    """Whether a term's exponent lies at most so many places below the maximum."""
+    width = maximum.bits.width
+    if places >= 1 << width:
+        return truth(term.sign.carrier, True)
+    distance = maximum.bits - term.exponent.rebased(maximum.low, width)
+    return distance.ule(constant(term.sign.carrier, places, width))
