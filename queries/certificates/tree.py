@@ -171,7 +171,7 @@ class Tree:
     def final(self, goal: Goal) -> bool:
         """Whether a goal is about the result, and assumes nothing."""
         whole = goal.node == self.unit["result"] and not goal.assuming and not goal.places
-        return goal.kind in ("Carried", "Closed") or (goal.kind == "Enclosed" and whole)
+        return goal.kind in ("Carried", "Closed", "BoundInUnits") or (goal.kind == "Enclosed" and whole)
 
     # -- what nodes are
 
@@ -589,16 +589,102 @@ def carried(tree: Tree, goal: Goal, premises: Sequence[int], _: Any) -> None:
     _close(read_form(goal.parts["error"]), merged(error))
 
 
+def _input(tree: Tree, node: int, places: Mapping[int, int]) -> tuple[str, int]:
+    """The operand that a node is, and the place there."""
+    what = tree.nodes[node]
+    need(what["kind"] == "element" and what["subnormals"] == "keep", "a factor is no input, or is read as another")
+    index = what["index"] or {"offset": 0, "factors": ()}
+    return what["operand"], index["offset"] + sum(step * places[level] for level, step in index["factors"])
+
+
+def _the_sum(tree: Tree) -> Mapping[str, Any]:
+    """The one sum that the result is a rounding of."""
+    top = tree.nodes[tree.unit["result"]]
+    need(top["kind"] == "round", "the result is not rounded")
+    total: Mapping[str, Any] = tree.nodes[top["term"]]
+    need(total["kind"] == "fused", "the result is not one fused sum")
+    return total
+
+
+def summed(tree: Tree, goal: Goal, premises: Sequence[int], _: Any) -> None:
+    need(goal.kind == "SumInUnits", "its goal is of another kind")
+    total = _the_sum(tree)
+    kept = total["fraction_bits"]
+    need(total["rounding"] == "toward_zero" and not total["sticky"] and total["carry_bits"] is None, "it may wrap")
+    need(type(kept) is int and not any(far is not None for far in total["reach"] or ()), "terms are cut off apart")
+    terms = list(tree.terms(total["items"], ()))
+    found = [tree.enclosed(premise) for premise in premises[: len(terms)]]
+    need([(one.node, one.places) for one, _ in found] == [term[:2] for term in terms], "premises about other terms")
+    every = [facts for _, facts in found]
+    need(not any(one.assuming for one, _ in found) and not any(f.low or f.high for f in every), "a term is not exact")
+    added = []
+    for node, places, _ in terms:
+        what, known = tree.nodes[node], dict(places)
+        if what["kind"] == "product":
+            need(not what["normalised"] and what["limit"] is None, "a product is normalised, or has a limit")
+            added.append(tuple(sorted(_input(tree, what[side], known) for side in ("left", "right"))))
+        else:
+            added.append((_input(tree, node, known),))
+    every_product = [(("a", k), ("b", k)) for k in range(tree.unit["length"])]
+    need(sorted(added) == sorted([*every_product, (("c", 0),)]), "not every product, and c, is added once")
+    for bound in (total["zeros"], total["least"], *total["floors"]):
+        need(bound is None or all(f.least is not None and f.least >= bound for f in every), "a floor exceeds exponents")
+    lemmas = [Term(facts, kept, None).lemma("toward_zero") for facts in every]
+    _lemmas(tree, premises[len(terms) :], "AlignmentLoses", lemmas)
+    whole = all(facts.digits is not None and facts.digits <= kept for facts in every)
+    need(goal.parts["lost"] == len(terms) - (1 if whole else 0), "the conclusion does not follow")
+
+
+def truncated(tree: Tree, goal: Goal, premises: Sequence[int], _: Any) -> None:
+    first, *rest = premises
+    need(goal.kind == "BoundInUnits" and tree.goals[first].kind == "SumInUnits", "a premise about the sum is needed")
+    how, number, total = tree.nodes[tree.unit["result"]]["rounding"], tree.unit["d"], _the_sum(tree)
+    need(how["format"] == number and how["mode"] == "toward_zero" and how["subnormals"] == "keep", "not only cut off")
+    a, b, c, d = (tree.formats[tree.unit[name]] for name in "abcd")
+    need(d["signed"] and d["subnormals"] and d["fraction"] > 0, "the format has no sign, or no subnormal numbers")
+    (top_a, _), (top_b, _), (top_c, _), (top, fields) = map(_largest_number, (a, b, c, d))
+    need(fields == (1 << d["fraction"]) - 1, "the largest number has not all bits")
+    reach = top_a + top_b + 2
+    need(reach + tree.unit["length"].bit_length() < top, "the products can overflow")
+    fine = min(c["fraction"], total["fraction_bits"]) <= d["fraction"] and reach <= top - total["fraction_bits"]
+    need(top_c < top or (top_c == top and fine), "the addend can make it overflow")
+    _lemmas(tree, rest, "TruncationKeeps", [{"format": number}])
+    expected = {"units": tree.goals[first].parts["lost"] - 1, "apart": False}
+    need(dict(goal.parts) == expected, "the conclusion does not follow")
+
+
+def _largest_number(fmt: Mapping[str, Any]) -> tuple[int, int]:
+    """The exponent of the largest number of a format, and its fraction field."""
+    exponent, fraction, specials = fmt["exponent"], fmt["fraction"], fmt["specials"]
+    top = (1 << (exponent + fraction)) - 1
+    top -= {"ieee": 1 << fraction, "unused": 1 << fraction, "all_ones": 1,
+            "extended": 1 if fmt["signed"] else 2}.get(specials, 0)  # fmt: skip
+    return (top >> fraction) - fmt["bias"], top & ((1 << fraction) - 1)
+
+
+def loosened(tree: Tree, goal: Goal, premises: Sequence[int], _: Any) -> None:
+    (premise,) = premises
+    below = tree.goals[premise]
+    need(goal.kind == below.kind == "BoundInUnits", "it is about something else than its premise")
+    more = goal.parts["units"] - below.parts["units"]
+    steps = {(False, False): 0, (False, True): 1, (True, True): 0}
+    step = below.parts["apart"], goal.parts["apart"]
+    need(step in steps and more >= steps[step], "it is not implied by its premise")
+
+
 def lemma(tree: Tree, goal: Goal, premises: Sequence[int], theorem: Any) -> None:
     """About the datapath: what the file that it names says, which is checked beside this."""
-    need(goal.kind in ("AlignmentLoses", "RoundingLoses") and not premises, "it is no lemma about the datapath")
+    need(
+        goal.kind in ("AlignmentLoses", "RoundingLoses", "TruncationKeeps") and not premises,
+        "it is no lemma about the datapath",
+    )
     need(isinstance(theorem.get("leaf"), str), "no file is named that shows it")
 
 
 Rule = Callable[[Tree, Goal, Sequence[int], Any], None]
 RULES: dict[str, Rule] = {rule.__name__: rule for rule in (
     element, constant, assumed, product, scale, exact, fused, cut, rounded, whole, weakened, repeated, chained, closed,
-    carried,
+    carried, summed, truncated, loosened,
 )} | {"settled": lemma, "exhausted": lemma}  # fmt: skip
 
 
@@ -614,6 +700,9 @@ def statement_text(tree: Tree, number: int) -> str:
         terms += [decimal_text(fixed)] if fixed else []
         rate = f"1 + g + ... + g^(n-1), g = 1 + {decimal_text(growth - 1)}" if growth > 1 else "n"
         return f"after n instructions |d - exact| <= G ({' + '.join(filter(None, terms))}), G = {rate}{where}"
+    if goal.kind == "BoundInUnits":
+        last = "ulp(d)" if goal.parts["apart"] else "max(u, ulp(d))"
+        return f"|d - exact| <= {goal.parts['units']} u + {last}, where inputs are finite: u = 2^(m - F)"
     if goal.kind == "Carried":
         error = form_text(read_form(goal.parts["error"]))
         return f"after {goal.parts['count']} instructions |d - exact| <= {error}{where}"

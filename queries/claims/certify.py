@@ -10,16 +10,13 @@ from queries.certificates.certificate import write_certificate
 from queries.claims.outcome import Outcome
 from queries.claims.settle import problems_of_claim
 from queries.equality.certify import certify_all
+from queries.properties.bound_certificate import certify_theorems
 from queries.properties.proving import ARGUMENTS, proofs_of
 from queries.search.distinguish import Options
 
 STAGES = (
     "the last questions have no answer: no input decides the claim, and every value is a number. Parts that are cut "
     "out of a question are any numbers, or any of which an earlier lemma says something (queries/claims/stages.py)."
-)
-LOSSES = (
-    "every term of the sum loses less than a unit, the sum nothing, the rounding less than a unit of the last place; "
-    "the bound follows by the last lemma, in linear arithmetic (queries/claims/error_bound.py)."
 )
 
 
@@ -33,10 +30,12 @@ def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[t
         if any(proof.why for proof in proofs):  # equal by their form: a certificate is of the question itself
             proofs = proofs_of(problems_of_claim(claim), options, confirm=True, by_form=False)
         return certify_all(proofs, directory, options, question, ARGUMENTS.get(claim.wanted, ""))
+    if isinstance(claim, BoundClaim) and outcome.theorem is not None:
+        manifest = certify_theorems([outcome.theorem], claim.model.unit, question, directory, options)
+        return [(directory, manifest)]
     leaves = [lemma.leaf for lemma in outcome.lemmas]
-    argument = LOSSES if isinstance(claim, BoundClaim) else STAGES
     manifest = write_certificate(
         directory, leaves, None, question, options.timeout, options.memory, options.progress,
-        template="lemmas.md", argument=argument,
+        template="lemmas.md", argument=STAGES,
     )  # fmt: skip
     return [(directory, manifest)]

@@ -7,6 +7,7 @@ from typing import Literal
 
 from hypotheses.claim import AnyClaim
 from queries.equality.lemmas import Lemma, Proof
+from queries.proof.kernel import Theorem
 from queries.search.witness import Row
 from queries.solvers.contract import Answer
 
@@ -28,7 +29,7 @@ class Asked:
 class Outcome:
     """The verdict on one claim. `row`: the input that decided, in the order of the claim's layout; `lemmas`: the
     questions whose "unsat" did, each with another engine's word where there is one; `proofs`: of a property, what
-    proved it; `refuting`: what broke it."""
+    proved it; `refuting`: what broke it; `theorem`: what was proved by rules, with the lemmas as leaves."""
 
     claim: AnyClaim
     verdict: Verdict = "unknown"
@@ -39,6 +40,7 @@ class Outcome:
     interrupted: bool = False
     proofs: list[Proof] = field(default_factory=list)
     refuting: Proof | None = None
+    theorem: Theorem | None = None
 
     @property
     def as_expected(self) -> bool:

@@ -27,7 +27,7 @@ from queries.certificates.certificate import (
 )
 from queries.certificates.chain import chain_faults
 from queries.certificates.tree import Tree, statement_text
-from queries.proof.lemmas import AlignmentLoses, Lemma, RoundingLoses, query_of
+from queries.proof.lemmas import LEMMAS, Lemma, query_of
 from queries.proof.written import Written
 from queries.solvers.contract import ENGINE_NAMES, Answer
 from smtmodel.errors import InputError, MmaprobeError
@@ -219,7 +219,9 @@ def _lemma(folder: Path, document: Mapping[str, Any], number: int, theorem: Mapp
 
 
 def _lemma_of(goal: Mapping[str, Any], formats: list[Any]) -> Lemma:
-    parts = {name: value for name, value in goal.items() if name != "is"}
-    if goal["is"] == "RoundingLoses":
-        return RoundingLoses(Format(**formats[parts["format"]]), parts["mode"])
-    return AlignmentLoses(**parts)
+    parts: dict[str, Any] = {
+        name: Format(**formats[value]) if name == "format" else value for name, value in goal.items()
+    }
+    name = parts.pop("is")
+    (kind,) = (kind for kind in LEMMAS if kind.__name__ == name)
+    return kind(**parts)

@@ -78,16 +78,11 @@ class AlignmentLoses:
 
 
 @dataclass(frozen=True)
-class RoundingLoses:
-    """A magnitude y of f + 4 bits, anywhere from below the smallest number of a format with f fraction bits to its
-    largest, that does not overflow: its rounding loses at most 2^-f |y|, or 2^(emin - f) if |y| < 2^emin, half of that
-    to nearest; rounding down it falls, rounding up it rises."""
+class _OfMagnitudes:
+    """About a magnitude y of f + 4 bits, anywhere from below the smallest number of a format with f fraction bits to
+    its largest."""
 
     format: Format
-    mode: Mode
-
-    def statement(self) -> str:
-        return f"rounding to {self.format.name}, {self.mode}, loses less than one unit of the last place"
 
     @property
     def width(self) -> int:
@@ -106,18 +101,43 @@ class RoundingLoses:
     def inputs(self, symbol: Callable[[str, int], Bits]) -> tuple[Bits, ...]:
         return symbol("sign", 1), symbol("magnitude", self.width), symbol("place", self.places)
 
-    def claim(self, given: tuple[Bits, ...]) -> Bit:
+    def _rounded(self, given: tuple[Bits, ...], mode: Mode) -> tuple[Bit, Bits, Bits, Bits, Bit]:
+        """Whether it overflows, perhaps to the largest number; result, magnitude and the result's last place in units
+        of one size; and whether the last place is finer than the magnitude's."""
         sign, magnitude, place = given
         fmt, carrier = self.format, magnitude.carrier
         unit = Exponent(place, self.low, self.low + (1 << self.places) - 1)
-        value = unpack(round_and_pack(sign.bit(0), magnitude, unit, Target(fmt, self.mode)), fmt)
+        value = unpack(round_and_pack(sign.bit(0), magnitude, unit, Target(fmt, mode)), fmt)
         room = max(value.term.exponent.bits.width, place.width) + 3
         offset = value.term.exponent.low - fmt.fraction - self.low
         amount = value.term.exponent.bits.zext(room) + constant(carrier, offset, room) - place.zext(room)
         width = self.width + 2 * fmt.precision + 6
         digits, exact = value.term.significand.zext(width), magnitude.zext(width)
-        finer = amount.msb()  # the result's last place lies below the magnitude's
+        finer = amount.msb()
         result, exact = select(finer, digits, digits.shl(amount)), select(finer, exact.shl(-amount), exact)
+        one = constant(carrier, 1, width)
+        top = fmt.largest_field & ((1 << fmt.fraction) - 1) | 1 << fmt.fraction
+        last = value.term.exponent.bits.equals((fmt.largest_field >> fmt.fraction) - value.term.exponent.low - fmt.bias)
+        overflows = value.is_nan | value.is_infinite | (last & value.term.significand.equals(top))
+        return overflows, result, exact, select(finer, one, one.shl(amount)), finer
+
+
+@dataclass(frozen=True)
+class RoundingLoses(_OfMagnitudes):
+    """A magnitude y of f + 4 bits, anywhere from below the smallest number of a format with f fraction bits to its
+    largest, that does not overflow: its rounding loses at most 2^-f |y|, or 2^(emin - f) if |y| < 2^emin, half of that
+    to nearest; rounding down it falls, rounding up it rises."""
+
+    mode: Mode
+
+    def statement(self) -> str:
+        return f"rounding to {self.format.name}, {self.mode}, loses less than one unit of the last place"
+
+    def claim(self, given: tuple[Bits, ...]) -> Bit:
+        sign, magnitude, place = given
+        fmt, carrier = self.format, magnitude.carrier
+        overflows, result, exact, _, finer = self._rounded(given, self.mode)
+        room, width = place.width + 3, exact.width
         least = constant(carrier, fmt.emin - fmt.fraction - self.low, room) - place.zext(room)
         fixed = select(least.msb() | finer, constant(carrier, 0, width), constant(carrier, 1, width).shl(least))
 
@@ -127,10 +147,24 @@ class RoundingLoses:
         def half(off: Bits) -> Bit:
             return off.shl(fmt.fraction + 1).ule(exact) | (off + off).ule(fixed)
 
-        top = fmt.largest_field & ((1 << fmt.fraction) - 1) | 1 << fmt.fraction
-        last = value.term.exponent.bits.equals((fmt.largest_field >> fmt.fraction) - value.term.exponent.low - fmt.bias)
-        overflows = value.is_nan | value.is_infinite | (last & value.term.significand.equals(top))
         return overflows | _off(result, exact, self.mode, sign.bit(0), whole, half)
+
+
+@dataclass(frozen=True)
+class TruncationKeeps(_OfMagnitudes):
+    """Such a magnitude y, rounded toward zero to a number d that does not overflow: |d| <= y < |d| + ulp(d), where
+    ulp(d) is 2^(e - f) of d's exponent e, or of emin where that is larger."""
+
+    def statement(self) -> str:
+        return f"rounding to {self.format.name}, toward_zero, cuts off less than the last place of the result"
+
+    def claim(self, given: tuple[Bits, ...]) -> Bit:
+        overflows, result, exact, last, _ = self._rounded(given, "toward_zero")
+        return overflows | (result.ule(exact) & exact.ult(result + last))
+
+
+#: the lemmas about the datapath that trees of theorems rest on
+LEMMAS = (AlignmentLoses, RoundingLoses, TruncationKeeps)
 
 
 def _off(

@@ -12,7 +12,8 @@ from queries.proof.enclosures import Enclosed, Places, bound_places, terms_of
 from queries.proof.forms import Form
 from queries.proof.induction import Carried, chained, repeated
 from queries.proof.kernel import RuleError, Theorem
-from queries.proof.lemmas import Lemma, RoundingLoses, exhausted, settled
+from queries.proof.lemmas import Lemma, RoundingLoses, TruncationKeeps, exhausted, settled
+from queries.proof.table9 import loosened, sum_of, summed, terms_of_sum, truncated
 from queries.search.distinguish import Options
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
@@ -39,13 +40,30 @@ def chain_of(unit: Unit, settle: Settle = lambda goal: None) -> Theorem:
     return chained(_Composer(unit, settle, chain=True).of(unit.result, ()))
 
 
+def bound_in_units(unit: Unit, units: int, apart: bool, settle: Settle = lambda goal: None) -> Theorem:
+    """A bound of |d - exact| in units of the alignment and of the last place. Raises RuleError, which begins with a
+    parameter of the unit where no rule is about it."""
+    composer, total = _Composer(unit, settle), sum_of(unit)
+    terms = [composer.of(*term) for term in terms_of_sum(total)]
+
+    def needed(goal: Lemma) -> Theorem:
+        found = settle(goal)
+        if found is None:
+            raise RuleError(f"open: it is not decided whether {goal.statement()}")
+        return found
+
+    found = summed(unit, terms, list(map(needed, rules.alignments(total, (), terms))))
+    return loosened(truncated(found, needed(TruncationKeeps(unit.d))), units, apart)
+
+
 class Settled:
     """Settles lemmas: by evaluating all inputs where they are few, or by an engine, and another one if `confirmed`.
-    Raises FaultError where an engine finds that one does not hold."""
+    Raises FaultError where an engine finds that one does not hold. `asked`: what engines proved."""
 
     def __init__(self, options: Options, confirmed: bool = True) -> None:
         self.options, self.confirmed = options, confirmed
         self.known: dict[Lemma, Theorem | None] = {}
+        self.asked: list[ProofLemma] = []
 
     def __call__(self, goal: Lemma) -> Theorem | None:
         if goal not in self.known:
@@ -63,9 +81,12 @@ class Settled:
         answer = self.options.ask(query, LEMMA_SECONDS, name)[0]
         if answer.status == "sat":
             raise FaultError(f"{answer} contradicts a rule of error bounds: {name}")
-        if answer.status != "unsat" or not self.confirmed:
+        if answer.status != "unsat":
             return answer, None
-        (found,) = confirm([ProofLemma(name, 0, query, answer)], self.options, CONFIRM_SECONDS)
+        found = ProofLemma(name, 0, query, answer)
+        if self.confirmed:
+            (found,) = confirm([found], self.options, CONFIRM_SECONDS)
+        self.asked.append(found)
         return answer, found.confirmed
 
 
@@ -116,12 +137,12 @@ class _Composer:
                 return rules.exact(node, places, self._terms(node.items, places))
             case FusedSum():
                 terms = self._terms(node.items, places)
-                return rules.fused(node, places, terms, self._lemmas(rules.alignments(node, places, terms)))
+                return rules.fused(node, places, terms, self.lemmas(rules.alignments(node, places, terms)))
             case Cut():
                 return rules.cut(node, places, self._operands(node, places))
             case Round():
                 goal = RoundingLoses(node.rounding.format, node.rounding.mode)
-                return rules.rounded(node, places, self._operands(node, places), self._lemmas([goal]))
+                return rules.rounded(node, places, self._operands(node, places), self.lemmas([goal]))
             case Repeat():
                 start = self.of(node.start, places)
                 self.formats[node.level] = _formats(start) | _results(node.body)
@@ -131,7 +152,7 @@ class _Composer:
                 return repeated(node, places, start, body)
         raise RuleError(f"no rule says what {node.kind} loses")
 
-    def _lemmas(self, goals: Sequence[Lemma]) -> list[Theorem]:
+    def lemmas(self, goals: Sequence[Lemma]) -> list[Theorem]:
         return [theorem for goal in goals if (theorem := self.settle(goal)) is not None]
 
     def _operands(self, node: Node, places: Places) -> list[Theorem]:

@@ -1,17 +1,19 @@
-"""The certificate of an error bound: the tree of its theorems, and every lemma about the datapath as a query."""
+"""The certificate of theorems about a unit: their tree, and every lemma about the datapath as a query."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from queries.certificates.certificate import TREE, UNIT, CertificateError, Leaf, write_certificate
 from queries.proof.kernel import Theorem
-from queries.proof.lemmas import AlignmentLoses, RoundingLoses, query_of
+from queries.proof.lemmas import LEMMAS, query_of
 from queries.proof.written import Written
 from queries.properties.bound_report import BoundResult
 from queries.search.distinguish import Options
+from smtmodel.unit import Unit
 from smtmodel.unitfile import unit_text
 
 
@@ -20,16 +22,23 @@ def certify_bound(result: BoundResult, directory: Path, options: Options) -> dic
     if result.shown is None:
         raise CertificateError("only what is proved has a certificate")
     roots = [theorem for theorem in (result.shown, result.any) if theorem is not None]
+    return certify_theorems(roots, result.model.unit, f"A bound of the error of {result.model.reference}", directory,
+                            options)  # fmt: skip
+
+
+def certify_theorems(
+    roots: Sequence[Theorem], unit: Unit, question: str, directory: Path, options: Options
+) -> dict[str, Any]:
+    """Write the certificate of theorems about one unit, check its proofs, and give its manifest. Raises
+    CertificateError."""
     every = dict.fromkeys(theorem for root in roots for theorem in root.walk())
     leaves: list[Leaf] = []
     names: dict[Theorem, str] = {}
     for theorem in every:
-        if isinstance(theorem.goal, (AlignmentLoses, RoundingLoses)):
+        if isinstance(theorem.goal, LEMMAS):
             leaves.append(Leaf(theorem.goal.statement(), query_of(theorem.goal), _words(theorem)))
             names[theorem] = f"lemma-{len(leaves):02d}"
-    unit = result.model.unit
     tree = json.dumps(Written(unit).stating(roots, names), separators=(",", ":")) + "\n"
-    question = f"A bound of the error of {result.model.reference}"
     return write_certificate(
         directory, leaves, None, question, options.timeout, options.memory, options.progress,
         texts={TREE: tree, UNIT: unit_text(unit)}, template="bound.md",

@@ -13,7 +13,7 @@ from queries.proof.enclosures import weakened
 from queries.proof.forms import Form
 from queries.proof.induction import Chained, carried, closed, step_text
 from queries.proof.kernel import RuleError, Theorem
-from queries.proof.lemmas import AlignmentLoses, RoundingLoses
+from queries.proof.lemmas import LEMMAS
 from queries.proof.wording import form_text
 from queries.properties.bound import Settle, bound_of, chain_of, error_of
 from queries.properties.bound_samples import Near, largest_error, nearest, nearest_of_chain
@@ -128,7 +128,7 @@ def document_of(result: BoundResult) -> dict[str, Any]:
         assert result.any is not None
         out["chain"]["any"] = result.any.goal.statement()
     out["rules"] = dict(sorted(Counter(one.rule for one in result.shown.walk()).items()))
-    lemmas = [one for one in result.shown.walk() if isinstance(one.goal, (AlignmentLoses, RoundingLoses))]
+    lemmas = [one for one in result.shown.walk() if isinstance(one.goal, LEMMAS)]
     out["lemmas"] = [{"lemma": one.goal.statement(), "by": one.word} for one in lemmas]
     out["tried"] = result.tried
     out["nearest"] = None if result.near is None else near_json(model, result.near)
