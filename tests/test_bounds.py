@@ -32,7 +32,7 @@ from smtmodel.dot import Model
 from smtmodel.errors import FaultError
 from smtmodel.formats import FORMATS, Format
 from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.nodes import Cut, Element, ExactSum, FusedSum, Index, Product, Repeat, Round, Scale
+from smtmodel.nodes import Cut, Element, ExactSum, FusedSum, GridSum, Index, Product, Repeat, Round, Scale
 from smtmodel.nodes.node import Node, walk
 from smtmodel.nodes.round import Rounding
 from smtmodel.operands import layout_of
@@ -367,7 +367,11 @@ def test_rules_refuse_what_they_know_nothing_of() -> None:
     refused("fused", FusedSum((A, C), 1, carry_bits=0), (), [of(A), of(C)])  # may wrap
     refused("fused", FusedSum((a_sum, C), 1, carry_bits=9), (), [exact, of(C)])  # of no known head
     refused("fused", FusedSum((a_sum, C), 1, reach=(3, None)), (), [exact, of(C)])  # may vanish at any size
+    grid = GridSum((a_sum, C), (1, 2), reach=(3, None))
+    refused("grid", grid, (), [exact, of(C)])  # may vanish at any size
+    refused("grid", GridSum((A, C), (1, 2)), (), [of(C), of(A)])
     cut_sum = Cut(a_sum, 4)
+    refused("grid", GridSum((cut_sum, C), (1, 2)), (), [RULES["cut"](cut_sum, (), [exact]), of(C)])
     refused("fused", FusedSum((cut_sum, C), 1), (), [RULES["cut"](cut_sum, (), [exact]), of(C)])
     unsigned = Round(a_sum, Rounding(replace(UNIT.d, signed=False)))
     refused("rounded", unsigned, (), [exact])

@@ -409,6 +409,45 @@ def fused(tree: Tree, goal: Goal, premises: Sequence[int], _: Any) -> None:
     return None
 
 
+def grid(tree: Tree, goal: Goal, premises: Sequence[int], _: Any) -> None:
+    what = tree.node(goal, "grid")
+    places = list(tree.terms(what["items"], goal.places))
+    every = tree.about(goal, premises, [term[:2] for term in places])
+    if all(facts.nothing for facts in every):
+        return conclude(goal, tree.numbers(frozenset(), {}, {}, {}))
+    own = [what["fraction_bits"][at] for _, _, at in places]
+    reach = [(what["reach"] or [None] * len(what["items"]))[at] for _, _, at in places]
+    floors = [low - bits for low, bits in zip(what["floors"], what["fraction_bits"], strict=False) if low is not None]
+    opposes = [what["frame"] is not None and at != what["frame"] for _, _, at in places]
+    some = [(facts, bits) for facts, bits in zip(every, own, strict=True) if not facts.nothing]
+    need(all(facts.weight is not None for facts, _ in some), "the exponent of a term is not known")
+    fewest, finest = min(what["fraction_bits"]), max(what["fraction_bits"])
+    m = _largest([times(facts.weight, two(fewest - bits)) for facts, bits in some if facts.weight is not None])
+    unit = add(times(m, two(-fewest)), plain(max(map(two, floors), default=Fraction(0))))
+    whole = all(facts.digits is not None and facts.digits <= bits for facts, bits in some)
+    spare = whole and not floors and not any(opposes)
+    sides = []
+    for part in LOSSES[what["rounding"]]:
+        lost = []
+        for facts, far, other in zip(every, reach, opposes, strict=True):
+            one = Fraction(0) if facts.nothing else Fraction(part)
+            if far is not None and not facts.nothing:
+                need(facts.head is not None, "nothing is known of the size of a term that vanishes")
+                one = max(one, (facts.head or 0) * two(-far - 1))
+            if other:
+                one = Fraction(1) if what["rounding"] == "toward_zero" and far is None else one + 1
+            lost.append(one)
+        sides.append(times(unit, sum(lost, Fraction(0)) - (min(lost) if spare else 0)))
+    leasts = [facts.least - bits for facts, bits in some if facts.least is not None]
+    heads = [facts.head * two(bits - finest) for facts, bits in some if facts.head is not None]
+    conclude(goal, Facts(
+        add(*(f.low for f in every), sides[0]), add(*(f.high for f in every), sides[1]), add(*(f.size for f in every)),
+        times(unit, two(finest)), min(leasts) + finest if len(leasts) == len(some) else None,
+        sum(heads) + 2 * len(every) * two(-finest) if len(heads) == len(some) else None, finest,
+    ))  # fmt: skip
+    return None
+
+
 def _largest(weights: Sequence[Form]) -> Form:
     """At least each of them: the largest of one magnitude of each that counts once, and what is left of any."""
     leads: set[Monomial] = set()
@@ -683,8 +722,8 @@ def lemma(tree: Tree, goal: Goal, premises: Sequence[int], theorem: Any) -> None
 
 Rule = Callable[[Tree, Goal, Sequence[int], Any], None]
 RULES: dict[str, Rule] = {rule.__name__: rule for rule in (
-    element, constant, assumed, product, scale, exact, fused, cut, rounded, whole, weakened, repeated, chained, closed,
-    carried, summed, truncated, loosened,
+    element, constant, assumed, product, scale, exact, fused, grid, cut, rounded, whole, weakened, repeated, chained,
+    closed, carried, summed, truncated, loosened,
 )} | {"settled": lemma, "exhausted": lemma}  # fmt: skip
 
 

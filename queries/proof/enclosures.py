@@ -23,6 +23,7 @@ from smtmodel.nodes import (
     Element,
     ExactSum,
     FusedSum,
+    GridSum,
     Index,
     Node,
     Product,
@@ -377,6 +378,58 @@ def fused(node: FusedSum, places: Places, premises: Sequence[Theorem], lemmas: S
     )  # fmt: skip
     made = _made(node, places, facts, goals, premises)
     return _with_lemmas(made, lemmas, alignments(node, places, premises))
+
+
+@rule
+def grid(node: GridSum, places: Places, premises: Sequence[Theorem]) -> Made:
+    """A sum of multiples of 2^g, where g is the largest e_t - F_t of a term that is not zero, or of a floor in place of
+    e_t: 2^g <= the largest weight_t * 2^-F_t + the largest 2^(floor - F). A term loses at most one unit 2^g, half of
+    that to nearest; rounding down it only falls, rounding up it only rises; one that lies beyond its reach r,
+    |v| < head * 2^(g - r - 1), is lost. Where there is a frame, a term of the other sign counts one unit more than what
+    is kept of it: truncated, v in [m, m + 1) units, it then differs by one unit at most; a zero does too. Without one,
+    a term whose e - F is g loses nothing if F holds its digits; so if F holds those of all, one of them loses nothing.
+
+    |v| < head_t * 2^(g + F_t) of each term, and at most two units more."""
+    goals = _joined("grid", node, places, _every_term(node.items, places), premises)
+    every = [goal.facts for goal in goals]
+    if all(facts.is_zero for facts in every):
+        return _made(node, places, numbers(frozenset(), NOUGHT, NOUGHT, NOUGHT), goals, premises)
+    owners = [at for at, item in enumerate(node.items) for _ in terms_of(item, dict(places))]
+    terms = [_Aligned(facts, node.fraction_bits[at], node.each(node.reach, at))
+             for facts, at in zip(every, owners, strict=True)]  # fmt: skip
+    counted = [term for term in terms if not term.facts.is_zero]
+    weights = [term.facts.weight for term in counted if term.facts.weight is not None]
+    if len(weights) < len(counted):
+        raise RuleError("grid: the exponent of a term is not known")
+    fewest, finest = min(node.fraction_bits), max(node.fraction_bits)
+    raised = [weight * power(fewest - term.bits) for weight, term in zip(weights, counted, strict=True)]
+    bounds = zip(node.floors, node.fraction_bits, strict=False)
+    floors = [power(low - bits) for low, bits in bounds if low is not None]
+    unit = largest(raised) * power(-fewest) + number(max(floors, default=0))
+    flips = [node.frame is not None and at != node.frame for at in owners]
+    spare = not any(flips) and all(term.whole for term in counted)
+    sides = []
+    for side in (0, 1):
+        losses = []
+        for term, flip in zip(terms, flips, strict=True):
+            kept = Fraction(0) if term.facts.is_zero else LOSSES[node.rounding][side]
+            if term.reach is not None and not term.facts.is_zero:
+                if term.facts.head is None:
+                    raise RuleError("grid: nothing is known of the size of a term that vanishes")
+                kept = max(kept, term.facts.head * power(-term.reach - 1))
+            truncated = node.rounding == "toward_zero" and term.reach is None
+            losses.append(Fraction(1) if flip and truncated else kept + flip)
+        lost = sum(losses) - (min(losses) if spare and not floors else 0)
+        sides.append(unit * lost)
+    leasts = [term.facts.least - term.bits for term in counted if term.facts.least is not None]
+    heads = [term.facts.head * power(term.bits - finest) for term in counted if term.facts.head is not None]
+    facts = Facts(
+        total([*(f.low for f in every), sides[0]]), total([*(f.high for f in every), sides[1]]),
+        total(f.size for f in every), unit * power(finest),
+        min(leasts) + finest if len(leasts) == len(counted) else None,
+        sum(heads) + 2 * len(terms) * power(-finest) if len(heads) == len(counted) else None, finest,
+    )  # fmt: skip
+    return _made(node, places, facts, goals, premises)
 
 
 @rule

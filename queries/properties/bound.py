@@ -19,7 +19,20 @@ from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
 from smtmodel.errors import FaultError
 from smtmodel.formats import Format
-from smtmodel.nodes import Constant, Cut, Element, ExactSum, FusedSum, Node, Product, Repeat, Round, Running, Scale
+from smtmodel.nodes import (
+    Constant,
+    Cut,
+    Element,
+    ExactSum,
+    FusedSum,
+    GridSum,
+    Node,
+    Product,
+    Repeat,
+    Round,
+    Running,
+    Scale,
+)
 from smtmodel.unit import Unit
 
 LEMMA_SECONDS = 30.0  # for one lemma
@@ -138,6 +151,8 @@ class _Composer:
             case FusedSum():
                 terms = self._terms(node.items, places)
                 return rules.fused(node, places, terms, self.lemmas(rules.alignments(node, places, terms)))
+            case GridSum():
+                return rules.grid(node, places, self._terms(node.items, places))
             case Cut():
                 return rules.cut(node, places, self._operands(node, places))
             case Round():
