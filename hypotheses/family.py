@@ -285,7 +285,8 @@ def _grid(file: YamlFile, parsed: _FamilyFile, path: YamlPath, name: Any, given:
 
 
 def _base(file: YamlFile, parsed: _FamilyFile, scaled: bool) -> Model:
-    """An instruction of the table with the family's formats, which names its vectors."""
+    """An instruction of the table with the family's formats, which names its vectors; a chain of fused multiply-adds
+    where there is none."""
     wanted = tuple(parsed.formats.model_dump().values())
     best = None
     for reference, row in INSTRUCTIONS.items():
@@ -295,9 +296,10 @@ def _base(file: YamlFile, parsed: _FamilyFile, scaled: bool) -> Model:
             best = reference
             if row.length == parsed.length:
                 break
-    if best is None:
-        raise file.error(("formats",), f"no instruction of the table takes {' '.join(wanted)}")
-    return parse_reference(best)
+    if best is None and scaled:
+        raise file.error(("formats",), f"no instruction of the table takes {' '.join(wanted)} and scale factors")
+    a, b, c, d = wanted
+    return parse_reference(best or f"ieee/fma/{d}.{a}.{b}.{c}")
 
 
 def _of_length(base: Model, length: int, grids: Sequence[Grid]) -> Model:

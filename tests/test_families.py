@@ -12,6 +12,7 @@ import pytest
 from hypotheses.family import Impossible, build_family, families, parameters_of
 from smtmodel.errors import InputError, ParameterError, UnknownNameError
 from smtmodel.families.member import FUNCTIONS, FamilyFunction
+from smtmodel.formats import format_named
 from smtmodel.nodes import Scale
 from smtmodel.nodes.node import walk
 from smtmodel.parameters import FAMILIES, FAMILY, PARAMETERS
@@ -54,6 +55,18 @@ def test_any_family_takes_another_length(shipped: str) -> None:
     base = build_family(read_yaml(re.sub(r"length: \d+", "length: 96", text), "changed.yaml")).base
     assert base.length == 96
     assert parse_reference(base.reference) == base
+
+
+def test_formats_that_no_instruction_takes() -> None:
+    """bf16 results, and formats of one's own: candidates are named after a chain of fused multiply-adds."""
+    for names in (("f16", "f16", "f32", "bf16"), ("e4m3_ieee", "binary8p3", "f32", "f32")):
+        formats = ", ".join(f"{side}: {name}" for side, name in zip("abcd", names, strict=True))
+        text = TWELVE.replace("a: f16, b: f16, c: f32, d: f32", formats)
+        candidates = build_family(read_yaml(text, "own.yaml")).candidates()
+        assert len(candidates) == 6
+        for model in candidates:
+            assert [getattr(model, side) for side in "abcd"] == [format_named(name) for name in names]
+            assert parse_reference(model.reference).unit == model.unit
 
 
 @pytest.mark.parametrize("length", [0, -4, 1025, 2048])
