@@ -17,7 +17,7 @@ from smtmodel.errors import ParameterError
 from smtmodel.explanation import Cause, Explanation, Group, Input, Outcome, Picture, Rounded, Row, Special, Step
 from smtmodel.facts import Fact, Item, evaluate_one, facts_of, integer, item_of, item_of_pattern
 from smtmodel.formats import Format
-from smtmodel.nodes import Constant, Cut, Element, ExactSum, FusedSum, Node, Product, Round, Scale, Sum
+from smtmodel.nodes import Constant, Cut, Element, ExactSum, FusedSum, GridSum, Node, Product, Round, Scale, Sum
 from smtmodel.nodes.node import walk
 from smtmodel.operands import Operands, layout_of
 from smtmodel.trace import Name, Part, Stage, Visit
@@ -229,6 +229,8 @@ class _Explainer:
         top = self.facts.get(Name(prefix, Stage.MAXIMUM))
         maximum = None if top is None else top.value + (top.scale or 0)
         keeps = [bits + more for bits, more in zip(node.bits_of_terms, node.raises_of_terms, strict=True)]
+        own = node.frame_term if isinstance(node, GridSum) else None
+        frame = None if own is None else item_of("", self.entered[prefix][1][own][1]).negative
         rows, zeros = [], []
         for position, (name, value) in enumerate(self.entered[prefix][1]):
             item = self._term(name, value)
@@ -240,7 +242,10 @@ class _Explainer:
             row = term_row(item, signals, kept, 0 if maximum is None else maximum - keeps[position])
             more = node.raises_of_terms[position] if keeps else 0
             top_one = item.exponent + more == maximum and not item.special
-            rows.append(replace(row, marks=row.marks | {"maximum"} if top_one else row.marks))
+            marks = row.marks | {"maximum"} if top_one else row.marks
+            if item.negative != frame and frame is not None:
+                marks = marks - {"raised"} | {"flipped"}
+            rows.append(replace(row, marks=marks))
         whole = Name(prefix, Stage.SUM)
         negative, number = self.facts[whole.its(Part.NEGATIVE)], self.facts[whole.its(Part.MAGNITUDE)]
         assert number.scale is not None

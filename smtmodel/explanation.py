@@ -37,8 +37,8 @@ class Row:
     alignment took away, from the place `cut_first` down.
 
     `exponent`: the one that takes part in the maximum. `signals`: what it shows of the trace. `marks`: "maximum",
-    "raised" (rounding added a unit), "dropped" (a term out of reach, which vanishes), "sticky" (the
-    lowest bit stands for all below it), "nan", "infinite".
+    "raised" (rounding added a unit), "flipped" (its bits were, which adds a unit), "dropped" (a term out of reach,
+    which vanishes), "sticky" (the lowest bit stands for all below it), "nan", "infinite".
     """
 
     name: str
@@ -139,7 +139,7 @@ class Picture:
     @property
     def plain(self) -> bool:
         """Whether nothing is lost: the result is the exact sum of the terms."""
-        lossless = not any(row.cut or row.marks & {"raised", "sticky"} for row in (*self.rows, self.total))
+        lossless = not any(row.cut or row.marks & {"raised", "flipped", "sticky"} for row in (*self.rows, self.total))
         lossless = lossless and self.unwrapped is None and self.cut is None
         return lossless and (self.rounded is None or self.rounded.outcome == "exact")
 

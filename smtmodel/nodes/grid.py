@@ -58,6 +58,11 @@ class GridSum(Sum):
         return self.by_term(self.fraction_bits)
 
     @property
+    def frame_term(self) -> int | None:
+        """The place among its terms of the one whose sign is the frame."""
+        return None if self.frame is None else sum(item.count for item in self.items[: self.frame])
+
+    @property
     def raises_of_terms(self) -> tuple[int, ...]:
         return tuple(max(self.fraction_bits) - bits for bits in self.bits_of_terms)
 
