@@ -28,7 +28,7 @@ def prove_bound(
 ) -> int:  # fmt: skip
     """Prints the bound; the exit code. Raises ParameterError and FaultError as `find_bound` does, and CertificateError
     after what is proved was printed."""
-    from queries.properties.bound import Settled
+    from queries.proof.settling import Settled
     from queries.properties.bound_certificate import certify_bound
     from queries.properties.bound_report import document_of, find_bound
     from smtmodel.reference import parse_reference

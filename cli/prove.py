@@ -111,9 +111,9 @@ def prove(
     store = options.store
     document = store.find_result(key) if store and not options.fresh and certificate is None else None
     if document is None or not _proved_by(document, options.solver):
-        proofs = proofs_of(problems, options, confirm, by_form=certificate is None)
+        proofs = proofs_of(problems, options, confirm, forms=certificate is None)
         document = proof_document(wanted, proofs)
-        by_form = all(proof.why for proof in proofs)
+        by_form = all(proof.why and not proof.lemmas for proof in proofs)
         complete = document["confirmed_by"] or not confirm or document["verdict"] == "different" or by_form
         if store and document["verdict"] != "unknown" and complete:
             store.record_result(key, document)
@@ -181,11 +181,12 @@ def _show(document: dict[str, Any], explain: bool) -> None:
         if proof["vector"]:
             show_witness(proof)
     whys = [proof["why"] for proof in proofs if proof.get("why")]
+    by = ", ".join(document["confirmed_by"]) or _unconfirmed(lemmas)
     if verdict == "equal" and len(whys) == len(proofs) > 0:
-        say(f"{wanted}: proved in {seconds:.1f} s: {'; '.join(whys)}")
+        rests = f", with {count} by {', '.join(document['engines'])}; confirmed by {by}" if lemmas else ""
+        say(f"{wanted}: proved in {seconds:.1f} s: {'; '.join(dict.fromkeys(whys))}{rests}")
     elif verdict == "equal":
         engines = ", ".join(document["engines"]) or "construction alone"
-        by = ", ".join(document["confirmed_by"]) or _unconfirmed(lemmas)
         say(f"{stated}: proved in {seconds:.1f} s, {count}, by {engines}; confirmed by {by}")
     elif verdict == "different":
         say(f"{stated}: no; the vector above was replayed under both sides")

@@ -303,6 +303,6 @@ def test_an_interrupt_between_two_proofs_leaves_the_rest_unproved(monkeypatch: p
         return Proof(problem, "equal")
 
     monkeypatch.setattr(proving, "prove", first_only)
-    found = proofs_of([*problems, *problems], Options(timeout=1), confirm=False)
+    found = proofs_of([*problems, *problems], Options(timeout=1), confirm=False, forms=False)
     assert verdict_of(found) == "unknown"
     assert found[-1].interrupted

@@ -28,7 +28,7 @@ def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[t
     if isinstance(claim, PropertyClaim):
         proofs = outcome.proofs
         if any(proof.why for proof in proofs):  # equal by their form: a certificate is of the question itself
-            proofs = proofs_of(problems_of_claim(claim), options, confirm=True, by_form=False)
+            proofs = proofs_of(problems_of_claim(claim), options, confirm=True, forms=False)
         return certify_all(proofs, directory, options, question, ARGUMENTS.get(claim.wanted, ""))
     if isinstance(claim, BoundClaim) and outcome.theorem is not None:
         manifest = certify_theorems([outcome.theorem], claim.model.unit, question, directory, options)

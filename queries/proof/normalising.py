@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
+from queries.equality.lemmas import Lemma
 from queries.proof.kernel import RuleError, Theorem
-from queries.proof.lemmas import Lemma, settled
 from queries.proof.ranges import Scope
 from queries.proof.rewriting import (
     REWRITES,
@@ -23,9 +23,8 @@ from queries.proof.rewriting import (
     results_alike,
     rewritten,
 )
+from queries.proof.settling import Settled
 from queries.search.distinguish import Options
-from queries.solvers.contract import Answer
-from queries.solvers.smtlib import Query
 from smtmodel.nodes import Each, FusedSum, Node, Product, Repeat, Scale
 from smtmodel.unit import Unit
 
@@ -33,13 +32,11 @@ LEMMA_SECONDS = 10.0  # for one lemma; a rule whose lemma takes longer is not ap
 
 
 class Normaliser:
-    """Finds normal forms, and keeps what is proved of nodes and lemmas."""
+    """Finds normal forms, and keeps what is proved of nodes and lemmas; with a second engine's word on each lemma if
+    `confirmed`."""
 
-    def __init__(self, options: Options) -> None:
-        self.options = options
-        self.deadline = None if options.timeout is None else options.clock() + options.timeout
-        self.lemmas: dict[Lemma, Theorem | None] = {}
-        self.answers: dict[str, Answer] = {}
+    def __init__(self, options: Options, confirmed: bool = False) -> None:
+        self.settle = Settled(options, confirmed, LEMMA_SECONDS, needed=False)
         self.known: dict[Scope, dict[tuple[Node, bool], Theorem | None]] = {}
 
     def proof(self, unit: Unit) -> Theorem | None:
@@ -47,23 +44,14 @@ class Normaliser:
         found = self._alike(Scope.of(unit), unit.result, True)
         return None if found is None else results_alike(unit, found)
 
-    def settle(self, lemma: Lemma) -> Theorem | None:
-        """A theorem, if an engine proves it in time."""
-        if lemma not in self.lemmas:
-            self.lemmas[lemma] = None
-            with suppress(RuleError):
-                self.lemmas[lemma] = settled(lemma, self._ask)
-        return self.lemmas[lemma]
+    def lemmas(self, proofs: Sequence[Theorem]) -> list[Lemma]:
+        """The lemmas that engines proved, on which proofs rest."""
+        names = {one.goal.statement() for proof in proofs for one in proof.walk() if one.rule == "settled"}
+        return [lemma for lemma in self.settle.asked if lemma.name in names]
 
     def engines(self, proofs: Sequence[Theorem]) -> list[str]:
         """The engines that proofs rest on."""
-        names = {one.goal.statement() for proof in proofs for one in proof.walk() if one.rule == "settled"}
-        return sorted({self.answers[name].engine for name in names})
-
-    def _ask(self, query: Query, name: str) -> tuple[Answer, None]:
-        left = LEMMA_SECONDS if self.deadline is None else self.deadline - self.options.clock()
-        self.answers[name] = self.options.ask(query, max(0.0, min(LEMMA_SECONDS, left)), name)[0]
-        return self.answers[name], None
+        return sorted({lemma.answer.engine for lemma in self.lemmas(proofs)})
 
     def _alike(self, scope: Scope, node: Node, counting: bool) -> Theorem | None:
         """What a node is alike to, if to another one. `counting`: it has to count alike as well."""

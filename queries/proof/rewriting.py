@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from queries.proof.effects import (
     AlignmentKeepsUnit,
@@ -131,6 +132,42 @@ def needless_floor(scope: Scope, node: Node) -> Replacement | None:
     lemmas = tuple(BoundKeeps(one, bits, node.rounding, bound) for one, bits in low)
     other = replace(node, zeros=None) if node.zeros is not None else replace(node, least=None)
     return Replacement(other, lemmas, counting=not low)
+
+
+@rewrite("carry bits that no sum needs")
+def needless_carry(scope: Scope, node: Node) -> Replacement | None:
+    """A sum that wraps in F + 1 + n bits and a sign does not where it is always below 2^(F + 1 + n) units. A term below
+    h * 2^e has less than h * 2^F units where it is aligned, or one more where it may be raised."""
+    if not isinstance(node, FusedSum) or node.carry_bits is None or (room := _most(scope, node)) is None:
+        return None
+    if room >= 2 ** (1 + node.carry_bits) or (terms := _ranges(scope, node)) is None:
+        return None
+    lemmas = dict.fromkeys(AlignmentLoses(one.width, one.fraction, bits, node.rounding) for one, bits in terms)
+    return Replacement(replace(node, carry_bits=None), tuple(lemmas))
+
+
+def _most(scope: Scope, node: FusedSum) -> Fraction | None:
+    """What a sum is at most, in units of 2^m."""
+    heads = [_head(scope, item) for item in node.items]
+    if any(head is None for head in heads):
+        return None
+    raised = 0 if node.rounding == "toward_zero" else Fraction(1, 1 << min(node.bits_of_terms))
+    return sum(
+        (item.count * (head + raised) for item, head in zip(node.items, heads, strict=True) if head), Fraction(0)
+    )
+
+
+def _head(scope: Scope, node: Node) -> Fraction | None:
+    """The largest significand that a term can have, as a multiple of 2^e of its exponent e."""
+    if isinstance(node, Each):
+        return _head(scope, node.body)
+    if isinstance(node, Product) and not node.normalised:
+        left, right = (_head(scope, operand) for operand in node.operands)
+        return None if left is None or right is None else left * right
+    ranges = ranges_of(scope, node)
+    if ranges is None:
+        return None
+    return max((Fraction((1 << one.width) - 1, 1 << one.fraction) for one in ranges), default=Fraction(0))
 
 
 @rewrite("overflow as the rounding has it")

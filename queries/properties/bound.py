@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
-from queries.equality.confirm import confirm
-from queries.equality.lemmas import Lemma as ProofLemma
 from queries.proof import enclosures as rules
 from queries.proof.enclosures import Enclosed, Places, bound_places, terms_of
 from queries.proof.forms import Form
 from queries.proof.induction import Carried, chained, repeated
 from queries.proof.kernel import RuleError, Theorem
-from queries.proof.lemmas import Lemma, RoundingLoses, TruncationKeeps, exhausted, settled
+from queries.proof.lemmas import Lemma, RoundingLoses, TruncationKeeps
 from queries.proof.table9 import loosened, sum_of, summed, terms_of_sum, truncated
-from queries.search.distinguish import Options
-from queries.solvers.contract import Answer
-from queries.solvers.smtlib import Query
-from smtmodel.errors import FaultError
 from smtmodel.formats import Format
 from smtmodel.nodes import (
     Constant,
@@ -34,10 +27,6 @@ from smtmodel.nodes import (
     Scale,
 )
 from smtmodel.unit import Unit
-
-LEMMA_SECONDS = 30.0  # for one lemma
-CONFIRM_SECONDS = 20.0  # that count as spent on it where another engine is asked
-
 
 #: what settles a lemma about the datapath, if anything does
 Settle = Callable[[Lemma], Theorem | None]
@@ -67,40 +56,6 @@ def bound_in_units(unit: Unit, units: int, apart: bool, settle: Settle = lambda 
 
     found = summed(unit, terms, list(map(needed, rules.alignments(total, (), terms))))
     return loosened(truncated(found, needed(TruncationKeeps(unit.d))), units, apart)
-
-
-class Settled:
-    """Settles lemmas: by evaluating all inputs where they are few, or by an engine, and another one if `confirmed`.
-    Raises FaultError where an engine finds that one does not hold. `asked`: what engines proved."""
-
-    def __init__(self, options: Options, confirmed: bool = True) -> None:
-        self.options, self.confirmed = options, confirmed
-        self.known: dict[Lemma, Theorem | None] = {}
-        self.asked: list[ProofLemma] = []
-
-    def __call__(self, goal: Lemma) -> Theorem | None:
-        if goal not in self.known:
-            self.known[goal] = self._settled(goal)
-        return self.known[goal]
-
-    def _settled(self, goal: Lemma) -> Theorem | None:
-        with suppress(RuleError):
-            return exhausted(goal)
-        with suppress(RuleError):
-            return settled(goal, self._ask)
-        return None
-
-    def _ask(self, query: Query, name: str) -> tuple[Answer, Answer | None]:
-        answer = self.options.ask(query, LEMMA_SECONDS, name)[0]
-        if answer.status == "sat":
-            raise FaultError(f"{answer} contradicts a rule of error bounds: {name}")
-        if answer.status != "unsat":
-            return answer, None
-        found = ProofLemma(name, 0, query, answer)
-        if self.confirmed:
-            (found,) = confirm([found], self.options, CONFIRM_SECONDS)
-        self.asked.append(found)
-        return answer, found.confirmed
 
 
 def error_of(theorem: Theorem) -> Form:

@@ -1,39 +1,104 @@
-"""Two models are equal by their expressions: they are one, or have one normal form."""
+"""Two sides are equal by their expressions: they are one, or have one normal form."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from queries.equality.lemmas import Proof
 from queries.proof.normalising import Normaliser, normal_form, rules_of
+from queries.properties.statements import Reordered
 from queries.search.distinguish import Options
 from queries.search.problem import Problem
+from smtmodel.nodes import Each, Element, ExactSum, FusedSum, Index, Node, Product, Round
+from smtmodel.nodes.normal import normal
+from smtmodel.nodes.rewriting import at_place, rebuilt, replaced, with_operands, written_out
 from smtmodel.unit import Unit
 
 SAME = "the expressions are one"
+ANY_ORDER = "the expressions are one, in which terms of a sum have no order"
 
 
-def is_one_expression(problem: Problem) -> bool:
-    """Whether both models are one expression over the same operands, and are given the same input."""
+def by_form(problem: Problem, options: Options, confirm: bool = True) -> Proof | None:
+    """The proof that both sides are equal by their expressions, if they are. An interrupt is raised."""
+    why = by_expression(problem)
+    return Proof(problem, "equal", why=why) if why else by_rewriting(problem, options, confirm)
+
+
+def by_expression(problem: Problem) -> str:
+    """Why both sides are one expression over the same operands; empty where they are not."""
+    if isinstance(problem, Reordered):
+        result = _terms_written_out(problem.left.unit.result)
+        return ANY_ORDER if normal(result) == normal(_moved(result, problem.order)) else ""
     units = _units(problem)
-    return units is not None and units[0].result == units[1].result
+    return SAME if units is not None and units[0].result == units[1].result else ""
 
 
-def by_rewriting(problem: Problem, options: Options) -> Proof | None:
+def _terms_written_out(node: Node) -> Node:
+    """Without loops; sums of which a parameter goes with an operand's place keep theirs."""
+
+    def terms(item: Node) -> list[Node]:
+        return [at_place(item.body, item.level, k) for k in item.places] if isinstance(item, Each) else [item]
+
+    def change(_: Node, new: Node) -> Node:
+        by_place = isinstance(new, FusedSum) and (new.floors or new.reach or not isinstance(new.fraction_bits, int))
+        if not isinstance(new, (ExactSum, FusedSum)) or by_place:
+            return new
+        return replace(new, items=tuple(term for item in new.items for term in terms(item)))
+
+    return rebuilt(written_out(node), change, {})
+
+
+def _moved(node: Node, order: tuple[int, ...]) -> Node:
+    """The expression where the product in place k is that in place order[k]: itself where a loop is left."""
+
+    def leaf(part: Node) -> Node | None:
+        if not (isinstance(part, Element) and part.operand in ("a", "b") and part.index is not None):
+            return None
+        return part if part.index.factors else replace(part, index=Index(order[part.index.offset]))
+
+    return replaced(node, leaf)
+
+
+def by_rewriting(problem: Problem, options: Options, confirm: bool = True) -> Proof | None:
     """The proof that both models have one normal form; None if they have not, or a lemma stayed open. An interrupt is
     raised."""
     units, start = _units(problem), time.monotonic()
-    if units is None:
+    if units is None or _outline(units[0].result) != _outline(units[1].result):
         return None
-    normaliser = Normaliser(options)
+    normaliser = Normaliser(options, confirm)
     proofs = [normaliser.proof(unit) for unit in units]
     if normal_form(units[0], proofs[0]) != normal_form(units[1], proofs[1]):
         return None
     found = [proof for proof in proofs if proof is not None]
-    engines = normaliser.engines(found)
-    by = f", with lemmas by {', '.join(engines)}" if engines else ""
-    why = f"one normal form by rewriting: {', '.join(rules_of(found))}{by}"
-    return Proof(problem, "equal", seconds=time.monotonic() - start, why=why)
+    why = f"one normal form by rewriting: {', '.join(rules_of(found))}"
+    return Proof(problem, "equal", normaliser.lemmas(found), seconds=time.monotonic() - start, why=why)
+
+
+def _outline(node: Node) -> Node:
+    """The expression without what rules of rewriting change: where two have different ones, no rule makes them one."""
+
+    def change(_: Node, new: Node) -> Node:
+        if isinstance(new, Product):
+            return replace(new, normalised=False, limit=None)
+        if isinstance(new, FusedSum):
+            new = replace(new, zeros=None, least=None, carry_bits=None)
+        if isinstance(new, (ExactSum, FusedSum)):
+            return with_operands(new, map(_held, new.items))
+        if isinstance(new, Round):
+            how = replace(new.rounding, overflow="ieee", zero="ieee", mode="toward_zero")
+            return replace(new, rounding=how)
+        return new
+
+    return normal(rebuilt(node, change, {}))
+
+
+def _held(item: Node) -> Node:
+    """A term without a rounding of a product."""
+    term = item.body if isinstance(item, Each) else item
+    if not (isinstance(term, Round) and isinstance(term.term, Product)):
+        return item
+    return replace(item, body=term.term) if isinstance(item, Each) else term.term
 
 
 def _units(problem: Problem) -> tuple[Unit, Unit] | None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from queries.equality.lemmas import Proof, Verdict
 from queries.equality.staged import prove
-from queries.properties.forms import SAME, by_rewriting, is_one_expression
+from queries.properties.forms import SAME, by_form
 from queries.properties.monotonic import prove_monotonic
 from queries.properties.signs import negated_parts
 from queries.properties.statements import Monotonic, Negated, exchangeable, symmetries_of
@@ -33,14 +33,13 @@ ARGUMENTS = {
 }
 
 
-def proofs_of(problems: Sequence[Problem], options: Options, confirm: bool, by_form: bool = True) -> list[Proof]:
+def proofs_of(problems: Sequence[Problem], options: Options, confirm: bool, forms: bool = True) -> list[Proof]:
     """The first difference, or an interrupt, ends it. What is proved by the order of products stands for the problems
-    about these. `by_form`: models whose expressions are one, or have one normal form, need no other proof. Raises
+    about these. `forms`: models whose expressions are one, or have one normal form, need no other proof. Raises
     FaultError where an evaluation contradicts what was proved."""
-    if by_form and problems and all(map(is_one_expression, problems)):
-        return [Proof(problem, "equal", why=SAME) for problem in problems]
-    proofs = _Proving(options, confirm, by_form).run(problems)
-    if verdict_of(proofs) == "equal" and not any(proof.interrupted for proof in proofs):
+    proofs = _Proving(options, confirm, forms).run(problems)
+    evaluated = not all(proof.why == SAME for proof in proofs)
+    if evaluated and verdict_of(proofs) == "equal" and not any(proof.interrupted for proof in proofs):
         check_problems(problems)
     return proofs
 
@@ -52,8 +51,8 @@ def verdict_of(proofs: Sequence[Proof]) -> Verdict:
 
 
 class _Proving:
-    def __init__(self, options: Options, confirm: bool, by_form: bool) -> None:
-        self.options, self.confirm, self.by_form = options, confirm, by_form
+    def __init__(self, options: Options, confirm: bool, forms: bool) -> None:
+        self.options, self.confirm, self.forms = options, confirm, forms
         self.proofs: list[Proof] = []
         self.spent = 0.0
         self.alike: dict[Problem, bool] = {}
@@ -83,17 +82,20 @@ class _Proving:
         if left is not None:
             left = max(0.0, left - self.spent)
         rest = replace(self.options, timeout=left)
+        formed = by_form(problem, rest, self.confirm) if self.forms else None
         proof = (
-            prove_monotonic(problem, rest, self.confirm)
-            if isinstance(problem, Monotonic)
-            else prove(problem, rest, self.confirm)
+            formed
+            if formed is not None
+            else (
+                prove_monotonic(problem, rest, self.confirm)
+                if isinstance(problem, Monotonic)
+                else prove(problem, rest, self.confirm)
+            )
         )
         self.spent += proof.seconds
         if proof.interrupted:
             self._add(proof)
             raise KeyboardInterrupt
-        if proof.verdict == "unknown" and self.by_form and (found := by_rewriting(problem, self.options)) is not None:
-            return found
         return proof
 
     def _by_parts(self, problem: Negated) -> bool:
