@@ -143,11 +143,11 @@ def _proved_by(document: Mapping[str, Any], solver: str) -> bool:
 
 def _certify(proofs: list[Proof], wanted: str, directory: Path, options: Options) -> list[dict[str, Any]]:
     """A certificate of each proof, in a folder of its own if there are several. Raises CertificateError."""
-    from queries.equality.certify import certify_all
     from queries.properties.proving import ARGUMENTS
+    from queries.properties.signs import certify_proofs
 
     question = f"{wanted} of {proofs[0].problem.left.reference}"
-    found = certify_all(proofs, directory, options, question, ARGUMENTS.get(wanted, ""))
+    found = certify_proofs(proofs, directory, options, question, ARGUMENTS.get(wanted, ""))
     return [show_certificate(folder, manifest) for folder, manifest in found]
 
 

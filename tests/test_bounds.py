@@ -21,7 +21,8 @@ from queries.proof.forms import EXACT, Factor, Form, number
 from queries.proof.induction import Step, carried
 from queries.proof.kernel import RULES, Made, RuleError, Theorem
 from queries.proof.lemmas import AlignmentLoses, RoundingLoses
-from queries.properties.bound import Settled, _Composer, bound_of, chain_of, error_of
+from queries.proof.settling import Settled
+from queries.properties.bound import _Composer, bound_of, chain_of, error_of
 from queries.properties.bound_samples import covered, measured, nearest, nearest_of_chain
 from queries.search.distinguish import Options
 from queries.search.samples import sample_rows

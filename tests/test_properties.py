@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,11 +15,9 @@ from hypotheses.schema import Inputs
 from hypotheses.unit_claims import PropertyClaim
 from queries.claims.settle import problems_of_claim, settle
 from queries.equality.lemmas import Proof
-from queries.equality.staged import prove
 from queries.properties import proving
 from queries.properties.proving import proofs_of, verdict_of
 from queries.properties.report import proof_json
-from queries.properties.signs import negated_parts
 from queries.properties.statements import negations, problems_of, raised_products
 from queries.search.distinguish import Options
 from queries.search.problem import Problem
@@ -189,84 +185,7 @@ def test_restrictions_of_one_product_leave_no_symmetry() -> None:
     assert kinds == ["Monotonic", "Monotonic"]
 
 
-# --- sign symmetry by parts -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("reference", "kinds"),
-    [
-        ("ieee/fma/f16@length=2", ["Negated", "Unsigned", "Unsigned"]),
-        (
-            "cdna2/mfma/f32_32x32x2bf16@output=f16",
-            ["Negated", "Negated", *["Unsigned"] * 4, "Negated", *["Unsigned"] * 2],
-        ),
-    ],
-)
-def test_a_chain_is_symmetric_by_its_parts(reference: str, kinds: list[str]) -> None:
-    proofs = proofs_of(negations(parse_reference(reference)), Options(timeout=120), confirm=False)
-    assert [type(proof.problem).__name__ for proof in proofs] == kinds
-    assert {proof.verdict for proof in proofs} == {"equal"}
-
-
-@pytest.mark.parametrize("change", ["output_rounding=down", "output_rounding=up"])
-def test_parts_that_are_not_symmetric_prove_nothing(change: str) -> None:
-    problem = negations(parse_reference(f"ieee/fma/f16@length=2,{change}"))[0]
-    verdicts = [prove(part, Options(timeout=60), confirm=False).verdict for part in negated_parts(problem)]
-    assert "different" in verdicts
-    (proof,) = proofs_of([problem], Options(timeout=60), confirm=False)
-    assert proof.verdict == "different"
-    assert proof.problem == problem
-
-
-PARTS = """\
-unit: my/parts
-about: results that enter sums
-formats: {a: e5m2, b: e5m2, c: f16, d: f16}
-length: 2
-roundings:
-  r: round(f16, nearest_even)
-  low: round(f16, down)
-steps:
-  d: """
-
-
-def parts(folder: Path, step: str) -> list[Problem]:
-    path = folder / "parts.yaml"
-    path.write_text(f"{PARTS}{step}\n", encoding="utf-8")
-    return negated_parts(negations(parse_reference(str(path)))[0])
-
-
-@pytest.mark.parametrize(
-    ("step", "found"),
-    [
-        ("r(exact(r(a[0] * b[0]), r(a[1] * b[1])))", [1, 5]),  # two results, which are not the same
-        ("r(exact(r(a[0] * b[0]), r(a[0] * b[0])))", [1, 3]),
-        ("repeat(k in range(0, 2), c, r(exact(acc, a[k] * b[k])))", [3]),
-        ("repeat(k in range(0, 2), c, r(exact(acc, a[k] * b[0])))", []),  # which inputs are the same hangs on the round
-        ("repeat(k in range(0, 2), +0, r(exact(acc, a[k] * b[k])))", [3]),
-        ("r(exact(each(k in range(0, 2), r(a[k] * b[k])), c))", [1, 1]),  # as products are
-        ("r(exact(c, a[0] * b[0], a[1] * b[1]))", []),
-        ("r(exact(c, a[0]))", []),
-        ("r(exact(repeat(k in range(0, 2), c, acc), a[0] * b[0]))", []),
-        ("r(exact(repeat(k in range(0, 2), c, exact(acc, a[k] * b[k])), a[0] * b[0]))", []),
-        ("r(exact(r(c * b[0]), a[0] * b[0]))", []),
-    ],
-)
-def test_the_parts_of_an_expression(tmp_path: Path, step: str, found: list[int]) -> None:
-    assert len(parts(tmp_path, step)) == sum(found)
-
-
-@pytest.mark.parametrize("step", ["low(exact(r(a[0] * b[0]), r(a[1] * b[1])))", "r(exact(low(a[0] * b[0]), c))"])
-def test_parts_of_a_unit_that_is_not_symmetric(tmp_path: Path, step: str) -> None:
-    verdicts = [prove(part, Options(timeout=60), confirm=False).verdict for part in parts(tmp_path, step)]
-    assert "different" in verdicts
-
-
-def test_no_parts_where_inputs_are_restricted() -> None:
-    model = parse_reference("ieee/fma/f16@length=2")
-    assert negated_parts(negations(model)[0])
-    assert not negated_parts(replace(negations(model)[0], inputs=Inputs(finite=True)))
-    assert not negated_parts(negations(parse_reference(VOLTA))[0])
+# --- sign symmetry of sums that are scaled ----------------------------------------------------------------------------
 
 
 def test_sums_of_scale_blocks_have_opposite_signs_unless_zero() -> None:

@@ -23,8 +23,7 @@ from queries.claims.scope import truncating_steps
 from queries.claims.settle import settle as settled
 from queries.equality.lemmas import Proof
 from queries.properties import proving
-from queries.properties.signs import negated_parts
-from queries.properties.statements import negations, problems_of
+from queries.properties.statements import problems_of
 from queries.search.admitted import admitted_rows, numbers
 from queries.search.distinguish import Options
 from queries.search.problem import Problem
@@ -222,25 +221,14 @@ def test_numbers_of_patterns(name: str) -> None:
         assert np.isnan(number) if value == "nan" else number == float(value)
 
 
-# --- arguments about parts and orders --------------------------------------------------------------------------------
+# --- signs and orders --------------------------------------------------------------------------------
 
 
-def test_parts_say_nothing_of_signs_of_zeros(tmp_path: Path) -> None:
-    """Sign symmetry by parts is of values: bit for bit, a sum that cancels is +0 on both sides."""
+def test_nodes_say_nothing_of_signs_of_zeros(tmp_path: Path) -> None:
+    """Sign symmetry by nodes is of values: bit for bit, a sum that cancels is +0 on both sides."""
     found = run("prove", "--property", "sign-symmetric", "--compare", "bits", "ieee/fma/f16@length=2",
                 "--store", str(tmp_path / "store"))  # fmt: skip
     assert found.exit_code == 1, found.stderr
-
-
-def test_parts_of_a_unit_that_flushes_its_inputs() -> None:
-    """Its step does not flush the sum so far, which is no input."""
-    model = parse_reference("ieee/fma/f16@length=2,flush_inputs=true")
-    read = {
-        node.subnormals
-        for part in negated_parts(negations(model)[0])
-        for node in walk(part.left.unit.result) if isinstance(node, Element) and node.operand == "c"
-    }  # fmt: skip
-    assert read == {"positive_zero", "keep"}
 
 
 @pytest.mark.parametrize("wanted", ["order-independent", "zero-padding"])

@@ -171,6 +171,9 @@ class Tree:
     def final(self, goal: Goal) -> bool:
         """Whether a goal is about the result, and assumes nothing."""
         whole = goal.node == self.unit["result"] and not goal.assuming and not goal.places
+        if goal.kind == "Turns":
+            found = goal.parts
+            return found["node"] == self.unit["result"] and found["turns"] is True and not found["assuming"]
         return goal.kind in ("Carried", "Closed", "BoundInUnits") or (goal.kind == "Enclosed" and whole)
 
     # -- what nodes are
@@ -711,19 +714,89 @@ def loosened(tree: Tree, goal: Goal, premises: Sequence[int], _: Any) -> None:
     need(step in steps and more >= steps[step], "it is not implied by its premise")
 
 
+def turned(tree: Tree, goal: Goal, premises: Sequence[int], _: Any) -> None:
+    need(goal.kind == "Turns", "its goal is of another kind")
+    what = tree.nodes[goal.parts["node"]]
+    kind = what["kind"]
+    operands = [what["term"], what["left"], what["right"]] if kind == "scale" else _below(what)
+    own = [tree.goals[premise] for premise in premises[: len(operands)]]
+    need(all(one.kind == "Turns" for one in own), "a premise of another kind is needed")
+    need([one.parts["node"] for one in own] == operands, "the premises are not about its operands")
+    flips = [bool(one.parts["turns"]) for one in own]
+    assumed = {level for one in own for level in one.parts["assuming"]}
+    found = True
+    if kind == "element":
+        found = what["operand"] in ("a", "c")
+        need(not found or all(tree.formats[tree.unit[name]]["signed"] for name in "ac"), "an operand has no sign")
+    elif kind == "product":
+        found = flips[0] is not flips[1]
+    elif kind == "scale":
+        found = flips[0]
+        need(not any(flips[1:]), "a scale factor turns")
+    elif kind == "repeat":
+        need(all(flips), "the results of the loop stay")
+        need(what["level"] not in own[0].parts["assuming"], "the start reads the results of the loop")
+    elif kind not in ("zero", "acc"):
+        need(kind in ("each", "cut", "round", "exact", "fused"), f"of a {kind} it is not known")
+        seen = {flip for flip, node in zip(flips, operands, strict=True) if tree.nodes[node]["kind"] != "zero"}
+        need(len(seen) < 2, "some terms turn, and some stay")
+        found = False not in seen
+    if found and kind in ("cut", "round", "fused"):
+        _magnitudes_alone(tree, what)
+    assumed = assumed | {what["level"]} if kind == "acc" else assumed
+    assumed = assumed - {what["level"]} if kind == "repeat" else assumed
+    wanted = []
+    if found and kind == "round":
+        how = what["rounding"]
+        target = {"format": how["format"], "rounding": how["mode"], "overflow": how["overflow"],
+                  "flush": how["subnormals"] == "flush_after", "positive_zero": how["zero"] == "positive"}  # fmt: skip
+        wanted.append({"target": target})
+    _lemmas(tree, premises[len(operands) :], "RoundsOpposite", wanted)
+    need(goal.parts["turns"] is found and set(goal.parts["assuming"]) == assumed, "the conclusion does not follow")
+
+
+def _magnitudes_alone(tree: Tree, what: Mapping[str, Any]) -> None:
+    """A node that must treat both signs alike."""
+    kind = what["kind"]
+    mode = what["mode"] if kind == "cut" else what["rounding"] if kind == "fused" else what["rounding"]["mode"]
+    need(mode not in ("up", "down"), "it is rounded up, or down")
+    if kind == "round":
+        need(tree.formats[what["rounding"]["format"]]["signed"], "it is rounded to a format without signs")
+    if kind == "fused":
+        need(not what["sticky"], "a sticky bit has no sign")
+        if what["carry_bits"] is not None:
+            more = Fraction(0) if mode == "toward_zero" else two(-what["fraction_bits"])
+            most = sum(_largest_significand(tree, node) + more for node, _, _ in tree.terms(what["items"], ()))
+            need(most < two(1 + what["carry_bits"]), "the sum may wrap")
+
+
+def _largest_significand(tree: Tree, node: int) -> Fraction:
+    """What a term is at most, times the power of two at its exponent."""
+    what = tree.nodes[node]
+    if what["kind"] == "repeat":
+        what = tree.nodes[what["body"]]
+    if what["kind"] == "product":
+        left, right = _largest_significand(tree, what["left"]), _largest_significand(tree, what["right"])
+        bits = Fraction(1, 2 * left.denominator * right.denominator)
+        return 2 - bits if what["normalised"] else left * right
+    if what["kind"] == "zero":
+        return Fraction(0)
+    need(what["kind"] in ("element", "round"), "it is not known how large a term is")
+    number = what["rounding"]["format"] if what["kind"] == "round" else tree.unit[what["operand"].split("_")[0]]
+    return 2 - two(-tree.formats[number]["fraction"])
+
+
 def lemma(tree: Tree, goal: Goal, premises: Sequence[int], theorem: Any) -> None:
     """About the datapath: what the file that it names says, which is checked beside this."""
-    need(
-        goal.kind in ("AlignmentLoses", "RoundingLoses", "TruncationKeeps") and not premises,
-        "it is no lemma about the datapath",
-    )
+    kinds = ("AlignmentLoses", "RoundingLoses", "TruncationKeeps", "RoundsOpposite")
+    need(goal.kind in kinds and not premises, "it is no lemma about the datapath")
     need(isinstance(theorem.get("leaf"), str), "no file is named that shows it")
 
 
 Rule = Callable[[Tree, Goal, Sequence[int], Any], None]
 RULES: dict[str, Rule] = {rule.__name__: rule for rule in (
     element, constant, assumed, product, scale, exact, fused, grid, cut, rounded, whole, weakened, repeated, chained,
-    closed, carried, summed, truncated, loosened,
+    closed, carried, summed, truncated, loosened, turned,
 )} | {"settled": lemma, "exhausted": lemma}  # fmt: skip
 
 
@@ -739,6 +812,8 @@ def statement_text(tree: Tree, number: int) -> str:
         terms += [decimal_text(fixed)] if fixed else []
         rate = f"1 + g + ... + g^(n-1), g = 1 + {decimal_text(growth - 1)}" if growth > 1 else "n"
         return f"after n instructions |d - exact| <= G ({' + '.join(filter(None, terms))}), G = {rate}{where}"
+    if goal.kind == "Turns":
+        return "negating every a and c negates d, as a value: a zero has any sign"
     if goal.kind == "BoundInUnits":
         last = "ulp(d)" if goal.parts["apart"] else "max(u, ulp(d))"
         return f"|d - exact| <= {goal.parts['units']} u + {last}, where inputs are finite: u = 2^(m - F)"

@@ -9,9 +9,9 @@ from hypotheses.unit_claims import BoundClaim, PropertyClaim
 from queries.certificates.certificate import write_certificate
 from queries.claims.outcome import Outcome
 from queries.claims.settle import problems_of_claim
-from queries.equality.certify import certify_all
 from queries.properties.bound_certificate import certify_theorems
 from queries.properties.proving import ARGUMENTS, proofs_of
+from queries.properties.signs import certify_proofs
 from queries.search.distinguish import Options
 
 STAGES = (
@@ -29,7 +29,7 @@ def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[t
         proofs = outcome.proofs
         if any(proof.why for proof in proofs):  # equal by their form: a certificate is of the question itself
             proofs = proofs_of(problems_of_claim(claim), options, confirm=True, forms=False)
-        return certify_all(proofs, directory, options, question, ARGUMENTS.get(claim.wanted, ""))
+        return certify_proofs(proofs, directory, options, question, ARGUMENTS.get(claim.wanted, ""))
     if isinstance(claim, BoundClaim) and outcome.theorem is not None:
         manifest = certify_theorems([outcome.theorem], claim.model.unit, question, directory, options)
         return [(directory, manifest)]

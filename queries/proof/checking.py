@@ -28,10 +28,12 @@ from queries.certificates.certificate import (
 from queries.certificates.chain import chain_faults
 from queries.certificates.tree import Tree, statement_text
 from queries.proof.lemmas import LEMMAS, Lemma, query_of
+from queries.proof.opposite import RoundsOpposite
 from queries.proof.written import Written
 from queries.solvers.contract import ENGINE_NAMES, Answer
 from smtmodel.errors import InputError, MmaprobeError
 from smtmodel.formats import Format
+from smtmodel.rounding import Target
 from smtmodel.unitfile import parse_unit
 
 MEANING = {"smt2": "as written", "cnf": "the formula of the query", "drat": "verified"}
@@ -219,9 +221,13 @@ def _lemma(folder: Path, document: Mapping[str, Any], number: int, theorem: Mapp
 
 
 def _lemma_of(goal: Mapping[str, Any], formats: list[Any]) -> Lemma:
-    parts: dict[str, Any] = {
-        name: Format(**formats[value]) if name == "format" else value for name, value in goal.items()
-    }
+    def read(parts: Mapping[str, Any]) -> dict[str, Any]:
+        kinds: dict[str, Callable[[Any], Any]] = {"format": lambda value: Format(**formats[value]),
+                                                  "target": lambda value: Target(**read(value))}  # fmt: skip
+        return {name: kinds[name](value) if name in kinds else value for name, value in parts.items()}
+
+    parts = read(goal)
     name = parts.pop("is")
-    (kind,) = (kind for kind in LEMMAS if kind.__name__ == name)
-    return kind(**parts)
+    (kind,) = (kind for kind in (*LEMMAS, RoundsOpposite) if kind.__name__ == name)
+    found: Lemma = kind(**parts)
+    return found

@@ -138,23 +138,22 @@ def needless_floor(scope: Scope, node: Node) -> Replacement | None:
 def needless_carry(scope: Scope, node: Node) -> Replacement | None:
     """A sum that wraps in F + 1 + n bits and a sign does not where it is always below 2^(F + 1 + n) units. A term below
     h * 2^e has less than h * 2^F units where it is aligned, or one more where it may be raised."""
-    if not isinstance(node, FusedSum) or node.carry_bits is None or (room := _most(scope, node)) is None:
+    if not isinstance(node, FusedSum) or node.carry_bits is None or not fits(scope, node):
         return None
-    if room >= 2 ** (1 + node.carry_bits) or (terms := _ranges(scope, node)) is None:
+    if (terms := _ranges(scope, node)) is None:
         return None
     lemmas = dict.fromkeys(AlignmentLoses(one.width, one.fraction, bits, node.rounding) for one, bits in terms)
     return Replacement(replace(node, carry_bits=None), tuple(lemmas))
 
 
-def _most(scope: Scope, node: FusedSum) -> Fraction | None:
-    """What a sum is at most, in units of 2^m."""
+def fits(scope: Scope, node: FusedSum) -> bool:
+    """Whether a sum never wraps."""
     heads = [_head(scope, item) for item in node.items]
     if any(head is None for head in heads):
-        return None
+        return False
     raised = 0 if node.rounding == "toward_zero" else Fraction(1, 1 << min(node.bits_of_terms))
-    return sum(
-        (item.count * (head + raised) for item, head in zip(node.items, heads, strict=True) if head), Fraction(0)
-    )
+    most = sum(item.count * (head + raised) for item, head in zip(node.items, heads, strict=True) if head)
+    return node.carry_bits is None or most < 2 ** (1 + node.carry_bits)
 
 
 def _head(scope: Scope, node: Node) -> Fraction | None:

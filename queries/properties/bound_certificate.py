@@ -10,6 +10,7 @@ from typing import Any
 from queries.certificates.certificate import TREE, UNIT, CertificateError, Leaf, write_certificate
 from queries.proof.kernel import Theorem
 from queries.proof.lemmas import LEMMAS, query_of
+from queries.proof.opposite import RoundsOpposite
 from queries.proof.written import Written
 from queries.properties.bound_report import BoundResult
 from queries.search.distinguish import Options
@@ -35,7 +36,7 @@ def certify_theorems(
     leaves: list[Leaf] = []
     names: dict[Theorem, str] = {}
     for theorem in every:
-        if isinstance(theorem.goal, LEMMAS):
+        if isinstance(theorem.goal, (*LEMMAS, RoundsOpposite)):
             leaves.append(Leaf(theorem.goal.statement(), query_of(theorem.goal), _words(theorem)))
             names[theorem] = f"lemma-{len(leaves):02d}"
     tree = json.dumps(Written(unit).stating(roots, names), separators=(",", ":")) + "\n"

@@ -2,7 +2,6 @@
 
 A model that is monotonic in one product of a step, and whose result does not depend on the order of the products in
 that step, is monotonic in each of them: the order is proved once, and the other products need no proof of their own.
-A model whose parts are sign-symmetric, whatever the sign of a zero or NaN between them, is so as a whole.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from queries.equality.lemmas import Proof, Verdict
 from queries.equality.staged import prove
 from queries.properties.forms import SAME, by_form
 from queries.properties.monotonic import prove_monotonic
-from queries.properties.signs import negated_parts
+from queries.properties.signs import by_nodes
 from queries.properties.statements import Monotonic, Negated, exchangeable, symmetries_of
 from queries.search.contradiction import check_problems
 from queries.search.distinguish import Options
@@ -25,8 +24,6 @@ STEPS = "products of a step whose order is of no effect stand for one another (q
 #: why several proofs together give a property
 ARGUMENTS = {
     "order-independent": "an exchange of two products and a rotation of all generate every order.",
-    "sign-symmetric": "the same value with the other sign goes from part to part, and the signs of zeros and NaNs "
-    "between parts are of no effect (queries/properties/signs.py).",
     "zero-padding": "one proof for each shorter length.",
     "monotonic-product": f"one proof for each product raised; {STEPS}",
     "monotonic": f"one proof of the addend raised, and one for each product raised; {STEPS}",
@@ -65,8 +62,6 @@ class _Proving:
                 reached = [problem]
                 if isinstance(problem, Monotonic) and self._by_symmetry(problem):
                     continue
-                if isinstance(problem, Negated) and self._by_parts(problem):
-                    continue
                 proof = self._prove(problem)
                 self._add(proof)
                 if proof.verdict == "different":
@@ -83,6 +78,7 @@ class _Proving:
             left = max(0.0, left - self.spent)
         rest = replace(self.options, timeout=left)
         formed = by_form(problem, rest, self.confirm) if self.forms else None
+        formed = by_nodes(problem, rest, self.confirm) if isinstance(problem, Negated) else formed
         proof = (
             formed
             if formed is not None
@@ -97,17 +93,6 @@ class _Proving:
             self._add(proof)
             raise KeyboardInterrupt
         return proof
-
-    def _by_parts(self, problem: Negated) -> bool:
-        """Whether a model's symmetry follows from that of its parts. A part that is not symmetric says nothing."""
-        found = []
-        for part in negated_parts(problem):
-            found.append(self._prove(part))
-            if found[-1].verdict != "equal":
-                return False
-        for proof in found:
-            self._add(proof)
-        return bool(found)
 
     def _add(self, proof: Proof) -> None:
         self.proofs.append(proof)

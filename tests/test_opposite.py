@@ -1,0 +1,208 @@
+"""Sign symmetry by nodes: what is known is found, nothing false is, and each side condition refuses once."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from cli.main import main
+from queries.certificates.tree import Tree
+from queries.proof.kernel import RuleError, Theorem
+from queries.proof.lemmas import Lemma, exhausted, settled
+from queries.proof.opposite import EVEN, RoundsOpposite, Turns, lemmas_of, turned
+from queries.proof.written import Written
+from queries.properties.proving import proofs_of
+from queries.properties.signs import BY_NODES, symmetry_of
+from queries.properties.statements import negations
+from queries.search.contradiction import check_problems
+from queries.search.distinguish import Options
+from queries.solvers.contract import Answer
+from smtmodel.dot import Model
+from smtmodel.errors import MmaprobeError
+from smtmodel.formats import FORMATS
+from smtmodel.nodes import Element, Index, Product, Running
+from smtmodel.reference import parse_reference
+from smtmodel.rounding import Target
+from smtmodel.unit import Unit
+from smtmodel.unitfile import parse_unit
+from tests.node_units import MODES, random_unit
+
+RECORDED = [json.loads(line) for line in Path("benchmarks/properties.jsonl").read_text().splitlines()]
+VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
+TEXT = """unit: signs
+formats: {{a: e5m2, b: e5m2, c: f16, d: f16}}
+length: 2
+roundings:
+  r: round(f16, nearest_even)
+  low: round(f16, down)
+steps:
+  d: {}
+"""
+
+
+@cache
+def believed(goal: Lemma) -> Theorem:
+    return settled(goal, lambda query, name: (Answer("unsat", "nobody", "0", 0.0), None))
+
+
+def symmetric(unit: Unit) -> bool:
+    try:
+        return bool(symmetry_of(unit, believed))
+    except RuleError:
+        return False
+
+
+def unit_of(step: str) -> Unit:
+    return parse_unit(TEXT.format(step), "signs.yaml")
+
+
+def test_verdicts_that_are_known() -> None:
+    """Every symmetric arithmetic of the table is so by its nodes, and none that is not."""
+    known = [record for record in RECORDED if record["property"] == "sign-symmetric"]
+    assert len(known) > 80
+    for record in known:
+        assert symmetric(parse_reference(record["instruction"]).unit) == (record["verdict"] == "equal"), record
+
+
+def test_no_random_unit_contradicts_it() -> None:
+    rng, proved = random.Random(11), 0
+    for _ in range(150):
+        unit = random_unit(rng)
+        try:
+            (problem,) = negations(Model("random", unit))
+        except MmaprobeError:
+            continue
+        if symmetric(unit):
+            check_problems([problem])
+            proved += 1
+    assert proved > 15
+
+
+STEPS = [
+    ("r(exact(r(a[0] * b[0]), r(a[1] * b[1])))", True),
+    ("repeat(k in range(0, 2), c, r(exact(acc, a[k] * b[k])))", True),
+    ("repeat(k in range(0, 2), +0, r(exact(acc, a[k] * b[k])))", True),
+    ("r(exact(each(k in range(0, 2), r(a[k] * b[k])), c))", True),
+    ("r(cut(fused(a[0] * b[0], c, F=9, rounding=nearest_away), 7, to_odd))", True),
+    ("r(exact(c, low(b[0] * b[1]) * a[0]))", True),  # what stays may be rounded down
+    ("r(fused(a[0] * b[0], a[1] * b[1], c, F=9, carry=3))", True),  # 3.5^2 / 2 and 2, below 2^4
+    ("r(fused(a[0] * b[0], a[1] * b[1], c, F=9, carry=2))", False),
+    ("low(exact(r(a[0] * b[0]), r(a[1] * b[1])))", False),
+    ("r(exact(low(a[0] * b[0]), c))", False),
+    ("r(fused(a[0] * b[0], c, F=9, rounding=up))", False),
+    ("r(fused(a[0] * b[0], c, F=9, sticky=true))", False),
+    ("r(cut(exact(a[0] * b[0], c), 7, down))", False),
+    ("r(exact(c, b[0]))", False),
+    ("r(exact(a[0] * a[1], c))", False),
+    ("r(b[0] * b[1])", False),
+    ("repeat(k in range(0, 2), b[0], r(exact(acc, a[k] * b[k])))", False),
+    ("r(exact(r(c * a[0]) * b[0], a[0] * b[0]))", False),
+]
+
+
+@pytest.mark.parametrize(("step", "wanted"), STEPS)
+def test_side_conditions(step: str, wanted: bool) -> None:
+    unit = unit_of(step)
+    assert symmetric(unit) == wanted
+    if wanted:
+        check_problems(negations(Model("signs", unit)))
+
+
+def test_what_premises_must_be() -> None:
+    unit, other = unit_of("r(exact(a[0] * b[0], c))"), unit_of("r(exact(a[1] * b[0], c))")
+    a, b, c = Element("a", Index(0)), Element("b", Index(0)), Element("c")
+    odd, even = turned(unit, a, [], []), turned(unit, b, [], [])
+    assert turned(unit, Product(a, b), [odd, even], []).goal == Turns(unit, Product(a, b), True)
+    assert turned(unit, Running(1), [], []).goal == Turns(unit, Running(1), True, frozenset({1}))
+    (lemma,) = lemmas_of(unit.result)
+    top = unit.result.operands[0]
+    total = turned(unit, top, [turned(unit, Product(a, b), [odd, even], []), turned(unit, c, [], [])], [])
+    assert turned(unit, unit.result, [total], [believed(lemma)])
+    down = believed(RoundsOpposite(Target(FORMATS["f16"], "down")))
+    for node, premises, lemmas in (
+        (Product(a, b), [even, odd], []), (Product(a, b), [odd], []), (Product(a, b), [odd, believed(lemma)], []),
+        (Product(a, b), [odd, turned(other, b, [], [])], []), (Product(a, a), [odd, odd], [believed(lemma)]),
+        (unit.result, [total], []), (unit.result, [total], [down]), (unit.result, [total], [believed(lemma)] * 2),
+    ):  # fmt: skip
+        with pytest.raises(RuleError):
+            turned(unit, node, premises, lemmas)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_lemma_is_true_of_modes_that_see_magnitudes(mode: Any) -> None:
+    for name in ("e4m3", "e5m2", "e3m2"):
+        lemma = RoundsOpposite(Target(FORMATS[name], mode))
+        if mode in EVEN:
+            assert exhausted(lemma)
+        else:
+            with pytest.raises(RuleError, match="shows otherwise"):
+                exhausted(lemma)
+
+
+def document_of(unit: Unit) -> dict[str, Any]:
+    theorem = symmetry_of(unit, believed)
+    lemmas = [one for one in theorem.walk() if one.rule == "settled"]
+    found: dict[str, Any] = json.loads(json.dumps(Written(unit).stating([theorem], dict.fromkeys(lemmas, "lemma"))))
+    return found
+
+
+def test_trees_pass_and_changed_ones_do_not() -> None:
+    """A goal, a premise or a lemma changed is found there; a theorem about a step states nothing of the result."""
+    for record in RECORDED[::9]:
+        unit = parse_reference(record["instruction"]).unit
+        if symmetric(unit):
+            assert not list(Tree(document_of(unit)).check()), record["instruction"]
+    for step in (step for step, wanted in STEPS if wanted):
+        document = document_of(unit_of(step))
+        assert not list(Tree(document).check()), step
+        for number, theorem in enumerate(document["theorems"]):
+            broken = copy.deepcopy(document)
+            goal = broken["theorems"][number]["goal"]
+            if goal["is"] == "Turns":
+                goal["turns"] = not goal["turns"]
+            else:
+                goal["target"]["rounding"] = "down"
+            users = {k for k, one in enumerate(document["theorems"]) if number in one["premises"]}
+            assert {k for k, _ in Tree(broken).check()} & {number, *users}, (step, number)
+            for place in range(len(theorem["premises"])):
+                broken = copy.deepcopy(document)
+                del broken["theorems"][number]["premises"][place]
+                assert number in {k for k, _ in Tree(broken).check()}
+        assert list(Tree(document | {"states": [0]}).check())
+
+
+def test_false_units_have_no_tree() -> None:
+    """The tree of a symmetric unit, said of one that differs in one parameter."""
+    document = document_of(unit_of(STEPS[6][0]))
+    total = next(node for node in document["nodes"] if node["kind"] == "fused")
+    for name, value in (("rounding", "up"), ("sticky", True), ("carry_bits", 2)):
+        kept, total[name] = total[name], value
+        assert list(Tree(document).check()), name
+        total[name] = kept
+
+
+def test_the_command_writes_a_tree_that_is_checked(tmp_path: Path) -> None:
+    def run(*arguments: str) -> str:
+        found = CliRunner().invoke(main, list(arguments))
+        assert found.exit_code == 0, found.output
+        return found.output
+
+    folder, reference = str(tmp_path / "proof"), "ieee/fma/f16@length=2"
+    assert BY_NODES in run(
+        "prove", "--property", "sign-symmetric", reference, "--certificate", folder, "--timeout", "60"
+    )
+    assert "states: negating every a and c negates d" in run("check", folder)
+    assert json.loads((tmp_path / "proof" / "tree.json").read_text())["theorems"]
+
+
+def test_a_unit_that_is_not_symmetric_has_an_input() -> None:
+    problem = negations(parse_reference("ieee/fma/f16@length=2,output_rounding=down"))[0]
+    (proof,) = proofs_of([problem], Options(timeout=60), confirm=False)
+    assert proof.verdict == "different"
