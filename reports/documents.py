@@ -209,7 +209,7 @@ class PairProof(Part):
     confirmed_by: list[str]
     """who confirmed it"""
     why: str | None
-    """what it rests on where it has no lemmas: the expressions are one, or have one normal form"""
+    """the rules that it rests on, beside lemmas: expressions that are one or have one normal form, symmetry of nodes"""
     lemmas: list[OneLemma]
     """its steps"""
     unanswered: list[str]

@@ -68,7 +68,7 @@ def run(*arguments: str) -> Result:
     ("turing/mma/m16n8k8.f32.f16.f16.f32@flush_inputs=true", "inputs"),
     ("ada-lovelace/mma/m16n8k16.f32.e4m3.e4m3.f32@product=rounded_f16", "format"),
     ("ampere/mma/m16n8k8.f32.bf16.bf16.f32@length=8,block=8", "fused"),
-    (f"{VOLTA}@fraction_bits=96", "d"),
+    (f"{VOLTA}@output=f16,output_rounding=toward_zero", "d"),
 ])  # fmt: skip
 def test_bounds_are_refused_by_name(reference: str, parameter: str, bound: str) -> None:
     with pytest.raises(InputError, match=rf"^mine.yaml:\d+: model: {parameter}: "):
