@@ -2,7 +2,7 @@
 
 Every a and c of an input is negated. A node turns if its value is then negated, and stays if it is the same: NaN is
 NaN, an infinity or a number other than zero has the other sign or the same one, and a zero is a zero, of either sign.
-No node's value, as a value, hangs on the sign of a zero that enters it.
+No value of the nodes that the rule is about hangs on the sign of a zero that enters (that of a sum on a grid does).
 """
 
 from __future__ import annotations
