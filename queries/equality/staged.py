@@ -90,13 +90,13 @@ class _Prover:
 
     def _differ_at_random(self) -> bool:
         """Whether simulation alone finds a difference."""
-        rows = [tuple(map(int, row)) for row in sample_rows(self.problem.layout, SAMPLES)]
-        self.samples = replay(self.problem, rows)
+        rows = sample_rows(self.problem.layout, SAMPLES)
+        self.samples = replay(self.problem, rows, traced=True)
         counts = self.samples.admitted != 0
         self.counting = counts if np.count_nonzero(counts) >= ENOUGH else np.full(len(rows), True)
         found = np.flatnonzero(self.samples.differs)
         if len(found):
-            witness = confirmed(self.problem, shrink(self.problem, rows[int(found[0])]))
+            witness = confirmed(self.problem, shrink(self.problem, tuple(map(int, rows[found[0]]))))
             self.proof.witness, self.proof.verdict = witness, "different"
         return len(found) > 0
 

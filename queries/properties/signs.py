@@ -34,10 +34,10 @@ class Unsigned(Negated):
 
     addend: int = 0
 
-    def evaluate(self, operands: Operands[Bits]) -> tuple[Evaluation, Evaluation]:
+    def evaluate(self, operands: Operands[Bits], traced: bool = True) -> tuple[Evaluation, Evaluation]:
         c = constant(operands.c.carrier, self.addend, self.left.c.width)
         left, right = (replace(operands, c=given) for given in (c, negated(c, self.left.c)))
-        return self.compute(left), self.compute(right)
+        return self.compute(left, traced), self.compute(right, traced)
 
     @property
     def sides(self) -> tuple[str, str]:
