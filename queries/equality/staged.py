@@ -51,6 +51,12 @@ class _Prover:
         self.problem, self.options, self.confirm = problem, options, confirm
         self.proof = Proof(problem)
         self.start = self.options.clock()
+        self.searched = False
+        self.asked: dict[str, list[Answer]] = {}
+
+    def _build(self) -> None:
+        """The terms of both sides, which a difference among samples does not need."""
+        problem = self.problem
         self.carrier = TermCarrier(maximum="relational", signed_sum=problem.signed_sum)
         self.inputs = symbolic_operands(problem, self.carrier)
         self.left, self.right = problem.evaluate(self.inputs)
@@ -60,8 +66,6 @@ class _Prover:
         self.pending = {signal.name: signal.value.node for signal in self.right.trace}
         self.maxima = dict(self.carrier.maxima)
         self.largest: dict[FNode, FNode] | None = None
-        self.searched = False
-        self.asked: dict[str, list[Answer]] = {}
         self.proof.basis = self._basis()
 
     def _basis(self) -> Basis:
@@ -74,6 +78,7 @@ class _Prover:
     def run(self) -> Proof:
         try:
             if not self._differ_at_random():
+                self._build()
                 self._lemmas()
                 if self.proof.verdict != "different":
                     self._conclude()

@@ -33,6 +33,9 @@ ARGUMENTS = {
 }
 
 
+MANY = 32  # products above which a normal form is looked for first: stages of so long a sum take long
+
+
 def proofs_of(problems: Sequence[Problem], options: Options, confirm: bool, by_form: bool = True) -> list[Proof]:
     """The first difference, or an interrupt, ends it. What is proved by the order of products stands for the problems
     about these. `by_form`: models whose expressions are one, or have one normal form, need no other proof. Raises
@@ -83,6 +86,9 @@ class _Proving:
         if left is not None:
             left = max(0.0, left - self.spent)
         rest = replace(self.options, timeout=left)
+        many = self.by_form and problem.length > MANY
+        if many and (found := by_rewriting(problem, rest)) is not None:
+            return found
         proof = (
             prove_monotonic(problem, rest, self.confirm)
             if isinstance(problem, Monotonic)
@@ -92,8 +98,8 @@ class _Proving:
         if proof.interrupted:
             self._add(proof)
             raise KeyboardInterrupt
-        if proof.verdict == "unknown" and self.by_form and (found := by_rewriting(problem, self.options)) is not None:
-            return found
+        if proof.verdict == "unknown" and self.by_form and not many:
+            return by_rewriting(problem, self.options) or proof
         return proof
 
     def _by_parts(self, problem: Negated) -> bool:
