@@ -163,8 +163,8 @@ def no_sum_to_zero(scope: Scope, node: Node) -> Replacement | None:
 def fitting_sum(scope: Scope, node: Node) -> Replacement | None:
     """A sum of at most 2^p units, where p is the format's precision and a unit at least the smallest subnormal number,
     is a number of the format, unless it overflows: the same in all modes. A sum that wraps is not larger for that, and
-    at most 2^(F + 1 + n) units with n carry bits. The sign of a zero sum hangs on the mode where that is down and the sign
-    IEEE's."""
+    at most 2^(F + 1 + n) units with n carry bits. The sign of a zero sum hangs on the mode where that is down and the
+    sign IEEE's."""
     if not isinstance(node, Round) or not isinstance(node.term, FusedSum) or node.rounding.subnormals != "keep":
         return None
     how, total, bits, fmt = node.rounding, node.term, node.term.fraction_bits, node.rounding.format

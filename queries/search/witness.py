@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from queries.search.exercises import exercises
 from queries.search.problem import Problem
@@ -109,8 +110,9 @@ def shrink_rows(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns],
     row = _fewer(layout, row, good, end)
     seen = {row}
     while end is None or time.monotonic() < end:
-        most, others = _cost(row, layout), dict.fromkeys(_smaller(row, layout))
-        costs = {other: cost for other in others if other not in seen and (cost := _cost(other, layout)) < most}
+        others = [other for other in dict.fromkeys(_smaller(row, layout)) if other not in seen]
+        most, *found = _costs([row, *others], layout)
+        costs = {other: cost for other, cost in zip(others, found, strict=True) if cost < most}
         tried = list(costs)
         if not tried:
             return row
@@ -158,21 +160,33 @@ def _pattern(sign: int, exponent: int, fraction: int, fmt: Format) -> int:
 
 
 def _cost(row: Row, layout: Layout) -> tuple[int, ...]:
-    parts = layout.split(row)
-    terms = sum(1 for x, y in zip(parts.a, parts.b, strict=True) if x or y) + (parts.c != 0)
-    ragged = bits = distance = signs = 0
-    for pattern, fmt in zip(row, layout.formats, strict=True):
-        if not pattern:
-            continue
-        sign, exponent, fraction = _fields(pattern, fmt)
-        length = fmt.fraction - ((fraction & -fraction).bit_length() - 1) if fraction else 0
-        if not exponent and fraction:
-            length = fraction.bit_length() - (fraction & -fraction).bit_length()
-        ragged += length > 0
-        bits += length
-        distance += abs(exponent - fmt.one_exponent)
-        signs += sign
-    return terms, ragged, bits, distance, signs
+    return _costs([row], layout)[0]
+
+
+def _costs(rows: Sequence[Row], layout: Layout) -> list[tuple[int, ...]]:
+    """How hard each row is to read: terms, ragged operands, significand bits, distances of exponents, signs."""
+    table, count = np.asarray(rows, dtype=np.uint64).reshape(len(rows), len(layout.formats)), layout.length
+    products = (table[:, :count] | table[:, count : 2 * count]) != 0
+    terms = np.count_nonzero(products, axis=1) + (table[:, 2 * count] != 0)
+    ragged, bits, distance, signs = (np.zeros(len(rows), dtype=np.int64) for _ in range(4))
+    for fmt in dict.fromkeys(layout.formats):
+        patterns = table[:, [other == fmt for other in layout.formats]]
+        body = patterns >> np.uint64(fmt.padding)
+        exponent = (body >> np.uint64(fmt.fraction) & np.uint64((1 << fmt.exponent) - 1)).astype(np.int64)
+        fraction = body & np.uint64((1 << fmt.fraction) - 1)
+        lowest = _bit_length(fraction & (~fraction + np.uint64(1)))
+        length = np.where(exponent == 0, _bit_length(fraction), fmt.fraction + 1) - lowest
+        length = np.where(fraction == 0, 0, length)
+        ragged += np.count_nonzero(length, axis=1)
+        bits += length.sum(axis=1)
+        distance += np.where(patterns == 0, 0, np.abs(exponent - fmt.one_exponent)).sum(axis=1)
+        signs += (patterns >> np.uint64(fmt.field_width)).sum(axis=1, dtype=np.int64)
+    return list(map(tuple, np.stack([terms, ragged, bits, distance, signs], axis=1).tolist()))
+
+
+def _bit_length(values: Patterns) -> NDArray[np.int64]:
+    """Of values below 2^53."""
+    return np.frexp(values.astype(np.float64))[1].astype(np.int64)
 
 
 def _smaller(row: Row, layout: Layout) -> Iterator[Row]:
