@@ -126,12 +126,12 @@ class Mutated(Problem):
 
     shadow: Any = None
 
-    def evaluate(self, operands: Operands[Bits]) -> tuple[Evaluation, Evaluation]:
+    def evaluate(self, operands: Operands[Bits], traced: bool = True) -> tuple[Evaluation, Evaluation]:
         model = self.right
         member = member_of(model)
         unit = self.shadow.FUNCTIONS[member.family](**member.values).unit(model.a, model.b, model.c)
         changed = unit.evaluate(operands.a, operands.b, operands.c, operands.scale_a, operands.scale_b)
-        return evaluate_on(self.left, operands), Evaluation(*changed)
+        return evaluate_on(self.left, operands, traced), Evaluation(*changed)
 
     @property
     def sides(self) -> tuple[str, str]:

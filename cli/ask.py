@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,20 +87,26 @@ def distinguish(
     from queries.search.answer import answer
 
     questions = _questions(names, restrictions, target)
-    pieces = Pieces(options.progress, "questions")
+    pieces = Pieces(options.progress, "questions", len(questions))
     options = replace(options, count=count, progress=pieces)
     done: list[Answered] = []
     fault: FaultError | None = None
     vectors = []
-    for question in pieces.of(questions):
+
+    def work(question: Question) -> Answered:
         part = question.id.replace("/", "-")
         path = smt2.with_stem(f"{smt2.stem}-{part}") if smt2 and len(questions) > 1 else smt2
+        return answer(question, options, compare, path)
+
+    def take(question: Question, result: Callable[[], Answered]) -> None:
+        nonlocal fault
         try:
-            answered = answer(question, options, compare, path)
+            answered = result()
         except FaultError as error:  # the other questions have answers all the same
             say(f"{question.id}: {error}")
             fault = fault or error
-            continue
+            pieces.next()
+            return
         progress("")
         done.append(answered)
         vectors.extend(answered.vectors)
@@ -109,6 +116,9 @@ def distinguish(
         show_answer(answered)
         if output is not None:  # kept up to date, so that nothing found is lost
             write_vectors(vectors, output)
+        pieces.next()
+
+    options.pool.gather(work, questions, take)
     if as_json:
         print_json({"schema": 1, "questions": [_as_json(answered) for answered in done]})
     elif output is None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Literal, get_args
 
 from smtmodel.errors import ParameterError, UnknownNameError
@@ -48,49 +48,49 @@ class Format:
     padding: int = 0
     storage: int = 0
 
-    @property
+    @cached_property
     def width(self) -> int:
         """Bits of a stored pattern."""
         return self.storage or self.field_width + int(self.signed)
 
-    @property
+    @cached_property
     def field_width(self) -> int:
         """Bits of exponent, fraction and padding."""
         return self.exponent + self.fraction + self.padding
 
-    @property
+    @cached_property
     def precision(self) -> int:
         """Significand bits, the hidden one included."""
         return self.fraction + 1
 
-    @property
+    @cached_property
     def digits(self) -> int:
         """Hexadecimal digits of a pattern."""
         return (self.width + 3) // 4
 
-    @property
+    @cached_property
     def emin(self) -> int:
         """The smallest exponent of a normal number (and that of every subnormal)."""
         return (1 if self.subnormals else 0) - self.bias
 
-    @property
+    @cached_property
     def has_nan(self) -> bool:
         return self.specials not in ("none", "unused")
 
-    @property
+    @cached_property
     def has_infinity(self) -> bool:
         return self.specials in ("ieee", "extended")
 
-    @property
+    @cached_property
     def has_negative_zero(self) -> bool:
         return self.signed and self.specials not in ("negative_zero", "extended")
 
-    @property
+    @cached_property
     def nan_for_negative_zero(self) -> bool:
         """Whether the pattern of -0 is the only NaN."""
         return self.signed and self.has_nan and not self.has_negative_zero
 
-    @property
+    @cached_property
     def largest_field(self) -> int:
         """Exponent and fraction fields of the largest finite number, without padding."""
         everything = (1 << (self.exponent + self.fraction)) - 1
@@ -100,27 +100,27 @@ class Format:
             return everything - (1 if self.signed else 2)
         return everything - 1 if self.specials == "all_ones" else everything
 
-    @property
+    @cached_property
     def finite(self) -> Format:
         """The format of the patterns that are numbers."""
         return replace(self, specials="unused" if self.specials == "ieee" else "none")
 
-    @property
+    @cached_property
     def infinity_field(self) -> int:
         """Fields of infinity; of what stands in for it (NaN, or the largest finite) where there is none."""
         return self.largest_field + (self.has_infinity or self.specials == "all_ones")
 
-    @property
+    @cached_property
     def last_field(self) -> int:
         """Fields of the largest pattern that is no NaN."""
         return self.infinity_field if self.has_infinity else self.largest_field
 
-    @property
+    @cached_property
     def emax(self) -> int:
         """The exponent of the largest finite number."""
         return (self.largest_field >> self.fraction) - self.bias
 
-    @property
+    @cached_property
     def nan(self) -> int:
         """A quiet NaN with positive sign where the format has one; 0 where it has none."""
         if self.specials == "ieee":
@@ -129,26 +129,26 @@ class Format:
             return self.sign_bit
         return (self.last_field + 1) << self.padding if self.has_nan else 0
 
-    @property
+    @cached_property
     def sign_bit(self) -> int:
         return 1 << self.field_width if self.signed else 0
 
-    @property
+    @cached_property
     def infinity(self) -> int:
         """The pattern of +infinity (see `infinity_field`)."""
         return self.infinity_field << self.padding
 
-    @property
+    @cached_property
     def one_exponent(self) -> int:
         """The exponent field of 1, or of the normal number next to it where a bias leaves no 1."""
         return min(max(self.bias, int(self.subnormals)), self.largest_field >> self.fraction)
 
-    @property
+    @cached_property
     def one(self) -> int:
         """The pattern of 1, or of the power of two next to it (see `one_exponent`)."""
         return self.one_exponent << self.fraction << self.padding
 
-    @property
+    @cached_property
     def largest(self) -> int:
         """The pattern of the largest finite number."""
         return self.largest_field << self.padding

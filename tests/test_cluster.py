@@ -23,6 +23,7 @@ from benchmarks.mutants import campaign, read_mutants
 from cli.main import main
 from queries.candidates import separate as separating
 from queries.candidates.separate import Separation, separate
+from queries.proof.rewriting import REWRITES
 from queries.search.distinguish import Options
 from queries.solvers import cluster as module
 from queries.solvers import engines
@@ -155,6 +156,7 @@ def separated(pool: Pool, store: Store | None = None) -> Separation:
     """The little family, of which simulation is made to leave much to solvers."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(separating, "POOL", 1)
+        patch.delitem(REWRITES, "carry bits that no sum needs")
         options = Options("bitwuzla", 300, store=store, pool=pool)
         return replace(separate(little_family().candidates(), options), seconds=0)
 

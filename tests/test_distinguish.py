@@ -8,17 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pysmt.exceptions import PysmtTypeError
 
 from hypotheses.library import library
 from hypotheses.schema import Compare, Inputs, Question, Window
 from queries.search import distinguish as search
-from queries.search.answer import answer
-from queries.search.distinguish import Options, Outcome, SolverFaultError, distinguish
+from queries.search.answer import answer, problems
+from queries.search.distinguish import Options, Outcome, SolverFaultError, build_query, distinguish
 from queries.search.exercises import EXERCISES
 from queries.search.problem import Problem
 from queries.search.witness import Row, Witness, confirmed, replay, shrink, shrink_rows
 from queries.solvers.contract import Answer, Status
 from queries.solvers.smtlib import Query
+from smtmodel.carriers.terms import TermCarrier
 from smtmodel.dot import Model
 from smtmodel.errors import FaultError, ParameterError
 from smtmodel.operands import Operands, layout_of
@@ -279,7 +281,7 @@ class Script:
 def test_only_the_whole_question_proves(before: Status, last: Status, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = problem_of(VOLTA, "fraction_bits=23", "fraction_bits=24")
     monkeypatch.setattr(search.Search, "_simulate", lambda self: None)
-    monkeypatch.setattr(search, "solve", Script("unknown"))
+    monkeypatch.setattr(search, "solve", Script(before))
     asked_before = len(distinguish(problem, ASK).steps) - 1
     assert asked_before > 0
     monkeypatch.setattr(search, "solve", Script(*[before] * asked_before, last))
@@ -426,3 +428,27 @@ def test_of_many_products_runs_are_dropped_first() -> None:
     small = shrink_rows(layout, (0x3C01,) * 512 + (0,), needed)
     assert [k for k in range(512) if small[k]] == [5, 200, 261, 456]
     assert sum(asked) < 1000
+
+
+# --- terms --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["carry-bits-volta", "cdna3-late-sum", "mxfp8-tcgen05-rtx", "f64-hopper-cdna2"])
+def test_terms_are_of_the_sorts_that_pysmt_finds(name: str) -> None:
+    """Widths are not checked when a term is built; here pysmt's own checker walks over whole questions."""
+    for _, _, problem in problems(library()[name])[:1]:
+        carrier = TermCarrier()
+        for assertion in build_query(problem, None, (), carrier).assertions:
+            assert carrier.environment.stc.get_type(assertion).is_bool_type()
+        wrong = carrier.manager.BVAdd(carrier.symbol("a0", problem.left.a.width).node, carrier.constant(0, 3))
+        with pytest.raises(PysmtTypeError):
+            carrier.environment.stc.get_type(wrong)
+
+
+def test_a_question_that_was_refuted_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What little patience left open is asked with more, and nothing else is."""
+    problem = problem_of(VOLTA, "fraction_bits=23", "fraction_bits=24")
+    monkeypatch.setattr(search.Search, "_simulate", lambda self: None)
+    monkeypatch.setattr(search, "solve", Script("unsat", "unknown", "unsat"))
+    free = [len(step.free) for step in distinguish(problem, ASK).steps]
+    assert free == [1, 2, 3, 4, 2, 4]  # of four, the last at first with one sign

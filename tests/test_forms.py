@@ -75,3 +75,23 @@ def test_a_last_rounding_that_differs_is_another_expression() -> None:
     problem = pair(VOLTA, f"{VOLTA}@output_rounding=nearest_even")
     assert isinstance(problem.left.unit.result, Round)
     assert not by_expression(problem)
+
+
+@pytest.mark.parametrize(
+    ("products", "product", "enough"), [(64, "normalised", 7), (64, "unnormalised", 8), (256, "unnormalised", 10)]
+)
+def test_carry_bits_of_long_sums_are_settled_both_ways(products: int, product: str, enough: int) -> None:
+    """Enough of them by a rule, and one fewer by an input on which the sum wraps."""
+    base = f"{WGMMA}@length={products},block={products},product={product},carry_bits="
+    one, two, three = (replace(pair(f"{base}{bits}", f"{base}{bits + 1}"), inputs=Inputs(finite=True))
+                       for bits in (enough, enough - 1, enough + 1))  # fmt: skip
+    for problem in (one, three):
+        (proof,) = proofs_of([problem], FAST, confirm=True)
+        assert proof.verdict == "equal"
+        assert "carry bits that no sum needs" in proof.why
+    if products == 64:
+        (proof,) = proofs_of([two], FAST, confirm=True)
+        assert proof.verdict == "different"
+        assert proof.witness is not None
+        assert proof.witness.left != proof.witness.right
+    assert by_rewriting(two, FAST) is None

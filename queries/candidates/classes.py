@@ -14,6 +14,7 @@ from queries.search.witness import Row, replay
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.dot import Model
 from smtmodel.progress import Pieces
+from smtmodel.unit import Memo
 
 WHY = "alike by construction"  # of two expressions that are one, or build one term
 
@@ -162,6 +163,7 @@ def _alike(models: Sequence[Model]) -> list[list[Model]]:
     carrier = TermCarrier(maximum="relational")
     operands = symbolic_operands(Problem(models[0], models[0]), carrier)
     groups: dict[object, list[Model]] = {}
+    memo: Memo = {}
     for model in models:
-        groups.setdefault(evaluate_on(model, operands).d.node, []).append(model)
+        groups.setdefault(evaluate_on(model, operands, False, memo).d.node, []).append(model)
     return list(groups.values())

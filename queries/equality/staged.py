@@ -51,6 +51,12 @@ class _Prover:
         self.problem, self.options, self.confirm = problem, options, confirm
         self.proof = Proof(problem)
         self.start = self.options.clock()
+        self.searched = False
+        self.asked: dict[str, list[Answer]] = {}
+
+    def _build(self) -> None:
+        """The terms of both sides, which a difference among samples does not need."""
+        problem = self.problem
         self.carrier = TermCarrier(maximum="relational", signed_sum=problem.signed_sum)
         self.inputs = symbolic_operands(problem, self.carrier)
         self.left, self.right = problem.evaluate(self.inputs)
@@ -60,8 +66,6 @@ class _Prover:
         self.pending = {signal.name: signal.value.node for signal in self.right.trace}
         self.maxima = dict(self.carrier.maxima)
         self.largest: dict[FNode, FNode] | None = None
-        self.searched = False
-        self.asked: dict[str, list[Answer]] = {}
         self.proof.basis = self._basis()
 
     def _basis(self) -> Basis:
@@ -74,6 +78,7 @@ class _Prover:
     def run(self) -> Proof:
         try:
             if not self._differ_at_random():
+                self._build()
                 self._lemmas()
                 if self.proof.verdict != "different":
                     self._conclude()
@@ -90,13 +95,13 @@ class _Prover:
 
     def _differ_at_random(self) -> bool:
         """Whether simulation alone finds a difference."""
-        rows = [tuple(map(int, row)) for row in sample_rows(self.problem.layout, SAMPLES)]
-        self.samples = replay(self.problem, rows)
+        rows = sample_rows(self.problem.layout, SAMPLES)
+        self.samples = replay(self.problem, rows, traced=True)
         counts = self.samples.admitted != 0
         self.counting = counts if np.count_nonzero(counts) >= ENOUGH else np.full(len(rows), True)
         found = np.flatnonzero(self.samples.differs)
         if len(found):
-            witness = confirmed(self.problem, shrink(self.problem, rows[int(found[0])]))
+            witness = confirmed(self.problem, shrink(self.problem, tuple(map(int, rows[found[0]]))))
             self.proof.witness, self.proof.verdict = witness, "different"
         return len(found) > 0
 

@@ -89,9 +89,9 @@ class Placed(Problem):
     def layout(self) -> Layout:
         return layout_of(self.left, len(self.places))
 
-    def evaluate(self, operands: Operands[Bits]) -> tuple[Evaluation, Evaluation]:
+    def evaluate(self, operands: Operands[Bits], traced: bool = True) -> tuple[Evaluation, Evaluation]:
         whole = self.moved(operands)
-        return evaluate_on(self.left, whole), evaluate_on(self.right, whole)
+        return evaluate_on(self.left, whole, traced), evaluate_on(self.right, whole, traced)
 
     def moved(self, operands: Operands[Bits]) -> Operands[Bits]:
         count, carrier = max(self.places) + 1, operands.c.carrier

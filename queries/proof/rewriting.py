@@ -198,10 +198,9 @@ def no_sum_to_zero(scope: Scope, node: Node) -> Replacement | None:
 @rewrite("sum that fits the result")
 def fitting_sum(scope: Scope, node: Node) -> Replacement | None:
     """A sum of at most 2^p units, where p is the format's precision and a unit at least the smallest subnormal number,
-    is a number of the format, unless it overflows: the same in all modes. A term below 2^(m + i) counts at most
-    2^(i + F) units of 2^(m - F), also if it is raised by less than one; a sum that wraps is not larger for that, and at
-    most 2^(F + 1 + n) units with n carry bits. The sign of a zero sum hangs on the mode where that is down and the sign
-    IEEE's."""
+    is a number of the format, unless it overflows: the same in all modes. A sum that wraps is not larger for that, and
+    at most 2^(F + 1 + n) units with n carry bits. The sign of a zero sum hangs on the mode where that is down and the
+    sign IEEE's."""
     if not isinstance(node, Round) or not isinstance(node.term, FusedSum) or node.rounding.subnormals != "keep":
         return None
     how, total, bits, fmt = node.rounding, node.term, node.term.fraction_bits, node.rounding.format
@@ -211,10 +210,7 @@ def fitting_sum(scope: Scope, node: Node) -> Replacement | None:
         return None
     if not (terms := _ranges(scope, total)):
         return None
-    most = 0
-    for item in total.items:
-        integers = [one.integer for one in ranges_of(scope, item) or ()]
-        most += item.count << max(integers) + bits if integers else 0
+    most = _most_units(scope, total, bits)
     if total.carry_bits is not None:
         most = min(most, 1 << bits + 1 + total.carry_bits)
     bounds = [bound for bound in (total.zeros, total.least, *total.floors) if bound is not None]
@@ -222,8 +218,23 @@ def fitting_sum(scope: Scope, node: Node) -> Replacement | None:
     if most > 1 << fmt.precision or low < fmt.emin - fmt.fraction or high > fmt.emax:
         return None
     other = replace(how, mode="toward_zero")
-    losses = {AlignmentLoses(one.width, one.fraction, bits, total.rounding): None for one, _ in terms}
+    losses = _losses(terms, total.rounding)
     return Replacement(replace(node, rounding=other), (*losses, RoundsAlike(target_of(how), target_of(other), True)))
+
+
+def _most_units(scope: Scope, total: FusedSum, bits: int) -> int:
+    """What the terms of a sum count at most together, in units of 2^(m - bits), by the ranges of each, which are known:
+    a term below 2^(m + i) counts at most 2^(i + bits), also if it is raised by less than one."""
+    most = 0
+    for item in total.items:
+        integers = [one.integer for one in ranges_of(scope, item) or ()]
+        most += item.count << max(integers) + bits if integers else 0
+    return most
+
+
+def _losses(terms: Sequence[tuple[Range, int]], mode: Mode) -> tuple[Lemma, ...]:
+    """That no term is raised by as much as a unit of those kept."""
+    return tuple(dict.fromkeys(AlignmentLoses(one.width, one.fraction, bits, mode) for one, bits in terms))
 
 
 @rewrite("+0 among the terms")

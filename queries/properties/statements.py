@@ -40,14 +40,14 @@ class Reordered(Problem):
 class Negated(Problem):
     """A model against itself with every a and c negated, and the result negated back."""
 
-    def evaluate(self, operands: Operands[Bits]) -> tuple[Evaluation, Evaluation]:
-        left = self.compute(operands)  # the first of two maxima of the same terms is the one that is kept
-        right = self.compute(self.moved(operands))
+    def evaluate(self, operands: Operands[Bits], traced: bool = True) -> tuple[Evaluation, Evaluation]:
+        left = self.compute(operands, traced)  # the first of two maxima of the same terms is the one that is kept
+        right = self.compute(self.moved(operands), traced)
         return left, replace(right, d=negated(right.d, self.right.d))
 
-    def compute(self, operands: Operands[Bits]) -> Evaluation:
+    def compute(self, operands: Operands[Bits], traced: bool = True) -> Evaluation:
         """What is to be symmetric."""
-        return evaluate_on(self.left, operands)
+        return evaluate_on(self.left, operands, traced)
 
     def moved(self, operands: Operands[Bits]) -> Operands[Bits]:
         a = tuple(negated(x, self.left.a) for x in operands.a)

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import zip_longest
+from math import inf
 from typing import Literal
 
 import numpy as np
@@ -39,6 +41,7 @@ SMALL = 3  # products left free, at most, when asking small
 SMALL_SHARE = 0.1  # of the time, at most, for one small question
 SINGLE_SHARE = 0.25  # of that, for one with a single product free: the hardest to refute, and part of the next ones
 SEARCH_SHARE = 0.4  # the same where nothing but small questions are asked
+BRIEF = 2.5  # seconds for a small question at first: another, or simulation, may answer sooner than patience does
 
 
 class SolverFaultError(FaultError):
@@ -104,6 +107,7 @@ class Outcome:
 
 
 Signature = tuple[bool, ...]
+Size = tuple[tuple[int, ...], bool]  # the products left free, and whether only nonnegative inputs are asked for
 
 
 class Search:
@@ -114,16 +118,20 @@ class Search:
         self.deadline = None if options.timeout is None else options.clock() + options.timeout
         self.outcome = Outcome(problem, "unknown")
         self.seen: list[Signature] = []
+        self.refuted: set[Size] = set()
         self.sampled = False
 
     def run(self) -> Outcome:
         """Ask until there are enough witnesses, or no more, or no time. Raises SolverFaultError."""
-        outcome, sizes = self.outcome, self._sizes()
+        outcome, attempts = self.outcome, self._attempts()
         start = 0
         while len(outcome.witnesses) < self.options.count:
             found = None
-            for position in range(start, len(sizes)):
-                found = self._ask(sizes[position])
+            for position in range(start, len(attempts)):
+                size, limit = attempts[position]
+                if size in self.refuted:
+                    continue
+                found = self._ask(size, limit)
                 if found is None and self.outcome.steps[-1].answer.status == "unknown":
                     found = self._simulate()
                 if found is not None:
@@ -143,29 +151,38 @@ class Search:
     def _remaining(self) -> float | None:
         return None if self.deadline is None else max(0.0, self.deadline - self.options.clock())
 
-    def _sizes(self) -> list[tuple[tuple[int, ...], bool]]:
-        """What to ask, in order: small sets of products, all of them with one sign, all."""
+    def _attempts(self) -> list[tuple[Size, float | None]]:
+        """What to ask, in order, each with its seconds: small sets of products, and all of them with one sign, first
+        with little patience; then all of them."""
         *small, whole = free_sets(self.problem)
-        guided = [] if self.problem.inputs.nonnegative else [(whole, True)]
-        if self.small:
-            return [*((free, False) for free in small), *guided]
-        return [*((free, False) for free in small), *guided, (whole, False)]
+        sizes: list[Size] = [(free, False) for free in small]
+        sizes += [] if self.problem.inputs.nonnegative else [(whole, True)]
+        patience = {size: self._patience(size) for size in sizes}
+        brief: list[tuple[Size, float | None]] = [(size, min(limit, BRIEF)) for size, limit in patience.items()]
+        patient = [(size, limit) for size, limit in patience.items() if limit > BRIEF]
+        return [*brief, *patient, *([] if self.small else [((whole, False), None)])]
 
-    def _ask(self, size: tuple[tuple[int, ...], bool]) -> Witness | None:
+    def _patience(self, size: Size) -> float:
+        """Seconds for a small question."""
+        share = (SMALL_SHARE if not self.small else SEARCH_SHARE) * (SINGLE_SHARE if len(size[0]) == 1 else 1)
+        return inf if self.options.timeout is None else self.options.timeout * share
+
+    def _ask(self, size: Size, limit: float | None) -> Witness | None:
         free, one_sign = size
         problem = self.problem
         if one_sign:
             problem = replace(problem, inputs=problem.inputs.model_copy(update={"nonnegative": True}))
         query = build_query(problem, free, self.seen)
-        whole = not self.small and size == self._sizes()[-1]
-        limit = self._remaining()
-        if limit is not None and not whole:
-            share = (SMALL_SHARE if not self.small else SEARCH_SHARE) * (SINGLE_SHARE if len(free) == 1 else 1)
-            limit = min(limit, (self.options.timeout or 0) * share)
+        remaining = self._remaining()
+        if remaining is not None:
+            limit = remaining if limit is None else min(limit, remaining)
+        limit = None if limit == inf else limit
         name = f"{len(free)} of {self.problem.length} products free, {len(query.text) // 1000} kB of SMT-LIB"
         answers = self.options.ask(query, limit, name)
         self.outcome.steps.append(Step(free, one_sign, tuple(answers), query))
         answer = answers[0]
+        if answer.status == "unsat":
+            self.refuted.add(size)
         if answer.status != "sat":
             return None
         row = tuple(answer.values.get(name, 0) for name in self.problem.layout.names)
@@ -178,33 +195,33 @@ class Search:
         self.sampled = True
         layout, models = self.problem.layout, (self.problem.left, self.problem.right)
         tables = [sample_rows(layout, SAMPLES), *(tie_rows(layout, fmt, SAMPLES) for fmt in {m.d for m in models})]
-        rows = [tuple(map(int, row)) for row in np.concatenate(tables)]
+        rows = np.concatenate(tables)
         found = np.flatnonzero(replay(self.problem, rows).differs)
         if not len(found):
             return None
         self.outcome.simulated = True
-        return self._kept(rows[int(found[0])])
+        return self._kept(tuple(map(int, rows[found[0]])))
 
     def _replayed(self, row: Row, answer: Answer) -> Witness:
-        first = confirmed(self.problem, row)
-        if first is None:
+        if not replay(self.problem, [row]).differs[0]:
             raise SolverFaultError(
                 f"{answer.engine} {answer.version} gave a model on which the two do not differ: {row}"
             )
-        return self._kept(row, first)
+        return self._kept(row)
 
-    def _kept(self, row: Row, first: Witness | None = None) -> Witness:
+    def _kept(self, row: Row) -> Witness:
         """The smallest witness of the kind of a row on which the models differ."""
-        first = first or confirmed(self.problem, row)
-        assert first is not None
-        signature = _signature(first)
-        keep = (lambda result: self._same_kind(result, signature)) if self.seen else None
-        small = confirmed(self.problem, shrink(self.problem, row, keep))
+        keep = None
+        if self.seen:
+            first = confirmed(self.problem, row)
+            assert first is not None
+            keep = partial(self._same_kind, _signature(first))
+        small = confirmed(self.problem, shrink(self.problem, row, keep, traced=keep is not None))
         assert small is not None
         self.seen.append(_signature(small))
         return small
 
-    def _same_kind(self, result: Replay, signature: Signature) -> Patterns:
+    def _same_kind(self, signature: Signature, result: Replay) -> Patterns:
         flags = _flags(self.problem, result.evaluations)
         same = all_of([flag if wanted else ~flag for flag, wanted in zip(flags, signature, strict=True)])
         return to_integers(same, len(result.left))
@@ -220,7 +237,7 @@ def build_query(
     `seen` lists kinds of witnesses that are not wanted again."""
     carrier = carrier or TermCarrier()
     operands = symbolic_operands(problem, carrier, free)
-    evaluations = problem.evaluate(operands)
+    evaluations = problem.evaluate(operands, traced=bool(seen))
     conditions = [problem.admits(operands), problem.differ(evaluations[0].d, evaluations[1].d)]
     if seen:
         flags = _flags(problem, evaluations)

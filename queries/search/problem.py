@@ -14,6 +14,7 @@ from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
 from smtmodel.operands import Layout, Operands, layout_of
 from smtmodel.rounding import Target
+from smtmodel.unit import Memo
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,11 @@ class Problem:
         """What the two results are, for people."""
         return "left", "right"
 
-    def evaluate(self, operands: Operands[Bits]) -> tuple[Evaluation, Evaluation]:
-        """Both sides on one input."""
-        return evaluate_on(self.left, operands), evaluate_on(self.right, self.moved(operands))
+    def evaluate(self, operands: Operands[Bits], traced: bool = True) -> tuple[Evaluation, Evaluation]:
+        """Both sides on one input. `traced`: with their signals, without which what the sides do alike is done once."""
+        moved = self.moved(operands)
+        memo: Memo | None = {} if moved is operands and not traced else None
+        return evaluate_on(self.left, operands, traced, memo), evaluate_on(self.right, moved, traced, memo)
 
     def moved(self, operands: Operands[Bits]) -> Operands[Bits]:
         """What the right side is evaluated on: the input itself, unless it is a property that says otherwise."""
@@ -100,9 +103,10 @@ class AgainstAll(Problem):
         return min(model.length for model in (self.left, self.right, *self.rest))
 
     def admits(self, operands: Operands[Bits]) -> Bit:
-        left = evaluate_on(self.left, operands).d
+        memo: Memo = {}
+        left = evaluate_on(self.left, operands, False, memo).d
         others = [replace(self, right=model, rest=()) for model in self.rest]
-        apart = [other.differ(left, evaluate_on(other.right, operands).d) for other in others]
+        apart = [other.differ(left, evaluate_on(other.right, operands, False, memo).d) for other in others]
         return all_of([super().admits(operands), *apart])
 
 
@@ -117,12 +121,13 @@ class Candidates(Problem):
             raise ParameterError("output", f"{self.left.d.name} and {self.right.d.name} have different widths")
 
 
-def evaluate_on(model: Model, operands: Operands[Bits]) -> Evaluation:
-    """A model on an input of at most its length; scale factors beyond the input belong to zero products."""
+def evaluate_on(model: Model, operands: Operands[Bits], traced: bool = True, memo: Memo | None = None) -> Evaluation:
+    """A model on an input of at most its length; scale factors beyond the input belong to zero products. `traced` and
+    `memo` as in `evaluate`."""
     missing = model.scales - len(operands.scale_a)
     rest = [constant(operands.c.carrier, 0, model.scale.width)] * missing if model.scale else []
     sides = [[*side, *rest] for side in (operands.scale_a, operands.scale_b)]
-    return evaluate(model, operands.a, operands.b, operands.c, *sides)
+    return evaluate(model, operands.a, operands.b, operands.c, *sides, memo=memo, traced=traced)
 
 
 def _differ_in_value(left: Bits, left_format: Format, right: Bits, right_format: Format) -> Bit:
@@ -142,12 +147,13 @@ def admits(inputs: Inputs, model: Model, operands: Operands[Bits]) -> Bit:
     count = len(operands.a)
     conditions = [truth(operands.c.carrier, True)]
     special: list[Bit] = []
+    restricted = inputs.model_copy(update={"zero_terms": (), "products_below_two": False}) != Inputs()
     for side, fmt in ((operands.a, model.a), (operands.b, model.b), ((operands.c,), model.c)):
         for k, pattern in enumerate(side):
             index = count if side == (operands.c,) else k
             if index in inputs.zero_terms:
                 conditions.append(pattern.equals(0))
-            else:
+            elif restricted:
                 value = unpack(pattern, fmt)
                 conditions += _restrictions(inputs, value, fmt)
                 special += [value.is_nan | value.is_infinite] if inputs.special else []

@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from queries.search.exercises import exercises
 from queries.search.problem import Problem
+from smtmodel.algebra import constant
 from smtmodel.batch import Patterns, to_integers
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.dot import Evaluation
@@ -36,7 +38,7 @@ class Replay:
     right: Patterns
     admitted: Patterns  # 1 where the input counts
     differs: Patterns  # 1 where it counts and the results differ
-    evaluations: tuple[Evaluation, Evaluation]
+    evaluations: tuple[Evaluation, Evaluation]  # with signals where they were asked for
 
 
 @dataclass(frozen=True)
@@ -49,26 +51,29 @@ class Witness:
     exercises: tuple[tuple[str, ...], tuple[str, ...]] = field(default=((), ()))
 
 
-def replay(problem: Problem, rows: list[Row]) -> Replay:
-    """Evaluate both models on every row."""
+def replay(problem: Problem, rows: Sequence[Row] | Patterns, traced: bool = False, folded: bool = False) -> Replay:
+    """Evaluate both models on every row; `traced`: with all signals; `folded`: an operand that is +0 in every row is a
+    constant, as in small questions, for searches whose result is replayed without."""
     table = np.asarray(rows, dtype=np.uint64)
     layout = problem.layout
-    columns = [np.ascontiguousarray(table[:, i]) for i in range(table.shape[1])]
-    lanes = [_CARRIER.lanes(column, fmt.width) for column, fmt in zip(columns, layout.formats, strict=True)]
+    lanes = [
+        constant(_CARRIER, 0, fmt.width) if folded and not column.any() else _CARRIER.lanes(column, fmt.width)
+        for column, fmt in zip(np.ascontiguousarray(table.T), layout.formats, strict=True)
+    ]
     operands = layout.split(lanes)
     with np.errstate(over="ignore"):
-        first, second = problem.evaluate(operands)
+        first, second = problem.evaluate(operands, traced)
         admitted = problem.admits(operands)
         differs = problem.differ(first.d, second.d) & admitted
-        results = [to_integers(value, len(rows)) for value in (first.d, second.d, admitted, differs)]
+        results = [to_integers(value, len(table)) for value in (first.d, second.d, admitted, differs)]
     return Replay(results[0], results[1], results[2], results[3], (first, second))
 
 
 def confirmed(problem: Problem, row: Row) -> Witness | None:
     """The witness of a row, or None if the models agree on it (or it does not count)."""
-    result = replay(problem, [row])
-    if not result.differs[0]:
+    if not replay(problem, [row]).differs[0]:
         return None
+    result = replay(problem, [row], traced=True)
     with np.errstate(over="ignore"):
         flags = tuple(
             tuple(name for name, flag in exercises(model, evaluation).items() if to_integers(flag, 1)[0])
@@ -88,11 +93,12 @@ def moved_input(problem: Problem, operands: Operands[int]) -> Operands[int]:
     return layout.split([int(to_integers(bits, 1)[0]) for bits in moved.every])
 
 
-def shrink(problem: Problem, row: Row, keep: Keep | None = None) -> Row:
-    """The smallest input reached by steps that each still tell the models apart (and `keep`, if given)."""
+def shrink(problem: Problem, row: Row, keep: Keep | None = None, traced: bool = False) -> Row:
+    """The smallest input reached by steps that each still tell the models apart (and `keep`, if given; `traced`: it
+    reads signals)."""
 
     def good(rows: list[Row]) -> Patterns:
-        result = replay(problem, rows)
+        result = replay(problem, rows, traced, folded=True)
         return result.differs & keep(result) if keep is not None else result.differs
 
     return shrink_rows(problem.layout, row, good)
@@ -104,16 +110,17 @@ def shrink_rows(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns],
     row = _fewer(layout, row, good, end)
     seen = {row}
     while end is None or time.monotonic() < end:
-        cost = _cost(row, layout)
-        smaller = (other for other in _smaller(row, layout) if other not in seen and _cost(other, layout) < cost)
-        tried = list(dict.fromkeys(smaller))
+        others = [other for other in dict.fromkeys(_smaller(row, layout)) if other not in seen]
+        most, *found = _costs([row, *others], layout)
+        costs = {other: cost for other, cost in zip(others, found, strict=True) if cost < most}
+        tried = list(costs)
         if not tried:
             return row
         seen.update(tried)
         candidates = [tried[i] for i in np.flatnonzero(good(tried))]
         if not candidates:
             return row
-        row = min(candidates, key=lambda candidate: _cost(candidate, layout))
+        row = min(candidates, key=costs.__getitem__)
     return row
 
 
@@ -153,19 +160,33 @@ def _pattern(sign: int, exponent: int, fraction: int, fmt: Format) -> int:
 
 
 def _cost(row: Row, layout: Layout) -> tuple[int, ...]:
-    parts = layout.split(row)
-    terms = sum(1 for x, y in zip(parts.a, parts.b, strict=True) if x or y) + (parts.c != 0)
-    ragged = bits = distance = signs = 0
-    for pattern, fmt in zip(row, layout.formats, strict=True):
-        sign, exponent, fraction = _fields(pattern, fmt)
-        length = fmt.fraction - ((fraction & -fraction).bit_length() - 1) if fraction else 0
-        if not exponent and fraction:
-            length = fraction.bit_length() - (fraction & -fraction).bit_length()
-        ragged += length > 0
-        bits += length
-        distance += abs(exponent - fmt.one_exponent) if pattern else 0
-        signs += sign
-    return terms, ragged, bits, distance, signs
+    return _costs([row], layout)[0]
+
+
+def _costs(rows: Sequence[Row], layout: Layout) -> list[tuple[int, ...]]:
+    """How hard each row is to read: terms, ragged operands, significand bits, distances of exponents, signs."""
+    table, count = np.asarray(rows, dtype=np.uint64).reshape(len(rows), len(layout.formats)), layout.length
+    products = (table[:, :count] | table[:, count : 2 * count]) != 0
+    terms = np.count_nonzero(products, axis=1) + (table[:, 2 * count] != 0)
+    ragged, bits, distance, signs = (np.zeros(len(rows), dtype=np.int64) for _ in range(4))
+    for fmt in dict.fromkeys(layout.formats):
+        patterns = table[:, [other == fmt for other in layout.formats]]
+        body = patterns >> np.uint64(fmt.padding)
+        exponent = (body >> np.uint64(fmt.fraction) & np.uint64((1 << fmt.exponent) - 1)).astype(np.int64)
+        fraction = body & np.uint64((1 << fmt.fraction) - 1)
+        lowest = _bit_length(fraction & (~fraction + np.uint64(1)))
+        length = np.where(exponent == 0, _bit_length(fraction), fmt.fraction + 1) - lowest
+        length = np.where(fraction == 0, 0, length)
+        ragged += np.count_nonzero(length, axis=1)
+        bits += length.sum(axis=1)
+        distance += np.where(patterns == 0, 0, np.abs(exponent - fmt.one_exponent)).sum(axis=1)
+        signs += (patterns >> np.uint64(fmt.field_width)).sum(axis=1, dtype=np.int64)
+    return list(map(tuple, np.stack([terms, ragged, bits, distance, signs], axis=1).tolist()))
+
+
+def _bit_length(values: Patterns) -> NDArray[np.int64]:
+    """Of values below 2^53."""
+    return np.frexp(values.astype(np.float64))[1].astype(np.int64)
 
 
 def _smaller(row: Row, layout: Layout) -> Iterator[Row]:
@@ -195,7 +216,10 @@ def _copied(row: Row, k: int, layout: Layout) -> Iterator[Row]:
 
 
 def _replaced(row: Row, changes: dict[int, int]) -> Row:
-    return tuple(changes.get(index, pattern) for index, pattern in enumerate(row))
+    changed = list(row)
+    for index, pattern in changes.items():
+        changed[index] = pattern
+    return tuple(changed)
 
 
 def _simpler(pattern: int, fmt: Format) -> Iterator[int]:

@@ -14,7 +14,7 @@ from smtmodel.errors import UnknownNameError
 
 AUTO = "auto"
 POLL = 0.01  # seconds between looks at the running engines
-HEAD_START = 1.0  # seconds that the first engine has alone
+HEAD_START = 1.0  # seconds that the first engine has alone; with the second, it has four times as many
 
 Keep = Callable[[Answer], Answer]
 Hand = TypeVar("Hand")
@@ -58,13 +58,14 @@ def first_of(
     The likeliest engine has a head start: most queries need no other, and engines that share cores slow each other.
     """
     waiting, running, answers = list(hands), list[Entrant](), list[Answer]()
-    start = time.monotonic()
+    start, begun = time.monotonic(), 0
     try:
         while waiting or running:
             now = time.monotonic()
             late = deadline is not None and now >= deadline
-            while waiting and not late and (not running or now >= start + HEAD_START):
+            while waiting and not late and (not running or now >= start + HEAD_START * 4 ** (begun - 1)):
                 running.append(begin(waiting.pop(0)))
+                begun += 1
             done = [entrant for entrant in running if late or entrant.finished.is_set()]
             fresh = [keep(answer) for entrant in done for answer in entrant.answers()]
             running = [entrant for entrant in running if entrant not in done]

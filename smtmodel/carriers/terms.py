@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+import pysmt.operators as op
 from pysmt.environment import Environment
-from pysmt.fnode import FNode
+from pysmt.fnode import FNode, FNodeContent
+from pysmt.formula import FormulaManager
 from pysmt.typing import BVType
 
 from smtmodel.algebra import Bit, Bits, select
@@ -14,6 +16,51 @@ from smtmodel.carriers.carrier import Carrier
 
 Maximum = Literal["select", "relational"]
 SignedSum = Literal["twos_complement", "signs_apart"]
+
+
+class _Term(FNode):  # type: ignore[misc]
+    """A term whose width is read and not searched for: it is asked for with every operation."""
+
+    def bv_width(self) -> int:
+        node: FNode = self
+        kind, args, payload = node._content
+        while kind == op.ITE:
+            node = args[1]
+            kind, args, payload = node._content
+        if kind == op.SYMBOL:
+            return int(payload[1].width)
+        return int(payload[1] if kind == op.BV_CONSTANT else payload[0])
+
+
+class _Terms(FormulaManager):  # type: ignore[misc]
+    """Builds each term once. The widths are not checked again, as pysmt does with a walk over every term: the algebra
+    has checked them, a test checks whole questions, and every solver checks the text that it reads."""
+
+    def create_node(self, node_type: int, args: tuple[FNode, ...], payload: object = None) -> FNode:
+        content = FNodeContent(node_type, args, payload)
+        found = self.formulae.get(content)
+        if found is None:
+            found = self.formulae[content] = _Term(content, self._next_free_id)
+            self._next_free_id += 1
+        return found
+
+
+class Terms(Environment):  # type: ignore[misc]
+    """pysmt's tables of terms, for terms that the algebra makes."""
+
+    FormulaManagerClass = _Terms
+
+
+_BINARY = {
+    "add": op.BV_ADD,
+    "sub": op.BV_SUB,
+    "mul": op.BV_MUL,
+    "and": op.BV_AND,
+    "or": op.BV_OR,
+    "xor": op.BV_XOR,
+}
+_SHIFT = {"shl": op.BV_LSHL, "lshr": op.BV_LSHR, "ashr": op.BV_ASHR}
+_COMPARE = {"eq": op.EQUALS, "ult": op.BV_ULT, "ule": op.BV_ULE, "slt": op.BV_SLT, "sle": op.BV_SLE}
 
 
 class TermCarrier(Carrier):
@@ -34,7 +81,7 @@ class TermCarrier(Carrier):
         signed_sum: SignedSum = "twos_complement",
         prefix: str = "",
     ) -> None:
-        self.environment = environment or Environment()
+        self.environment = environment or Terms()
         self.manager = self.environment.formula_manager
         self.maximum = maximum
         self.signed_sum = signed_sum
@@ -42,23 +89,7 @@ class TermCarrier(Carrier):
         self.addends: list[FNode] = []  # the signed terms of sums: where a proof may cut besides the signals
         self.maxima: dict[FNode, frozenset[FNode]] = {}  # the symbol of a relational maximum -> of what
         self._known: dict[frozenset[FNode], FNode] = {}
-        manager = self.manager
-        self._binary = {
-            "add": manager.BVAdd,
-            "sub": manager.BVSub,
-            "mul": manager.BVMul,
-            "and": manager.BVAnd,
-            "or": manager.BVOr,
-            "xor": manager.BVXor,
-        }
-        self._shift = {"shl": manager.BVLShl, "lshr": manager.BVLShr, "ashr": manager.BVAShr}
-        self._compare = {
-            "eq": manager.Equals,
-            "ult": manager.BVULT,
-            "ule": manager.BVULE,
-            "slt": manager.BVSLT,
-            "sle": manager.BVSLE,
-        }
+        self._make = self.manager.create_node
 
     @property
     def definitions(self) -> list[FNode]:
@@ -84,24 +115,24 @@ class TermCarrier(Carrier):
     def binary(self, operation: str, left: FNode, right: FNode, width: int) -> FNode:
         if operation == "mul" and right.node_id() < left.node_id():
             left, right = right, left  # the two orders of a product are one term
-        return self._binary[operation](left, right)
+        return self._make(_BINARY[operation], (left, right), (width,))
 
     def invert(self, value: FNode, width: int) -> FNode:
-        return self.manager.BVNot(value)
+        return self._make(op.BV_NOT, (value,), (width,))
 
     def negate(self, value: FNode, width: int) -> FNode:
-        return self.manager.BVNeg(value)
+        return self._make(op.BV_NEG, (value,), (width,))
 
     def shift(self, operation: str, value: FNode, amount: FNode, width: int) -> FNode:
-        return self._shift[operation](value, amount)
+        return self._make(_SHIFT[operation], (value, amount), (width,))
 
     def shift_constant(self, operation: str, value: FNode, amount: int, width: int) -> FNode:
         # wiring rather than a barrel shifter
         if operation == "shl":
-            kept = self.manager.BVExtract(value, 0, width - amount - 1)
-            return self.manager.BVConcat(kept, self.constant(0, amount))
-        kept = self.manager.BVExtract(value, amount, width - 1)
-        return (self.manager.BVZExt if operation == "lshr" else self.manager.BVSExt)(kept, amount)
+            kept = self._make(op.BV_EXTRACT, (value,), (width - amount, 0, width - amount - 1))
+            return self._make(op.BV_CONCAT, (kept, self.constant(0, amount)), (width,))
+        kept = self._make(op.BV_EXTRACT, (value,), (width - amount, amount, width - 1))
+        return self._make(op.BV_ZEXT if operation == "lshr" else op.BV_SEXT, (kept,), (width, amount))
 
     def extract(self, value: FNode, high: int, low: int, width: int) -> FNode:
         while value.is_bv_concat() or value.is_bv_extract():
@@ -119,24 +150,24 @@ class TermCarrier(Carrier):
                 break
         if high - low + 1 == value.bv_width():
             return value
-        return self.manager.BVExtract(value, low, high)
+        return self._make(op.BV_EXTRACT, (value,), (high - low + 1, low, high))
 
     def concat(self, high: FNode, low: FNode, high_width: int, low_width: int) -> FNode:
-        return self.manager.BVConcat(high, low)
+        return self._make(op.BV_CONCAT, (high, low), (high_width + low_width,))
 
     def zext(self, value: FNode, width: int, to: int) -> FNode:
-        return self.manager.BVZExt(value, to - width)
+        return self._make(op.BV_ZEXT, (value,), (to, to - width))
 
     def sext(self, value: FNode, width: int, to: int) -> FNode:
-        return self.manager.BVSExt(value, to - width)
+        return self._make(op.BV_SEXT, (value,), (to, to - width))
 
     def compare(self, operation: str, left: FNode, right: FNode, width: int) -> FNode:
-        return self._compare[operation](left, right)
+        return self._make(_COMPARE[operation], (left, right))
 
     def select(self, condition: FNode, then: FNode, otherwise: FNode, width: int) -> FNode:
         if condition.is_not():
-            return self.manager.Ite(condition.arg(0), otherwise, then)
-        return self.manager.Ite(condition, then, otherwise)
+            return self._make(op.ITE, (condition.arg(0), otherwise, then))
+        return self._make(op.ITE, (condition, then, otherwise))
 
     def logic(self, operation: str, left: FNode, right: FNode) -> FNode:
         if operation == "and":

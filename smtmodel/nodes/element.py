@@ -54,16 +54,19 @@ class Element(Terminal):
         return "c" if self.index is None else f"{self.operand}{context.at(self.index)}"
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
-        patterns, fmt = context.patterns[self.operand], context.formats[self.operand]
-        at = 0 if self.index is None else context.at(self.index)
-        carrier = context.patterns["c"][0].carrier
-        pattern = patterns[at] if at < len(patterns) else constant(carrier, 0, fmt.width)
+        pattern, fmt = self._pattern(context), context.formats[self.operand]
         item = self.read(pattern, fmt)
         if self.operand == "c":
             with context.within(""):
                 context.trace.term(Stage.ADDEND, item.term)
         as_it_is = self.subnormals == "keep" and not self.positive_zeros
         return Number(item, native=(fmt, pattern) if as_it_is else None)
+
+    def _pattern(self, context: Context) -> Bits:
+        patterns, at = context.patterns[self.operand], 0 if self.index is None else context.at(self.index)
+        if at < len(patterns):
+            return patterns[at]
+        return constant(context.patterns["c"][0].carrier, 0, context.formats[self.operand].width)
 
     def read(self, pattern: Bits, fmt: Format) -> Unpacked:
         """A pattern of `fmt.width` bits as the number that it is taken for."""
@@ -73,8 +76,9 @@ class Element(Terminal):
         return item
 
     def key(self, context: Context) -> Hashable:
-        at = None if self.index is None else context.at(self.index)
-        return self.operand, at, self.subnormals, self.positive_zeros
+        given = self._pattern(context).value  # a constant is one number, wherever it stands
+        at = None if self.index is None or given is not None else context.at(self.index)
+        return self.operand, at, given, self.subnormals, self.positive_zeros
 
     def variants(self) -> Iterator[Variant]:
         if self.operand in OPERANDS[:3]:
