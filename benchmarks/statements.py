@@ -493,7 +493,7 @@ TRUTH: dict[str, Callable[[Statement, Table], int]] = {
 def judged(statement: Statement) -> Statement | None:
     """With the truth about it; None where there are no inputs or too many. Raises ParameterError for what cannot be
     asked of the unit."""
-    _problems(statement)
+    problems_about(statement)
     model = statement.models[0]
     columns = columns_of(model, statement.inputs)
     count = int(np.prod([len(column) for column in columns]))
@@ -584,11 +584,10 @@ def restricted(rng: random.Random, wanted: str, length: int) -> Inputs:
     return inputs.model_copy(update={"zero_terms": (rng.randrange(length + 1),)})
 
 
-def drawn(number: int, rng: random.Random) -> Statement | None:
-    """One statement, of unknown truth; None where the draw makes none."""
+def drawn(number: int, rng: random.Random, largest: int) -> Statement | None:
+    """One statement on at most so many inputs, of unknown truth; None where the draw makes none."""
     wanted = PROPERTIES[number % len(PROPERTIES)]
-    largest = LARGEST if number % 20 == 7 else USUAL
-    if wanted == "error-bound" and rng.random() < 0.3:
+    if wanted == "error-bound" and largest >= USUAL and rng.random() < 0.3:
         *names, length, count = rng.choice(CHAINED)
         a, b, c = map(format_named, names)
         unit = Unit(a, b, c, length, _chained(rng, length, c))
@@ -628,13 +627,14 @@ def _chained(rng: random.Random, length: int, fmt: Format) -> Node:
             continue
 
 
-def make(number: int, true: bool | None = None) -> Statement:
+def make(number: int, true: bool | None = None, largest: int | None = None) -> Statement:
     """The statement of a number, always the same one: it holds or does not, as is wanted (by its number, in turns),
-    where one is found soon."""
+    where one is found soon. `largest`: inputs, at most."""
+    largest = largest or (LARGEST if number % 20 == 7 else USUAL)
     rng, found = random.Random(f"statement {number}"), None
     wanted = number // len(PROPERTIES) % 2 == 0 if true is None else true
     for _ in range(TRIES):
-        statement = drawn(number, rng)
+        statement = drawn(number, rng, largest)
         if statement is None:
             continue
         try:
@@ -665,7 +665,7 @@ def claimed(rng: random.Random, statement: Statement, wanted: bool) -> Statement
     return replace(statement, claimed=bound, share=share, broken=beyond(statement, bound)[0])
 
 
-def _problems(statement: Statement) -> list[Problem]:
+def problems_about(statement: Statement) -> list[Problem]:
     if statement.wanted == "equal":
         left, right = statement.models
         return [Problem(left, right, statement.inputs, statement.compare or "bits")]
@@ -710,6 +710,11 @@ def blind() -> Iterator[None]:
         yield
 
 
+def proofs_about(statement: Statement, options: Options) -> list[Proof]:
+    """What comes of a statement that is not about an error bound. Raises MmaprobeError."""
+    return proving.proofs_of(problems_about(statement), options, confirm=False)
+
+
 def check(statement: Statement, timeout: float) -> Result:
     """What the provers say of it, held against the truth."""
     start, options = time.monotonic(), Options(timeout=timeout)
@@ -717,7 +722,7 @@ def check(statement: Statement, timeout: float) -> Result:
         statement, said, trouble = _bounded(statement, options)
         return Result(statement, said, time.monotonic() - start, tuple(trouble))
     try:
-        proofs = proving.proofs_of(_problems(statement), options, confirm=False)
+        proofs = proofs_about(statement, options)
     except FaultError as error:
         return Result(statement, "fault", time.monotonic() - start, (str(error),))
     except MmaprobeError as error:
@@ -746,7 +751,7 @@ def _bounded(statement: Statement, options: Options) -> tuple[Statement, str, li
     except FaultError as fault:
         return statement, "fault", [str(fault)]
     claimed, trouble = statement.claimed, []
-    said = "equal" if claimed is not None and _passes(theorem, claimed) else "open"
+    said = "equal" if claimed is not None and passes(theorem, claimed) else "open"
     if said == "equal" and not statement.true:
         trouble.append(f"the bound claimed is exceeded on {statement.broken} inputs")
     error = error_of(theorem)
@@ -762,7 +767,7 @@ def bound_theorem(statement: Statement, settle: Any = lambda goal: None) -> Theo
     return bound_of(unit, settle) if statement.count == 1 else carried(chain_of(unit, settle), statement.count)
 
 
-def _passes(theorem: Theorem, claimed: Form) -> bool:
+def passes(theorem: Theorem, claimed: Form) -> bool:
     """Whether a bound that is claimed follows from the one that is proved."""
     if isinstance(theorem.goal, Carried):
         return claimed.covers(theorem.goal.error)

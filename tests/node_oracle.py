@@ -256,9 +256,11 @@ class Evaluation:
         given, k = self.inputs[node.operand], self.place(node.index, loops)
         x = number(fmt.name, given[k] if k < len(given) else 0)
         subnormal = fmt.subnormals and x.kind == "finite" and 0 < abs(x.exact) < power(FORMATS[fmt.name].emin)
+        if node.positive_zeros and x.kind == "finite" and not x.exact:
+            return replace(x, signs=frozenset({False}), bits=None)
         if node.subnormals == "keep" or not subnormal:
             return x
-        negative = x.negative and node.subnormals == "zero"
+        negative = x.negative and node.subnormals == "zero" and not node.positive_zeros
         return Value("finite", Fraction(0), is_zero=True, signs=frozenset({negative}))
 
     def terms(self, node: Node, loops: Loops) -> Iterator[Value]:
