@@ -77,12 +77,16 @@ HEAD = """# Sabotage: changes to the provers
 
 `python -m benchmarks.sabotage -o benchmarks/sabotage.md`: one change at a time to queries/, under which false and true
 statements about small units (benchmarks/statements.py; all inputs evaluated) are put to the provers, which look at no
-example. *false*: statements that the change concerns and that are false; *proved*: those called true under it. Of these,
-who notices: *evaluation*, the inputs that are evaluated before a verdict is printed; *check*: no certificate can be
-written, or `mmaprobe check` refuses it; the rest is *missed*. *true*: true statements asked; *lost*: those not proved
-any more; *errors*: answers that are none. A change of a rule of error bounds is also tried on the units of tests/test_bounds.py; then *below* is
-how many bounds come out below the truth, and *refused* how many trees the check refuses. *tests*: the tests that fail
-under a change that is missed by all of these.
+example.
+
+- *false*: false statements that were asked; *proved*: those called true. Of these, who notices: *evaluation*, the inputs
+  that are evaluated before a verdict is printed; *check*: no certificate can be written, or `mmaprobe check` refuses it.
+- *true*: true statements asked; *lost*: those not proved any more; *errors*: answers that are none.
+- A change of a rule of error bounds is also tried on the units of tests/test_bounds.py: *below* is how many bounds come
+  out below the truth, *refused* how many trees the check refuses.
+- A change of a rule of rewriting is also tried on normal forms of random units (*forms*); *changed* are those that
+  compute something else.
+- *missed*: what neither evaluation nor check notices; *tests*: whether the tests of what was changed fail then.
 """
 
 
