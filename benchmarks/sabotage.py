@@ -79,8 +79,9 @@ HEAD = """# Sabotage: changes to the provers
 statements about small units (benchmarks/statements.py; all inputs evaluated) are put to the provers, which look at no
 example.
 
-- *false*: false statements that were asked; *proved*: those called true. Of these, who notices: *evaluation*, the inputs
-  that are evaluated before a verdict is printed; *check*: no certificate can be written, or `mmaprobe check` refuses it.
+- *false*: false statements that were asked; *proved*: those called true. Of these, who notices: *evaluation*, the
+  inputs that are evaluated before a verdict is printed; *check*: no certificate can be written, or `mmaprobe check`
+  refuses it.
 - *true*: true statements asked; *lost*: those not proved any more; *errors*: answers that are none.
 - A change of a rule of error bounds is also tried on the units of tests/test_bounds.py: *below* is how many bounds come
   out below the truth, *refused* how many trees the check refuses.
