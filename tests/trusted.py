@@ -28,7 +28,7 @@ def _in(folder: str, names: str) -> list[str]:
 
 
 KERNEL = Part("the kernel", "error bounds, normal forms", _in("queries/proof", "kernel lemmas"))
-BOUNDS = Part("rules of error bounds", "error bounds", _in("queries/proof", "forms enclosures induction"))
+BOUNDS = Part("rules of error bounds", "error bounds", _in("queries/proof", "forms enclosures induction table9"))
 REWRITING = Part(
     "rules of rewriting, with their lemmas", "normal forms", _in("queries/proof", "rewriting ranges effects")
 )
@@ -41,12 +41,12 @@ LEDGER = Part("the ledger of facts", "monotonicity: not where a certificate is c
 TOGETHER = Part("what parts give together", "order, signs, monotonicity, padding",
                 _in("queries/properties", "proving signs"))  # fmt: skip
 CLAIMS = Part("arguments about algorithms", "claims",
-              _in("queries/claims", "stages sizes nearest_sums error_bound overflow"))  # fmt: skip
+              _in("queries/claims", "stages sizes nearest_sums overflow"))  # fmt: skip
 GOALS = Part("what is asked", "all", ["queries/search/problem.py", "queries/properties/statements.py",
                                      "hypotheses/schema.py"])  # fmt: skip
 MEANING = Part("what a unit is", "all", [
     *_in("smtmodel", "algebra alignment decode dot formats ieee operands ordering rounding unit"),
-    *_in("smtmodel/nodes", "cut element exact fused index node product repeat rewriting round scale"),
+    *_in("smtmodel/nodes", "cut element exact fused grid index node product repeat rewriting round scale sums"),
 ])  # fmt: skip
 CARRIERS = Part("terms, arrays (all inputs evaluated), and the way to SMT-LIB", "all",
                 [*_in("smtmodel/carriers", "carrier terms arrays limbs"), "queries/solvers/smtlib.py"])  # fmt: skip
