@@ -805,8 +805,7 @@ def _unlike_oracle(model: Model, rows: Sequence[Sequence[int]], given: Sequence[
     for row, pattern in zip(rows, given, strict=True):
         exact = node_oracle.evaluate(model.unit, row[:k], row[k : 2 * k], row[2 * k])
         own = numbers(model, np.array([pattern], dtype=np.uint64))[0]
-        missing = np.isnan(own) if model.d.has_nan else pattern == model.d.nan  # what stands for a NaN where none is
-        if not (missing if exact == node_oracle.ANY_NAN else exact == pattern):
+        if not (np.isnan(own) if exact == node_oracle.ANY_NAN else exact == pattern):
             return [f"the oracle gives {exact:x}, not {pattern:x}, for {list(map(hex, row))}"]
     return []
 
