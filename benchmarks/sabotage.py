@@ -63,7 +63,7 @@ from smtmodel.errors import FaultError, MmaprobeError
 
 ROOT = Path(__file__).parents[1]
 CHANGES = Path(__file__).with_suffix(".yaml")
-FALSE, TRUE = 64, 22  # statements
+FALSE, TRUE = 300, 100  # statements
 SMALL = 1 << 14  # inputs of one, at most
 ANSWER = 10.0  # seconds for the answer about one statement
 LEAST, MOST = 4, 40  # false statements for a change, however long they take, and at most

@@ -36,6 +36,9 @@ LIMITED = model("n(exact(product(a[0], b[0], limit=0), c))", length=1, **FORMATS
 TWO = model("n(fused(repeat(k in range(2), c, r(fused(acc, a[k] * b[k], F=1))), a[0] * b[0], F=2))",
             a="e1m1_none", b="ue1m1_none", c="e1m1_none", d="e2m3")  # fmt: skip
 TOGETHER = model("r(fused(a[0] * b[0], fused(a[1] * b[1], c, F=0), F=1))", a="e1m1_none", b="ue1m1_none", c="e1m1_none")
+THREE = model("r(fused(fused(a[0] * b[0], a[1] * b[1], F=0), a[2] * b[2], c, F=1))",
+              a="e1m1_none", b="ue1m1_none", c="e1m1_none", length=3)  # fmt: skip
+FALLS = model("r(fused(a[0] * b[0], a[0] * b[0], c, F=0))", a="e1m1_none", b="ue1m1_none", c="e3m2", length=1)
 EVERY = [*dict.fromkeys(RESTRICTIONS), Inputs(finite=True, zero_terms=(0,)), Inputs(zero_terms=(1,), nonnegative=True)]
 
 
@@ -84,23 +87,27 @@ def test_which_inputs_count_and_differ(inputs: Inputs) -> None:
 
 @pytest.mark.parametrize("inputs", EVERY[::2], ids=lambda one: str(one.model_dump(exclude_defaults=True)))
 def test_what_falls_though_an_operand_rises(inputs: Inputs) -> None:
-    for wanted in ("monotonic-addend", "monotonic-product"):
-        if inputs.zero_terms == ((1,) if wanted == "monotonic-addend" else (0,)):
-            continue  # it cannot rise
-        (problem,) = asked(wanted, [ONE], inputs)
-        columns = columns_of(ONE, inputs)
-        sides = [values_of(fmt)[np.array(column)] for fmt, column in zip((ONE.a, ONE.b, ONE.c), columns, strict=True)]
+    (problem,), columns = asked("monotonic-addend", [FALLS], inputs), columns_of(FALLS, inputs)
+    values = values_of(FALLS.c)[np.array(columns[-1])]
+    assert differing(problem) == falling_pairs(FALLS, inputs, [2], values, False)
+    assert inputs != Inputs() or differing(problem)
+    if inputs.zero_terms != (0,):  # else none can rise
+        (problem,), columns = asked("monotonic-product", [ONE], inputs), columns_of(ONE, inputs)
+        one, two = (values_of(fmt)[np.array(column)] for fmt, column in zip((ONE.a, ONE.b), columns[:2], strict=True))
         with np.errstate(invalid="ignore"):
-            values = sides[2] if wanted == "monotonic-addend" else np.multiply.outer(sides[0], sides[1]).ravel()
-        axes = [2] if wanted == "monotonic-addend" else [0, 1]
-        assert differing(problem) == falling_pairs(ONE, inputs, axes, values, wanted == "monotonic-product")
+            values = np.multiply.outer(one, two).ravel()
+        assert differing(problem) == falling_pairs(ONE, inputs, [0, 1], values, True)
+        assert inputs != Inputs() or differing(problem)
     places = {problem.raised for problem in asked("monotonic", [TWO], Inputs()) if isinstance(problem, Monotonic)}
     assert places == {None, 0, 1}
 
 
-@pytest.mark.parametrize("one", [TWO, TOGETHER], ids=["chain", "together"])
+@pytest.mark.parametrize("one", [TWO, TOGETHER, THREE], ids=["chain", "together", "exchange alone"])
 def test_every_order_is_asked(one: Model) -> None:
     problems = asked("order-independent", [one], Inputs())
     assert any(map(differing, problems)) == bool(truth("order-independent", [one], Inputs()))
-    orders = {tuple(range(one.length)), *(problem.order for problem in problems)}  # type: ignore[attr-defined]
-    assert len(orders) == 2
+
+
+def test_a_rotation_is_asked_beside_an_exchange() -> None:
+    orders = {problem.order for problem in asked("order-independent", [THREE], Inputs())}  # type: ignore[attr-defined]
+    assert orders == {(1, 0, 2), (1, 2, 0)}
