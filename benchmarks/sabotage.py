@@ -1,56 +1,187 @@
-"""One change at a time to the rules of error bounds: does a bound come out that is below the truth, and who notices?
+"""One change at a time to the provers: is a false statement proved, and who notices?
 
-Each change is a piece of text of queries/proof that is replaced in a copy of that package. Under it the bounds of small
-units are proved anew and held against all their inputs; the trees of theorems are given to the checker, which is not
-changed. The changes are data, benchmarks/sabotage.yaml.
+Each change is a piece of text of queries/ that is replaced in a copy of that package: of a tactic, a rule's side
+conditions, what is cut out of a lemma, a goal, a rule of rewriting. Under it the provers are asked about statements of
+benchmarks/statements.py, of which the truth is known by all their inputs: 300 false ones and 100 true ones, those first
+that call the function changed and are soon answered. The provers look at no example, so that nothing but their own
+reasoning stands between a false statement and "proved". The changes are data, benchmarks/sabotage.yaml.
 
-`python -m benchmarks.sabotage [--only TEXT] [-o FILE]`
+`python -m benchmarks.sabotage [--only TEXT] [--statements FILE] [--seconds 15] [-o FILE]`
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
+import pickle
+import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import yaml
 
+from benchmarks.statements import (
+    SHAPES,
+    Statement,
+    blind,
+    bound_theorem,
+    judged,
+    make,
+    passes,
+    problems_about,
+    proofs_about,
+    random_unit,
+)
+from queries.certificates.certificate import CertificateError
+from queries.certificates.tree import Tree
+from queries.equality.certify import certify_all
+from queries.equality.lemmas import Proof
+from queries.proof.checking import check_folder
+from queries.proof.kernel import RuleError, Theorem
+from queries.proof.lemmas import Lemma, exhausted
+from queries.proof.normalising import Normaliser, normal_form
+from queries.proof.written import Written
+from queries.properties.bound import bound_of, error_of
+from queries.properties.forms import by_rewriting
+from queries.properties.proving import ARGUMENTS, verdict_of
+from queries.search.contradiction import check_problems
+from queries.search.distinguish import Options
+from smtmodel.dot import Model
+from smtmodel.errors import FaultError, MmaprobeError
+
 ROOT = Path(__file__).parents[1]
 CHANGES = Path(__file__).with_suffix(".yaml")
-SECONDS = 300.0  # for all units under one change
-HEAD = """# Changes to the rules of error bounds
+FALSE, TRUE = 300, 100  # statements
+SMALL = 1 << 14  # inputs of one, at most
+ANSWER = 10.0  # seconds for the answer about one statement
+LEAST, MOST = 4, 40  # false statements for a change, however long they take, and at most
+CHECKED = 3  # of the false statements that are proved, those whose certificate is looked at
+#: changes to these files of queries/proof are also tried on the bounds of the units of tests/test_bounds.py, or on the
+#: normal forms of random units
+BOUNDS, FORMS = ("enclosures", "forms", "induction"), ("rewriting", "ranges", "effects", "normalising")
+UNITS = 80  # random units
+Function = tuple[str, int]  # file, and the first line of a function
+HEAD = """# Sabotage: changes to the provers
 
-`python -m benchmarks.sabotage -o benchmarks/sabotage.md`: one change at a time to the rules (queries/proof), under
-which the bounds of the small units of tests/test_bounds.py are proved anew, without lemmas about the datapath. A bound
-below the truth is one that an input breaks, of all inputs; the check is that of `mmaprobe check`, unchanged. A change
-may leave all bounds above the truth: then it is harmless on these units, or shows in none of them.
+`python -m benchmarks.sabotage -o benchmarks/sabotage.md`: one change at a time to queries/, under which false and true
+statements about small units (benchmarks/statements.py; all inputs evaluated) are put to the provers, which look at no
+example.
+
+- *false*: false statements that were asked; *proved*: those called true. Of these, who notices: *evaluation*, the
+  inputs that are evaluated before a verdict is printed; *check*: no certificate can be written, or `mmaprobe check`
+  refuses it.
+- *true*: true statements asked; *lost*: those not proved any more; *errors*: answers that are none.
+- A change of a rule of error bounds is also tried on the units of tests/test_bounds.py: *below* is how many bounds come
+  out below the truth, *refused* how many trees the check refuses.
+- A change of a rule of rewriting is also tried on normal forms of random units (*forms*); *changed* are those that
+  compute something else.
+- *missed*: what neither evaluation nor check notices; *tests*: whether the tests of what was changed fail then.
 """
-#: what runs in the changed copy: for each unit whether its bound is below the truth, and whether the check refuses it
-PROGRAM = """
-import json, sys
-from queries.proof.kernel import RuleError
-from queries.properties.bound import bound_of, error_of
-from smtmodel.dot import Model
-from tests.test_bounds import UNITS, small, worst
-from tests.test_check import faults, tree_of
 
-for name, parts in UNITS.items():
-    model = Model(name, small(*parts).unit)
+
+@dataclass(frozen=True)
+class Known:
+    """A statement, what is said of it, in how many seconds, and the functions of queries/ that are called."""
+
+    statement: Statement
+    said: str
+    seconds: float
+    calls: frozenset[Function]
+
+
+@dataclass
+class Found:
+    """What comes of a change."""
+
+    change: dict[str, str]
+    counts: Counter[str] = field(default_factory=Counter)
+    missed: list[str] = field(default_factory=list)
+
+
+# -- the statements
+
+
+def collected(path: Path, report: Callable[[str], None]) -> list[Known]:
+    """The statements of a file, made as far as they are missing."""
+    known: list[Known] = pickle.loads(path.read_bytes()) if path.exists() else []
+    wanted = {False: FALSE, True: TRUE}
+    number = max((one.statement.number for one in known), default=4999) + 1
+    while any((have := Counter(one.statement.true for one in known))[true] < wanted[true] for true in wanted):
+        true = have[True] * FALSE < have[False] * TRUE
+        found = _known(number, true)
+        number += 1
+        if found is not None:
+            known.append(found)
+            path.write_bytes(pickle.dumps(known))
+            report(f"{have[False]} false and {have[True]} true statements")
+    return known
+
+
+def _known(number: int, true: bool) -> Known | None:
+    """A statement that is as true as wanted, if it is answered in time."""
     try:
-        below = worst(model, error_of(bound_of(model.unit)))[0] > 0
-        noticed = bool(faults(tree_of(model.unit)))
-    except Exception as error:
-        print(json.dumps([name, type(error).__name__]), flush=True)
-        continue
-    print(json.dumps([name, "below" if below else "above", noticed]), flush=True)
-"""
+        statement = make(number, true, SMALL)
+    except ValueError:
+        return None
+    if statement.true != true:
+        return None
+    calls: set[Any] = set()
+
+    def called(frame: Any, event: str, argument: object) -> None:
+        calls.add(frame.f_code)
+
+    start = time.monotonic()
+    sys.settrace(called)
+    try:
+        said = answer(statement)[0]
+    finally:
+        sys.settrace(None)
+    seconds = time.monotonic() - start
+    if said == "unknown" or said.startswith("error") or (said == "equal") != true:
+        if said == "equal":
+            raise SystemExit(f"a false statement is proved without any change: {number}: {statement.text()}")
+        if true or seconds > ANSWER:
+            return None
+    places = {(Path(code.co_filename), code.co_firstlineno) for code in calls}
+    own = {(str(file.relative_to(ROOT)), line) for file, line in places if file.is_relative_to(ROOT / "queries")}
+    return Known(statement, said, seconds, frozenset(own))
+
+
+def answer(statement: Statement) -> tuple[str, list[Proof]]:
+    """What the provers say that look at no example: "error ..." for what nobody foresaw."""
+    options = Options(timeout=ANSWER)
+    with blind():
+        try:
+            if statement.wanted != "error-bound":
+                proofs = proofs_about(statement, options)
+                if verdict_of(proofs) != "equal" and statement.wanted == "equal":
+                    (problem,) = problems_about(statement)
+                    found = by_rewriting(problem, options)  # which is asked where all else leaves it open
+                    proofs = proofs if found is None else [found]
+                return verdict_of(proofs), proofs
+            assert statement.claimed is not None
+            return "equal" if passes(bound_theorem(statement), statement.claimed) else "open", []
+        except RuleError:
+            return "unknown", []
+        except MmaprobeError as error:
+            return {2: "refused", 3: "unknown", 4: "fault"}[error.exit_code], []
+        except Exception as error:  # a change may break anything
+            return f"error {type(error).__name__}", []
+
+
+# -- a change
 
 
 def changes() -> list[dict[str, str]]:
@@ -58,11 +189,55 @@ def changes() -> list[dict[str, str]]:
     return found
 
 
-def run(change: dict[str, str]) -> list[list[Any]]:
-    """What comes of each unit."""
+@cache
+def _functions(file: str) -> list[tuple[int, int, int]]:
+    """The functions of a file: first line (that of a decorator, if there is one), and the lines of all of it."""
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    return [
+        (min([node.lineno, *(one.lineno for one in node.decorator_list)]), node.lineno, node.end_lineno or 0)
+        for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]  # fmt: skip
+
+
+def concerned(change: dict[str, str], known: Sequence[Known]) -> list[int]:
+    """The statements that call the function changed, or where none does, or it is none, one of its file; those that
+    are soon answered first."""
+    source = (ROOT / change["file"]).read_text(encoding="utf-8")
+    line = source[: source.index(change["old"])].count("\n") + 1
+    around = [(start, first) for start, first, last in _functions(change["file"]) if start <= line <= last]
+    place = (change["file"], max(around)[0]) if around else None
+    found = [number for number, one in enumerate(known) if place in one.calls]
+    found = found or [
+        number for number, one in enumerate(known) if any(file == change["file"] for file, _ in one.calls)
+    ]
+    return sorted(found, key=lambda number: known[number].seconds)
+
+
+def chosen(change: dict[str, str], known: Sequence[Known], seconds: float) -> list[int]:
+    """Of those, as many as are answered in so many seconds, a sixth of them for true ones; of every property."""
+    numbers, taken = concerned(change, known), []
+    for true, share, least in ((False, seconds, LEAST), (True, seconds / 5, 1)):
+        own = [number for number in numbers if known[number].statement.true == true]
+        turns: Counter[str] = Counter()
+        ranked = []
+        for number in own:
+            ranked.append((turns[known[number].statement.wanted], number))
+            turns[known[number].statement.wanted] += 1
+        spent, count = 0.0, 0
+        for _, number in sorted(ranked):
+            if (spent + known[number].seconds > share and count >= least) or count >= MOST:
+                break
+            spent, count = spent + known[number].seconds, count + 1
+            taken.append(number)
+    return taken
+
+
+def run(change: dict[str, str], known: Path, numbers: Sequence[int], seconds: float) -> Found:
+    """The statements under a change."""
     source = (ROOT / change["file"]).read_text(encoding="utf-8")
     if source.count(change["old"]) != 1:
         raise SystemExit(f"{change['file']}: {change['old']!r} is there {source.count(change['old'])} times, not once")
+    found = Found(change)
     with TemporaryDirectory() as folder:
         copy = Path(folder)
         shutil.copytree(ROOT / "queries", copy / "queries")
@@ -70,43 +245,197 @@ def run(change: dict[str, str]) -> list[list[Any]]:
             if path.name != "queries" and not path.name.startswith("."):
                 (copy / path.name).symlink_to(path)
         (copy / change["file"]).write_text(source.replace(change["old"], change["new"]), encoding="utf-8")
-        done = subprocess.run([sys.executable, "-P", "-c", PROGRAM], cwd=copy, timeout=SECONDS, capture_output=True,
-                              text=True, env=os.environ | {"PYTHONPATH": folder})  # fmt: skip
-    if done.returncode:
-        return [["all", done.stderr.strip().splitlines()[-1]]]
-    return [json.loads(line) for line in done.stdout.splitlines()]
+        environment = os.environ | {"PYTHONPATH": folder}
+        command = [sys.executable, "-P", "-m", "benchmarks.sabotage", "--work", str(known), *map(str, numbers)]
+        file = Path(change["file"])
+        command += ["--bounds"] * (file.parent.name == "proof" and file.stem in BOUNDS)
+        command += ["--forms"] * (file.parent.name == "proof" and file.stem in FORMS)
+        try:
+            done = subprocess.run(command, cwd=copy, timeout=60 + 8 * seconds, capture_output=True, text=True,
+                                  env=environment)  # fmt: skip
+            lines, failed = done.stdout.splitlines(), done.stderr.strip().splitlines() if done.returncode else []
+        except subprocess.TimeoutExpired as error:
+            lines, failed = (error.stdout or b"").decode().splitlines(), []
+            found.counts["time"] += 1
+        for line in lines:
+            told = json.loads(line)
+            found.counts.update(told["counts"])
+            found.missed += told["missed"]
+        if failed:
+            found.counts["broken"] += 1
+        if found.missed and change.get("tests"):
+            tests = subprocess.run([sys.executable, "-P", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p",
+                                    "no:xdist", *change["tests"].split()], cwd=copy, capture_output=True, text=True,
+                                   env=environment, timeout=600)  # fmt: skip
+            found.counts["tests"] += tests.returncode == 1
+    return found
 
 
-def row_of(change: dict[str, str], found: list[list[Any]]) -> str:
-    below = [row for row in found if row[1] == "below"]
-    noticed = [row for row in found if row[-1] is True]
-    missed = [row[0] for row in below if row[-1] is not True]
-    refused = [row for row in found if row[1] not in ("below", "above")]
-    where = f"{Path(change['file']).stem}: `{change['old'].strip()}` becomes `{change['new'].strip()}`"
-    text = ", ".join(missed) or "-"
-    return f"| {where.replace('|', chr(92) + '|')} | {len(below)} | {len(noticed)} | {len(refused)} | {text} |"
+# -- what runs in the changed copy
 
 
-def table(only: str) -> Iterator[str]:
-    yield "| change | bounds below the truth | trees that the check refuses | no bound | below the truth, not noticed |"
-    yield "|---|---|---|---|---|"
+def work(path: Path, numbers: Sequence[int], bounds: bool, forms: bool) -> None:
+    known: list[Known] = pickle.loads(path.read_bytes())
+    checked = 0
+    for number in numbers:
+        statement = known[number].statement
+        said, proofs = answer(statement)
+        counts, missed = Counter({"true" if statement.true else "false": 1}), []
+        if said.startswith("error") or said in ("fault", "refused"):
+            counts["errors"] += 1
+        if statement.true:
+            counts["lost"] += said != "equal"
+        elif said == "equal":
+            counts["proved"] += 1
+            checked += 1
+            who = noticed(statement, proofs, checked <= CHECKED)
+            counts.update(who)
+            if not who:
+                missed.append(f"{statement.wanted} {statement.number}")
+        print(json.dumps({"counts": counts, "missed": missed}), flush=True)
+    if bounds:
+        _bounds()
+    if forms:
+        _forms()
+
+
+def noticed(statement: Statement, proofs: list[Proof], certificate: bool) -> list[str]:
+    """Who notices that a false statement was proved."""
+    found = []
+    if statement.wanted == "error-bound":
+        unit = statement.models[0].unit
+        document = json.loads(json.dumps(Written(unit).stating([bound_theorem(statement)], {})))
+        return ["check"] if list(Tree(document).check()) else []
+    try:
+        check_problems(problems_about(statement))
+    except FaultError:
+        found.append("evaluation")
+    if certificate or not found:
+        with TemporaryDirectory() as folder:
+            try:
+                argument = ARGUMENTS.get(statement.wanted, "")
+                certify_all(proofs, Path(folder) / "c", Options(timeout=60.0), statement.wanted, argument)
+                kinds = {one.kind for one in check_folder(Path(folder) / "c")}
+                found += ["check"] * ("fault" in kinds)
+            except (CertificateError, MmaprobeError, RuleError):
+                found.append("check")
+            except Exception:  # what a certificate is made of is broken
+                found.append("check")
+    return found
+
+
+def _bounds() -> None:
+    """The bounds of the units of tests/test_bounds.py, against all their inputs, and their trees."""
+    from tests.test_bounds import UNITS, small, worst
+    from tests.test_check import faults, tree_of
+
+    for name, parts in UNITS.items():
+        model, counts, missed = Model(name, small(*parts).unit), Counter[str](), []
+        try:
+            below = worst(model, error_of(bound_of(model.unit)))[0] > 0
+            refused = bool(faults(tree_of(model.unit)))
+            counts["below"], counts["refused"] = int(below), int(refused)
+            missed = [name] * (below and not refused)
+        except Exception:
+            counts["no bound"] += 1
+        print(json.dumps({"counts": counts, "missed": missed}), flush=True)
+
+
+class _Exhausting(Normaliser):
+    """Lemmas by all inputs of their bits, without an engine."""
+
+    def settle(self, lemma: Lemma) -> Theorem | None:
+        if lemma not in self.lemmas:
+            self.lemmas[lemma] = None
+            with suppress(RuleError):
+                self.lemmas[lemma] = exhausted(lemma)
+        return self.lemmas[lemma]
+
+
+def _forms() -> None:
+    """Normal forms of random units, against all inputs."""
+    rng, normaliser = random.Random("normal forms"), _Exhausting(Options())
+    for place in range(UNITS):
+        unit = random_unit(rng, rng.choice(SHAPES[:3]), "equal")
+        counts, missed = Counter[str](), []
+        try:
+            proof = normaliser.proof(unit)
+            other = replace(unit, result=normal_form(unit, proof))
+            if other.result != unit.result:
+                statement = Statement(place, "equal", (Model("unit", unit), Model("form", other)))
+                found = judged(statement)
+                counts["forms"] += 1
+                if found is not None and found.broken:
+                    counts["changed"] += 1
+                    try:
+                        check_problems(problems_about(statement))
+                        missed.append(f"normal form of unit {place}")
+                    except FaultError:
+                        counts["evaluation"] += 1
+        except Exception:
+            counts["errors"] += 1
+        print(json.dumps({"counts": counts, "missed": missed}), flush=True)
+
+
+# -- the table
+
+COLUMNS = ("false", "proved", "evaluation", "check", "true", "lost", "errors", "below", "refused", "forms", "changed")
+
+
+def row_of(found: Found) -> str:
+    change = found.change
+    where = f"{Path(change['file']).stem}: `{_flat(change['old'])}` becomes `{_flat(change['new'])}`"
+    tests = "fail" if found.counts["tests"] else "pass" if change.get("tests") and found.missed else ""
+    cells = [where.replace("|", chr(92) + "|"), *(found.counts[name] or "" for name in COLUMNS), tests]
+    note = "all" if found.counts["broken"] else "out of time" if found.counts["time"] else ""
+    return f"| {' | '.join(map(str, cells))} | {', '.join(found.missed) or note} |"
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def table(only: str, path: Path, seconds: float) -> Iterator[tuple[str, Found]]:
+    known: list[Known] = pickle.loads(path.read_bytes())
     for change in changes():
         if only in change["file"] + change["old"]:
-            yield row_of(change, run(change))
+            found = run(change, path, chosen(change, known, seconds), seconds)
+            yield row_of(found), found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="")
+    parser.add_argument("--statements", type=Path, default=Path("sabotage-statements.pickle"))
+    parser.add_argument("--seconds", type=float, default=15.0, help="of false statements, for each change")
+    parser.add_argument("--collect", action="store_true", help="make the statements, and no more")
+    parser.add_argument("--work", nargs="+", help=argparse.SUPPRESS)
+    parser.add_argument("--bounds", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--forms", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args()
-    lines = []
-    for line in table(given.only):
+    if given.work:
+        work(Path(given.work[0]), list(map(int, given.work[1:])), given.bounds, given.forms)
+        return
+    collected(given.statements, lambda text: print(text, file=sys.stderr, flush=True))
+    if given.collect:
+        return
+    lines = [f"| change | {' | '.join(COLUMNS)} | tests | missed |", "|---" * (len(COLUMNS) + 3) + "|"]
+    totals: Counter[str] = Counter()
+    for line, found in table(given.only, given.statements.resolve(), given.seconds):
         print(line, flush=True)
         lines.append(line)
+        totals.update({"changes": 1, "proving": bool(found.counts["proved"] or found.counts["below"])})
+        totals.update({"missing": bool(found.missed), "by tests": bool(found.counts["tests"])})
+    summary = (
+        f"{totals['changes']} changes; under {totals['proving']} a false statement is proved; of {totals['missing']} "
+        f"one is missed by evaluation and check, of which {totals['by tests']} fail their tests."
+    )
     if given.output is not None:
-        given.output.write_text("\n".join([HEAD, *lines]) + "\n", encoding="utf-8")
+        given.output.write_text("\n".join([HEAD, summary, "", *lines]) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    from benchmarks import sabotage  # statements are kept as objects of this module, by its name
+
+    sabotage.main()

@@ -85,11 +85,14 @@ class Unit:
 
     @cached_property
     def blocks(self) -> tuple[tuple[int, ...], ...]:
-        """The products that each step takes, in order: those of the rounds of a repetition; all where there is none."""
+        """The products that each step takes, in order: those of the rounds of a repetition, and what is read outside
+        of these; all where there is none."""
         if self.unrolled is not None:
             return self.unrolled
         loops = [node for node in walk(self.result) if isinstance(node, Repeat) and not node.free]
         found = [tuple(sorted(products_of(loop.body, {loop.level: place}))) for loop in loops for place in loop.places]
+        if loops:
+            found.append(tuple(sorted(products_of(self.result, {}) - set().union(*found))))
         return tuple(block for block in found if block) or (tuple(range(self.length)),)
 
     def _check_places(self, node: Node, ranges: dict[int, tuple[int, int]]) -> None:

@@ -23,7 +23,7 @@ GROUPS = {
         "admitted", "bitblast", "bounds", "build", "certificate", "check", "claim_stages", "compare", "contradictions",
         "distinguish", "false_statements", "families", "identify", "ieee", "long_sums", "monotone", "mutations",
         "one_vector", "order", "output", "pool", "properties", "prove", "prove_plans", "question_library",
-        "small_pairs", "solvers", "store_solving", "unit_properties", "verdicts", "verify",
+        "small_pairs", "solvers", "statements", "store_solving", "unit_properties", "verdicts", "verify",
     ),
     "browser": ("report", "svg"),
     "cluster": ("cluster", "cluster_refused"),

@@ -219,8 +219,9 @@ def rounded(value: Value, how: Rounding) -> Value:
         if x.kind == "finite" and (not x.significand or (how.subnormals == "flush_after" and x.significand < 1)):
             bits = zero(value, how)
     has_nan = FORMATS[name].specials != "none"
-    is_nan = value.kind == "nan" or (has_nan and decode(name, bits).kind == "nan")
-    if is_nan:
+    if has_nan and (
+        value.kind == "nan" or decode(name, bits).kind == "nan"
+    ):  # else it is the number that stands for it
         return replace(NAN, bits=ANY_NAN if how.nan is None else bits)
     return number(name, bits, bits)
 
@@ -256,9 +257,11 @@ class Evaluation:
         given, k = self.inputs[node.operand], self.place(node.index, loops)
         x = number(fmt.name, given[k] if k < len(given) else 0)
         subnormal = fmt.subnormals and x.kind == "finite" and 0 < abs(x.exact) < power(FORMATS[fmt.name].emin)
+        if node.positive_zeros and x.kind == "finite" and not x.exact:
+            return replace(x, signs=frozenset({False}), bits=None)
         if node.subnormals == "keep" or not subnormal:
             return x
-        negative = x.negative and node.subnormals == "zero"
+        negative = x.negative and node.subnormals == "zero" and not node.positive_zeros
         return Value("finite", Fraction(0), is_zero=True, signs=frozenset({negative}))
 
     def terms(self, node: Node, loops: Loops) -> Iterator[Value]:

@@ -19,7 +19,7 @@ from queries.proof import enclosures, forms, induction, lemmas
 from queries.proof.enclosures import weakened
 from queries.proof.forms import EXACT, Factor, Form, number
 from queries.proof.induction import Step, carried
-from queries.proof.kernel import RULES, Made, RuleError, Theorem
+from queries.proof.kernel import RULES, Made, RuleError, Theorem, rule
 from queries.proof.lemmas import AlignmentLoses, RoundingLoses
 from queries.proof.settling import Settled
 from queries.properties.bound import _Composer, bound_of, chain_of, error_of
@@ -399,6 +399,45 @@ def test_what_is_assumed_of_a_result_so_far_holds_at_the_start_and_after_a_step(
         other, _looped = loop(f"repeat(k in range(2), c, r({text}))")
         with pytest.raises(RuleError):  # more than once, or multiplied
             bound_of(other)
+
+
+def test_a_step_of_an_induction_is_of_any_place_and_gives_what_is_assumed() -> None:
+    unit, node = loop("repeat(k in range(2), c, r(exact(acc, a[k] * b[k])))")
+    start, composer = RULES["element"](unit, node.start, ()), _Composer(unit)
+    composer.formats[node.level] = frozenset({unit.c, unit.d})
+    step = composer.of(node.body, ())
+    goal: Any = step.goal
+    object.__setattr__(step, "goal", replace(goal, places=((node.level, 0),)))
+    with pytest.raises(RuleError, match="of any place"):
+        RULES["repeated"](node, (), start, step)
+    with pytest.raises(RuleError, match="assumes something else"):
+        induction.step_of(goal, enclosures.Assumption(node.level, frozenset({unit.a})))
+    wider, other = loop("r(exact(repeat(k in range(2), c, w(exact(acc, a[k] * b[k]))), c))")
+    composer = _Composer(wider)
+    composer.formats[other.level] = frozenset({wider.c})
+    with pytest.raises(RuleError, match="no number of the formats assumed"):
+        RULES["repeated"](other, (), RULES["element"](wider, other.start, ()), composer.of(other.body, ()))
+
+
+def test_a_normalised_product_is_of_numbers_and_a_premise_is_a_theorem() -> None:
+    product = replace(PRODUCT, normalised=True)
+    assert RULES["product"](product, (), FACTORS)
+    forged = RULES["element"](UNIT, PRODUCT.right, ())
+    facts = replace(forged.goal.facts, formats=None)  # type: ignore[attr-defined]
+    object.__setattr__(forged, "goal", replace(forged.goal, facts=facts))  # type: ignore[type-var]
+    with pytest.raises(RuleError, match="no number of a format"):
+        RULES["product"](product, (), [FACTORS[0], forged])
+    assert RULES["product"](PRODUCT, (), [FACTORS[0], forged])  # which unnormalised need not be one
+
+    def claimed() -> Made:
+        """Whatever is given as a premise."""
+        return Made(FACTORS[0].goal, (FACTORS[0], FACTORS[0].goal))  # type: ignore[arg-type]
+
+    try:
+        with pytest.raises(RuleError, match="not a theorem"):
+            rule(claimed)()
+    finally:
+        del RULES["claimed"]
 
 
 def test_a_chain_takes_the_result_as_an_addend() -> None:

@@ -67,8 +67,9 @@ def _staged(problem: Monotonic, options: Options, proof: Proof, start: float) ->
         prove_by_lemmas(ledger)
     except UnprovedError:
         return False
-    proof.verdict, proof.chain = "equal", ledger.chain
-    return True
+    if ledger.answered:  # whatever the proof was said to be of
+        proof.verdict, proof.chain = "equal", ledger.chain
+    return ledger.answered
 
 
 def _whole(problem: Monotonic, options: Options, proof: Proof, start: float) -> None:

@@ -266,9 +266,9 @@ def free_sets(problem: Problem) -> list[tuple[int, ...]]:
     """Which products to leave free, in the order of asking: one, two and three of the first step, then as many from
     the steps in turn, at last all."""
     steps = max((model.blocks for model in (problem.left, problem.right)), key=len)
-    fixed = problem.inputs.zero_terms
+    fixed, every = problem.inputs.zero_terms, range(problem.length)  # also those that no step of this model takes
     turns = [k for turn in zip_longest(*steps) for k in turn]
-    orders = [[k for step in steps for k in step], turns]
+    orders = [[*(k for step in steps for k in step), *every], [*turns, *every]]
     first = [] if problem.focus is None else [problem.focus]
     usable = [
         list(dict.fromkeys([*first, *(k for k in order if k is not None and k < problem.length and k not in fixed)]))

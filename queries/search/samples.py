@@ -139,9 +139,8 @@ class _Shaped:
         layout, rng, count = self.layout, self.rng, self.count
         products, formats = layout.length, layout.formats
         a, b, c = formats[0], formats[products], formats[2 * products]
-        # the exponent of the largest terms, within what products and the addend can both have
-        low = max(a.emin + b.emin + 1, c.emin + 1, -150)
-        high = min(a.emax + b.emax, c.emax)
+        # the exponent of the largest terms, within what products and the addend can both have, or between these
+        low, high = sorted((max(a.emin + b.emin + 1, c.emin + 1, -150), min(a.emax + b.emax, c.emax)))
         centre = rng.integers(-6, 7, count)
         anywhere = rng.integers(low, high + 1, count)
         largest = np.where(rng.random(count) < 0.6, np.clip(centre, low, high), anywhere)

@@ -46,6 +46,12 @@ class Ledger:
         self._definitions: set[str] = set()
 
     @property
+    def answered(self) -> bool:
+        """Whether what was proved last is the question itself: on no admitted input do the two sides differ."""
+        goal = ~self.problem.differ(self.left.d, self.right.d)
+        return bool(self._steps) and self._steps[-1].claim == goal.node
+
+    @property
     def chain(self) -> Chain:
         """How the facts were proved."""
         axioms = [(name, fact) for name, fact in self.facts.items() if name == ADMITTED or name in self._definitions]

@@ -49,6 +49,8 @@ class Many(Step[Added]):
     ) -> tuple[Side, Added]:
         """Raises UnprovedError if the sum is no plain sum of the terms."""
         total, items = bits_of(evaluation, self.summing, Stage.SUM), self.items(evaluation)
+        if any(x.width > total.width for x in magnitudes):
+            raise UnprovedError("a term has more bits than the sum")
         addends = [signed(item.sign, x, total.width) for item, x in zip(items, magnitudes, strict=True)]
         sums = [addends[0]]
         for addend in addends[1:]:

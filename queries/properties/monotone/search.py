@@ -164,7 +164,7 @@ def _signed(fmt: Format, sign: Lanes, fields: Table) -> Table:
 
 def _neighbours(fmt: Format, rng: np.random.Generator) -> tuple[tuple[Table, Table], Lanes, Lanes]:
     """A power of two and the number below it, rising; the larger exponent, and the sign."""
-    lowest, highest = fmt.emin + 1, fmt.emax
+    lowest, highest = min(fmt.emin + 1, fmt.emax), fmt.emax
     near = rng.integers(-8, 9, ROWS)
     exponent = np.where(rng.random(ROWS) < 0.5, near, rng.integers(lowest, highest + 1, ROWS))
     exponent = np.clip(exponent, lowest, highest)

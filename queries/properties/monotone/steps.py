@@ -108,7 +108,7 @@ def side_of(
     rounded, result = (trace[Name(prefix, stage)].bits for stage in (Stage.ROUNDED, Stage.RESULT))
     unit, sign = magnitude.scale, trace[Name(prefix, Stage.SIGN)].flag
     assert unit is not None
-    if whole.truncate(magnitude.bits.width).node != magnitude.bits.node:
+    if magnitude.bits.width > whole.width or whole.truncate(magnitude.bits.width).node != magnitude.bits.node:
         raise UnprovedError(f"{magnitude.name} is no plain sum")
     return Side(tuple(items), tuple(deciding), total, whole, magnitude.bits, unit, sign, rounded, result)
 

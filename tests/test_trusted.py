@@ -1,0 +1,43 @@
+"""What is to be believed is listed: every rule, and all that the kernel and its rules are made of."""
+
+from __future__ import annotations
+
+from queries.proof import enclosures, induction, lemmas, rewriting
+from queries.proof.kernel import RULES
+from tests import trusted
+from tests.test_layout import imports
+from tests.trusted import BOUNDS, CUTTING, KERNEL, LIMIT, PAGE, PARTS, REWRITING, ROOT, SHOWN, size
+
+MODULES = (enclosures, induction, lemmas, rewriting)
+
+
+def module(file: str) -> str:
+    return file.removesuffix(".py").replace("/", ".")
+
+
+def test_the_table_is_up_to_date() -> None:
+    assert PAGE.read_text(encoding="utf-8") == trusted.page(), "python -m tests.trusted writes it"
+
+
+def test_every_rule_is_listed() -> None:
+    listed = {module(file) for part in (KERNEL, BOUNDS, REWRITING) for file in part.files}
+    assert {one.__name__ for one in MODULES} <= listed
+    assert {rule.__module__ for rule in RULES.values()} - listed <= {"tests.test_rewriting", "tests.test_bounds"}
+    rules = [path for path in (ROOT / "queries").rglob("*.py") if "\n@rule\n" in path.read_text(encoding="utf-8")]
+    assert {module(str(path.relative_to(ROOT))) for path in rules} <= listed
+
+
+def test_the_kernel_and_its_rules_import_nothing_that_is_not_listed() -> None:
+    listed = {module(file) for part in PARTS for file in part.files} | set(SHOWN)
+    waiting, seen = [module(file) for part in (KERNEL, BOUNDS, REWRITING) for file in part.files], set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            waiting += imports()[name]
+    assert seen <= listed
+
+
+def test_the_kernel_with_the_rules_of_one_kind_is_small() -> None:
+    assert size(KERNEL, BOUNDS)[1] < LIMIT
+    assert size(KERNEL, REWRITING, CUTTING)[1] < LIMIT

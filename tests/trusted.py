@@ -1,0 +1,122 @@
+"""What is to be believed of a verdict, by file and line: `python -m tests.trusted` writes docs/trusted.md."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "trusted.md"
+BEGIN, END = "<!-- table -->\n", "<!-- end of the table -->\n"
+LIMIT = 1000  # lines of code of the kernel and the rules of one kind of theorem
+
+
+class Part(NamedTuple):
+    """Files that are believed together, and for which verdicts."""
+
+    title: str
+    verdicts: str
+    files: Sequence[str]
+
+
+def _in(folder: str, names: str) -> list[str]:
+    return [f"{folder}/{name}.py" for name in names.split()]
+
+
+KERNEL = Part("the kernel", "error bounds, normal forms", _in("queries/proof", "kernel lemmas"))
+BOUNDS = Part("rules of error bounds", "error bounds", _in("queries/proof", "forms enclosures induction table9"))
+REWRITING = Part(
+    "rules of rewriting, with their lemmas", "normal forms", _in("queries/proof", "rewriting ranges effects")
+)
+CUTTING = Part("terms cut out of a lemma", "equality, properties", _in("queries/equality", "cutting"))
+STAGES = Part("equality by stages, and the whole question", "equality, order, signs, padding, exactness: none of it "
+              "where a certificate is checked", [*_in("queries/equality", "staged matching"),
+                                                 "queries/search/distinguish.py"])  # fmt: skip
+LEDGER = Part("the ledger of facts", "monotonicity: not where a certificate is checked",
+              _in("queries/properties/monotone", "ledger"))  # fmt: skip
+TOGETHER = Part("what parts give together", "order, signs, monotonicity, padding",
+                _in("queries/properties", "proving signs"))  # fmt: skip
+CLAIMS = Part("arguments about algorithms", "claims",
+              _in("queries/claims", "stages sizes nearest_sums overflow"))  # fmt: skip
+GOALS = Part("what is asked", "all", ["queries/search/problem.py", "queries/properties/statements.py",
+                                     "hypotheses/schema.py"])  # fmt: skip
+MEANING = Part("what a unit is", "all", [
+    *_in("smtmodel", "algebra alignment decode dot formats ieee operands ordering rounding unit"),
+    *_in("smtmodel/nodes", "cut element exact fused grid index node product repeat rewriting round scale sums"),
+])  # fmt: skip
+CARRIERS = Part("terms, arrays (all inputs evaluated), and the way to SMT-LIB", "all",
+                [*_in("smtmodel/carriers", "carrier terms arrays limbs"), "queries/solvers/smtlib.py"])  # fmt: skip
+ANSWERS = Part("the engines' processes and answers", "all", _in("queries/solvers", "children contract worker"))
+CHECKER = Part("the checker", "with `mmaprobe check`, in place of what finds a proof", [
+    "queries/proof/checking.py", *_in("queries/certificates", "tree magnitudes chain checker slow bitblast gates"),
+])  # fmt: skip
+PARTS = (
+    KERNEL,
+    BOUNDS,
+    REWRITING,
+    CUTTING,
+    STAGES,
+    LEDGER,
+    TOGETHER,
+    CLAIMS,
+    GOALS,
+    MEANING,
+    CARRIERS,
+    ANSWERS,
+    CHECKER,
+)
+#: imported by files of these, and not believed: what is shown to people, and what errors are
+SHOWN = ("queries.proof.wording", "smtmodel.errors", "smtmodel.trace", "smtmodel.nodes")
+
+
+def lines(path: Path) -> tuple[int, int]:
+    """The lines of a file, and those of code: neither blank nor comment nor docstring."""
+    text = path.read_text(encoding="utf-8")
+    said: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+            said |= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    code: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type in (tokenize.NAME, tokenize.OP, tokenize.NUMBER, tokenize.STRING):
+            code |= set(range(token.start[0], token.end[0] + 1))
+    return len(text.splitlines()), len(code - said)
+
+
+def size(*parts: Part) -> tuple[int, int]:
+    """The lines of all their files, and those of code."""
+    counts = [lines(ROOT / file) for part in parts for file in part.files]
+    return sum(count[0] for count in counts), sum(count[1] for count in counts)
+
+
+def table() -> str:
+    found = ["| what | for which verdicts | files | lines | of code |", "|---|---|---|---|---|"]
+    for part in PARTS:
+        names: dict[str, list[str]] = {}
+        for file in part.files:
+            folder, _, name = file.rpartition("/")
+            names.setdefault(folder, []).append(name.removesuffix(".py"))
+        files = "; ".join(f"{folder}: {', '.join(own)}" for folder, own in names.items())
+        found.append(f"| {part.title} | {part.verdicts} | {files} | {' | '.join(map(str, size(part)))} |")
+    bounds, normal = size(KERNEL, BOUNDS), size(KERNEL, REWRITING, CUTTING)
+    both = size(KERNEL, BOUNDS, REWRITING, CUTTING)
+    found.append("")
+    found.append(
+        f"Kernel and rules: of an error bound {bounds[1]} lines of code ({bounds[0]} with comments and docstrings), of "
+        f"a normal form {normal[1]} ({normal[0]}), all together {both[1]} ({both[0]})."
+    )
+    return "\n".join(found) + "\n"
+
+
+def page() -> str:
+    """The page with its table made anew."""
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    return before + BEGIN + table() + END + rest.partition(END)[2]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
