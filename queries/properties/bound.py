@@ -26,6 +26,7 @@ from smtmodel.nodes import (
     ExactSum,
     FusedSum,
     GridSum,
+    Literal,
     Node,
     Product,
     Repeat,
@@ -140,6 +141,8 @@ class _Composer:
                 return rules.element(self.unit, node, places)
             case Constant():
                 return rules.constant(self.unit, node)
+            case Literal():
+                return rules.literal(self.unit, node)
             case Running():
                 return rules.assumed(self.unit, node, self.formats[node.level])
             case Product():
