@@ -205,9 +205,7 @@ class Recorder(Engine[Recorded]):
             places = places.joined(value.places)
         return Recorded(made(Added, tuple(value.step for value in values), rounding), places)
 
-    def repeat(
-        self, count: int, name: str, start: Recorded, body: Callable[[Index, Recorded], Recorded]
-    ) -> Recorded:
+    def repeat(self, count: int, name: str, start: Recorded, body: Callable[[Index, Recorded], Recorded]) -> Recorded:
         if count == 1:
             return body(Index(), start)
         with self._loop() as level:
