@@ -16,7 +16,7 @@ from cli.main import main
 from hypotheses.schema import Inputs
 from queries.plans import bound, bound_samples
 from queries.plans.bound import bound_of_plan
-from queries.plans.bound_report import find_plan_bound
+from queries.plans.bound_report import document_of_plan, find_plan_bound
 from queries.plans.bound_samples import nearest_to
 from queries.proof import steps, sums
 from queries.proof.enclosures import Facts
@@ -25,6 +25,7 @@ from queries.proof.kernel import RuleError
 from queries.proof.steps import Places, PlanAt, Recorder, recorded
 from queries.proof.wording import GROWTH, sum_text
 from queries.properties.bound import bound_of, error_of
+from reports.plan_sheet import sheet_of_plan
 from smtmodel.errors import FaultError
 from smtmodel.plan_table import plans
 from smtmodel.plans import Plan
@@ -211,3 +212,19 @@ def test_numbers_of_a_plan_are_exact() -> None:
     assert bound_samples.exact_result(plan, Fraction(4), Fraction(2), magnitudes=True) == Fraction(7)
     a = np.array([0x3C00, 0x4000], dtype=np.uint16)
     assert bound_samples._sums(plan, a, a)[1] == Fraction(15, 2)
+
+
+def test_a_data_sheet_of_a_plan() -> None:
+    plan = parse_plan(FILE.format(step="sum(split(2, promote(32, chain(mma, tail=fma), r), r), c)", d="f32"),
+                      "small.yaml", parse_reference)  # fmt: skip
+    found = find_plan_bound(plan, Inputs(), (64, 1024), searched=64)
+    sheet = sheet_of_plan(plan, "small.yaml", document_of_plan(found, "small.yaml"))
+    lines = [(line.name, line.value) for line in sheet.lines]
+    assert ("Sum of the products", "every 32 products from +0, added as f32, nearest even") in lines
+    assert ("Sum of the products", "left over: tiles of 1 product in order, each result the next one's addend") in lines
+    assert ("K without a tail", "multiples of 64") in lines
+    assert ("NaN", "nan (7fffffff)") not in lines
+    bounds = [line for line in sheet.lines if line.name.startswith("Error")]
+    assert [line.name for line in bounds] == ["Error, K = 64 n", "Error, K = 64", "Error, K = 1024"]
+    assert "an input comes to 0." in bounds[1].basis
+    assert bounds[2].basis == "proved"

@@ -13,7 +13,7 @@ from typing import Any
 
 from hypotheses.schema import Inputs, Window
 from queries.plans.bound import bound_of_plan
-from queries.plans.bound_samples import NearPlan, exact_result, nearest_to
+from queries.plans.bound_samples import SCOUTED, NearPlan, exact_result, nearest_to
 from queries.proof.enclosures import Enclosed, weakened
 from queries.proof.forms import EXACT, Form, Monomial
 from queries.proof.kernel import RuleError, Theorem
@@ -86,10 +86,10 @@ class PlanBound:
 
 def find_plan_bound(
     plan: Plan, inputs: Inputs, lengths: Sequence[int], settle: Settle = lambda goal: None,
-    progress: Callable[[str], None] = lambda text: None,
+    progress: Callable[[str], None] = lambda text: None, searched: int = LARGEST,
 ) -> PlanBound:  # fmt: skip
-    """Bounds, each held against samples. Raises ParameterError for a length or a restriction that it has no sense
-    with, and FaultError where an evaluation contradicts one."""
+    """Bounds; those of K up to `searched` are held against samples. Raises ParameterError for a length or a restriction
+    that it has no sense with, and FaultError where an evaluation contradicts one."""
     start = time.monotonic()
     if inputs != Inputs(exponents=inputs.exponents):
         raise ParameterError("inputs", "error-bound is about all finite inputs; it takes exponents alone")
@@ -106,13 +106,20 @@ def find_plan_bound(
             progress(f"the bound for K = {length}")
             theorem = _shown(bound_of_plan(plan, length, settle))
             form = error_of(theorem)
-            near, tried = nearest_to(plan, form, length) if plan.scale is None else (None, 0)
+            near, tried = _near(plan, form, length) if length <= searched else (None, 0)
             number = largest_bound(plan, form, length, found.window.max)
             found.sizes.append(AtLength(length, theorem, number, near, tried))
     except RuleError as error:
         found.reason = str(error)
     found.seconds = time.monotonic() - start
     return found
+
+
+def _near(plan: Plan, form: Form, length: int) -> tuple[NearPlan | None, int]:
+    if plan.scale is not None:
+        return None, 0
+    scout = error_of(_shown(bound_of_plan(plan, SCOUTED))) if length > SCOUTED else None
+    return nearest_to(plan, form, length, scout)
 
 
 def _shown(theorem: Theorem) -> Theorem:

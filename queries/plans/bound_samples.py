@@ -28,6 +28,7 @@ from smtmodel.tiles import Matrix, kind_of
 
 SEED, GAPS, RANDOM = 37, 30, 16
 MEASURED = 3  # of each product, exactly
+SCOUTED = 768  # products by which the rows of longer ones are chosen
 EASY = Fraction(1, 4)  # of the largest number of each format: what magnitudes together stay below, so nothing overflows
 NONE = Fraction(0)
 Sums = dict[tuple[str, ...], Fraction]  # of magnitudes of products, by the names of operands
@@ -62,11 +63,13 @@ def bound_at(form: Form, sums: Sums, exact: Fraction) -> Fraction:
     return sum((value * max(map(of, atom)) for atom, value in form.parts.items()), Fraction(0))
 
 
-def nearest_to(plan: Plan, form: Form, length: int) -> tuple[NearPlan | None, int]:
+def nearest_to(plan: Plan, form: Form, length: int, scout: Form | None = None) -> tuple[NearPlan | None, int]:
     """The one nearest to the bound, and how many were evaluated; c is zero. All errors are taken in long doubles, the
-    largest ones again exactly. Raises FaultError for one beyond the bound."""
+    largest ones again exactly. `scout`: the bound for `SCOUTED` products, by which the rows of a longer A are chosen.
+    Raises FaultError for one beyond the bound."""
+    rows = None if scout is None else _scouted(plan, scout)
     best, tried = None, 0
-    for a, b in _matrices(plan, length):
+    for a, b in _matrices(plan, length, rows):
         results = simulate(a, b, None, plan)
         tried += results.size
         for row, column in _worst(plan, form, a, b, results):
@@ -76,13 +79,23 @@ def nearest_to(plan: Plan, form: Form, length: int) -> tuple[NearPlan | None, in
     return best, tried
 
 
-def _matrices(plan: Plan, length: int) -> Iterator[tuple[Matrix, Matrix]]:
+def _scouted(plan: Plan, form: Form) -> list[int]:
+    """The best rows of shorter products, and those with the same signs and bits further below."""
+    found: set[int] = set()
+    for a, b in _matrices(plan, SCOUTED, None):
+        if len(a) > RANDOM:
+            found |= {row for row, _ in _worst(plan, form, a, b, simulate(a, b, None, plan))}
+    return sorted({row // GAPS * GAPS + min(row % GAPS + more, GAPS - 1) for row in found for more in (0, 3, 6)})
+
+
+def _matrices(plan: Plan, length: int, rows: list[int] | None) -> Iterator[tuple[Matrix, Matrix]]:
     """Some products are one, the others all alike and smaller, at one place below or another, as powers of two, or with
     all bits set, or with the bit on which a conversion decides, of one sign or another; then random numbers from 1/2 to
-    2."""
+    2. `rows`: of A, to which it is restricted."""
     every, ways = (1 << 63) - 1, _fractions(plan)
     kinds = len(ways) * 2
-    gap, kind = np.tile(np.arange(GAPS), kinds)[:, None], np.repeat(np.arange(kinds), GAPS)[:, None]
+    chosen = np.arange(kinds * GAPS) if rows is None else np.array(rows)
+    gap, kind = chosen[:, None] % GAPS, chosen[:, None] // GAPS
     fraction = np.array(ways, dtype=np.uint64)[kind // 2]
     low, digits = np.array([[0, 0, 12, 12]]), np.array([[0, every] * 2], dtype=np.uint64)
     for heads in _heads(plan, length):
