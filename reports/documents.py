@@ -903,6 +903,27 @@ class OrderAt(Part):
     """as text, line by line"""
 
 
+class IdentifyProduct(Document):
+    """Which plans give a recorded product."""
+
+    files: list[str]
+    """those of A, B, C where there is one, and D"""
+    length: int
+    """K"""
+    plans: dict[str, str]
+    """those that give every element looked at: name: the plan file"""
+    tried: int
+    """how many plans were tried"""
+    looked_at: int
+    """elements that were computed again"""
+    best: str | None
+    """the plan that gives most of them"""
+    best_agrees: int
+    """how many it gives"""
+    seconds: float
+    """how long it took"""
+
+
 class IdentifyGemm(Document):
     """Which plan a library's matrix product runs at which K."""
 
@@ -1681,7 +1702,7 @@ DOCUMENTS: Mapping[str, Any] = {
     "verify": Verify,
     "check": CheckFolder,
     "separate": Separate,
-    "identify": Identify | Build | IdentifyGemm,
+    "identify": Identify | Build | IdentifyGemm | IdentifyProduct,
     "order": Order,
     "evaluate": Evaluate,
     "run": Run,

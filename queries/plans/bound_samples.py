@@ -80,11 +80,11 @@ def nearest_to(plan: Plan, form: Form, length: int, scout: Form | None = None) -
 
 
 def _scouted(plan: Plan, form: Form) -> list[int]:
-    """The best rows of shorter products, and those with the same signs and bits further below."""
+    """The best row of each shorter product, and those with the same signs and bits further below."""
     found: set[int] = set()
     for a, b in _matrices(plan, SCOUTED, None):
         if len(a) > RANDOM:
-            found |= {row for row, _ in _worst(plan, form, a, b, simulate(a, b, None, plan))}
+            found |= {row for row, _ in _worst(plan, form, a, b, simulate(a, b, None, plan))[:1]}
     return sorted({row // GAPS * GAPS + min(row % GAPS + more, GAPS - 1) for row in found for more in (0, 3, 6)})
 
 
