@@ -33,6 +33,8 @@ from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.planfile import parse_plan
 from smtmodel.plans.span import Span
 from smtmodel.reference import parse_plan_path, parse_reference
+from studies.catalogue import study_named
+from studies.run import Draw, Product
 
 EVERY = sorted(plans())
 FILE = """plan: small
@@ -228,3 +230,16 @@ def test_a_data_sheet_of_a_plan() -> None:
     assert [line.name for line in bounds] == ["Error, K = 64 n", "Error, K = 64", "Error, K = 1024"]
     assert "an input comes to 0." in bounds[1].basis
     assert bounds[2].basis == "proved"
+
+
+@pytest.mark.parametrize("distribution", ["normal", "uniform"])
+def test_no_study_is_beyond_its_bound(distribution: str) -> None:
+    """Every element of a drawn product, on units and in f32."""
+    study = study_named("proved-bounds")
+    product = Product(study, Draw(distribution, 64, 3))
+    for series in study.series[: len(study.series) // 2]:
+        (above,) = (one for one in study.series if one.label == f"{series.label}, proved bound")
+        error, bound = np.abs(product.error(series)), product.error(above)
+        assert (error <= bound).all()
+        assert (error > 0).any()
+        assert bound.max() < 1000 * error.max()
