@@ -1,13 +1,13 @@
 """The proved error bounds of all plans that ship, and how near an input comes to each.
 
-`python -m benchmarks.plan_bounds [WORD...]` asks those whose name has a word (all without one), writes
-benchmarks/plan_bounds.jsonl, and docs/plan-bounds.md from it.
+`python -m benchmarks.plan_bounds [WORD...] [--searched K]` asks those whose name has a word (all without one), looks for
+inputs up to a K (all without one), writes benchmarks/plan_bounds.jsonl, and docs/plan-bounds.md from it.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ Written by `python -m benchmarks.plan_bounds`; `mmaprobe prove --property error-
 the lemmas on which it rests ([plans](plans.md)). Each bound is a theorem about all finite inputs on which no rounding
 overflows; sums are over all K products, and x° is x, or the smallest normal number of its format where x is smaller and
 not zero. "Near" is the error of an input that was evaluated bit for bit, over the bound there: the bound is at most so
-much too large. c is zero in those inputs.
+much too large. c is zero in those inputs; where the cell is empty, none was looked for.
 
 | plan | K | bound | near |
 |---|---|---|---|
@@ -75,10 +75,14 @@ def read_records() -> dict[str, dict[str, Any]]:
 
 
 def main() -> None:
-    known, words = read_records(), sys.argv[1:]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--searched", type=int, default=max(SIZES))
+    given = parser.parse_args()
+    known, words, settle = read_records(), given.words, Settled(Options(timeout=60.0), False)
     for name in sorted(plans()):
         if not words or any(word in name for word in words):
-            found = find_plan_bound(parse_plan_path(name), Inputs(), SIZES, Settled(Options(timeout=60.0), False))
+            found = find_plan_bound(parse_plan_path(name), Inputs(), SIZES, settle, searched=given.searched)
             row = document_of_plan(found, name)
             kept = ("plan", "verdict", "reason", "formula", "sizes")
             known[name] = {key: row[key] for key in kept}
