@@ -1,7 +1,7 @@
 """The proved error bounds of all plans that ship, and how near an input comes to each.
 
-`python -m benchmarks.plan_bounds [WORD...] [--searched K]` asks those whose name has a word (all without one), looks for
-inputs up to a K (all without one), writes benchmarks/plan_bounds.jsonl, and docs/plan-bounds.md from it.
+`python -m benchmarks.plan_bounds [WORD...] [--searched K]` asks those whose name has a word (all without one), looks
+for inputs up to a K, writes benchmarks/plan_bounds.jsonl, and docs/plan-bounds.md from it.
 """
 
 from __future__ import annotations

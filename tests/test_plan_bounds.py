@@ -147,13 +147,13 @@ def test_rules_refuse_what_is_not_so() -> None:
     products = plan.sums[0]
     start = bound.enclosures.constant(PlanAt(plan, 16), products.start)
     with pytest.raises(RuleError, match="its start"):  # another plan at this K, as an object
-        sums.summed(PlanAt(plan, 16), products, theorem, start)
+        sums.of_all_products(PlanAt(plan, 16), products, theorem, start)
     at = PlanAt(plan, 24)
     with pytest.raises(RuleError, match="steps of the plan"):
-        sums.summed(at, products, theorem, bound.enclosures.constant(at, products.start))
+        sums.of_all_products(at, products, theorem, bound.enclosures.constant(at, products.start))
     at = PlanAt(other, 16)
     with pytest.raises(RuleError, match="its start"):
-        sums.summed(at, other.sums[0], theorem, bound.enclosures.constant(at, other.sums[0].start))
+        sums.of_all_products(at, other.sums[0], theorem, bound.enclosures.constant(at, other.sums[0].start))
     step = recorded(plan, products.stage, 16)
     assert isinstance(step, steps.Added)
     one = composer._step(step.values[0], {sums.START: frozenset({plan.c})})

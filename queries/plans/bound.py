@@ -58,7 +58,7 @@ class _Composer:
             case Literal():
                 return enclosures.literal(at, node)
             case Products():
-                return sums.summed(at, node, self.sums[node.stage], self._node(node.start, at, top))
+                return sums.of_all_products(at, node, self.sums[node.stage], self._node(node.start, at, top))
         premises = [self._node(operand, at, top) for operand in node.operands]
         match node:
             case Product():

@@ -268,27 +268,27 @@ def looped(step: Loop, start: Theorem, body: Theorem) -> Made:
 
 
 @rule
-def summed(at: PlanAt, node: Products, total_: Theorem, start: Theorem) -> Made:
+def of_all_products(at: PlanAt, node: Products, total_: Theorem, start: Theorem) -> Made:
     """A sum of all products of a plan, whose steps are those of its stage, each product in them once; E and A are those
     of what it starts from, a number of the accumulator's format. Its magnitudes are of all products, so that no two of
     them may be multiplied."""
-    goal: Summed = goal_of(total_, Summed, "summed")
-    first: Enclosed = goal_of(start, Enclosed, "summed")
+    goal: Summed = goal_of(total_, Summed, "of_all_products")
+    first: Enclosed = goal_of(start, Enclosed, "of_all_products")
     stage = node.stage
     if goal.plan is not at.plan or first.unit is not at or first.node != node.start or first.assuming:
-        raise RuleError("summed: the premises are not about the sum and its start")
+        raise RuleError("of_all_products: the premises are not about the sum and its start")
     if goal.step is not recorded(at.plan, stage, at.length) or goal.growth not in (None, at.growth):
-        raise RuleError("summed: the premise is not about the steps of the plan")
+        raise RuleError("of_all_products: the premise is not about the steps of the plan")
     if at.length is None and at.period != stage.period:
-        raise RuleError("summed: the plan repeats something else")
+        raise RuleError("of_all_products: the plan repeats something else")
     known = first.facts.formats
     if {level for level, _ in goal.assuming} - {START} or known is None or not all(
         any(holds(own, fmt) for own in formats) for _, formats in goal.assuming for fmt in known
     ):  # fmt: skip
-        raise RuleError("summed: the start is no number of the format assumed")
+        raise RuleError("of_all_products: the start is no number of the format assumed")
     if any(sum(_has_sum(operand) for operand in one.operands) > 1 for one in walk(at.result)
            if isinstance(one, (Product, Scale))):  # fmt: skip
-        raise RuleError("summed: two sums are multiplied")
+        raise RuleError("of_all_products: two sums are multiplied")
     starts = {Factor(ERROR, START): first.facts.error, Factor(SIZE, START): first.facts.size}
     error, size = (_put(form, lambda factor: starts.get(factor, _one(factor)))
                    for form in (goal.facts.error, goal.facts.size))  # fmt: skip
