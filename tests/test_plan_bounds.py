@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from benchmarks.plan_bounds import PAGE, page, read_records
 from cli.main import main
 from hypotheses.schema import Inputs
 from queries.plans import bound, bound_samples
@@ -243,3 +244,16 @@ def test_no_study_is_beyond_its_bound(distribution: str) -> None:
         assert (error <= bound).all()
         assert (error > 0).any()
         assert bound.max() < 1000 * error.max()
+
+
+def test_the_page_of_bounds_is_that_of_its_records() -> None:
+    records = read_records()
+    assert sorted(records) == EVERY
+    assert PAGE.read_text(encoding="utf-8") == page([records[name] for name in EVERY])
+    for name in ("cublas/split-k", "deepgemm/fp8", "loop/fma"):  # and these are what is proved now
+        row = records[name]
+        plan = parse_plan_path(f"plan:{name}")
+        for size in row["sizes"]:
+            text = sum_text(error_of(bound_of_plan(plan, size["length"])).merged())
+            assert size["bound"] == f"|d - exact| <= {text}"
+            assert size["nearest"] is None or 0 < size["nearest"]["ratio"] <= 1
