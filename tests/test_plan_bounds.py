@@ -20,6 +20,7 @@ from queries.plans.bound import bound_of_plan
 from queries.plans.bound_report import document_of_plan, find_plan_bound
 from queries.plans.bound_samples import nearest_to
 from queries.proof import steps, sums
+from queries.proof.checking import check_folder
 from queries.proof.enclosures import Facts
 from queries.proof.forms import NOUGHT, Form, number
 from queries.proof.kernel import RuleError
@@ -257,3 +258,13 @@ def test_the_page_of_bounds_is_that_of_its_records() -> None:
             text = sum_text(error_of(bound_of_plan(plan, size["length"])).merged())
             assert size["bound"] == f"|d - exact| <= {text}"
             assert size["nearest"] is None or 0 < size["nearest"]["ratio"] <= 1
+
+
+def test_a_plan_with_a_number_has_a_bound_that_is_checked(tmp_path: Path) -> None:
+    file, store = tmp_path / "small.yaml", ["--store", str(tmp_path / "s")]
+    step = "r(exact(product(number(0xbfc00000, f32), sum(fma, +0)), c))"
+    file.write_text(FILE.format(step=step, d="f32"), encoding="utf-8")
+    line = ["prove", "--property", "error-bound", f"plan:{file}@length=4", *store]
+    done = CliRunner().invoke(main, [*line, "--certificate", str(tmp_path / "c")])
+    assert done.exit_code == 0, done.output
+    assert not any(found.kind == "fault" for found in check_folder(tmp_path / "c"))

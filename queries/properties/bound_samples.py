@@ -24,6 +24,7 @@ from smtmodel.nodes import (
     Cut,
     Each,
     Element,
+    Literal,
     Node,
     Product,
     Repeat,
@@ -91,6 +92,8 @@ class _Inputs:
                 return self.read(node, places)
             case Constant():
                 return Fraction(0)
+            case Literal():
+                return _value(node.format, node.pattern) or Fraction(0)
             case Running():
                 return running[node.level]
             case Product():
