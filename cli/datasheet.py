@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument(
-    "subject", metavar="[MODEL | ARCH | GPU | IDENTIFIED.json]", required=False, shell_complete=models_or_architectures
+    "subject",
+    metavar="[MODEL | PLAN | ARCH | GPU | IDENTIFIED.json]",
+    required=False,
+    shell_complete=models_or_architectures,
 )
 @click.option("--all", "every", is_flag=True, help="Every architecture of the table.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=True, metavar="FILE",
@@ -38,13 +41,14 @@ if TYPE_CHECKING:
 def datasheet(subject: str | None, every: bool, output: Path, limit: float, store: Path | None) -> None:
     """Make the numerical data sheet of a unit: formats, sum, rounding, special values, properties, error bound.
 
-    The subject is a model (or a unit file), an architecture, a GPU (H100, "RTX 4090", MI300X), or what
+    The subject is a model (or a unit file), a plan, an architecture, a GPU (H100, "RTX 4090", MI300X), or what
     `identify --json` printed for an unknown device.
     Properties are taken from the store, or proved within --limit seconds each; what is not answered is called open.
 
     \b
     mmaprobe datasheet hopper/mma/m16n8k16.f32.f16.f16.f32 -o hopper.html
     mmaprobe datasheet MI300X -o mi300x.html
+    mmaprobe datasheet plan:cublas/split-k -o split-k.html
     mmaprobe datasheet unit.json -o unit.html
     mmaprobe datasheet --all -o units.html
     """
@@ -69,7 +73,7 @@ def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
     from reports.report import documents
     from smtmodel.gpus import GPUS, architecture_of
     from smtmodel.instructions import INSTRUCTIONS
-    from smtmodel.reference import is_unit_file, parse_reference
+    from smtmodel.reference import is_unit_file, names_plan, parse_reference
 
     architectures = sorted({row.arch for row in INSTRUCTIONS.values()})
     if subject is None or subject in architectures:
@@ -86,7 +90,23 @@ def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
         raise UnknownNameError(
             "architecture or GPU", subject, [*architectures, *(g for row in GPUS.values() for g in row)]
         )
+    if names_plan(subject):
+        return [_sheet_of_plan(subject, ask)]
     return [sheet_of_model(parse_reference(subject), ask)]
+
+
+def _sheet_of_plan(name: str, ask: _Asker) -> Sheet:
+    from hypotheses.schema import Inputs
+    from queries.plans.bound_report import SIZES, document_of_plan, find_plan_bound
+    from queries.properties.bound import Settled
+    from reports.plan_sheet import sheet_of_plan
+    from smtmodel.reference import parse_plan_reference
+
+    plan, settle = parse_plan_reference(name), Settled(ask.options) if ask.limit > 0 else lambda goal: None
+    ask.asked += 1
+    found = find_plan_bound(plan, Inputs(), SIZES, settle, ask.options.progress, searched=min(SIZES))
+    ask.open += found.verdict == "unknown"
+    return sheet_of_plan(plan, name, document_of_plan(found, name))
 
 
 class _Asker:

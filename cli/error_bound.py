@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hypotheses.schema import Inputs
+    from queries.plans.bound_report import PlanBound
     from queries.properties.bound_report import BoundResult
     from queries.search.distinguish import Options
 
@@ -31,10 +32,14 @@ def prove_bound(
     from queries.proof.settling import Settled
     from queries.properties.bound_certificate import certify_bound
     from queries.properties.bound_report import document_of, find_bound
-    from smtmodel.reference import parse_reference
+    from smtmodel.reference import names_plan, parse_reference
 
     if len(models) != 1:
         raise click.UsageError(f"{ERROR_BOUND} is a property of one model")
+    if names_plan(models[0]):
+        if certificate is not None:
+            raise click.UsageError("a plan has a certificate for a given K: plan:NAME@length=K")
+        return _prove_of_plan(models[0], inputs, length, options, confirm, explain, as_json)
     result = find_bound(parse_reference(models[0]), inputs, length, Settled(options, confirm))
     progress("")
     document = document_of(result)
@@ -49,6 +54,52 @@ def prove_bound(
         say(PROVED_WITHOUT)
         raise failure
     return {"holds": 0, "unknown": 3}[result.verdict]
+
+
+def _prove_of_plan(
+    name: str, inputs: Inputs, length: int | None, options: Options, confirm: bool, explain: bool, as_json: bool
+) -> int:
+    from queries.plans.bound_report import SIZES, document_of_plan, find_plan_bound
+    from queries.properties.bound import Settled
+    from smtmodel.reference import parse_plan_reference
+
+    plan, lengths = parse_plan_reference(name), SIZES if length is None else (length,)
+    found = find_plan_bound(plan, inputs, lengths, Settled(options, confirm), options.progress)
+    progress("")
+    document = document_of_plan(found, name)
+    _show_plan(found, document, explain)
+    if as_json:
+        print_json(document)
+    return {"holds": 0, "unknown": 3}[found.verdict]
+
+
+def _show_plan(found: PlanBound, document: dict[str, Any], explain: bool) -> None:
+    if found.verdict == "unknown":
+        say(f"{ERROR_BOUND}: unknown: no rule gives a bound: {found.reason}")
+        return
+    for theorem in found.theorems[0].walk() if explain else ():
+        say(f"  {theorem.rule}: {theorem.goal.statement()}{f' ({theorem.word})' if theorem.word else ''}")
+    if (formula := document["formula"]) is not None:
+        say(f"  for K = {formula['multiples']} n, any n: {formula['bound']}")
+        if " G" in formula["bound"]:
+            say(f"    where G = {formula['growth']}")
+    else:
+        say(f"  no formula for any K: {found.reason}")
+    for row in document["sizes"]:
+        say(f"  for K = {row['length']}: {row['bound']}")
+        top = row["window"]["max"]
+        say(f"    for operands with exponents of at most {top}: |d - exact| <= {row['window']['bound']:.6g}")
+        if (near := row["nearest"]) is not None:
+            tried = f"nearest input of {row['tried']}"
+            say(f"    {tried}: an error of {near['error']:.6g}, {near['ratio']:.4f} of the bound there")
+    raised = ["x° is x, or the smallest normal number of its format where x is smaller and not zero"]
+    every = str(document["formula"]) + str([row["bound"] for row in document["sizes"]])
+    say(f"  where {', '.join([*found.premises, *(raised if '°' in every else [])])}, and sums are over all K products")
+    for lemma in document["lemmas"]:
+        say(f"  the datapath: {lemma['lemma']}: {lemma['by']}")
+    rules = sum(document["rules"].values()) - len(document["lemmas"])
+    say(f"{ERROR_BOUND}: proved in {found.seconds:.1f} s, {counted(rules, 'theorem')} by rules of the kernel, "
+        f"{counted(len(document['lemmas']), 'lemma')} about the datapath")  # fmt: skip
 
 
 def _show(result: BoundResult, document: dict[str, Any], explain: bool) -> None:

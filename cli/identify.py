@@ -16,7 +16,7 @@ import click
 from cli.build import build
 from cli.choice import Seconds
 from cli.completion import families, file_names, models
-from cli.identify_gemm import map_gemm
+from cli.identify_gemm import RECORDED, map_gemm, plans_of_files
 from cli.options import (
     DEVICE,
     DEVICE_TIMEOUT,
@@ -204,12 +204,18 @@ def identify(
 
     mmaprobe identify --gemm --device python:mine.py:matmul --formats f32,f32,f32 --length 1000
 
+    mmaprobe identify --gemm --device recorded:a.npy,b.npy,d.npy --formats f16,f16,f16
+
     Exit codes: 0 one class of candidates is left (with --gemm: every shape looked at has its plan), 1 no candidate
     fits, 2 bad input (also: ANSWERS are of another device), 3 cut short or undecided, or the device contradicts itself.
     """
     from runner.devices import open_device
 
     if family is None:
+        if gemm and formats is not None and device_name.startswith(RECORDED):
+            if {length, scale, shape, output, model} != {None}:
+                raise click.UsageError("a recorded product has its own M, N and K: give --formats alone")
+            plans_of_files(device_name.removeprefix(RECORDED), formats, save, options, as_json)
         if formats is None or length is None or output is not None or model is not None:
             raise click.UsageError("without FAMILY give --formats and --length, and neither --output nor --model")
         if gemm:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from smtmodel.tiles import Matrix
 
 LISTED = 3  # shapes that are named
+FILES_SECONDS = 120.0  # in which plans of a recorded product are tried
+RECORDED = "recorded:"  # before the files of one product
 
 
 def map_gemm(
@@ -77,6 +79,57 @@ def map_gemm(
         raise failure
     whole = all(span.plan for span in found.spans) and not any(t.differ or t.open for t in found.checks.values())
     sys.exit(0 if whole else 3 if found.plans else 1)
+
+
+def plans_of_files(files: str, formats: str, save: Path | None, options: Options, as_json: bool) -> NoReturn:
+    """The plans that give a recorded product, A.npy,B.npy[,C.npy],D.npy; ends with the exit code. Raises
+    MmaprobeError."""
+    from cli.simulate import load_matrix
+    from queries.plans.results import plans_of_product
+    from smtmodel.numbers import from_numbers
+    from smtmodel.plans.plantext import plan_text
+    from smtmodel.signature import parse_signature
+
+    paths, start = [Path(name) for name in files.split(",")], time.monotonic()
+    if len(paths) not in (3, 4):
+        raise ParameterError("--device", "a recorded product is recorded:A.npy,B.npy,D.npy or A.npy,B.npy,C.npy,D.npy")
+    tables = [load_matrix(path) for path in paths]
+    if tables[0].ndim != 2 or not tables[0].shape[1]:
+        raise InputError(f"not a matrix: its shape is {tables[0].shape}", str(paths[0]))
+    asked = parse_signature(formats, tables[0].shape[1])
+    if asked.addend != (len(paths) == 4):
+        raise ParameterError("--formats", "one for each file: a,b,d, or a,b,c,d where C is given")
+    kinds = [asked.a, asked.b, *([asked.c] if asked.addend else []), asked.d]
+    sides = []
+    for path, table, fmt in zip(paths, tables, kinds, strict=True):
+        try:
+            sides.append(from_numbers(table, fmt))
+        except ParameterError as error:
+            raise InputError(str(error), str(path)) from None
+    a, b, *c, d = sides
+    seconds = options.timeout or FILES_SECONDS
+    found = plans_of_product(asked, a, b, c[0] if c else None, d, progress, seconds)
+    progress("")
+    for plan in found.plans:
+        say(f"  {plan.reference}: every element looked at, bit for bit")
+    if not found.plans:
+        best = f"; the best one, {found.best.reference}, gives {found.most}" if found.best is not None else ""
+        say(f"no plan tried gives all of the {found.looked} elements looked at{best}")
+    looked = f"{counted(found.tried, 'plan')} tried at K = {asked.length}, {counted(found.looked, 'element')} looked at"
+    say(f"{looked}; nothing is said of another K or shape; {time.monotonic() - start:.1f} s")
+    if save is not None and found.plans:
+        from smtmodel.files import write_whole
+
+        write_whole(save, plan_text(found.plans[0]))
+        say(f"saved: {save}: {found.plans[0].reference}")
+    if as_json:
+        print_json({
+            "schema": 1, "files": [str(path) for path in paths], "length": asked.length,
+            "plans": {plan.reference: plan_text(plan) for plan in found.plans}, "tried": found.tried,
+            "looked_at": found.looked, "best": None if found.best is None else found.best.reference,
+            "best_agrees": found.most, "seconds": round(time.monotonic() - start, 3),
+        })  # fmt: skip
+    sys.exit(0 if found.plans else 1)
 
 
 def _sides(text: str) -> tuple[int, int]:

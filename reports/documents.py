@@ -416,6 +416,81 @@ class ErrorBound(Document):
     """why a certificate could not be written"""
 
 
+class PlanFormula(Part):
+    """A bound for any K."""
+
+    multiples: int
+    """K = n times this, for any n"""
+    bound: str
+    """the bound, in n by way of G"""
+    growth: str
+    """what G is"""
+
+
+class Alike(Part):
+    """Elements that follow one another and are alike."""
+
+    pattern: str
+    """in hexadecimal"""
+    count: int
+    """how many"""
+
+
+class NearestProduct(Part):
+    """The row of A and the column of B found whose error comes nearest to the bound, c being zero."""
+
+    ratio: float
+    """error / bound"""
+    error: float
+    """|d - exact| there"""
+    bound: float
+    """the bound there"""
+    a: list[Alike]
+    """the row"""
+    b: list[Alike]
+    """the column"""
+
+
+class PlanBoundAt(Part):
+    """A bound for one K."""
+
+    length: int
+    """K"""
+    bound: str
+    """the bound as a formula"""
+    window: Window
+    """the bound as a number"""
+    tried: int
+    """elements of products that were evaluated"""
+    nearest: NearestProduct | None
+    """the worst of them; null where none was tried"""
+
+
+class PlanErrorBound(Document):
+    """A bound of |d - exact| of a plan."""
+
+    property: Literal["error-bound"]
+    """what is asked"""
+    plan: str
+    """the plan"""
+    verdict: Literal["holds", "unknown"]
+    """holds: proved"""
+    premises: list[str]
+    """what is supposed of inputs"""
+    reason: str | None
+    """why there is no bound, or no formula"""
+    seconds: float
+    """how long it took"""
+    formula: PlanFormula | None
+    """for every K that is a multiple of the plan's period"""
+    sizes: list[PlanBoundAt]
+    """for the K asked"""
+    rules: dict[str, int]
+    """rule: how often it was used"""
+    lemmas: list[LemmaOfBound]
+    """what solvers proved of the datapath"""
+
+
 # -- check
 
 
@@ -826,6 +901,27 @@ class OrderAt(Part):
     """M, N and K"""
     outline: list[str]
     """as text, line by line"""
+
+
+class IdentifyProduct(Document):
+    """Which plans give a recorded product."""
+
+    files: list[str]
+    """those of A, B, C where there is one, and D"""
+    length: int
+    """K"""
+    plans: dict[str, str]
+    """those that give every element looked at: name: the plan file"""
+    tried: int
+    """how many plans were tried"""
+    looked_at: int
+    """elements that were computed again"""
+    best: str | None
+    """the plan that gives most of them"""
+    best_agrees: int
+    """how many it gives"""
+    seconds: float
+    """how long it took"""
 
 
 class IdentifyGemm(Document):
@@ -1602,11 +1698,11 @@ Listed = (
 #: command -> what it prints with --json
 DOCUMENTS: Mapping[str, Any] = {
     "distinguish": Distinguish,
-    "prove": Prove | ProvePlans | ErrorBound,
+    "prove": Prove | ProvePlans | ErrorBound | PlanErrorBound,
     "verify": Verify,
     "check": CheckFolder,
     "separate": Separate,
-    "identify": Identify | Build | IdentifyGemm,
+    "identify": Identify | Build | IdentifyGemm | IdentifyProduct,
     "order": Order,
     "evaluate": Evaluate,
     "run": Run,

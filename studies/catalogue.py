@@ -9,13 +9,15 @@ from smtmodel.errors import UnknownNameError
 
 Kind = Literal["product", "sum", "bias"]
 NORMS = ("l1", "l2", "linf")
+BOUND = "bound of "  # before the reference of a plan
 SIGNED = ("mean", "deviation", "negative")  # measures of a bias
 
 
 @dataclass(frozen=True)
 class Series:
-    """One curve: an algorithm, or (`minus`) the difference between its results and another's. `dashed` and `group`:
-    how it is drawn; the series of a group share a colour."""
+    """One curve: an algorithm, or (`minus`) the difference between its results and another's; or, where the text begins
+    with `BOUND`, the proved error bound of a plan on the same inputs. `dashed` and `group`: how it is drawn; the series
+    of a group share a colour."""
 
     label: str
     algorithm: str
@@ -188,8 +190,24 @@ _BIAS = Study(
     rows=128, grid="f16", factor=1000, measures=SIGNED, axis="K",
 )  # fmt: skip
 
+_BOUNDED = ("Volta", "Ampere", "Hopper", "CDNA3")
+_BOUNDS = Study(
+    "proved-bounds",
+    "the errors of sums of products on four units, and below what they are proved to stay on these inputs",
+    "f32", "product", (32, 64, 128, 256, 512, 1024, 2048, 4096),
+    (
+        *(Series(name, f"{_ONE},unit={UNITS[name][0]}", group=name) for name in _BOUNDED),
+        Series("SGEMM", _SGEMM, group="SGEMM"),
+        *(Series(f"{name}, proved bound", f"{BOUND}plan:{UNITS[name][0]}", group=name, dashed=True)
+          for name in _BOUNDED),
+        Series("SGEMM, proved bound", f"{BOUND}plan:ieee/fma/f32", group="SGEMM", dashed=True),
+    ),
+    rows=48, grid="f16", measures=("l2", "linf"), axis="K",
+)  # fmt: skip
+
 STUDIES = {
-    study.name: study for study in (_VALERO_TF32, _VALERO_TF64, _VARIANTS, _CUB, _ARCHITECTURES, _COMPENSATED, _BIAS)
+    study.name: study
+    for study in (_VALERO_TF32, _VALERO_TF64, _VARIANTS, _CUB, _ARCHITECTURES, _COMPENSATED, _BIAS, _BOUNDS)
 }
 
 

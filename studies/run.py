@@ -10,12 +10,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from queries.plans.bound import bound_of_plan
+from queries.properties.bound import error_of
 from queries.solvers.pool import Pool
 from smtmodel.algorithms import matrix_product, parse_algorithm, parse_reduction, sum_of_array
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS
 from smtmodel.numbers import from_numbers, to_numbers
-from studies.catalogue import Kind, Series, Study
+from smtmodel.reference import parse_plan_reference
+from studies.catalogue import BOUND, Kind, Series, Study
 from studies.exact import exact_product, percent_error, relative_error, signed_measures, size_of
 from studies.table import Point, Table
 
@@ -90,6 +93,8 @@ class Product:
     def error(self, series: Series) -> Floats:
         """The deviation of every element, with its sign."""
         with np.errstate(invalid="ignore", over="ignore"):
+            if series.algorithm.startswith(BOUND):
+                return bound_of_elements(series.algorithm.removeprefix(BOUND), self.a, self.b)
             if series.minus:
                 return self.result(series.algorithm) - self.result(series.minus)
             if self.exact is None:
@@ -102,6 +107,32 @@ class Product:
             if name not in self.sizes:
                 self.sizes[name] = size_of(self.a, name) * size_of(self.b, name)
         return tuple(relative_error(error, self.sizes[name], name) for name in measures)
+
+
+def bound_of_elements(reference: str, a: Floats, b: Floats) -> Floats:
+    """What the error of each element of A * B, c being zero, is proved to stay below through a plan that has a formula
+    in magnitudes of products: no element is lost in its formats."""
+    plan = parse_plan_reference(reference)
+    sides = {name: np.abs(side) for name, side in (("a", a), ("b", b))}
+    least = {"a": 2.0**plan.a.emin, "b": 2.0**plan.b.emin}
+    total = np.zeros((len(a), b.shape[1]))
+    for atom, value in error_of(bound_of_plan(plan, a.shape[1])).merged().parts.items():
+        (item,) = atom
+        factors = {factor.name: factor.raised for factor in item}
+        if set(factors) == {"a", "b"}:
+            raised = [
+                np.where(sides[n] > 0, np.maximum(sides[n], least[n]), 0.0) if factors[n] else sides[n] for n in "ab"
+            ]
+            total += float(value) * (raised[0] @ raised[1])
+        elif not factors:
+            total += float(value)
+        elif set(factors) != {"c"}:
+            raise ParameterError("bound", f"{reference} has a bound in more than products")
+    return total
+
+
+def _raised(magnitudes: Floats, least: float) -> Floats:
+    return np.where(magnitudes > 0, np.maximum(magnitudes, least), 0.0)
 
 
 class Bias(Product):

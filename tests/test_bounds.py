@@ -276,7 +276,7 @@ SABOTAGE: list[tuple[str, Any, str, Any]] = [
     ("exact", enclosures, "LOSSES", {mode: (x / 2, y / 2) for mode, (x, y) in enclosures.LOSSES.items()}),
     ("one product and c", enclosures._Aligned, "whole", property(lambda self: True)),
     ("least", enclosures._Aligned, "safe", lambda self, m: True),
-    ("flush after", enclosures, "_grid", lambda every: 1),
+    ("flush after", enclosures, "grid_of", lambda every: 1),
     ("exact in a sum", enclosures, "largest", lambda every: next(iter(every))),
     ("holds all", enclosures, "largest", lambda every: list(every)[-1]),
     ("a product cut off", enclosures, "magnitude", lambda name, index=None, raised=False: forms.magnitude(name, index)),

@@ -198,7 +198,7 @@ def test_what_is_no_bound_of_the_result_is_not_stated() -> None:
     ("name", "value"),
     [
         ("LOSSES", dict.fromkeys(enclosures.LOSSES, (Fraction(1, 2), Fraction(1, 2)))),
-        ("_grid", lambda every: 0),
+        ("grid_of", lambda every: 0),
         ("largest", lambda forms: forms[0]),
         ("_multiplied", lambda facts: facts[0]),
     ],

@@ -280,3 +280,26 @@ def test_the_last_two_sums_are_made_equal(length: int) -> None:
 def test_the_text_of_a_plan_is_the_plan(name: str) -> None:
     plan = parse_plan_path(name)
     assert parse_plan(plan_text(plan), name, parse_reference) == plan
+
+
+def test_a_recorded_product_has_its_plans(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    a, b = (rng.standard_normal(size).astype(np.float32) for size in ((24, 96), (96, 20)))
+    d = simulate(a.view(np.uint32), b.view(np.uint32), None, parse_plan_path("plan:loop/lanes")).view(np.float32)
+    files = [tmp_path / f"{name}.npy" for name in "abd"]
+    for file, matrix in zip(files, (a, b, d), strict=True):
+        np.save(file, matrix)
+    line = ["identify", "--gemm", "--device", f"recorded:{','.join(map(str, files))}", "--formats", "f32,f32,f32"]
+    done = CliRunner().invoke(main, [*line, "--timeout", "20", "--json", "--save", str(tmp_path / "plan.yaml")])
+    assert done.exit_code == 0, done.output
+    document = json.loads(done.stdout)
+    assert any("interleave(8, fma, r, order=pairwise, tail=fma)" in text for text in document["plans"].values())
+    assert document["looked_at"] == 24 * 20
+    saved = parse_plan_path(str(tmp_path / "plan.yaml"))
+    assert (simulate(a.view(np.uint32), b.view(np.uint32), None, saved).view(np.float32) == d).all()
+    np.save(files[2], d + np.float32(1))
+    assert CliRunner().invoke(main, [*line, "--timeout", "3"]).exit_code == 1
+    np.save(files[2], d[:, :3])
+    done = CliRunner().invoke(main, line)
+    assert done.exit_code == 2
+    assert "do not give D (24, 3)" in done.stderr

@@ -16,8 +16,9 @@ from click.testing import CliRunner
 from cli.main import main
 from smtmodel.algorithms import parse_algorithm, parse_reduction
 from smtmodel.errors import InputError, ParameterError
+from smtmodel.reference import parse_plan_reference
 from studies import catalogue
-from studies.catalogue import SIGNED, STUDIES, Series, Study
+from studies.catalogue import BOUND, SIGNED, STUDIES, Series, Study
 from studies.exact import exact_product, percent_error, relative_error, signed_measures, size_of
 from studies.plot import draw
 from studies.run import Bias, Draw, Product, Sum, run
@@ -138,7 +139,10 @@ def test_every_study_names_algorithms_of_its_kind(study: Study) -> None:
     assert len({series.label for series in study.series}) == len(study.series)
     for series in study.series:
         for text in filter(None, (series.algorithm, series.minus)):
-            if study.kind != "sum":
+            if text.startswith(BOUND):
+                assert study.kind == "product"
+                assert parse_plan_reference(text.removeprefix(BOUND)).sums
+            elif study.kind != "sum":
                 assert parse_algorithm(text).source == study.source
             else:
                 parse_reduction(text)

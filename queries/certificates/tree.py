@@ -284,6 +284,24 @@ def constant(tree: Tree, goal: Goal, premises: Sequence[int], _: Any) -> None:
     conclude(goal, tree.numbers(frozenset(), {}, {}, {}))
 
 
+def literal(tree: Tree, goal: Goal, premises: Sequence[int], _: Any) -> None:
+    what = tree.node(goal, "number")
+    need(not premises and not goal.assuming, "a number rests on nothing")
+    fmt = what["format"]
+    conclude(goal, tree.numbers(frozenset({fmt}), {}, {}, plain(_finite(what["pattern"], tree.formats[fmt]))))
+
+
+def _finite(pattern: int, fmt: Mapping[str, Any]) -> Fraction:
+    """The magnitude of a pattern of a format, read off its fields; one that is not finite is a fault."""
+    fraction, width = int(fmt["fraction"]), int(fmt["exponent"])
+    bits = pattern >> int(fmt["padding"])
+    field, digits = bits >> fraction & ((1 << width) - 1), bits & ((1 << fraction) - 1)
+    need(fmt["specials"] == "ieee" and field != (1 << width) - 1, "it is no number of a format as those of IEEE 754")
+    least = field == 0 and fmt["subnormals"]
+    whole = digits if least else digits | 1 << fraction
+    return whole * two(max(field, 1 if fmt["subnormals"] else 0) - int(fmt["bias"]) - fraction)
+
+
 def assumed(tree: Tree, goal: Goal, premises: Sequence[int], _: Any) -> None:
     what = tree.nodes[goal.node]
     need(not premises and len(goal.assuming) == 1 and goal.places == (), "it assumes one thing and rests on nothing")
@@ -795,8 +813,8 @@ def lemma(tree: Tree, goal: Goal, premises: Sequence[int], theorem: Any) -> None
 
 Rule = Callable[[Tree, Goal, Sequence[int], Any], None]
 RULES: dict[str, Rule] = {rule.__name__: rule for rule in (
-    element, constant, assumed, product, scale, exact, fused, grid, cut, rounded, whole, weakened, repeated, chained,
-    closed, carried, summed, truncated, loosened, turned,
+    element, constant, literal, assumed, product, scale, exact, fused, grid, cut, rounded, whole, weakened, repeated,
+    chained, closed, carried, summed, truncated, loosened, turned,
 )} | {"settled": lemma, "exhausted": lemma}  # fmt: skip
 
 

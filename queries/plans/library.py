@@ -209,8 +209,12 @@ class Candidates:
         found = self.results(plan, sample)
         if found is None:
             return False
+        return not self.differing(found, sample)
+
+    def differing(self, found: Matrix, sample: Sample) -> int:
+        """How many results of a sample are others than these; all NaNs are one."""
         differs = np.argwhere((found != sample.d) & sample.mine)
-        return all(same_answer(self.asked.d, int(found[i, j]), int(sample.d[i, j])) for i, j in differs)
+        return sum(not same_answer(self.asked.d, int(found[i, j]), int(sample.d[i, j])) for i, j in differs)
 
     def results(self, plan: Plan, sample: Sample) -> Matrix | None:
         """What a plan gives for the inputs of a sample; None for a K that no tile fits."""

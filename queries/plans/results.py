@@ -17,9 +17,10 @@ from smtmodel.errors import ParameterError
 from smtmodel.plans import Plan
 from smtmodel.plans.matrices import Job, Patterns, Strip
 from smtmodel.signature import Signature
-from smtmodel.tiles import Engine, kind_of
+from smtmodel.tiles import Engine, Matrix, kind_of
 
 SECONDS = 15.0  # in which plans are tried
+SIDE, MANY = 12, 96  # rows and columns of a product that are computed again, and for plans that give those
 PREFIXES = 128  # numbers of products at which two plans are compared
 
 
@@ -58,6 +59,63 @@ def plans_of_results(
             if all(same_answer(model.d, one, other) for one, other in pairs):
                 found[side].append(plan)
     return Given(tuple(found[0]), tried), Given(tuple(found[1]), tried)
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """The plans that give every element looked at, of so many tried; the one that gives most, and how many."""
+
+    plans: tuple[Plan, ...]
+    tried: int
+    looked: int
+    best: Plan | None
+    most: int
+
+
+def plans_of_product(
+    asked: Signature, a: Matrix, b: Matrix, c: Matrix | None, d: Matrix, report: Callable[[str], None], seconds: float
+) -> Fitting:
+    """The plans that give a result: what ships, what libraries usually do, and every instruction of the table, tried
+    for some seconds, and for `SECONDS` after one was found. Raises ParameterError for shapes that do not fit."""
+    shape = (a.shape[0], b.shape[1]) if a.ndim == b.ndim == 2 else ()
+    if not shape or a.shape[1] != b.shape[0] or d.shape != shape or (c is not None and c.shape != shape):
+        others = f", C {c.shape}" if c is not None else ""
+        raise ParameterError("A and B", f"shapes {a.shape} and {b.shape} do not give D {d.shape}{others}")
+    candidates = Candidates(asked)
+
+    def looked(side: int) -> Sample:
+        rows, columns = (np.unique(np.linspace(0, own - 1, min(own, side)).astype(int)) for own in shape)
+        at = np.ix_(rows, columns)
+        addend = np.zeros((len(rows), len(columns)), dtype=kind_of(asked.c)) if c is None else c[at]
+        return Sample(a[rows], b[:, columns], addend, d[at], np.ones((len(rows), len(columns)), dtype=np.bool_))
+
+    sample = looked(SIDE)
+    found: list[Plan] = []
+    best, most, tried, start = None, 0, 0, time.monotonic()
+    for plan in dict.fromkeys(candidates.usual(asked.length)):
+        if time.monotonic() > start + seconds:
+            break
+        report(f"trying {plan.reference}")
+        tried += 1
+        if (results := candidates.results(plan, sample)) is None:
+            continue
+        agree = results.size - candidates.differing(results, sample)
+        if agree == results.size:
+            found.append(plan)
+            seconds = min(seconds, time.monotonic() - start + SECONDS)
+        if agree > most:
+            best, most = plan, agree
+    if found:
+        sample = looked(MANY)
+        agree_of = {plan: _agreeing(candidates, plan, sample) for plan in found}
+        best, most = max(agree_of.items(), key=lambda item: item[1])
+        found = [plan for plan in found if agree_of[plan] == sample.d.size]
+    return Fitting(tuple(found), tried, sample.d.size, best, most)
+
+
+def _agreeing(candidates: Candidates, plan: Plan, sample: Sample) -> int:
+    results = candidates.results(plan, sample)
+    return 0 if results is None else results.size - candidates.differing(results, sample)
 
 
 def parted_after(one: Plan, other: Plan, matrices: Matrices, element: Element) -> int | None:

@@ -14,7 +14,9 @@ from fractions import Fraction
 from queries.proof.forms import ERROR, EXACT, NOUGHT, SIZE, Form, larger, largest, magnitude, number, power, total
 from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
 from queries.proof.lemmas import AlignmentLoses, Lemma, RoundingLoses
+from queries.proof.steps import PlanAt
 from queries.proof.wording import form_text
+from smtmodel.display import exact_value
 from smtmodel.formats import Format
 from smtmodel.nodes import (
     Constant,
@@ -25,12 +27,14 @@ from smtmodel.nodes import (
     FusedSum,
     GridSum,
     Index,
+    Literal,
     Node,
     Product,
     Round,
     Running,
     Scale,
 )
+from smtmodel.nodes.round import Rounding
 from smtmodel.rounding import Mode
 from smtmodel.unit import Unit
 
@@ -84,9 +88,10 @@ CHAIN = -1
 
 @dataclass(frozen=True)
 class Enclosed:
-    """The facts of a node of a unit, with these values of loop variables; a loop variable without a value has any."""
+    """The facts of a node of a unit (or of a plan, outside of its sums), with these values of loop variables; a loop
+    variable without a value has any."""
 
-    unit: Unit
+    unit: Unit | PlanAt
     node: Node
     places: Places
     facts: Facts
@@ -149,7 +154,7 @@ def numbers(formats: frozenset[Format], low: Form, high: Form, size: Form, grid:
 
 
 @rule
-def element(unit: Unit, node: Element, places: Places = ()) -> Made:
+def element(unit: Unit | PlanAt, node: Element, places: Places = ()) -> Made:
     """An input is exact, v = x. Its exponent e is that of its magnitude, or emin if that is smaller (a subnormal
     number, where these are kept): 2^e <= max(|x|, 2^emin), and emin <= e. A number with f fraction bits is a multiple
     of 2^(e - f), and below 2 * 2^e."""
@@ -165,7 +170,7 @@ def element(unit: Unit, node: Element, places: Places = ()) -> Made:
     return Made(Enclosed(unit, node, places, replace(facts, weight=magnitude(node.operand, index, raised=kept))))
 
 
-def _format(unit: Unit, node: Element) -> Format:
+def _format(unit: Unit | PlanAt, node: Element) -> Format:
     found = {"a": unit.a, "b": unit.b, "c": unit.c, "scale_a": unit.scale, "scale_b": unit.scale}[node.operand]
     if found is None:
         raise RuleError("element: the unit has no scale factors")
@@ -173,11 +178,23 @@ def _format(unit: Unit, node: Element) -> Format:
 
 
 @rule
-def constant(unit: Unit, node: Constant) -> Made:
+def constant(unit: Unit | PlanAt, node: Constant) -> Made:
     """A zero is exact, and never counts in an alignment by an exponent of its own."""
     if not isinstance(node, Constant):
         raise RuleError("constant: not a constant")
     return Made(Enclosed(unit, node, (), numbers(frozenset(), NOUGHT, NOUGHT, NOUGHT)))
+
+
+@rule
+def literal(unit: Unit | PlanAt, node: Literal) -> Made:
+    """A fixed number is exact, and finite."""
+    if not isinstance(node, Literal):
+        raise RuleError("literal: not a number")
+    value = exact_value(node.pattern, node.format)
+    if isinstance(value, str) and value != "-0":
+        raise RuleError(f"literal: {value} is no number")
+    size = number(0 if isinstance(value, str) else abs(value))
+    return Made(Enclosed(unit, node, (), numbers(frozenset({node.format}), NOUGHT, NOUGHT, size)))
 
 
 @rule
@@ -246,7 +263,7 @@ def _every_term(items: Sequence[Node], places: Places) -> list[tuple[Node, Place
     return [term for item in items for term in terms_of(item, dict(places))]
 
 
-def _grid(every: Sequence[Facts]) -> int | None:
+def grid_of(every: Sequence[Facts]) -> int | None:
     """A place of which all are multiples; a zero is one of any."""
     found = [facts.grid for facts in every if not facts.is_zero]
     return min((grid for grid in found if grid is not None), default=0) if None not in found else None
@@ -259,7 +276,7 @@ def exact(node: ExactSum, places: Places, premises: Sequence[Theorem]) -> Made:
     goals = _joined("exact", node, places, _every_term(node.items, places), premises)
     every = [goal.facts for goal in goals]
     facts = Facts(total(f.low for f in every), total(f.high for f in every), total(f.size for f in every), number(1),
-                  0, grid=_grid(every), bits=every[0].bits if len(every) == 1 else None)  # fmt: skip
+                  0, grid=grid_of(every), bits=every[0].bits if len(every) == 1 else None)  # fmt: skip
     return _made(node, places, facts, goals, premises)
 
 
@@ -327,7 +344,7 @@ def alignments(node: FusedSum, places: Places, premises: Sequence[Theorem]) -> l
     return list(dict.fromkeys(lemma for lemma in found if lemma is not None))
 
 
-def _with_lemmas(made: Made, lemmas: Sequence[Theorem], known: Sequence[Lemma]) -> Made:
+def with_lemmas(made: Made, lemmas: Sequence[Theorem], known: Sequence[Lemma]) -> Made:
     """With lemmas about the datapath, which must be those of the node. Raises RuleError."""
     if any(not isinstance(lemma, Theorem) or lemma.goal not in known for lemma in lemmas):
         raise RuleError("a lemma is about another datapath")
@@ -374,10 +391,10 @@ def fused(node: FusedSum, places: Places, premises: Sequence[Theorem], lemmas: S
         total(f.size for f in every), m + number(max(map(power, bounds), default=0)),
         min(leasts) if len(leasts) == len(every) else None,
         sum(heads) + power(-finest) if len(heads) == len(every) else None,
-        finest + node.sticky, None if node.sticky else _grid(every),
+        finest + node.sticky, None if node.sticky else grid_of(every),
     )  # fmt: skip
     made = _made(node, places, facts, goals, premises)
-    return _with_lemmas(made, lemmas, alignments(node, places, premises))
+    return with_lemmas(made, lemmas, alignments(node, places, premises))
 
 
 @rule
@@ -457,7 +474,14 @@ def rounded(node: Round, places: Places, premises: Sequence[Theorem], lemmas: Se
     multiple of it. Where subnormal results are flushed, |y| < 2^emin is lost. Of f + 1 significant bits nothing is
     lost if |y| >= 2^emin."""
     (goal,) = goals = _joined("rounded", node, places, _operands(node, places), premises)
-    y, fmt, how = goal.facts, node.rounding.format, node.rounding
+    facts = after_rounding(goal.facts, node.rounding)
+    lemma = RoundingLoses(node.rounding.format, node.rounding.mode)
+    return with_lemmas(_made(node, places, facts, goals, premises), lemmas, [lemma])
+
+
+def after_rounding(y: Facts, how: Rounding) -> Facts:
+    """What `rounded` says of a term of which this is known. Raises RuleError."""
+    fmt = how.format
     if not (fmt.signed and fmt.subnormals):
         raise RuleError(f"rounded: {fmt.name} has no sign, or no subnormal numbers")
     relative = Fraction(0) if y.bits is not None and y.bits <= fmt.precision else power(-fmt.fraction)
@@ -467,8 +491,7 @@ def rounded(node: Round, places: Places, premises: Sequence[Theorem], lemmas: Se
     for loss in LOSSES[how.mode]:
         tiny = power(fmt.emin) if flush else fixed * loss
         sides.append(y.value * (relative * loss) + number(tiny))
-    facts = numbers(frozenset({fmt}), y.low + sides[0], y.high + sides[1], y.size, y.grid, how.subnormals != "keep")
-    return _with_lemmas(_made(node, places, facts, goals, premises), lemmas, [RoundingLoses(fmt, how.mode)])
+    return numbers(frozenset({fmt}), y.low + sides[0], y.high + sides[1], y.size, y.grid, how.subnormals != "keep")
 
 
 @rule

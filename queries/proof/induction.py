@@ -58,14 +58,14 @@ def step_of(goal: Enclosed, assumption: Assumption) -> Step:
         raise RuleError("induction: the step assumes something else of the result so far")
     if goal.facts.formats is None or not goal.facts.formats <= assumption.formats:
         raise RuleError("induction: the step's result is no number of the formats assumed")
-    growth, part, own = _linear(goal.facts.error, level)
-    grown, kept, size = _linear(goal.facts.size, level)
+    growth, part, own = linear(goal.facts.error, level)
+    grown, kept, size = linear(goal.facts.size, level)
     if grown or kept > 1:
         raise RuleError("induction: the result so far enters the step more than once")
     return Step(level, growth, part, own, size)
 
 
-def _linear(form: Form, level: int) -> tuple[Fraction, Fraction, Form]:
+def linear(form: Form, level: int) -> tuple[Fraction, Fraction, Form]:
     """The coefficients of E and of A, and the rest. Raises RuleError for what is not linear in them."""
     error, size = (frozenset({(Factor(name, level),)}) for name in (ERROR, SIZE))
     found = Form({})
@@ -144,6 +144,8 @@ def chained(result: Theorem) -> Made:
     unit = goal.unit
     if goal.node != unit.result or {one.level for one in goal.assuming} != {CHAIN}:
         raise RuleError("chained: the premise is not about the result for any addend c: there is none, or it is fixed")
+    if not isinstance(unit, Unit):
+        raise RuleError("chained: a plan is no instruction")
     if not embeds(unit.d, unit.c):
         raise RuleError(f"chained: a result in {unit.d.name} is no addend in {unit.c.name}")
     (own,) = goal.assuming

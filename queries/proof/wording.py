@@ -115,3 +115,31 @@ def _item_text(item: Monomial, places: str) -> str:
 def _place(factor: Factor) -> str:
     loops = [f"{'' if step == 1 else step}{'ijklmn'[level % 6]}" for level, step in factor.factors]
     return "+".join([*loops, *([str(factor.offset)] if factor.offset or not loops else [])])
+
+
+GROWTH = "growth"  # the name of G(n) among magnitudes
+
+
+def sum_text(form: Form) -> str:
+    """A bound of a plan, no smaller, on one line: a magnitude of a product stands for the sum of those of all products,
+    and each coefficient is one of two numbers, x + y G."""
+    kinds: dict[Monomial, dict[bool, Fraction]] = {}
+    for atom, value in form.flat().parts.items():
+        (item,) = atom
+        kind = tuple(factor for factor in item if factor.name != GROWTH)
+        if len(item) - len(kind) > 1:
+            raise ValueError("G enters twice")
+        kinds.setdefault(kind, {})[len(kind) < len(item)] = value
+    order = sorted(kinds, key=lambda kind: (not kind, "a" not in {factor.name for factor in kind}, -len(kind), kind))
+    return " + ".join(_sum_part(kind, kinds[kind]) for kind in order) or "0"
+
+
+def _sum_part(kind: Monomial, values: dict[bool, Fraction]) -> str:
+    texts = [up_text(values[times]) + (" G" if times else "") for times in (True, False) if times in values]
+    if len(texts) > 1 and kind:
+        texts = [f"({' + '.join(texts)})"]
+    if not kind:
+        return " + ".join(texts)
+    name = _item_text(kind, "k" if any(factor.name in ("a", "b") for factor in kind) else "")
+    name = f"sum {name.removesuffix(' (k)')}" if name.endswith("(k)") else name
+    return name if texts == ["1"] else f"{texts[0]} * {name}"

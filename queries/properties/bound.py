@@ -19,6 +19,7 @@ from smtmodel.nodes import (
     ExactSum,
     FusedSum,
     GridSum,
+    Literal,
     Node,
     Product,
     Repeat,
@@ -95,6 +96,8 @@ class _Composer:
                 return rules.element(self.unit, node, places)
             case Constant():
                 return rules.constant(self.unit, node)
+            case Literal():
+                return rules.literal(self.unit, node)
             case Running():
                 return rules.assumed(self.unit, node, self.formats[node.level])
             case Product():

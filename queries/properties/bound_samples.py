@@ -24,6 +24,7 @@ from smtmodel.nodes import (
     Cut,
     Each,
     Element,
+    Literal,
     Node,
     Product,
     Repeat,
@@ -91,6 +92,8 @@ class _Inputs:
                 return self.read(node, places)
             case Constant():
                 return Fraction(0)
+            case Literal():
+                return _value(node.format, node.pattern) or Fraction(0)
             case Running():
                 return running[node.level]
             case Product():
@@ -273,14 +276,14 @@ def largest_error(model: Model, error: Form, count: int, exponent: int) -> Fract
     for name, fmt in zip(layout.names, layout.formats, strict=True):
         digits = name.rstrip("0123456789")
         stride = _elements(model, digits)
-        top = _largest(fmt, exponent)
+        top = largest_of(fmt, exponent)
         for number in range(count if stride else 1):
             largest[digits, int(name[len(digits) :] or 0) + number * stride] = top, fmt
     exact = _Inputs(model.unit, largest).exact(model.unit.result, {}, {})
     return error.value(_Inputs(model.unit, largest).magnitude(exact))
 
 
-def _largest(fmt: Format, exponent: int) -> Fraction:
+def largest_of(fmt: Format, exponent: int) -> Fraction:
     """The largest number of an exponent, or of the format if that has none so large."""
     most = _value(fmt, fmt.largest)
     assert most is not None

@@ -6,7 +6,7 @@ import yaml
 
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
-from smtmodel.nodes import Constant, Element, ExactSum, Node, Round
+from smtmodel.nodes import Constant, Element, ExactSum, Literal, Node, Product, Round
 from smtmodel.nodes.node import walk
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans.plan import Plan, Products
@@ -14,7 +14,7 @@ from smtmodel.plans.stages import Around, Chain, Halves, Interleaved, Promoted, 
 
 
 def plan_text(plan: Plan) -> str:
-    """The file of a plan whose result is a sum of products, c, and roundings of exact sums of these. Raises
+    """The file of a plan whose result is made of sums of products, c, numbers, products and roundings. Raises
     ParameterError for other plans."""
     return _Writer(plan).text()
 
@@ -70,6 +70,10 @@ class _Writer:
             return f"sum({self.stage(node.stage)}, {self.node(node.start)})"
         if isinstance(node, Round):
             return f"{self.roundings[node.rounding]}({self.node(node.term)})"
+        if isinstance(node, Literal):
+            return f"number({node.pattern:#x}, {node.format.name})"
+        if isinstance(node, Product) and not node.normalised and node.limit is None:
+            return f"product({self.node(node.left)}, {self.node(node.right)})"
         if isinstance(node, ExactSum):
             return f"exact({', '.join(map(self.node, node.items))})"
         raise ParameterError("plan", f"a {node.kind} has no text here")

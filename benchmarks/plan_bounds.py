@@ -1,0 +1,95 @@
+"""The proved error bounds of all plans that ship, and how near an input comes to each.
+
+`python -m benchmarks.plan_bounds [WORD...] [--searched K]` asks those whose name has a word (all without one), looks
+for inputs up to a K, writes benchmarks/plan_bounds.jsonl, and docs/plan-bounds.md from it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hypotheses.schema import Inputs
+from queries.plans.bound_report import SIZES, document_of_plan, find_plan_bound
+from queries.properties.bound import Settled
+from queries.search.distinguish import Options
+from smtmodel.plan_table import plans
+from smtmodel.reference import parse_plan_path
+
+ROOT = Path(__file__).parents[1]
+RECORDS, PAGE = ROOT / "benchmarks" / "plan_bounds.jsonl", ROOT / "docs" / "plan-bounds.md"
+HEAD = """# How far the plans that ship can be from the exact result
+
+Written by `python -m benchmarks.plan_bounds`; `mmaprobe prove --property error-bound plan:NAME` gives one of them, with
+the lemmas on which it rests ([plans](plans.md)). Each bound is a theorem about all finite inputs on which no rounding
+overflows; sums are over all K products, and x° is x, or the smallest normal number of its format where x is smaller and
+not zero. "Near" is the error of an input that was evaluated bit for bit, over the bound there: the bound is at most so
+much too large. c is zero in those inputs; where the cell is empty, none was looked for.
+
+| plan | K | bound | near |
+|---|---|---|---|
+"""
+FORMULAS = """
+## For any K
+
+| plan | K | bound |
+|---|---|---|
+"""
+
+
+def page(rows: Sequence[dict[str, Any]]) -> str:
+    """The tables."""
+    numbers = "".join(
+        f"| {row['plan']} | {size['length']} | {_text(size['bound'])} | {_ratio(size)} |\n"
+        for row in rows for size in row["sizes"]
+    )  # fmt: skip
+    formulas = "".join(f"| {row['plan']} | {_formula(row)} |\n" for row in rows)
+    return f"{HEAD}{numbers}{FORMULAS}{formulas}"
+
+
+def _text(bound: str) -> str:
+    return bound.removeprefix("|d - exact| <= ").replace("|", "\\|")
+
+
+def _ratio(size: dict[str, Any]) -> str:
+    return f"{size['nearest']['ratio']:.3f}" if size["nearest"] is not None else ""
+
+
+def _formula(row: dict[str, Any]) -> str:
+    found = row["formula"]
+    if found is None:
+        return f"| none: {row['reason']}"
+    growth = f"; G = {found['growth']}" if " G" in found["bound"] else ""
+    return f"{found['multiples']} n | {_text(found['bound'])}{growth}"
+
+
+def read_records() -> dict[str, dict[str, Any]]:
+    """The rows by plan."""
+    if not RECORDS.exists():
+        return {}
+    rows = [json.loads(line) for line in RECORDS.read_text(encoding="utf-8").splitlines()]
+    return {row["plan"]: row for row in rows}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--searched", type=int, default=max(SIZES))
+    given = parser.parse_args()
+    known, words, settle = read_records(), given.words, Settled(Options(timeout=60.0), False)
+    for name in sorted(plans()):
+        if not words or any(word in name for word in words):
+            found = find_plan_bound(parse_plan_path(name), Inputs(), SIZES, settle, searched=given.searched)
+            row = document_of_plan(found, name)
+            kept = ("plan", "verdict", "reason", "formula", "sizes")
+            known[name] = {key: row[key] for key in kept}
+            print(f"{row['seconds']:6.1f} s  {name}", flush=True)
+            RECORDS.write_text("".join(json.dumps(known[one]) + "\n" for one in sorted(known)), encoding="utf-8")
+    PAGE.write_text(page([known[one] for one in sorted(known)]), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

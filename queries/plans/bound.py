@@ -1,0 +1,131 @@
+"""Error bounds of plans, found by composition from those of their units: a tactic, which calls the rules."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from queries.proof import enclosures, sums
+from queries.proof.enclosures import Enclosed
+from queries.proof.induction import Chained
+from queries.proof.kernel import RuleError, Theorem
+from queries.proof.lemmas import Lemma, RoundingLoses
+from queries.proof.steps import Added, Begin, Loop, PlanAt, SoFar, Step, Tile, Zero, recorded
+from queries.proof.sums import START, Summed
+from queries.properties.bound import Settle, chain_of
+from smtmodel.dot import Model
+from smtmodel.formats import Format
+from smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, Node, Product, Round
+from smtmodel.plans.plan import Plan, Products
+from smtmodel.plans.stages import Stage
+
+
+def bound_of_plan(plan: Plan, length: int | None = None, settle: Settle = lambda goal: None) -> Theorem:
+    """A bound of |d - exact| for so many products, or for every multiple of the plan's period. Raises RuleError where
+    no rule gives one, and ParameterError for a length that does not fit."""
+    return _Composer(plan, length, settle).result()
+
+
+class _Composer:
+    def __init__(self, plan: Plan, length: int | None, settle: Settle) -> None:
+        self.plan, self.length, self.settle = plan, length, settle
+        self.chains: dict[Model, Theorem] = {}
+        self.steps: dict[tuple[Step, frozenset[Format]], Theorem] = {}
+        self.sums: dict[Stage, Theorem] = {}
+
+    def result(self) -> Theorem:
+        node, top = self.plan.result, set[Node]()
+        while isinstance(node, (Round, Cut)):
+            node = node.term
+            top.add(node)
+        for products in self.plan.sums:
+            self.sums[products.stage] = self._sum(products.stage)
+        growths = {found.goal.growth for found in self.sums.values() if isinstance(found.goal, Summed)} - {None}
+        growth = next(iter(growths), None) or Fraction(1)
+        return self._node(self.plan.result, PlanAt(self.plan, self.length, growth), top)
+
+    # -- the plan outside of its sums
+
+    def _node(self, node: Node, at: PlanAt, top: set[Node]) -> Theorem:
+        found = self._made(node, at, top)
+        return enclosures.whole(found) if node in top else found
+
+    def _made(self, node: Node, at: PlanAt, top: set[Node]) -> Theorem:
+        match node:
+            case Element():
+                return enclosures.element(at, node)
+            case Constant():
+                return enclosures.constant(at, node)
+            case Literal():
+                return enclosures.literal(at, node)
+            case Products():
+                return sums.of_all_products(at, node, self.sums[node.stage], self._node(node.start, at, top))
+        premises = [self._node(operand, at, top) for operand in node.operands]
+        match node:
+            case Product():
+                return enclosures.product(node, (), premises)
+            case ExactSum():
+                return enclosures.exact(node, (), premises)
+            case Cut():
+                return enclosures.cut(node, (), premises)
+            case Round():
+                lemmas = self._lemmas(RoundingLoses(node.rounding.format, node.rounding.mode))
+                return enclosures.rounded(node, (), premises, lemmas)
+        raise RuleError(f"no rule says what {node.kind} loses in a plan")
+
+    def _lemmas(self, *goals: Lemma) -> list[Theorem]:
+        return [theorem for goal in goals if (theorem := self.settle(goal)) is not None]
+
+    # -- its sums
+
+    def _sum(self, stage: Stage) -> Theorem:
+        return self._step(recorded(self.plan, stage, self.length), {START: frozenset({stage.accumulator})})
+
+    def _step(self, step: Step, formats: dict[int, frozenset[Format]]) -> Theorem:
+        key = step, frozenset[Format]().union(*formats.values())
+        if key not in self.steps:
+            self.steps[key] = self._step_made(step, formats)
+        return self.steps[key]
+
+    def _step_made(self, step: Step, formats: dict[int, frozenset[Format]]) -> Theorem:
+        match step:
+            case Begin():
+                return sums.begun(self.plan, step, formats[START])
+            case SoFar():
+                return sums.held(self.plan, step, formats[step.level])
+            case Zero():
+                return sums.nothing(self.plan, step)
+            case Tile():
+                goals = [RoundingLoses(how.format, how.mode) for how in step.converts if how is not None]
+                start = self._step(step.start, formats)
+                return sums.tile(step, self._chain(step.model), start, self._lemmas(*dict.fromkeys(goals)))
+            case Added():
+                goal = RoundingLoses(step.rounding.format, step.rounding.mode)
+                return sums.added(step, [self._step(value, formats) for value in step.values], self._lemmas(goal))
+            case Loop():
+                start = self._step(step.start, formats)
+                both = _formats(start) | _results(step.body)
+                return sums.looped(step, start, self._step(step.body, {**formats, step.level: both}))
+        raise RuleError(f"no rule about {type(step).__name__}")
+
+    def _chain(self, model: Model) -> Theorem:
+        if model not in self.chains:
+            self.chains[model] = chain_of(model.unit, self.settle)
+            assert isinstance(self.chains[model].goal, Chained)
+        return self.chains[model]
+
+
+def _formats(theorem: Theorem) -> frozenset[Format]:
+    assert isinstance(theorem.goal, (Summed, Enclosed))
+    return theorem.goal.facts.formats or frozenset()
+
+
+def _results(step: Step) -> frozenset[Format]:
+    """The formats of a step's results; none of what is not known yet."""
+    match step:
+        case Tile():
+            return frozenset({step.model.d})
+        case Added():
+            return frozenset({step.rounding.format})
+        case Loop():
+            return _results(step.start) | _results(step.body)
+    return frozenset()

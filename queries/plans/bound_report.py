@@ -1,0 +1,183 @@
+"""What `prove --property error-bound` finds of a plan: a formula for every K that is a multiple of its period, and for
+some K numbers, with an input near each."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import groupby
+from typing import Any
+
+from hypotheses.schema import Inputs, Window
+from queries.plans.bound import bound_of_plan
+from queries.plans.bound_samples import SCOUTED, NearPlan, exact_result, nearest_to
+from queries.proof.enclosures import Enclosed, weakened
+from queries.proof.forms import EXACT, Form, Monomial
+from queries.proof.kernel import RuleError, Theorem
+from queries.proof.lemmas import AlignmentLoses, RoundingLoses
+from queries.proof.steps import PlanAt
+from queries.proof.wording import sum_text, up_text
+from queries.properties.bound import Settle, error_of
+from queries.properties.bound_report import WINDOW, premises_of
+from queries.properties.bound_samples import largest_of
+from smtmodel.errors import ParameterError
+from smtmodel.plans.plan import Plan
+from smtmodel.vectors import to_hex
+
+SIZES = (1024, 8192, 65536)
+LARGEST = 1 << 20
+
+
+@dataclass(frozen=True)
+class AtLength:
+    """A bound for a K: as a number, where no operand's exponent is above that of a window; and the input nearest to it,
+    of so many tried."""
+
+    length: int
+    theorem: Theorem
+    number: Fraction
+    near: NearPlan | None
+    tried: int
+
+    @property
+    def form(self) -> Form:
+        return error_of(self.theorem)
+
+
+@dataclass
+class PlanBound:
+    """`any`: of every multiple of the plan's period; None where no rule gives it, and `reason` says why. `sizes`: for
+    the K asked."""
+
+    plan: Plan
+    window: Window
+    any: Theorem | None = None
+    sizes: list[AtLength] = field(default_factory=list)
+    reason: str = ""
+    seconds: float = 0.0
+    premises: list[str] = field(default_factory=list)
+
+    @property
+    def verdict(self) -> str:
+        return "holds" if self.any is not None or self.sizes else "unknown"
+
+    @property
+    def theorems(self) -> list[Theorem]:
+        return [*([] if self.any is None else [self.any]), *(size.theorem for size in self.sizes)]
+
+    @property
+    def at(self) -> PlanAt | None:
+        """What the formula is about."""
+        if self.any is None:
+            return None
+        assert isinstance(self.any.goal, Enclosed)
+        assert isinstance(self.any.goal.unit, PlanAt)
+        return self.any.goal.unit
+
+    @property
+    def growth_text(self) -> str:
+        """What G stands for in the formula."""
+        growth = Fraction(1) if self.at is None else self.at.growth
+        return "n - 1" if growth == 1 else f"((1 + g)^(n - 1) - 1) / g, g = {up_text(growth - 1)}"
+
+
+def find_plan_bound(
+    plan: Plan, inputs: Inputs, lengths: Sequence[int], settle: Settle = lambda goal: None,
+    progress: Callable[[str], None] = lambda text: None, searched: int = LARGEST,
+) -> PlanBound:  # fmt: skip
+    """Bounds; those of K up to `searched` are held against samples. Raises ParameterError for a length or a restriction
+    that it has no sense with, and FaultError where an evaluation contradicts one."""
+    start = time.monotonic()
+    if inputs != Inputs(exponents=inputs.exponents):
+        raise ParameterError("inputs", "error-bound is about all finite inputs; it takes exponents alone")
+    if not all(1 <= length <= LARGEST for length in lengths):
+        raise ParameterError("length", f"a bound is for 1 to {LARGEST} products")
+    found = PlanBound(plan, inputs.exponents or WINDOW)
+    found.premises = sorted({text for model in plan.models for text in premises_of(model)})
+    try:
+        found.any = _shown(bound_of_plan(plan, None, settle))
+    except RuleError as error:
+        found.reason = str(error)
+    try:
+        for length in lengths:
+            progress(f"the bound for K = {length}")
+            theorem = _shown(bound_of_plan(plan, length, settle))
+            form = error_of(theorem)
+            near, tried = _near(plan, form, length) if length <= searched else (None, 0)
+            number = largest_bound(plan, form, length, found.window.max)
+            found.sizes.append(AtLength(length, theorem, number, near, tried))
+    except RuleError as error:
+        found.reason = str(error)
+    found.seconds = time.monotonic() - start
+    return found
+
+
+def _near(plan: Plan, form: Form, length: int) -> tuple[NearPlan | None, int]:
+    if plan.scale is not None:
+        return None, 0
+    scout = error_of(_shown(bound_of_plan(plan, SCOUTED))) if length > SCOUTED else None
+    return nearest_to(plan, form, length, scout)
+
+
+def _shown(theorem: Theorem) -> Theorem:
+    """The bound with fewer terms."""
+    return weakened(theorem, error_of(theorem).merged())
+
+
+def largest_bound(plan: Plan, form: Form, length: int, exponent: int) -> Fraction:
+    """The bound for so many products where no input's exponent is above this."""
+    tops = {"a": plan.a, "b": plan.b, "c": plan.c, "scale_a": plan.scale, "scale_b": plan.scale}
+    most = {name: largest_of(fmt, exponent) for name, fmt in tops.items() if fmt is not None}
+    products = length * _product(most, [name for name in most if name != "c"])
+    most[EXACT] = exact_result(plan, products, most["c"], magnitudes=True)
+
+    def of(item: Monomial) -> Fraction:
+        names = [factor.name for factor in item]
+        return _product(most, names) * (length if {"a", "b"} & set(names) else 1)
+
+    return sum((value * max(map(of, atom)) for atom, value in form.parts.items()), Fraction(0))
+
+
+def _product(most: dict[str, Fraction], names: Sequence[str]) -> Fraction:
+    found = Fraction(1)
+    for name in names:
+        found *= most[name]
+    return found
+
+
+def document_of_plan(found: PlanBound, name: str) -> dict[str, Any]:
+    """The result for programs."""
+    out: dict[str, Any] = {
+        "schema": 1, "property": "error-bound", "plan": name, "verdict": found.verdict, "premises": found.premises,
+        "reason": found.reason or None, "seconds": found.seconds, "formula": None, "sizes": [],
+    }  # fmt: skip
+    if found.any is not None and found.at is not None:
+        text = f"|d - exact| <= {sum_text(error_of(found.any))}"
+        out["formula"] = {"multiples": found.at.period, "bound": text, "growth": found.growth_text}
+    out["sizes"] = [_size_json(found, size) for size in found.sizes]
+    every = list(dict.fromkeys(one for theorem in found.theorems for one in theorem.walk()))
+    out["rules"] = dict(sorted(Counter(one.rule for one in every).items()))
+    lemmas = {one.goal.statement(): one.word for one in every if isinstance(one.goal, (AlignmentLoses, RoundingLoses))}
+    out["lemmas"] = [{"lemma": lemma, "by": by} for lemma, by in lemmas.items()]
+    return out
+
+
+def _size_json(found: PlanBound, size: AtLength) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "length": size.length, "bound": f"|d - exact| <= {sum_text(size.form)}",
+        "window": {"min": found.window.min, "max": found.window.max, "bound": float(size.number)},
+        "tried": size.tried, "nearest": None,
+    }  # fmt: skip
+    if size.near is not None:
+        near = size.near
+        row["nearest"] = {"ratio": float(near.ratio), "error": float(near.error), "bound": float(near.bound)} | {
+            side: [
+                {"pattern": to_hex(pattern, fmt), "count": len(list(alike))}
+                for pattern, alike in groupby(patterns.tolist())
+            ]
+            for side, patterns, fmt in (("a", near.a, found.plan.a), ("b", near.b, found.plan.b))
+        }
+    return row

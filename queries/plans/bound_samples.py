@@ -1,0 +1,239 @@
+"""Matrices whose products come near the error bound of a plan, evaluated with its bits; one beyond it is a fault."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queries.proof.forms import EXACT, Form, Monomial
+from queries.proof.wording import GROWTH
+from queries.search.samples import pattern_of
+from smtmodel.display import exact_value
+from smtmodel.errors import FaultError
+from smtmodel.formats import Format
+from smtmodel.gemm import simulate
+from smtmodel.nodes import Cut, Element, ExactSum, Literal, Node, Product, Round
+from smtmodel.nodes.node import walk
+from smtmodel.numbers import to_numbers
+from smtmodel.plans.plan import Plan, Products
+from smtmodel.plans.span import Span
+from smtmodel.plans.stages import Around, Interleaved, Promoted, Split, Stage
+from smtmodel.tiles import Matrix, kind_of
+
+SEED, GAPS, RANDOM = 37, 30, 16
+MEASURED = 3  # of each product, exactly
+SCOUTED = 768  # products by which the rows of longer ones are chosen
+EASY = Fraction(1, 4)  # of the largest number of each format: what magnitudes together stay below, so nothing overflows
+NONE = Fraction(0)
+Sums = dict[tuple[str, ...], Fraction]  # of magnitudes of products, by the names of operands
+
+
+@dataclass(frozen=True)
+class NearPlan:
+    """A row of A and a column of B, with the result; the error there, and the bound."""
+
+    a: Matrix
+    b: Matrix
+    d: int
+    exact: Fraction
+    error: Fraction
+    bound: Fraction
+
+    @property
+    def ratio(self) -> Fraction:
+        return self.error / self.bound if self.bound else Fraction(0)
+
+
+def bound_at(form: Form, sums: Sums, exact: Fraction) -> Fraction:
+    """The number that a bound is. `sums`: of |a_k b_k| and so on, by the names of operands; no element that counts in
+    them is subnormal, so that raised ones are alike."""
+
+    def of(item: Monomial) -> Fraction:
+        kind = tuple(factor.name for factor in item)
+        if GROWTH in kind:
+            raise ValueError("a bound for any K is no number")
+        return abs(exact) if kind == (EXACT,) else sums[kind] if kind else Fraction(1)
+
+    return sum((value * max(map(of, atom)) for atom, value in form.parts.items()), Fraction(0))
+
+
+def nearest_to(plan: Plan, form: Form, length: int, scout: Form | None = None) -> tuple[NearPlan | None, int]:
+    """The one nearest to the bound, and how many were evaluated; c is zero. All errors are taken in long doubles, the
+    largest ones again exactly. `scout`: the bound for `SCOUTED` products, by which the rows of a longer A are chosen.
+    Raises FaultError for one beyond the bound."""
+    rows = None if scout is None else _scouted(plan, scout)
+    best, tried = None, 0
+    for a, b in _matrices(plan, length, rows):
+        results = simulate(a, b, None, plan)
+        tried += results.size
+        for row, column in _worst(plan, form, a, b, results):
+            near = _measured(plan, form, a[row], b[:, column], int(results[row, column]))
+            if near is not None and (best is None or near.ratio > best.ratio):
+                best = near
+    return best, tried
+
+
+def _scouted(plan: Plan, form: Form) -> list[int]:
+    """The best row of each shorter product, and those with the same signs and bits further below."""
+    found: set[int] = set()
+    for a, b in _matrices(plan, SCOUTED, None):
+        if len(a) > RANDOM:
+            found |= {row for row, _ in _worst(plan, form, a, b, simulate(a, b, None, plan))[:1]}
+    return sorted({row // GAPS * GAPS + min(row % GAPS + more, GAPS - 1) for row in found for more in (0, 3, 6)})
+
+
+def _matrices(plan: Plan, length: int, rows: list[int] | None) -> Iterator[tuple[Matrix, Matrix]]:
+    """Some products are one, the others all alike and smaller, at one place below or another, as powers of two, or with
+    all bits set, or with the bit on which a conversion decides, of one sign or another; then random numbers from 1/2 to
+    2. `rows`: of A, to which it is restricted."""
+    every, ways = (1 << 63) - 1, _fractions(plan)
+    kinds = len(ways) * 2
+    chosen = np.arange(kinds * GAPS) if rows is None else np.array(rows)
+    gap, kind = chosen[:, None] % GAPS, chosen[:, None] // GAPS
+    fraction = np.array(ways, dtype=np.uint64)[kind // 2]
+    low, digits = np.array([[0, 0, 12, 12]]), np.array([[0, every] * 2], dtype=np.uint64)
+    for heads in _heads(plan, length):
+        large = pattern_of(plan.a, 0 * kind, 0 * gap + plan.a.bias, 0 * fraction)
+        small = pattern_of(plan.a, kind % 2, np.maximum(-gap, plan.a.emin) + plan.a.bias, fraction)
+        one = pattern_of(plan.b, 0 * low, 0 * low + plan.b.bias, 0 * digits)
+        less = pattern_of(plan.b, 0 * low, np.maximum(-low, plan.b.emin) + plan.b.bias, digits)
+        yield _typed(plan, np.where(heads, large, small), np.where(heads[:, None], one, less))
+    rng = np.random.default_rng(SEED)
+    sides = []
+    for fmt, shape in ((plan.a, (RANDOM, length)), (plan.b, (length, 1))):
+        sign, exponent = rng.integers(2, size=shape), rng.integers(-1, 1, size=shape)
+        sides.append(pattern_of(fmt, sign, exponent + fmt.bias, rng.integers(1 << 63, size=shape, dtype=np.uint64)))
+    yield _typed(plan, *sides)
+
+
+def _typed(plan: Plan, a: Matrix, b: Matrix) -> tuple[Matrix, Matrix]:
+    return a.astype(kind_of(plan.a)), b.astype(kind_of(plan.b))
+
+
+def _fractions(plan: Plan) -> list[int]:
+    """Low bits of a significand: none, all, and one half of the last place that a conversion keeps."""
+    how = plan.convert_a
+    return [0, (1 << 63) - 1] + ([] if how is None else [1 << max(0, plan.a.fraction - how.format.fraction - 1)])
+
+
+def _worst(plan: Plan, form: Form, a: Matrix, b: Matrix, results: Matrix) -> list[tuple[int, int]]:
+    """Where the errors are largest beside the bound, by long doubles."""
+    x, y, d = (_long(side, fmt) for side, fmt in ((a, plan.a), (b, plan.b), (results, plan.d)))
+    magnitudes = {("a", "b"): abs(x) @ abs(y), ("a",): abs(x).sum(1)[:, None], ("b",): abs(y).sum(0), ("c",): 0.0}
+    factor, added = (float(exact_result(plan, Fraction(k))) for k in (1, 0))
+    exact = (x @ y) * (factor - added) + added
+    magnitudes |= {(): 1.0, (EXACT,): abs(exact)}
+    bound = sum(float(value) * magnitudes[tuple(factor.name for factor in item)]
+                for atom, value in form.parts.items() for item in atom)  # fmt: skip
+    easy = magnitudes["a", "b"] <= float(_easy(plan))
+    error = abs(d - exact)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(error > 0, error / bound, 0.0)
+    ratio = np.where(easy & np.isfinite(d), ratio, -1.0)
+    order = np.argsort(ratio.astype(float), axis=None)[::-1][:MEASURED]
+    return [(int(place) // b.shape[1], int(place) % b.shape[1]) for place in order]
+
+
+def _long(patterns: Matrix, fmt: Format) -> NDArray[np.longdouble]:
+    return to_numbers(patterns, fmt).astype(np.float64).astype(np.longdouble)
+
+
+def _heads(plan: Plan, length: int) -> list[NDArray[np.bool_]]:
+    """Sets of products with which sums of the plan begin."""
+    places = {(0,), *(tuple(own) for products in plan.sums for own in _begins(products.stage, length))}
+    return [np.isin(np.arange(length), own) for own in sorted(places)]
+
+
+def _begins(stage: Stage, length: int) -> Iterator[range | list[int]]:
+    match stage:
+        case Promoted():
+            yield range(0, length, stage.every)
+        case Split():
+            yield [span.start.offset for span in stage.spans(Span.of(length))]
+        case Interleaved():
+            yield range(min(length, stage.ways * stage.grain))
+    if isinstance(stage, Around):
+        yield from _begins(stage.body, length)
+
+
+def _measured(plan: Plan, form: Form, a: Matrix, b: Matrix, d: int) -> NearPlan | None:
+    """A row of A, a column of B and their result; None where a rounding might have overflowed."""
+    sums, exact = _sums(plan, a, b)
+    if sums["a", "b"] > _easy(plan):
+        return None
+    near = NearPlan(a, b, d, exact, abs(_number(d, plan.d) - exact), bound_at(form, sums, exact))
+    if near.error > near.bound:
+        raise FaultError(
+            f"the error bound of {plan.reference} for {len(a)} products was proved, but an evaluation contradicts it: "
+            f"{d:x} is {float(near.error):.6g} from the exact result; the bound there is {float(near.bound):.6g}"
+        )
+    return near
+
+
+def _easy(plan: Plan) -> Fraction:
+    """A sum of magnitudes with which no rounding overflows."""
+    return EASY * min(_number(fmt.largest, fmt) for fmt in _formats(plan))
+
+
+def _formats(plan: Plan) -> set[Format]:
+    """The formats of results on the way."""
+    outside = {node.rounding.format for node in walk(plan.result) if isinstance(node, Round)}
+    inside = {fmt for products in plan.sums for fmt in _results(products.stage)}
+    return outside | inside | {model.d for model in plan.models}
+
+
+def _results(stage: Stage) -> set[Format]:
+    return {stage.d}.union(*(_results(part) for part in stage.parts))
+
+
+def _sums(plan: Plan, a: Matrix, b: Matrix) -> tuple[Sums, Fraction]:
+    """The sums of magnitudes of a row and a column, and the exact result of the plan, c being zero."""
+    pairs = Counter(zip(a.tolist(), b.tolist(), strict=True))
+    found: Sums = dict.fromkeys((("a", "b"), ("a",), ("b",), ("c",)), Fraction(0))
+    total = Fraction(0)
+    for (left, right), count in pairs.items():
+        x, y = _number(left, plan.a), _number(right, plan.b)
+        total += count * x * y
+        for kind, value in ((("a", "b"), x * y), (("a",), x), (("b",), y)):
+            found[kind] += count * abs(value)
+    return found, exact_result(plan, total)
+
+
+def exact_result(plan: Plan, total: Fraction, c: Fraction = NONE, magnitudes: bool = False) -> Fraction:
+    """The result of a plan without rounding, where `total` is the sum of all products. `magnitudes`: the largest that
+    it can be with these magnitudes of the total and of c."""
+
+    def of(node: Node) -> Fraction:
+        match node:
+            case Products():
+                return total + of(node.start)
+            case Literal():
+                value = _number(node.pattern, node.format)
+                return abs(value) if magnitudes else value
+            case ExactSum():
+                return sum(map(of, node.items), Fraction(0))
+            case Product():
+                return of(node.left) * of(node.right)
+            case Round() | Cut():
+                return of(node.term)
+            case Element():
+                return c
+        return NONE
+
+    return of(plan.result)
+
+
+@cache
+def _number(pattern: int, fmt: Format) -> Fraction:
+    found = exact_value(pattern, fmt)
+    if isinstance(found, Fraction):
+        return found
+    if found == "-0":
+        return Fraction(0)
+    raise FaultError(f"{found} came of numbers that cannot overflow")

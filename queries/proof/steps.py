@@ -1,0 +1,288 @@
+"""What a plan does to one element of D, as steps: tiles, additions, loops. A plan's stages tell an engine what to do;
+`Recorder` writes it down, so that rules are about steps, and know no stage.
+
+Steps do not say which products they add: how many of them, and that each is added once, is counted beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, TypeVar, cast
+
+from queries.proof.kernel import RuleError
+from smtmodel.dot import Model
+from smtmodel.formats import Format
+from smtmodel.nodes import Index, Node
+from smtmodel.nodes.round import Rounding
+from smtmodel.plans.plan import Plan
+from smtmodel.plans.span import Span
+from smtmodel.plans.stages import Chain, Engine, Interleaved, Promoted, Rounded, Split, Stage
+
+
+@dataclass(frozen=True)
+class PlanAt:
+    """A plan for so many products; or, without a length, for n times `period` products, any n, where G = 1 + r + ... +
+    r^(n - 2) for the growth r."""
+
+    plan: Plan
+    length: int | None = None
+    growth: Fraction = Fraction(1)
+
+    @property
+    def a(self) -> Format:
+        return self.plan.a
+
+    @property
+    def b(self) -> Format:
+        return self.plan.b
+
+    @property
+    def c(self) -> Format:
+        return self.plan.c
+
+    @property
+    def scale(self) -> Format | None:
+        return self.plan.scale
+
+    @property
+    def result(self) -> Node:
+        return self.plan.result
+
+    @property
+    def period(self) -> int:
+        """The products of one time, where all sums of the plan agree. Raises RuleError."""
+        found = {products.stage.period for products in self.plan.sums}
+        if len(found) > 1:
+            raise RuleError("sums of the plan repeat after different numbers of products: ask for a given K")
+        return found.pop()
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One of the kinds below. Steps are made by `Recorder`, equal ones once: they are compared by identity."""
+
+
+@dataclass(frozen=True, eq=False)
+class Begin(Step):
+    """What the sum starts from."""
+
+
+@dataclass(frozen=True, eq=False)
+class Zero(Step):
+    """+0."""
+
+
+@dataclass(frozen=True, eq=False)
+class SoFar(Step):
+    """The sum so far in the loop of a level."""
+
+    level: int
+
+
+@dataclass(frozen=True, eq=False)
+class Tile(Step):
+    """A use of a unit, to which `start` is given for c; missing products are of zeros. `converts`: how elements of a
+    and b are rounded before."""
+
+    model: Model
+    converts: tuple[Rounding | None, Rounding | None]
+    start: Step
+
+
+@dataclass(frozen=True, eq=False)
+class Added(Step):
+    """The exact sum of values (or one value), rounded."""
+
+    values: tuple[Step, ...]
+    rounding: Rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Loop(Step):
+    """The body `count` times, from `start`; any number of times where there is no count."""
+
+    level: int
+    count: int | None
+    start: Step
+    body: Step
+
+
+@dataclass(frozen=True)
+class Places:
+    """Products, as bits by their places; for each set of loop variables on which they depend, those of the first
+    round. None is in it twice."""
+
+    bits: Mapping[tuple[tuple[int, int], ...], int]
+
+    @classmethod
+    def of(cls, span: Span) -> Places:
+        """Those of a span. Raises RuleError for a span in several groups."""
+        if span.groups > 1:
+            raise RuleError("places: a tile of several runs of products")
+        return cls({span.start.factors: _repeated(1, span.step, span.size) << span.start.offset})
+
+    def joined(self, other: Places) -> Places:
+        """Both. Raises RuleError where a product is in each."""
+        found = dict(self.bits)
+        for factors, bits in other.bits.items():
+            if found.get(factors, 0) & bits:
+                raise RuleError("places: a product is added twice")
+            found[factors] = found.get(factors, 0) | bits
+        return Places(found)
+
+    def looped(self, level: int, count: int) -> Places:
+        """Those of all rounds of a loop. Raises RuleError where one is added in two of them."""
+        found = Places({})
+        for factors, bits in self.bits.items():
+            distance = sum(step for own, step in factors if own == level)
+            every = _repeated(bits, distance, count)
+            if every.bit_count() != count * bits.bit_count():
+                raise RuleError("places: a product is added in two rounds of a loop")
+            found = found.joined(Places({tuple(x for x in factors if x[0] != level): every}))
+        return found
+
+    def are_all(self, count: int) -> bool:
+        """Whether they are the first `count` products."""
+        return {k: v for k, v in self.bits.items() if v} == {(): (1 << count) - 1}
+
+
+def _repeated(bits: int, distance: int, count: int) -> int:
+    """The bits `count` times, each time so much higher up."""
+    found, done, run, size = 0, 0, bits, 1
+    while count:  # run: `size` times
+        if count & 1:
+            found, done = found | run << distance * done, done + size
+        run, size, count = run | run << distance * size, 2 * size, count >> 1
+    return found
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Steps, and the products that they add."""
+
+    step: Step
+    places: Places
+
+
+Kind = TypeVar("Kind", bound=Step)
+V = TypeVar("V")
+_known: dict[tuple[Any, ...], Step] = {}
+
+
+def made(kind: type[Kind], *parts: Any) -> Kind:
+    """The one step of these parts."""
+    key = (kind, *parts)
+    found = _known.get(key)
+    if found is None:
+        found = _known[key] = kind(*parts)
+    assert isinstance(found, kind)
+    return found
+
+
+class Recorder(Engine[Recorded]):
+    """Writes down what a stage of a plan does."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.level = 0
+
+    def begin(self) -> Recorded:
+        return Recorded(made(Begin), Places({}))
+
+    def zero(self, fmt: Format) -> Recorded:
+        return Recorded(made(Zero), Places({}))
+
+    def tile(self, model: Model, span: Span, start: Recorded) -> Recorded:
+        converts = self.plan.convert_a, self.plan.convert_b
+        return Recorded(made(Tile, model, converts, start.step), start.places.joined(Places.of(span)))
+
+    def rounded(self, values: Sequence[Recorded], rounding: Rounding) -> Recorded:
+        places = Places({})
+        for value in values:
+            places = places.joined(value.places)
+        return Recorded(made(Added, tuple(value.step for value in values), rounding), places)
+
+    def repeat(self, count: int, name: str, start: Recorded, body: Callable[[Index, Recorded], Recorded]) -> Recorded:
+        if count == 1:
+            return body(Index(), start)
+        with self._loop() as level:
+            round_ = body(Index(0, ((level, 1),)), self._so_far(level))
+        loop = made(Loop, level, count, start.step, round_.step)
+        return Recorded(loop, start.places.joined(round_.places.looped(level, count)))
+
+    def many(self, stage: Stage, span: Span, start: Recorded) -> Recorded:
+        """A stage any number of times, each on as many further products; the places are those of one time."""
+        with self._loop() as level:
+            once = stage.run(self, span, self._so_far(level))
+        return Recorded(made(Loop, level, None, start.step, once.step), start.places.joined(once.places))
+
+    def _so_far(self, level: int) -> Recorded:
+        return Recorded(made(SoFar, level), Places({}))
+
+    @contextmanager
+    def _loop(self) -> Iterator[int]:
+        self.level += 1
+        yield self.level
+        self.level -= 1
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        yield
+
+
+@dataclass(frozen=True)
+class Many(Stage):
+    """Stands for a stage that takes n times as many products as it is run on, in the same steps n times over."""
+
+    stage: Stage
+
+    @property
+    def d(self) -> Format:
+        return self.stage.d
+
+    @property
+    def accumulator(self) -> Format:
+        return self.stage.accumulator
+
+    @property
+    def period(self) -> int:
+        return self.stage.period
+
+    @property
+    def parts(self) -> tuple[Stage, ...]:
+        return (self.stage,)
+
+    def run(self, engine: Engine[V], span: Span, start: V) -> V:
+        if not (isinstance(engine, Recorder) and isinstance(start, Recorded) and span.count % self.period == 0):
+            raise RuleError("many: whole periods of a stage are written down, and nothing else")
+        return cast(V, engine.many(self.stage, span, start))
+
+
+def for_all(stage: Stage) -> Stage:
+    """The stage, of which one period is run, for every multiple n of its period: a chain or a promotion repeats one
+    step, n times; the runs of a split and of an interleaving take n times as many products each, in the same way.
+    Raises RuleError for a stage of which that is not so."""
+    match stage:
+        case Chain():
+            return Many(stage)
+        case Promoted():
+            return Many(stage)
+        case Rounded() | Split():
+            return replace(stage, body=for_all(stage.body))
+        case Interleaved():
+            return replace(stage, body=for_all(stage.body))
+    raise RuleError(f"a stage {type(stage).__name__} is not one step repeated")
+
+
+def recorded(plan: Plan, stage: Stage, length: int | None) -> Step:
+    """The steps of a stage for so many products, each of which is added once; for n times its period, for any n, where
+    no length is given. Raises RuleError, and ParameterError for a length that does not fit."""
+    recorder = Recorder(plan)
+    count = stage.period if length is None else length
+    found = (for_all(stage) if length is None else stage).run(recorder, Span.of(count), recorder.begin())
+    if not found.places.are_all(count):
+        raise RuleError("places: not every product is added")
+    return found.step

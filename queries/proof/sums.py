@@ -1,0 +1,300 @@
+"""Error bounds of plans: what each step does to the error of a sum so far, from the theorems about its units.
+
+Of a step, v is its value, and x the value of the same expression without rounding: of what the sum starts from, and of
+the products a_k b_k. Magnitudes have no places here: `a` times `b` stands for the sum of |a_k b_k| over all products of
+the step, `a` for that of |a_k|. Where a plan is about any K, G stands for 1 + r + ... + r^(n - 2), n being how often it
+does what it repeats; else for that number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+
+from queries.proof.enclosures import Enclosed, Facts, after_rounding, grid_of, numbers, with_lemmas
+from queries.proof.forms import (
+    ERROR,
+    NOUGHT,
+    ONE,
+    SIZE,
+    Atom,
+    Factor,
+    Form,
+    Monomial,
+    larger,
+    magnitude,
+    number,
+    round_up,
+    total,
+)
+from queries.proof.induction import Chained, linear
+from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
+from queries.proof.lemmas import RoundingLoses
+from queries.proof.steps import Added, Begin, Loop, PlanAt, SoFar, Step, Tile, Zero, recorded
+from queries.proof.wording import GROWTH, sum_text
+from smtmodel.formats import Format
+from smtmodel.nodes import Element, Node, Product, Scale
+from smtmodel.nodes.element import OPERANDS
+from smtmodel.nodes.index import Index
+from smtmodel.nodes.node import walk
+from smtmodel.plans.plan import Plan, Products
+from smtmodel.plans.stages import holds
+
+START = 0  # the level of what a sum starts from; loops have those from 1 on
+G = magnitude(GROWTH)
+
+
+@dataclass(frozen=True)
+class Summed:
+    """The facts of a step, whose products are in it once each. `assuming`: of what formats the sums so far of the loops
+    around it are, by level, and what the sum starts from (`START`). `growth`: the r of G, if that is in the facts."""
+
+    plan: Plan
+    step: Step
+    facts: Facts
+    assuming: frozenset[tuple[int, frozenset[Format]]] = frozenset()
+    growth: Fraction | None = None
+
+    def statement(self) -> str:
+        return f"{type(self.step).__name__.lower()}: |v - x| <= {sum_text(self.facts.error)}"
+
+
+# -- forms
+
+
+def is_product(item: Monomial) -> bool:
+    return any(factor.name in ("a", "b") for factor in item)
+
+
+def _split(form: Form) -> tuple[Form, Form]:
+    """What is of products, and the rest."""
+    sides: tuple[dict[Atom, Fraction], dict[Atom, Fraction]] = {}, {}
+    for atom, value in form.flat().parts.items():
+        sides[not any(map(is_product, atom))][atom] = value
+    return Form(sides[0]), Form(sides[1])
+
+
+def _apart(forms: Sequence[Form]) -> Form:
+    """The sum of forms about different products: of each magnitude of products, the largest coefficient times that of
+    all of them is no smaller."""
+    parts = [_split(form) for form in forms]
+    return larger([own for own, _ in parts]) + total(rest for _, rest in parts)
+
+
+def _put(form: Form, change: Callable[[Factor], Form]) -> Form:
+    """A form for every magnitude; they never fall when one rises, and so does the result."""
+    return total(
+        reduce(lambda x, y: x * y, map(change, item), number(value))
+        for atom, value in form.flat().parts.items() for item in atom
+    )  # fmt: skip
+
+
+def _one(factor: Factor) -> Form:
+    return Form({frozenset({(factor,)}): Fraction(1)})
+
+
+def growth_of(growth: Fraction, count: int) -> Fraction:
+    """1 + r + ... + r^(count - 1), or a little more."""
+    found, power_ = Fraction(0), Fraction(1)
+    for bit in f"{count:b}":
+        found, power_ = round_up(found * (1 + power_)), round_up(power_ * power_)
+        if bit == "1":
+            found, power_ = round_up(1 + growth * found), round_up(power_ * growth)
+    return found
+
+
+def _sums_of(form: Form) -> Form:
+    """Of the magnitudes of an instruction's products (no constant): each kind's largest coefficient, without places.
+    Raises RuleError for one that is not of one product."""
+    most: dict[Atom, Fraction] = {}
+    for atom, value in form.flat().parts.items():
+        (item,) = atom
+        places = {factor.offset for factor in item if factor.name in ("a", "b")}
+        if len(places) != 1 or not all(factor.name in OPERANDS and not factor.factors for factor in item):
+            raise RuleError("tile: what an instruction loses is not told by each of its products")
+        kind = frozenset({tuple(sorted(factor._replace(offset=0) for factor in item))})
+        most[kind] = max(most.get(kind, value), value)
+    return Form(most)
+
+
+# -- rules, one for each kind of step
+
+
+@rule
+def begun(plan: Plan, step: Begin, formats: frozenset[Format]) -> Made:
+    """What a sum starts from, under the assumption that it is a number of these formats: |v - x| <= E, |x| <= A, for
+    any E and A."""
+    if not isinstance(step, Begin):
+        raise RuleError("begun: not what a sum starts from")
+    return Made(_assumed(plan, step, START, formats))
+
+
+@rule
+def held(plan: Plan, step: SoFar, formats: frozenset[Format]) -> Made:
+    """The sum so far of a loop, under the assumption that it is a number of these formats: |v - x| <= E, |x| <= A, for
+    any E and A."""
+    if not isinstance(step, SoFar):
+        raise RuleError("held: not a sum so far")
+    return Made(_assumed(plan, step, step.level, formats))
+
+
+def _assumed(plan: Plan, step: Step, level: int, formats: frozenset[Format]) -> Summed:
+    error, size = (magnitude(name, Index(level)) for name in (ERROR, SIZE))
+    return Summed(plan, step, numbers(formats, error, error, size), frozenset({(level, formats)}))
+
+
+@rule
+def nothing(plan: Plan, step: Zero) -> Made:
+    """A sum of no products, from +0: v = x = 0."""
+    if not isinstance(step, Zero):
+        raise RuleError("nothing: not a zero")
+    return Made(Summed(plan, step, numbers(frozenset(), NOUGHT, NOUGHT, NOUGHT)))
+
+
+@rule
+def tile(step: Tile, chain: Theorem, start: Theorem, lemmas: Sequence[Theorem] = ()) -> Made:
+    """A use of a unit. Each instruction of a chain takes any E and A of its addend to growth * E + part * A + own, and
+    to A + size, whatever its products, zeros too; the start is a number of the unit's c. Of what is its own, the
+    largest coefficient of a product counts with the sum of all. Where elements are rounded first, |a' - a| <= e_a =
+    u |a| + t, so that |a' b' - a b| <= |a| e_b + |b| e_a + e_a e_b, which adds to the error; own is of a' and b'."""
+    does: Chained = goal_of(chain, Chained, "tile")
+    goal: Summed = goal_of(start, Summed, "tile")
+    if not isinstance(step, Tile) or does.unit != step.model.unit or goal.step is not step.start:
+        raise RuleError("tile: the premises are not about its unit and its start")
+    if goal.facts.formats is None or not all(holds(step.model.c, fmt) for fmt in goal.facts.formats):
+        raise RuleError(f"tile: the start is no number of the unit's {step.model.c.name}")
+    one, length = does.step, step.model.length
+    parts = [_split(form) for form in (one.own, one.size)]
+    (own, fixed), (size, none) = [(_sums_of(products), rest) for products, rest in parts]
+    if none.parts or set(fixed.parts) - {ONE}:
+        raise RuleError("tile: an instruction adds more than products")
+    if step.converts != (None, None):
+        a, b, moves = _one(Factor("a")), _one(Factor("b")), _conversions(goal.plan, step)
+        if size != a * b:
+            raise RuleError("tile: it adds more than products of a and b")
+        moved = a * moves["b"] + b * moves["a"] + moves["a"] * moves["b"]
+        own = _put(own, lambda factor: _one(factor) + _put(moves[factor.name], lambda _: _one(factor))) + moved
+        own, constant = _split(own)
+        fixed += constant * length
+    error = _apart([goal.facts.error * one.growth + goal.facts.size * one.part, own + fixed])
+    facts = numbers(frozenset({step.model.d}), error, error, _apart([goal.facts.size, size]))
+    known = [RoundingLoses(how.format, how.mode) for how in step.converts if how is not None]
+    return with_lemmas(Made(Summed(goal.plan, step, facts, goal.assuming, goal.growth), (chain, start)), lemmas, known)
+
+
+def _conversions(plan: Plan, step: Tile) -> dict[str, Form]:
+    """How far an element of a, of b, is moved by its rounding, from its magnitude. Raises RuleError for units that read
+    subnormals as zero, or where the smallest normal number is another one."""
+    found = {}
+    for name, how in zip(("a", "b"), step.converts, strict=True):
+        fmt: Format = getattr(plan, name)
+        if how is None:
+            found[name] = NOUGHT
+            continue
+        if how.format.emin > fmt.emin:
+            raise RuleError(f"tile: {how.format.name} has fewer normal numbers than {fmt.name}")
+        found[name] = after_rounding(numbers(frozenset({fmt}), NOUGHT, NOUGHT, _one(Factor(name))), how).error
+    inputs = [node for node in walk(step.model.unit.result) if isinstance(node, Element) and node.operand in found]
+    if any(node.subnormals != "keep" for node in inputs):
+        raise RuleError("tile: the unit reads subnormal numbers as zero after a conversion")
+    return found
+
+
+@rule
+def added(step: Added, premises: Sequence[Theorem], lemmas: Sequence[Theorem] = ()) -> Made:
+    """The exact sum of values about different products, rounded: errors and sizes add up, then as a rounding of a unit
+    does (`rounded`)."""
+    goals: list[Summed] = [goal_of(premise, Summed, "added") for premise in premises]
+    if not isinstance(step, Added) or tuple(goal.step for goal in goals) != step.values:
+        raise RuleError("added: the premises are not about its values")
+    every = [goal.facts for goal in goals]
+    error, size = (_apart([getattr(facts, name) for facts in every]) for name in ("error", "size"))
+    own = [facts for facts in every if not facts.is_zero]
+    exact = Facts(error, error, size, grid=grid_of(every), bits=own[0].bits if len(own) == 1 else None)
+    facts = after_rounding(exact, step.rounding)
+    lemma = RoundingLoses(step.rounding.format, step.rounding.mode)
+    return with_lemmas(Made(_joined(step, facts, goals), tuple(premises)), lemmas, [lemma])
+
+
+def _joined(step: Step, facts: Facts, goals: Sequence[Summed]) -> Summed:
+    """A step of several values of one plan. Raises RuleError where their assumptions, or what G(n) is, do not agree."""
+    assuming = frozenset[tuple[int, frozenset[Format]]]().union(*(goal.assuming for goal in goals))
+    growths = {goal.growth for goal in goals} - {None}
+    if len({level for level, _ in assuming}) < len(assuming):
+        raise RuleError("the premises assume different things of one sum")
+    if len(growths) > 1 or any(goal.plan is not goals[0].plan for goal in goals):
+        raise RuleError("the premises are about several plans, or grow at different rates: ask for a given K")
+    return Summed(goals[0].plan, step, facts, assuming, next(iter(growths), None))
+
+
+@rule
+def looped(step: Loop, start: Theorem, body: Theorem) -> Made:
+    """Induction over n rounds, the first one from the start. A round takes any E and A to r * E + part * A + own, and
+    to A + size, r >= 1, about its own products. What round i has of its own counts r^(n - 1 - i) times at the end, what
+    it adds to A part * (1 + ... + r^(n - 2 - i)) times: most for the first round, r^(n - 1) = 1 + (r - 1) G times and
+    part * G times. E0 counts r^n times, A0 part * (1 + r G) times, a constant 1 + r G times."""
+    first: Summed = goal_of(start, Summed, "looped")
+    goal: Summed = goal_of(body, Summed, "looped")
+    if not isinstance(step, Loop) or (first.step, goal.step) != (step.start, step.body) or first.plan is not goal.plan:
+        raise RuleError("looped: the premises are not about its start and its body")
+    formats = [formats for level, formats in goal.assuming if level == step.level]
+    if len(formats) != 1 or any(facts.formats is None or not facts.formats <= formats[0]
+                                for facts in (first.facts, goal.facts)):  # fmt: skip
+        raise RuleError("looped: a sum so far is no number of the formats assumed")
+    if len(goal.assuming) > 1 or goal.growth is not None or any(level == step.level for level, _ in first.assuming):
+        raise RuleError("looped: a round depends on more than the sum so far")
+    growth, part, rest = linear(goal.facts.error, step.level)
+    grown, kept, more = linear(goal.facts.size, step.level)
+    (own, fixed), (size, none) = _split(rest), _split(more)
+    if growth < 1 or grown or kept > 1 or none.parts or set(fixed.parts) - {ONE}:
+        raise RuleError("looped: the sum so far enters a round in another way")
+    rate = first.growth
+    if step.count is None:
+        if rate is not None:
+            raise RuleError("looped: what is repeated for any K begins with what is repeated")
+        rate, times = growth, G
+    elif step.count < 1:
+        raise RuleError("looped: a loop has a round")
+    else:
+        times = number(growth_of(growth, step.count - 1))
+    last, every = number(1) + times * (growth - 1), number(1) + times * growth  # r^(n - 1), and all powers below r^n
+    own = own * last + size.lifted(own.lifts) * (times * part)
+    old = first.facts.error * (last * growth) + first.facts.size * (every * part)
+    error = _apart([old, own + fixed * every])
+    facts = numbers(goal.facts.formats or frozenset(), error, error, _apart([first.facts.size, size]))
+    return Made(Summed(goal.plan, step, facts, first.assuming, rate), (start, body))
+
+
+@rule
+def of_all_products(at: PlanAt, node: Products, total_: Theorem, start: Theorem) -> Made:
+    """A sum of all products of a plan, whose steps are those of its stage, each product in them once; E and A are those
+    of what it starts from, a number of the accumulator's format. Its magnitudes are of all products, so that no two of
+    them may be multiplied."""
+    goal: Summed = goal_of(total_, Summed, "of_all_products")
+    first: Enclosed = goal_of(start, Enclosed, "of_all_products")
+    stage = node.stage
+    if goal.plan is not at.plan or first.unit is not at or first.node != node.start or first.assuming:
+        raise RuleError("of_all_products: the premises are not about the sum and its start")
+    if goal.step is not recorded(at.plan, stage, at.length) or goal.growth not in (None, at.growth):
+        raise RuleError("of_all_products: the premise is not about the steps of the plan")
+    if at.length is None and at.period != stage.period:
+        raise RuleError("of_all_products: the plan repeats something else")
+    known = first.facts.formats
+    if {level for level, _ in goal.assuming} - {START} or known is None or not all(
+        any(holds(own, fmt) for own in formats) for _, formats in goal.assuming for fmt in known
+    ):  # fmt: skip
+        raise RuleError("of_all_products: the start is no number of the format assumed")
+    if any(sum(_has_sum(operand) for operand in one.operands) > 1 for one in walk(at.result)
+           if isinstance(one, (Product, Scale))):  # fmt: skip
+        raise RuleError("of_all_products: two sums are multiplied")
+    starts = {Factor(ERROR, START): first.facts.error, Factor(SIZE, START): first.facts.size}
+    error, size = (_put(form, lambda factor: starts.get(factor, _one(factor)))
+                   for form in (goal.facts.error, goal.facts.size))  # fmt: skip
+    facts = numbers(goal.facts.formats or frozenset(), error, error, size)
+    return Made(Enclosed(at, node, (), facts), (total_, start))
+
+
+def _has_sum(node: Node) -> bool:
+    return any(isinstance(one, Products) for one in walk(node))

@@ -1,0 +1,80 @@
+"""The numerical data sheet of a plan: what its stages do with K, its units, and the proved bound of its error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from reports.datasheet import Line, Sheet, special_values
+from smtmodel.dot import Model
+from smtmodel.nodes.round import Rounding
+from smtmodel.plans import Chain, Halves, Interleaved, Plan, Promoted, Rounded, Split, Stage
+from smtmodel.plans.lowering import unit_of_plan
+from smtmodel.plans.plantext import stage_text
+from smtmodel.wording import counted
+
+PLAN = "plan"  # a line rests on the plan that the sheet names
+
+
+def sheet_of_plan(plan: Plan, name: str, bound: dict[str, Any]) -> Sheet:
+    """The sheet; `bound`: the document of `prove --property error-bound`."""
+    basis = "; ".join(text for text in (plan.evidence, plan.source) if text) or "as the file has it"
+    sheet = Sheet(name, [plan.reference], basis)
+    period = max(products.stage.period for products in plan.sums)
+    sheet.lines = [
+        *([Line("About", plan.about, PLAN)] if plan.about else []),
+        Line("Formats", f"{plan.a.name} * {plan.b.name} + {plan.c.name} -> {plan.d.name}", PLAN),
+        *(Line(f"Elements of {side}", f"rounded to {_rounding(how)} first", PLAN)
+          for side, how in (("A", plan.convert_a), ("B", plan.convert_b)) if how is not None),
+        *(Line("Unit", f"{one.reference}, {counted(one.length, 'product')} at a time", PLAN) for one in plan.models),
+        *(Line("Sum of the products", text, PLAN) for products in plan.sums for text in _words(products.stage)),
+        Line("Result", stage_text(plan), PLAN),
+        Line("K without a tail", f"multiples of {period}", PLAN),
+        *(Line(what, text, f"evaluated at K = {period}")
+          for what, text in special_values(Model(plan.reference, unit_of_plan(plan, period)))),
+        *_bounds(bound),
+    ]  # fmt: skip
+    return sheet
+
+
+def _rounding(how: Rounding) -> str:
+    return f"{how.format.name}, {how.mode.replace('_', ' ')}"
+
+
+def _words(stage: Stage) -> Iterator[str]:
+    """The stages in words, the outer one first."""
+    added = f"added as {_rounding(stage.rounding)}" if isinstance(stage, (Promoted, Split, Interleaved, Halves)) else ""
+    match stage:
+        case Chain():
+            length = stage.model.length
+            tail = ", what fills no tile beside zeros" if length > 1 else ""
+            tail = tail if stage.tail is None else ", what fills no tile by itself"
+            yield f"tiles of {counted(length, 'product')} in order, each result the next one's addend{tail}"
+        case Promoted():
+            even = f"; the last two equally long, in multiples of {stage.even}" if stage.even else ""
+            yield f"every {stage.every} products from +0, {added}{even}"
+        case Split():
+            grain = f" in multiples of {stage.grain}" if stage.grain else ""
+            yield f"{stage.ways} runs of K{grain}, {added}, {stage.order}"
+        case Interleaved():
+            yield f"{stage.ways} sums that take {counted(stage.grain, 'product')} in turn, {added}, {stage.order}"
+        case Halves():
+            yield f"halves, down to {counted(stage.most, 'product')}, {added}"
+        case Rounded():
+            yield f"the sum of what follows, rounded to {_rounding(stage.rounding)}"
+    over = stage.tail if isinstance(stage, (Chain, Interleaved)) else None
+    for part in stage.parts:
+        yield from (f"left over: {text}" if part is over else text for text in _words(part))
+
+
+def _bounds(bound: dict[str, Any]) -> Iterator[Line]:
+    lemmas = counted(len(bound["lemmas"]), "lemma")
+    by = f"proved; {lemmas} about the datapath by solvers; {', '.join(bound['premises'])}"
+    if (formula := bound["formula"]) is not None:
+        growth = f", G = {formula['growth']}" if " G" in formula["bound"] else ""
+        yield Line(f"Error, K = {formula['multiples']} n", formula["bound"] + growth, by)
+    for size in bound["sizes"]:
+        near = "" if size["nearest"] is None else f"; an input comes to {size['nearest']['ratio']:.2f} of it"
+        yield Line(f"Error, K = {size['length']}", size["bound"], f"proved{near}")
+    if bound["verdict"] == "unknown":
+        yield Line("Error against the exact sum", "no bound is proved", str(bound["reason"]))

@@ -1,0 +1,270 @@
+"""Error bounds of plans: no product is beyond one, rules refuse what is false, and they agree with those of the plan's
+whole expression at a K."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from benchmarks.plan_bounds import PAGE, page, read_records
+from cli.main import main
+from hypotheses.schema import Inputs
+from queries.plans import bound, bound_samples
+from queries.plans.bound import bound_of_plan
+from queries.plans.bound_report import document_of_plan, find_plan_bound
+from queries.plans.bound_samples import nearest_to
+from queries.proof import steps, sums
+from queries.proof.checking import check_folder
+from queries.proof.enclosures import Facts
+from queries.proof.forms import NOUGHT, Form, number
+from queries.proof.kernel import RuleError
+from queries.proof.steps import Places, PlanAt, Recorder, recorded
+from queries.proof.wording import GROWTH, sum_text
+from queries.properties.bound import bound_of, error_of
+from reports.plan_sheet import sheet_of_plan
+from smtmodel.errors import FaultError
+from smtmodel.plan_table import plans
+from smtmodel.plans import Plan
+from smtmodel.plans.lowering import unit_of_plan
+from smtmodel.plans.planfile import parse_plan
+from smtmodel.plans.span import Span
+from smtmodel.reference import parse_plan_path, parse_reference
+from studies.catalogue import study_named
+from studies.run import Draw, Product
+
+EVERY = sorted(plans())
+FILE = """plan: small
+formats: {{a: f16, b: f16, c: f32, d: {d}}}
+units: {{mma: ampere/mma/m16n8k8.f32.f16.f16.f32, fma: ieee/fma/f32.f16.f16.f32}}
+roundings: {{r: 'round(f32, nearest_even)', h: 'round(f16, nearest_even)', z: 'round(f32, toward_zero)'}}
+steps:
+  d: {step}
+"""
+AXPBY = "r(exact(product(number(0x3fc00000, f32), sum(mma, +0)), r(product(number(0xbf000000, f32), c))))"
+STEPS = [
+    "sum(mma, c)", "sum(fma, +0)", "sum(split(3, fma, r, order=pairwise), +0)", "sum(promote(32, mma, r), c)",
+    "sum(promote(16, split(2, fma, z), r), c)", "sum(split(2, promote(16, mma, r), r), +0)",
+    "sum(interleave(4, fma, r), c)", "sum(interleave(2, mma, r, grain=8), +0)", "h(exact(sum(h(mma), +0), c))",
+    "sum(promote(1, fma, r), +0)", "sum(halve(8, fma, r), c)", AXPBY,
+]  # fmt: skip
+
+
+def plan_of(step: str) -> Plan:
+    d = "f16" if step.startswith("h(") else "f32"
+    return parse_plan(FILE.format(step=step, d=d), "small.yaml", parse_reference)
+
+
+def value_at(form: Form, times: Fraction) -> dict[tuple[str, ...], Fraction]:
+    """The coefficients by names of operands, with a number for G."""
+    found: dict[tuple[str, ...], Fraction] = {}
+    for atom, value in form.flat().parts.items():
+        (item,) = atom
+        kind = tuple(factor.name for factor in item if factor.name != GROWTH)
+        found[kind] = found.get(kind, Fraction(0)) + value * (times if len(kind) < len(item) else 1)
+    return found
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_no_product_is_beyond_its_bound(step: str) -> None:
+    plan = plan_of(step)
+    form = error_of(bound_of_plan(plan, 48)).merged()
+    near, tried = nearest_to(plan, form, 48)  # which raises a fault for one beyond it
+    assert near is not None
+    assert tried > 100
+    assert near.ratio > Fraction(1, 20)
+
+
+@pytest.mark.parametrize("step", [step for step in STEPS if "halve" not in step])
+def test_the_formula_is_about_every_multiple(step: str) -> None:
+    plan = plan_of(step)
+    theorem = bound_of_plan(plan)
+    at = theorem.goal.unit  # type: ignore[attr-defined]
+    for n in (1, 2, 5):
+        times = sums.growth_of(at.growth, n - 1)
+        general, own = (
+            value_at(error_of(theorem), times),
+            value_at(error_of(bound_of_plan(plan, n * at.period)), Fraction(0)),
+        )
+        assert general.keys() >= own.keys()
+        for kind, value in own.items():
+            assert value <= general[kind] * (1 + Fraction(1, 1 << 40)), (n, kind)
+            assert general[kind] <= value * Fraction(3, 2) + Fraction(1, 1 << 30), (n, kind)
+
+
+@pytest.mark.parametrize("step", ["sum(mma, c)", "sum(split(2, fma, r), +0)", "h(sum(promote(16, mma, r), +0))"])
+def test_it_agrees_with_the_bound_of_the_whole_expression(step: str) -> None:
+    """Whose rules know of every product where it is; sums of all of them lose a little."""
+    plan = plan_of(step)
+    whole = error_of(bound_of(unit_of_plan(plan, 48))).merged()
+    most = max(
+        value for atom, value in whole.parts.items() if {factor.name for (item,) in [atom] for factor in item} >= {"a"}
+    )
+    own = value_at(error_of(bound_of_plan(plan, 48)).merged(), Fraction(0))
+    assert most * (1 - Fraction(1, 1 << 40)) <= own["a", "b"] <= most * Fraction(6, 5)  # each is rounded up
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_plan_that_ships_has_a_bound(name: str) -> None:
+    plan = parse_plan_path(f"plan:{name}")
+    form = error_of(bound_of_plan(plan, 100 if name == "loop/lanes" else 96)).merged()
+    assert "sum |a_k" in sum_text(form)
+    if name != "loop/pairwise":
+        assert "sum |a_k" in sum_text(error_of(bound_of_plan(plan)))
+    else:
+        with pytest.raises(RuleError, match="Halves"):
+            bound_of_plan(plan)
+
+
+BROKEN = [
+    ("a tile loses nothing", sums, "_split", lambda form: (NOUGHT, form)),
+    ("products of one part count", sums, "larger", lambda forms: forms[0]),
+    ("a rounding loses nothing", sums, "after_rounding", lambda facts, how: sums.numbers(
+        frozenset({how.format}), facts.low, facts.high, facts.size)),
+    ("a loop has one round", sums, "growth_of", lambda growth, count: Fraction(0)),
+    ("sizes are not counted", sums, "numbers", lambda formats, low, high, size, *rest: Facts(
+        low, high, NOUGHT, number(0), -149, Fraction(2), 23, -149, 24, formats)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("owner", "name", "broken"), [row[1:] for row in BROKEN], ids=[row[0] for row in BROKEN])
+def test_a_broken_rule_is_noticed(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, broken: Any) -> None:
+    """By an evaluation beyond the bound that it gives, or by a rule."""
+    monkeypatch.setattr(owner, name, broken)
+    plan = plan_of("sum(promote(1, fma, r), +0)")
+    with pytest.raises((FaultError, RuleError)):
+        nearest_to(plan, error_of(bound_of_plan(plan, 48)).merged(), 48)
+
+
+def test_rules_refuse_what_is_not_so() -> None:
+    plan, other = plan_of("sum(split(2, fma, r), +0)"), plan_of("sum(fma, +0)")
+    composer = bound._Composer(plan, 16, lambda goal: None)
+    composer.result()
+    (theorem,) = composer.sums.values()
+    products = plan.sums[0]
+    start = bound.enclosures.constant(PlanAt(plan, 16), products.start)
+    with pytest.raises(RuleError, match="its start"):  # another plan at this K, as an object
+        sums.of_all_products(PlanAt(plan, 16), products, theorem, start)
+    at = PlanAt(plan, 24)
+    with pytest.raises(RuleError, match="steps of the plan"):
+        sums.of_all_products(at, products, theorem, bound.enclosures.constant(at, products.start))
+    at = PlanAt(other, 16)
+    with pytest.raises(RuleError, match="its start"):
+        sums.of_all_products(at, other.sums[0], theorem, bound.enclosures.constant(at, other.sums[0].start))
+    step = recorded(plan, products.stage, 16)
+    assert isinstance(step, steps.Added)
+    one = composer._step(step.values[0], {sums.START: frozenset({plan.c})})
+    with pytest.raises(RuleError, match="not about its values"):
+        sums.added(step, [one, one])
+
+
+def test_every_product_is_in_a_sum_once() -> None:
+    plan = plan_of("sum(fma, +0)")
+    recorder = Recorder(plan)
+    (model,) = plan.models
+    once = recorder.tile(model, Span.of(1), recorder.begin())
+    with pytest.raises(RuleError, match="twice"):
+        recorder.tile(model, Span.of(1), once)
+    with pytest.raises(RuleError, match="two rounds"):
+        Places({((1, 0),): 1}).looped(1, 3)
+    assert Places({((1, 2),): 0b11}).looped(1, 5).are_all(10)
+    assert not Places({((1, 2),): 0b1}).looped(1, 5).are_all(10)
+
+
+def test_plans_without_a_formula_say_why() -> None:
+    found = find_plan_bound(plan_of("sum(halve(8, fma, r), c)"), Inputs(), (16,))
+    assert found.any is None
+    assert "Halves" in found.reason
+    assert found.verdict == "holds"
+    two = plan_of("r(exact(sum(mma, +0), sum(promote(24, mma, r), +0)))")
+    with pytest.raises(RuleError, match="different numbers"):
+        bound_of_plan(two)
+    assert error_of(bound_of_plan(two, 24)).parts
+
+
+def test_the_command_prints_a_formula_and_numbers(tmp_path: Path) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(FILE.format(step="sum(promote(32, fma, r), c)", d="f32"), encoding="utf-8")
+    line = ["prove", "--property", "error-bound", f"plan:{file}", "--store", str(tmp_path / "s")]
+    done = CliRunner().invoke(main, [*line, "--length", "96", "--json"])
+    assert done.exit_code == 0, done.output
+    document = json.loads(done.stdout)
+    assert document["verdict"] == "holds"
+    assert document["formula"]["multiples"] == 32
+    (size,) = document["sizes"]
+    assert size["length"] == 96
+    assert 0.2 < size["nearest"]["ratio"] <= 1
+    assert sum(alike["count"] for alike in size["nearest"]["a"]) == 96
+    assert all("unsat" in lemma["by"] or "evaluated" in lemma["by"] for lemma in document["lemmas"])
+    assert "for K = 32 n, any n: |d - exact| <= (" in done.stderr
+    done = CliRunner().invoke(main, [*line, "--certificate", str(tmp_path / "c")])
+    assert done.exit_code == 2
+    assert "plan:NAME@length=K" in done.stderr
+    done = CliRunner().invoke(main, [*line, "--length", "0"])
+    assert done.exit_code == 2
+
+
+def test_numbers_of_a_plan_are_exact() -> None:
+    """A number in a plan, and its sign, count in the exact result that a bound is about."""
+    plan = plan_of(AXPBY)
+    assert bound_samples.exact_result(plan, Fraction(4), Fraction(2)) == Fraction(5)
+    assert bound_samples.exact_result(plan, Fraction(4), Fraction(2), magnitudes=True) == Fraction(7)
+    a = np.array([0x3C00, 0x4000], dtype=np.uint16)
+    assert bound_samples._sums(plan, a, a)[1] == Fraction(15, 2)
+
+
+def test_a_data_sheet_of_a_plan() -> None:
+    plan = parse_plan(FILE.format(step="sum(split(2, promote(32, chain(mma, tail=fma), r), r), c)", d="f32"),
+                      "small.yaml", parse_reference)  # fmt: skip
+    found = find_plan_bound(plan, Inputs(), (64, 1024), searched=64)
+    sheet = sheet_of_plan(plan, "small.yaml", document_of_plan(found, "small.yaml"))
+    lines = [(line.name, line.value) for line in sheet.lines]
+    assert ("Sum of the products", "every 32 products from +0, added as f32, nearest even") in lines
+    assert ("Sum of the products", "left over: tiles of 1 product in order, each result the next one's addend") in lines
+    assert ("K without a tail", "multiples of 64") in lines
+    assert ("NaN", "nan (7fffffff)") not in lines
+    bounds = [line for line in sheet.lines if line.name.startswith("Error")]
+    assert [line.name for line in bounds] == ["Error, K = 64 n", "Error, K = 64", "Error, K = 1024"]
+    assert "an input comes to 0." in bounds[1].basis
+    assert bounds[2].basis == "proved"
+
+
+@pytest.mark.parametrize("distribution", ["normal", "uniform"])
+def test_no_study_is_beyond_its_bound(distribution: str) -> None:
+    """Every element of a drawn product, on units and in f32."""
+    study = study_named("proved-bounds")
+    product = Product(study, Draw(distribution, 64, 3))
+    for series in study.series[: len(study.series) // 2]:
+        (above,) = (one for one in study.series if one.label == f"{series.label}, proved bound")
+        error, bound = np.abs(product.error(series)), product.error(above)
+        assert (error <= bound).all()
+        assert (error > 0).any()
+        assert bound.max() < 1000 * error.max()
+
+
+def test_the_page_of_bounds_is_that_of_its_records() -> None:
+    records = read_records()
+    assert sorted(records) == EVERY
+    assert PAGE.read_text(encoding="utf-8") == page([records[name] for name in EVERY])
+    for name in ("cublas/split-k", "deepgemm/fp8", "loop/fma"):  # and these are what is proved now
+        row = records[name]
+        plan = parse_plan_path(f"plan:{name}")
+        for size in row["sizes"]:
+            text = sum_text(error_of(bound_of_plan(plan, size["length"])).merged())
+            assert size["bound"] == f"|d - exact| <= {text}"
+            assert size["nearest"] is None or 0 < size["nearest"]["ratio"] <= 1
+
+
+def test_a_plan_with_a_number_has_a_bound_that_is_checked(tmp_path: Path) -> None:
+    file, store = tmp_path / "small.yaml", ["--store", str(tmp_path / "s")]
+    step = "r(exact(product(number(0xbfc00000, f32), sum(fma, +0)), c))"
+    file.write_text(FILE.format(step=step, d="f32"), encoding="utf-8")
+    line = ["prove", "--property", "error-bound", f"plan:{file}@length=4", *store]
+    done = CliRunner().invoke(main, [*line, "--certificate", str(tmp_path / "c")])
+    assert done.exit_code == 0, done.output
+    assert not any(found.kind == "fault" for found in check_folder(tmp_path / "c"))
