@@ -39,6 +39,7 @@ from queries.building.draft import Choices, Drafter, Step, TooDeepError
 from queries.building.roles import Part, alike, apart, kinds_of, placements, uniform
 from queries.building.shapes import Kind, Shapes
 from queries.candidates.classes import Equality, settle
+from queries.covering.cover import Change, Cover, Covering
 from queries.order.tree import Leaf, Node, leaves_of, nodes_of
 from queries.search.distinguish import Options
 from queries.search.samples import Table
@@ -76,7 +77,8 @@ ENDS = 120  # candidates that go on from one end of the range to the next
 AT_ONCE = 6  # questions between two looks at what is left
 VALIDATION = 6000  # vectors over the whole range
 PROOFS = 40.0  # seconds for the proofs that candidates are equal
-TOLD = 2  # vectors that tell the unit from one beside it
+COVERED = 1024  # samples of each kind from which covering vectors are chosen, besides the rows of every stage
+SOLVED = 6.0  # seconds for those that solvers find
 COMPARED = 60  # units that proofs are sought for
 BATCH = 512  # of them at a time
 LONG = 64  # products of a sum that is looked at through few of its leaves, and validated with fewer vectors
@@ -584,33 +586,54 @@ class Builder:
         return asked
 
     def _covered(self, found: _Candidate) -> bool:
-        """Whether the device answers as the unit does where the unit and one that differs in a single choice part: for
-        each of those a few vectors, as far as rows of every kind have them. Others are kept as questions."""
-        self.result.stage = "validation"
-        beside = [choices for choices in neighbours(found.choices, self.asked) if choices != found.choices]
-        pools = [(rank, pool.kept, pool.rows(POOL)) for rank, pool in self._beside()]
-        chosen: list[set[int]] = [set() for _ in pools]
-        own = [self._results([found], rows, kept)[0] for _, kept, rows in pools]
-        self.result.refuted = self.result.unseen = 0
-        for choices in beside:
-            self.progress(f"validation: {self.result.refuted} of {len(beside)} units beside it refuted")
-            try:
-                candidate = _Candidate(choices, self.sketch.unit(choices, None))
-            except ParameterError:
-                continue
-            told = 0
-            for number, (_, kept, rows) in enumerate(pools):
-                apart = np.flatnonzero(self._results([candidate], rows, kept)[0] != own[number])
-                if len(apart) and not chosen[number] & set(apart.tolist()):
-                    chosen[number].update(apart[:TOLD].tolist())
-                told += len(apart)
-            self.result.refuted += bool(told)
-            self.result.unseen += not told
+        """Whether the device answers as the unit does on the covering vectors of the unit: on inputs that reach its
+        conditions, and on some that tell it from each unit that differs in a single choice. Others are kept as
+        questions."""
+        result, long = self.result, self.asked.length > LONG
+        result.stage = "validation"
+        places: dict[Kept, list[tuple[int, Table]]] = {}
+        for rank, pool in self._beside():
+            places.setdefault(pool.kept, []).append((rank, pool.rows(POOL)))
+        told: set[str] = set()
+        names: set[str] = set()
         right = True
-        for (rank, kept, rows), places, expected in zip(pools, chosen, own, strict=True):
-            some = sorted(places)
-            asked = self._checked(rows[some], rank)
-            wrong = np.flatnonzero(self._same(asked.answers) != expected[some])
+        for kept, pools in places.items():
+            covering = Covering(
+                Model(BUILT, self.sketch.unit(found.choices, kept)), False, list(self._changes(found, kept)),
+                cases=not long, samples=COVERED,
+            )  # fmt: skip
+            ranks: list[int] = []
+            for rank, rows in pools:
+                covering.take(rows)
+                ranks += [rank] * (len(covering.found.rows) - len(ranks))
+            if not long and self.asked.addend:
+                covering.run(replace(self.options, timeout=SOLVED), changes=False)
+                ranks += [self.stages[-1].rank] * (len(covering.found.rows) - len(ranks))
+            cover = covering.finished()
+            right &= self._agrees(cover, np.array(ranks), kept, found)
+            names |= {change.name for change in covering.changes if change not in cover.same}
+            told |= {change.name for change in covering.changes if cover.counts[change]}
+        result.refuted, result.unseen = len(told), len(names - told)
+        return right
+
+    def _changes(self, found: _Candidate, kept: Kept) -> Iterator[Change]:
+        """The units that differ from one in a single choice."""
+        for number, choices in enumerate(neighbours(found.choices, self.asked)):
+            if choices != found.choices:
+                try:
+                    yield Change(str(number), Model(BUILT, self.sketch.unit(choices, kept)))
+                except ParameterError:
+                    continue
+
+    def _agrees(self, cover: Cover, ranks: NDArray[np.int64], kept: Kept, found: _Candidate) -> bool:
+        """Whether the device answers covering vectors as the unit does; where not, they are kept as questions."""
+        rows = np.array(cover.rows, dtype=np.uint64).reshape(len(cover.rows), -1)
+        expected = self._same(np.array(cover.results, dtype=np.uint64))
+        right = True
+        for rank in dict.fromkeys(ranks.tolist()):
+            here = np.flatnonzero(ranks == rank)
+            asked = self._checked(rows[here], rank)
+            wrong = np.flatnonzero(self._same(asked.answers) != expected[here])
             if len(wrong):
                 self._keep(Asked(asked.rows[wrong], asked.answers[wrong], rank, kept))
                 self._note(self.result.validated - len(wrong), found.choices)

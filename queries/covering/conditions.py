@@ -373,11 +373,13 @@ def _two(
     for first in (0, 1):
         apart = _distance_to(exponents[first], exponents[1 - first])
         last = named[1 - first][0]
-        small = items[first]
-        loose = small.term.significand.any() & ~small.term.significand.msb()
+        term = items[first].term
+        loose = ~term.significand.top(max(1, term.integer)).any()  # as with a subnormal factor
         for word, signs in (("sum", same & live), ("difference", ~same & live)):
             for at in (0, 1, 2, 3, precision - 1, precision, precision + 1, precision + 2):
                 cases.add(f"term {last}", f"{at} below, a {word}", _is(apart, at) & signs, alone=True)
+                case = f"{at} below, the other unnormalised, a {word}"
+                cases.add(f"term {last}", case, _is(apart, at) & loose & signs, alone=True)
             far = _beyond(apart, precision + 2) & signs
             cases.add("apart", f"{last} far below, a {word}", far)
             cases.add("apart", f"{last} below, the other unnormalised, a {word}", _beyond(apart, 0) & loose & signs)

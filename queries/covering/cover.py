@@ -43,6 +43,7 @@ CHUNK = 2048  # rows that are looked at together
 EACH = 3  # vectors for each condition, and for each change of a parameter; one for two conditions together
 ROUNDS = 3  # times that rows beside the chosen ones are looked at
 SMALL_SECONDS, WHOLE_SECONDS, BESIDE_SECONDS, PROOF_SECONDS = 3.0, 30.0, 5.0, 20.0  # for one question
+SECOND_SHARE, SECOND_LEAST = 5.0, 8.0  # another engine's time, by the first one's, and seconds more
 SMALL_SETS = 2  # sets of few products that are asked about before all
 LONGEST = 512  # products of a unit that is covered as a whole
 Reached = NDArray[np.bool_]
@@ -98,23 +99,31 @@ class Cover:
 
 class Covering:
     """Looks for covering vectors of one unit. `pairs`: also of every two conditions of a step. `changes`: the units
-    that are to be told from it; by default, those that differ in one parameter."""
+    that are to be told from it; by default, those that differ in one parameter. `cases`: whether conditions count, and
+    not changes alone. `samples`: rows of each kind of samples."""
 
     def __init__(
-        self, model: Model, pairs: bool = True, changes: Sequence[Change] | None = None, seed: int = 1
+        self,
+        model: Model,
+        pairs: bool = True,
+        changes: Sequence[Change] | None = None,
+        *,
+        cases: bool = True,
+        samples: int = SAMPLES,
+        seed: int = 1,
     ) -> None:
-        if model.length > LONGEST:
+        if cases and model.length > LONGEST:
             raise ParameterError("length", f"units of up to {LONGEST} products are covered, not of {model.length}")
         self.model, self.layout = model, layout_of(model)
         self.random = np.random.default_rng(seed)
-        self.seed = seed
+        self.seed, self.count = seed, samples
         given = (Change(f"{name}={value}", near) for name, value, near in neighbours(model))
         self.changes = [change for change in (given if changes is None else changes) if self._comparable(change)]
-        self.singles = list(self._flags(np.zeros((1, len(self.layout.formats)), dtype=np.uint64)))
+        none = np.zeros((1, len(self.layout.formats)), dtype=np.uint64)
+        self.singles = list(self._flags(none)) if cases else []
         self.together = list(self._pairs()) if pairs else []
-        cases: list[Wanted] = [(single,) for single in self.singles]
-        cases += [(self.singles[i], self.singles[j]) for i, j in self.together]
-        self.wanted: list[Wanted] = [*cases, *self.changes]
+        both = [(self.singles[i], self.singles[j]) for i, j in self.together]
+        self.wanted: list[Wanted] = [*((single,) for single in self.singles), *both, *self.changes]
         each = [EACH] * len(self.singles) + [1] * len(self.together) + [EACH] * len(self.changes)
         self.needs = np.array(each, dtype=np.int64)
         self.reached = np.zeros(len(self.wanted), dtype=np.int64)
@@ -143,10 +152,10 @@ class Covering:
     def samples(self) -> Iterator[Table]:
         """Rows of every kind, a few thousand at a time."""
         layout, fmt = self.layout, self.model.d
-        yield sample_rows(layout, SAMPLES, self.seed)
-        yield tie_rows(layout, fmt, SAMPLES // 2, self.seed)
+        yield sample_rows(layout, self.count, self.seed)
+        yield tie_rows(layout, fmt, self.count // 2, self.seed)
         for number, inputs in enumerate((Inputs(), Inputs(finite=True), Inputs(normal=True, finite=True))):
-            yield admitted_rows(layout, inputs, SAMPLES // 2, self.seed + number)
+            yield admitted_rows(layout, inputs, self.count // 2, self.seed + number)
 
     def take(self, table: Table) -> None:
         """Keep the rows that reach what is not reached often enough."""
@@ -197,7 +206,7 @@ class Covering:
 
     def _matrix(self, table: Table) -> Reached:
         """Which rows meet which condition."""
-        flags = self._flags(table)
+        flags = self._flags(table) if self.singles else {}
         out = np.empty((len(table), len(self.singles)), dtype=np.bool_)
         for place, condition in enumerate(self.singles):
             out[:, place] = to_integers(flags[condition], len(table)).astype(np.bool_)
@@ -245,18 +254,20 @@ class Covering:
 
     # -- the search
 
-    def run(self, options: Options) -> Cover:
-        """Everything, in `options.timeout` seconds; an interrupt ends it with what was found. Raises
-        SolverFaultError."""
+    def run(self, options: Options, changes: bool = True) -> Cover:
+        """Everything, in `options.timeout` seconds; an interrupt ends it with what was found. `changes`: whether
+        solvers are asked about these too. Raises SolverFaultError."""
         start = options.clock()
         self.options = options
         self.deadline = None if options.timeout is None else start + options.timeout
         try:
             self.sample(options.progress)
             self._solve([(single,) for single in self.singles])
-            self._show_changes()
+            if changes:
+                self._show_changes()
             self._solve([(self.singles[i], self.singles[j]) for i, j in self.together])
-            self._prove_changes()
+            if changes:
+                self._prove_changes()
         except KeyboardInterrupt:
             self.found.interrupted = True
         return self.finished()
@@ -270,7 +281,7 @@ class Covering:
             if not self._left(self.wanted):
                 break
             progress(f"rows beside those found: {self._state()}")
-            self.take(self.beside(np.array(self.found.rows, dtype=np.uint64), SAMPLES))
+            self.take(self.beside(np.array(self.found.rows, dtype=np.uint64), self.count))
 
     def finished(self) -> Cover:
         """What was found so far."""
@@ -339,7 +350,7 @@ class Covering:
 
         def ask(query: Query, name: str) -> tuple[Answer, Answer | None]:
             for other in SECONDS:
-                limit = min(self._remaining(), 2 * answer.seconds + 2)
+                limit = min(self._remaining(), SECOND_SHARE * answer.seconds + SECOND_LEAST)
                 if other == answer.engine or limit <= 0:
                     continue
                 second = self._ask(query, limit, other)[0]
