@@ -55,7 +55,7 @@ def cover_of(name: str, seconds: float) -> Cover:
 def caught(mutant: Mutant, timeout: float) -> Caught:
     """By which vectors a mutant is caught."""
     with shadowed(mutant) as shadow:
-        for seconds in (0.0, timeout):
+        for seconds in dict.fromkeys((0.0, timeout)):
             for name in mutant.models:
                 model = parse_reference(MODELS[name])
                 try:

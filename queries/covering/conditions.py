@@ -14,7 +14,7 @@ from smtmodel.alignment import magnitude_of, total_of, with_tail
 from smtmodel.decode import Exponent, Unpacked, unpack
 from smtmodel.dot import Evaluation, Model
 from smtmodel.formats import Format
-from smtmodel.nodes import Cut, ExactSum, FusedSum, Node, Product, Round, Scale
+from smtmodel.nodes import Cut, ExactSum, FusedSum, GridSum, Node, Product, Round, Scale
 from smtmodel.operands import Layout, Operands
 from smtmodel.rounding import Tail, increments, tail_of
 from smtmodel.trace import Name, Part, Stage, Trace, Visit
@@ -148,13 +148,14 @@ def _scale(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
     cases.add(aspect, "of an infinity", term.is_infinite & ~zero)
 
 
-def _fused(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Model) -> None:
+def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Model) -> None:
     node, step = visit.node, visit.prefix
-    assert isinstance(node, FusedSum)
+    assert isinstance(node, (FusedSum, GridSum))
     _, named = trace.entered[step]
     items = [item for _, item in named]
     carrier = items[0].sign.carrier
-    bits_of = node.bits_of_terms
+    sticky = isinstance(node, FusedSum) and node.sticky
+    bits_of = node.bits_of_terms if isinstance(node, FusedSum) else (max(node.fraction_bits),) * len(items)
     finite = ~any_of([item.is_nan | item.is_infinite for item in items])
     zeros = [~item.term.significand.any() for item in items]
 
@@ -177,8 +178,8 @@ def _fused(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
         cases.add(aspect, "the largest alone", at_top[place] & ~others & finite, alone=True)
         cases.add(aspect, "the largest with another", at_top[place] & others & finite, alone=True)
         cut = with_tail(term, Exponent(maximum.bits, maximum.low, maximum.high), bits)
-        kept, half, sticky = cut.extract(cut.width - 1, 2), cut.bit(1), cut.bit(0)
-        inexact = (half | sticky) & live
+        kept, half, rest = cut.extract(cut.width - 1, 2), cut.bit(1), cut.bit(0)
+        inexact = (half | rest) & live
         loses.append(inexact)
         own = _distance_to(maximum, term.exponent)
         for at in sorted({1, bits - term.fraction + 1, bits, bits + 1, bits + 2, *far}):
@@ -188,11 +189,11 @@ def _fused(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
         for word, sign in (("+", ~term.sign), ("-", term.sign)):
             cases.add(aspect, f"{word}loses bits", inexact & sign & kept.any(), alone=True)
             cases.add(aspect, f"{word}vanishes", inexact & sign & ~kept.any(), alone=True)
-            if node.rounding not in ("toward_zero",):
-                for case, flag in _tails(kept.bit(0), half, sticky):
+            if node.rounding != "toward_zero":
+                for case, flag in _tails(kept.bit(0), half, rest):
                     cases.add(aspect, f"{word}{case}", flag & sign & live, alone=True)
-        cases.add(aspect, "loses the half alone", half & ~sticky & live, alone=True)
-        cases.add(aspect, "loses less than the half", ~half & sticky & live, alone=True)
+        cases.add(aspect, "loses the half alone", half & ~rest & live, alone=True)
+        cases.add(aspect, "loses less than the half", ~half & rest & live, alone=True)
     lost = any_of(loses)
     cases.add("lost", "nothing", ~lost & finite & ~all_of(zeros))
     cases.add("lost", "bits of a term", lost & finite)
@@ -201,8 +202,14 @@ def _fused(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
     aspect = "largest"
     cases.add(aspect, "one term", any_of(at_top) & ~_several(at_top) & finite)
     cases.add(aspect, "several terms", _several(at_top) & finite)
-    _total(cases, trace, step, items, zeros, finite, max(bits_of) + node.sticky)
-    if node.carry_bits is not None:
+    _total(cases, trace, step, items, zeros, finite, max(bits_of) + sticky)
+    if isinstance(node, GridSum) and node.frame is not None:
+        frame = items[[k for k, item in enumerate(node.items) for _ in range(item.count)].index(node.frame)]
+        opposed = any_of([item.sign ^ frame.sign for item in items])
+        for word, flag in (("no term opposes", ~opposed), ("a term opposes", opposed)):
+            cases.add("frame", f"+, {word}", flag & ~frame.sign & finite)
+            cases.add("frame", f"-, {word}", flag & frame.sign & finite)
+    if isinstance(node, FusedSum) and node.carry_bits is not None:
         signs = [trace[Name(step, Stage.TERM, name, Part.SIGN)].flag for name, _ in named]
         aligned = [trace[Name(step, Stage.ALIGNED, name)].bits for name, _ in named]
         whole, kept = total_of(signs, aligned, None), trace[Name(step, Stage.SUM)].bits
@@ -217,7 +224,7 @@ def _fused(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
         cases.add("carry bits", "a negative sum just fits", ~wraps & ~kept.bit(kept.width - 2) & kept.msb() & finite)
 
 
-def _positions(node: FusedSum, bits: Sequence[int]) -> set[int]:
+def _positions(node: FusedSum | GridSum, bits: Sequence[int]) -> set[int]:
     """Distances at which an operand of the sum changes what it does."""
     found = {far + more for far in node.reach if far is not None for more in (0, 1)}
     return found | {max(bits)} if len(set(bits)) > 1 else found
@@ -264,11 +271,12 @@ def _tails(lowest: Bit, half: Bit, sticky: Bit) -> list[tuple[str, Bit]]:
 
 
 def _floors(
-    cases: _Cases, node: FusedSum, items: Sequence[Unpacked], zeros: Sequence[Bit], maximum: Exponent, lost: Bit,
-    finite: Bit,
+    cases: _Cases, node: FusedSum | GridSum, items: Sequence[Unpacked], zeros: Sequence[Bit], maximum: Exponent,
+    lost: Bit, finite: Bit,
 ) -> None:  # fmt: skip
     """Where the largest exponent is no term's, and how far the largest term lies from what floors there are."""
-    bounds = {bound for bound in (node.zeros, node.least, *node.floors) if bound is not None}
+    given = (node.zeros, node.least, *node.floors) if isinstance(node, FusedSum) else node.floors
+    bounds = {bound for bound in given if bound is not None}
     low = min([item.term.exponent.low for item in items])
     high = max([item.term.exponent.high for item in items])
     width, carrier = max(1, (high - low).bit_length()), zeros[0].carrier
@@ -488,5 +496,5 @@ def value_sign(result: Bits, fmt: Format) -> Bit:
 Function = Callable[[_Cases, Visit, Trace, Values, Model], None]
 #: what of each kind of node is a case
 KINDS: dict[type[Any], Function] = {
-    Product: _product, Scale: _scale, FusedSum: _fused, ExactSum: _exact, Cut: _cut, Round: _round,
+    Product: _product, Scale: _scale, FusedSum: _aligned, GridSum: _aligned, ExactSum: _exact, Cut: _cut, Round: _round,
 }  # fmt: skip
