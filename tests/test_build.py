@@ -12,8 +12,9 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from queries.building.axes import needless, product_tiers, step_tiers
-from queries.building.build import Sketch, normal, same_by_form
+from queries.building.build import Sketch, normal
 from queries.building.draft import Choices, How, Late, Step
+from queries.building.naming import same_by_form
 from queries.building.roles import alike, apart, placements
 from queries.building.shapes import Shapes
 from queries.order.guess import orders

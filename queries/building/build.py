@@ -36,9 +36,9 @@ from queries.building.axes import (
     zero_tiers,
 )
 from queries.building.draft import Choices, Drafter, Step, TooDeepError
+from queries.building.naming import SAME_FORM, name_of, of_known_form, same_signature, with_nan
 from queries.building.roles import Part, alike, apart, kinds_of, placements, uniform
 from queries.building.shapes import Kind, Shapes
-from queries.candidates.classes import Equality, settle
 from queries.covering.cover import Change, Cover, Covering
 from queries.order.tree import Leaf, Node, leaves_of, nodes_of
 from queries.search.distinguish import Options
@@ -47,18 +47,11 @@ from smtmodel.batch import Patterns, evaluate_models
 from smtmodel.dot import Model
 from smtmodel.errors import IncompleteError, ParameterError
 from smtmodel.formats import Format
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.nodes import Node as Operation
-from smtmodel.nodes import Round
-from smtmodel.nodes.normal import normal as normal_form
-from smtmodel.nodes.rewriting import replaced
 from smtmodel.numbers import nans
 from smtmodel.operands import layout_of
-from smtmodel.reference import parse_reference
 from smtmodel.rounding import Mode
 from smtmodel.signature import Signature
 from smtmodel.unit import Unit
-from smtmodel.unit_table import units
 from smtmodel.unitfile import parse_unit, unit_text
 from smtmodel.vectors import Vector
 from smtmodel.wording import counted
@@ -669,28 +662,19 @@ class Builder:
             result.stage = "proof"
             drafts: list[Model] = [candidate.model for candidate in alive]
             self.progress(f"proving {len(drafts) + len(known)} candidates equal")
-            own = next((draft for draft in drafts if any(same_by_form(draft, model) for model in known)), None)
-            own = own or (known[0] if known else drafts[0])
+            own = of_known_form(drafts, known) or (known[0] if known else drafts[0])
             others = [model for model in (*known, *drafts) if model is not own]
-            same = [model for model in others if same_by_form(own, model)]
-            others = [model for model in others if not any(model is one for one in same)]
             limit = time.monotonic() + PROOFS
             limit = limit if self.deadline is None else min(limit, self.deadline)
-            found = settle([own, *others[:COMPARED]], self.options, confirm=True, deadline=limit)
+            found = name_of(own, others, self.options, limit, COMPARED)
             if not found.witnesses:
                 break
             self._asked(np.array(found.witnesses, dtype=np.uint64), last.rank, None)
             alive = self._agreeing(alive, last)
         else:
             return []
-        result.unit = own.unit
-        for members in found.classes:
-            if any(member.model is own for member in members):
-                result.equal = [(m.model, why_of(m)) for m in members if m.model is not own]
         own_name = [(own, SAME_FORM)] if own.reference != BUILT else []
-        result.equal = [*own_name, *((model, SAME_FORM) for model in same), *result.equal]
-        proved = [own, *(model for model, _ in result.equal)]
-        result.open = [model for model in others if not any(model is other for other in proved)]
+        result.unit, result.equal, result.open = own.unit, [*own_name, *found.equal], found.open
         return alive
 
     def _known(self) -> list[Model]:
@@ -725,58 +709,6 @@ class Builder:
         self.result.unexplained = [
             (self._vector(rows[place]), int(answers[place]), int(found[place])) for place in wrong
         ]
-
-
-SAME_FORM = "by rules: one normal form, in which terms of sums have no order"
-
-
-def same_by_form(one: Model, other: Model) -> bool:
-    """Whether two units have one normal form, but for the patterns of NaNs."""
-    return normal_form(any_pattern(one.unit.result)) == normal_form(any_pattern(other.unit.result))
-
-
-def any_pattern(node: Operation) -> Operation:
-    """The expression whose NaNs have any pattern."""
-    return _patterned(node, None, 0)
-
-
-def with_nan(unit: Unit, nan: int | None) -> Unit:
-    """The unit whose NaNs of the result's width have this pattern."""
-    found = _patterned(unit.result, nan, unit.d.width)
-    return Unit(unit.a, unit.b, unit.c, unit.length, found, unit.scale, unit.scale_block)
-
-
-def _patterned(node: Operation, nan: int | None, width: int) -> Operation:
-    def changed(part: Operation) -> Operation | None:
-        if not isinstance(part, Round):
-            return None
-        pattern = nan if part.rounding.format.width == width else None
-        return Round(_patterned(part.term, nan, width), replace(part.rounding, nan=pattern))
-
-    return replaced(node, changed)
-
-
-def why_of(equality: Equality) -> str:
-    """Why two are equal, and who says so as well."""
-    return equality.why + (f", confirmed by {' and '.join(equality.confirmed)}" if equality.confirmed else "")
-
-
-def same_signature(asked: Model) -> list[Model]:
-    """The instructions of the table and the units that ship, of these formats and this length."""
-    formats = asked.a.name, asked.b.name, asked.c.name
-    found = [
-        name for name, row in INSTRUCTIONS.items() if (row.a, row.b, row.c) == formats and row.length == asked.length
-    ]
-    models = [parse_reference(name) for name in [*found, *units()]]
-    if asked.length == 1:
-        models += [parse_reference(f"ieee/fma/{name}") for name in ("f64", "f32", "f16")]
-    return [
-        model
-        for model in models
-        if (model.a, model.b, model.c, model.d.width) == (asked.a, asked.b, asked.c, asked.d.width)
-        and (model.length, model.scale) == (asked.length, asked.scale)
-        and (asked.scale is None or model.scale_block == asked.scale_block)
-    ]
 
 
 def text_of(unit: Unit) -> str:

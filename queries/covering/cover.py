@@ -42,7 +42,7 @@ SAMPLES = 6144  # rows of each kind of samples
 CHUNK = 2048  # rows that are looked at together
 EACH = 3  # vectors for each condition, and for each change of a parameter; one for two conditions together
 ROUNDS = 3  # times that rows beside the chosen ones are looked at
-SMALL_SECONDS, WHOLE_SECONDS, BESIDE_SECONDS, PROOF_SECONDS = 3.0, 30.0, 5.0, 20.0  # for one question
+SMALL_SECONDS, WHOLE_SECONDS, BESIDE_SECONDS, PROOF_SECONDS = 3.0, 30.0, 15.0, 20.0  # for one question
 SECOND_SHARE, SECOND_LEAST = 5.0, 8.0  # another engine's time, by the first one's, and seconds more
 SMALL_SETS = 2  # sets of few products that are asked about before all
 LONGEST = 512  # products of a unit that is covered as a whole
@@ -282,6 +282,12 @@ class Covering:
                 break
             progress(f"rows beside those found: {self._state()}")
             self.take(self.beside(np.array(self.found.rows, dtype=np.uint64), self.count))
+        apart: list[Wanted] = [*((single,) for single in self.singles), *self.changes]
+        for kin in dict.fromkeys(_kin(wanted) for wanted in self._left(apart)):
+            chosen = zip(self.found.rows, self.found.reasons, strict=True)
+            near = [row for row, reasons in chosen if any(_kin(reason) == kin for reason in reasons)]
+            progress(f"rows beside those of {kin[-1]}: {self._state()}")
+            self.take(self.beside(np.array(near, dtype=np.uint64), self.count // 2))
 
     def finished(self) -> Cover:
         """What was found so far."""
@@ -411,6 +417,13 @@ class Covering:
                 self.found.same[change] = f"{', '.join(proof.engines) or 'construction'}" + (
                     f", confirmed by {', '.join(proof.confirmations)}" if proof.confirmations else ""
                 )
+
+
+def _kin(wanted: Wanted) -> tuple[str, ...]:
+    """What inputs that lie near each other reach: cases of one aspect of a step, changes of one parameter."""
+    if isinstance(wanted, Change):
+        return (wanted.name.partition("=")[0],)
+    return tuple(part for condition in wanted for part in (condition.step, condition.aspect))
 
 
 def words(wanted: Wanted) -> str:
