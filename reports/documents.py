@@ -743,6 +743,9 @@ class NearInstruction(Part):
     """its name"""
     different_answers: int
     """answers that it does not give"""
+    parts_at: str | None
+    """the stage and the signal in which it first differs from the unit, or from the nearest candidate where none was
+    found, on the smallest input that tells them apart; null where such a signal is not there"""
 
 
 class Unexplained(Vector):

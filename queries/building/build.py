@@ -128,6 +128,7 @@ class Built:
     equal: list[tuple[Model, str]] = field(default_factory=list)  # proved equal to the unit, and how
     open: list[Model] = field(default_factory=list)  # that answer alike as far as was asked, and nothing is proved
     near: tuple[Model, int] | None = None  # the instruction of the table with the fewest different answers
+    near_vector: Vector | None = None  # the smallest input on which that one differs
     questions: int = 0
     validated: int = 0
     refuted: int = 0  # units that differ from it in one choice, told from it by vectors that the device was asked
@@ -689,7 +690,16 @@ class Builder:
             wrong.append((count, model))
             found += [model] if not count else []
         self.result.near = None if found or not wrong else min(wrong, key=lambda pair: pair[0])[::-1]
+        self.result.near_vector = None if self.result.near is None else self._smallest(self.result.near[0])
         return found
+
+    def _smallest(self, model: Model) -> Vector | None:
+        """The smallest input so far that a model answers otherwise."""
+        asked = [*self.bank, *self.validated]
+        rows = np.concatenate([part.rows for part in asked])[self._differences(model, asked)]
+        if not len(rows):
+            return None
+        return self._vector(rows[np.argmin((rows != 0).sum(axis=1))])
 
     def _note(self, explained: int, choices: Choices) -> None:
         """The candidate that came nearest, so far."""
