@@ -110,6 +110,9 @@ def test_a_unit_that_nobody_knows_is_built(tmp_path: Path) -> None:
         found = built(f"model:{file}", "bf16,bf16,f32,f32", 2)
         assert f"round(f32, {mode}" in found["unit"]
         assert "exact(a[0] * b[0], a[1] * b[1])" in found["unit"]
+    nearest = found["nearest_instruction"]
+    assert nearest["different_answers"] > 0
+    assert nearest["parts_at"]
 
 
 def test_what_no_candidate_explains_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
