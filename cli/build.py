@@ -22,6 +22,7 @@ from smtmodel.wording import counted
 
 if TYPE_CHECKING:
     from queries.building.build import Built
+    from queries.compare.neighbours import Parting
     from queries.search.distinguish import Options
     from runner.protocol import Device
     from smtmodel.signature import Signature
@@ -178,6 +179,19 @@ def _some(names: Sequence[str]) -> str:
     return f"{', '.join(names[:LISTED])}{', ...' if len(names) > LISTED else ''}"
 
 
+def first_part(found: Built, unit: Unit | None) -> Parting | None:
+    """Where the unit, or the nearest candidate where none was found, and the nearest instruction part first, on the
+    smallest input that tells them apart."""
+    from queries.building.build import BUILT
+    from queries.compare.neighbours import parting
+    from smtmodel.dot import Model
+
+    own = unit or found.nearest
+    if own is None or found.near is None or found.near_vector is None:
+        return None
+    return parting(Model(BUILT, own), found.near[0], found.near_vector.operands)
+
+
 def _show(found: Built, unit: Unit | None, order: Order | None, asked: Signature, seconds: float) -> None:
     from cli.show import show_operands
     from queries.building.build import BUILT, text_of
@@ -198,12 +212,19 @@ def _show(found: Built, unit: Unit | None, order: Order | None, asked: Signature
         elif found.near is not None:
             model, count = found.near
             say(f"no instruction of the table; the nearest, {model.reference}, differs on {counted(count, 'answer')}")
+            if (parts := first_part(found, unit)) is not None:
+                say(f"  they part first in {parts.stage}, at {parts.signal}")
         names = [model.reference for model in found.open if model.reference != BUILT]
         if drafts := len(found.open) - len(names):
             names.append(counted(drafts, "other draft"))
         for name in names:
             say(f"not decided: the same answers from {name}, and neither a difference nor a proof was found")
         return
+    if found.near is not None:
+        model, count = found.near
+        say(f"the nearest instruction of the table, {model.reference}, differs on {counted(count, 'answer')}")
+        if (parts := first_part(found, None)) is not None:
+            say(f"  from the nearest candidate it parts first in {parts.stage}, at {parts.signal}")
     say(f"no unit found: {found.why or f'no candidate explains the answers ({found.stage})'}")
     if found.nearest is not None:
         say("  the nearest candidate:")
@@ -234,12 +255,14 @@ def _document(
     if found is None:
         return document
     near = found.near
+    parts = first_part(found, unit)
     return document | {
         "unit": None if unit is None else text_of(unit),
         "equal": [{"model": name, "why": why} for name, why in ((m.reference, w) for m, w in found.equal)
                   if name != BUILT],
         "undecided": [model.reference if model.reference != BUILT else text_of(model.unit) for model in found.open],
-        "nearest_instruction": None if near is None else {"model": near[0].reference, "different_answers": near[1]},
+        "nearest_instruction": None if near is None else {"model": near[0].reference, "different_answers": near[1],
+                                                          "parts_at": parts and f"{parts.stage}: {parts.signal}"},
         "summation_order": None if order is None else {"questions": order.questions, "outline": order.lines()},
         "questions": found.questions,
         "validated": found.validated,

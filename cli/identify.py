@@ -386,25 +386,26 @@ class _Session:
 def _units(found: Identification, options: Options, deadline: float | None) -> Named:
     """The instructions of the table and units that ship which are what was identified, but for patterns of NaNs, and
     how that is known: by their form, else proved within some seconds."""
-    from queries.building.build import SAME_FORM, same_by_form, same_signature, why_of
-    from queries.candidates.classes import settle
+    from queries.building.naming import name_of, of_known_form, same_signature
     from queries.compare.observed import agrees
     from smtmodel.batch import evaluate_row
 
     if found.verdict != "identified":
         return [], ""
     survivors = found.survivors
-    known = same_signature(survivors[0])
-    if same := [model.reference for model in known if any(same_by_form(model, one) for one in survivors)]:
-        return same, SAME_FORM
     asked = [replace(question.vector, d=question.answer) for question in found.questions]
-    known = [model for model in known if all(agrees(model, evaluate_row(model, v.operands), v) for v in asked)]
+    known = [
+        model
+        for model in same_signature(survivors[0])
+        if all(agrees(model, evaluate_row(model, vector.operands), vector) for vector in asked)
+    ]
+    of_form = of_known_form(survivors, known)
     until = min(time.monotonic() + NAMING, math.inf if deadline is None else deadline)
     try:
-        proved = settle([survivors[0], *known], options, confirm=True, deadline=until).classes[0][1:]
+        equal = name_of(of_form or survivors[0], known, options, until, 0 if of_form else None).equal
     except KeyboardInterrupt:  # what was identified is said all the same
-        proved = []
-    return [member.model.reference for member in proved], why_of(proved[0]) if proved else ""
+        equal = []
+    return [model.reference for model, _ in equal], equal[0][1] if equal else ""
 
 
 def _show(

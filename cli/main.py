@@ -25,6 +25,7 @@ PLACES = {
     "separate": "cli.identify:separate",
     "identify": "cli.identify:identify",
     "order": "cli.order:order",
+    "cover": "cli.cover:cover",
     "evaluate": "cli.measure:evaluate",
     "run": "cli.run:run",
     "device": "cli.run:device",

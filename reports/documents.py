@@ -818,6 +818,9 @@ class NearInstruction(Part):
     """its name"""
     different_answers: int
     """answers that it does not give"""
+    parts_at: str | None
+    """the stage and the signal in which it first differs from the unit, or from the nearest candidate where none was
+    found, on the smallest input that tells them apart; null where such a signal is not there"""
 
 
 class Unexplained(Vector):
@@ -991,6 +994,50 @@ class Order(Document):
     """with --ends: products that are rounded before"""
     products_not_told: str = ABSENT
     """with --ends: why no answer tells"""
+
+
+# -- cover
+
+
+class OutOfReach(Part):
+    """A condition that no input reaches."""
+
+    condition: str
+    """the step, what of it, the case; `not NAME=VALUE`: a change of a parameter that no input shows"""
+    rule: str
+    """the rule of inference that gives it"""
+    why: str
+    """the engines' words"""
+
+
+class Conditions(Part):
+    """What became of the conditions of one kind."""
+
+    reached: list[str]
+    """those that a vector reaches"""
+    out_of_reach: list[OutOfReach]
+    """those that no input reaches, proved"""
+    open: list[str]
+    """neither"""
+
+
+class Cover(Document):
+    """Vectors that reach the conditions of a unit's datapath."""
+
+    model: str
+    """the unit"""
+    complete: bool
+    """whether every condition is reached, or proved to be out of reach"""
+    conditions: Conditions
+    """the cases of each input and step"""
+    pairs: Conditions
+    """two cases of a step together"""
+    changes: Conditions
+    """changes of one parameter, which a vector shows by its result"""
+    vectors: list[Vector]
+    """`d` is the unit's result; `reaches`: what each was chosen for"""
+    seconds: float
+    """how long it took"""
 
 
 # -- evaluate, run, compare
@@ -1704,6 +1751,7 @@ DOCUMENTS: Mapping[str, Any] = {
     "separate": Separate,
     "identify": Identify | Build | IdentifyGemm | IdentifyProduct,
     "order": Order,
+    "cover": Cover,
     "evaluate": Evaluate,
     "run": Run,
     "compare": Compare,

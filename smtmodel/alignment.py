@@ -19,23 +19,28 @@ def reaches(term: Term, power: int) -> Bit:
 
 def align(term: Term, maximum: Exponent, fraction_bits: int, rounding: Mode) -> Bits:
     """The magnitude of a term in units of 2^(maximum - fraction_bits), cut or rounded as the unit does it."""
-    width = maximum.bits.width
-    shift = maximum.bits - term.exponent.rebased(maximum.low, width)
+    if rounding != "toward_zero":
+        jammed = with_tail(term, maximum, fraction_bits)
+        kept = jammed.extract(jammed.width - 1, 2).zext(jammed.width - 1)
+        raised = increments(rounding, term.sign, kept.bit(0), jammed.bit(1), jammed.bit(0))
+        return kept + raised.bits(kept.width)
+    shift = maximum.bits - term.exponent.rebased(maximum.low, maximum.bits.width)
     spare = term.fraction - fraction_bits
     scaled = term.significand.pad(max(0, -spare))
-    if rounding == "toward_zero":
-        shifted = scaled.lshr(shift)
-        return shifted.extract(shifted.width - 1, spare) if spare > 0 else shifted
-    # two bits below the unit, the last one sticky, decide every other rounding
-    spare = max(0, spare)
-    jammed = scaled.pad(2)
+    shifted = scaled.lshr(shift)
+    return shifted.extract(shifted.width - 1, spare) if spare > 0 else shifted
+
+
+def with_tail(term: Term, maximum: Exponent, fraction_bits: int) -> Bits:
+    """The magnitude of a term in units of 2^(maximum - fraction_bits - 2), the last bit sticky: two bits below the
+    unit decide every rounding."""
+    shift = maximum.bits - term.exponent.rebased(maximum.low, maximum.bits.width)
+    spare = max(0, term.fraction - fraction_bits)
+    jammed = term.significand.pad(max(0, fraction_bits - term.fraction)).pad(2)
     if spare:
         jammed = shift_right_jam(jammed, constant(jammed.carrier, spare, spare.bit_length()))
         jammed = jammed.truncate(jammed.width - spare)
-    jammed = shift_right_jam(jammed, shift)
-    kept = jammed.extract(jammed.width - 1, 2).zext(jammed.width - 1)
-    raised = increments(rounding, term.sign, kept.bit(0), jammed.bit(1), jammed.bit(0))
-    return kept + raised.bits(kept.width)
+    return shift_right_jam(jammed, shift)
 
 
 def total_of(signs: Sequence[Bit], magnitudes: Sequence[Bits], carry_width: int | None) -> Bits:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from smtmodel.algebra import Bit, Bits, constant, minimum, select, shift_right_jam, truth
 from smtmodel.decode import Exponent, fit
@@ -53,7 +53,25 @@ def round_and_pack(sign: Bit, magnitude: Bits, unit: Exponent, target: Target) -
     A zero magnitude gives a zero of that sign, if the target has one. Any width of magnitude; the result has
     `format.width` bits.
     """
-    fmt = target.format
+    tail = tail_of(magnitude, unit, target.format)
+    raised = increments(target.rounding, sign, tail.lowest, tail.half, tail.sticky)
+    packed = tail.packed + raised.bits(tail.packed.width)
+    packed = select(magnitude.any(), packed, constant(sign.carrier, 0, packed.width))
+    return _limit(packed, sign, target)
+
+
+class Tail(NamedTuple):
+    """A nonzero magnitude before it is rounded: the fields of what a format keeps of it, of any exponent; the lowest
+    bit kept, the first one cut off, and whether any bit below that was set."""
+
+    packed: Bits
+    lowest: Bit
+    half: Bit
+    sticky: Bit
+
+
+def tail_of(magnitude: Bits, unit: Exponent, fmt: Format) -> Tail:
+    """What rounding magnitude * 2^unit to a format looks at."""
     short = fmt.precision + 2 - magnitude.width
     if short > 0:  # room for the half and sticky bits
         magnitude, unit = magnitude.pad(short), unit.offset(-short)
@@ -61,14 +79,11 @@ def round_and_pack(sign: Bit, magnitude: Bits, unit: Exponent, target: Target) -
     kept = shifted.top(fmt.precision)
     rest = shifted.truncate(shifted.width - fmt.precision)
     half = rest.msb()
-    sticky = rest.truncate(rest.width - 1).any() if rest.width > 1 else truth(sign.carrier, False)
+    sticky = rest.truncate(rest.width - 1).any() if rest.width > 1 else truth(magnitude.carrier, False)
     lowest = kept.bit(0) if fmt.fraction else kept.bit(0) ^ field.bit(0)  # of the pattern, where there is no other
-    raised = increments(target.rounding, sign, lowest, half, sticky)
     # the hidden bit and a carry out of the significand add to the exponent field by themselves
     width = max(fmt.exponent, field.width) + 1 + fmt.fraction
-    packed = field.pad(fmt.fraction).zext(width) + kept.zext(width) + raised.bits(width)
-    packed = select(magnitude.any(), packed, constant(sign.carrier, 0, width))
-    return _limit(packed, sign, target)
+    return Tail(field.pad(fmt.fraction).zext(width) + kept.zext(width), lowest, half, sticky)
 
 
 def _normalise(magnitude: Bits, unit: Exponent, fmt: Format) -> tuple[Bits, Bits]:

@@ -21,7 +21,8 @@ from smtmodel.reference import normalised_name, parse_reference
 SCHEMA_VERSION = 1
 
 _OWN = {"schema", "id", "model", "arch", "unit", "instruction", "a", "b", "c", "scale_a", "scale_b", "d"}
-_KNOWN = {*_OWN, "predictions", "question", "exercises", "alt", "kind", "gpu", "provenance", "family", "outcomes"}
+_KNOWN = {*_OWN, "predictions", "question", "exercises", "alt", "kind", "gpu", "provenance", "family", "outcomes",
+          "reaches"}  # fmt: skip
 _HEX = re.compile(r"[0-9a-fA-F]+")
 _BOM = "\ufeff"
 

@@ -12,8 +12,9 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from queries.building.axes import needless, product_tiers, step_tiers
-from queries.building.build import Sketch, normal, same_by_form
+from queries.building.build import Sketch, normal
 from queries.building.draft import Choices, How, Late, Step
+from queries.building.naming import same_by_form
 from queries.building.roles import alike, apart, placements
 from queries.building.shapes import Shapes
 from queries.order.guess import orders
@@ -109,6 +110,9 @@ def test_a_unit_that_nobody_knows_is_built(tmp_path: Path) -> None:
         found = built(f"model:{file}", "bf16,bf16,f32,f32", 2)
         assert f"round(f32, {mode}" in found["unit"]
         assert "exact(a[0] * b[0], a[1] * b[1])" in found["unit"]
+    nearest = found["nearest_instruction"]
+    assert nearest["different_answers"] > 0
+    assert nearest["parts_at"]
 
 
 def test_what_no_candidate_explains_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,9 +36,10 @@ from queries.building.axes import (
     zero_tiers,
 )
 from queries.building.draft import Choices, Drafter, Step, TooDeepError
+from queries.building.naming import SAME_FORM, name_of, of_known_form, same_signature, with_nan
 from queries.building.roles import Part, alike, apart, kinds_of, placements, uniform
 from queries.building.shapes import Kind, Shapes
-from queries.candidates.classes import Equality, settle
+from queries.covering.cover import Change, Cover, Covering
 from queries.order.tree import Leaf, Node, leaves_of, nodes_of
 from queries.search.distinguish import Options
 from queries.search.samples import Table
@@ -46,18 +47,11 @@ from smtmodel.batch import Patterns, evaluate_models
 from smtmodel.dot import Model
 from smtmodel.errors import IncompleteError, ParameterError
 from smtmodel.formats import Format
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.nodes import Node as Operation
-from smtmodel.nodes import Round
-from smtmodel.nodes.normal import normal as normal_form
-from smtmodel.nodes.rewriting import replaced
 from smtmodel.numbers import nans
 from smtmodel.operands import layout_of
-from smtmodel.reference import parse_reference
 from smtmodel.rounding import Mode
 from smtmodel.signature import Signature
 from smtmodel.unit import Unit
-from smtmodel.unit_table import units
 from smtmodel.unitfile import parse_unit, unit_text
 from smtmodel.vectors import Vector
 from smtmodel.wording import counted
@@ -76,7 +70,8 @@ ENDS = 120  # candidates that go on from one end of the range to the next
 AT_ONCE = 6  # questions between two looks at what is left
 VALIDATION = 6000  # vectors over the whole range
 PROOFS = 40.0  # seconds for the proofs that candidates are equal
-TOLD = 2  # vectors that tell the unit from one beside it
+COVERED = 1024  # samples of each kind from which covering vectors are chosen, besides the rows of every stage
+SOLVED = 6.0  # seconds for those that solvers find
 COMPARED = 60  # units that proofs are sought for
 BATCH = 512  # of them at a time
 LONG = 64  # products of a sum that is looked at through few of its leaves, and validated with fewer vectors
@@ -133,6 +128,7 @@ class Built:
     equal: list[tuple[Model, str]] = field(default_factory=list)  # proved equal to the unit, and how
     open: list[Model] = field(default_factory=list)  # that answer alike as far as was asked, and nothing is proved
     near: tuple[Model, int] | None = None  # the instruction of the table with the fewest different answers
+    near_vector: Vector | None = None  # the smallest input on which that one differs
     questions: int = 0
     validated: int = 0
     refuted: int = 0  # units that differ from it in one choice, told from it by vectors that the device was asked
@@ -584,33 +580,54 @@ class Builder:
         return asked
 
     def _covered(self, found: _Candidate) -> bool:
-        """Whether the device answers as the unit does where the unit and one that differs in a single choice part: for
-        each of those a few vectors, as far as rows of every kind have them. Others are kept as questions."""
-        self.result.stage = "validation"
-        beside = [choices for choices in neighbours(found.choices, self.asked) if choices != found.choices]
-        pools = [(rank, pool.kept, pool.rows(POOL)) for rank, pool in self._beside()]
-        chosen: list[set[int]] = [set() for _ in pools]
-        own = [self._results([found], rows, kept)[0] for _, kept, rows in pools]
-        self.result.refuted = self.result.unseen = 0
-        for choices in beside:
-            self.progress(f"validation: {self.result.refuted} of {len(beside)} units beside it refuted")
-            try:
-                candidate = _Candidate(choices, self.sketch.unit(choices, None))
-            except ParameterError:
-                continue
-            told = 0
-            for number, (_, kept, rows) in enumerate(pools):
-                apart = np.flatnonzero(self._results([candidate], rows, kept)[0] != own[number])
-                if len(apart) and not chosen[number] & set(apart.tolist()):
-                    chosen[number].update(apart[:TOLD].tolist())
-                told += len(apart)
-            self.result.refuted += bool(told)
-            self.result.unseen += not told
+        """Whether the device answers as the unit does on the covering vectors of the unit: on inputs that reach its
+        conditions, and on some that tell it from each unit that differs in a single choice. Others are kept as
+        questions."""
+        result, long = self.result, self.asked.length > LONG
+        result.stage = "validation"
+        places: dict[Kept, list[tuple[int, Table]]] = {}
+        for rank, pool in self._beside():
+            places.setdefault(pool.kept, []).append((rank, pool.rows(POOL)))
+        told: set[str] = set()
+        names: set[str] = set()
         right = True
-        for (rank, kept, rows), places, expected in zip(pools, chosen, own, strict=True):
-            some = sorted(places)
-            asked = self._checked(rows[some], rank)
-            wrong = np.flatnonzero(self._same(asked.answers) != expected[some])
+        for kept, pools in places.items():
+            covering = Covering(
+                Model(BUILT, self.sketch.unit(found.choices, kept)), False, list(self._changes(found, kept)),
+                cases=not long, samples=COVERED,
+            )  # fmt: skip
+            ranks: list[int] = []
+            for rank, rows in pools:
+                covering.take(rows)
+                ranks += [rank] * (len(covering.found.rows) - len(ranks))
+            if not long and self.asked.addend:
+                covering.run(replace(self.options, timeout=SOLVED), changes=False)
+                ranks += [self.stages[-1].rank] * (len(covering.found.rows) - len(ranks))
+            cover = covering.finished()
+            right &= self._agrees(cover, np.array(ranks), kept, found)
+            names |= {change.name for change in covering.changes if change not in cover.same}
+            told |= {change.name for change in covering.changes if cover.counts[change]}
+        result.refuted, result.unseen = len(told), len(names - told)
+        return right
+
+    def _changes(self, found: _Candidate, kept: Kept) -> Iterator[Change]:
+        """The units that differ from one in a single choice."""
+        for number, choices in enumerate(neighbours(found.choices, self.asked)):
+            if choices != found.choices:
+                try:
+                    yield Change(str(number), Model(BUILT, self.sketch.unit(choices, kept)))
+                except ParameterError:
+                    continue
+
+    def _agrees(self, cover: Cover, ranks: NDArray[np.int64], kept: Kept, found: _Candidate) -> bool:
+        """Whether the device answers covering vectors as the unit does; where not, they are kept as questions."""
+        rows = np.array(cover.rows, dtype=np.uint64).reshape(len(cover.rows), -1)
+        expected = self._same(np.array(cover.results, dtype=np.uint64))
+        right = True
+        for rank in dict.fromkeys(ranks.tolist()):
+            here = np.flatnonzero(ranks == rank)
+            asked = self._checked(rows[here], rank)
+            wrong = np.flatnonzero(self._same(asked.answers) != expected[here])
             if len(wrong):
                 self._keep(Asked(asked.rows[wrong], asked.answers[wrong], rank, kept))
                 self._note(self.result.validated - len(wrong), found.choices)
@@ -646,28 +663,19 @@ class Builder:
             result.stage = "proof"
             drafts: list[Model] = [candidate.model for candidate in alive]
             self.progress(f"proving {len(drafts) + len(known)} candidates equal")
-            own = next((draft for draft in drafts if any(same_by_form(draft, model) for model in known)), None)
-            own = own or (known[0] if known else drafts[0])
+            own = of_known_form(drafts, known) or (known[0] if known else drafts[0])
             others = [model for model in (*known, *drafts) if model is not own]
-            same = [model for model in others if same_by_form(own, model)]
-            others = [model for model in others if not any(model is one for one in same)]
             limit = time.monotonic() + PROOFS
             limit = limit if self.deadline is None else min(limit, self.deadline)
-            found = settle([own, *others[:COMPARED]], self.options, confirm=True, deadline=limit)
+            found = name_of(own, others, self.options, limit, COMPARED)
             if not found.witnesses:
                 break
             self._asked(np.array(found.witnesses, dtype=np.uint64), last.rank, None)
             alive = self._agreeing(alive, last)
         else:
             return []
-        result.unit = own.unit
-        for members in found.classes:
-            if any(member.model is own for member in members):
-                result.equal = [(m.model, why_of(m)) for m in members if m.model is not own]
         own_name = [(own, SAME_FORM)] if own.reference != BUILT else []
-        result.equal = [*own_name, *((model, SAME_FORM) for model in same), *result.equal]
-        proved = [own, *(model for model, _ in result.equal)]
-        result.open = [model for model in others if not any(model is other for other in proved)]
+        result.unit, result.equal, result.open = own.unit, [*own_name, *found.equal], found.open
         return alive
 
     def _known(self) -> list[Model]:
@@ -682,7 +690,16 @@ class Builder:
             wrong.append((count, model))
             found += [model] if not count else []
         self.result.near = None if found or not wrong else min(wrong, key=lambda pair: pair[0])[::-1]
+        self.result.near_vector = None if self.result.near is None else self._smallest(self.result.near[0])
         return found
+
+    def _smallest(self, model: Model) -> Vector | None:
+        """The smallest input so far that a model answers otherwise."""
+        asked = [*self.bank, *self.validated]
+        rows = np.concatenate([part.rows for part in asked])[self._differences(model, asked)]
+        if not len(rows):
+            return None
+        return self._vector(rows[np.argmin((rows != 0).sum(axis=1))])
 
     def _note(self, explained: int, choices: Choices) -> None:
         """The candidate that came nearest, so far."""
@@ -702,58 +719,6 @@ class Builder:
         self.result.unexplained = [
             (self._vector(rows[place]), int(answers[place]), int(found[place])) for place in wrong
         ]
-
-
-SAME_FORM = "by rules: one normal form, in which terms of sums have no order"
-
-
-def same_by_form(one: Model, other: Model) -> bool:
-    """Whether two units have one normal form, but for the patterns of NaNs."""
-    return normal_form(any_pattern(one.unit.result)) == normal_form(any_pattern(other.unit.result))
-
-
-def any_pattern(node: Operation) -> Operation:
-    """The expression whose NaNs have any pattern."""
-    return _patterned(node, None, 0)
-
-
-def with_nan(unit: Unit, nan: int | None) -> Unit:
-    """The unit whose NaNs of the result's width have this pattern."""
-    found = _patterned(unit.result, nan, unit.d.width)
-    return Unit(unit.a, unit.b, unit.c, unit.length, found, unit.scale, unit.scale_block)
-
-
-def _patterned(node: Operation, nan: int | None, width: int) -> Operation:
-    def changed(part: Operation) -> Operation | None:
-        if not isinstance(part, Round):
-            return None
-        pattern = nan if part.rounding.format.width == width else None
-        return Round(_patterned(part.term, nan, width), replace(part.rounding, nan=pattern))
-
-    return replaced(node, changed)
-
-
-def why_of(equality: Equality) -> str:
-    """Why two are equal, and who says so as well."""
-    return equality.why + (f", confirmed by {' and '.join(equality.confirmed)}" if equality.confirmed else "")
-
-
-def same_signature(asked: Model) -> list[Model]:
-    """The instructions of the table and the units that ship, of these formats and this length."""
-    formats = asked.a.name, asked.b.name, asked.c.name
-    found = [
-        name for name, row in INSTRUCTIONS.items() if (row.a, row.b, row.c) == formats and row.length == asked.length
-    ]
-    models = [parse_reference(name) for name in [*found, *units()]]
-    if asked.length == 1:
-        models += [parse_reference(f"ieee/fma/{name}") for name in ("f64", "f32", "f16")]
-    return [
-        model
-        for model in models
-        if (model.a, model.b, model.c, model.d.width) == (asked.a, asked.b, asked.c, asked.d.width)
-        and (model.length, model.scale) == (asked.length, asked.scale)
-        and (asked.scale is None or model.scale_block == asked.scale_block)
-    ]
 
 
 def text_of(unit: Unit) -> str:

@@ -45,16 +45,20 @@ class Cut(Node):
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         value = context.value(self.term, self.bits)
-        term, fraction = value.term, self.bits - 1
-        unit = term.exponent.offset(-term.fraction)
-        # rounded to a number of a format that has no largest exponent, and no smaller one than `least` or any sum has
-        least = unit.low if self.least is None else self.least
-        highest = unit.high + term.significand.width - least
-        wide = Format("sum", max(2, (highest + 1).bit_length()), fraction, 1 - least, "none")
-        cut = unpack(round_and_pack(term.sign, term.significand, unit, Target(wide, self.mode)), wide).term
+        term, target = value.term, self.target(value.term)
+        unit, fraction = term.exponent.offset(-term.fraction), target.format.fraction
+        cut = unpack(round_and_pack(term.sign, term.significand, unit, target), target.format).term
         with context.within(context.prefix(self)):
             context.trace.number(Stage.CUT, cut.significand, cut.exponent.offset(-fraction))
         return _CutSum(value, Term(term.sign, cut.significand, cut.exponent, fraction))
+
+    def target(self, term: Term) -> Target:
+        """A number of a format that has no largest exponent, and no smaller one than `least` or any sum has."""
+        unit = term.exponent.offset(-term.fraction)
+        least = unit.low if self.least is None else self.least
+        highest = unit.high + term.significand.width - least
+        wide = Format("sum", max(2, (highest + 1).bit_length()), self.bits - 1, 1 - least, "none")
+        return Target(wide, self.mode)
 
     def variants(self) -> Iterator[Variant]:
         yield from others("bits", self.bits, near(self.bits))

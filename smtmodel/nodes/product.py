@@ -11,7 +11,7 @@ from smtmodel.decode import Unpacked, multiply
 from smtmodel.errors import ParameterError
 from smtmodel.ieee import product_specials
 from smtmodel.nodes.element import Element
-from smtmodel.nodes.node import Context, Node, Number, Value, Variant, others
+from smtmodel.nodes.node import Context, Node, Number, Value, Variant, near, others
 from smtmodel.trace import Stage
 
 
@@ -64,7 +64,7 @@ class Product(Node):
 
     def variants(self) -> Iterator[Variant]:
         yield from others("normalised", self.normalised, (False, True))
-        yield from others("limit", self.limit, (None, 128))
+        yield from others("limit", self.limit, (128,) if self.limit is None else (None, *near(self.limit)[:2]))
 
     def sentence(self) -> str:
         formed = "normalised" if self.normalised else "exact"

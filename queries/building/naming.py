@@ -1,0 +1,100 @@
+"""Which instructions of the table, and units that ship, a unit is: by their form, else by proof."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from queries.candidates.classes import Equality, settle
+from queries.search.distinguish import Options
+from smtmodel.dot import Model
+from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.nodes import Node, Round
+from smtmodel.nodes.normal import normal as normal_form
+from smtmodel.nodes.rewriting import replaced
+from smtmodel.reference import parse_reference
+from smtmodel.unit import Unit
+from smtmodel.unit_table import units
+
+SAME_FORM = "by rules: one normal form, in which terms of sums have no order"
+
+
+@dataclass
+class Naming:
+    """What a model is, of several. `equal`: proved equal to it, each with how that is known; `witnesses`: rows that
+    tell some apart, where nothing else was concluded; `open`: neither."""
+
+    equal: list[tuple[Model, str]] = field(default_factory=list)
+    witnesses: list[tuple[int, ...]] = field(default_factory=list)
+    open: list[Model] = field(default_factory=list)
+
+
+def name_of(
+    own: Model, others: Sequence[Model], options: Options, deadline: float | None, most: int | None = None
+) -> Naming:
+    """What a model is, of others that answer as it does as far as was asked: by form, else by proof, of at most `most`
+    of them, until the deadline (of time.monotonic)."""
+    same = [model for model in others if same_by_form(own, model)]
+    rest = [model for model in others if not any(model is one for one in same)]
+    found = settle([own, *rest[:most]], options, confirm=True, deadline=deadline)
+    proved = [x for members in found.classes if members[0].model is own for x in members[1:]]
+    known = [*same, *(equality.model for equality in proved)]
+    return Naming(
+        [*((model, SAME_FORM) for model in same), *((equality.model, why_of(equality)) for equality in proved)],
+        list(found.witnesses),
+        [model for model in others if not any(model is one for one in known)],
+    )
+
+
+def of_known_form(drafts: Sequence[Model], known: Sequence[Model]) -> Model | None:
+    """The first draft that has the form of what is known."""
+    return next((draft for draft in drafts if any(same_by_form(draft, model) for model in known)), None)
+
+
+def same_by_form(one: Model, other: Model) -> bool:
+    """Whether two units have one normal form, but for the patterns of NaNs."""
+    return normal_form(any_pattern(one.unit.result)) == normal_form(any_pattern(other.unit.result))
+
+
+def any_pattern(node: Node) -> Node:
+    """The expression whose NaNs have any pattern."""
+    return _patterned(node, None, 0)
+
+
+def with_nan(unit: Unit, nan: int | None) -> Unit:
+    """The unit whose NaNs of the result's width have this pattern."""
+    found = _patterned(unit.result, nan, unit.d.width)
+    return Unit(unit.a, unit.b, unit.c, unit.length, found, unit.scale, unit.scale_block)
+
+
+def _patterned(node: Node, nan: int | None, width: int) -> Node:
+    def changed(part: Node) -> Node | None:
+        if not isinstance(part, Round):
+            return None
+        pattern = nan if part.rounding.format.width == width else None
+        return Round(_patterned(part.term, nan, width), replace(part.rounding, nan=pattern))
+
+    return replaced(node, changed)
+
+
+def why_of(equality: Equality) -> str:
+    """Why two are equal, and who says so as well."""
+    return equality.why + (f", confirmed by {' and '.join(equality.confirmed)}" if equality.confirmed else "")
+
+
+def same_signature(asked: Model) -> list[Model]:
+    """The instructions of the table and the units that ship, of these formats and this length."""
+    formats = asked.a.name, asked.b.name, asked.c.name
+    found = [
+        name for name, row in INSTRUCTIONS.items() if (row.a, row.b, row.c) == formats and row.length == asked.length
+    ]
+    models = [parse_reference(name) for name in [*found, *units()]]
+    if asked.length == 1:
+        models += [parse_reference(f"ieee/fma/{name}") for name in ("f64", "f32", "f16")]
+    return [
+        model
+        for model in models
+        if (model.a, model.b, model.c, model.d.width) == (asked.a, asked.b, asked.c, asked.d.width)
+        and (model.length, model.scale) == (asked.length, asked.scale)
+        and (asked.scale is None or model.scale_block == asked.scale_block)
+    ]

@@ -1,0 +1,431 @@
+"""The covering vectors of a unit: for every condition of its datapath, and every two of a step, an input that reaches
+it, for every change of one parameter an input that shows it; or the theorem that there is none.
+
+Samples come first, then what lies beside the rows that were chosen; solvers are asked for what is left, many cases in
+one question: an answer reaches one of them at least, and "unsat" is about all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypotheses.schema import Inputs
+from queries.compare.neighbours import neighbours
+from queries.covering.conditions import Condition, conditions_of
+from queries.covering.unreachable import Case, Unreachable, datapath, refuted, text_of, unreachable_by
+from queries.equality.confirm import SECONDS
+from queries.equality.staged import prove
+from queries.proof.kernel import RuleError, Theorem
+from queries.properties.forms import by_rewriting
+from queries.search.admitted import admitted_rows
+from queries.search.distinguish import Options, SolverFaultError, free_sets, symbolic_operands
+from queries.search.problem import Problem, evaluate_on
+from queries.search.samples import Table, sample_rows, tie_rows
+from queries.solvers.contract import Answer
+from queries.solvers.smtlib import Query
+from smtmodel.algebra import Bit, any_of
+from smtmodel.batch import evaluate_batch, evaluate_models, to_integers
+from smtmodel.carriers.arrays import ArrayCarrier
+from smtmodel.carriers.terms import TermCarrier
+from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
+from smtmodel.operands import Layout, layout_of
+from smtmodel.wording import counted
+
+SAMPLES = 6144  # rows of each kind of samples
+CHUNK = 2048  # rows that are looked at together
+EACH = 3  # vectors for each condition, and for each change of a parameter; one for two conditions together
+ROUNDS = 3  # times that rows beside the chosen ones are looked at
+SMALL_SECONDS, WHOLE_SECONDS, BESIDE_SECONDS, PROOF_SECONDS = 3.0, 30.0, 15.0, 20.0  # for one question
+SECOND_SHARE, SECOND_LEAST = 5.0, 8.0  # another engine's time, by the first one's, and seconds more
+SMALL_SETS = 2  # sets of few products that are asked about before all
+LONGEST = 512  # products of a unit that is covered as a whole
+Reached = NDArray[np.bool_]
+
+_CARRIER = ArrayCarrier()
+
+
+@dataclass(frozen=True)
+class Change:
+    """A unit that differs in one parameter."""
+
+    name: str
+    model: Model
+
+    def __str__(self) -> str:
+        return f"not {self.name}"
+
+
+Wanted = Case | Change
+
+
+@dataclass
+class Cover:
+    """What came of it. `rows` in the order in which they were chosen, with what each was chosen for; `unreachable`: the
+    cases that no input reaches; `same`: the changes that no input shows, and who says so; `open`: neither."""
+
+    model: Model
+    layout: Layout
+    rows: list[tuple[int, ...]] = field(default_factory=list)
+    reasons: list[list[Wanted]] = field(default_factory=list)
+    counts: dict[Wanted, int] = field(default_factory=dict)
+    unreachable: dict[Case, Theorem] = field(default_factory=dict)
+    same: dict[Change, str] = field(default_factory=dict)
+    interrupted: bool = False
+
+    @property
+    def open(self) -> list[Wanted]:
+        """What is neither reached nor proved to be out of reach."""
+        return [
+            wanted
+            for wanted, count in self.counts.items()
+            if not count and wanted not in self.unreachable and wanted not in self.same
+        ]
+
+    @property
+    def results(self) -> list[int]:
+        """What the unit gives, row by row."""
+        k, table = self.layout.length, np.array(self.rows, dtype=np.uint64).reshape(-1, len(self.layout.formats))
+        s = self.layout.scales
+        scales = (table[:, 2 * k + 1 : 2 * k + 1 + s], table[:, 2 * k + 1 + s :]) if s else ()
+        return [int(d) for d in evaluate_batch(self.model, table[:, :k], table[:, k : 2 * k], table[:, 2 * k], *scales)]
+
+
+class Covering:
+    """Looks for covering vectors of one unit. `pairs`: also of every two conditions of a step. `changes`: the units
+    that are to be told from it; by default, those that differ in one parameter. `cases`: whether conditions count, and
+    not changes alone. `samples`: rows of each kind of samples."""
+
+    def __init__(
+        self,
+        model: Model,
+        pairs: bool = True,
+        changes: Sequence[Change] | None = None,
+        *,
+        cases: bool = True,
+        samples: int = SAMPLES,
+        seed: int = 1,
+    ) -> None:
+        if cases and model.length > LONGEST:
+            raise ParameterError("length", f"units of up to {LONGEST} products are covered, not of {model.length}")
+        self.model, self.layout = model, layout_of(model)
+        self.random = np.random.default_rng(seed)
+        self.seed, self.count = seed, samples
+        given = (Change(f"{name}={value}", near) for name, value, near in neighbours(model))
+        self.changes = [change for change in (given if changes is None else changes) if self._comparable(change)]
+        none = np.zeros((1, len(self.layout.formats)), dtype=np.uint64)
+        self.singles = list(self._flags(none)) if cases else []
+        self.together = list(self._pairs()) if pairs else []
+        both = [(self.singles[i], self.singles[j]) for i, j in self.together]
+        self.wanted: list[Wanted] = [*((single,) for single in self.singles), *both, *self.changes]
+        each = [EACH] * len(self.singles) + [1] * len(self.together) + [EACH] * len(self.changes)
+        self.needs = np.array(each, dtype=np.int64)
+        self.reached = np.zeros(len(self.wanted), dtype=np.int64)
+        self.found = Cover(model, self.layout)
+        self.seen: set[tuple[int, ...]] = set()
+
+    def _comparable(self, change: Change) -> bool:
+        try:
+            Problem(self.model, change.model)
+        except ParameterError:
+            return False
+        return True
+
+    def _pairs(self) -> Iterator[tuple[int, int]]:
+        steps: dict[str, list[int]] = {}
+        for place, condition in enumerate(self.singles):
+            if not condition.alone:
+                steps.setdefault(condition.step, []).append(place)
+        for places in steps.values():
+            for i, j in combinations(places, 2):
+                if self.singles[i].aspect != self.singles[j].aspect:
+                    yield i, j
+
+    # -- rows
+
+    def samples(self) -> Iterator[Table]:
+        """Rows of every kind, a few thousand at a time."""
+        layout, fmt = self.layout, self.model.d
+        yield sample_rows(layout, self.count, self.seed)
+        yield tie_rows(layout, fmt, self.count // 2, self.seed)
+        for number, inputs in enumerate((Inputs(), Inputs(finite=True), Inputs(normal=True, finite=True))):
+            yield admitted_rows(layout, inputs, self.count // 2, self.seed + number)
+
+    def take(self, table: Table) -> None:
+        """Keep the rows that reach what is not reached often enough."""
+        for start in range(0, len(table), CHUNK):
+            self._choose(table[start : start + CHUNK])
+
+    def _choose(self, table: Table) -> None:
+        left = np.flatnonzero(self.reached < self.needs)
+        if not len(left) or not len(table):
+            return
+        hits = self._hits(table, left)
+        column_hits = hits.sum(axis=0)
+        scores = hits.sum(axis=1)
+        needs = self.needs[left] - self.reached[left]
+        for column in np.argsort(column_hits, kind="stable"):
+            while needs[column] > 0 and column_hits[column] > 0:
+                rows = np.flatnonzero(hits[:, column])
+                best = int(rows[np.argmax(scores[rows])])
+                mine = np.flatnonzero(hits[best])
+                row = tuple(int(x) for x in table[best])
+                hits[best] = False
+                column_hits[mine] -= 1
+                scores[best] = 0
+                if row in self.seen:
+                    continue
+                self.seen.add(row)
+                self.found.rows.append(row)
+                useful = mine[needs[mine] > 0]
+                self.found.reasons.append([self.wanted[left[place]] for place in useful])
+                self.reached[left[mine]] += 1
+                needs[mine] -= 1
+                for done in useful[needs[useful] == 0]:
+                    scores -= hits[:, done]
+
+    def _hits(self, table: Table, left: NDArray[np.int64]) -> Reached:
+        """Which rows reach what of `left`, shape (rows, len(left))."""
+        one, two = len(self.singles), len(self.singles) + len(self.together)
+        flags = self._matrix(table)
+        parts = [flags[:, left[left < one]]]
+        chosen = left[(left >= one) & (left < two)] - one
+        if len(chosen):
+            ends = np.array([self.together[place] for place in chosen])
+            parts.append(flags[:, ends[:, 0]] & flags[:, ends[:, 1]])
+        beside = [self.changes[place - two] for place in left[left >= two]]
+        if beside:
+            parts.append(self._told(table, beside))
+        return np.concatenate(parts, axis=1)
+
+    def _matrix(self, table: Table) -> Reached:
+        """Which rows meet which condition."""
+        flags = self._flags(table) if self.singles else {}
+        out = np.empty((len(table), len(self.singles)), dtype=np.bool_)
+        for place, condition in enumerate(self.singles):
+            out[:, place] = to_integers(flags[condition], len(table)).astype(np.bool_)
+        return out
+
+    def _flags(self, table: Table) -> dict[Condition, Bit]:
+        formats = self.layout.formats
+        lanes = [_CARRIER.lanes(np.ascontiguousarray(table[:, i]), fmt.width) for i, fmt in enumerate(formats)]
+        operands = self.layout.split(lanes)
+        with np.errstate(over="ignore"):
+            return conditions_of(self.model, self.layout, operands, evaluate_on(self.model, operands))
+
+    def _told(self, table: Table, beside: Sequence[Change]) -> Reached:
+        """Which rows show which change."""
+        results = evaluate_models([self.model, *(change.model for change in beside)], table)
+        own = _CARRIER.lanes(results[0], self.model.d.width)
+        out = np.empty((len(table), len(beside)), dtype=np.bool_)
+        for place, change in enumerate(beside):
+            other = _CARRIER.lanes(results[place + 1], change.model.d.width)
+            differ = Problem(self.model, change.model).differ(own, other)
+            out[:, place] = to_integers(differ, len(table)).astype(np.bool_)
+        return out
+
+    def beside(self, rows: Table, count: int) -> Table:
+        """Rows that differ from some in one or two places: a last bit, an exponent, a sign, a zero, an edge."""
+        if not len(rows):
+            return rows
+        table = rows[self.random.integers(0, len(rows), count)].copy()
+        for _ in range(2):
+            columns = self.random.integers(0, table.shape[1], count)
+            kinds = self.random.integers(0, 8, count)
+            for column, fmt in enumerate(self.layout.formats):
+                here = np.flatnonzero(columns == column)
+                old, kind = table[here, column], kinds[here]
+                step, binade = np.uint64(1 << fmt.padding), np.uint64(1 << (fmt.padding + fmt.fraction))
+                edges = np.array([fmt.one, fmt.largest, 1 << fmt.padding, 1 << (fmt.padding + fmt.fraction)], np.uint64)
+                edge = edges[self.random.integers(0, len(edges), len(here))]
+                top = np.uint64(fmt.sign_bit if fmt.signed else 0)
+                new = np.choose(kind, [old + step, old - step, old + binade, old - binade, old ^ top,
+                                       np.zeros_like(old), edge, edge | top])  # fmt: skip
+                table[here, column] = new & np.uint64((1 << fmt.width) - 1)
+            if self.random.random() < 0.5:
+                break
+        return table
+
+    # -- the search
+
+    def run(self, options: Options, changes: bool = True) -> Cover:
+        """Everything, in `options.timeout` seconds; an interrupt ends it with what was found. `changes`: whether
+        solvers are asked about these too. Raises SolverFaultError."""
+        start = options.clock()
+        self.options = options
+        self.deadline = None if options.timeout is None else start + options.timeout
+        try:
+            self.sample(options.progress)
+            self._solve([(single,) for single in self.singles])
+            if changes:
+                self._show_changes()
+            self._solve([(self.singles[i], self.singles[j]) for i, j in self.together])
+            if changes:
+                self._prove_changes()
+        except KeyboardInterrupt:
+            self.found.interrupted = True
+        return self.finished()
+
+    def sample(self, progress: Callable[[str], None]) -> None:
+        """What samples reach, and rows beside those that were chosen."""
+        for table in self.samples():
+            progress(f"samples: {self._state()}")
+            self.take(table)
+        for _ in range(ROUNDS):
+            if not self._left(self.wanted):
+                break
+            progress(f"rows beside those found: {self._state()}")
+            self.take(self.beside(np.array(self.found.rows, dtype=np.uint64), self.count))
+        apart: list[Wanted] = [*((single,) for single in self.singles), *self.changes]
+        for kin in dict.fromkeys(_kin(wanted) for wanted in self._left(apart)):
+            chosen = zip(self.found.rows, self.found.reasons, strict=True)
+            near = [row for row, reasons in chosen if any(_kin(reason) == kin for reason in reasons)]
+            progress(f"rows beside those of {kin[-1]}: {self._state()}")
+            self.take(self.beside(np.array(near, dtype=np.uint64), self.count // 2))
+
+    def finished(self) -> Cover:
+        """What was found so far."""
+        self.found.counts = {wanted: int(count) for wanted, count in zip(self.wanted, self.reached, strict=True)}
+        return self.found
+
+    def _state(self) -> str:
+        return f"{np.count_nonzero(self.reached)} of {counted(len(self.wanted), 'condition')} reached"
+
+    def _left(self, wanted: Sequence[Any]) -> list[Any]:
+        """Those that are not reached, and not known to be out of reach."""
+        counts = dict(zip(self.wanted, self.reached, strict=True))
+        return [
+            one
+            for one in wanted
+            if not counts[one] and one not in self.found.unreachable and one not in self.found.same
+        ]
+
+    def _remaining(self) -> float:
+        return float("inf") if self.deadline is None else self.deadline - self.options.clock()
+
+    def _solve(self, cases: Sequence[Case]) -> None:
+        for case in self._left(cases):
+            if len(case) > 1 and (theorem := unreachable_by(self.found.unreachable, self.model, case)) is not None:
+                self.found.unreachable[case] = theorem
+        steps: dict[str, list[Case]] = {}
+        for case in self._left(cases):
+            steps.setdefault(case[0].step, []).append(case)
+        sets = free_sets(Problem(self.model, self.model))
+        for group in steps.values():
+            for free in sets[:-1][:SMALL_SETS]:
+                self._search(group, datapath(self.model, free).query, SMALL_SECONDS)
+            self._settle(self._left(group))
+
+    def _search(self, group: Sequence[Wanted], question: Callable[[list[Any]], Query], seconds: float) -> Answer | None:
+        """Rows for some of what is wanted, until no more come: the last answer, None where all is reached."""
+        while left := self._left(group):
+            limit = min(seconds, self._remaining())
+            if limit <= 0:
+                return None
+            [answer, *_] = self._ask(question(left), limit)
+            if answer.status != "sat":
+                return answer
+            row = tuple(answer.values.get(name, 0) for name in self.layout.names)
+            before = len(left)
+            self.take(np.array([row], dtype=np.uint64))
+            if len(self._left(group)) == before:
+                raise SolverFaultError(f"{answer.engine} {answer.version}: its answer reaches none of the cases: {row}")
+            self.take(self.beside(np.array([row], dtype=np.uint64), CHUNK // 4))
+        return None
+
+    def _settle(self, group: list[Case]) -> None:
+        """Rows for the cases, or theorems; halves are asked apart where no answer comes."""
+        answer = self._search(group, datapath(self.model).query, WHOLE_SECONDS)
+        left = tuple(self._left(group))
+        if answer is None or not left:
+            return
+        if answer.status == "unsat":
+            self._conclude(left, answer)
+        elif len(left) > 1 and self._remaining() > 0:
+            self._settle(list(left[: len(left) // 2]))
+            self._settle(list(left[len(left) // 2 :]))
+
+    def _conclude(self, cases: tuple[Case, ...], answer: Answer) -> None:
+        """The theorem of an engine's word, with another engine's where it has one in time."""
+
+        def ask(query: Query, name: str) -> tuple[Answer, Answer | None]:
+            for other in SECONDS:
+                limit = min(self._remaining(), SECOND_SHARE * answer.seconds + SECOND_LEAST)
+                if other == answer.engine or limit <= 0:
+                    continue
+                second = self._ask(query, limit, other)[0]
+                if second.status == "sat":
+                    raise SolverFaultError(f"{answer} and {second} contradict each other")
+                if second.status == "unsat":
+                    return answer, second
+            return answer, None
+
+        try:
+            theorem = refuted(Unreachable(self.model, cases), ask)
+        except RuleError:
+            return
+        for case in cases:
+            self.found.unreachable[case] = theorem
+
+    def _ask(self, query: Query, seconds: float, solver: str | None = None) -> list[Answer]:
+        name = f"{self._state()}, {len(query.text) // 1000} kB of SMT-LIB"
+        return self.options.ask(query, seconds if seconds != float("inf") else None, name, solver)
+
+    def _show_changes(self) -> None:
+        """Inputs that show what no sample did: of few products, then of all, each change by itself."""
+        sets = free_sets(Problem(self.model, self.model))
+        for free in sets[:-1][:SMALL_SETS]:
+            self._search(self.changes, lambda left, free=free: self._difference(left, free), SMALL_SECONDS)  # type: ignore[misc]
+        for change in self._left(self.changes):
+            answer = self._search([change], lambda left: self._difference(left, None), BESIDE_SECONDS)
+            if answer is not None and answer.status == "unsat":
+                self.found.same[change] = str(answer)
+
+    def _difference(self, changes: Sequence[Change], free: tuple[int, ...] | None) -> Query:
+        """Is there an input that shows one of the changes?"""
+        carrier = TermCarrier(maximum="relational")
+        operands = symbolic_operands(Problem(self.model, self.model), carrier, free)
+        own = evaluate_on(self.model, operands).d
+        differ = [Problem(self.model, x.model).differ(own, evaluate_on(x.model, operands).d) for x in changes]
+        symbols = tuple(bits.node for bits in operands.every if bits.value is None)
+        return Query(symbols, (*carrier.definitions, any_of(differ).node))
+
+    def _prove_changes(self) -> None:
+        """Inputs that show what no sample did, or the proof that the change is none."""
+        for change in self._left(self.changes):
+            limit = min(PROOF_SECONDS, self._remaining())
+            if limit <= 0:
+                return
+            problem = Problem(self.model, change.model)
+            if (by_rules := by_rewriting(problem, replace(self.options, timeout=limit))) is not None:
+                self.found.same[change] = by_rules.why
+                continue
+            proof = prove(problem, replace(self.options, timeout=limit))
+            if proof.interrupted:
+                raise KeyboardInterrupt
+            if proof.witness is not None:
+                row = np.array([proof.witness.operands.every], dtype=np.uint64)
+                self.take(row)
+                self.take(self.beside(row, CHUNK // 4))
+            elif proof.verdict == "equal":
+                self.found.same[change] = f"{', '.join(proof.engines) or 'construction'}" + (
+                    f", confirmed by {', '.join(proof.confirmations)}" if proof.confirmations else ""
+                )
+
+
+def _kin(wanted: Wanted) -> tuple[str, ...]:
+    """What inputs that lie near each other reach: cases of one aspect of a step, changes of one parameter."""
+    if isinstance(wanted, Change):
+        return (wanted.name.partition("=")[0],)
+    return tuple(part for condition in wanted for part in (condition.step, condition.aspect))
+
+
+def words(wanted: Wanted) -> str:
+    """A case, or a change that shows, in words."""
+    return str(wanted) if isinstance(wanted, Change) else text_of(wanted)

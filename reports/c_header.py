@@ -1,0 +1,74 @@
+"""Vectors as a C header: arrays of bit patterns, for test benches and kernels that are compiled with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from queries.compare.observed import Row
+from smtmodel import VERSION
+from smtmodel.dot import Model
+from smtmodel.errors import InputError
+
+LINE = 116  # characters of a line of numbers
+
+
+def header(rows: Sequence[Row], name: str) -> tuple[bytes, str]:
+    """C99: `mmaprobe_a[vectors][products]` and so on, unsigned integers of the width of each format, and
+    `mmaprobe_d[vectors]`, the observed result, or the model's where nothing was observed. Raises InputError for vectors
+    of several models, or none."""
+    models = {row.model.reference: row.model for row in rows}
+    if len(models) != 1:
+        said = f"of {len(models)} models" if models else "no vector"
+        raise InputError(f"a C header has the vectors of one model; {said} (--model names one)", name)
+    [model] = models.values()
+    k, s = model.length, model.scales
+    lines = [
+        f"/* {len(rows)} vectors of {model.reference}, written by mmaprobe {VERSION}. */",
+        "#ifndef MMAPROBE_VECTORS_H",
+        "#define MMAPROBE_VECTORS_H",
+        "#include <stdint.h>",
+        f"#define MMAPROBE_VECTORS {len(rows)}",
+        f"#define MMAPROBE_PRODUCTS {k}",
+        *([f"#define MMAPROBE_SCALES {s}"] if s else []),
+    ]
+    lines += _table("a", model.a.width, [_filled(row.vector.operands.a, k) for row in rows], k, model.a.name)
+    lines += _table("b", model.b.width, [_filled(row.vector.operands.b, k) for row in rows], k, model.b.name)
+    lines += _table("c", model.c.width, [[row.vector.operands.c] for row in rows], 0, model.c.name)
+    if model.scale is not None:
+        for side in ("scale_a", "scale_b"):
+            given = [_filled(getattr(row.vector.operands, side), s) for row in rows]
+            lines += _table(side, model.scale.width, given, s, model.scale.name)
+    results = [[row.predicted if row.vector.d is None else row.vector.d] for row in rows]
+    lines += _table("d", model.d.width, results, 0, _result_note(model))
+    return ("\n".join([*lines, "#endif"]) + "\n").encode(), ""
+
+
+def _result_note(model: Model) -> str:
+    return model.d.name + ("" if model.nan is not None else "; any NaN for a NaN")
+
+
+def _filled(side: Sequence[int], count: int) -> list[int]:
+    """Missing trailing products are zero."""
+    return [*side, *[0] * (count - len(side))]
+
+
+def _table(name: str, width: int, table: Sequence[Sequence[int]], count: int, note: str) -> list[str]:
+    """A static array of one number for each vector, or of `count`."""
+    size = next(size for size in (8, 16, 32, 64) if size >= width)
+    digits = (width + 3) // 4
+    shape = "[MMAPROBE_VECTORS]" + (f"[{count}]" if count else "")
+    lines = [f"/* {note} */", f"static const uint{size}_t mmaprobe_{name}{shape} = {{"]
+    for row in table:
+        numbers = [f"0x{value:0{digits}x}" for value in row]
+        lines += _wrapped(numbers, count > 0)
+    return [*lines, "};"]
+
+
+def _wrapped(numbers: Sequence[str], braces: bool) -> list[str]:
+    lines, line = [], "    {" if braces else "    "
+    for number in numbers:
+        if len(line) + len(number) > LINE:
+            lines.append(line.rstrip())
+            line = "     "
+        line += f"{number}, "
+    return [*lines, line.rstrip(", ") + ("}," if braces else ",")]

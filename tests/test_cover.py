@@ -1,0 +1,188 @@
+"""Covering vectors: what they are said to reach they reach, and what is said to be out of reach no input reaches."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from benchmarks.covered import caught, differing
+from cli.main import main
+from queries.covering.conditions import Condition
+from queries.covering.cover import Covering
+from queries.covering.unreachable import Unreachable, implied, refuted
+from queries.proof.kernel import RuleError
+from queries.search.distinguish import Options
+from queries.solvers.contract import Answer
+from queries.solvers.portfolio import solve
+from queries.solvers.smtlib import Query
+from smtmodel.display import exact_value
+from smtmodel.dot import Model
+from smtmodel.formats import FORMATS
+from smtmodel.reference import parse_reference
+from smtmodel.unitfile import parse_unit
+
+FMA = "ieee/fma/f16"
+SMALL = """unit: small
+formats: {a: e2m1, b: e2m1, c: e3m2, d: e3m2}
+length: 1
+roundings: {r: "round(e3m2, nearest_even)"}
+steps: {d: "r(fused(c, a[0] * b[0], F=3))"}
+"""
+
+
+def small() -> Model:
+    return Model("small", parse_unit(SMALL, "small.yaml"))
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments))
+
+
+def ask(query: Query, name: str) -> tuple[Answer, Answer | None]:
+    return solve(query, "bitwuzla", 30)[0], None
+
+
+def value(pattern: int, name: str) -> Fraction | str:
+    found = exact_value(pattern, FORMATS[name])
+    return Fraction(0) if found == "-0" else found
+
+
+def half_of(exact: Fraction) -> Fraction:
+    """Half a unit of the last place that f16 keeps of a number."""
+    exponent = -14
+    while abs(exact) >= Fraction(2) ** (exponent + 1):
+        exponent += 1
+    return Fraction(2) ** (exponent - 11)
+
+
+def test_roundings_are_what_exact_arithmetic_says() -> None:
+    covering = Covering(parse_reference(FMA), pairs=False)
+    covering.sample(lambda text: None)
+    seen = set()
+    for row, reasons in zip(covering.found.rows, covering.found.reasons, strict=True):
+        for reason in reasons:
+            if not isinstance(reason, tuple) or reason[0].step != "d" or reason[0].aspect not in ("rounding", "sum"):
+                continue
+            a, b, c = (value(pattern, "f16") for pattern in row)
+            assert not any(isinstance(x, str) for x in (a, b, c))
+            exact = Fraction(a) * Fraction(b) + Fraction(c)
+            case = reason[0].case
+            if reason[0].aspect == "sum":
+                zero = "zero" in case
+                assert (exact == 0) == zero, (row, case)
+                assert zero or (exact < 0) == (case == "negative"), (row, case)
+            else:
+                halves, off = divmod(abs(exact), half_of(exact))
+                assert (halves % 2 == 1) == ("half" in case and "below" not in case), (row, case)
+                assert (off != 0) == ("below" in case or "above" in case), (row, case)
+                assert ("odd" in case) == (halves // 2 % 2 == 1), (row, case)
+            seen.add(case)
+    assert len(seen) > 10
+
+
+def test_every_input_of_a_small_unit_agrees_with_the_theorems() -> None:
+    covering = Covering(small())
+    found = covering.run(Options("bitwuzla", 60))
+    assert not found.open
+    assert found.unreachable
+    every = np.array(list(product(range(16), range(16), range(64))), dtype=np.uint64)
+    flags = covering._matrix(every)
+    met = {condition: flags[:, place] for place, condition in enumerate(covering.singles)}
+    for wanted, count in found.counts.items():
+        if isinstance(wanted, tuple):
+            reached = np.logical_and.reduce([met[condition] for condition in wanted]).any()
+            assert reached == (wanted not in found.unreachable) == (count > 0), wanted
+        else:
+            told = covering._told(every, [wanted]).any()
+            assert told == (wanted not in found.same) == (count > 0), wanted.name
+
+
+def test_no_theorem_of_a_case_that_an_input_reaches() -> None:
+    covering = Covering(small(), pairs=False)
+    covering.sample(lambda text: None)
+    reached = next((one,) for one, count in zip(covering.singles, covering.reached, strict=True) if count)
+    with pytest.raises(RuleError, match="sat"):
+        refuted(Unreachable(small(), (reached,)), ask)
+    found = covering.run(Options("bitwuzla", 60))
+    case, theorem = next(iter(found.unreachable.items()))
+    assert theorem.goal.statement().startswith("no input of small reaches: ")
+    assert implied(Unreachable(small(), ((*reached, *case),)), theorem)
+    with pytest.raises(RuleError, match="does not speak of"):
+        implied(Unreachable(small(), (reached,)), theorem)
+    with pytest.raises(RuleError, match="another unit"):
+        implied(Unreachable(parse_reference(FMA), (case,)), theorem)
+
+
+def test_an_unknown_answer_proves_nothing() -> None:
+    case = (Condition("d", "rounding", "half, even"),)
+    with pytest.raises(RuleError, match="unknown"):
+        refuted(Unreachable(small(), (case,)), lambda query, name: (Answer("unknown", "z3", "0", 1.0), None))
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("cover")
+    (folder / "small.yaml").write_text(SMALL, encoding="utf-8")
+    vectors = folder / "cover.jsonl"
+    result = run("cover", str(folder / "small.yaml"), "-o", str(vectors), "--json", "--solver", "bitwuzla")
+    assert result.exit_code == 0, result.stderr
+    document: dict[str, Any] = json.loads(result.stdout)
+    return vectors, document
+
+
+def test_the_command_writes_vectors_that_say_what_they_reach(written: tuple[Path, dict[str, Any]]) -> None:
+    path, document = written
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert rows == document["vectors"]
+    said = {text for row in rows for text in row["reaches"]}
+    kinds = [document[kind] for kind in ("conditions", "pairs", "changes")]
+    assert said == {text for kind in kinds for text in kind["reached"]}
+    assert document["complete"]
+    assert all(kind["out_of_reach"] for kind in kinds)
+    assert run("evaluate", str(path)).exit_code == 0
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_a_c_header_has_the_same_numbers(written: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    path, document = written
+    header = tmp_path / "cover.h"
+    assert run("export", str(path), "--format", "c", "-o", str(header)).exit_code == 0
+    program = tmp_path / "show.c"
+    program.write_text(
+        '#include <stdio.h>\n#include "cover.h"\nint main(void) { for (int i = 0; i < MMAPROBE_VECTORS; i++) '
+        'printf("%x %x %02x %02x\\n", mmaprobe_a[i][0], mmaprobe_b[i][0], mmaprobe_c[i], mmaprobe_d[i]); return 0; }\n',
+        encoding="utf-8",
+    )
+    subprocess.run(["cc", "-std=c99", "-Wall", "-Werror", "-o", str(tmp_path / "show"), str(program)], check=True)
+    shown = subprocess.run([tmp_path / "show"], check=True, capture_output=True, text=True).stdout.split()
+    assert shown == [x for row in document["vectors"] for x in (row["a"][0], row["b"][0], row["c"], row["d"])]
+
+
+def test_one_header_has_one_model(tmp_path: Path) -> None:
+    rows = [{"model": name, "a": ["3c00"], "b": ["3c00"], "c": "0000"} for name in (FMA, f"{FMA}@length=2")]
+    path = tmp_path / "two.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    result = run("export", str(path), "--format", "c")
+    assert result.exit_code == 2
+    assert "of 2 models" in result.stderr
+
+
+def test_too_long_a_unit_is_refused() -> None:
+    result = run("cover", "hopper/mma/m16n8k16.f32.f16.f16.f32@length=1024,block=16")
+    assert result.exit_code == 2
+    assert "512 products" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["sticky-dropped", "zero-wins-maximum", "not-normalised-first-fma"])
+def test_mutants_of_the_datapath_are_caught(name: str) -> None:
+    [mutant] = [one for one in differing() if one.id == name]
+    assert caught(mutant, 0.0).model
