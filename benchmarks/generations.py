@@ -8,29 +8,30 @@ from __future__ import annotations
 
 import json
 import sys
-import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from hypotheses.schema import Inputs
+from queries.candidates.kinds import candidate_of
+from queries.proof.normalising import Normaliser
 from queries.search.distinguish import Options, distinguish
 from queries.search.problem import Problem
-from reports.arithmetic import LINES, arithmetic
 from smtmodel.batch import evaluate_row
-from smtmodel.display import number_text
 from smtmodel.dot import Model
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.operands import Operands
 from smtmodel.parameters import format_parameter
 from smtmodel.reference import parse_reference
-from smtmodel.vectors import Vector, parse_row, to_hex
+from smtmodel.vectors import to_hex
 
 ROOT = Path(__file__).parents[1]
 VECTORS = ROOT / "hypotheses" / "vectors" / "generations.jsonl"
 PAGE = ROOT / "docs" / "generations.md"
-OPTIONS = Options(solver="bitwuzla", timeout=60.0, count=4)
+#: of the first question, and of the second, where the first input is not what the newer GPU gives
+OPTIONS = (Options(solver="bitwuzla", timeout=20.0), Options(solver="bitwuzla", timeout=10.0, count=3))
 GPUS = ("A100", "H100", "B200", "MI300X")
 
 #: kind -> the instruction of each GPU, with the largest K that all have
@@ -98,7 +99,8 @@ class Step:
     @property
     def same_family(self) -> bool:
         old, new = self.models
-        assert old.member is not None and new.member is not None
+        assert old.member is not None
+        assert new.member is not None
         return old.member.family == new.member.family
 
 
@@ -120,7 +122,7 @@ class Change:
 def steps() -> Iterator[Step]:
     for kind, instructions in KINDS.items():
         names = [gpu for gpu in GPUS if gpu in instructions]
-        yield from (Step(kind, old, new) for old, new in zip(names, names[1:], strict=False))
+        yield from (Step(kind, old, new) for old, new in pairwise(names))
 
 
 def changes(step: Step) -> list[Change]:
@@ -129,7 +131,8 @@ def changes(step: Step) -> list[Change]:
     if step.verdict != "changed":
         return []
     old, new = step.models
-    assert old.member is not None and new.member is not None
+    assert old.member is not None
+    assert new.member is not None
     theirs = INSTRUCTIONS[old.reference].changed(new) - UNASKED
     if step.same_family:
         return [
@@ -145,33 +148,41 @@ def changes(step: Step) -> list[Change]:
     return found
 
 
-def row_of(change: Change) -> dict[str, Any]:
+def row_of(change: Change) -> dict[str, Any] | None:
     """The smallest input that the solver finds: one that the newer GPU answers as the change alone has it, if there is
-    one among the first."""
+    one among the first. None where there is no input, or none was found in time."""
     before, after = parse_reference(change.before), parse_reference(change.after)
-    outcome = distinguish(Problem(before, after, Inputs(finite=True)), OPTIONS)
-    row: dict[str, Any] = {
-        "schema": 1, "id": change.id, "model": KINDS[change.step.kind][change.step.old],
-        "before": change.before, "after": change.after,
-    }  # fmt: skip
-    if outcome.verdict != "different":
-        return row | {"verdict": outcome.verdict}
+    if same(before, after):
+        return None
 
     def shown(operands: Operands[int]) -> bool:
         old, new = (evaluate_row(model, operands) for model in change.step.models)
         return (old, new) == (evaluate_row(before, operands), evaluate_row(after, operands))
 
-    candidates = [witness.operands for witness in outcome.witnesses]
-    best = min(candidates, key=lambda one: (not shown(one), sum(map(bool, one.a)), candidates.index(one)))
+    candidates: list[Operands[int]] = []
+    for options in OPTIONS:
+        outcome = distinguish(Problem(before, after, Inputs(finite=True)), options)
+        candidates = [witness.operands for witness in outcome.witnesses]
+        if not candidates or any(map(shown, candidates)):
+            break
+    if not candidates:
+        return None
+    best = min(candidates, key=lambda one: (not shown(one), candidates.index(one)))
     count = max((k for k in range(len(best.a)) if best.a[k] or best.b[k]), default=0) + 1
-    return row | {
-        "a": [to_hex(x, before.a) for x in best.a[:count]],
-        "b": [to_hex(x, before.b) for x in best.b[:count]],
+    best = Operands(best.a[:count], best.b[:count], best.c)
+    return {
+        "schema": 1, "id": change.id, "model": KINDS[change.step.kind][change.step.old],
+        "a": [to_hex(x, before.a) for x in best.a],
+        "b": [to_hex(x, before.b) for x in best.b],
         "c": to_hex(best.c, before.c),
-        "predictions": predictions(change.step.kind, before, Operands(best.a[:count], best.b[:count], best.c)),
-        "isolates": {"before": to_hex(evaluate_row(before, best), before.d),
-                     "after": to_hex(evaluate_row(after, best), after.d)},
+        "predictions": predictions(change.step.kind, before, best),
     }  # fmt: skip
+
+
+def same(before: Model, after: Model) -> bool:
+    """Whether two models are equal by a theorem."""
+    normaliser = Normaliser(OPTIONS[0])
+    return candidate_of(before, normaliser).form == candidate_of(after, normaliser).form
 
 
 def predictions(kind: str, like: Model, operands: Operands[int]) -> dict[str, str]:
@@ -181,19 +192,125 @@ def predictions(kind: str, like: Model, operands: Operands[int]) -> dict[str, st
     return {gpu: to_hex(evaluate_row(m, operands), m.d) for gpu, m in fitting.items()}
 
 
-def asked() -> list[dict[str, Any]]:
-    found = []
+# -- the page
+
+
+def written() -> dict[str, dict[str, Any]]:
+    """The inputs by id."""
+    return {row["id"]: row for row in map(json.loads, VECTORS.read_text(encoding="utf-8").splitlines())}
+
+
+def page(known: Mapping[str, Mapping[str, Any]]) -> str:
+    """docs/generations.md."""
+    text = (
+        "What the matrix instructions of A100, H100, B200 and MI300X compute differently, kind by kind, and for each "
+        "change the smallest input that a solver found to show it. An input is of two models that differ in this one "
+        "parameter; the results beside it are those of whole instructions, evaluated again. No input that shows a change "
+        "means that the two are equal by a theorem, or that none was found in 20 s, as the line says. "
+        "`mmaprobe run hypotheses/vectors/generations.jsonl --device D` asks a device; what its answers rest on, "
+        "[gpus](gpus/README.md) says line by line. `python -m benchmarks.generations` makes this page."
+    )
+    lines = ["# From A100 to H100 to B200 to MI300X", "", *textwrap.wrap(text, 120, break_on_hyphens=False), ""]
+    lines += ["| kind | " + " | ".join(f"{old} to {new}" for old, new in pairwise(GPUS)) + " |", "|---|---|---|---|"]
+    for kind in KINDS:
+        cells = {(step.old, step.new): _summary(step, known) for step in steps() if step.kind == kind}
+        lines.append(f"| {kind} | " + " | ".join(cells.get(pair, "") for pair in pairwise(GPUS)) + " |")
+    for kind, instructions in KINDS.items():
+        lines += [
+            "",
+            f"## {kind[0].upper()}{kind[1:]}",
+            "",
+            *(f"- {gpu}: `{name}`" for gpu, name in instructions.items()),
+        ]
+        for step in steps():
+            if step.kind == kind:
+                lines += ["", f"**{step.old} to {step.new}**: {_sentence(step)}", *_table(step, known)]
+    return "\n".join([*lines, ""])
+
+
+def _summary(step: Step, known: Mapping[str, Mapping[str, Any]]) -> str:
+    if step.verdict == "one":
+        return "the same"
+    if step.verdict == "formats":
+        return "other formats"
+    names = [_what(change) for change in changes(step) if change.id in known]
+    return ", ".join(dict.fromkeys(names))
+
+
+def _what(change: Change) -> str:
+    """The line of a data sheet that a parameter decides."""
+    lines = [line for line, names in LINES.items() if change.parameter in names]
+    return {"family": "the whole sum"}.get(change.parameter, lines[0].lower())
+
+
+def _sentence(step: Step) -> str:
+    old, new = step.models
+    if step.verdict == "one":
+        return f"the same expression, so equal on every input: `mmaprobe prove {old.reference} {new.reference}`."
+    if step.verdict == "formats":
+        return f"{old.a.name} and {new.a.name} are other numbers, so that no input is common."
+    return "each change by itself:"
+
+
+def _table(step: Step, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    if step.verdict != "changed":
+        return []
+    rows = ["", "| change | from | to | smallest input | " + " | ".join(KINDS[step.kind]) + " |"]
+    rows.append("|---|---|---|---|" + "---|" * len(KINDS[step.kind]))
+    for change in changes(step):
+        row = known.get(change.id)
+        before, after = _sides(change)
+        start = f"| {_what(change)} | {before} | {after} |"
+        if row is None:
+            equal = same(parse_reference(change.before), parse_reference(change.after))
+            why = "none: equal by a theorem" if equal else "none found in 20 s"
+            rows.append(f"{start} {why} |{' |' * len(KINDS[step.kind])}")
+            continue
+        results = [f"`{row['predictions'][gpu]}`" if gpu in row["predictions"] else "" for gpu in KINDS[step.kind]]
+        rows.append(f"{start} {_input(parse_row(dict(row)))} | {' | '.join(results)} |")
+    return rows
+
+
+def _sides(change: Change) -> tuple[str, str]:
+    """What the two models of a change do, in the words of a data sheet."""
+    sides = [dict(arithmetic(parse_reference(name).unit)) for name in (change.before, change.after)]
+    lines = [line for line, names in LINES.items() if change.parameter in names]
+    differing = [line for line in lines if sides[0].get(line) != sides[1].get(line)]
+    line = differing[0] if differing else lines[0]
+    return sides[0].get(line, "none"), sides[1].get(line, "none")
+
+
+def _input(vector: Vector) -> str:
+    """The products that are not zero, and the addend, in powers of two."""
+    model, operands = vector.model, vector.operands
+    terms = [
+        f"({number_text(a, model.a)}) * ({number_text(b, model.b)})" + (f" at {k}" if k else "")
+        for k, (a, b) in enumerate(zip(operands.a, operands.b, strict=True))
+        if a or b
+    ]
+    return "; ".join([*terms, f"c = {number_text(operands.c, model.c)}"])
+
+
+def asked(known: Mapping[str, dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for step in steps():
         for change in changes(step):
-            row = row_of(change)
-            print(change.id, row.get("verdict", row.get("predictions")), row.get("isolates", ""), flush=True)
-            found.append(row)
-    return found
+            row = known.get(change.id) or row_of(change)
+            print(change.id, "none" if row is None else row["predictions"], flush=True)
+            if row is not None:
+                yield row
 
 
 def main() -> None:
     if sys.argv[1:] != ["--page"]:
-        VECTORS.write_text("".join(json.dumps(row) + "\n" for row in asked()), encoding="utf-8")
+        part = VECTORS.with_suffix(".part")  # of a run that was ended
+        lines = part.read_text(encoding="utf-8").splitlines() if part.exists() else []
+        known = {row["id"]: row for row in map(json.loads, lines)}
+        with part.open("w", encoding="utf-8") as stream:
+            for row in asked(known):
+                stream.write(json.dumps(row) + "\n")
+                stream.flush()
+        part.replace(VECTORS)
+    PAGE.write_text(page(written()), encoding="utf-8")
 
 
 if __name__ == "__main__":
