@@ -8,24 +8,27 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from hypotheses.schema import Inputs
+from hypotheses.schema import Compare, Inputs
 from queries.candidates.kinds import candidate_of
 from queries.proof.normalising import Normaliser
 from queries.search.distinguish import Options, distinguish
 from queries.search.problem import Problem
+from reports.arithmetic import LINES, arithmetic
 from smtmodel.batch import evaluate_row
+from smtmodel.display import number_text
 from smtmodel.dot import Model
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.operands import Operands
 from smtmodel.parameters import format_parameter
 from smtmodel.reference import parse_reference
-from smtmodel.vectors import to_hex
+from smtmodel.vectors import Vector, parse_row, to_hex
 
 ROOT = Path(__file__).parents[1]
 VECTORS = ROOT / "hypotheses" / "vectors" / "generations.jsonl"
@@ -71,6 +74,13 @@ KINDS: Mapping[str, Mapping[str, str]] = {
         "MI300X": "cdna3/mfma/f64_16x16x4_f64",
     },
 }
+#: how the page has a device asked
+ASKED = """```console
+$ grep '"id": "bf16-' hypotheses/vectors/generations.jsonl > bf16.jsonl
+$ mmaprobe run bf16.jsonl --device model:hopper/wgmma/m64n8k16.f32.bf16.bf16 -o answers.jsonl 2>&1 | cut -d';' -f 1-2
+predictions: 'H100' stands (10 of 10 answers); 'B200' stands (10 of 10 answers)
+10 vectors answered by model:hopper/wgmma/m64n8k16.f32.bf16.bf16
+```""".splitlines()
 #: what a change of family brings that no parameter of the older family has
 NEW = {"late_rounding": "toward_zero"}
 UNASKED = {"nan", "length"}  # patterns of NaNs are not compared; lengths are the instruction's
@@ -161,7 +171,8 @@ def row_of(change: Change) -> dict[str, Any] | None:
 
     candidates: list[Operands[int]] = []
     for options in OPTIONS:
-        outcome = distinguish(Problem(before, after, Inputs(finite=True)), options)
+        compare: Compare = "bits" if before.d == after.d else "value"
+        outcome = distinguish(Problem(before, after, Inputs(finite=True), compare), options)
         candidates = [witness.operands for witness in outcome.witnesses]
         if not candidates or any(map(shown, candidates)):
             break
@@ -188,7 +199,7 @@ def same(before: Model, after: Model) -> bool:
 def predictions(kind: str, like: Model, operands: Operands[int]) -> dict[str, str]:
     """The result of every GPU that takes the input."""
     models = {gpu: parse_reference(name) for gpu, name in KINDS[kind].items()}
-    fitting = {gpu: m for gpu, m in models.items() if (m.a, m.b, m.c, m.d) == (like.a, like.b, like.c, like.d)}
+    fitting = {gpu: m for gpu, m in models.items() if (m.a, m.b, m.c) == (like.a, like.b, like.c)}
     return {gpu: to_hex(evaluate_row(m, operands), m.d) for gpu, m in fitting.items()}
 
 
@@ -205,12 +216,13 @@ def page(known: Mapping[str, Mapping[str, Any]]) -> str:
     text = (
         "What the matrix instructions of A100, H100, B200 and MI300X compute differently, kind by kind, and for each "
         "change the smallest input that a solver found to show it. An input is of two models that differ in this one "
-        "parameter; the results beside it are those of whole instructions, evaluated again. No input that shows a change "
-        "means that the two are equal by a theorem, or that none was found in 20 s, as the line says. "
-        "`mmaprobe run hypotheses/vectors/generations.jsonl --device D` asks a device; what its answers rest on, "
-        "[gpus](gpus/README.md) says line by line. `python -m benchmarks.generations` makes this page."
+        "parameter; the results beside it are those of whole instructions, evaluated again. Where there is none, the "
+        "line says why. "
+        "[gpus](gpus/README.md) says on what the models rest, line by line. `python -m benchmarks.generations` makes "
+        "this page."
     )
     lines = ["# From A100 to H100 to B200 to MI300X", "", *textwrap.wrap(text, 120, break_on_hyphens=False), ""]
+    lines += ["The inputs of a kind, asked of a device, tell which of the four it computes like:", "", *ASKED, ""]
     lines += ["| kind | " + " | ".join(f"{old} to {new}" for old, new in pairwise(GPUS)) + " |", "|---|---|---|---|"]
     for kind in KINDS:
         cells = {(step.old, step.new): _summary(step, known) for step in steps() if step.kind == kind}
@@ -237,10 +249,16 @@ def _summary(step: Step, known: Mapping[str, Mapping[str, Any]]) -> str:
     return ", ".join(dict.fromkeys(names))
 
 
-def _what(change: Change) -> str:
-    """The line of a data sheet that a parameter decides."""
+def _line(change: Change) -> tuple[str, str, str]:
+    """The line of a data sheet that a change alters, and what the two models do, in its words."""
+    sides = [dict(arithmetic(parse_reference(name).unit)) for name in (change.before, change.after)]
     lines = [line for line, names in LINES.items() if change.parameter in names]
-    return {"family": "the whole sum"}.get(change.parameter, lines[0].lower())
+    line = next((line for line in lines if sides[0].get(line) != sides[1].get(line)), lines[0])
+    return line, sides[0].get(line, "none"), sides[1].get(line, "none")
+
+
+def _what(change: Change) -> str:
+    return "the whole sum" if change.parameter == "family" else _line(change)[0].lower()
 
 
 def _sentence(step: Step) -> str:
@@ -259,7 +277,7 @@ def _table(step: Step, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
     rows.append("|---|---|---|---|" + "---|" * len(KINDS[step.kind]))
     for change in changes(step):
         row = known.get(change.id)
-        before, after = _sides(change)
+        _, before, after = _line(change)
         start = f"| {_what(change)} | {before} | {after} |"
         if row is None:
             equal = same(parse_reference(change.before), parse_reference(change.after))
@@ -269,15 +287,6 @@ def _table(step: Step, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
         results = [f"`{row['predictions'][gpu]}`" if gpu in row["predictions"] else "" for gpu in KINDS[step.kind]]
         rows.append(f"{start} {_input(parse_row(dict(row)))} | {' | '.join(results)} |")
     return rows
-
-
-def _sides(change: Change) -> tuple[str, str]:
-    """What the two models of a change do, in the words of a data sheet."""
-    sides = [dict(arithmetic(parse_reference(name).unit)) for name in (change.before, change.after)]
-    lines = [line for line, names in LINES.items() if change.parameter in names]
-    differing = [line for line in lines if sides[0].get(line) != sides[1].get(line)]
-    line = differing[0] if differing else lines[0]
-    return sides[0].get(line, "none"), sides[1].get(line, "none")
 
 
 def _input(vector: Vector) -> str:

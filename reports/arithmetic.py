@@ -31,7 +31,7 @@ LINES = {
     "Products": ("length", "block", "block_order"),
     "Runs on": ("family",),
     "Fraction bits": ("fraction_bits",),
-    "Bits shifted out": ("align_rounding",),
+    "Bits shifted out": ("align_rounding", "late_rounding"),
     "Carry bits": ("carry_bits",),
     "Exponent floor": ("exponent_floor", "floor_applies_to"),
     "Products before alignment": ("product", "product_rounding", "product_overflow"),
