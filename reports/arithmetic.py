@@ -30,6 +30,7 @@ LINES = {
     "Operation": ("family", "group", "partials"),
     "Products": ("length", "block", "block_order"),
     "Runs on": ("family",),
+    "Grid": ("family",),
     "Fraction bits": ("fraction_bits",),
     "Bits shifted out": ("align_rounding", "late_rounding"),
     "Carry bits": ("carry_bits",),

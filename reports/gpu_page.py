@@ -10,11 +10,12 @@ from itertools import groupby
 from reports import basis
 from reports.arithmetic import LINES
 from reports.datasheet import Sheet, sheets_of
+from smtmodel.absent import not_modelled
 from smtmodel.gpus import GPUS, gpu_named, gpus_of
-from smtmodel.instruction import Instruction
-from smtmodel.instructions import INSTRUCTIONS, not_modelled
+from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.progress import Pieces
 from smtmodel.recordings import RECORDED
+from smtmodel.reference import parse_reference
 
 ARCHITECTURES = {"ada-lovelace": "Ada Lovelace", "rtx-blackwell": "RTX Blackwell"}
 EVERY = "all"
@@ -23,7 +24,7 @@ SOME = "*"  # of some instructions of a row alone
 
 def architecture_name(arch: str) -> str:
     """How people write it: Hopper, CDNA3."""
-    return ARCHITECTURES.get(arch, arch.upper() if arch.startswith("cdna") else arch.capitalize())
+    return ARCHITECTURES.get(arch, arch.upper() if "dna" in arch else arch.capitalize())
 
 
 def file_name(gpu: str) -> str:
@@ -49,7 +50,7 @@ def pages(pieces: Pieces) -> Mapping[str, str]:
 
 
 def _sheets(arch: str, pieces: Pieces) -> Sequence[Sheet]:
-    return [] if not_modelled(f"{arch}/") else sheets_of(arch, lambda wanted, model: None, pieces)
+    return sheets_of(arch, lambda wanted, model: None, pieces)
 
 
 def _page(gpu: str, arch: str, sheets: Sequence[Sheet]) -> str:
@@ -101,12 +102,16 @@ def _rows_of(arch: str) -> str:
         if reference.startswith(f"{arch}/"):
             for gpu, rows in gpus.items():
                 counts[gpu] = counts.get(gpu, 0) + rows
-    return ", ".join(f"{gpu} {rows:,}" for gpu, rows in counts.items()) or "none"
+    return ", ".join(f"{gpu} {rows:,}" for gpu, rows in counts.items()) or ("none" if _instructions(arch) else "as the unit files say")
+
+
+def _instructions(arch: str) -> list[str]:
+    return [name for name, row in INSTRUCTIONS.items() if row.arch == arch]
 
 
 def _evidence(gpu: str, arch: str) -> str:
     own = {reference: gpus[gpu] for reference, gpus in RECORDED.items() if gpu in gpus}
-    every = [row for row in INSTRUCTIONS.values() if row.arch == arch]
+    every = _instructions(arch)
     known = _rows_of(arch)
     if own:
         return (
@@ -114,8 +119,10 @@ def _evidence(gpu: str, arch: str) -> str:
             "models agree with all of them. The other instructions, and what the rows do not show, are published or "
             "inferred."
         )
-    if known != "none":
+    if every and known != "none":
         return f"No result of this GPU is recorded; of its architecture there are rows: {known}."
+    if not every:
+        return "The units of this architecture are files (`mmaprobe show`); each line rests on what its file says."
     return "No result of this architecture is recorded: every line is published."
 
 
@@ -155,8 +162,7 @@ def _rests(line: str, sheets: Sequence[Sheet], numbers: Sequence[int]) -> str:
     """On what a line of some sheets rests: each kind once, with the numbers, `*` where it is of some instructions."""
     kinds: dict[str, dict[int, str]] = {}
     for number in numbers:
-        rows = [INSTRUCTIONS[name] for name in sheets[number - 1].instructions]
-        found = [_kind(row, LINES[line]) for row in rows]
+        found = [_kind(name, LINES[line]) for name in sheets[number - 1].instructions]
         for kind in found:
             kinds.setdefault(kind, {})[number] = "" if len(set(found)) == 1 else SOME
     if len(kinds) == 1:
@@ -165,7 +171,10 @@ def _rests(line: str, sheets: Sequence[Sheet], numbers: Sequence[int]) -> str:
     return "; ".join(f"{_marked(marks)}: {kind}" for kind, marks in ordered)
 
 
-def _kind(row: Instruction, parameters: Sequence[str]) -> str:
+def _kind(reference: str, parameters: Sequence[str]) -> str:
+    row = INSTRUCTIONS.get(reference)
+    if row is None:
+        return basis.of_file(parse_reference(reference))
     gpus = basis.deciders(row, parameters)
     return f"recorded on {_listed(gpus)}" if gpus else basis.said(row, parameters)
 
