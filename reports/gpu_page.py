@@ -102,7 +102,9 @@ def _rows_of(arch: str) -> str:
         if reference.startswith(f"{arch}/"):
             for gpu, rows in gpus.items():
                 counts[gpu] = counts.get(gpu, 0) + rows
-    return ", ".join(f"{gpu} {rows:,}" for gpu, rows in counts.items()) or ("none" if _instructions(arch) else "as the unit files say")
+    return ", ".join(f"{gpu} {rows:,}" for gpu, rows in counts.items()) or (
+        "none" if _instructions(arch) else "as the unit files say"
+    )
 
 
 def _instructions(arch: str) -> list[str]:
