@@ -1,36 +1,111 @@
-"""Counts the recorded results of tests/data for each instruction and GPU, and writes smtmodel/recorded.json.
+"""What the recorded results of tests/data are, and what they decide, as tables that ship with smtmodel.
 
-`python -m benchmarks.recorded_rows`
+recorded.json: the number of results of each instruction and GPU. decided.json: for each of these the parameters whose
+near values all disagree with some result, and the near values of the others that agree with all. Near values are those
+of queries/compare/neighbours.py; one that is equal by theorem is none.
+
+`python -m benchmarks.recorded_rows` writes both, in about four minutes.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
-from collections import Counter
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from smtmodel.reference import normalised_name
+import numpy as np
+
+from queries.candidates.kinds import candidate_of
+from queries.compare.neighbours import neighbours
+from queries.proof.normalising import Normaliser
+from queries.search.distinguish import Options
+from smtmodel.batch import evaluate_rows
+from smtmodel.dot import Model
+from smtmodel.numbers import nans
+from smtmodel.parameters import PARAMETERS
+from smtmodel.recordings import Decided
+from smtmodel.reference import normalised_name, parse_reference
+from smtmodel.vectors import Vector, parse_row
 
 ROOT = Path(__file__).parents[1]
 ROWS = ROOT / "tests" / "data" / "recorded.jsonl.gz"
 TABLE = ROOT / "smtmodel" / "recorded.json"
+DECISIONS = ROOT / "smtmodel" / "decided.json"
+BUDGET = Options(timeout=20.0)
+#: what nodes call a parameter of families
+NODES = {
+    "sticky": "align_rounding", "rounding": "align_rounding", "normalised": "product", "limit": "product_overflow",
+    "mode": "output_rounding", "subnormals": "flush_outputs", "input_subnormals": "flush_inputs", "zero": "zero_sign",
+    "zeros": "exponent_floor", "addend": "family", "exact": "family",
+}  # fmt: skip
 
 
-def counted(path: Path = ROWS) -> dict[str, dict[str, int]]:
-    """instruction -> GPU -> number of rows, both in alphabetical order."""
-    found: Counter[tuple[str, str]] = Counter()
+def recorded_rows(path: Path = ROWS) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """instruction -> GPU -> rows, both in alphabetical order."""
+    found: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for row in map(json.loads, lines):
-            found[normalised_name(row["arch"], row["unit"], row["instruction"]), row["gpu"]] += 1
-    table: dict[str, dict[str, int]] = {}
+            found[normalised_name(row["arch"], row["unit"], row["instruction"]), row["gpu"]].append(row)
+    table: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for (reference, gpu), rows in sorted(found.items()):
         table.setdefault(reference, {})[gpu] = rows
     return table
 
 
+def counted(path: Path = ROWS) -> dict[str, dict[str, int]]:
+    """instruction -> GPU -> number of rows."""
+    return {name: {gpu: len(rows) for gpu, rows in gpus.items()} for name, gpus in recorded_rows(path).items()}
+
+
+def decided(reference: str, gpus: Mapping[str, Sequence[dict[str, Any]]]) -> dict[str, Decided]:
+    """GPU -> `decided`: parameters of which every near value disagrees with a row; `open`: the near values of the
+    others that agree with all rows."""
+    vectors = {gpu: [parse_row(row) for row in rows] for gpu, rows in gpus.items()}
+    found: dict[str, Decided] = {gpu: Decided(decided=[], open={}) for gpu in gpus}
+    seen: dict[str, set[str]] = {gpu: set() for gpu in gpus}
+    for parameter, value, model in near(reference):
+        for gpu, rows in vectors.items():
+            seen[gpu].add(parameter)
+            if agrees(model, rows):
+                found[gpu]["open"].setdefault(parameter, []).append(value)
+    for gpu, one in found.items():
+        one["decided"] = sorted(seen[gpu] - set(one["open"]))
+    return found
+
+
+def near(reference: str) -> Iterator[tuple[str, str, Model]]:
+    """(parameter, value, model) of the near models that are not known to be equal."""
+    model, normaliser = parse_reference(reference), Normaliser(BUDGET)
+    own = candidate_of(model, normaliser).form
+    for name, value, other in neighbours(model):
+        where, _, word = name.rpartition(" ")
+        parameter = NODES.get(word, word)
+        assert parameter in PARAMETERS, name
+        if candidate_of(other, normaliser).form != own:
+            yield parameter, f"{where}: {value}" if where else value, other
+
+
+def agrees(model: Model, vectors: Sequence[Vector]) -> bool:
+    """Whether a model gives every result; any NaN will do where it names no pattern."""
+    ours = evaluate_rows(model, [vector.operands for vector in vectors])
+    theirs = [vector.d or 0 for vector in vectors]
+    if model.nan is not None:
+        return ours == theirs
+    table = [nans(np.array(side, dtype=np.uint64), model.d) for side in (ours, theirs)]
+    same = np.array(ours, dtype=np.uint64) == np.array(theirs, dtype=np.uint64)
+    return bool(np.all(same | (table[0] & table[1])))
+
+
 def main() -> None:
     TABLE.write_text(json.dumps(counted(), indent=1) + "\n", encoding="utf-8")
+    found = {}
+    for reference, gpus in recorded_rows().items():
+        print(reference, flush=True)
+        found[reference] = decided(reference, gpus)
+    DECISIONS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

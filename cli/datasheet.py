@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 )
 @click.option("--all", "every", is_flag=True, help="Every architecture of the table.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=True, metavar="FILE",
-              help="Write the page (HTML) here.")  # fmt: skip
+              help="Write the page here: HTML, or of a GPU a short one as Markdown (FILE.md).")  # fmt: skip
 @click.option("--limit", type=Seconds(zero=True), default=20.0, show_default=True,
               help="Seconds for each property to be proved; 0: only what the store knows.")  # fmt: skip
 @click.option("--store", type=click.Path(path_type=Path), metavar="FILE",
@@ -49,6 +49,7 @@ def datasheet(subject: str | None, every: bool, output: Path, limit: float, stor
     mmaprobe datasheet hopper/mma/m16n8k16.f32.f16.f16.f32 -o hopper.html
     mmaprobe datasheet MI300X -o mi300x.html
     mmaprobe datasheet plan:cublas/split-k -o split-k.html
+    mmaprobe datasheet "RTX 4090" -o rtx-4090.md
     mmaprobe datasheet unit.json -o unit.html
     mmaprobe datasheet --all -o units.html
     """
@@ -57,6 +58,9 @@ def datasheet(subject: str | None, every: bool, output: Path, limit: float, stor
 
     if every == (subject is not None):
         raise click.UsageError("give a model, an architecture or a file of identify, or --all")
+    if output.suffix == ".md":
+        _short(subject, output)
+        return
     with opened_store(store) as opened:
         pieces = Pieces(progress, "sheets")
         asker = _Asker(Options(timeout=limit, store=opened, progress=pieces), limit)
@@ -66,6 +70,19 @@ def datasheet(subject: str | None, every: bool, output: Path, limit: float, stor
     write_whole(output, page(sheets, f"mmaprobe {VERSION}", title))
     say(f"{output}: {counted(len(sheets), 'sheet')}, {counted(asker.known, 'answer')} from the store, "
         f"{asker.asked} asked, {asker.open} open")  # fmt: skip
+
+
+def _short(subject: str | None, output: Path) -> None:
+    """The page of a GPU. Raises ParameterError for what is none."""
+    from reports.gpu_page import gpu_page
+    from smtmodel.errors import ParameterError
+    from smtmodel.gpus import gpu_named
+
+    if subject is None or gpu_named(subject) is None:
+        raise ParameterError("--output", f'{output}: a page in Markdown is of one GPU (H100, "RTX 4090"); use .html')
+    write_whole(output, gpu_page(subject, Pieces(progress, "sheets")))
+    progress("")
+    say(f"{output}: 1 page")
 
 
 def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:

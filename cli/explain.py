@@ -6,17 +6,17 @@ import os
 import shutil
 import sys
 import zlib
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from cli.completion import file_names, models
 from cli.options import JSON, loudness, print_json
+from cli.picture_files import PictureFiles, picture_options
 from cli.reading import open_input
 from smtmodel.errors import InputError, MmaprobeError
-from smtmodel.files import write_whole
 from smtmodel.jsontext import parse_json
+from smtmodel.wording import counted
 
 if TYPE_CHECKING:
     from queries.compare.neighbours import Neighbour, Parting
@@ -41,9 +41,10 @@ MOST_NEIGHBOURS = 6  # with where each parts; the others are named
     shell_complete=models,
     help="Explain a second model too, and name where the two part.",
 )
+@picture_options
 @click.option(
-    "--svg", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-    help="Draw it here, for papers and pages.",
+    "--name", "names", multiple=True, metavar="TEXT",
+    help="In drawings, call the model so, in place of its reference and expression; again, for the second model.",
 )  # fmt: skip
 @click.option(
     "--element", metavar="I,J",
@@ -51,8 +52,9 @@ MOST_NEIGHBOURS = 6  # with where each parts; the others are named
 )  # fmt: skip
 @JSON
 def explain(
-    model: str, vectors: tuple[str, ...], other: str | None, svg: Path | None, element: str | None, as_json: bool
-) -> None:
+    model: str, vectors: tuple[str, ...], other: str | None, pictures: PictureFiles, names: tuple[str, ...],
+    element: str | None, as_json: bool,
+) -> None:  # fmt: skip
     """Show one evaluation stage by stage, bit by bit.
 
     VECTOR is a JSON object (a row of a vector file), FILE:LINE of a vector file, or FILE (its first row). With
@@ -61,6 +63,7 @@ def explain(
     \b
     mmaprobe explain volta/mma/m8n8k4.f32.f16.f16.f32 '{"a": ["3c00"], "b": ["3c00"], "c": "3f800000"}'
     mmaprobe explain ampere/mma/m16n8k16.f32.f16.f16.f32 vectors.jsonl:3 --against MODEL2 --svg why.svg
+    mmaprobe explain MODEL vectors.jsonl --against MODEL2 --name A100 --name H100 --width 85 --tikz why.tex
     mmaprobe explain plan:cublas/split-k a.npy b.npy --element 3,5
 
     Bits stand under a ruler of exponents. Left of the first bar (c) lie carry bits, right of the last one the bits
@@ -69,12 +72,13 @@ def explain(
     """
     from cli.element import explain_element
     from queries.compare.neighbours import first_difference
+    from reports.evaluation_drawing import evaluation_drawing
     from smtmodel.explaining import check_same_inputs
     from smtmodel.explaining import explain as explained
     from smtmodel.reference import parse_reference
 
     if element is not None:
-        if other is not None or svg is not None:
+        if other is not None or pictures or names:
             raise click.UsageError("--element explains one plan, as text or with --json")
         explain_element(model, vectors, element, as_json)
         return
@@ -91,15 +95,14 @@ def explain(
         left, right = explanations
         difference = first_difference(left.facts, left.model, right.facts, right.model)
     observed = [_observed(one, row, place) for one in models]
-    if svg is not None:
-        from reports.evaluation_svg import evaluation_svg
-
-        write_whole(svg, evaluation_svg(explanations, difference))
+    if len(names) > len(models):
+        raise click.UsageError(f"--name is given {len(names)} times for {counted(len(models), 'model')}")
+    pictures.write(lambda width: evaluation_drawing(explanations, difference, width=width, names=names))
     if as_json:
         documents = [_document(one, seen) for one, seen in zip(explanations, observed, strict=True)]
         parted = None if difference is None else parting_json(difference)
         print_json({"schema": 1, "evaluations": documents, "difference": parted})
-    elif svg is None:
+    elif not pictures:
         _show(explanations, observed, difference)
 
 

@@ -14,6 +14,7 @@ import click
 from cli.choice import Seconds
 from cli.completion import file_names
 from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, say
+from cli.picture_files import PictureFiles, picture_options
 from smtmodel.errors import IncompleteError, MmaprobeError
 from smtmodel.progress import Rarely
 from smtmodel.wording import counted
@@ -36,9 +37,7 @@ LENGTH = click.option("--length", type=int, required=True, metavar="K", help="Th
 @DEVICE
 @FORMATS
 @LENGTH
-@click.option(
-    "--svg", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Draw the tree into this file."
-)
+@picture_options
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", shell_complete=file_names,
     help="Write the questions with their answers here, as JSONL; recorded:FILE answers them again.",
@@ -47,7 +46,7 @@ LENGTH = click.option("--length", type=int, required=True, metavar="K", help="Th
 @click.option("--timeout", type=Seconds(), default=300.0, show_default=True, help="Seconds for everything together.")
 @JSON
 def order(
-    device_name: str, formats: str, length: int, svg: Path | None, output: Path | None, device_timeout: float,
+    device_name: str, formats: str, length: int, pictures: PictureFiles, output: Path | None, device_timeout: float,
     timeout: float, as_json: bool,
 ) -> None:  # fmt: skip
     """Reveal the order in which a device adds up c and K products, from its answers alone.
@@ -62,6 +61,7 @@ def order(
     """
     from queries.compare.steady import ContradictionError
     from queries.order.probe import UnrevealedError
+    from reports.order_drawing import order_drawing
     from runner.devices import open_device
     from smtmodel.files import write_whole
     from smtmodel.signature import parse_signature
@@ -92,10 +92,9 @@ def order(
         _say_seen(questions)
     if output is not None:
         write_whole(output, "".join(json.dumps(question.to_json()) + "\n" for question in questions))
-    if svg is not None and tree is not None:
-        from reports.order_svg import order_svg
-
-        write_whole(svg, order_svg(tree.outline(), title, notes))
+    if tree is not None:
+        outline = tree.outline()
+        pictures.write(lambda width: order_drawing(outline, title, notes, width))
     if as_json:
         print_json(_document(tree, failure, asked, {"name": device_name, **description}, len(questions), seconds))
     if failure is not None:

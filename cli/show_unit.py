@@ -1,22 +1,55 @@
-"""The `show` command: the unit file of any model."""
+"""The `show` command: the unit file of any model, and a picture of the order in which it adds."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import click
 
 from cli.completion import models
+from cli.picture_files import PictureFiles, picture_options
+
+if TYPE_CHECKING:
+    from reports.sheet import Drawing
+    from smtmodel.dot import Model
 
 
 @click.command()
 @click.argument("model", shell_complete=models)
-def show(model: str) -> None:
+@picture_options
+def show(model: str, pictures: PictureFiles) -> None:
     """Print the unit file of MODEL: its arithmetic as an expression that can be edited and used by its path.
+
+    With --svg, --pdf or --tikz the tree of its sums is drawn instead: of a unit, or of a plan for some K.
 
     \b
     mmaprobe show hopper/mma/m16n8k16.f32.f16.f16.f32 > my-unit.yaml
     mmaprobe distinguish hopper/mma/m16n8k16.f32.f16.f16.f32 ./my-unit.yaml
+    mmaprobe show plan:cublas/split-k@length=4096 --svg plan.svg
     """
     from smtmodel.reference import parse_reference
     from smtmodel.unitfile import unit_text
 
-    click.echo(unit_text(parse_reference(model).unit), nl=False)
+    found = parse_reference(model)
+    pictures.write(lambda width: _tree(found, width))
+    if not pictures:
+        click.echo(unit_text(found.unit), nl=False)
+
+
+def _tree(model: Model, width: float | None) -> Drawing:
+    """The tree of the sums, with what a plan is about, or the steps of a unit."""
+    from queries.order.structure import tree_of
+    from queries.order.text import Outliner
+    from reports.order_drawing import order_drawing
+    from smtmodel.reference import names_plan, parse_plan_path
+    from smtmodel.unitfile import step_texts
+
+    formats = f"{model.a.name} * {model.b.name} + {model.c.name} -> {model.d.name}"
+    base = model.reference.partition("@")[0]
+    if names_plan(base):
+        plan = parse_plan_path(base)
+        notes = [plan.about, f"units: {', '.join(one.reference for one in plan.models)}"]
+    else:
+        notes = [f"{name}: {text}" for name, text in step_texts(model.unit).items()]
+    outline = Outliner(tree_of(model.unit)).outline()
+    return order_drawing(outline, f"{model.reference}: {model.length} products ({formats})", notes, width)

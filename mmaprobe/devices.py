@@ -41,9 +41,10 @@ class Order:
     @property
     def svg(self) -> str:
         """The drawing, a document of its own."""
-        from reports.order_svg import order_svg
+        from reports.order_drawing import order_drawing
+        from reports.svg import svg_of
 
-        return order_svg(self.tree.outline(), self.title, self._notes)
+        return svg_of(order_drawing(self.tree.outline(), self.title, self._notes))
 
     def _repr_svg_(self) -> str:
         return self.svg

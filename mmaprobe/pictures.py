@@ -48,9 +48,10 @@ class Explained:
     @property
     def svg(self) -> str:
         """The picture, a document of its own."""
-        from reports.evaluation_svg import evaluation_svg
+        from reports.evaluation_drawing import evaluation_drawing
+        from reports.svg import svg_of
 
-        return evaluation_svg(self.explanations, self.parting)
+        return svg_of(evaluation_drawing(self.explanations, self.parting))
 
     def _repr_svg_(self) -> str:
         return self.svg

@@ -27,15 +27,18 @@ from smtmodel.unit import Unit
 Kind = TypeVar("Kind", bound=Node)
 #: lines -> the parameters of families that decide what they say
 LINES = {
-    "Products": ("length", "block", "block_order"),
     "Operation": ("family", "group", "partials"),
+    "Products": ("length", "block", "block_order"),
+    "Runs on": ("family",),
+    "Grid": ("family",),
     "Fraction bits": ("fraction_bits",),
-    "Bits shifted out": ("align_rounding",),
+    "Bits shifted out": ("align_rounding", "late_rounding"),
     "Carry bits": ("carry_bits",),
     "Exponent floor": ("exponent_floor", "floor_applies_to"),
     "Products before alignment": ("product", "product_rounding", "product_overflow"),
     "Addend": ("family", "late_fraction_bits", "late_rounding", "late_small_addend"),
     "Cut of the sum": ("late_sum_bits",),
+    "Rounding on the way": ("family", "product", "product_rounding", "late_rounding"),
     "Rounding of the result": ("output", "output_rounding"),
     "Results beyond the range": ("overflow",),
     "Zero results": ("zero_sign",),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from hypotheses.family import families
+from reports import basis
 from reports.arithmetic import LINES, arithmetic
 from reports.bounds import bound_text
 from smtmodel.batch import evaluate_row
@@ -18,7 +20,8 @@ from smtmodel.operands import Operands
 from smtmodel.parameters import format_parameter
 from smtmodel.progress import Pieces
 from smtmodel.reference import parse_reference
-from smtmodel.unitfile import step_texts
+from smtmodel.unit_table import units
+from smtmodel.unitfile import parse_unit, step_texts
 from smtmodel.vectors import to_hex
 
 #: property of `prove` -> what the sheet calls it
@@ -29,10 +32,7 @@ ASKED = {
 }
 #: asks for a property of a model: the document of `prove`, or None where nothing is known
 Ask = Callable[[str, Model], Mapping[str, Any] | None]
-
-
-ASSUMED = "not asked: the family takes it for granted"
-MODEL = "model"  # a line rests on the model that the sheet names
+Rests = Callable[[Collection[str]], str]  # on what a line about some parameters rests
 
 
 @dataclass(frozen=True)
@@ -58,15 +58,27 @@ def groups(rows: Iterable[Instruction]) -> list[list[Instruction]]:
     found: dict[tuple[Any, ...], list[Instruction]] = {}
     for row in rows:
         unit = parse_reference(row.reference).unit
-        key = (row.arch, row.unit, unit.result, unit.length, unit.scale, unit.scale_block, row.source, row.emulated)
+        key = (
+            row.arch,
+            row.unit,
+            row.c,
+            unit.result,
+            unit.length,
+            unit.scale,
+            unit.scale_block,
+            row.source,
+            row.emulated,
+        )
         found.setdefault(key, []).append(row)
     return list(found.values())
 
 
 def sheets_of(arch: str | None, ask: Ask, pieces: Pieces) -> list[Sheet]:
-    """The sheets of an architecture, or of all."""
+    """The sheets of an architecture, whose units may be files, or of all instructions."""
     chosen = groups(row for row in INSTRUCTIONS.values() if arch is None or row.arch == arch)
-    return [_sheet_of_group(group, ask) for group in pieces.of(chosen)]
+    files = [name for name in units() if arch is not None and name.startswith(f"{arch}/")]
+    found = [_sheet_of_group(group, ask) for group in pieces.of(chosen)]
+    return found + [sheet_of_model(parse_reference(name), ask) for name in files]
 
 
 def _sheet_of_group(group: list[Instruction], ask: Ask) -> Sheet:
@@ -76,8 +88,10 @@ def _sheet_of_group(group: list[Instruction], ask: Ask) -> Sheet:
     if len(group) > 1:
         sheet.title += f" and {len(group) - 1} more"
     pairs = dict.fromkeys(f"{row.a} * {row.b}" for row in group)
-    emulated = [Line("Runs on", "another unit: the instruction is emulated", MODEL)] if first.emulated else []
-    sheet.lines = [*emulated, *_lines(model, ", ".join(pairs), ask)]
+    rests = partial(basis.of_group, group)
+    on = "another unit: the instruction is emulated"
+    emulated = [Line("Runs on", on, rests(LINES["Operation"]))] if first.emulated else []
+    sheet.lines = [*emulated, *_lines(model, ", ".join(pairs), ask, rests)]
     return sheet
 
 
@@ -87,55 +101,67 @@ def _basis(group: Sequence[Instruction]) -> str:
     for row in group:
         marks.setdefault(row.evidence, []).append(row.name)
     every = len(marks) == 1
-    return "; ".join([group[0].source, *(mark if every else f"{mark} ({', '.join(n)})" for mark, n in marks.items())])
+    return "; ".join(
+        [str(group[0].source), *(mark if every else f"{mark} ({', '.join(n)})" for mark, n in marks.items())]
+    )
 
 
 def sheet_of_model(model: Model, ask: Ask) -> Sheet:
     """The sheet of one model reference."""
     row = INSTRUCTIONS.get(model.reference.partition("@")[0])
-    changed = "parameters as given; " if "@" in model.reference else ""
+    rests: Rests
     if model.member is None:
-        basis = "; ".join(text for text in (model.unit.evidence, model.unit.source) if text) or "as the file has it"
+        where = "; ".join(text for text in (model.unit.evidence, model.unit.source) if text) or "as the file has it"
+        rests = basis.always(basis.of_file(model))
+    elif row is None:
+        where, rests = "IEEE 754-2019", basis.always("published: IEEE 754-2019")
     else:
-        basis = f"{changed}{_basis([row])}" if row else f"{changed}IEEE 754-2019"
-    return Sheet(model.reference, [model.reference], basis, _lines(model, f"{model.a.name} * {model.b.name}", ask))
+        where = ("parameters as given; " if "@" in model.reference else "") + _basis([row])
+        rests = partial(basis.of_changed, row, model)
+    pair = f"{model.a.name} * {model.b.name}"
+    return Sheet(model.reference, [model.reference], where, _lines(model, pair, ask, rests))
 
 
 def sheet_of_identified(document: Mapping[str, Any], ask: Ask) -> Sheet:
-    """The sheet of a device, from the document of `identify`. Raises ValueError where nothing was identified."""
-    if document["verdict"] != "identified":
+    """The sheet of a device, from the document of `identify`, with a family or without. Raises ValueError where nothing
+    was identified."""
+    if document["verdict"] not in ("identified", "built"):
         raise ValueError(f"nothing was identified: {document['verdict']}")
-    model = parse_reference(document["classes"][0][0]["model"])
-    device = document["device"]
-    basis = (
-        f"identified in {document['family']} by {document['questions']} questions and "
-        f"{document['summation_order']['questions']} for the order; {document['validated']} further vectors agree"
-    )
-    undecided = {name: " or ".join(map(format_parameter, values)) for name, values in document["undecided"].items()}
-    why = "; ".join(document["why_undecided"]) or "no vector tells them apart"
-    lines = _lines(model, f"{model.a.name} * {model.b.name}", ask, undecided, f"not told apart: {why}")
-    family = families().get(document["family"])
-    if family is not None:  # what the family does not vary was not asked
-        taken = {line for line, names in LINES.items() if not {*family.values, "block"}.intersection(names)}
-        lines = [replace(line, basis=ASSUMED) if line.basis == MODEL and line.name in taken else line for line in lines]
-    return Sheet(f"Device {device['name']}", [model.reference], basis, lines)
+    family = families().get(document.get("family", ""))
+    varied = {*family.values, "block"} if family is not None else set()  # what else there is was not asked
+    rests: Rests
+    if "family" in document:
+        model = parse_reference(document["classes"][0][0]["model"])
+        found = f"identified in {document['family']}"
+        left = {name: " or ".join(map(format_parameter, values)) for name, values in document["undecided"].items()}
+        why = f"not told apart: {'; '.join(document['why_undecided']) or 'no vector tells them apart'}"
+        rests = partial(basis.of_device, document, varied)
+    else:
+        unit = parse_unit(document["unit"], "unit")
+        model, found, left, why = Model(unit.reference, unit), "built without a family", {}, ""
+        rests = basis.always(f"answers of {document['device']['name']}")
+    lines = _lines(model, f"{model.a.name} * {model.b.name}", ask, rests, left, why)
+    where = f"{found}, from answers to {basis.asked(document)}"
+    return Sheet(f"Device {document['device']['name']}", [model.reference], where, lines)
 
 
 def _lines(
-    model: Model, factors: str, ask: Ask, undecided: Mapping[str, str] | None = None, why: str = ""
+    model: Model, factors: str, ask: Ask, rests: Rests, undecided: Mapping[str, str] | None = None, why: str = ""
 ) -> list[Line]:
     """`undecided`: the values of parameters that evidence leaves open, and `why`."""
     unit = model.unit
-    lines = [Line("Formats", f"{factors} + {model.c.name} -> {model.d.name}", MODEL)]
+    lines = [Line("Formats", f"{factors} + {model.c.name} -> {model.d.name}", basis.NAMED)]
     if unit.scale is not None:
-        lines.append(Line("Scale factors", f"{unit.scale.name}, one pair for {unit.scale_block} products", MODEL))
-    lines += [Line(name, text, MODEL) for name, text in arithmetic(unit)]
+        text = f"{unit.scale.name}, one pair for {unit.scale_block} products"
+        lines.append(Line("Scale factors", text, basis.NAMED))
+    lines += [Line(name, text, rests(LINES[name])) for name, text in arithmetic(unit)]
     for parameter, values in (undecided or {}).items():
         decided = [line for line, names in LINES.items() if parameter in names] or [parameter]
         left = [Line(line.name, values, why) if line.name in decided else line for line in lines]
         lines = left if left != lines else [*lines, Line(decided[0], values, why)]
-    lines += [Line("Expression", "; ".join(f"{name}: {text}" for name, text in step_texts(unit).items()), MODEL)]
-    lines += [Line(name, text, "evaluated") for name, text in special_values(model)]
+    expression = "; ".join(f"{name}: {text}" for name, text in step_texts(unit).items())
+    lines += [Line("Expression", expression, basis.ABOVE)]
+    lines += [Line(name, text, basis.EVALUATED) for name, text in special_values(model)]
     lines += [_property(wanted, name, ask(wanted, model)) for wanted, name in ASKED.items()]
     lines.append(Line("Error against the exact sum", bound_text(unit), "derived from the expression"))
     return lines

@@ -11,7 +11,7 @@ import jinja2
 from markupsafe import Markup
 
 from reports import measured, solved
-from reports.sheet import style_sheet
+from reports.styles import style_sheet
 from reports.views import Pictures, Section
 from smtmodel.errors import InputError, MmaprobeError
 from smtmodel.jsontext import parse_json

@@ -1,128 +1,220 @@
-"""An SVG drawing filled from the top: text, lines and cells of bits, built as elements, so that nothing needs escaping.
+"""A drawing as shapes, laid out from the top: text, lines, boxes and cells of bits. Writers make SVG, PDF and TikZ of
+the same shapes (reports/svg.py, pdf.py, tikz.py).
 
-Lengths are in CSS pixels. All text is monospaced, so that its width is known without a browser.
+Lengths are in pixels, of which a letter of common text has 12 in height. All text is monospaced, so that its width is
+known without a font.
 """
 
 from __future__ import annotations
 
 import textwrap
-import xml.etree.ElementTree as ET
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.resources import files
+from dataclasses import dataclass, field
 
-SVG = "http://www.w3.org/2000/svg"
 LETTER = 7.25  # width of a character at 12 pixels
+SIZE, TITLE, SMALL = 12.0, 13.0, 10.0  # of common text, of titles, and of captions
 LINE = 18.0  # height of a line of text
 CELL, TALL = 13.0, 17.0  # width and height of a bit
 MARGIN = 14.0
 MARK = "◀ differs here"
-
-ET.register_namespace("", SVG)
-
-
-def style_sheet() -> str:
-    """The styles of drawings, whose colours are variables for light and dark screens."""
-    return files("reports").joinpath("templates/picture.css").read_text(encoding="utf-8")
+NARROWEST = 400.0  # a column of a paper, below which nothing is laid out
+#: millimetres of a pixel where common text is set in 7 points, as captions of papers are
+MILLIMETRES = 7 / 12 * 25.4 / 72.27
+#: of a drawing in a page: below it notes stand under what they are about
+ROOMY = 660.0
 
 
-def number(value: float) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".")
+@dataclass(frozen=True)
+class Text:
+    """A line of text whose baseline is at `y`; `anchor`: start, middle or end. `css`: its classes."""
+
+    x: float
+    y: float
+    text: str
+    css: str = ""
+    anchor: str = "start"
+
+    @property
+    def size(self) -> float:
+        return TITLE if "mp-title" in self.css else SMALL if "mp-small" in self.css else SIZE
+
+    @property
+    def width(self) -> float:
+        return len(self.text) * LETTER * self.size / SIZE
+
+    @property
+    def left(self) -> float:
+        return self.x - {"start": 0.0, "middle": self.width / 2, "end": self.width}[self.anchor]
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle with its upper left corner; `radius` of its corners."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    css: str
+    radius: float = 0.0
+    hatched: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    css: str = "mp-line"
+
+
+@dataclass
+class Group:
+    """Shapes that a screen reader reads as `label`, or (without one) shapes that are filled in later."""
+
+    label: str = ""
+    shapes: list[Shape] = field(default_factory=list)
+
+
+Shape = Text | Box | Line | Group
+
+
+def shapes_of(group: Group) -> Iterator[Text | Box | Line]:
+    """Every shape in the order in which they are painted."""
+    for shape in group.shapes:
+        if isinstance(shape, Group):
+            yield from shapes_of(shape)
+        else:
+            yield shape
 
 
 class Sheet:
     """A column of a drawing, `width` pixels wide. `y` is where the next thing goes."""
 
-    def __init__(self, width: float, prefix: str) -> None:
-        self.width, self.prefix, self.y = width, prefix, MARGIN
-        self.root = ET.Element("g")
-        self._parents = [self.root]
+    def __init__(self, width: float) -> None:
+        self.width, self.y = width, MARGIN
+        self.root = Group()
+        self._open = [self.root]
 
-    def add(self, tag: str, css: str = "", **attributes: float | str) -> ET.Element:
-        """An element in the group that is open. Underscores in names of attributes stand for hyphens."""
-        texts = {name.replace("_", "-"): v if isinstance(v, str) else number(v) for name, v in attributes.items()}
-        if css:
-            texts["class"] = css
-        return ET.SubElement(self._parents[-1], tag, texts)
+    @property
+    def roomy(self) -> bool:
+        """Whether notes have room beside what they are about."""
+        return self.width >= ROOMY
+
+    @property
+    def right(self) -> float:
+        return self.width - MARGIN
+
+    def add(self, shape: Shape) -> None:
+        """A shape in the group that is open."""
+        self._open[-1].shapes.append(shape)
+
+    def layer(self) -> Group:
+        """Shapes under those that follow, filled when these are known."""
+        group = Group()
+        self.add(group)
+        return group
 
     @contextmanager
-    def group(self, label: str) -> Iterator[ET.Element]:
+    def group(self, label: str) -> Iterator[None]:
         """A group that a screen reader reads as `label`, without what is in it."""
-        element = self.add("g", role="img", aria_label=label)
-        self._parents.append(element)
-        yield element
-        self._parents.pop()
+        group = Group(label)
+        self.add(group)
+        self._open.append(group)
+        yield
+        self._open.pop()
 
     def text(self, x: float, text: str, css: str = "", anchor: str = "start", y: float | None = None) -> None:
         """A line of text whose baseline is at `y`, or in the middle of the line at the cursor."""
-        element = self.add("text", css, x=x, y=self.y + 13 if y is None else y, text_anchor=anchor)
-        element.text = text
+        self.add(Text(x, self.y + 13 if y is None else y, text, css, anchor))
 
     def paragraph(
         self, text: str, css: str = "", marked: bool = False, indent: float = 0.0, crossed: bool = False
     ) -> None:
         """Wrapped text, with the mark of a difference where there is one; on paper of its own where lines would cross
         it."""
-        room = self.width - 2 * MARGIN - indent - (len(MARK) + 2) * LETTER * marked
-        letter = LETTER * (13 / 12 if css == "mp-title" else 1)
+        letter = LETTER * TITLE / SIZE if css == "mp-title" else LETTER
+        x = MARGIN + indent
+        room = self.right - x - (self._words + 2 * LETTER if marked and self.roomy else 0.0)
         lines = textwrap.wrap(text, int(room / letter), break_on_hyphens=False) or [""]
-        if marked:
-            self.mark(len(lines) * LINE)
+        below = self.mark(len(lines) * LINE, x + max(map(len, lines)) * letter) if marked else 0.0
         for line in lines:
-            x = MARGIN + indent
             if crossed:
-                self.add("rect", "mp-paper", x=x - 4, y=self.y, width=len(line) * LETTER + 8, height=LINE)
+                self.add(Box(x - 4, self.y, len(line) * LETTER + 8, LINE, "mp-paper"))
             self.text(x, line, css)
             self.y += LINE
+        self.y += below
 
-    def mark(self, height: float) -> None:
-        """The frame around what differs, and its words on the right."""
-        self.add("rect", "mp-mark", x=MARGIN - 6, y=self.y, width=self.width - 2 * MARGIN + 12, height=height, rx=3)
-        self.text(self.width - MARGIN, MARK, "mp-mark", "end")
+    def labels(self, found: Sequence[Text], left: float) -> int:
+        """Captions where they are wanted, moved so that none leaves the space from `left` to the right margin, or meets
+        another: one that would goes to a line of its own. Each stands on paper, for lines that cross it. The number of
+        lines; each is LINE high."""
+        ends: list[float] = []
+        for one in sorted(found, key=lambda label: label.left):
+            x = max(left, min(one.left, self.right - one.width))
+            row = next((row for row, end in enumerate(ends) if x >= end + 4), len(ends))
+            ends[row : row + 1] = [x + one.width]
+            y = one.y + row * LINE
+            self.add(Box(x - 1, y - one.size + 1, one.width + 2, one.size + 1, "mp-paper"))
+            self.add(Text(x, y, one.text, one.css))
+        return len(ends)
+
+    _words = len(MARK) * LETTER  # the width of what a mark says
+
+    def mark(self, height: float, taken: float) -> float:
+        """The frame around what differs, which reaches to `taken` on the right, and its words beside that, or under it
+        where there is no room. The height that the words add."""
+        below = 0.0 if taken + LETTER + self._words <= self.right else LINE
+        self.add(Box(MARGIN - 6, self.y, self.right - MARGIN + 12, height + below, "mp-mark", radius=3))
+        self.text(self.right, MARK, "mp-mark", "end", self.y + 13 + (height if below else 0.0))
+        return below
 
     def cell(self, x: float, bit: str, kind: str) -> None:
         """A bit in its cell. `kind`: "" for one that counts, "carry", or "cut"."""
         css = f"mp-{kind}{bit}" if kind else "mp-one" if bit == "1" else "mp-zero"
-        box = self.add("rect", css, x=x + 0.5, y=self.y + 0.5, width=CELL - 1, height=TALL - 1, rx=1.5)
-        if kind == "cut":
-            box.set("fill", f"url(#{self.prefix}-hatch)")
+        self.add(Box(x + 0.5, self.y + 0.5, CELL - 1, TALL - 1, css, radius=1.5, hatched=kind == "cut"))
         self.text(x + CELL / 2, bit, css, "middle", self.y + 13)
 
     def line(self, x1: float, y1: float, x2: float, y2: float, css: str = "mp-line") -> None:
-        self.add("line", css, x1=x1, y1=y1, x2=x2, y2=y2)
+        self.add(Line(x1, y1, x2, y2, css))
 
 
-def document(sheets: list[Sheet], title: str, description: str, columns: int, styled: bool) -> ET.Element:
-    """The whole drawing: sheets beside each other in `columns`, or below each other."""
-    prefix = sheets[0].prefix
-    places, x, y, row = [], 0.0, 0.0, 0.0
-    for index, sheet in enumerate(sheets):
-        if index and index % columns == 0:
-            x, y, row = 0.0, y + row, 0.0
-        places.append((x, y))
-        x, row = x + sheet.width, max(row, sheet.y + MARGIN)
-    width, height = max(px + sheet.width for (px, _), sheet in zip(places, sheets, strict=True)), y + row
-    root = ET.Element("svg", {
-        "xmlns": SVG, "viewBox": f"0 0 {number(width)} {number(height)}", "width": number(width),
-        "height": number(height), "class": "mp", "role": "graphics-document", "aria-labelledby": f"{prefix}-title",
-        "aria-describedby": f"{prefix}-desc",
-    })  # fmt: skip
-    ET.SubElement(root, "title", id=f"{prefix}-title").text = title
-    ET.SubElement(root, "desc", id=f"{prefix}-desc").text = description
-    if styled:
-        ET.SubElement(root, "style").text = style_sheet()
-    _hatch(ET.SubElement(root, "defs"), prefix)
-    ET.SubElement(root, "rect", {"class": "mp-paper", "width": "100%", "height": "100%"})
-    for (px, py), sheet in zip(places, sheets, strict=True):
-        sheet.root.set("transform", f"translate({number(px)} {number(py)})")
-        root.append(sheet.root)
-    return root
+@dataclass(frozen=True)
+class Drawing:
+    """Sheets beside each other in `columns`, or below each other. `prefix`: of ids, which differ among the drawings of
+    a page."""
+
+    sheets: Sequence[Sheet]
+    title: str
+    description: str
+    columns: int = 1
+    prefix: str = "mp"
+
+    @property
+    def places(self) -> list[tuple[float, float]]:
+        """The upper left corner of each sheet."""
+        found, x, y, row = [], 0.0, 0.0, 0.0
+        for index, sheet in enumerate(self.sheets):
+            if index and index % self.columns == 0:
+                x, y, row = 0.0, y + row, 0.0
+            found.append((x, y))
+            x, row = x + sheet.width, max(row, sheet.y + MARGIN)
+        return found
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height in pixels."""
+        placed = list(zip(self.places, self.sheets, strict=True))
+        return max(x + sheet.width for (x, _), sheet in placed), max(y + sheet.y + MARGIN for (_, y), sheet in placed)
 
 
-def _hatch(parent: ET.Element, prefix: str) -> None:
-    pattern = ET.SubElement(parent, "pattern", {
-        "id": f"{prefix}-hatch", "width": "5", "height": "5", "patternUnits": "userSpaceOnUse",
-        "patternTransform": "rotate(45)",
-    })  # fmt: skip
-    ET.SubElement(pattern, "rect", {"class": "mp-cut-ground", "width": "5", "height": "5"})
-    ET.SubElement(pattern, "line", {"class": "mp-cut-hatch", "x1": "0", "y1": "0", "x2": "0", "y2": "5"})
+def pixels(millimetres: float) -> float:
+    """The width of a layout whose text has 7 points where it is so many millimetres wide. Raises ParameterError."""
+    from smtmodel.errors import ParameterError
+
+    if millimetres / MILLIMETRES < NARROWEST:
+        least = int(NARROWEST * MILLIMETRES) + 1
+        raise ParameterError("--width", f"{millimetres:g} mm is too narrow: {least} or more")
+    return millimetres / MILLIMETRES

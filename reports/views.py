@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from reports.evaluation_svg import evaluation_svgs
+from reports.evaluation_drawing import evaluation_drawings
 from reports.snippets import Snippet, decimal_text, sides, snippets
+from reports.svg import svg_of
 from smtmodel.batch import evaluate_row
 from smtmodel.display import number_text
 from smtmodel.dot import Model
@@ -105,7 +106,8 @@ class Pictures:
         if len(explained) == 2:
             one, two = explained
             difference = first_difference(one.facts, one.model, two.facts, two.model)
-        return evaluation_svgs(explained, difference, prefix=f"picture-{self.count}", styled=False)
+        drawings = evaluation_drawings(explained, difference, prefix=f"picture-{self.count}")
+        return [svg_of(drawing, styled=False) for drawing in drawings]
 
 
 def vector_view(

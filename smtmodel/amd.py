@@ -1,4 +1,4 @@
-"""The rows of AMD's matrix cores (Xie et al. 2026, Tables 6 and 7, Algorithms 2, 4, 6, 10, 11)."""
+"""The rows of AMD's matrix cores (Xie et al. 2026, Tables 6 and 7, Algorithms 2, 4, 6, 10, 11; MMA-Sim 2.1.1)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ from typing import Any
 
 from smtmodel.instruction import Call, Instruction
 from smtmodel.nvidia import fma_chain
+from smtmodel.sources import MMA_SIM, Part, Source
 
-SOURCE = "Xie et al. 2026, Tables 6 and 7"
+TABLES = "Xie et al. 2026, Tables 6 and 7"
+ZEROS = Part("zero signs", ("zero_sign",), MMA_SIM)
+PAPER = Source(TABLES)
+SUMS = Source(TABLES, (ZEROS,))
+FLUSHING = Source(TABLES, (Part("signs of zero inputs", ("input_zeros",), MMA_SIM),))
+LATE = Source(TABLES, (Part("bits of the late sum", ("late_fraction_bits", "late_sum_bits"), MMA_SIM), ZEROS))
+#: of each family
+SOURCES = {"fma-chain": PAPER, "e-fdpa": SUMS, "ftz-addmul": FLUSHING, "tr-fdpa": LATE, "gtr-fdpa": LATE}
 
 # name -> M, N, K and input format; the names up to CDNA2 lack the underscore before the format
 _F32 = {"32x32x1": 1, "16x16x1": 1, "4x4x1": 1, "32x32x2": 2, "16x16x4": 4}
@@ -40,7 +48,7 @@ def late(length: int, block: int, family: str = "tr-fdpa", **values: Any) -> Cal
 def _row(arch: str, name: str, shape: str, a: str, b: str, c: str, call: Call) -> Instruction:
     m, n, _ = (int(part) for part in shape.split("x"))
     size = (m, n, call[1]["length"])
-    return Instruction(arch, "mfma", name, size, a, b, c, *call, SOURCE, "published model")
+    return Instruction(arch, "mfma", name, size, a, b, c, *call, SOURCES[call[0]], "published model")
 
 
 def instructions() -> Iterator[Instruction]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from smtmodel.families.member import FUNCTIONS, Member
 from smtmodel.formats import Format, format_named
+from smtmodel.parameters import FAMILY
 from smtmodel.recordings import RECORDED
+from smtmodel.sources import Source
+
+if TYPE_CHECKING:
+    from smtmodel.dot import Model
 
 Origin = Literal["published model", "inferred"]
 Call = tuple[str, dict[str, Any]]  # a family's name, and what it is called with
@@ -29,7 +34,7 @@ class Instruction:
     c: str
     family: str
     values: Mapping[str, Any] = field(hash=False)
-    source: str
+    source: Source
     origin: Origin
     emulated: bool = False
 
@@ -44,6 +49,16 @@ class Instruction:
     @cached_property
     def _parameters(self) -> Mapping[str, Any]:
         return FUNCTIONS[self.family].completed(self.values)
+
+    def changed(self, model: Model) -> set[str]:
+        """The parameters, or the family, that a model of this instruction has otherwise."""
+        assert model.member is not None
+        own, theirs = ({FAMILY: member.family, **member.values} for member in (self.member, model.member))
+        return {name for name in own | theirs if own.get(name, ...) != theirs.get(name, ...)}
+
+    def source_of(self, parameters: Collection[str]) -> str:
+        """Who published some parameters, of those that its family takes."""
+        return self.source.of([name for name in parameters if name == FAMILY or name in self._parameters])
 
     @property
     def length(self) -> int:

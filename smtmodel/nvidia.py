@@ -1,8 +1,8 @@
 """The rows of NVIDIA's tensor cores.
 
-Sources: Xie et al. 2026, Tables 3 to 5; exponent floors and signs of zeros from its authors' later simulator, MMA-Sim
-2.1.1 (hypotheses/pairs/mma-sim asks where it differs from earlier readings). Which instructions have recorded results:
-recordings.py.
+Sources: Xie et al. 2026, Tables 3 to 5; exponent floors, signs of zeros and some instructions from its authors' later
+simulator, MMA-Sim 2.1.1 (hypotheses/pairs/mma-sim asks where it differs from earlier readings). Which instructions have
+recorded results: recordings.py.
 """
 
 from __future__ import annotations
@@ -14,10 +14,16 @@ from typing import Any
 from smtmodel.families.member import nvidia_nan
 from smtmodel.formats import FORMATS
 from smtmodel.instruction import Call, Instruction, Origin
+from smtmodel.sources import MMA_SIM, Part, Source
 
-XIE = "Xie et al. 2026, Tables 3 to 5; exponent floor and zero signs from MMA-Sim 2.1.1"
-EMULATED = "recorded results of H100, H200 and B200: an emulation on the f16 unit, no evidence about an FP8 unit"
-FMA = "Xie et al. 2026, Table 3, Algorithm 4"
+FLOORS = Part("exponent floor and zero signs", ("exponent_floor", "floor_applies_to", "zero_sign"), MMA_SIM)
+XIE = Source("Xie et al. 2026, Tables 3 to 5", (FLOORS,))
+NEWER = Source(MMA_SIM)  # instructions that the paper does not have
+VALPEY = Source(f"Valpey et al. 2025 (HMMA.884 on Turing) and {MMA_SIM}", (FLOORS,))
+EMULATED = Source(
+    "recorded results of H100, H200 and B200", note="an emulation on the f16 unit, no evidence about an FP8 unit"
+)
+FMA = Source("Xie et al. 2026, Table 3, Algorithm 4")
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,7 @@ class Unit:
     scale_format: str | None = None
     scale_block: int = 32
     group: int = 0  # products of a group that is summed exactly before it is scaled
+    source: Source = XIE
 
 
 FP8 = ("e4m3", "e5m2")
@@ -51,9 +58,9 @@ _V, _T, _H = (-131, -19), (-132, -20), (-133, -21)
 
 UNITS = (
     Unit("volta", "mma", ("f16",), (4,), 4, 23, _V, BOTH, mn="m8n8"),
-    Unit("volta", "mma", ("f16",), (4,), 4, 23, _V, mn="m8n8", addend="f16"),
-    Unit("turing", "mma", ("f16",), (4,), 4, 23, _V, BOTH, mn="m8n8"),
-    Unit("turing", "mma", ("f16",), (4,), 4, 23, _V, mn="m8n8", addend="f16"),
+    Unit("volta", "mma", ("f16",), (4,), 4, 23, _V, mn="m8n8", addend="f16", source=NEWER),
+    Unit("turing", "mma", ("f16",), (4,), 4, 23, _V, BOTH, mn="m8n8", source=VALPEY),
+    Unit("turing", "mma", ("f16",), (4,), 4, 23, _V, mn="m8n8", addend="f16", source=VALPEY),
     Unit("turing", "mma", ("f16",), (8,), 8, 24, _T, BOTH),
     Unit("ampere", "mma", ("f16",), (8, 16), 8, 24, _T, BOTH),
     Unit("ampere", "mma", ("bf16",), (8, 16), 8, 24, _T),
@@ -65,7 +72,8 @@ UNITS = (
     Unit("hopper", "mma", ("f16",), (8, 16), 16, 25, _H, BOTH),
     Unit("hopper", "mma", ("bf16",), (8, 16), 16, 25, _H),
     Unit("hopper", "mma", ("tf32",), (4, 8), 8, 25, _H),
-    Unit("hopper", "mma", FP8, (32,), 16, 25, _H, BOTH, "inferred", mixed=True, emulated=True),
+    Unit("hopper", "mma", FP8, (32,), 16, 25, _H, BOTH, "inferred", mixed=True, emulated=True,
+         source=EMULATED),
     Unit("hopper", "wgmma", ("f16",), (16,), 16, 25, _H, BOTH, mn="m64n8"),
     Unit("hopper", "wgmma", ("bf16",), (16,), 16, 25, _H, mn="m64n8"),
     Unit("hopper", "wgmma", ("tf32",), (8,), 8, 25, _H, mn="m64n8"),
@@ -73,7 +81,8 @@ UNITS = (
     Unit("blackwell", "mma", ("f16",), (8, 16), 16, 25, _H, BOTH),
     Unit("blackwell", "mma", ("bf16",), (8, 16), 16, 25, _H),
     Unit("blackwell", "mma", ("tf32",), (4, 8), 8, 25, _H),
-    Unit("blackwell", "mma", FP8, (32,), 16, 25, _H, BOTH, "inferred", mixed=True, emulated=True),
+    Unit("blackwell", "mma", FP8, (32,), 16, 25, _H, BOTH, "inferred", mixed=True, emulated=True,
+         source=EMULATED),
     Unit("blackwell", "tcgen05mma", ("f16",), (16,), 16, 25, _H, BOTH, mn="m64n8"),
     Unit("blackwell", "tcgen05mma", ("bf16",), (16,), 16, 25, _H, mn="m64n8"),
     Unit("blackwell", "tcgen05mma", ("tf32",), (8,), 8, 25, _H, mn="m64n8"),
@@ -85,18 +94,18 @@ UNITS = (
     Unit("blackwell", "tcgen05mma_block_scale", ("e2m1",), (64,), 64, 35, (-139, -139), mn="m64n8",
          scale_format="ue4m3", scale_block=16, group=16),
     Unit("blackwell", "tcgen05mma_block_scale", ("e2m1",), (64,), 64, 35, (-139, -139), mn="m64n8",
-         scale_format="ue8m0", scale_block=16, group=16),
+         scale_format="ue8m0", scale_block=16, group=16, source=NEWER),
     Unit("rtx-blackwell", "mma", ("f16",), (8, 16), 16, 25, _H, BOTH),
     Unit("rtx-blackwell", "mma", ("bf16",), (8, 16), 16, 25, _H),
     Unit("rtx-blackwell", "mma", ("tf32",), (4, 8), 8, 25, _H),
-    Unit("rtx-blackwell", "mma", FP8, (16,), 16, 25, _H, BOTH, mixed=True),
+    Unit("rtx-blackwell", "mma", FP8, (16,), 16, 25, _H, BOTH, mixed=True, source=NEWER),
     Unit("rtx-blackwell", "mma", FP8_6_4, (32,), 32, 25, _H, BOTH, mixed=True),
     Unit("rtx-blackwell", "mma_block_scale", FP8_6_4, (32,), 32, 25, _H, mixed=True, scale_format="ue8m0"),
     Unit("rtx-blackwell", "mma_block_scale", ("e2m1",), (64,), 64, 35, (-139, -139), scale_format="ue8m0", group=16),
     Unit("rtx-blackwell", "mma_block_scale", ("e2m1",), (64,), 64, 35, (-139, -139), scale_format="ue4m3",
          scale_block=16, group=16),
     Unit("rtx-blackwell", "mma_block_scale", ("e2m1",), (64,), 64, 35, (-139, -139), scale_format="ue8m0",
-         scale_block=16, group=16),
+         scale_block=16, group=16, source=NEWER),
 )  # fmt: skip
 
 #: f64 instructions: shapes by architecture
@@ -129,7 +138,6 @@ def fma_chain(length: int, output: str) -> Call:
 def _rows(unit: Unit) -> Iterator[Instruction]:
     pairs = [(a, b) for a in unit.inputs for b in unit.inputs if unit.mixed or a == b]
     m, n = (int(part) for part in unit.mn[1:].split("n"))
-    source = EMULATED if unit.emulated else XIE
     for length in unit.lengths:
         for output in unit.outputs:
             for a, b in pairs:
@@ -147,7 +155,7 @@ def _rows(unit: Unit) -> Iterator[Instruction]:
                     b,
                     addend,
                     *_truncated(unit, length, output),
-                    source,
+                    unit.source,
                     unit.origin,
                     unit.emulated,
                 )

@@ -1,6 +1,7 @@
-"""Which instructions have results of real GPUs, and how many: recorded.json, counted from the rows under tests/data.
+"""Which instructions have results of real GPUs, how many, and what these decide: tables made from the rows under
+tests/data.
 
-`python -m benchmarks.recorded_rows` writes the table; tests/test_recordings.py compares it with the rows.
+`python -m benchmarks.recorded_rows` writes the tables; tests/test_recordings.py compares them with the rows.
 """
 
 from __future__ import annotations
@@ -8,15 +9,22 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from importlib.resources import files
+from typing import TypedDict
 
-TABLE = "recorded.json"
+
+class Decided(TypedDict):
+    """What the results of one GPU say of an instruction's parameters: those of which every near value disagrees with
+    one, and the near values of the others that agree with all."""
+
+    decided: list[str]
+    open: dict[str, list[str]]
 
 
-def _table() -> dict[str, dict[str, int]]:
-    text = (files("smtmodel") / TABLE).read_text(encoding="utf-8")
-    rows: dict[str, dict[str, int]] = json.loads(text)
-    return rows
+def _text(name: str) -> str:
+    return (files("smtmodel") / name).read_text(encoding="utf-8")
 
 
 #: instruction -> GPU -> number of recorded results
-RECORDED: Mapping[str, Mapping[str, int]] = _table()
+RECORDED: Mapping[str, Mapping[str, int]] = json.loads(_text("recorded.json"))
+#: instruction -> GPU -> what they decide
+DECIDED: Mapping[str, Mapping[str, Decided]] = json.loads(_text("decided.json"))

@@ -88,7 +88,7 @@ def parse_row(row: Any, line: int = 0, model_of: ModelOf | None = None) -> Vecto
     _check_keys(row)
     if row.get("schema", SCHEMA_VERSION) != SCHEMA_VERSION:
         raise ValueError(f"schema: version {row['schema']!r} is not known; this is version {SCHEMA_VERSION}")
-    if not isinstance(row.get("id", ""), str | int | None):
+    if not isinstance(row.get("id", ""), str | int | None) or isinstance(row.get("id"), bool):
         raise ValueError("id: a string or a number is needed")
     model = _model_of(row, model_of)
     sides = []

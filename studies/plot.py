@@ -12,16 +12,36 @@ from studies.catalogue import Study
 from studies.run import points
 from studies.table import Table
 
+#: measure -> what the panel is about, and what its axis counts
 TITLES = {"l1": "l1 error", "l2": "l2 error", "linf": "infinity-norm error", "percent": "error in percent",
           "mean": "mean of the signed errors", "deviation": "standard deviation of the errors",
           "negative": "percentage of negative errors"}  # fmt: skip
+AXES = {"l1": r"$\Vert$error$\Vert_1$ / ($\Vert A\Vert_1\,\Vert B\Vert_1$)",
+        "l2": r"$\Vert$error$\Vert_2$ / ($\Vert A\Vert_2\,\Vert B\Vert_2$)",
+        "linf": r"$\Vert$error$\Vert_\infty$ / ($\Vert A\Vert_\infty\,\Vert B\Vert_\infty$)",
+        "percent": "|error| (% of the exact sum)", "mean": "mean of d − exact", "deviation": "deviation of d − exact",
+        "negative": "results below exact (%)"}  # fmt: skip
 SCALES = {"mean": "symlog", "negative": "linear"}  # of measures that may be zero or negative; the others: log
+RELATIVE = {"l1": 1.0, "l2": 1.0, "linf": 1.0, "percent": 100.0}  # measures that u is a part of, and how much u is
+UNITS = {"f32": -24, "f64": -53}  # the exponent of u, half a unit in the last place of 1, of what is summed in
+MARKERS = "osD^vPX<>*hp"
+DARKEST, LIGHTEST = 0.0, 0.88  # of a scale of colours whose greys differ as well
+
+
+def size_text(study: Study) -> str:
+    """What is along the lower axis."""
+    if study.kind == "sum":
+        return f"{study.axis} (numbers added)"
+    shape = f"{study.rows} × {study.axis} times {study.axis} × {study.rows}" if study.rows else "A and B are n × n"
+    return f"{study.axis} ({shape})"
 
 
 def draw(study: Study, sizes: Sequence[int], seed: int, table: Table, stem: Path) -> list[Path]:
     """Writes STEM.png and STEM.svg, a row of panels for each distribution; nothing where matplotlib is missing.
 
-    Sums that overflow leave a gap, and the legend says from which size on. Raises what `whole_file` does.
+    Groups of series differ in colour, in grey and in marker. Dotted lines are u, half a unit in the last place of 1 in
+    the format of the sum, and n times u, where errors are relative; legends stand outside. Sums that overflow leave a
+    gap, and the legend says from which size on. Raises what `whole_file` does.
     """
     try:
         import matplotlib
@@ -35,15 +55,15 @@ def draw(study: Study, sizes: Sequence[int], seed: int, table: Table, stem: Path
     size = (4.2 * columns + 2.2, 3.2 * rows)
     figure, panels = pyplot.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", sharex=True)
     groups = list(dict.fromkeys(series.group for series in study.series))
-    shades = matplotlib.colormaps["tab10" if len(groups) <= 10 else "tab20"]
-    colours = {group: shades(index % shades.N) for index, group in enumerate(groups)}
+    looks = looks_of(groups)
     for row, distribution in enumerate(study.distributions):
         for column, measure in enumerate(study.measures):
             panel = panels[row][column]
-            _panel(panel, study, sizes, seed, table, distribution, column, colours)
+            _panel(panel, study, sizes, seed, table, distribution, column, looks)
             panel.set_title(f"{distribution} numbers: {TITLES[measure]}")
             if row == rows - 1:
-                panel.set_xlabel(study.axis)
+                panel.set_xlabel(size_text(study))
+            panel.set_ylabel(AXES[measure])
         if row == 0 or study.kind == "sum":  # where sums overflow the legend says from which size on
             panels[row][-1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=7, frameon=False)
     found = [stem.with_name(stem.name + suffix) for suffix in (".png", ".svg")]
@@ -55,9 +75,18 @@ def draw(study: Study, sizes: Sequence[int], seed: int, table: Table, stem: Path
     return found
 
 
+def looks_of(groups: Sequence[str]) -> dict[str, tuple[Any, str]]:
+    """The colour and the marker of each group: from dark to light, so that they differ in grey."""
+    import matplotlib
+
+    shades, steps = matplotlib.colormaps["viridis"], max(1, len(groups) - 1)
+    colour = [shades(DARKEST + (LIGHTEST - DARKEST) * index / steps) for index in range(len(groups))]
+    return {group: (colour[index], MARKERS[index % len(MARKERS)]) for index, group in enumerate(groups)}
+
+
 def _panel(
     panel: Any, study: Study, sizes: Sequence[int], seed: int, table: Table, distribution: str, column: int,
-    colours: dict[str, Any],
+    looks: dict[str, tuple[Any, str]],
 ) -> None:  # fmt: skip
     scale = SCALES.get(study.measures[column], "log")
     for series in study.series:
@@ -71,11 +100,26 @@ def _panel(
         label = series.label + (f" (overflows from {lost[0]:,})" if lost else "")
         style = "--" if series.dashed else "-"
         wide = 1.2 if series.dashed else 2.0
-        panel.plot(*zip(*shown, strict=True) if shown else ([], []), style, color=colours[series.group], marker=".",
-                     linewidth=wide, label=label)  # fmt: skip
+        colour, marker = looks[series.group]
+        panel.plot(*zip(*shown, strict=True) if shown else ([], []), style, color=colour, marker=marker, markersize=4,
+                     linewidth=wide, label=label, markerfacecolor="white" if series.dashed else colour)  # fmt: skip
+    _references(panel, study, sizes, study.measures[column])
     panel.set_xscale("log")
     panel.set_yscale(scale, **({"linthresh": 0.01} if scale == "symlog" else {}))
     panel.minorticks_off()
     if study.kind != "sum":
         panel.set_xticks(list(sizes), [str(size) for size in sizes], fontsize=7)
     panel.grid(True, which="major", alpha=0.3)
+
+
+def _references(panel: Any, study: Study, sizes: Sequence[int], measure: str) -> None:
+    """u and n times u, where the errors are relative."""
+    if measure not in RELATIVE:
+        return
+    exponent = UNITS[study.source]
+    unit = RELATIVE[measure] * 2.0**exponent
+    ends, percent = [min(sizes), max(sizes)], " in percent" if measure == "percent" else ""
+    for values, label in (([unit, unit], "u"), ([size * unit for size in ends], f"{study.axis} u")):
+        what = f" (u = $2^{{{exponent}}}${percent})" if label == "u" else ""
+        style = (0, (1, 1.5)) if label == "u" else (0, (4, 1.5, 1, 1.5))
+        panel.plot(ends, values, linestyle=style, color="0.35", linewidth=1.0, label=label + what, zorder=1)

@@ -5,23 +5,30 @@ from __future__ import annotations
 import json
 import re
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from reports import basis
+from reports.arithmetic import LINES, arithmetic
 from reports.bounds import losses, roundings
-from reports.datasheet import ASKED, groups, sheet_of_identified, sheet_of_model, sheets_of
+from reports.datasheet import ASKED, Sheet, groups, sheet_of_identified, sheet_of_model, sheets_of
+from reports.gpu_page import file_name, pages
 from smtmodel.display import exact_value
 from smtmodel.dot import Model
 from smtmodel.explaining import explain
 from smtmodel.explanation import Explanation
+from smtmodel.gpus import GPUS
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.nodes import Cut, Element
 from smtmodel.nodes.node import walk
 from smtmodel.progress import Pieces
+from smtmodel.recordings import RECORDED
 from smtmodel.reference import parse_reference
+from smtmodel.unitfile import unit_text
 from tests.browser import check_page
 from tests.test_report import FAMILY, SMALL, VOLTA, Page, run
 from tests.test_svg import operands_of
@@ -33,8 +40,13 @@ def silent(wanted: str, model: Model) -> None:
     return None
 
 
+@cache
+def every_sheet() -> list[Sheet]:
+    return sheets_of(None, silent, Pieces(lambda text: None, "sheets"))
+
+
 def test_every_instruction_is_on_one_sheet() -> None:
-    sheets = sheets_of(None, silent, Pieces(lambda text: None, "sheets"))
+    sheets = every_sheet()
     named = [name for sheet in sheets for name in sheet.instructions]
     assert sorted(named) == sorted(INSTRUCTIONS)
     for sheet in sheets:
@@ -120,15 +132,14 @@ def test_an_identified_device(tmp_path: Path) -> None:
     path.write_text(document)
     assert "3 asked" in run("datasheet", str(path), "-o", str(target), "--limit", "1", *store).stderr
     text = Page(target.read_text()).text
-    assert "identified in tiny by" in text
+    assert "identified in tiny, from answers to 1 question" in text
     assert "23 below the largest exponent" in text
     assert "0 asked" in run("datasheet", str(path), "-o", str(target), "--limit", "1", *store).stderr  # from the store
     named = {**json.loads(document), "family": "nvidia-f16"}  # which varies fraction_bits, not flush_inputs
     bases = {line.name: line.basis for line in sheet_of_identified(named, silent).lines}
-    assert (bases["Fraction bits"], bases["Subnormal inputs"]) == (
-        "model",
-        "not asked: the family takes it for granted",
-    )
+    device = json.loads(document)["device"]["name"]
+    assert re.fullmatch(rf"answers of {re.escape(device)}: questions? [\d, ]+", bases["Fraction bits"])
+    assert bases["Subnormal inputs"] == basis.ASSUMED
     changed = {**json.loads(document), "undecided": {"exponent_floor": [None, -131]}}
     lines = {line.name: line for line in sheet_of_identified(changed, silent).lines}
     assert lines["Exponent floor"].value == "none or -131"
@@ -137,11 +148,92 @@ def test_an_identified_device(tmp_path: Path) -> None:
         sheet_of_identified({**changed, "verdict": "no candidate"}, silent)
 
 
+def test_a_device_that_was_built_without_a_family(tmp_path: Path) -> None:
+    path, target = tmp_path / "unit.json", tmp_path / "unit.html"
+    unit = unit_text(parse_reference(SMALL).unit)
+    path.write_text(json.dumps({
+        "schema": 1, "device": {"name": "command:x"}, "verdict": "built", "unit": unit,
+        "summation_order": {"questions": 12, "outline": []}, "questions": 30, "validated": 4096,
+    }))  # fmt: skip
+    run("datasheet", str(path), "-o", str(target), "--limit", "0", "--store", str(tmp_path / "store.sqlite"))
+    lines = sheet_of_identified(json.loads(path.read_text()), silent).lines
+    assert {line.name: line.value for line in lines}["Fraction bits"] == "23 below the largest exponent"
+    assert {line.basis for line in lines if line.name in LINES} == {"answers of command:x"}
+    assert (
+        "built without a family, from answers to 30 questions, 12 for the order, 4096 vectors to validate"
+        in Page(target.read_text()).text
+    )
+
+
+# --- on what a line rests ------------------------------------------------------------------------------------------
+
+
+def bases_of(reference: str) -> dict[str, str]:
+    return {line.name: line.basis for line in sheet_of_model(parse_reference(reference), silent).lines}
+
+
+def test_every_line_says_whose_results_or_whose_words_it_rests_on() -> None:
+    kinds = ("recorded: ", "published: ", "inferred from ")
+    for sheet in every_sheet():
+        for line in sheet.lines:
+            if line.name in LINES:
+                assert line.basis.startswith(kinds), line
+                assert "recorded: " not in line.basis or any(name in RECORDED for name in sheet.instructions)
+            assert line.basis != "model"
+    for name in ("Rounding on the way", *(name for name, _ in arithmetic(parse_reference(HOPPER).unit))):
+        assert name in LINES
+
+
+def test_a_line_is_recorded_where_rows_refute_what_is_near() -> None:
+    bases = bases_of(HOPPER)
+    assert bases["Fraction bits"] == bases["Products"] == "recorded: H100 500 rows, H200 400 rows"
+    bf16 = bases_of("hopper/mma/m16n8k16.f32.bf16.bf16.f32")
+    assert bf16["Exponent floor"].startswith("published: MMA-Sim 2.1.1; the rows of H100 and H200 fit exponent_floor")
+    assert bases["Carry bits"] == (
+        "published: Xie et al. 2026, Tables 3 to 5; the rows of H100 and H200 fit carry_bits 3, 4, 5, 6 too"
+    )
+    assert (
+        bases_of("turing/mma/m16n8k8.f32.f16.f16.f32")["Fraction bits"] == "published: Xie et al. 2026, Tables 3 to 5"
+    )
+    assert bases_of("cdna3/mfma/f32_16x16x16_f16")["Cut of the sum"] == "published: MMA-Sim 2.1.1"
+    assert bases_of("rtx-blackwell/mma/m16n8k16.f32.e4m3.e4m3.f32")["Fraction bits"] == "published: MMA-Sim 2.1.1"
+    emulated = bases_of("hopper/mma/m16n8k32.f32.e4m3.e4m3.f32")
+    assert emulated["Fraction bits"] == "inferred from recorded results of H100, H200 and B200"
+
+
+def test_a_changed_parameter_is_given_and_a_unit_file_says_its_own_evidence() -> None:
+    bases = bases_of(f"{HOPPER}@fraction_bits=24")
+    assert bases["Fraction bits"] == basis.GIVEN
+    assert bases["Products"].startswith("recorded: ")
+    assert bases_of("x86/amx/tdpbf16ps")["Rounding of the result"] == "recorded on an Intel Xeon with AMX"
+
+
+# --- the pages of GPUs ----------------------------------------------------------------------------------------------
+
+
+def test_the_pages_of_all_gpus_are_up_to_date() -> None:
+    folder = Path(__file__).parents[1] / "docs" / "gpus"
+    written = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.md")}
+    assert written == pages(Pieces(lambda text: None, "pages")), "to write them: python -m benchmarks.gpu_pages"
+    assert {file_name(gpu) for gpus in GPUS.values() for gpu in gpus} | {"README.md"} == set(written)
+    h100 = written["h100.md"]
+    assert "Recorded on this GPU: 3,800 rows of 8 of the 32 instructions" in h100
+    assert "| Fraction bits | 1-10 | 25 below the largest exponent | 3, 1*: recorded on H100 and H200;" in h100
+    assert "no published bit-accurate model" in written["mi350x.md"]
+
+
+def test_a_page_of_a_gpu_by_command(tmp_path: Path) -> None:
+    target = tmp_path / "x.md"
+    run("datasheet", "v100", "-o", str(target))
+    assert target.read_text() == (Path(__file__).parents[1] / "docs" / "gpus" / "v100.md").read_text()
+    run("datasheet", "volta", "-o", str(target), code=2)
+
+
 @pytest.mark.parametrize("width", [400, 1600])
 def test_all_sheets_in_a_browser(chromium: Any, width: int, tmp_path: Path) -> None:
     target = tmp_path / "volta.html"
     run("datasheet", "volta", "--limit", "0", "-o", str(target), "--store", str(tmp_path / "store.sqlite"))
-    assert len(re.findall("<section", target.read_text())) == 2
+    assert len(re.findall("<section", target.read_text())) == 3
     check_page(chromium, target.as_uri(), width, "light").context.close()
 
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from benchmarks.recorded_rows import ROOT, TABLE, counted
+from benchmarks.recorded_rows import DECISIONS, ROOT, TABLE, counted, decided, recorded_rows
 from reports.datasheet import sheets_of
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.progress import Pieces
-from smtmodel.recordings import RECORDED
+from smtmodel.recordings import DECIDED, RECORDED
 from smtmodel.reference import parse_reference
 from smtmodel.unit_table import units
 from tests.test_models import RECORDED as ROWS
@@ -42,7 +42,7 @@ def test_the_shipped_table_counts_the_rows() -> None:
 
 def test_the_table_is_installed_with_the_package() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert TABLE.name in project["tool"]["setuptools"]["package-data"]["smtmodel"]
+    assert {TABLE.name, DECISIONS.name} <= set(project["tool"]["setuptools"]["package-data"]["smtmodel"])
 
 
 def test_recorded_is_said_of_the_instructions_that_have_rows() -> None:
@@ -129,6 +129,30 @@ def test_the_rows_of_each_gpu_refute_nearby_parameters(reference: str) -> None:
 def test_what_the_rows_leave_open(reference: str) -> None:
     for change in ("exponent_floor=none", *LEFT_OPEN.get(reference, ())):
         assert not mismatches(parse_reference(f"{reference}@{change}"), rows(ROWS)[reference]), change
+
+
+def test_the_shipped_decisions_are_of_the_recorded_instructions() -> None:
+    assert {name: set(gpus) for name, gpus in DECIDED.items()} == {name: set(gpus) for name, gpus in RECORDED.items()}
+
+
+@pytest.mark.parametrize("reference", sorted(RECORDED))
+def test_the_shipped_decisions_agree_with_what_the_rows_refute(reference: str) -> None:
+    """`changes` and `LEFT_OPEN`, which were written by hand."""
+    for change in changes(reference):
+        name, _, value = change.partition("=")
+        stands = change in LEFT_OPEN.get(reference, ())
+        for gpu, one in DECIDED[reference].items():
+            near = one["open"].get(name, [])
+            known = name in one["decided"] or name in one["open"]
+            assert not known or (value in near) == stands or (value == "contiguous" and near), f"{gpu}: {change}"
+
+
+ALL = [pytest.param(name, marks=[] if name.startswith("volta") else pytest.mark.slow) for name in sorted(RECORDED)]
+
+
+@pytest.mark.parametrize("reference", ALL)
+def test_the_shipped_decisions_follow_from_the_rows(reference: str) -> None:
+    assert decided(reference, recorded_rows()[reference]) == DECIDED[reference]
 
 
 #: the least number of fraction bits that fits the rows, where these leave it open; every larger one fits as well

@@ -7,6 +7,7 @@ import math
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from smtmodel.reference import parse_plan_reference
 from studies import catalogue
 from studies.catalogue import BOUND, SIGNED, STUDIES, Series, Study
 from studies.exact import exact_product, percent_error, relative_error, signed_measures, size_of
-from studies.plot import draw
+from studies.plot import AXES, UNITS, draw, looks_of, size_text
 from studies.run import Bias, Draw, Product, Sum, run
 from studies.table import Point, Table
 
@@ -232,8 +233,28 @@ def test_curves(tmp_path: Path) -> None:
     text = paths[1].read_text()
     assert "1xTF32 (overflows from 8)" in text
     assert "uniform numbers: l2 error" in text
+    assert size_text(SMALL) in text
+    assert "4 × K times K × 4" in size_text(replace(SMALL, rows=4, axis="K"))
+    assert {"n u", "u (u = "} <= {label for label in ("n u", "u (u = ") if label in text}
     draw(SMALL, SMALL.sizes, 0, table, tmp_path / "x")
     assert paths[1].read_text() == text
+
+
+def test_groups_differ_in_grey() -> None:
+    """Every two of them, by luminance or, beyond eight, by marker."""
+    pytest.importorskip("matplotlib")
+    for count in (2, 5, 8):
+        looks = list(looks_of([str(n) for n in range(count)]).values())
+        greys = [0.2126 * red + 0.7152 * green + 0.0722 * blue for (red, green, blue, _), _ in looks]
+        assert greys == sorted(greys)
+        assert min(late - early for early, late in pairwise(greys)) > 0.04
+        assert max(greys) < 0.85  # on white
+        assert len({marker for _, marker in looks}) == count
+
+
+def test_every_measure_has_an_axis() -> None:
+    assert {measure for study in STUDIES.values() for measure in study.measures} <= set(AXES)
+    assert {study.source for study in STUDIES.values()} <= set(UNITS)
 
 
 def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

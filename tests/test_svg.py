@@ -13,9 +13,10 @@ from click.testing import CliRunner
 
 from cli.main import main
 from queries.compare.neighbours import first_difference
-from reports.bits_svg import fold
-from reports.evaluation_svg import evaluation_svg, evaluation_svgs
-from reports.sheet import SVG, style_sheet
+from reports.bits_drawing import fold
+from reports.evaluation_drawing import evaluation_drawing, evaluation_drawings
+from reports.styles import style_sheet
+from reports.svg import SVG, svg_of
 from smtmodel.dot import Model
 from smtmodel.explaining import explain
 from smtmodel.explanation import Explanation, Row
@@ -41,7 +42,7 @@ def parsed(*explanations: Explanation) -> ET.Element:
     if len(explanations) == 2:
         left, right = explanations
         difference = first_difference(left.facts, left.model, right.facts, right.model)
-    return ET.fromstring(evaluation_svg(explanations, difference))
+    return ET.fromstring(svg_of(evaluation_drawing(explanations, difference)))
 
 
 def operands_of(model: Model, rng: np.random.Generator) -> Operands[int]:
@@ -111,7 +112,7 @@ def test_two_pictures_say_what_one_does() -> None:
     left, right = (explained(reference, **EQUATION_10) for reference in (AMPERE, HOPPER))
     difference = first_difference(left.facts, left.model, right.facts, right.model)
     both = parsed(left, right)
-    roots = [ET.fromstring(text) for text in evaluation_svgs([left, right], difference)]
+    roots = [ET.fromstring(svg_of(one)) for one in evaluation_drawings([left, right], difference)]
     assert [word for root in roots for word in texts(root)] == texts(both)
     assert [len(root.findall(f".//{NAME}rect[@class='mp-mark']")) for root in roots] == [1, 1]
     for root, reference in zip(roots, (AMPERE, HOPPER), strict=True):

@@ -23,6 +23,13 @@ def trees_of(unit: Unit, bits: int, leaves: int) -> Iterator[Branch]:
         yield tree
 
 
+def tree_of(unit: Unit) -> Branch:
+    """The tree as the expression has it, whatever masks show: every truncated sum is one step."""
+    tree = _Trees(frozenset(node for node in walk(unit.result) if isinstance(node, nodes.FusedSum))).of(unit.result)
+    assert tree is not None
+    return tree
+
+
 def structure_of(unit: Unit, bits: int, leaves: int) -> object:
     """Units of one structure have the same trees."""
     every = list(walk(unit.result))

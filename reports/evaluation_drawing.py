@@ -1,15 +1,14 @@
-"""A whole evaluation as SVG, or two of one input beside each other with the first difference marked."""
+"""A drawing of a whole evaluation, or of two of one input beside each other with the first difference marked."""
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from reports import words
-from reports.bits_svg import GUTTER, MOST_ROWS, NOTES, BitsDrawing, bits_width, fold, picture_grid
-from reports.sheet import CELL, LETTER, LINE, MARGIN, TALL, Sheet, document
+from reports.bits_drawing import MOST_ROWS, BitsDrawing, bits_width, fold
+from reports.sheet import CELL, LETTER, LINE, MARGIN, MARK, ROOMY, TALL, Drawing, Sheet
 from smtmodel.display import bit_fields, number_text, powers
 from smtmodel.explanation import Explanation, Row
 from smtmodel.trace import Name, Stage
@@ -18,31 +17,45 @@ from smtmodel.vectors import to_hex
 if TYPE_CHECKING:
     from queries.compare.neighbours import Parting
 
-NARROWEST = 660.0
 WIDEST_PAIR = 1560.0  # two evaluations that are wider stand below each other
+FIELD_GAP = 6.0  # between sign, exponent and fraction
 
 
-def evaluation_svg(
-    explanations: Sequence[Explanation], difference: Parting | None = None, *, prefix: str = "mp", styled: bool = True
-) -> str:
-    """The drawing of one evaluation, or of two of one input and where they part, in one picture.
+def evaluation_drawing(
+    explanations: Sequence[Explanation],
+    difference: Parting | None = None,
+    *,
+    prefix: str = "mp",
+    width: float | None = None,
+    names: Sequence[str] = (),
+) -> Drawing:
+    """One evaluation, or two of one input and where they part, in one drawing.
 
-    `prefix`: of the ids, which must differ among drawings of one page. `styled`: whether it carries its own styles.
+    `prefix`: of the ids, which must differ among drawings of one page. `width` in pixels, where it is given; two
+    evaluations then stand below each other. `names`: short ones, in place of the references and their expressions.
     """
-    sheets = [_sheet(one, side, prefix) for one, side in _sides(explanations, difference)]
-    columns = 2 if sum(sheet.width for sheet in sheets) <= WIDEST_PAIR else 1
-    return _document(sheets, explanations, _difference(explanations, difference), columns, styled)
+    sheets = [
+        _sheet(one, side, width, name)
+        for (one, side), name in zip(_sides(explanations, difference), _filled(names, explanations), strict=True)
+    ]
+    columns = 2 if width is None and sum(sheet.width for sheet in sheets) <= WIDEST_PAIR else 1
+    return _drawing(sheets, explanations, _difference(explanations, difference), columns, prefix)
 
 
-def evaluation_svgs(
-    explanations: Sequence[Explanation], difference: Parting | None = None, *, prefix: str = "mp", styled: bool = True
-) -> list[str]:
-    """The same, a picture for each evaluation: a page puts them beside or below each other, as it has room."""
+def evaluation_drawings(
+    explanations: Sequence[Explanation], difference: Parting | None = None, *, prefix: str = "mp"
+) -> list[Drawing]:
+    """The same, a drawing for each evaluation: a page puts them beside or below each other, as it has room."""
     found = []
     for index, (one, side) in enumerate(_sides(explanations, difference)):
-        sheet = _sheet(one, side, f"{prefix}{'ab'[index]}")
-        found.append(_document([sheet], [one], _difference(explanations, difference), 1, styled))
+        text = _difference(explanations, difference)
+        found.append(_drawing([_sheet(one, side, None, "")], [one], text, 1, f"{prefix}{'ab'[index]}"))
     return found
+
+
+def _filled(names: Sequence[str], explanations: Sequence[Explanation]) -> list[str]:
+    """A name for each evaluation, empty where none is given."""
+    return [*names, *[""] * len(explanations)][: len(explanations)]
 
 
 def _sides(explanations: Sequence[Explanation], difference: Parting | None) -> list[tuple[Explanation, Name | None]]:
@@ -51,22 +64,21 @@ def _sides(explanations: Sequence[Explanation], difference: Parting | None) -> l
     return [(one, side.name if side else None) for one, side in zip(explanations, sides, strict=False)]
 
 
-def _sheet(explanation: Explanation, marked: Name | None, prefix: str) -> Sheet:
-    sheet = Sheet(_width(explanation, marked), prefix)
-    _Drawing(explanation, sheet, marked).draw()
+def _sheet(explanation: Explanation, marked: Name | None, width: float | None, name: str) -> Sheet:
+    sheet = Sheet(_width(explanation, marked) if width is None else width)
+    _Evaluation(explanation, sheet, marked, name).draw()
     return sheet
 
 
-def _document(
-    sheets: list[Sheet], explanations: Sequence[Explanation], difference: str, columns: int, styled: bool
-) -> str:
+def _drawing(
+    sheets: list[Sheet], explanations: Sequence[Explanation], difference: str, columns: int, prefix: str
+) -> Drawing:
     title = "Evaluation under " + " and ".join(explanation.model.reference for explanation in explanations)
     texts = []
     for one in explanations:
         result = f"{to_hex(one.result, one.model.d)}, {number_text(one.result, one.model.d)}"
         texts.append(f"{one.model.reference} ({words.parameters_text(one.model)}) gives {result}.")
-    root = document(sheets, title, " ".join(filter(None, [*texts, difference])), columns, styled)
-    return ET.tostring(root, encoding="unicode")
+    return Drawing(sheets, title, " ".join(filter(None, [*texts, difference])), columns, prefix)
 
 
 def _difference(explanations: Sequence[Explanation], difference: Parting | None) -> str:
@@ -74,22 +86,24 @@ def _difference(explanations: Sequence[Explanation], difference: Parting | None)
 
 
 def _width(explanation: Explanation, marked: Name | None) -> float:
-    widest = 0.0
-    for picture in words.pictures_of(explanation):
-        if picture.rows and picture.special is None and not words.is_plain(picture):
-            widest = max(widest, bits_width(picture_grid(picture, fold(picture.rows, marked)[0])))
-    fields = GUTTER + (explanation.model.d.width + 2) * CELL
-    return max(NARROWEST, 2 * MARGIN + GUTTER + widest + NOTES, 2 * MARGIN + fields)
+    """That of the widest sum, so that none needs a second panel before it has to."""
+    widths = [
+        bits_width(picture, marked)
+        for picture in words.pictures_of(explanation)
+        if picture.rows and picture.special is None and not words.is_plain(picture)
+    ]
+    return max(ROOMY, 2 * MARGIN + (explanation.model.d.width + 4) * CELL, *widths)
 
 
-class _Drawing:
-    def __init__(self, explanation: Explanation, sheet: Sheet, marked: Name | None) -> None:
-        self.explanation, self.sheet, self.marked = explanation, sheet, marked
+class _Evaluation:
+    def __init__(self, explanation: Explanation, sheet: Sheet, marked: Name | None, name: str) -> None:
+        self.explanation, self.sheet, self.marked, self.name = explanation, sheet, marked, name
 
     def draw(self) -> None:
         explanation, sheet = self.explanation, self.sheet
-        sheet.paragraph(explanation.model.reference, "mp-title")
-        sheet.paragraph(words.parameters_text(explanation.model), "mp-soft")
+        sheet.paragraph(self.name or explanation.model.reference, "mp-title")
+        if not self.name:
+            sheet.paragraph(words.parameters_text(explanation.model), "mp-soft")
         sheet.y += 6
         self._products()
         for item in words.step_runs(explanation, self.marked):
@@ -135,24 +149,35 @@ class _Drawing:
         return texts
 
     def _table(self, table: Sequence[tuple[str, ...]], signals: Sequence[Sequence[Name]]) -> None:
+        """Columns side by side; the last two, which can be read off the pictures, only where there is room; else a
+        paragraph for each line."""
         sheet = self.sheet
+        marks = [words.is_marked(self.marked, names) for names in signals]
         widths = [max(len(line[column]) for line in table) + 2 for column in range(5)]
-        room = (sheet.width - 2 * MARGIN - 8) / LETTER
-        for column in (3, 4):  # these can be read off the pictures
-            if sum(widths) > room:
+        room = (sheet.right - MARGIN - 8) / LETTER - (len(MARK) if any(marks) and sheet.roomy else 0)
+        for column in (3, 4):
+            if sum(widths) - 2 > room:
                 widths[column] = 0
-        for line, names in zip(table, signals, strict=True):
-            marked = words.is_marked(self.marked, names)
+        fits = sum(widths) - 2 <= room
+        for line, names, marked in zip(table, signals, marks, strict=True):
             label = ", ".join(part for part in line if part)
             with sheet.group(f"{label}, the models differ here" if marked else label):
-                if marked:
-                    sheet.mark(LINE)
+                if not fits:
+                    if names:
+                        self._folded(line, marked)
+                    continue
+                below = sheet.mark(LINE, MARGIN + 8 + (sum(widths) - 2) * LETTER) if marked else 0.0
                 x = MARGIN + 8
                 for part, width in zip(line, widths, strict=True):
                     if width and part:
                         sheet.text(x, part.rstrip(), "" if names else "mp-small")
                     x += width * LETTER
-            sheet.y += LINE
+            sheet.y += LINE + below
+
+    def _folded(self, line: Sequence[str], marked: bool) -> None:
+        """k: a times b, in as many lines as it takes."""
+        name, a, b, *_ = line
+        self.sheet.paragraph(f"{name}: {a}{f' times {b}' if b else ''}", marked=marked, indent=8)
 
     # -- steps
 
@@ -170,19 +195,23 @@ class _Drawing:
             sheet.paragraph(result, indent=8)
 
     def _result(self) -> None:
-        """The result by fields."""
+        """The result by fields, each of which starts a line where the one before leaves too little room."""
         sheet, fmt, result = self.sheet, self.explanation.model.d, self.explanation.result
         digits, value = to_hex(result, fmt), number_text(result, fmt)
         sheet.paragraph(f"d = {digits}  {value}", "mp-title")
         fields = bit_fields(result, fmt).split(" ")
         captions = ["sign", "exponent", "fraction"][-len(fields) :] if fmt.fraction else ["sign", "exponent"]
+        room = int((sheet.right - MARGIN - 8) / CELL)
+        pieces = [(field[at : at + room], caption if at == 0 else "") for field, caption in
+                  zip(fields, captions, strict=True) for at in range(0, len(field), room)]  # fmt: skip
         with sheet.group(f"bits of d: {' '.join(fields)}"):
             x = MARGIN + 8
-            for field, caption in zip(fields, captions, strict=True):
-                for bit in field:
+            for bits, caption in pieces:
+                if x > MARGIN + 8 and x + len(bits) * CELL > sheet.right:
+                    x, sheet.y = MARGIN + 8, sheet.y + TALL + LINE
+                sheet.text(x, caption if len(bits) > 1 else "±", "mp-small", y=sheet.y + TALL + 10)
+                for bit in bits:
                     sheet.cell(x, bit, "")
                     x += CELL
-                left, y = x - len(field) * CELL, sheet.y + TALL + 10
-                sheet.text(left, caption if len(field) > 1 else "±", "mp-small", y=y)
-                x += 6
+                x += FIELD_GAP
         sheet.y += TALL + LINE

@@ -1,23 +1,22 @@
-"""One sum of an evaluation as SVG: terms as rows of cells under a ruler of exponents, down to the rounded result."""
+"""One sum of an evaluation: terms as rows of cells under a ruler of exponents, down to the rounded result."""
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from reports import words
 from reports.grid import BAR, CARRY, CUT, FILL, GAP, Grid, grid_of
-from reports.sheet import CELL, LINE, MARGIN, TALL, Sheet, number
+from reports.sheet import CELL, LETTER, LINE, MARGIN, TALL, Group, Line, Sheet, Text
 from smtmodel.display import powers
 from smtmodel.explanation import Picture, Row
 from smtmodel.trace import Name, Stage
 
 COLUMNS = 60  # of cells, before a sum takes several panels
+LEAST_COLUMNS = 8
 MOST_ROWS = 12  # terms drawn one by one; the rest is one row
-GUTTER = 112.0  # of name, sign and exponent
-NOTES = 124.0  # right of the cells
+NOTES = 124.0  # right of the cells, where a sheet has room
 BAR_WIDTH, GAP_WIDTH = 7.0, 26.0
 
 
@@ -51,8 +50,14 @@ def fold(rows: Sequence[Row], marked: Name | None, most: int = MOST_ROWS) -> tup
     return [rows[index] for index in chosen], Folded(len(rest), sum(bool(row.lost) for row in rest), value, lost)
 
 
-def bits_width(grid: Grid) -> float:
-    """Pixels that the widest panel takes."""
+def bits_width(picture: Picture, marked: Name | None) -> float:
+    """Pixels that the widest panel takes with what stands beside it, where the width is free."""
+    rows, _ = fold(picture.rows, marked)
+    return 2 * MARGIN + Gutter.of(picture, rows).width + widest(picture_grid(picture, rows, COLUMNS)) + NOTES
+
+
+def widest(grid: Grid) -> float:
+    """Pixels of the widest panel."""
     return max((sum(_width(column) for column in panel) for panel in grid.panels), default=0.0)
 
 
@@ -60,10 +65,45 @@ def _width(column: object) -> float:
     return BAR_WIDTH if column == BAR else GAP_WIDTH if column == GAP else CELL
 
 
-def picture_grid(picture: Picture, rows: Sequence[Row]) -> Grid:
+def picture_grid(picture: Picture, rows: Sequence[Row], columns: int) -> Grid:
     result = words.rounded_row(picture.rounded)
     extra = [row for row in (picture.cut, result) if row]
-    return grid_of(replace(picture, rows=tuple(rows)), extra, COLUMNS)
+    return grid_of(replace(picture, rows=tuple(rows)), extra, columns)
+
+
+@dataclass(frozen=True)
+class Gutter:
+    """What stands left of the cells, in pixels from the left margin: where names end, signs stand and exponents end."""
+
+    names: float
+    exponents: float
+
+    @classmethod
+    def of(cls, picture: Picture, rows: Sequence[Row]) -> Gutter:
+        result = words.rounded_row(picture.rounded)
+        names = ["term", "exact", *(row.name for row in (*rows, picture.total, result) if row)]
+        exponents = ["exp", *(str(row.exponent) for row in rows if row.exponent is not None)]
+        return cls(max(map(len, names)) * LETTER, max(map(len, exponents)) * LETTER)
+
+    @property
+    def name(self) -> float:
+        return MARGIN + self.names
+
+    @property
+    def sign(self) -> float:
+        return self.name + 10
+
+    @property
+    def exponent(self) -> float:
+        return self.sign + 9 + self.exponents
+
+    @property
+    def cells(self) -> float:
+        return self.exponent + 8
+
+    @property
+    def width(self) -> float:
+        return self.cells - MARGIN
 
 
 class BitsDrawing:
@@ -72,7 +112,10 @@ class BitsDrawing:
     def __init__(self, picture: Picture, sheet: Sheet, marked: Name | None) -> None:
         self.picture, self.sheet, self.marked = picture, sheet, marked
         self.rows, self.folded = fold(picture.rows, marked)
-        self.grid = picture_grid(picture, self.rows)
+        self.gutter = Gutter.of(picture, self.rows)
+        room = sheet.right - self.gutter.cells - (NOTES if sheet.roomy else 0.0)
+        grids = (picture_grid(picture, self.rows, columns) for columns in range(COLUMNS, LEAST_COLUMNS, -1))
+        self.grid = next(grid for grid in grids if widest(grid) <= room + 0.01)
         self.result = words.rounded_row(picture.rounded)
 
     def draw(self) -> None:
@@ -104,16 +147,14 @@ class BitsDrawing:
     def _panel(self, panel: int) -> None:
         sheet, picture = self.sheet, self.picture
         self.places = self._places(panel)
-        top = sheet.y
+        top, lines = sheet.y, sheet.layer()
         self._ruler(panel)
-        lines = sheet.add("g")  # under the cells, filled when the height is known
         for row in self.rows:
             self._row(row, row.name, note=words.row_note(row))
         for text in (self.folded and self.folded.text, words.zeros_text(picture) if picture.zeros else ""):
             if text:
-                sheet.paragraph(text, "mp-soft", indent=GUTTER, crossed=True)
-        left, right = MARGIN + 8, max(x + _width(column) for column, x in self.places)
-        sheet.line(left, sheet.y + 2, right, sheet.y + 2)
+                sheet.paragraph(text, "mp-soft", indent=self.gutter.width, crossed=True)
+        sheet.line(MARGIN + 8, sheet.y + 2, self._end, sheet.y + 2)
         sheet.y += 6
         self._sums()
         self._verticals(lines, top, sheet.y)
@@ -122,39 +163,49 @@ class BitsDrawing:
     def _places(self, panel: int) -> list[tuple[object, float]]:
         """The columns of a panel with their left edges."""
         found: list[tuple[object, float]] = []
-        x = MARGIN + GUTTER
+        x = self.gutter.cells
         for column in self.grid.panels[panel]:
             found.append((column, x))
             x += _width(column)
         return found
 
+    @property
+    def _end(self) -> float:
+        """The right edge of the panel's last column."""
+        last, edge = self.places[-1]
+        return edge + _width(last)
+
     def _ruler(self, panel: int) -> None:
         sheet, places = self.sheet, dict(self.places)
         maximum, unit = self.grid.maximum, self.grid.unit
+        labels: list[Text] = []
         if maximum in places:
-            sheet.text(places[maximum] + 3, f"max {maximum}", "mp-small", y=sheet.y + 10)
+            labels.append(Text(places[maximum] + 3, sheet.y + 10, f"max {maximum}", "mp-small"))
             if any(self.grid.is_carry(column) for column, _ in self.places):  # type: ignore[arg-type]
-                sheet.text(places[maximum] - BAR_WIDTH - 1, "carry", "mp-small", "end", y=sheet.y + 10)
+                labels.append(Text(places[maximum] - BAR_WIDTH - 1, sheet.y + 10, "carry", "mp-small", "end"))
         below = [x for column, x in self.places if isinstance(column, int) and unit is not None and column < unit]
         if below:
-            sheet.text(below[0], "cut off", "mp-small", y=sheet.y + 10)
-        sheet.y += 14
-        sheet.text(MARGIN + 62, "term", "mp-small", "end", y=sheet.y + 10)
-        sheet.text(MARGIN + GUTTER - 8, "exp", "mp-small", "end", y=sheet.y + 10)
+            labels.append(Text(below[0], sheet.y + 10, "cut off", "mp-small"))
+        sheet.y += 14 + LINE * max(0, sheet.labels(labels, MARGIN) - 1)
+        sheet.text(self.gutter.name, "term", "mp-small", "end", y=sheet.y + 10)
+        sheet.text(self.gutter.exponent, "exp", "mp-small", "end", y=sheet.y + 10)
+        bars = {x for column, x in self.places if column == BAR}
         for _, place in self.grid.ticks(panel):
-            sheet.text(places[place] + CELL / 2, str(place), "mp-small", "middle", y=sheet.y + 10)
+            tick = Text(places[place] + CELL / 2, sheet.y + 10, str(place), "mp-small", "middle")
+            wide = max(0.0, tick.width - CELL) / 2  # which would meet the line of a bar
+            shift = wide * ((places[place] - BAR_WIDTH in bars) - (places[place] + CELL in bars))
+            sheet.add(replace(tick, x=tick.x + shift))
             sheet.line(places[place] + CELL / 2, sheet.y + 12, places[place] + CELL / 2, sheet.y + 16)
-        last, edge = self.places[-1]
-        sheet.line(MARGIN + GUTTER, sheet.y + 16, edge + _width(last), sheet.y + 16)
+        sheet.line(self.gutter.cells, sheet.y + 16, self._end, sheet.y + 16)
         sheet.y += 18
 
-    def _verticals(self, parent: ET.Element, top: float, bottom: float) -> None:
+    def _verticals(self, layer: Group, top: float, bottom: float) -> None:
         """The alignment line left of the maximum exponent, and the line below which bits are cut off."""
-        places, ends = dict(self.places), {"y1": number(top + 2), "y2": number(bottom)}
+        places = dict(self.places)
         for place, css in ((self.grid.maximum, "mp-align"), (self.grid.unit, "mp-unit")):
             if place in places:
                 x = places[place] - BAR_WIDTH / 2 if css == "mp-align" else places[place] + CELL + BAR_WIDTH / 2
-                ET.SubElement(parent, "line", {"class": css, **ends, "x1": number(x), "x2": number(x)})
+                layer.shapes.append(Line(x, top + 2, x, bottom, css))
 
     def _sums(self) -> None:
         picture, rounded = self.picture, self.picture.rounded
@@ -175,42 +226,36 @@ class BitsDrawing:
 
     def _brackets(self, spans: Sequence[tuple[int, int, str]]) -> None:
         """Which bits of the sum rounding keeps and which it looks at."""
-        sheet, drawn = self.sheet, False
-        end = 0.0
+        sheet, labels = self.sheet, []
         for high, low, name in spans:
             edges = [x for column, x in self.places if isinstance(column, int) and low <= column <= high]
             if not edges:
                 continue
             left, right, y = edges[0] + 1.5, edges[-1] + CELL - 1.5, sheet.y + 3
-            sheet.add(
-                "path",
-                "mp-line",
-                d=f"M{number(left)} {number(y - 2)} V{number(y + 2)} H{number(right)} V{number(y - 2)}",
-            )
-            at = max((left + right) / 2, end + len(name) * 3.1 + 4)
-            sheet.text(at, name, "mp-small mp-halo", "middle", y + 12)
-            end, drawn = at + len(name) * 3.1, True
-        sheet.y += LINE * drawn
+            for line in ((left, y - 2, left, y + 2), (left, y + 2, right, y + 2), (right, y + 2, right, y - 2)):
+                sheet.line(*line)
+            labels.append(Text((left + right) / 2, y + 12, name, "mp-small", "middle"))
+        sheet.y += LINE * sheet.labels(labels, self.gutter.cells)
 
     def _row(self, row: Row, name: str, note: str = "", sign: str = "") -> None:
         sheet, sign = self.sheet, sign or words.sign_of(row)
         marked = words.is_marked(self.marked, row.signals)
         with sheet.group(_spoken(row, name, note, sign, marked)):
-            if marked:
-                sheet.mark(TALL + 1)
-            sheet.text(MARGIN + 62, name, "", "end")
-            sheet.text(MARGIN + 72, "−" if sign == "-" else sign, "", "middle")
+            below = sheet.mark(TALL + 1, self._end) if marked else 0.0
+            sheet.text(self.gutter.name, name, "", "end")
+            sheet.text(self.gutter.sign, "−" if sign == "-" else sign, "", "middle")
             if row.exponent is not None:
-                sheet.text(MARGIN + GUTTER - 8, str(row.exponent), "mp-soft", "end")
+                sheet.text(self.gutter.exponent, str(row.exponent), "mp-soft", "end")
             for column, x in self.places:
                 if column == GAP:
                     sheet.text(x + GAP_WIDTH / 2, "···", "mp-soft", "middle")
                 elif isinstance(column, int):
                     self._cell(row, column, x)
-            if note and not marked:
-                last, edge = self.places[-1]
-                sheet.text(edge + _width(last) + 6, note, "mp-soft")
-        sheet.y += TALL + 1
+            if note and not marked and sheet.roomy:
+                sheet.text(self._end + 6, note, "mp-soft")
+        sheet.y += TALL + 1 + below
+        if note and not marked and not sheet.roomy:
+            sheet.paragraph(f"({note})", "mp-soft", indent=self.gutter.width, crossed=True)
 
     def _cell(self, row: Row, place: int, x: float) -> None:
         text, style = self.grid.cell(row, place)

@@ -1,0 +1,73 @@
+"""--svg, --pdf, --tikz and --width: one drawing in the formats of pages and papers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from smtmodel.files import write_whole
+
+if TYPE_CHECKING:
+    from reports.sheet import Drawing
+
+FILES = click.Path(dir_okay=False, path_type=Path)
+
+
+@dataclass(frozen=True)
+class PictureFiles:
+    """The files that were asked for, and the width in millimetres."""
+
+    svg: Path | None
+    pdf: Path | None
+    tikz: Path | None
+    width: float | None
+
+    def __bool__(self) -> bool:
+        return any((self.svg, self.pdf, self.tikz))
+
+    def write(self, draw: Callable[[float | None], Drawing]) -> None:
+        """Lays the drawing out, for a width in pixels or as wide as it likes, and writes every file. Raises
+        MmaprobeError."""
+        from reports.sheet import pixels
+
+        if self.width is not None and not self:
+            raise click.UsageError("--width is that of --svg, --pdf or --tikz")
+        if not self:
+            return
+        drawing = draw(None if self.width is None else pixels(self.width))
+        if self.svg is not None:
+            from reports.svg import svg_of
+
+            write_whole(self.svg, svg_of(drawing, millimetres=self.width) + "\n")
+        if self.tikz is not None:
+            from reports.tikz import tikz_of
+
+            write_whole(self.tikz, tikz_of(drawing, millimetres=self.width))
+        if self.pdf is not None:
+            from reports.pdf import pdf_of
+
+            write_whole(self.pdf, pdf_of(drawing, millimetres=self.width))
+
+
+def picture_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command gets them as `pictures`."""
+
+    @click.option("--svg", type=FILES, metavar="FILE", help="Draw it here, for pages.")
+    @click.option("--pdf", type=FILES, metavar="FILE", help="Draw it here, for papers (needs matplotlib).")
+    @click.option("--tikz", type=FILES, metavar="FILE", help="Draw it here, as a tikzpicture for LaTeX.")
+    @click.option(
+        "--width", type=click.FloatRange(min=0, min_open=True), metavar="MM",
+        help="The width of the drawing in millimetres, with text of 7 points: 85 is a column of a paper.",
+    )  # fmt: skip
+    @functools.wraps(command)
+    def wrapped(
+        *arguments: Any, svg: Path | None, pdf: Path | None, tikz: Path | None, width: float | None, **others: Any
+    ) -> Any:
+        return command(*arguments, pictures=PictureFiles(svg, pdf, tikz, width), **others)
+
+    return wrapped

@@ -1,0 +1,94 @@
+"""On what each line of a data sheet rests: results recorded on a GPU that decide it, a publication, a device's answers,
+or what was given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from smtmodel.dot import Model
+from smtmodel.instruction import Instruction
+from smtmodel.recordings import DECIDED, Decided
+from smtmodel.wording import counted
+
+NAMED = "the instruction itself"  # formats, shape
+ABOVE = "the lines above"  # the expression, and what follows from it
+EVALUATED = "the expression, evaluated"
+GIVEN = "given in the reference"
+ASSUMED = "not asked: the family takes it for granted"
+
+
+def of_group(rows: Sequence[Instruction], parameters: Collection[str]) -> str:
+    """What a line about some parameters rests on, of instructions that compute alike: where that differs among them,
+    each kind with their names, and the most frequent one as that of the others."""
+    kinds: dict[str, list[str]] = {}
+    for row in rows:
+        kinds.setdefault(of_instruction(row, parameters), []).append(row.name)
+    if len(kinds) == 1:
+        return next(iter(kinds))
+    *named, (rest, _) = sorted(kinds.items(), key=lambda item: len(item[1]))
+    return "; ".join([*(f"{text} ({', '.join(names)})" for text, names in named), f"{rest} (the others)"])
+
+
+def of_instruction(row: Instruction, parameters: Collection[str]) -> str:
+    """The GPUs whose recorded rows disagree with every near value of the parameters, with the number of rows; else who
+    published them, and the near values that all rows agree with."""
+    if deciding := deciders(row, parameters):
+        return "recorded: " + ", ".join(f"{gpu} {counted(row.recorded[gpu], 'row')}" for gpu in deciding)
+    fitting = [f"{name} {', '.join(values)}" for name in parameters if (values := _open(row, name))]
+    rows = f"; the rows of {' and '.join(row.recorded)} fit {' and '.join(fitting)} too" if fitting else ""
+    return said(row, parameters) + rows
+
+
+def deciders(row: Instruction, parameters: Collection[str]) -> list[str]:
+    """The GPUs whose rows disagree with every near value of the parameters."""
+    return [gpu for gpu, one in DECIDED.get(row.reference, {}).items() if _decides(one, parameters)]
+
+
+def said(row: Instruction, parameters: Collection[str]) -> str:
+    """Who published the parameters of an instruction, or from what they are inferred."""
+    start = "published:" if row.origin == "published model" else "inferred from"
+    return f"{start} {row.source_of(parameters)}"
+
+
+def _decides(one: Decided, parameters: Collection[str]) -> bool:
+    return not set(parameters) & set(one["open"]) and bool(set(parameters) & set(one["decided"]))
+
+
+def _open(row: Instruction, name: str) -> list[str]:
+    """The near values of a parameter that agree with the rows of every GPU."""
+    first, *others = [one["open"].get(name, []) for one in DECIDED.get(row.reference, {}).values()] or [[]]
+    return [value for value in first if all(value in other for other in others)]
+
+
+def of_changed(row: Instruction, model: Model, parameters: Collection[str]) -> str:
+    """The same of an instruction with parameters changed in its reference."""
+    return GIVEN if row.changed(model).intersection(parameters) else of_instruction(row, parameters)
+
+
+def of_file(model: Model) -> str:
+    """What a unit file says of itself, in short: its evidence, else its source."""
+    return next((text.split(";")[0] for text in (model.unit.evidence, model.unit.source) if text), "the file")
+
+
+def of_device(document: Mapping[str, Any], varied: Collection[str], parameters: Collection[str]) -> str:
+    """What `identify` learnt about parameters of a family: the questions that ruled values out, or that all answers
+    agree. `varied`: the parameters that the family varies."""
+    if varied and not set(varied).intersection(parameters):
+        return ASSUMED
+    device = document["device"]["name"]
+    numbers = [str(n) for n, row in enumerate(document["asked"], 1) if set(row["ruled_out"]).intersection(parameters)]
+    told = f"question{'s' * (len(numbers) > 1)} {', '.join(numbers)}" if numbers else asked(document)
+    return f"answers of {device}: {told}"
+
+
+def asked(document: Mapping[str, Any]) -> str:
+    """How many questions a device answered."""
+    order = document["summation_order"]
+    more = f", {order['questions']} for the order" if order else ""
+    return f"{counted(document['questions'], 'question')}{more}, {counted(document['validated'], 'vector')} to validate"
+
+
+def always(text: str) -> Callable[[Collection[str]], str]:
+    """The same of all lines."""
+    return lambda parameters: text

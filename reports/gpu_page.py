@@ -1,0 +1,200 @@
+"""A short page for one GPU, as Markdown: its matrix instructions, their arithmetic in words, and on what each line
+rests."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+from reports import basis
+from reports.arithmetic import LINES
+from reports.datasheet import Sheet, sheets_of
+from smtmodel.absent import not_modelled
+from smtmodel.gpus import GPUS, gpu_named, gpus_of
+from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.progress import Pieces
+from smtmodel.recordings import RECORDED
+from smtmodel.reference import parse_reference
+
+ARCHITECTURES = {"ada-lovelace": "Ada Lovelace", "rtx-blackwell": "RTX Blackwell"}
+EVERY = "all"
+SOME = "*"  # of some instructions of a row alone
+
+
+def architecture_name(arch: str) -> str:
+    """How people write it: Hopper, CDNA3."""
+    return ARCHITECTURES.get(arch, arch.upper() if "dna" in arch else arch.capitalize())
+
+
+def file_name(gpu: str) -> str:
+    """Of the page of a GPU: rtx-4090.md."""
+    return f"{gpu.lower().replace(' ', '-')}.md"
+
+
+def gpu_page(gpu: str, pieces: Pieces) -> str:
+    """The page of a GPU of the table (`smtmodel.gpus`)."""
+    found = gpu_named(gpu)
+    assert found is not None, gpu
+    name, arch = found
+    return _page(name, arch, _sheets(arch, pieces))
+
+
+def pages(pieces: Pieces) -> Mapping[str, str]:
+    """The page of every GPU by file name, and an index."""
+    found = {"README.md": _index()}
+    for arch, gpus in GPUS.items():
+        sheets = _sheets(arch, pieces)
+        found |= {file_name(gpu): _page(gpu, arch, sheets) for gpu in gpus}
+    return found
+
+
+def _sheets(arch: str, pieces: Pieces) -> Sequence[Sheet]:
+    return sheets_of(arch, lambda wanted, model: None, pieces)
+
+
+def _page(gpu: str, arch: str, sheets: Sequence[Sheet]) -> str:
+    others = [name for name in gpus_of(arch) if name != gpu]
+    alike = f", as {_listed(others)}" if others else ""
+    head = [f"# {gpu}", "", f"{architecture_name(arch)}{alike}."]
+    if not sheets:
+        return "\n".join([*head, "", f"Not modelled: {not_modelled(f'{arch}/')}.", ""])
+    lines = [
+        *head, "", *_wrapped(_evidence(gpu, arch)), "",
+        *_wrapped(
+            f"Made by `mmaprobe datasheet {_quoted(gpu)} -o {file_name(gpu)}`. "
+            "A name that ends in `.html` gives whole data sheets, "
+            "with expressions, special values, proved properties and bounds of errors."
+        ), "",
+        "## Instructions", "",
+        "| no. | unit | instructions | formats | products |", "|---|---|---|---|---|",
+        *(_row(number, sheet) for number, sheet in enumerate(sheets, 1)), "",
+        "## Arithmetic", "",
+        "`recorded on`: the rows of these GPUs disagree with every near value; `*`: of some of its instructions.", "",
+        "| line | of no. | what | rests on |", "|---|---|---|---|",
+        *_lines(sheets), "",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, 120, break_long_words=False, break_on_hyphens=False)
+
+
+def _index() -> str:
+    rows = [
+        f"| {architecture_name(arch)} | {', '.join(f'[{gpu}]({file_name(gpu)})' for gpu in gpus)} | {_rows_of(arch)} |"
+        for arch, gpus in GPUS.items()
+    ]
+    text = (
+        "What the matrix instructions of a GPU compute, and on what each line rests. GPUs of one architecture compute "
+        "alike as far as is known; a page says which of them were recorded. [generations](../generations.md) has what "
+        "changes from one architecture to the next, with an input that shows each change."
+    )
+    table = ["| architecture | GPUs | recorded results |", "|---|---|---|", *rows]
+    made = "`python -m benchmarks.gpu_pages` makes these pages."
+    return "\n".join(["# GPUs", "", *_wrapped(text), "", *table, "", made, ""])
+
+
+def _rows_of(arch: str) -> str:
+    counts: dict[str, int] = {}
+    for reference, gpus in RECORDED.items():
+        if reference.startswith(f"{arch}/"):
+            for gpu, rows in gpus.items():
+                counts[gpu] = counts.get(gpu, 0) + rows
+    return ", ".join(f"{gpu} {rows:,}" for gpu, rows in counts.items()) or (
+        "none" if _instructions(arch) else "as the unit files say"
+    )
+
+
+def _instructions(arch: str) -> list[str]:
+    return [name for name, row in INSTRUCTIONS.items() if row.arch == arch]
+
+
+def _evidence(gpu: str, arch: str) -> str:
+    own = {reference: gpus[gpu] for reference, gpus in RECORDED.items() if gpu in gpus}
+    every = _instructions(arch)
+    known = _rows_of(arch)
+    if own:
+        return (
+            f"Recorded on this GPU: {sum(own.values()):,} rows of {len(own)} of the {len(every)} instructions; the "
+            "models agree with all of them. The other instructions, and what the rows do not show, are published or "
+            "inferred."
+        )
+    if every and known != "none":
+        return f"No result of this GPU is recorded; of its architecture there are rows: {known}."
+    if not every:
+        return "The units of this architecture are files (`mmaprobe show`); each line rests on what its file says."
+    return "No result of this architecture is recorded: every line is published."
+
+
+def _row(number: int, sheet: Sheet) -> str:
+    first, *others = sheet.instructions
+    unit, name = first.split("/")[1:]
+    more = f" and {len(others)} more" if others else ""
+    values = {line.name: line.value for line in sheet.lines}
+    formats = values["Formats"] if len(values["Formats"]) < 60 else _shortened(values["Formats"])
+    scaled = f"; factors {values['Scale factors']}" if "Scale factors" in values else ""
+    return f"| {number} | {unit} | `{name}`{more} | {formats}{scaled} | {values['Products']} |"
+
+
+def _shortened(formats: str) -> str:
+    """a * a, a * b, ... + c -> d: the pairs of many formats."""
+    pairs, _, rest = formats.partition(" + ")
+    sides = dict.fromkeys(side for pair in pairs.split(", ") for side in pair.split(" * "))
+    return f"two of {', '.join(sides)} + {rest}"
+
+
+def _lines(sheets: Sequence[Sheet]) -> list[str]:
+    """A row for each thing said, with the numbers of the sheets that say it."""
+    told: dict[str, dict[str, list[int]]] = {name: {} for name in LINES}
+    for number, sheet in enumerate(sheets, 1):
+        for line in sheet.lines:
+            if line.name in LINES:
+                told[line.name].setdefault(line.value, []).append(number)
+    rows = []
+    for name, values in told.items():
+        for value, numbers in values.items():
+            where = EVERY if len(numbers) == len(sheets) else numbered(numbers)
+            rows.append(f"| {name} | {where} | {value} | {_rests(name, sheets, numbers)} |")
+    return rows
+
+
+def _rests(line: str, sheets: Sequence[Sheet], numbers: Sequence[int]) -> str:
+    """On what a line of some sheets rests: each kind once, with the numbers, `*` where it is of some instructions."""
+    kinds: dict[str, dict[int, str]] = {}
+    for number in numbers:
+        found = [_kind(name, LINES[line]) for name in sheets[number - 1].instructions]
+        for kind in found:
+            kinds.setdefault(kind, {})[number] = "" if len(set(found)) == 1 else SOME
+    if len(kinds) == 1:
+        return next(iter(kinds))
+    ordered = sorted(kinds.items(), key=lambda item: not item[0].startswith("recorded"))
+    return "; ".join(f"{_marked(marks)}: {kind}" for kind, marks in ordered)
+
+
+def _kind(reference: str, parameters: Sequence[str]) -> str:
+    row = INSTRUCTIONS.get(reference)
+    if row is None:
+        return basis.of_file(parse_reference(reference))
+    gpus = basis.deciders(row, parameters)
+    return f"recorded on {_listed(gpus)}" if gpus else basis.said(row, parameters)
+
+
+def _marked(marks: Mapping[int, str]) -> str:
+    whole, some = ([n for n, mark in marks.items() if mark == kind] for kind in ("", SOME))
+    return ", ".join(text for text in (numbered(whole), *(f"{n}{SOME}" for n in some)) if text)
+
+
+def numbered(numbers: Sequence[int]) -> str:
+    """1, 2, 3, 5 as 1-3, 5."""
+    runs = [list(run) for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])]
+    return ", ".join(f"{run[0][1]}-{run[-1][1]}" if len(run) > 1 else str(run[0][1]) for run in runs)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"' if " " in name else name

@@ -1,0 +1,75 @@
+"""A drawing as SVG, built as elements, so that nothing needs escaping."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+from reports.sheet import Box, Drawing, Group, Line, Shape, Text
+from reports.styles import style_sheet
+
+SVG = "http://www.w3.org/2000/svg"
+
+ET.register_namespace("", SVG)
+
+
+def number(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def svg_of(drawing: Drawing, *, styled: bool = True, millimetres: float | None = None) -> str:
+    """The drawing as a document of its own. `styled`: whether it carries its own styles; `millimetres`: its width,
+    where it is not one pixel for one."""
+    width, height = drawing.size
+    prefix = drawing.prefix
+    unit = "mm" if millimetres else ""
+    scale = millimetres / width if millimetres else 1.0
+    root = ET.Element("svg", {
+        "xmlns": SVG, "viewBox": f"0 0 {number(width)} {number(height)}", "width": f"{number(width * scale)}{unit}",
+        "height": f"{number(height * scale)}{unit}", "class": "mp", "role": "graphics-document",
+        "aria-labelledby": f"{prefix}-title", "aria-describedby": f"{prefix}-desc",
+    })  # fmt: skip
+    ET.SubElement(root, "title", id=f"{prefix}-title").text = drawing.title
+    ET.SubElement(root, "desc", id=f"{prefix}-desc").text = drawing.description
+    if styled:
+        ET.SubElement(root, "style").text = style_sheet()
+    _hatch(ET.SubElement(root, "defs"), prefix)
+    ET.SubElement(root, "rect", {"class": "mp-paper", "width": "100%", "height": "100%"})
+    for (x, y), sheet in zip(drawing.places, drawing.sheets, strict=True):
+        group = ET.SubElement(root, "g", {"transform": f"translate({number(x)} {number(y)})"})
+        for shape in sheet.root.shapes:
+            _element(group, shape, prefix)
+    return ET.tostring(root, encoding="unicode")
+
+
+def _element(parent: ET.Element, shape: Shape, prefix: str) -> None:
+    match shape:
+        case Group():
+            attributes = {"role": "img", "aria-label": shape.label} if shape.label else {}
+            group = ET.SubElement(parent, "g", attributes)
+            for one in shape.shapes:
+                _element(group, one, prefix)
+        case Text():
+            found = _add(parent, "text", shape.css, x=shape.x, y=shape.y)
+            found.set("text-anchor", shape.anchor)
+            found.text = shape.text
+        case Box():
+            size = {"x": shape.x, "y": shape.y, "width": shape.width, "height": shape.height}
+            found = _add(parent, "rect", shape.css, **size, **({"rx": shape.radius} if shape.radius else {}))
+            if shape.hatched:
+                found.set("fill", f"url(#{prefix}-hatch)")
+        case Line():
+            _add(parent, "line", shape.css, x1=shape.x1, y1=shape.y1, x2=shape.x2, y2=shape.y2)
+
+
+def _add(parent: ET.Element, tag: str, css: str, **places: float) -> ET.Element:
+    texts = {name: number(value) for name, value in places.items()}
+    return ET.SubElement(parent, tag, {**texts, **({"class": css} if css else {})})
+
+
+def _hatch(parent: ET.Element, prefix: str) -> None:
+    pattern = ET.SubElement(parent, "pattern", {
+        "id": f"{prefix}-hatch", "width": "5", "height": "5", "patternUnits": "userSpaceOnUse",
+        "patternTransform": "rotate(45)",
+    })  # fmt: skip
+    ET.SubElement(pattern, "rect", {"class": "mp-cut-ground", "width": "5", "height": "5"})
+    ET.SubElement(pattern, "line", {"class": "mp-cut-hatch", "x1": "0", "y1": "0", "x2": "0", "y2": "5"})

@@ -1,0 +1,36 @@
+"""Where the parameters of the instruction table come from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some parameters that another publication settles; `what` are they in words."""
+
+    what: str
+    parameters: tuple[str, ...]
+    publication: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """A publication, and others for some parameters; `note` is what it says. Its text names all of them."""
+
+    publication: str
+    parts: tuple[Part, ...] = ()
+    note: str = ""
+
+    def __str__(self) -> str:
+        first = ": ".join(filter(None, [self.publication, self.note]))
+        return "; ".join([first, *(f"{part.what} from {part.publication}" for part in self.parts)])
+
+    def of(self, parameters: Collection[str]) -> str:
+        """The publications of some parameters; the first one where none of its own is named."""
+        others = {name: part.publication for part in self.parts for name in part.parameters}
+        return " and ".join(dict.fromkeys(others.get(name, self.publication) for name in parameters or ("",)))
+
+
+MMA_SIM = "MMA-Sim 2.1.1"
