@@ -34,6 +34,7 @@ bench: $(INSTALLED)
 # what is made of the program's own help and types, and tested to be up to date
 man: $(INSTALLED)
 	$(BIN)/python -m cli.manual > docs/mmaprobe.1
+	$(BIN)/python -m cli.glossary > docs/glossary.md
 
 tables: $(INSTALLED)
 	$(BIN)/python -m smtmodel.catalogue

@@ -35,7 +35,7 @@ def build(
     device_name: str, formats: str, length: int, scale: str | None, save: Path | None, device_timeout: float,
     options: Options, as_json: bool,
 ) -> None:  # fmt: skip
-    """Ask a device of which nothing is known, say what it computes, and end with the exit code."""
+    """Ask an unknown device, say what it computes, and end with the exit code."""
     from queries.compare.steady import ContradictionError
     from runner.devices import open_device
     from smtmodel.signature import parse_signature
@@ -75,7 +75,7 @@ def build(
 def built(
     device: Device, asked: Signature, options: Options, deadline: float | None, tell: Callable[[str], None]
 ) -> tuple[Built, Order]:
-    """The order, then the unit; some questions are asked again at the end. `tell`: what is said of the order. Raises as
+    """The order, then the unit; some questions are asked again at the end. `tell` prints the order. Raises as
     these do."""
     from queries.building.build import Builder
     from queries.compare.steady import AGAIN_IN_DOUBT, stand_by

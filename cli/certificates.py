@@ -11,11 +11,11 @@ from smtmodel.errors import MmaprobeError
 from smtmodel.wording import counted
 
 #: what is said of a proof before the error that says why it has no certificate
-PROVED_WITHOUT = "what is proved above stands, but there is no certificate of it:"
+PROVED_WITHOUT = "the proof above is valid, but its certificate was not written:"
 
 
 def attach(document: dict[str, Any], write: Callable[[], list[dict[str, Any]]]) -> MmaprobeError | None:
-    """Put the certificates that are written into a document. Gives back why there is none: what is proved stays true,
+    """Put the certificates that are written into a document. Returns the error if there is none: the proof stays valid,
     and is printed before that is raised."""
     try:
         document["certificates"] = write()

@@ -22,7 +22,7 @@ FORMATS = {
     "npz": ("NumPy arrays of unsigned integers", "tables", "npz_arrays"),
     "junit": ("JUnit XML for CI: a test for each vector, failed where the model gives another result than d",
               "junit", "suite"),
-    "smt2": ("SMT-LIB 2.6: does the model give another result than d? (rows of one model)", "smtlib", "script"),
+    "smt2": ("SMT-LIB 2.6: can the model give another result than d? (rows of one model)", "smtlib", "script"),
     "fptest": ("IBM FPgen: fused multiply-adds, of vectors with one product", "fptest", "tests"),
 }  # fmt: skip
 HELP = """Write the vectors of FILE, with what their models give, in a format that other programs read.

@@ -1,4 +1,4 @@
-"""One sum of an explanation as text: bits under a ruler, what is cut off, carried and rounded."""
+"""One sum of an explanation as text: bits under a ruler, what is truncated, carried and rounded."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class PictureText:
         self.canvas.say(labels, "fill")
         note, canvas = "", self.canvas
         if not canvas.explained and grid.unit is not None:
-            note, canvas.explained = "c: carry bits; right of |: cut off", True
+            note, canvas.explained = "c: carry bits; right of |: truncated", True
         self._line("term", "", "exp", grid.ruler(panel), note, style="fill")
 
     def _sums(self, grid: Grid, panel: int) -> None:

@@ -17,7 +17,7 @@ from smtmodel.operands import Operands
 from smtmodel.tiles import kind_of
 
 if TYPE_CHECKING:
-    from queries.compare.neighbours import Parting
+    from queries.compare.neighbours import Divergence
     from smtmodel.explanation import Explanation
 
 
@@ -26,7 +26,7 @@ class Explained:
     """One evaluation, or the same input under two units. `str()` draws it as text, a notebook shows `svg`."""
 
     explanations: tuple[Explanation, ...]
-    parting: Parting | None = None
+    divergence: Divergence | None = None
 
     @property
     def d(self) -> Any:
@@ -43,14 +43,14 @@ class Explained:
         """Where two units part first, in words; None where they agree, or where one was explained."""
         from reports.words import difference_text
 
-        return None if self.parting is None else difference_text(self.parting)
+        return None if self.divergence is None else difference_text(self.divergence)
 
     @property
     def svg(self) -> str:
         """The picture, a document of its own."""
         from reports.evaluation_svg import evaluation_svg
 
-        return evaluation_svg(self.explanations, self.parting)
+        return evaluation_svg(self.explanations, self.divergence)
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -59,7 +59,7 @@ class Explained:
         from cli.drawing import draw
         from cli.pictures import Canvas
 
-        sides = (None, None) if self.parting is None else (self.parting.left, self.parting.right)
+        sides = (None, None) if self.divergence is None else (self.divergence.left, self.divergence.right)
         lines = []
         for explanation, side in zip(self.explanations, sides, strict=False):
             canvas = Canvas(marked=side.name if side else None)
@@ -85,7 +85,7 @@ def explain(
     scale_a: Any = None,
     scale_b: Any = None,
 ) -> Explained:
-    """One evaluation of a unit, stage by stage: what is aligned, what is cut off, how the sum is rounded.
+    """One evaluation of a unit, stage by stage: what is aligned, what is truncated, how the sum is rounded.
 
     Shapes: `a` and `b` have at most as many elements as the unit has products (missing ones are zero), `c` is one
     number. Units with scale factors need `scale_a` and `scale_b`, one element for each block.

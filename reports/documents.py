@@ -266,7 +266,9 @@ class Prove(Document):
     property: str
     """equal, or the property asked"""
     verdict: Verdict
-    """equal: proved; different: a vector shows that it does not hold"""
+    """of the two sides of the statement, equal: it is proved; different: a vector shows that it does not hold"""
+    holds: bool | None
+    """whether the statement holds: true, false, or null where that is unknown"""
     interrupted: bool
     """whether an interrupt cut it short"""
     seconds: float
@@ -427,7 +429,7 @@ class CheckFinding(Part):
     says: str
     """what was found"""
     kind: Literal["fine", "word", "argument", "open", "fault"]
-    """word: it stands if the engines named do not err; argument: it is one for people; open: it could not be checked"""
+    """word: it relies on the engines named; argument: a written argument, not checked; open: it could not be checked"""
 
 
 class CheckFolder(Document):
@@ -436,7 +438,7 @@ class CheckFolder(Document):
     folder: str
     """where it is"""
     verdict: Literal["checked", "fault", "incomplete"]
-    """fault: something does not stand; incomplete: something could not be checked"""
+    """fault: a part was rejected; incomplete: a part could not be checked"""
     findings: list[CheckFinding]
     """one for each file, proof and theorem at fault, in order"""
 
@@ -503,7 +505,7 @@ class ClaimVector(Part):
     """c + sum of a_k * b_k"""
     results: dict[str, PartResult]
     """part: its result"""
-    parting: dict[str, FirstStep] | None
+    first_divergence: dict[str, FirstStep] | None
     """part: the first step that differs"""
 
 
@@ -691,7 +693,9 @@ class Identify(Document):
     units: list[str]
     """instructions of the table with the arithmetic of the one class that is left; empty otherwise"""
     decided: dict[str, Any]
-    """parameter: its value in every candidate left"""
+    """parameter of the family: its value in every candidate left"""
+    assumed: dict[str, Any]
+    """parameter that the family does not name: the value it has in all candidates"""
     undecided: dict[str, list[Any]]
     """parameter: the values that are left"""
     why_undecided: list[str]
@@ -931,10 +935,10 @@ class Fact(Part):
     offset: int = ABSENT
     """of an exponent: what is to be added"""
     real: str | None
-    """the value, for people"""
+    """the value in powers of two"""
 
 
-class PartsAt(Part):
+class FirstDivergence(Part):
     """Where two evaluations part."""
 
     stage: str
@@ -956,7 +960,7 @@ class Neighbour(Part):
     """to what"""
     model: str | None
     """its reference, where it has one"""
-    parts_at: PartsAt | None
+    first_divergence: FirstDivergence | None
     """where it parts from the model"""
 
 
@@ -1257,7 +1261,7 @@ class Gemm(Part):
     """with --model: `model`, `elements` looked at, and of D1 and D2 in how many the model agrees, and which changes
     give all"""
     plans: dict[str, Any] = ABSENT
-    """of D1 and D2 the `plans` that give them and how many were `tried`; `parted_after` so many products"""
+    """of D1 and D2 the `plans` that give them and how many were `tried`; `diverge_after` is how many products"""
     computed_again: dict[str, int] = ABSENT
     """`elements` looked at, and in how many each side gives its matrix again"""
     dot_product: DotProduct = ABSENT
@@ -1361,7 +1365,7 @@ class Explain(Document):
 
     evaluations: list[Evaluation]
     """one, or two with --against"""
-    difference: PartsAt | None
+    difference: FirstDivergence | None
     """where they part"""
 
 
@@ -1373,7 +1377,7 @@ class LossStep(Part):
     products: list[int] | None
     """the products in it, from and to"""
     cut: str
-    """what alignment cuts off, as a fraction"""
+    """what alignment truncates, as a fraction"""
     rounded: str
     """what rounding changes, as a fraction"""
 
@@ -1616,7 +1620,7 @@ DOCUMENTS: Mapping[str, Any] = {
     "study": Study,
     "list": list[Listed],
 }
-#: what stands in a line of a vector file
+#: what is in a line of a vector file
 VECTOR = "vector"
 
 

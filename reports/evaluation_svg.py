@@ -16,14 +16,18 @@ from smtmodel.trace import Name, Stage
 from smtmodel.vectors import to_hex
 
 if TYPE_CHECKING:
-    from queries.compare.neighbours import Parting
+    from queries.compare.neighbours import Divergence
 
 NARROWEST = 660.0
 WIDEST_PAIR = 1560.0  # two evaluations that are wider stand below each other
 
 
 def evaluation_svg(
-    explanations: Sequence[Explanation], difference: Parting | None = None, *, prefix: str = "mp", styled: bool = True
+    explanations: Sequence[Explanation],
+    difference: Divergence | None = None,
+    *,
+    prefix: str = "mp",
+    styled: bool = True,
 ) -> str:
     """The drawing of one evaluation, or of two of one input and where they part, in one picture.
 
@@ -35,7 +39,11 @@ def evaluation_svg(
 
 
 def evaluation_svgs(
-    explanations: Sequence[Explanation], difference: Parting | None = None, *, prefix: str = "mp", styled: bool = True
+    explanations: Sequence[Explanation],
+    difference: Divergence | None = None,
+    *,
+    prefix: str = "mp",
+    styled: bool = True,
 ) -> list[str]:
     """The same, a picture for each evaluation: a page puts them beside or below each other, as it has room."""
     found = []
@@ -45,7 +53,7 @@ def evaluation_svgs(
     return found
 
 
-def _sides(explanations: Sequence[Explanation], difference: Parting | None) -> list[tuple[Explanation, Name | None]]:
+def _sides(explanations: Sequence[Explanation], difference: Divergence | None) -> list[tuple[Explanation, Name | None]]:
     """The evaluations, each with the signal at which it parts from the other."""
     sides = [None, None] if difference is None else [difference.left, difference.right]
     return [(one, side.name if side else None) for one, side in zip(explanations, sides, strict=False)]
@@ -69,7 +77,7 @@ def _document(
     return ET.tostring(root, encoding="unicode")
 
 
-def _difference(explanations: Sequence[Explanation], difference: Parting | None) -> str:
+def _difference(explanations: Sequence[Explanation], difference: Divergence | None) -> str:
     return f"First difference: {words.difference_text(difference)}." if len(explanations) == 2 else ""
 
 

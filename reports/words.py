@@ -18,7 +18,7 @@ from smtmodel.unitfile import step_texts
 from smtmodel.vectors import to_hex
 
 if TYPE_CHECKING:
-    from queries.compare.neighbours import Parting
+    from queries.compare.neighbours import Divergence
 
 LONGEST = 30  # characters of a significand
 ROW_NOTES = {"raised": "rounded up", "flipped": "flipped: one unit more", "dropped": "too small: dropped"}
@@ -274,7 +274,7 @@ def rounded_text(rounded: Rounded) -> str:
     lowest = rounded.kept.bits[-1:] or "0"
     how = {
         "exact": "exact",
-        "cut": f"lowest bit {lowest}, {below}: cut off",
+        "cut": f"lowest bit {lowest}, {below}: truncated",
         "raised": f"lowest bit {lowest}, {below}: one unit up",
         "overflow": "beyond the largest finite number",
         "flushed": "a subnormal result is flushed to zero",
@@ -295,7 +295,7 @@ def rounded_row(rounded: Rounded | None) -> Row | None:
 # -- two evaluations
 
 
-def difference_text(difference: Parting | None, words: tuple[str, str] = ("the first", "the second")) -> str:
+def difference_text(difference: Divergence | None, words: tuple[str, str] = ("the first", "the second")) -> str:
     """Where two evaluations part, in a line; `words` are for the two sides."""
     if difference is None:
         return "none: every signal that counts is the same"

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class BrokenJsonError(ValueError):
-    """Text that is no JSON, or only the beginning of it."""
+    """Text that is not JSON, or only the beginning of it."""
 
 
 def parse_json(text: str | bytes) -> Any:

@@ -29,7 +29,7 @@ class YamlFile:
     lines: dict[Key, int] = field(default_factory=dict)
 
     def error(self, key: Iterable[str | int], message: str) -> InputError:
-        """An error at a key, or at the nearest of its parents that stands in the file."""
+        """An error at a key, or at the nearest of its parents that is in the file."""
         path = tuple(key)
         line = next((self.lines[path[:n]] for n in range(len(path), -1, -1) if path[:n] in self.lines), 1)
         return InputError(message, self.name, line, ".".join(str(part) for part in path) or None)

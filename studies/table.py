@@ -32,7 +32,7 @@ class Point:
 
 
 class Table:
-    """The rows of a file, old and new. Raises InputError for a file that is no table of these measures."""
+    """The rows of a file, old and new. Raises InputError for a file that is not a table of these measures."""
 
     def __init__(self, path: Path, measures: tuple[str, ...]) -> None:
         self.path, self.measures = path, measures

@@ -38,7 +38,7 @@ from queries.building.axes import (
 from queries.building.draft import Choices, Drafter, Step, TooDeepError
 from queries.building.roles import Part, alike, apart, kinds_of, placements, uniform
 from queries.building.shapes import Kind, Shapes
-from queries.candidates.classes import Equality, settle
+from queries.candidates.classes import Equality, partition
 from queries.order.tree import Leaf, Node, leaves_of, nodes_of
 from queries.search.distinguish import Options
 from queries.search.samples import Table
@@ -653,7 +653,7 @@ class Builder:
             others = [model for model in others if not any(model is one for one in same)]
             limit = time.monotonic() + PROOFS
             limit = limit if self.deadline is None else min(limit, self.deadline)
-            found = settle([own, *others[:COMPARED]], self.options, confirm=True, deadline=limit)
+            found = partition([own, *others[:COMPARED]], self.options, confirm=True, deadline=limit)
             if not found.witnesses:
                 break
             self._asked(np.array(found.witnesses, dtype=np.uint64), last.rank, None)

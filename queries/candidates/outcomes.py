@@ -193,6 +193,6 @@ class Outcomes:
 
 
 def distinct(columns: NDArray[Any]) -> NDArray[np.int64]:
-    """For every column, how many different values stand in it."""
+    """For every column, how many different values are in it."""
     ordered = np.sort(columns, axis=0)
     return np.asarray(1 + (ordered[1:] != ordered[:-1]).sum(axis=0))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hypotheses.schema import Compare
 from queries.compare.observed import evaluate_vectors
-from queries.compare.steady import AGAIN, spread
+from queries.compare.steady import AGAIN, AskDevice, spread
 from queries.search.exercises import exercises
 from queries.search.problem import Problem
 from queries.search.witness import Row, _cost, _fields, _replaced, _smaller
@@ -39,7 +39,6 @@ MOST_CANDIDATES = 512  # reductions put to the devices at a time
 KEPT = 512  # answered vectors that are remembered to judge explanations by
 
 Answer = int | None
-Ask = Callable[[Sequence[Vector]], Sequence[Answer]]
 Kind = tuple[tuple[str, ...], str, str]
 Answered = tuple[Operands[int], Answer, Answer]
 
@@ -47,14 +46,14 @@ _CARRIER = ArrayCarrier()
 
 
 @dataclass
-class Side:
+class DeviceSide:
     """A device. `model`: what its vectors are made for; `software`: the device computes that model; `steady`: it
     gives the same answer always (a model, a recording) and need not be asked twice; `closed`: it can only answer what
     was recorded. `ask` gives the results in order, None where there is no answer."""
 
     name: str
     model: Model
-    ask: Ask
+    ask: AskDevice
     software: bool = False
     steady: bool = False
     closed: bool = False
@@ -68,7 +67,9 @@ class Side:
         running: list[Answer] = [one.c for one in inputs]
         tiles = max((ceil(len(one.a) / length) for one in inputs), default=0)
         if tiles > 1 and self.model.c.width != self.model.d.width:
-            raise ParameterError("c", f"a result of {self.model.reference} is no addend of the next instruction")
+            raise ParameterError(
+                "c", f"{self.model.reference} cannot be chained: its result and its addend differ in width"
+            )
         for start in range(0, tiles * length, length):
             known = [k for k, addend in enumerate(running) if addend is not None]
             vectors = [self.vector(segment(inputs[k], start, length, running[k] or 0, self.model)) for k in known]
@@ -85,13 +86,13 @@ class Side:
         return Vector(self.model, Operands(operands.a, operands.b, operands.c, *scales))
 
 
-def model_side(model: Model) -> Side:
+def model_side(model: Model) -> DeviceSide:
     """A model as a device."""
 
     def ask(vectors: Sequence[Vector]) -> list[Answer]:
         return [row.predicted for row in evaluate_vectors(vectors, model)]
 
-    return Side(f"model:{model.reference}", model, ask, software=True, steady=True)
+    return DeviceSide(f"model:{model.reference}", model, ask, software=True, steady=True)
 
 
 def segment(operands: Operands[int], start: int, length: int, c: int, model: Model) -> Operands[int]:
@@ -119,14 +120,16 @@ class Pair:
     Raises ParameterError for sides that cannot be compared.
     """
 
-    def __init__(self, left: Side, right: Side, compare: Compare = "bits", length: int | None = None) -> None:
+    def __init__(
+        self, left: DeviceSide, right: DeviceSide, compare: Compare = "bits", length: int | None = None
+    ) -> None:
         self.left, self.right = left, right
         self.problem = Problem(left.model, right.model, compare=compare)
         self.length = self.problem.length if length is None else length
         self.layout: Layout = layout_of(left.model, self.length)
 
     @property
-    def sides(self) -> tuple[Side, Side]:
+    def sides(self) -> tuple[DeviceSide, DeviceSide]:
         return self.left, self.right
 
     def ask(self, rows: Sequence[Row]) -> tuple[list[Answer], list[Answer]]:
@@ -202,7 +205,7 @@ class Difference:
 class Contradiction:
     """A device that answered one input in several ways."""
 
-    side: Side
+    side: DeviceSide
     operands: Operands[int]
     answers: tuple[Answer, ...]
 
@@ -301,8 +304,8 @@ class Comparison:
                 found[row] = Difference(pair, row, x, y, kinds[i], first[i])
         return found
 
-    def _repeated(self, side: Side, pair: Pair, rows: Sequence[Row]) -> list[Answer]:
-        """A side's answers, None where it does not stand by its answer."""
+    def _repeated(self, side: DeviceSide, pair: Pair, rows: Sequence[Row]) -> list[Answer]:
+        """A device's answers, None where it does not repeat an answer."""
         inputs, itself = [pair.layout.split(row) for row in rows], Problem(side.model, side.model)
         answers = [side.results(inputs)]
         stable = np.ones(len(rows), dtype=bool)

@@ -47,7 +47,7 @@ FIRST = ("fused", "cut", "product", "round", "exact", "element", "scale", "repea
 
 
 @dataclass(frozen=True)
-class Parting:
+class Divergence:
     """The first signal in which two evaluations differ. A side is None where only the other has the signal."""
 
     stage: str
@@ -68,21 +68,21 @@ class Neighbour:
     parameter: str
     value: str
     model: Model
-    parting: Parting | None
+    divergence: Divergence | None
 
     @property
     def change(self) -> str:
         return f"{self.parameter}={self.value}"
 
 
-def parting(left: Model, right: Model, operands: Operands[int]) -> Parting | None:
+def divergence(left: Model, right: Model, operands: Operands[int]) -> Divergence | None:
     """Where two models part on one input; None if no signal that counts differs."""
     return first_difference(
         facts_of(evaluate_one(left, operands)), left, facts_of(evaluate_one(right, operands)), right
     )
 
 
-def first_difference(left: Facts, one: Model, right: Facts, other: Model) -> Parting | None:
+def first_difference(left: Facts, one: Model, right: Facts, other: Model) -> Divergence | None:
     """The first signal that differs in value, in the order of the stages.
 
     Terms of zero do not count, nor do their exponents; where a special value decides, no number on the way counts. Of
@@ -102,10 +102,10 @@ def first_difference(left: Facts, one: Model, right: Facts, other: Model) -> Par
                 continue
         elif here[1] == there[1]:
             continue
-        return Parting(_stage(name, left.trace, right.trace), here and here[0], there and there[0])
+        return Divergence(_stage(name, left.trace, right.trace), here and here[0], there and there[0])
     results = [next(reversed(side.values())) for side in sides]
     same = results[0][1] == results[1][1]
-    return None if same else Parting("result", results[0][0], results[1][0])
+    return None if same else Divergence("result", results[0][0], results[1][0])
 
 
 Told = tuple[Fact, Any]

@@ -1,4 +1,4 @@
-"""Which hypotheses the answers of a device leave standing."""
+"""Which hypotheses are consistent with the answers of a device."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from smtmodel.vectors import Vector, parse_pattern, to_hex
 if TYPE_CHECKING:  # the rest of an installation without dependencies, on the machine of a device, goes without these
     from hypotheses.schema import Compare, Question
 
-SHOWN = 3  # answers that no hypothesis predicted, printed for people
+SHOWN = 3  # answers that no hypothesis predicted, printed as text
 LISTED = 100  # of them and of disagreements in JSON
 
 
@@ -103,7 +103,7 @@ def _model_of(name: str, vector: Vector, question: Question | None) -> Model | N
 
 
 def _like(model: Model, text: Any) -> Model:
-    """A model with results of so many digits."""
+    """A model whose results have that many digits."""
     if isinstance(text, str) and len(text) != model.d.digits:
         for name in ("f16", "f32", "f64"):
             if FORMATS[name].digits == len(text):

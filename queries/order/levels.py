@@ -202,7 +202,7 @@ def _without(leaves: list[Leaf], some: list[Leaf]) -> list[Leaf]:
 
 
 class _Levels:
-    """The levels above a leaf: how many leaves a mask hides, and the leaves for which it is so many."""
+    """The levels above a leaf: the number of leaves that a mask hides -> the leaves with that number."""
 
     def __init__(self, pivot: Leaf, groups: list[tuple[int, list[Leaf]]]) -> None:
         self.pivot, self.groups = pivot, groups
@@ -214,7 +214,7 @@ class _Levels:
 
 
 class Inside:
-    """Looks into fused steps with units that are cut off one by one, but not when they are added up first."""
+    """Looks into fused steps with units that are truncated one by one, but not when they are added up first."""
 
     def __init__(self, probe: Probe, root: Node | Leaf) -> None:
         self.probe = probe
@@ -238,11 +238,11 @@ class Inside:
                 self._find_addend(products, unit)
 
     def _cut(self, products: tuple[int, ...]) -> int | None:
-        """The exponent of the largest unit that is cut off when it meets a mask."""
+        """The exponent of the largest unit that is truncated when it meets a mask."""
         low, high = self.probe.span.unit, self.probe.span.mask - 1
-        while high - low > 1:  # low is cut off, high is not
+        while high - low > 1:  # low is truncated, high is not
             middle = (low + high) // 2
-            text = f"whether 2^{middle} at {products[2]} is cut off by a mask at {products[0]} and {products[1]}"
+            text = f"whether 2^{middle} at {products[2]} is truncated by a mask at {products[0]} and {products[1]}"
             left = self.probe.survivors((products[0], products[1]), [products[2]], middle, text)
             if left not in (0, 1):
                 return None

@@ -14,10 +14,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.compare.steady import AGAIN, AGAIN_IN_DOUBT, AskAgain
+from queries.compare.steady import AGAIN, AGAIN_IN_DOUBT, AskDevice
 from queries.order.ends import Ends, look
 from queries.order.levels import Builder, Inside
-from queries.order.probe import Ask, AskAll, Probe, Question, Span, UnrevealedError
+from queries.order.probe import AskAll, AskOne, Probe, Question, Span, UnrevealedError
 from queries.order.structure import bits_of_late_products, has_groups, starts_at_zero, structure_of, trees_of
 from queries.order.text import Outline, Outliner
 from queries.order.tree import (
@@ -205,7 +205,7 @@ class Tree:
                 return False
         return True
 
-    # -- for people and files
+    # -- as text and for files
 
     def outline(self) -> Outline:
         """The tree in few lines."""
@@ -252,11 +252,11 @@ class Tree:
 
 
 def reveal(
-    ask: Ask,
+    ask: AskOne,
     model: Model,
     thorough: bool = False,
     ask_all: AskAll | None = None,
-    again: AskAgain | None = None,
+    again: AskDevice | None = None,
     addend: bool = True,
     ends: bool = False,
 ) -> Tree:

@@ -34,11 +34,11 @@ from smtmodel.operands import Operands
 from smtmodel.progress import Wait
 
 Verdict = Literal["different", "equal", "unknown"]
-SAMPLES = 4096  # shaped inputs of each kind, where a small question was not answered
-SMALL = 3  # products left free, at most, when asking small
-SMALL_SHARE = 0.1  # of the time, at most, for one small question
+SAMPLES = 4096  # shaped inputs of each kind, where a restricted query was not answered
+SMALL = 3  # products left free, at most, in restricted queries
+SMALL_SHARE = 0.1  # of the time, at most, for one restricted query
 SINGLE_SHARE = 0.25  # of that, for one with a single product free: the hardest to refute, and part of the next ones
-SEARCH_SHARE = 0.4  # the same where nothing but small questions are asked
+SEARCH_SHARE = 0.4  # the same where only restricted queries are asked
 
 
 class SolverFaultError(FaultError):

@@ -64,7 +64,7 @@ class Answer:
 
     @property
     def reason(self) -> str:
-        """Why it is "unknown", for people; empty for other answers."""
+        """Why it is "unknown", in words; empty for other answers."""
         if self.why is None:
             return ""
         return f"{self.why.value}: {self.detail}" if self.detail else self.why.value
