@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 
-.PHONY: demo test test-fast proofs lint bench evidence man schemas tables clean
+.PHONY: demo test test-fast proofs wheel lint bench evidence man schemas tables clean
 
 demo: $(INSTALLED)
 	$(BIN)/mmaprobe distinguish carry-bits-ampere -o carry-bits-ampere.jsonl
@@ -19,6 +19,10 @@ test-fast: $(INSTALLED)
 
 proofs: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 -m slow
+
+# the wheel: built, installed in a bare environment, used away from the checkout
+wheel: $(INSTALLED)
+	$(BIN)/python -m pytest -n 0 -m slow --durations=3 tests/test_wheel.py
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
