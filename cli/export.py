@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -52,6 +53,8 @@ def export(file: str, wanted: str, output: str | None, model: str | None) -> Non
 
     if output not in (None, "-") and os.path.realpath(str(output)) == os.path.realpath(file):
         raise InputError("the output would overwrite the input", output)
+    if wanted == "npz" and output in (None, "-") and _terminal():
+        raise click.UsageError("npz is binary, and standard output is a terminal: name a file with --output")
     candidate = parse_reference(model) if model else None
     with open_input(file) as (lines, name):
         vectors = read_vectors(lines, name, (lambda: candidate) if candidate else None)
@@ -65,3 +68,7 @@ def export(file: str, wanted: str, output: str | None, model: str | None) -> Non
     else:
         write_whole(Path(str(output)), content)
         say(f"{output}: {counted(len(rows), 'vector')}")
+
+
+def _terminal() -> bool:
+    return sys.stdout.isatty()

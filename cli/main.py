@@ -74,6 +74,8 @@ class Group(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta[ARGUMENTS] = list(args)
+        if args[:1] == ["help"]:  # `help prove` is `prove --help`
+            args = [*args[1:2], "--help"]
         return super().parse_args(ctx, args)
 
     def resolve_command(

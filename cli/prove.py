@@ -177,7 +177,7 @@ def _show(document: dict[str, Any], explain: bool) -> None:
     for lemma in lemmas if explain or document["interrupted"] else ():
         second = f", confirmed by {lemma['confirmed_by']}" if lemma["confirmed_by"] else ""
         using = f", using {lemma['using']}" if lemma["using"] else ""
-        say(f"  lemma {lemma['name']} ({lemma['cuts']} cuts{using}): {lemma['answer']}{second}")
+        say(f"  lemma {lemma['name']} ({counted(lemma['cuts'], 'cut-point')}{using}): {lemma['answer']}{second}")
     for proof in proofs:
         if proof["vector"]:
             show_witness(proof)

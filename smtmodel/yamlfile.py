@@ -1,4 +1,8 @@
-"""YAML with line numbers: every error names file, line and key."""
+"""YAML with line numbers: every error names file, line and key.
+
+PyYAML and not ruamel.yaml: both know the line of a node, and both leave the rest to do here, the limit on what aliases
+expand to and the errors of pydantic at their keys.
+"""
 
 from __future__ import annotations
 

@@ -260,7 +260,11 @@ class Probe:
                         return
                     seen = seen or flaw
             if self.together < FEW:
-                raise self.fail(f"units are not counted as they should be: {seen}" if seen else narrow)
+                raise self.fail(
+                    f"small numbers beside a mask do not add up exactly, so that nothing can be counted: {seen}"
+                    if seen
+                    else narrow
+                )
             size = min((self.together + 1) // 2, 1 << self.model.d.precision)
             self.groups = [self.leaves[start : start + size] for start in range(0, len(self.leaves), size)]
 

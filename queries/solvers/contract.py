@@ -1,6 +1,7 @@
 """The contract with solvers: SMT-LIB text in, an Answer out, each query in a process of its own.
 
-A process that has the solver loaded waits for the next query: loading takes longer than most queries do.
+A process that has the solver loaded waits for the next query: loading takes longer than most queries do. The pools of
+concurrent.futures are not used: they can neither kill one query nor limit its memory.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Questions are built in Python with shared tables (pysmt's), so only one thread at a time builds: the one that holds the
 lock. It releases the lock while it waits for a solver, which is a process of its own. So a few threads keep as many
-cores busy, and the code that builds questions need not know about threads.
+cores busy, and the code that builds questions need not know about threads. Threads and not processes: a term must be
+built where the tables are, and only text crosses to a process.
 """
 
 from __future__ import annotations
