@@ -1083,7 +1083,7 @@ class RunDevice(Part):
 
 
 class Run(Document):
-    """The answers of a device, and which hypotheses they leave standing."""
+    """The answers of a device, and which hypotheses are consistent with them."""
 
     device: RunDevice
     """the device"""

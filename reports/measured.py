@@ -28,7 +28,7 @@ def ran(document: dict[str, Any], pictures: Pictures) -> list[Section]:
         section.facts.append(("error", document["error"]))
     for question in document["questions"]:
         stands = ", ".join(question["standing"]) or "no hypothesis"
-        section.facts.append((question["id"], f"stands: {stands} ({counted(question['answers'], 'answer')})"))
+        section.facts.append((question["id"], f"consistent: {stands} ({counted(question['answers'], 'answer')})"))
         for name, one in question["hypotheses"].items():
             if out := one["ruled_out_by"]:
                 why = f"ruled out by vector {out['id'] if out['id'] is not None else out['line']}"

@@ -166,9 +166,9 @@ class Standing:
         parts = []
         for name, record in self.records.items():
             if record.refuted is None:
-                parts.append(f"{name!r} stands ({record.right} of {record.asked} answers)")
+                parts.append(f"{name!r} is consistent with {record.right} of {record.asked} answers")
         if not parts:
-            parts.append("no hypothesis stands")
+            parts.append("no hypothesis is consistent with the answers")
         for name, record in self.records.items():
             if seen := record.refuted:
                 why = f"predicted {seen.predicted}, device gave {seen.observed}"
