@@ -1,4 +1,4 @@
-"""From the trace of one evaluation to its picture: a walk over the nodes in the order in which they were formed.
+"""From the trace of one evaluation to its picture: a walk over the nodes in evaluation order.
 
 The trace has every signal of the arithmetic. Derived here, and checked by the tests against the signals: which bits of
 a sum a format keeps, and which inputs make a special value.

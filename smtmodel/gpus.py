@@ -1,4 +1,4 @@
-"""The names by which people know GPUs, and the architectures that the instruction table knows."""
+"""Product names of GPUs, and the architecture of the instruction table that each has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON as users write it: whatever is wrong with it is said in words."""
+"""JSON as users write it: every mistake is described in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts of progress, and the time left that they promise."""
+"""Progress texts, and the remaining time estimated from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The CSV of a study: one row for each finished point, written at once, so that a run goes on where it was ended."""
+"""The CSV of a study: one row for each finished point, written at once, so that an interrupted run can continue."""
 
 from __future__ import annotations
 

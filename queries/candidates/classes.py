@@ -54,10 +54,10 @@ def partition_sets(
     """Prove the models of each set equal or find vectors that tell them apart: each is compared with the first of
     every class of its set.
 
-    NaNs count as one. Models built into the same term need no solver. `options.timeout` is for one pair that has the
-    machine to itself; pairs that are asked at the same time have as many times longer as they share it. After the
+    NaNs count as one. Models built into the same term need no solver. `options.timeout` is for one pair alone on
+    the machine; of pairs asked at the same time each gets that many times longer. After the
     `deadline` (of time.monotonic) nothing more is asked, and undecided pairs are open. `interrupt` is called at an
-    interrupt, after which it is as after the deadline; without it KeyboardInterrupt is raised.
+    interrupt, which then counts as the deadline; without it KeyboardInterrupt is raised.
 
     The first models without a class are compared with all others without one, at the same time as far as the pool
     goes; then comes the next round. What comes out does not depend on who answers first: results are taken in order.

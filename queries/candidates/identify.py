@@ -43,7 +43,7 @@ class Structure(Protocol):
 
 @dataclass
 class Question:
-    """A vector asked, the answer, and what it did: candidates left, and some that it ruled out."""
+    """A vector asked, the answer, the number of candidates left, and some that were ruled out."""
 
     vector: Vector
     answer: int
@@ -223,7 +223,7 @@ class Identifier:
         return int(without_payload(np.array([answer], dtype=np.uint64), vector.model.d)[0])
 
     def _ruled_out(self, before: Sequence[int], after: Sequence[int]) -> dict[str, list[Any]]:
-        """The values of parameters that no survivor has any more."""
+        """The parameter values that no survivor has any more."""
         found: dict[str, list[Any]] = {}
         had, has = (self._values(group) for group in (before, after))
         for name, values in had.items():

@@ -1,7 +1,7 @@
-"""Two devices on the same vectors: where they differ, made small by asking them again.
+"""Two devices on the same vectors: where they differ, minimised by asking them again.
 
 Nothing is known here of what a device is: a side is a callable that answers vectors. Every difference is asked again
-before it counts, so that noise is not taken for one, and again after it was made small.
+before it counts, so that noise is not mistaken for one, and again after minimisation.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NOISY_REPEATS = 16  # more of them once the device has contradicted itself
 TRIES = 2  # vectors of each new kind that are asked again, the simplest ones
 ROUNDS = 80  # of reductions of one difference
 MOST_CANDIDATES = 512  # reductions put to the devices at a time
-KEPT = 512  # answered vectors that are remembered to judge explanations by
+KEPT = 512  # answered vectors kept for judging explanations
 
 Answer = int | None
 Kind = tuple[tuple[str, ...], str, str]
@@ -156,7 +156,7 @@ class Pair:
         return list(zip(*found, strict=True))
 
     def kinds(self, rows: Sequence[Row], left: Sequence[Answer], right: Sequence[Answer]) -> list[Kind]:
-        """What tells differences apart: what the inputs exercise in either model, and whether the results are NaN,
+        """The kind of a difference: what the inputs exercise in either model, and whether the results are NaN,
         infinite, zero."""
         if not rows:
             return []
@@ -260,7 +260,8 @@ class Comparison:
         self.kept += islice(answered, KEPT - len(self.kept))
 
     def take(self, pair: Pair, rows: Sequence[Row], left: Sequence[Answer], right: Sequence[Answer]) -> None:
-        """Follow up vectors with different answers: of each new kind the simplest, if the devices stand by them."""
+        """Follow up vectors with different answers: of each new kind the simplest, if the devices repeat their
+        answers."""
         by_kind: dict[Kind, list[Row]] = {}
         order = {row: _cost(row, pair.layout) for row in rows}
         kinds = pair.kinds(rows, left, right)
@@ -319,7 +320,7 @@ class Comparison:
         return [answer if good else None for answer, good in zip(answers[0], stable, strict=True)]
 
     def _shrunk(self, pair: Pair, row: Row) -> list[Row]:
-        """Ever smaller inputs on which the devices still differ, in a new way: products left out by halves and less,
+        """Ever simpler inputs on which the devices still differ, in a new way: products left out by halves and less,
         then whatever makes an input easier to read."""
         path, seen, rounds = [row], {row}, 0
         for steps in (_shorter, _simpler):
@@ -335,7 +336,7 @@ class Comparison:
     def _smaller(
         self, pair: Pair, row: Row, steps: Callable[[Row, Layout], Iterator[Row]], seen: set[Row]
     ) -> Row | None:
-        """The smallest of one round's candidates that will do."""
+        """The simplest of one round's candidates on which the devices differ."""
         limit = cost(row, pair.layout)
         fresh = {other for other in steps(row, pair.layout) if other not in seen}
         costs = {other: price for other in fresh if (price := cost(other, pair.layout)) < limit}

@@ -1,8 +1,8 @@
 """From two result matrices that differ down to one dot product of a few terms.
 
-The row and the column of an element that differs are one long dot product, which both devices compute again tile by
-tile. Until its results part, both are given the same inputs: the tile in which they part, with the addend that it was
-given, is an input of one instruction on which the devices differ.
+The row and the column of an element that differs are one long dot product, which both devices recompute tile by tile.
+Until their results diverge, both get the same inputs: the first tile in which they diverge, with its addend, is an
+input of one instruction on which the devices differ.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Element:
 
 @dataclass(frozen=True)
 class Differences:
-    """The elements that differ: how many of how many, the first, the one most ulps apart, and those looked at."""
+    """The elements that differ: how many of how many, the first, the one most ulps apart, and those examined."""
 
     count: int
     total: int
@@ -137,8 +137,8 @@ def _ulps(one: NDArray[np.uint64], two: NDArray[np.uint64], fmt: Format) -> NDAr
 
 @dataclass(frozen=True)
 class Trace:
-    """One element computed again by both sides: the results after each span of products, and where they part first
-    (None: nowhere)."""
+    """One element recomputed by both devices: the results after each span of products, and the first span in which
+    they diverge (None: they do not)."""
 
     element: Element
     operands: Operands[int]
@@ -148,7 +148,7 @@ class Trace:
 
     @property
     def products(self) -> tuple[int, int]:
-        """The products of the span in which the results part: the first, and the one after the last."""
+        """The products of the span in which the results diverge: the first, and the one after the last."""
         assert self.diverged is not None
         return self.diverged * self.span, min((self.diverged + 1) * self.span, len(self.operands.a))
 
@@ -197,7 +197,7 @@ def traced(
 def reduce(
     comparison: Comparison, left: DeviceSide, right: DeviceSide, problem: Problem, traces: Sequence[Trace]
 ) -> Trace | None:
-    """Follow up the tiles in which results part until enough differences are found; the trace of the first one."""
+    """Minimise the tiles in which results diverge until enough differences are found; the trace of the first one."""
     source = None
     for trace in traces:
         comparison.keep(trace.shared(left.model))

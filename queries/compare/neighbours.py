@@ -1,4 +1,4 @@
-"""Where two evaluations of one input part, and which neighbours of a model give an observed result instead."""
+"""The first divergence of two evaluations of one input, and the neighbours of a model that give an observed result."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Divergence:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A model with one parameter changed that gives the result observed, and where its evaluation parts."""
+    """A model with one parameter changed that gives the observed result, and its first divergence from the model."""
 
     parameter: str
     value: str
@@ -76,7 +76,7 @@ class Neighbour:
 
 
 def divergence(left: Model, right: Model, operands: Operands[int]) -> Divergence | None:
-    """Where two models part on one input; None if no signal that counts differs."""
+    """The first divergence of two models on one input; None if no relevant signal differs."""
     return first_difference(
         facts_of(evaluate_one(left, operands)), left, facts_of(evaluate_one(right, operands)), right
     )
@@ -252,7 +252,7 @@ def _with(unit: Unit, change: Variant, nodes: frozenset[Node]) -> Unit | None:
 
 
 def reproducing(model: Model, operands: Operands[int], agrees: Callable[[Model, int], bool]) -> list[Neighbour]:
-    """The neighbours whose result agrees with what was observed, and where each parts from the model."""
+    """The neighbours whose result agrees with what was observed, and the first divergence of each from the model."""
     facts = facts_of(evaluate_one(model, operands))
     found = []
     for name, value, near in neighbours(model):

@@ -1,4 +1,4 @@
-"""Vectors to put to two devices: published ones, special values, and samples; first those that tell the hypotheses of
+"""Vectors to ask two devices: published ones, special values, and samples; first those that discriminate hypotheses of
 the library apart, so that a slow device is asked few."""
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ class Refutation:
 
 @dataclass
 class Record:
-    """How a hypothesis fared: answers it predicted among those it said something about."""
+    """The record of a hypothesis: how many answers it predicted, of those it makes a prediction for."""
 
     right: int = 0
     asked: int = 0
@@ -143,7 +143,7 @@ class Standing:
 
     @property
     def left(self) -> list[str]:
-        """The hypotheses that every answer so far leaves standing."""
+        """The hypotheses that are consistent with every answer so far."""
         return [name for name, record in self.records.items() if record.refuted is None]
 
     def take(self, vector: Vector, predictions: list[Prediction], d: int) -> None:
@@ -228,7 +228,7 @@ class Standings:
                 self.disagreements.append((vector, to_hex(d, vector.model.d)))
 
     def surprises(self) -> Iterator[tuple[Vector, int]]:
-        """Answers that a hypothesis, or an earlier result, speaks against: the first ones of each sort."""
+        """Answers that contradict a hypothesis or an earlier result: the first of each."""
         seen = [(vector, observed) for vector, observed in self.disagreements[:LISTED]]
         for standing in self.questions.values():
             seen += [(vector, observed) for vector, observed, _ in standing.unpredicted[:LISTED]]

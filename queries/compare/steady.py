@@ -1,4 +1,4 @@
-"""Whether a device stands by its answers: some of its questions are asked again."""
+"""Whether a device repeats its answers: some of its questions are asked again."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from smtmodel.errors import IncompleteError
 from smtmodel.formats import Format
 from smtmodel.vectors import Vector, to_hex
 
-AGAIN = 16  # questions asked again where nothing is amiss
-AGAIN_IN_DOUBT = 64  # where the answers fit nothing
+AGAIN = 16  # questions asked again where nothing is suspicious
+AGAIN_IN_DOUBT = 64  # where no candidate fits the answers
 
 Answer = int | None
 Answered = tuple[Vector, int]

@@ -1,4 +1,4 @@
-"""What may be behind the difference of two devices: one parameter of a model, or a question of the library."""
+"""Explanations of the difference of two devices: one parameter of a model, or a question of the library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The main job: inputs that tell candidate models apart.
+"""The main task: inputs that tell candidate models apart.
 
 The question is asked small first, with all but one, two, three products fixed to zero: a difference is found sooner
 and is easier to read. Only when no small input exists is the whole question asked; its "unsat" is the proof that the

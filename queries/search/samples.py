@@ -1,4 +1,4 @@
-"""Inputs for simulation: random ones, and ones shaped so that a datapath shows what it does.
+"""Inputs for simulation: random ones, and ones shaped to exercise the corner cases of a datapath.
 
 A random pattern rarely makes a unit align, carry or cancel; a shaped row does. It takes one exponent for the largest
 terms, puts the others below it by the distances at which units cut bits off, and chooses significands of few bits or

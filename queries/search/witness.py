@@ -1,4 +1,4 @@
-"""Witnesses: inputs on which two models differ, replayed, and made small before anybody sees them.
+"""Witnesses: inputs on which two models differ, replayed and minimised before they are reported.
 
 Shrinking needs no solver: every change that makes an input easier to read is tried on the array carrier, all at once,
 and kept if the models still differ. An input is the smaller, in this order: the fewer nonzero terms it has, the fewer
