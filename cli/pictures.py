@@ -25,7 +25,7 @@ STYLES = {
 
 @dataclass
 class Canvas:
-    """Lines of text. `marked`: the signal at which two models part; the line that shows it gets a mark."""
+    """Lines of text. `marked`: the signal at which two models diverge; the line that shows it gets a mark."""
 
     width: int = WIDTH
     colour: bool = False
@@ -41,7 +41,7 @@ class Canvas:
         self.lines.append(self.paint(text, style) + tail)
 
     def shows(self, signals: Iterable[Name]) -> bool:
-        """Whether one of the signals, or a part of it, is where the models part."""
+        """Whether one of the signals, or a part of it, is where the models diverge."""
         return words.is_marked(self.marked, signals)
 
 

@@ -40,7 +40,7 @@ class Explained:
 
     @property
     def difference(self) -> str | None:
-        """Where two units part first, in words; None where they agree, or where one was explained."""
+        """Where two units first diverge, in words; None where they agree, or where one was explained."""
         from reports.words import difference_text
 
         return None if self.divergence is None else difference_text(self.divergence)
@@ -90,7 +90,7 @@ def explain(
     Shapes: `a` and `b` have at most as many elements as the unit has products (missing ones are zero), `c` is one
     number. Units with scale factors need `scale_a` and `scale_b`, one element for each block.
 
-    Units: `unit`, and with `against` a second one for the same input; the place where the two part is named and
+    Units: `unit`, and with `against` a second one for the same input; the place where the two diverge is named and
     marked. Numbers are exact in the unit's formats, or `convert` names a rounding, as for `matmul`.
 
     Raises MmaprobeError: a wrong type, too many elements, inexact numbers, units of different input formats.

@@ -939,7 +939,7 @@ class Fact(Part):
 
 
 class FirstDivergence(Part):
-    """Where two evaluations part."""
+    """Where two evaluations diverge."""
 
     stage: str
     """in words"""
@@ -961,7 +961,7 @@ class Neighbour(Part):
     model: str | None
     """its reference, where it has one"""
     first_divergence: FirstDivergence | None
-    """where it parts from the model"""
+    """where it diverges from the model"""
 
 
 class Mismatch(Part):
@@ -1366,7 +1366,7 @@ class Explain(Document):
     evaluations: list[Evaluation]
     """one, or two with --against"""
     difference: FirstDivergence | None
-    """where they part"""
+    """where they diverge"""
 
 
 class LossStep(Part):

@@ -29,7 +29,7 @@ def evaluation_svg(
     prefix: str = "mp",
     styled: bool = True,
 ) -> str:
-    """The drawing of one evaluation, or of two of one input and where they part, in one picture.
+    """The drawing of one evaluation, or of two of one input and where they diverge, in one picture.
 
     `prefix`: of the ids, which must differ among drawings of one page. `styled`: whether it carries its own styles.
     """
@@ -54,7 +54,7 @@ def evaluation_svgs(
 
 
 def _sides(explanations: Sequence[Explanation], difference: Divergence | None) -> list[tuple[Explanation, Name | None]]:
-    """The evaluations, each with the signal at which it parts from the other."""
+    """The evaluations, each with the signal at which it diverges from the other."""
     sides = [None, None] if difference is None else [difference.left, difference.right]
     return [(one, side.name if side else None) for one, side in zip(explanations, sides, strict=False)]
 

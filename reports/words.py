@@ -193,7 +193,7 @@ def factors(explanation: Explanation, row: Row) -> list[Input]:
 
 
 def is_marked(marked: Name | None, signals: Iterable[Name]) -> bool:
-    """Whether one of the signals, or a part of it, is where two models part."""
+    """Whether one of the signals, or a part of it, is where two models diverge."""
     return marked is not None and any(name in (marked, marked.whole) for name in signals)
 
 
@@ -296,7 +296,7 @@ def rounded_row(rounded: Rounded | None) -> Row | None:
 
 
 def difference_text(difference: Divergence | None, words: tuple[str, str] = ("the first", "the second")) -> str:
-    """Where two evaluations part, in a line; `words` are for the two sides."""
+    """Where two evaluations diverge, in a line; `words` are for the two sides."""
     if difference is None:
         return "none: every signal that counts is the same"
     sides = [difference.left, difference.right]

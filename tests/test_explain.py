@@ -1,4 +1,4 @@
-"""The picture of an evaluation: every bit shown adds up, and where two evaluations part is named right."""
+"""The picture of an evaluation: every bit shown adds up, and where two evaluations diverge is named right."""
 
 from __future__ import annotations
 

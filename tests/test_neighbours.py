@@ -1,4 +1,4 @@
-"""Where two evaluations part is named right, and so is the neighbour of a mutated model that gives what was seen."""
+"""Where two evaluations diverge is named right, and so is the neighbour of a mutated model that gives what was seen."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from smtmodel.unit_table import units
 from smtmodel.vectors import parse_row
 from tests.test_explain import AMPERE, CDNA2, CDNA3, CDNA3_FP8, EQUATION_10, HOPPER, NVFP4, VOLTA, operands_of, run
 
-# -- where two evaluations part
+# -- where two evaluations diverge
 
 
 @pytest.mark.parametrize(
