@@ -158,14 +158,14 @@ def _by(document: dict[str, Any]) -> str:
 
 
 def _show_vector(vector: dict[str, Any]) -> None:
-    from smtmodel.display import number_text
+    from cli.show import value_text
     from smtmodel.formats import format_named
 
     fmt = format_named(vector["format"])
     for k, pair in enumerate(zip(vector["a"], vector["b"], strict=True)):
         for side, text in zip("ab", pair, strict=True):
             if any(int(one, 16) for one in pair):
-                say(f"  {side}{k} = {text}  {number_text(int(text, 16), fmt)}")
+                say(f"  {side}{k} = {text}  {value_text(int(text, 16), fmt)}")
     say(f"   c = {vector['c']}")
     say(f"  exact sum {vector['exact']}")
     width = max(map(len, vector["results"]))

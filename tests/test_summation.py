@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from queries.order.reveal import Tree, UnrevealedError, reveal
-from queries.order.tree import Node, compact, losses
+from queries.order.tree import Node, compact, masked_leaves
 from smtmodel.batch import evaluate_batch, evaluate_row
 from smtmodel.dot import Model
 from smtmodel.families.member import FUNCTIONS
@@ -264,7 +264,7 @@ def test_few_questions() -> None:
 def test_every_pair_asked_gives_the_same_tree() -> None:
     model = parse_reference(f"{TURING}@block_order=0-5:2-7:1-4:3-6")
     assert np.array_equal(
-        losses(reveal(device(model), model, thorough=True).root), losses(revealed(model.reference).root)
+        masked_leaves(reveal(device(model), model, thorough=True).root), masked_leaves(revealed(model.reference).root)
     )
 
 

@@ -8,7 +8,7 @@ from itertools import combinations, pairwise
 
 from queries.compare.steady import AGAIN_IN_DOUBT
 from queries.order.probe import Probe, sorted_leaves
-from queries.order.tree import Leaf, Node, in_order, leaves_of, losses, nodes_of, order
+from queries.order.tree import Leaf, Node, in_order, leaves_of, masked_leaves, nodes_of, order
 
 LARGE = 64  # leaves of a group whose first one is asked about with all others before anything else
 
@@ -150,7 +150,7 @@ class Builder:
                         self._expect(leaf, other, exact if node.kind == "exact" else sum(sizes))
 
     def _check_all(self, root: Node | Leaf) -> None:
-        table = losses(root)
+        table = masked_leaves(root)
         place = {leaf: number for number, leaf in enumerate(sorted_leaves(list(leaves_of(root))))}
         for one, other in self.probe.asked:
             self._expect(one, other, int(table[place[one], place[other]]))

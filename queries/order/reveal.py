@@ -28,7 +28,7 @@ from queries.order.tree import (
     is_chain,
     is_pairwise,
     leaves_of,
-    losses,
+    masked_leaves,
     nodes_of,
     order,
     pruned,
@@ -173,7 +173,7 @@ class Tree:
         if structure not in self._shapes:
             candidates = [pruned(tree, kept) for tree in trees_of(unit, self.span.bits, len(kept))]
             self._shapes[structure] = any(
-                tree is not None and np.array_equal(losses(tree), shown) for tree in candidates
+                tree is not None and np.array_equal(masked_leaves(tree), shown) for tree in candidates
             )
         return self._shapes[structure] and self._admits_addend(unit) and self._admits_groups(unit)
 
@@ -184,7 +184,7 @@ class Tree:
 
     @cached_property
     def _shown(self) -> tuple[frozenset[Leaf], NDArray[np.int16]]:
-        return frozenset(leaves_of(self.root)), losses(self.root)
+        return frozenset(leaves_of(self.root)), masked_leaves(self.root)
 
     def _admits_addend(self, unit: Unit) -> bool:
         if self.apart is None or starts_at_zero(unit):
