@@ -1,8 +1,8 @@
 """Summation trees: which terms of d = c + sum of a_k * b_k a unit adds in one step, and which leaves a mask hides.
 
 A mask (FPRev) is a huge number at one leaf and its negative at another. `masked_leaves` counts, for every pair of
-leaves, those that it hides: all that are added to it before the two cancel. A chain is as deep as it is long, so nothing
-here recurses into a tree.
+leaves, those that it hides: all that are added to it before the two cancel. A chain is as deep as it is long, so
+nothing here recurses into a tree.
 """
 
 from __future__ import annotations
