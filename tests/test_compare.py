@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from queries.compare.devices import REPEATS, Comparison, Pair, Side, model_side
+from queries.compare.devices import REPEATS, Comparison, DeviceSide, Pair, model_side
 from queries.compare.gemm import Matrices, differing_elements, traced
 from queries.compare.rows import all_rows, row_of
 from queries.search.problem import Problem
@@ -252,7 +252,7 @@ def test_scale_factors() -> None:
     assert len(document["differences"][0]["vector"]["scale_a"]) == 4
 
 
-def counted(reference: str, most: int) -> tuple[Side, list[int]]:
+def counted(reference: str, most: int) -> tuple[DeviceSide, list[int]]:
     """A device that is asked again, how often it was called, and fails after that many calls."""
     model, calls = parse_reference(reference), [0]
     inner = model_side(model)
@@ -263,7 +263,7 @@ def counted(reference: str, most: int) -> tuple[Side, list[int]]:
             raise IncompleteError("worn out")
         return inner.ask(vectors)
 
-    return Side("counted", model, ask), calls
+    return DeviceSide("counted", model, ask), calls
 
 
 def test_a_slow_device_is_asked_in_few_batches() -> None:
