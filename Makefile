@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 
-.PHONY: demo test test-fast proofs lint bench evidence man schemas tables clean
+.PHONY: demo test test-fast proofs wheel lint bench evidence man schemas tables clean
 
 demo: $(INSTALLED)
 	$(BIN)/mmaprobe distinguish carry-bits-ampere -o carry-bits-ampere.jsonl
@@ -20,6 +20,10 @@ test-fast: $(INSTALLED)
 proofs: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 -m slow
 
+# the wheel: built, installed in a bare environment, used away from the checkout
+wheel: $(INSTALLED)
+	$(BIN)/python -m pytest -n 0 -m slow --durations=3 tests/test_wheel.py
+
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -34,6 +38,7 @@ bench: $(INSTALLED)
 # what is made of the program's own help and types, and tested to be up to date
 man: $(INSTALLED)
 	$(BIN)/python -m cli.manual > docs/mmaprobe.1
+	$(BIN)/python -m cli.glossary > docs/glossary.md
 
 tables: $(INSTALLED)
 	$(BIN)/python -m smtmodel.catalogue

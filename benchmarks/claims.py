@@ -1,6 +1,6 @@
 """Settles shipped claims and writes the table of docs/claims.md: `python -m benchmarks.claims -o docs/claims.md`.
 
-Two cores are enough; each case has 300 s. The text above the table is kept as it stands in the file; so are the rows
+Two cores are enough; each case has 300 s. The text above the table is kept as it is in the file; so are the rows
 of other claims if some are named: `python -m benchmarks.claims -o docs/claims.md fp8-loses monotonic-addend`.
 """
 

@@ -122,7 +122,7 @@ def _lines(found: dict[str, dict[str, Any]]) -> Iterator[str]:
         yield f"| {reference} | " + " | ".join(_cell(step, steps.get(step)) for step in STEPS) + " |"
     for reference, steps in found.items():
         for name, standing in steps.get("questions", {}).get("standing", {}).items():
-            yield f"- {reference}: {name}: {', '.join(standing) or 'no hypothesis stands'}"
+            yield f"- {reference}: {name}: {', '.join(standing) or 'no hypothesis is consistent'}"
 
 
 def _cell(step: str, result: dict[str, Any] | None) -> str:

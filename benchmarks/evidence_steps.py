@@ -225,7 +225,7 @@ def special_vectors(model: Model) -> Iterator[Vector]:
 
 
 def specials(job: Job) -> Result:
-    """What becomes of special values, beside what the model says."""
+    """The results of special values, beside the model's."""
     model, rows = job.model, []
     vectors = list(special_vectors(model))
     expected = evaluate_rows(model, [vector.operands for vector in vectors])

@@ -1,4 +1,4 @@
-"""A device that is no model of mmaprobe's: the exact rationals of tests/oracle.py behind the device protocol.
+"""A device that is not a model of mmaprobe's: the exact rationals of tests/oracle.py behind the device protocol.
 
 `python -m benchmarks.exact_device REFERENCE` answers vectors on standard input. Formats and parameters are read from
 the reference; nothing of smtmodel computes.

@@ -1,4 +1,4 @@
-"""A device that is no model of mmaprobe's: the exact rationals of tests/node_oracle.py behind the device protocol.
+"""A device that is not a model of mmaprobe's: the exact rationals of tests/node_oracle.py behind the device protocol.
 
 `python -m benchmarks.exact_unit FILE` serves the unit of a file. Nothing of smtmodel computes.
 """

@@ -149,7 +149,7 @@ def summary(rows: list[Row], engines: list[str]) -> list[str]:
 
 
 def table(rows: Iterable[Row], engines: list[str]) -> list[str]:
-    """The paper's times stand in the first row of a question."""
+    """The paper's times are in the first row of a question."""
     heads = ["question", "pair", "verdict", *engines, "answered by", "paper z3", "paper cvc5"]
     lines = [" | ".join(heads), " | ".join("---" for _ in heads)]
     seen: set[str] = set()

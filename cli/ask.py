@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="Vectors for each pair, that differ in what they exercise.",
+    help="How many vectors for each pair; they differ in what they exercise.",
 )
 @VECTORS_OUTPUT
 @click.option(
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     "target",
     metavar="MODEL",
     shell_complete=models,
-    help="Ask the questions about this model instead of their own.",
+    help="Ask the questions about this model instead of the model in the question.",
 )
 @click.option(
     "--inputs",
@@ -145,7 +145,7 @@ def _questions(names: tuple[str, ...], restrictions: str, target: str | None) ->
             raise click.UsageError("--model changes the model of a question, not of a comparison of two models")
         return [_pair(names, parse_inputs(restrictions))]
     if restrictions:
-        raise ParameterError("--inputs", "the inputs of a question stand in its file")
+        raise ParameterError("--inputs", "the inputs of a question are set in its file")
     return [question_named(name, target) for name in names]
 
 

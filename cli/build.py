@@ -22,7 +22,7 @@ from smtmodel.wording import counted
 
 if TYPE_CHECKING:
     from queries.building.build import Built
-    from queries.compare.neighbours import Parting
+    from queries.compare.neighbours import Divergence
     from queries.search.distinguish import Options
     from runner.protocol import Device
     from smtmodel.signature import Signature
@@ -36,7 +36,7 @@ def build(
     device_name: str, formats: str, length: int, scale: str | None, save: Path | None, device_timeout: float,
     options: Options, as_json: bool,
 ) -> None:  # fmt: skip
-    """Ask a device of which nothing is known, say what it computes, and end with the exit code."""
+    """Ask an unknown device, say what it computes, and end with the exit code."""
     from queries.compare.steady import ContradictionError
     from runner.devices import open_device
     from smtmodel.signature import parse_signature
@@ -76,7 +76,7 @@ def build(
 def built(
     device: Device, asked: Signature, options: Options, deadline: float | None, tell: Callable[[str], None]
 ) -> tuple[Built, Order]:
-    """The order, then the unit; some questions are asked again at the end. `tell`: what is said of the order. Raises as
+    """The order, then the unit; some questions are asked again at the end. `tell` prints the order. Raises as
     these do."""
     from queries.building.build import Builder
     from queries.compare.steady import AGAIN_IN_DOUBT, stand_by
@@ -179,17 +179,17 @@ def _some(names: Sequence[str]) -> str:
     return f"{', '.join(names[:LISTED])}{', ...' if len(names) > LISTED else ''}"
 
 
-def first_part(found: Built, unit: Unit | None) -> Parting | None:
-    """Where the unit, or the nearest candidate where none was found, and the nearest instruction part first, on the
+def first_part(found: Built, unit: Unit | None) -> Divergence | None:
+    """Where the unit, or the nearest candidate where none was found, and the nearest instruction diverge first, on the
     smallest input that tells them apart."""
     from queries.building.build import BUILT
-    from queries.compare.neighbours import parting
+    from queries.compare.neighbours import divergence
     from smtmodel.dot import Model
 
     own = unit or found.nearest
     if own is None or found.near is None or found.near_vector is None:
         return None
-    return parting(Model(BUILT, own), found.near[0], found.near_vector.operands)
+    return divergence(Model(BUILT, own), found.near[0], found.near_vector.operands)
 
 
 def _show(found: Built, unit: Unit | None, order: Order | None, asked: Signature, seconds: float) -> None:
@@ -262,7 +262,7 @@ def _document(
                   if name != BUILT],
         "undecided": [model.reference if model.reference != BUILT else text_of(model.unit) for model in found.open],
         "nearest_instruction": None if near is None else {"model": near[0].reference, "different_answers": near[1],
-                                                          "parts_at": parts and f"{parts.stage}: {parts.signal}"},
+                                                          "first_divergence": parts and f"{parts.stage}: {parts.signal}"},
         "summation_order": None if order is None else {"questions": order.questions, "outline": order.lines()},
         "questions": found.questions,
         "validated": found.validated,

@@ -11,11 +11,11 @@ from smtmodel.errors import MmaprobeError
 from smtmodel.wording import counted
 
 #: what is said of a proof before the error that says why it has no certificate
-PROVED_WITHOUT = "what is proved above stands, but there is no certificate of it:"
+PROVED_WITHOUT = "the proof above is valid, but its certificate was not written:"
 
 
 def attach(document: dict[str, Any], write: Callable[[], list[dict[str, Any]]]) -> MmaprobeError | None:
-    """Put the certificates that are written into a document. Gives back why there is none: what is proved stays true,
+    """Put the certificates that are written into a document. Returns the error if there is none: the proof stays valid,
     and is printed before that is raised."""
     try:
         document["certificates"] = write()
@@ -26,16 +26,19 @@ def attach(document: dict[str, Any], write: Callable[[], list[dict[str, Any]]]) 
 
 
 def show_certificate(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
-    """Say what a certificate has; it as a part of a document."""
+    """Print what a certificate holds, and give it as a part of a document."""
     progress("")
     pieces = manifest["pieces"]
     proofs = [piece for piece in pieces if "clauses" in piece]
     whole = [piece for piece in proofs if piece["name"] == "whole"]
     text = counted(len(proofs), "proof")
     if proofs:
-        text += f" verified by the checker ({proofs[0]['checker']})"
-    text += "".join(f"; the whole one has {p['clauses']} clauses and {p['proof_lines']} lines" for p in whole)
+        text += f" accepted by the checker ({proofs[0]['checker']})"
+    text += "".join(
+        f"; that of the whole question has {counted(p['clauses'], 'clause')} and {counted(p['proof_lines'], 'line')}"
+        for p in whole
+    )
     words = counted(len(pieces) - len(proofs), "lemma")
-    text += f"; {words} by the word of engines alone" if len(proofs) < len(pieces) else ""
+    text += f"; {words} without such a proof, on the word of solvers" if len(proofs) < len(pieces) else ""
     say(f"certificate: {folder}: {text}")
     return {"folder": str(folder), **manifest}

@@ -23,7 +23,7 @@ SECONDS = 300.0
     "--engines/--no-engines",
     default=True,
     show_default=True,
-    help="Ask the engines again on whose word a lemma without a proof rests.",
+    help="Also ask the engines again about lemmas that have no checked proof.",
 )
 @click.option(
     "--timeout",
@@ -38,7 +38,7 @@ def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:
     """Check a certificate again.
 
     Every file, every proof, every step of a tree of theorems, by programs that share no code with what found them.
-    Exit code 1 where something does not stand, 3 where something could not be checked.
+    Exit code 1 if a part is rejected, 3 if a part could not be checked.
 
     \b
     mmaprobe prove --property error-bound arm/neon/bfdot --certificate proof
@@ -56,10 +56,10 @@ def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:
         findings.append(found)
     counts = {kind: sum(found.kind == kind for found in findings) for kind in ("fault", "open", "word", "argument")}
     verdict = "fault" if counts["fault"] else "incomplete" if counts["open"] else "checked"
-    rests = f"; {counted(counts['word'], 'lemma')} by the word of engines alone" if counts["word"] else ""
+    rests = f"; {counted(counts['word'], 'lemma')} on the word of solvers" if counts["word"] else ""
     rests += f"; {counted(counts['argument'], 'argument')} stated, not checked" if counts["argument"] else ""
     say({
-        "fault": f"it does not stand: {counted(counts['fault'], 'fault')}",
+        "fault": f"rejected by the checker: {counted(counts['fault'], 'fault')}",
         "incomplete": f"incomplete: {counted(counts['open'], 'part')} could not be checked{rests}",
         "checked": f"checked{rests}",
     }[verdict])  # fmt: skip

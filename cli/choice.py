@@ -11,7 +11,7 @@ from smtmodel.errors import nearest
 
 
 class Choice(click.Choice[str]):
-    """One of a few words; a misspelt one is told the nearest."""
+    """One of a few words; for a misspelt one the error suggests the closest match."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         try:

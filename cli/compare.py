@@ -1,4 +1,4 @@
-"""The `compare` command: vectors on which two devices differ, made small."""
+"""The `compare` command: minimised vectors on which two devices differ."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cli.reading import open_input
 from smtmodel.errors import IncompleteError, InputError, MmaprobeError
 
 if TYPE_CHECKING:
-    from queries.compare.devices import Comparison, Pair, Side
+    from queries.compare.devices import Comparison, DeviceSide, Pair
     from queries.search.witness import Row
     from runner.devices import Device
     from runner.recorded import RecordedDevice
@@ -36,23 +36,23 @@ FILE = click.Path(path_type=Path)
     "-n",
     "count",
     type=click.IntRange(1),
-    help="Differences of different kinds to look for (default: 3; with --gemm 1).",
+    help="How many differences of different kinds to look for (default: 3; with --gemm 1).",
 )
 @click.option(
     "--samples",
     type=click.IntRange(0),
     default=4000,
     show_default=True,
-    help="Sampled vectors to ask, after published ones, telling ones and special values.",
+    help="Random vectors to ask, after published, discriminating and special-value vectors.",
 )
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the samples.")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of the random vectors.")
 @click.option("--vectors", metavar="FILE", shell_complete=file_names, help="Ask these vectors first.")
 @click.option(
     "--model",
     "reference",
     metavar="MODEL",
     shell_complete=models,
-    help="Formats and length of the vectors, where no device tells; which instruction of a recording.",
+    help="The instruction whose formats and length the vectors have, where no device says; which one of a recording.",
 )
 @click.option(
     "--compare",
@@ -74,18 +74,18 @@ def compare(
     compare: Any, output: str | None, device_timeout: float, gemm: tuple[Path, ...] | None, as_json: bool,
     **matrices: Any,
 ) -> None:  # fmt: skip
-    """Find vectors on which two devices differ, make them small, and say what may be behind it.
+    """Find vectors on which two devices differ, minimise them, and say what explains the difference.
 
     A DEVICE is model:REFERENCE, command:CMDLINE, python:FILE.py:FUNCTION, recorded:FILE,
     cpu:INSTRUCTION or cuda:[UNIT/]INSTRUCTION.
-    Both are asked the same vectors; a difference counts if both stand by their answers when asked again. It is made
-    small by asking the devices again (a recording cannot be), and explained: by one parameter of a device that is a
-    model, and by the questions of the library (`mmaprobe list hypotheses`).
+    Both devices get the same vectors; a difference counts if both repeat their answers. It is minimised by asking the
+    devices about ever simpler inputs (a recording cannot be asked), and explained: by one changed parameter of a
+    device that is a model, and by the questions of the library (`mmaprobe list hypotheses`).
 
-    With --gemm: from two result matrices that differ, down to one dot product of a few terms on which the devices
-    still differ. Both compute the row and the column of an element again, in tiles of K, each result the addend of
-    the next tile. Without devices --model says which result is the model's, and which neighbour of the model gives
-    the other. Files are .npy, as in `mmaprobe simulate`; D1 belongs to the first device.
+    With --gemm: start from two result matrices that differ, and reduce them to one dot product of a few terms on which
+    the devices still differ. Both devices recompute the row and the column of an element, in tiles of K, each result
+    the addend of the next tile. Without devices, --model is compared with both results, and so is the model with one
+    parameter changed. Files are .npy, as in `mmaprobe simulate`; D1 belongs to the first device.
 
     \b
     mmaprobe compare command:./my-gpu model:hopper/mma/m16n8k16.f32.f16.f16.f32 -o differences.jsonl
@@ -97,11 +97,11 @@ def compare(
     proves nothing), 2 bad input, 3 a device failed, or contradicts itself so that no difference can be told.
     """
     if len(names) != 2 and not (gemm and not names):
-        raise click.UsageError("two devices are compared (or none, with --gemm)")
+        raise click.UsageError("give two devices (or none, with --gemm)")
     if not gemm and any(value is not None for value in matrices.values()):
         raise click.UsageError("--c, --convert, --scale-a and --scale-b go with --gemm")
     if gemm and vectors is not None:
-        raise click.UsageError("--vectors and --gemm are two ways to ask")
+        raise click.UsageError("--vectors and --gemm exclude each other")
     from queries.compare.devices import Comparison
 
     comparison = Comparison(count or (1 if gemm else 3), progress)
@@ -130,7 +130,7 @@ class _Run:
     report: Report
     compare: Any
     reference: str | None
-    sides: list[Side] = field(default_factory=list)
+    sides: list[DeviceSide] = field(default_factory=list)
     recordings: list[RecordedDevice] = field(default_factory=list)
 
     def open(self, names: Sequence[str], timeout: float, stack: ExitStack) -> None:
@@ -152,7 +152,9 @@ class _Run:
                     others = [other for other in devices if isinstance(other, RecordedDevice)]
                     lead = _recorded_model(others[0], None) if others else None
                 if lead is None:
-                    raise InputError("--model: no device tells the formats and the length of its vectors: give a model")
+                    raise InputError(
+                        "--model: neither device says the formats and the length of its vectors: give a model"
+                    )
                 self.sides.append(_side(device, getattr(device, "model", lead)))
         if len(devices) == 2 and devices[0].name == devices[1].name:
             for side, which in zip(self.sides, ("first", "second"), strict=True):
@@ -189,7 +191,7 @@ class _Run:
         from smtmodel.reference import parse_reference
 
         if self.recordings:
-            raise InputError(f"{self.recordings[0].name}: a recording cannot compute a dot product again")
+            raise InputError(f"{self.recordings[0].name}: a recording cannot recompute a dot product")
         if not self.sides and self.reference is None:
             raise InputError("--model: without devices a model is needed")
         model = parse_reference(self.reference) if not self.sides and self.reference else None
@@ -245,8 +247,8 @@ def _recorded_model(device: RecordedDevice, lead: Model | None) -> Model:
     return next(iter(models.values()))
 
 
-def _side(device: Device, model: Model) -> Side:
-    from queries.compare.devices import Side
+def _side(device: Device, model: Model) -> DeviceSide:
+    from queries.compare.devices import DeviceSide
     from runner.model_device import ModelDevice
     from runner.recorded import RecordedDevice
 
@@ -254,7 +256,7 @@ def _side(device: Device, model: Model) -> Side:
         return [pattern for _, pattern in device.answers(vectors)]
 
     software, closed = isinstance(device, ModelDevice), isinstance(device, RecordedDevice)
-    return Side(device.name, model, ask, software=software, steady=device.steady, closed=closed)
+    return DeviceSide(device.name, model, ask, software=software, steady=device.steady, closed=closed)
 
 
 def _given(file: str, pair: Pair) -> Iterator[Row]:

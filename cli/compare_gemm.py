@@ -18,14 +18,14 @@ PLANS = 4  # plans with the same result that are named
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from queries.compare.devices import Comparison, Pair, Side
+    from queries.compare.devices import Comparison, DeviceSide, Pair
     from queries.compare.gemm import Differences, Element, Matrices, Reproduced, Trace
     from smtmodel.dot import Model
     from smtmodel.formats import Format
 
 
 def run_gemm(
-    comparison: Comparison, report: Report, sides: list[Side], model: Model | None, compare: Any,
+    comparison: Comparison, report: Report, sides: list[DeviceSide], model: Model | None, compare: Any,
     files: Sequence[Path], rest: dict[str, Any],
 ) -> None:  # fmt: skip
     """From differing matrices to a dot product of a few terms. Raises MmaprobeError."""
@@ -59,12 +59,12 @@ def run_gemm(
     assert found.first is not None
     if model.scale is None:
         report.gemm["plans"] = _plans(model, matrices, found)
-    say("no one change of the model gives the other result: the dot product stands in the output of --json as it is")
+    say("no single change of the model gives the other result; --json prints the dot product")
     report.gemm["dot_product"] = _dot(matrices, found.first, pair)
 
 
 def _plans(model: Model, matrices: Matrices, found: Differences) -> dict[str, Any]:
-    """Which plans, and instructions of the table, give each result; where the first two of them part."""
+    """Which plans, and instructions of the table, give each result; after how many products the first two diverge."""
     from queries.plans.results import parted_after, plans_of_results
 
     given = plans_of_results(model, matrices, found.chosen, progress)
@@ -75,44 +75,44 @@ def _plans(model: Model, matrices: Matrices, found: Differences) -> dict[str, An
         document[f"D{index + 1}"] = {"plans": names, "tried": one.tried}
         if names:
             also = f" (also: {', '.join(names[1:PLANS])}{', ...' if names[PLANS:] else ''})" if names[1:] else ""
-            say(f"  D{index + 1}: {names[0]} gives it in all {len(found.chosen)} elements looked at{also}")
+            say(f"  D{index + 1}: {names[0]} gives all {len(found.chosen)} elements compared{also}")
         else:
-            say(f"  D{index + 1}: no plan of {one.tried} that were tried gives it in every element looked at")
+            say(f"  D{index + 1}: none of the {one.tried} plans tried gives every element compared")
     if given[0].plans and given[1].plans and found.first is not None:
-        parted = parted_after(given[0].plans[0], given[1].plans[0], matrices, found.first)
-        document["parted_after"] = parted
+        count = parted_after(given[0].plans[0], given[1].plans[0], matrices, found.first)
+        document["diverge_after"] = count
         where, length = f"[{found.first.row}, {found.first.column}]", matrices.a.shape[1]
-        if parted is not None:
-            say(f"  of element {where} they give the same for fewer products, and part at {parted} of {length}")
+        if count is not None:
+            say(f"  in element {where} they agree on fewer products and first diverge at {count} of {length}")
     return document
 
 
 def _follow(comparison: Comparison, report: Report, pair: Pair, matrices: Matrices, found: Differences) -> None:
-    """Compute the elements again by both sides, and follow up where they part."""
+    """Recompute the elements on both devices, and reduce the first divergence."""
     from queries.compare.gemm import reduce, traced
 
     report.pair = pair
     traces = traced(pair.left, pair.right, pair.problem, matrices, found.chosen)
     report.gemm["computed_again"] = _again(pair, traces)
-    parted = [trace for trace in traces if trace.parted is not None]
-    if not parted:
-        say("  both give the same for these elements: it is not they that the matrices differ by")
-    source = reduce(comparison, pair.left, pair.right, pair.problem, traces) or (parted[0] if parted else None)
+    diverged = [trace for trace in traces if trace.diverged is not None]
+    if not diverged:
+        say("  the devices agree on these elements: D1 and D2 were not both produced by them")
+    source = reduce(comparison, pair.left, pair.right, pair.problem, traces) or (diverged[0] if diverged else None)
     trace = source or traces[0]
     report.gemm["dot_product"] = _dot(matrices, trace.element, pair)
     if source is not None:
         start, end = source.products
         report.gemm |= {
             "element": [source.element.row, source.element.column],
-            "tile": source.parted,
+            "tile": source.diverged,
             "products": [start, end],
         }
         where = f"[{source.element.row}, {source.element.column}]"
-        say(f"  element {where}: the results part in products {start} to {end - 1} of {len(source.operands.a)}")
+        say(f"  element {where}: first divergence in products {start} to {end - 1} of {len(source.operands.a)}")
 
 
 def _again(pair: Pair, traces: Sequence[Trace]) -> dict[str, Any]:
-    """In how many elements each side gives its matrix's result again."""
+    """In how many elements each device reproduces its matrix's result."""
     from queries.compare.devices import differing
     from queries.search.problem import Problem
 
@@ -122,8 +122,8 @@ def _again(pair: Pair, traces: Sequence[Trace]) -> dict[str, Any]:
         same = ~differing(Problem(side.model, side.model, compare=pair.problem.compare), last,
                           [trace.element.d[index] for trace in traces])  # fmt: skip
         found[word] = int(same.sum())
-        tail = "" if same.all() else ": its matrix was computed in another way"
-        say(f"  {side.name} gives D{index + 1} again in {found[word]} of {len(traces)} elements{tail}")
+        tail = "" if same.all() else ": its matrix was not computed this way"
+        say(f"  {side.name} reproduces D{index + 1} in {found[word]} of {len(traces)} elements{tail}")
     return {"elements": len(traces), **found}
 
 
@@ -173,13 +173,13 @@ def _show_elements(found: Differences, pair: Pair) -> None:
 
 def _show_reproduced(told: Reproduced, pair: Pair) -> None:
     for index in (0, 1):
-        text = f"  {pair.left.name} gives D{index + 1} in {told.agree[index]} of {told.elements} elements looked at"
+        text = f"  {pair.left.name} gives D{index + 1} in {told.agree[index]} of {told.elements} elements compared"
         if told.changes[index]:
-            text += f"; in all with one change: {', '.join(told.changes[index])}"
+            text += f"; all of them with one change: {', '.join(told.changes[index])}"
         elif told.models[index] is None:
-            text += "; no one change gives it in all"
+            text += "; no single change gives all of them"
             if told.reached[index] is not None:
-                text += f" (its running value after {told.reached[index]} products is the first element's)"
+                text += f" (after {told.reached[index]} products its partial sum equals the first element)"
         say(text)
 
 

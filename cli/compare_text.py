@@ -1,4 +1,4 @@
-"""What `compare` found, for people and as JSON."""
+"""The outcome of `compare` as text and as JSON."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cli.explain import neighbour_json
 from cli.options import say
-from cli.show import show_operands
-from smtmodel.display import number_text
+from cli.show import show_operands, value_text
 from smtmodel.formats import Format
 from smtmodel.vectors import to_hex
 from smtmodel.wording import counted
@@ -28,7 +27,7 @@ LISTED = 100  # contradictions in JSON
 
 @dataclass
 class Report:
-    """A comparison and what explains it. `told_apart`: matrices that differ, where no device was asked."""
+    """A comparison and its explanations. `told_apart`: two matrices differ, and no device was asked."""
 
     comparison: Comparison
     devices: Sequence[Device] = ()
@@ -40,7 +39,7 @@ class Report:
     found: list[Explanation] = field(default_factory=list)
 
     def explain(self) -> None:
-        """Look for what may be behind the differences."""
+        """Search for explanations of the differences."""
         from queries.compare.why import changes, common_changes, explanations
 
         assert self.pair is not None
@@ -64,8 +63,8 @@ class Report:
         return written
 
     def reason(self) -> str | None:
-        """Why they differ, in one sentence: by what gives every answer of both, if anything does. None without
-        differences."""
+        """Why they differ, in one sentence: what reproduces every answer of both, if anything does. None if there is no
+        difference."""
         count = len(self.comparison.differences)
         if not count:
             return None
@@ -74,30 +73,30 @@ class Report:
             if change.right == change.asked:
                 other = "second" if word == "first" else "first"
                 answers = counted(change.asked, "answer")
-                return f"they differ by {change.change} in the {word} model, which gives all {answers} of the {other}"
+                return f"they differ by {change.change}: with it the {word} model gives all {answers} of the {other}"
         every = [one for one in self.found if one.complete and len(one.differences) == count]
         for explained in sorted(every, key=lambda one: not one.about_one_model):
             (left, right), question = explained.whole, explained.question
             return (
                 f"they differ in {question.id} ({question.question}): the first agrees with {left.hypothesis!r}, the "
-                f"second with {right.hypothesis!r}, in all {counted(left.asked, 'answer')} that can tell"
+                f"second with {right.hypothesis!r}, in all {counted(left.asked, 'discriminating answer')}"
             )
         if changes:
             word, change = max(changes, key=lambda pair: pair[1].right)
             return (
-                f"nothing gives every answer; {change.change} in the {word} model gives the differences below, and "
-                f"{change.right} of {counted(change.asked, 'answer')}, the most of any one change"
+                f"no single change reproduces every answer; the best, {change.change} in the {word} model, reproduces "
+                f"the differences below and {change.right} of {counted(change.asked, 'answer')}"
             )
-        return "no one change of a model, and no question of the library, gives the differences below"
+        return "no single change of a model, and no question of the library, explains the differences below"
 
     def questions(self, index: int) -> list[Explanation]:
-        """Those that explain a difference, and everything else that was answered."""
+        """The questions that explain a difference and are consistent with every other answer."""
         return [one for one in self.found if one.complete and index in one.differences]
 
     # -- text
 
     def show(self) -> None:
-        """Everything in words."""
+        """Print everything."""
         assert self.pair is not None
         left, right = self.pair.sides
         if reason := self.reason():
@@ -118,11 +117,11 @@ class Report:
         pair, parts = difference.pair, difference.operands
         before, after = (_terms(one) for one in (pair.layout.split(difference.first), parts))
         how = (
-            f"made small from {counted(before, 'nonzero term')}"
+            f"minimised from {counted(before, 'nonzero term')}"
             if difference.first != difference.row
             else counted(after, "term")
         )
-        how = "as recorded, which cannot be asked for less" if any(side.closed for side in pair.sides) else how
+        how = "as recorded (a recording cannot be minimised)" if any(side.closed for side in pair.sides) else how
         say()
         say(f"difference {index + 1}: {how}")
         show_operands(pair.left.model, parts)
@@ -132,25 +131,25 @@ class Report:
             say(f"  exercises: {', '.join(difference.exercises)}")
         if difference.instruction is None:
             lengths = " and ".join(str(side.model.length) for side in pair.sides)
-            say(f"  takes tiles of {lengths} products; it is no input of one instruction")
+            say(f"  needs a chain of instructions, in tiles of {lengths} products")
         for which in (0, 1):
             self._show_changes(index, which)
         if questions := self.questions(index):
             say(f"  questions that tell these results apart: {', '.join(one.question.id for one in questions)}")
 
     def _show_changes(self, index: int, side: int) -> None:
-        """The neighbours of one model: those that explain every difference with where they part, the others named."""
+        """The neighbours of one model: those that explain every difference with the first divergence, then the rest."""
         from reports.words import difference_text
 
         near = {one.change: one for one in self.changes[index][side]}
         word, other = ("first", "second") if side == 0 else ("second", "first")
         best = [one.change for one in self.common[side]][:SHOWN]
         for change in best:
-            where = difference_text(near[change].parting, ("the model", "the neighbour"))
-            say(f"  {change} in the {word} model gives the {other}'s result; it parts at {where}")
+            where = difference_text(near[change].divergence, ("the model", "the neighbour"))
+            say(f"  {change} in the {word} model gives the {other}'s result; first divergence: {where}")
         rest = [change for change in near if change not in best]
         if rest:
-            say(f"  {'also: ' if best else f'in the {word} model, here alone: '}{', '.join(rest)}")
+            say(f"  {'also: ' if best else f'in the {word} model, for this difference only: '}{', '.join(rest)}")
 
     def _show_common(self) -> None:
         count = len(self.comparison.differences)
@@ -159,8 +158,10 @@ class Report:
         say()
         for word, side in (("first", 0), ("second", 1)):
             if self.common[side] or any(near[side] for near in self.changes):
-                told = ", ".join(f"{one.change} ({one.right} of {one.asked} answers)" for one in self.common[side])
-                say(f"one change of the {word} model that gives every difference: {told or 'none'}")
+                told = ", ".join(
+                    f"{one.change} (and {one.right} of all {one.asked} answers)" for one in self.common[side]
+                )
+                say(f"single changes of the {word} model that reproduce every difference: {told or 'none'}")
         complete = [one for one in self.found if one.complete]
         if not complete:
             say("no question of the library has hypotheses that predict every answer of both devices")
@@ -194,14 +195,14 @@ class Report:
         if comparison.differences or comparison.different:
             say(what)
             return
-        say(f"no difference in {counted(comparison.compared, 'vector')} answered by both; that is no proof")
+        say(f"no difference in {counted(comparison.compared, 'vector')} answered by both; this is not a proof")
         if software(self.pair.sides):
-            say(f"for a proof: mmaprobe prove {' '.join(side.model.reference for side in self.pair.sides)}")
+            say(f"to prove it: mmaprobe prove {' '.join(side.model.reference for side in self.pair.sides)}")
 
     # -- JSON
 
     def document(self) -> dict[str, Any]:
-        """Everything for programs."""
+        """The comparison as one JSON document."""
         comparison = self.comparison
         sides = self.pair.sides if self.pair else ()
         descriptions = {device.name: device.description for device in self.devices}
@@ -253,7 +254,7 @@ class Report:
 
 
 def operands_json(operands: Operands[int], pair: Pair) -> dict[str, Any]:
-    """An input of any length as patterns."""
+    """An input of any length as bit patterns."""
     model = pair.left.model
     found: dict[str, Any] = {
         "a": [to_hex(x, model.a) for x in operands.a],
@@ -271,7 +272,7 @@ def _terms(operands: Operands[int]) -> int:
 
 
 def _result(d: int, fmt: Format) -> str:
-    return f"{to_hex(d, fmt)}  {number_text(d, fmt)}"
+    return f"{to_hex(d, fmt)}  {value_text(d, fmt)}"
 
 
 def _supports(sides: tuple[Support, ...]) -> list[dict[str, Any]]:

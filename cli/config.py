@@ -1,4 +1,5 @@
-"""Defaults of options from a file, and the options that hold for every command."""
+"""Defaults of options from a file, and the options that hold for every command. click takes defaults as a mapping, and
+leaves it to programs to read a file and to name the line of a key that no option has."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
 def _sheet_of_plan(name: str, ask: _Asker) -> Sheet:
     from hypotheses.schema import Inputs
     from queries.plans.bound_report import SIZES, document_of_plan, find_plan_bound
-    from queries.properties.bound import Settled
+    from queries.proof.settling import Settled
     from reports.plan_sheet import sheet_of_plan
     from smtmodel.reference import parse_plan_reference
 

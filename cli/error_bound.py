@@ -60,7 +60,7 @@ def _prove_of_plan(
     name: str, inputs: Inputs, length: int | None, options: Options, confirm: bool, explain: bool, as_json: bool
 ) -> int:
     from queries.plans.bound_report import SIZES, document_of_plan, find_plan_bound
-    from queries.properties.bound import Settled
+    from queries.proof.settling import Settled
     from smtmodel.reference import parse_plan_reference
 
     plan, lengths = parse_plan_reference(name), SIZES if length is None else (length,)

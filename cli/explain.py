@@ -19,15 +19,15 @@ from smtmodel.jsontext import parse_json
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.compare.neighbours import Neighbour, Parting
-    from queries.compare.observed import Row
+    from queries.compare.neighbours import Divergence, Neighbour
+    from queries.compare.observed import ObservedRow
     from smtmodel.dot import Model
     from smtmodel.explanation import Explanation
     from smtmodel.facts import Fact
     from smtmodel.operands import Operands
 
 NARROWEST, WIDEST = 60, 160
-MOST_NEIGHBOURS = 6  # with where each parts; the others are named
+MOST_NEIGHBOURS = 6  # shown with their first divergence; the others are named
 
 
 @click.command()
@@ -39,7 +39,7 @@ MOST_NEIGHBOURS = 6  # with where each parts; the others are named
     "other",
     metavar="MODEL2",
     shell_complete=models,
-    help="Explain a second model too, and name where the two part.",
+    help="Explain a second model too, and name the first divergence of the two.",
 )
 @picture_options
 @click.option(
@@ -48,7 +48,7 @@ MOST_NEIGHBOURS = 6  # with where each parts; the others are named
 )  # fmt: skip
 @click.option(
     "--element", metavar="I,J",
-    help="VECTOR is two or three matrix files, A B [C]: which steps of this element of the product lose bits.",
+    help="VECTOR is two or three matrix files A B [C]: show which steps of this element of the product lose bits.",
 )  # fmt: skip
 @JSON
 def explain(
@@ -66,9 +66,9 @@ def explain(
     mmaprobe explain MODEL vectors.jsonl --against MODEL2 --name A100 --name H100 --width 85 --tikz why.tex
     mmaprobe explain plan:cublas/split-k a.npy b.npy --element 3,5
 
-    Bits stand under a ruler of exponents. Left of the first bar (c) lie carry bits, right of the last one the bits
-    that alignment cuts off; a set bit cut off among bits that others keep is an x. Under a sum that is rounded, ^ are
-    the bits kept, h the half and s the sticky bits.
+    Bits are drawn under a ruler of exponents. Left of the first bar (c) are the carry bits, right of the last bar the
+    bits that alignment truncates; x is a set bit that is truncated where other terms keep theirs. Under a rounded sum,
+    ^ marks the bits kept, h the half bit and s the sticky bits.
     """
     from cli.element import explain_element
     from queries.compare.neighbours import first_difference
@@ -100,13 +100,13 @@ def explain(
     pictures.write(lambda width: evaluation_drawing(explanations, difference, width=width, names=names))
     if as_json:
         documents = [_document(one, seen) for one, seen in zip(explanations, observed, strict=True)]
-        parted = None if difference is None else parting_json(difference)
-        print_json({"schema": 1, "evaluations": documents, "difference": parted})
+        diverged = None if difference is None else divergence_json(difference)
+        print_json({"schema": 1, "evaluations": documents, "difference": diverged})
     elif not pictures:
         _show(explanations, observed, difference)
 
 
-def _show(explanations: list[Explanation], observed: list[int | None], difference: Parting | None) -> None:
+def _show(explanations: list[Explanation], observed: list[int | None], difference: Divergence | None) -> None:
     from cli.drawing import draw
     from cli.pictures import Canvas
     from reports.words import difference_text, pattern_text
@@ -211,22 +211,22 @@ def _observed(model: Model, row: dict[str, Any], place: str) -> int | None:
 # -- for `evaluate`
 
 
-def say_why(row: Row, near: list[Neighbour]) -> None:
+def say_why(row: ObservedRow, near: list[Neighbour]) -> None:
     """The model's evaluation of a mismatch, and which neighbours of the model give what was observed."""
     from cli.drawing import draw
     from cli.pictures import Canvas
     from reports.words import difference_text
     from smtmodel.explaining import explain as explained
 
-    first = near[0].parting.left if near and near[0].parting else None
+    first = near[0].divergence.left if near and near[0].divergence else None
     canvas = Canvas(*terminal(sys.stderr), marked=first.name if first else None)
     draw(explained(row.model, row.vector.operands), canvas)
     canvas.say()
     if not near:
         canvas.say("no change of one parameter gives the observed result", "special")
     for one in near[:MOST_NEIGHBOURS]:
-        where = difference_text(one.parting, ("the model", "the neighbour"))
-        canvas.say(f"observed is what {one.change} gives; it parts at {where}", "special")
+        where = difference_text(one.divergence, ("the model", "the neighbour"))
+        canvas.say(f"{one.change} gives the observed result; first divergence: {where}", "special")
     if len(near) > MOST_NEIGHBOURS:
         canvas.say(f"and {len(near) - MOST_NEIGHBOURS} more: {', '.join(one.change for one in near[MOST_NEIGHBOURS:])}")
     if loudness() >= 0:
@@ -240,14 +240,14 @@ def neighbour_json(near: Neighbour) -> dict[str, Any]:
         "parameter": near.parameter,
         "value": near.value,
         "model": None if near.model.member is None else near.model.reference,
-        "parts_at": None if near.parting is None else parting_json(near.parting),
+        "first_divergence": None if near.divergence is None else divergence_json(near.divergence),
     }
 
 
 # -- text and JSON
 
 
-def parting_json(difference: Parting) -> dict[str, Any]:
+def divergence_json(difference: Divergence) -> dict[str, Any]:
     sides = {"left": difference.left, "right": difference.right}
     return {
         "stage": difference.stage,

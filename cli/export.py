@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -22,7 +23,7 @@ FORMATS = {
     "npz": ("NumPy arrays of unsigned integers", "tables", "npz_arrays"),
     "junit": ("JUnit XML for CI: a test for each vector, failed where the model gives another result than d",
               "junit", "suite"),
-    "smt2": ("SMT-LIB 2.6: does the model give another result than d? (rows of one model)", "smtlib", "script"),
+    "smt2": ("SMT-LIB 2.6: can the model give another result than d? (rows of one model)", "smtlib", "script"),
     "c": ("a C header: arrays of bit patterns and results (rows of one model)", "c_header", "header"),
     "fptest": ("IBM FPgen: fused multiply-adds, of vectors with one product", "fptest", "tests"),
 }  # fmt: skip
@@ -53,6 +54,8 @@ def export(file: str, wanted: str, output: str | None, model: str | None) -> Non
 
     if output not in (None, "-") and os.path.realpath(str(output)) == os.path.realpath(file):
         raise InputError("the output would overwrite the input", output)
+    if wanted == "npz" and output in (None, "-") and _terminal():
+        raise click.UsageError("npz is binary, and standard output is a terminal: name a file with --output")
     candidate = parse_reference(model) if model else None
     with open_input(file) as (lines, name):
         vectors = read_vectors(lines, name, (lambda: candidate) if candidate else None)
@@ -66,3 +69,7 @@ def export(file: str, wanted: str, output: str | None, model: str | None) -> Non
     else:
         write_whole(Path(str(output)), content)
         say(f"{output}: {counted(len(rows), 'vector')}")
+
+
+def _terminal() -> bool:
+    return sys.stdout.isatty()

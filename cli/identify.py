@@ -29,7 +29,7 @@ from cli.options import (
     write_vectors,
 )
 from smtmodel.errors import IncompleteError, InputError, MmaprobeError
-from smtmodel.progress import Count, Rarely
+from smtmodel.progress import Count, Throttle
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 
 Named = tuple[list[str], str]  # references of equal units, and why they are
 
-CONTRADICTIONS = 3  # contradictions printed for people
+CONTRADICTIONS = 3  # contradictions printed as text
 NAMING = 20.0  # seconds for proofs that a unit is one of the table
 PART = 64  # questions about the summation order between two looks at the clock
-SHOWN = 20  # open pairs printed for people
+SHOWN = 20  # open pairs printed as text
 
 MODEL = click.option(
     "--model",
@@ -74,7 +74,7 @@ def separate(
     """Find a small set of vectors that tells every two candidates of FAMILY apart.
 
     FAMILY is an id (`mmaprobe list families`) or a file. Candidates that no vector tells apart are proved equal. The
-    timeout counts the simulation of the candidates, too; an interrupt leaves the pairs that are not settled open.
+    timeout includes the simulation of the candidates; after an interrupt the undecided pairs are open.
 
     \b
     mmaprobe separate nvidia-f16 --timeout 600 -o vectors.jsonl
@@ -109,7 +109,7 @@ def separate(
         f"{counted(len(found.unknown), 'pair')} open, {found.seconds:.1f} s"
     )
     if found.interrupted:
-        say("interrupted: what was not settled is open")
+        say("interrupted: pairs not yet decided are open")
     for left, right in found.unknown[:SHOWN]:
         say(f"  open: {left.reference} | {right.reference}")
     if len(found.unknown) > SHOWN:
@@ -137,7 +137,7 @@ def _say_impossible(family: Family) -> None:
 
 
 def _impossible(family: Family) -> dict[str, Any]:
-    """What was left out of a family, as JSON."""
+    """The impossible combinations left out of a family, as JSON."""
     left_out = family.impossible
     return {"combinations": left_out.combinations, "left_out": left_out.count, "reasons": dict(left_out.reasons)}
 
@@ -193,12 +193,14 @@ def identify(
     length: int | None, scale: str | None, save: Path | None, gemm: bool, shape: str | None, device_timeout: float,
     options: Options, as_json: bool,
 ) -> None:  # fmt: skip
-    """Find out which candidate of FAMILY a device implements, by the questions that tell most; without FAMILY, build
-    the unit from its answers. With --gemm: the plans of a library's matrix product (docs/plans.md).
+    """Find out which candidate of FAMILY a device implements, by the most discriminating vectors; without FAMILY, build
+    the unit from its answers. FAMILY is an id (`mmaprobe list families`), a file, or a GPU (H100, "RTX 4090", MI300X),
+    whose instructions are then the candidates. With --gemm: the plans of a library's matrix product (docs/plans.md).
 
     \b
     mmaprobe identify nvidia-f16 --device command:./my-gpu -o answers.jsonl
     mmaprobe identify nvidia-fp8 --device model:hopper/wgmma/m64n8k32.f32.e4m3.e4m3
+    mmaprobe identify H100 --device recorded:answers.jsonl
 
     mmaprobe identify --device cpu:vdpbf16ps --formats bf16,bf16,f32,f32 --length 2 --save unit.yaml
 
@@ -227,10 +229,10 @@ def identify(
         build(device_name, formats, length, scale, save, device_timeout, options, as_json)
         return
     if gemm or shape is not None:
-        raise click.UsageError("--gemm asks without a family of units")
+        raise click.UsageError("--gemm takes no FAMILY")
     if any(given is not None for given in (formats, length, scale, save)):
         raise click.UsageError(
-            "with FAMILY its formats and length count: leave out --formats, --length, --scale and --save"
+            "FAMILY sets the formats and the length: leave out --formats, --length, --scale and --save"
         )
     start = time.monotonic()
     with _answers(output, device_name) as answers:
@@ -258,14 +260,22 @@ def identify(
 
 def _family(name: str, model: str | None) -> Family:
     from hypotheses.family import family_named
+    from hypotheses.gpu_family import gpu_family
+    from smtmodel.gpus import gpu_named
     from smtmodel.reference import parse_reference
 
-    found = family_named(name)
-    return found if model is None else found.retargeted(parse_reference(model))
+    if gpu_named(name) and model is None:
+        raise InputError(f"{name} has several instructions: --model says on which formats and length the device is "
+                         f"asked (`mmaprobe list {name}`)")  # fmt: skip
+    asked = None if model is None else parse_reference(model)
+    if asked is not None and (found := gpu_family(name, asked)) is not None:
+        return found
+    family = family_named(name)
+    return family if asked is None else family.retargeted(asked)
 
 
 def _reference_of(device: Device, name: str, recorded: Sequence[Vector]) -> str | None:
-    """The instruction that a device has, or that its recording speaks of."""
+    """The instruction of a device, or of the rows of its recording."""
     from runner.batches import BatchDevice
 
     _, _, rest = name.partition(":")
@@ -353,12 +363,12 @@ class _Session:
             say(f"  {line}")
 
     def ask(self, vectors: Sequence[Vector], revealing: bool = False) -> list[int | None]:
-        """Answers in order, from the earlier run where it has them; each is kept before the next is waited for."""
+        """Answers in order, those of an earlier run reused; each is written before the next is waited for."""
         known = [None if self.answers is None else self.answers.take(vector) for vector in vectors]
         missing = [vector for vector, d in zip(vectors, known, strict=True) if d is None]
         self.structure_questions += revealing * (len(vectors) - len(missing))
         fresh: list[int | None] = []
-        now_and_then = Rarely()
+        now_and_then = Throttle()
         parts = [missing[start : start + PART] for start in range(0, len(missing), PART)] if revealing else [missing]
         for part in parts:
             for vector, d in self.device.answers(part):
@@ -377,15 +387,15 @@ class _Session:
         return [next(rest) if d is None else d for d in known]
 
     def again(self, vectors: Sequence[Vector]) -> list[int | None]:
-        """What the device answers now, whatever is known."""
+        """The device's answers now, without those of an earlier run."""
         if self.device.steady:
             return [None] * len(vectors)
         return [d for _, d in self.device.answers(vectors)]
 
 
 def _units(found: Identification, options: Options, deadline: float | None) -> Named:
-    """The instructions of the table and units that ship which are what was identified, but for patterns of NaNs, and
-    how that is known: by their form, else proved within some seconds."""
+    """The instructions and shipped units that are equal to what was identified, NaN patterns aside, and how that is
+    known: by their form, else by a proof within NAMING seconds."""
     from queries.building.naming import name_of, of_known_form, same_signature
     from queries.compare.observed import agrees
     from smtmodel.batch import evaluate_row
@@ -435,32 +445,35 @@ def _show(
             say(f"  the device gives {to_hex(found.killer.answer, vector.model.d)}  "
                 f"{number_text(found.killer.answer, vector.model.d)}")  # fmt: skip
         for model, agreed in found.nearest:
-            say(f"  near: {model.reference} explains {agreed} of {len(found.questions)} answers")
+            say(f"  nearest: {model.reference} explains {agreed} of {len(found.questions)} answers")
         for line in _other_formats(family):
             say(f"  {line}")
     elif found.survivors:
-        say("identified:" if found.verdict == "identified" else "not decided:")
+        identified = found.verdict == "identified"
+        say("identified:" if identified else "decided:")
         for name, value in decided.items():
             if name in family.values:
                 say(f"  {name} = {_text(value)}")
+        if undecided:
+            say("no input tells these values apart:" if identified else "not decided:")
         for name, values in undecided.items():
             say(f"  {name}: {' or '.join(map(_text, values))}")
         for why in sorted({member.why for members in found.classes for member in members if member.why}):
-            say(f"  equal: {why}")
+            say(f"  proved equal: {why}")
         for left, right in found.unknown:
             say(f"  open: {left.reference} | {right.reference}")
         if found.would_decide:
-            say(f"  {counted(len(found.would_decide), 'vector')} beyond the recording would decide")
+            say(f"  {counted(len(found.would_decide), 'vector')} that the recording does not hold would decide")
         if named[0]:
             say_names(*named)
-        elif found.verdict == "identified":
+        elif identified:
             say("no instruction of the table is proved to be this unit")
     elif not found.contradictions:
         say("cut short" if failure is None else f"cut short: {failure}")
 
 
 def _other_formats(family: Family) -> Iterator[str]:
-    """That a shipped family is made for other formats than the device has, and which families are made for these."""
+    """A hint where a family has other formats than the device: which families have those."""
     from hypotheses.family import families
 
     asked, own = family.formats, families().get(family.id, family).formats
@@ -497,7 +510,8 @@ def _document(
         "candidates": found.candidates,
         "impossible": _impossible(family),
         "units": units,
-        "decided": {name: plain(value) for name, value in decided.items()},
+        "decided": {name: plain(value) for name, value in decided.items() if name in family.values},
+        "assumed": {name: plain(value) for name, value in decided.items() if name not in family.values},
         "undecided": {name: [plain(value) for value in values] for name, values in undecided.items()},
         "why_undecided": sorted({m.why for members in found.classes for m in members if m.why}),
         "classes": [_members(members) for members in found.classes],

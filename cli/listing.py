@@ -11,11 +11,11 @@ from cli.choice import Choice
 from cli.options import JSON, print_json, say
 
 KINDS = ("models", "hypotheses", "families", "parameters", "formats", "algorithms", "studies", "claims", "devices",
-         "plans", "gpus")  # fmt: skip
+         "plans", "gpus", "words")  # fmt: skip
 
 
 class KindOrGpu(Choice):
-    """What is listed, or the name of a GPU, whose models are."""
+    """A kind of thing to list, or the name of a GPU, whose models are listed."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         from smtmodel.gpus import gpu_named
@@ -28,7 +28,7 @@ class KindOrGpu(Choice):
 @click.argument("words", nargs=-1, metavar="[WORD]...")
 @JSON
 def list_command(kind: str, words: tuple[str, ...], as_json: bool) -> None:
-    """Show what there is, one line each; with WORDs what has all of them in its line.
+    """List what there is, one line each; with WORDs only the lines that contain all of them.
 
     A GPU (H100, "RTX 4090", MI300X) stands for its architecture, as the first word or a later one.
 
@@ -39,7 +39,7 @@ def list_command(kind: str, words: tuple[str, ...], as_json: bool) -> None:
     """
     kinds = {"models": _models, "hypotheses": _hypotheses, "families": _families, "parameters": _parameters,
              "formats": _formats, "algorithms": _algorithms, "studies": _studies, "claims": _claims,
-             "devices": _devices, "plans": _plans, "gpus": _gpus}  # fmt: skip
+             "devices": _devices, "plans": _plans, "gpus": _gpus, "words": _words}  # fmt: skip
     if kind not in kinds:
         kind, words = "models", (kind, *words)
     rows = [row for row in kinds[kind]() if all(_has(row, pattern) for pattern in _meant(words))]
@@ -50,11 +50,11 @@ def list_command(kind: str, words: tuple[str, ...], as_json: bool) -> None:
     for row in rows:
         click.echo(f"{row['id']:<{width}}  {row['summary']}".rstrip())
     if not rows:
-        say(f"none of the {kind} has {' and '.join(words)} in its line")
+        say(f"no line of {kind} contains {' and '.join(words)}")
 
 
 def _meant(words: tuple[str, ...]) -> list[str]:
-    """The patterns to look for: a word anywhere, for a GPU its architecture as a whole. Raises NotModelledError."""
+    """The patterns to search for: a word anywhere; for a GPU its architecture as a whole. Raises NotModelledError."""
     from smtmodel.gpus import architecture_of
 
     found = ((architecture_of(word), word) for word in words)
@@ -62,7 +62,7 @@ def _meant(words: tuple[str, ...]) -> list[str]:
 
 
 def _has(row: dict[str, Any], pattern: str) -> bool:
-    """Whether a row has a pattern in its line; `blackwell` is not in `rtx-blackwell`."""
+    """Whether the line of a row contains a pattern; `rtx-blackwell` does not contain `blackwell`."""
     return re.search(f"(?<!rtx-){pattern}", f"{row['id']} {row['summary']}", re.IGNORECASE) is not None
 
 
@@ -70,6 +70,12 @@ def _gpus() -> list[dict[str, Any]]:
     from smtmodel.gpus import GPUS
 
     return [{"id": name, "summary": arch, "architecture": arch} for arch, names in GPUS.items() for name in names]
+
+
+def _words() -> list[dict[str, Any]]:
+    from cli.glossary import GLOSSARY
+
+    return [{"id": word.term, "summary": word.meaning} for word in GLOSSARY]
 
 
 def _models() -> list[dict[str, Any]]:

@@ -75,6 +75,8 @@ class Group(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta[ARGUMENTS] = list(args)
+        if args[:1] == ["help"]:  # `help prove` is `prove --help`
+            args = [*args[1:2], "--help"]
         return super().parse_args(ctx, args)
 
     def resolve_command(
@@ -131,8 +133,8 @@ def _version(context: click.Context, _: click.Parameter, asked: bool) -> None:
 @click.option(
     "--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version and exit."
 )
-@click.option("-q", "--quiet", is_flag=True, help="No text for people: only data, errors and the exit code.")
-@click.option("-v", "--verbose", is_flag=True, help="Every step of the work as a line of its own.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only data and errors.")
+@click.option("-v", "--verbose", is_flag=True, help="Print every step of the work on its own line.")
 @click.pass_context
 def main(context: click.Context, quiet: bool, verbose: bool) -> None:
     """Tell matrix multiply-accumulate units apart.
@@ -140,12 +142,16 @@ def main(context: click.Context, quiet: bool, verbose: bool) -> None:
     mmaprobe models how tensor cores compute d = c + sum of a_k * b_k, asks SMT solvers for inputs on which two
     candidate models differ, and replays them.
 
-    Defaults of options stand in ~/.config/mmaprobe/config.toml (MMAPROBE_CONFIG names another file): `timeout = 60`
-    for every command that has the option, `[prove]` before it for one. NO_COLOR turns colours off.
+    Defaults of options are read from ~/.config/mmaprobe/config.toml (MMAPROBE_CONFIG names another file):
+    `timeout = 60` at the top is for every command that has the option, below `[prove]` for that command. NO_COLOR turns
+    colours off.
 
     Exit codes: 0 the positive answer, or as a file expects; 1 the opposite; 2 bad input; 3 unknown or incomplete;
     4 a fault of this program (results that contradict each other, an unexpected error), or output cut short by a full
     disk.
+
+    The words used here and by the commands (fused, F, carry bit, floor, witness, ...) are explained in
+    docs/glossary.md; `mmaprobe list words` prints them.
     """
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other")

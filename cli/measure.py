@@ -13,7 +13,7 @@ from cli.options import JSON, print_json, say, write_vectors
 from cli.reading import open_input
 from smtmodel.wording import counted
 
-SHOWN = 10  # mismatches printed for people
+SHOWN = 10  # mismatches printed as text
 EXPLAINED = 3  # of them, with the model's evaluation and the neighbours that give what was observed
 
 

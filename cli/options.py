@@ -44,7 +44,7 @@ DEVICE_TIMEOUT = click.option(
     help="Seconds for one answer.",
 )  # fmt: skip
 CLUSTER = click.option(
-    "--cluster", metavar="ADDRESS", help="Let the workers of this dask scheduler do the work (docs/cluster.md)."
+    "--cluster", metavar="ADDRESS", help="Run the solvers on the workers of this dask scheduler (docs/cluster.md)."
 )
 
 RESTRICTIONS = ("finite", "nonnegative", "nonzero", "normal", "products_below_two", "special")
@@ -74,14 +74,14 @@ def _with_solver_options(timed: str, command: Callable[..., Any]) -> Callable[..
     wrapped: Callable[..., Any] = run
     for option in (
         CLUSTER,
-        click.option("--fresh", is_flag=True, help="Ask again what the store knows."),
+        click.option("--fresh", is_flag=True, help="Ask the solvers again, also where the store has an answer."),
         click.option(
             "--store", type=click.Path(path_type=Path), metavar="FILE",
             help="Keep answers in this SQLite file (default: in the cache folder).",
         ),
         click.option(
             "--memory", type=click.IntRange(64), default=8192, show_default=True,
-            help="MiB that a solver's process may use.",
+            help="Memory limit of a solver process, in MiB.",
         ),
         click.option(
             "--timeout", type=Seconds(), default=300.0, show_default=True,
@@ -89,7 +89,7 @@ def _with_solver_options(timed: str, command: Callable[..., Any]) -> Callable[..
         ),
         click.option(
             "--solver", type=Choice(["auto", "bitwuzla", "z3", "cvc5"]), default="auto", show_default=True,
-            help="auto: all of them, the first answer counts.",
+            help="auto: all of them at once, the first answer counts.",
         ),
     ):  # fmt: skip
         wrapped = option(wrapped)
@@ -168,11 +168,11 @@ def parse_inputs(restrictions: str) -> Inputs:
 def show_zeros(zeros: Mapping[str, str]) -> None:
     """The operands of which restrictions admit zeros alone, each with why."""
     for name, reach in zeros.items():
-        say(f"  of {name} zeros alone are admitted: {reach}")
+        say(f"  of {name} only zeros are admitted: {reach}")
 
 
 def say(text: str = "") -> None:
-    """Text for people: standard error, so that standard output carries data alone."""
+    """Human-readable text goes to standard error, so that standard output carries data only."""
     if loudness() >= 0:
         LINE.say(text)
 

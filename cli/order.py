@@ -16,7 +16,7 @@ from cli.completion import file_names
 from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, say
 from cli.picture_files import PictureFiles, picture_options
 from smtmodel.errors import IncompleteError, MmaprobeError
-from smtmodel.progress import Rarely
+from smtmodel.progress import Throttle
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def revealed(device: Device, asked: Signature, deadline: float, ends: bool = Fal
     IncompleteError where time runs out."""
     from queries.order.reveal import reveal
 
-    count, now_and_then = 0, Rarely()
+    count, now_and_then = 0, Throttle()
 
     def every(vectors: Sequence[Vector]) -> list[int]:
         nonlocal count

@@ -1,4 +1,4 @@
-"""One sum of an explanation as text: bits under a ruler, what is cut off, carried and rounded."""
+"""One sum of an explanation as text: bits under a ruler, what is truncated, carried and rounded."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STYLES = {
 
 @dataclass
 class Canvas:
-    """Lines of text. `marked`: the signal at which two models part; the line that shows it gets a mark."""
+    """Lines of text. `marked`: the signal at which two models diverge; the line that shows it gets a mark."""
 
     width: int = WIDTH
     colour: bool = False
@@ -41,7 +41,7 @@ class Canvas:
         self.lines.append(self.paint(text, style) + tail)
 
     def shows(self, signals: Iterable[Name]) -> bool:
-        """Whether one of the signals, or a part of it, is where the models part."""
+        """Whether one of the signals, or a part of it, is where the models diverge."""
         return words.is_marked(self.marked, signals)
 
 
@@ -99,7 +99,7 @@ class PictureText:
         self.canvas.say(labels, "fill")
         note, canvas = "", self.canvas
         if not canvas.explained and grid.unit is not None:
-            note, canvas.explained = "c: carry bits; right of |: cut off", True
+            note, canvas.explained = "c: carry bits; right of |: truncated", True
         self._line("term", "", "exp", grid.ruler(panel), note, style="fill")
 
     def _sums(self, grid: Grid, panel: int) -> None:

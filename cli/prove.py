@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     "wanted",
     type=Choice([*get_args(Property), ERROR_BOUND]),
     default="equal",
-    help="Of two models: equal. Of one: the others.",
+    help="For two models: equal. For one model: the others.",
 )
 @click.option(
     "--inputs",
@@ -69,8 +69,8 @@ if TYPE_CHECKING:
     "--length",
     type=click.IntRange(1),
     metavar="K",
-    help="Of two plans, or of units that take K in tiles: at this K; without it, for every multiple of a tile. Of "
-    "error-bound: K products by a chain of instructions.",
+    help="Of two plans, or of units that take K in tiles: prove it at this K (default: for every multiple of a tile). "
+    "Of error-bound: K products by a chain of instructions.",
 )
 @solver_options("the whole proof")
 @JSON
@@ -80,7 +80,7 @@ def prove(
 ) -> None:  # fmt: skip
     """Prove two models equal on every input, or two plans, or a property of one model.
 
-    Named signals are proved equal stage by stage. A difference is reported with a replayed vector.
+    Intermediate results are proved equal stage by stage. A difference is reported with a vector, recomputed.
 
     \b
     mmaprobe prove turing/mma/m16n8k8.f32.f16.f16.f32 ampere/mma/m16n8k8.f32.f16.f16.f32
@@ -101,7 +101,7 @@ def prove(
     if about_plans(models, length):
         if wanted != "equal" or restrictions or compare or certificate is not None:
             raise click.UsageError(
-                "of plans for any K only equality is asked, on every input; plan:NAME@length=K is a model, for the rest"
+                "plans for any K can only be proved equal, on every input; for the rest fix K: plan:NAME@length=K"
             )
         run_plans(models, length, options, confirm, as_json)
     if length is not None:
@@ -122,6 +122,7 @@ def prove(
         if document["verdict"] == "equal":
             check_problems(problems)
     document["statement"] = STATEMENTS[wanted]
+    document["holds"] = {"equal": True, "different": False, "unknown": None}[document["verdict"]]
     document["zeros_only"] = list(problems[0].zeros) if problems else []
     show_zeros(problems[0].zeros if problems else {})
     _show(document, explain)
@@ -137,7 +138,7 @@ def prove(
 
 
 def _proved_by(document: Mapping[str, Any], solver: str) -> bool:
-    """Whether a result of the store is one that the solver asked for gave."""
+    """Whether a stored result was given by the solver asked for."""
     return solver == "auto" or all(engine.split()[0] == solver for engine in document["engines"])
 
 
@@ -163,7 +164,7 @@ def _problems(models: tuple[str, ...], wanted: str, restrictions: str, compare: 
             raise click.UsageError(f"{wanted} is a property of one model")
         return problems_of(wanted, parsed[0], inputs, compare)
     if len(parsed) != 2:
-        raise click.UsageError("two models are compared (or give --property)")
+        raise click.UsageError("give two models, or one model and --property")
     return [Problem(parsed[0], parsed[1], inputs, compare or "bits")]
 
 
@@ -176,7 +177,7 @@ def _show(document: dict[str, Any], explain: bool) -> None:
     for lemma in lemmas if explain or document["interrupted"] else ():
         second = f", confirmed by {lemma['confirmed_by']}" if lemma["confirmed_by"] else ""
         using = f", using {lemma['using']}" if lemma["using"] else ""
-        say(f"  lemma {lemma['name']} ({lemma['cuts']} cuts{using}): {lemma['answer']}{second}")
+        say(f"  lemma {lemma['name']} ({counted(lemma['cuts'], 'cut-point')}{using}): {lemma['answer']}{second}")
     for proof in proofs:
         if proof["vector"]:
             show_witness(proof)
@@ -189,7 +190,7 @@ def _show(document: dict[str, Any], explain: bool) -> None:
         engines = ", ".join(document["engines"]) or "construction alone"
         say(f"{stated}: proved in {seconds:.1f} s, {count}, by {engines}; confirmed by {by}")
     elif verdict == "different":
-        say(f"{stated}: no; the vector above was replayed under both sides")
+        say(f"{stated}: no; both results above were recomputed by the array carrier")
     else:
         tried = _tried(text for proof in proofs for text in proof["unanswered"]) or "nothing in time"
         stopped = "interrupted" if document["interrupted"] else "unknown"
@@ -197,14 +198,14 @@ def _show(document: dict[str, Any], explain: bool) -> None:
 
 
 def _tried(answers: Iterable[str]) -> str:
-    """Answers that decided nothing, those of one solver for one reason together."""
+    """Inconclusive answers, those of one solver for one reason merged."""
     counts = Counter(re.sub(r" in [\d.]+ s", "", answer) for answer in answers)
     return "; ".join(f"{answer}{f', {count} times' if count > 1 else ''}" for answer, count in counts.items())
 
 
 def _unconfirmed(lemmas: list[dict[str, Any]]) -> str:
     confirmed = sum(lemma["confirmed_by"] is not None for lemma in lemmas)
-    return f"a second solver for {confirmed} of {len(lemmas)} lemmas" if confirmed else "nobody"
+    return f"a second solver for {confirmed} of {len(lemmas)} lemmas" if confirmed else "no second solver"
 
 
 def _is_zero(line: str) -> bool:
@@ -224,11 +225,11 @@ def show_witness(proof: dict[str, Any]) -> None:
     shown: dict[str, str] = {}
     for label, side, document, result in zip(proof["sides"], ("left", "right"), vectors, row["results"], strict=True):
         model = parse_reference(proof[side])
-        lines = operand_lines(model, vector_of(document).operands, decimals=True)
+        lines = operand_lines(model, vector_of(document).operands)
         for name, line in lines.items():
             if shown.get(name) != line and not (shown and name not in shown and _is_zero(line)):
                 say(line)
         for name in sorted(shown.keys() - lines.keys()):
             say(f"  {name:>4} = 0")
         shown = lines
-        say(f"  {label:>{width}} gives {result}  {value_text(int(result, 16), model.d, decimals=True)}")
+        say(f"  {label:>{width}} gives {result}  {value_text(int(result, 16), model.d)}")

@@ -78,7 +78,7 @@ def _show(document: dict[str, Any], proof: PlanProof) -> None:
         _show_witness(proof)
         assert proof.problem is not None
         count = counted(proof.problem.left.length, "product")
-        say(f"equal: no; the vector above, of {count}, was replayed under both sides")
+        say(f"equal: no; the vector above, of {count}, was replayed on both plans")
     else:
         tried = "; ".join(document["unanswered"]) or "nothing in time"
         stopped = "interrupted" if proof.interrupted else "unknown"

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from cli.options import progress
 from cli.streams import standard_input
-from smtmodel.progress import Rarely, Share
+from smtmodel.progress import Share, Throttle
 
 
 @contextmanager
@@ -33,7 +33,7 @@ def _counted(lines: IO[str]) -> Iterator[str]:
     """The lines. Now and then progress says how many were read, and what share of the file that is."""
     buffer: Any = getattr(lines, "buffer", None)
     file = getattr(buffer, "fileobj", buffer)  # below a gzip file
-    size, now_and_then = _size(file), Rarely()
+    size, now_and_then = _size(file), Throttle()
     for number, line in enumerate(lines):
         if now_and_then():
             text = f"{number} lines read"

@@ -1,4 +1,4 @@
-"""Commands about devices: put vectors to one, serve a model as one."""
+"""Commands about devices: ask a device vectors, serve a model as a device."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def device(model: str, device_timeout: float) -> None:
 @DEVICE_TIMEOUT
 @JSON
 def run(file: str, device_name: str, output: str | None, device_timeout: float, as_json: bool) -> None:
-    """Put every vector of FILE to a device; say which hypotheses its answers leave standing.
+    """Ask a device every vector of FILE; say which hypotheses are consistent with its answers.
 
     FILE is JSONL, gzip-compressed or not; "-" reads standard input. The answers are vectors with `d`, written as they
     come. If ANSWERS holds the answers of an earlier run, cut short, of the same vectors and device, the run goes on,
@@ -253,7 +253,7 @@ class _Session:
             self.families.add(family)
 
     def summary(self, output: str | None) -> None:
-        """For people: how many answers, what they mean, and which command says more of them."""
+        """The closing text: how many answers, what they mean, and the command that says more."""
         for line in self.standings.lines():
             say(line)
         say(f"{counted(self.answered, 'vector')} answered by {self.name}")

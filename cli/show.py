@@ -1,4 +1,4 @@
-"""Text for people: answers, vectors, mismatches."""
+"""Human-readable text of vectors and verdicts."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from typing import TYPE_CHECKING, Any
 from cli.options import say
 from smtmodel.display import bit_fields, decimal_text, number_text
 from smtmodel.vectors import Vector, to_hex
+from smtmodel.wording import counted
 
 if TYPE_CHECKING:
     from hypotheses.schema import Question
-    from queries.compare.observed import Row
+    from queries.compare.observed import ObservedRow
     from queries.search.answer import Answered, PairAnswer
     from smtmodel.dot import Model
     from smtmodel.formats import Format
     from smtmodel.operands import Operands
 
+ONE_SIGN = ", all inputs non-negative"  # of a restricted query
+
 
 def show_answer(answered: Answered) -> None:
-    """The question, who said what, and every vector with its predictions."""
+    """The question, the verdict on each pair with the engines that gave it, and every vector with its predictions."""
     question = answered.question
     say(f"{question.id}: {question.question}")
     if question.source:
@@ -45,7 +48,7 @@ def _verdict(pair: PairAnswer) -> str:
     if pair.reused:
         return "different (by a vector above)"
     asked = "; ".join(
-        f"{len(step.free)} free{' of one sign' if step.one_sign else ''}: {', '.join(map(str, step.answers))}"
+        f"{counted(len(step.free), 'product')} free{ONE_SIGN * step.one_sign}: {', '.join(map(str, step.answers))}"
         for step in outcome.steps
     )
     asked += "; found by simulation" if outcome.simulated else ""
@@ -53,20 +56,20 @@ def _verdict(pair: PairAnswer) -> str:
         return f"no input tells it apart from all of them; not confirmed by a second solver [{asked}]"
     if outcome.verdict == "different":
         more = "" if outcome.complete else " (there may be more kinds)"
-        return f"different, {len(outcome.witnesses)} vector(s){more} [{asked}]"
+        return f"different, {counted(len(outcome.witnesses), 'vector')}{more} [{asked}]"
     if outcome.verdict == "equal":
         return f"equal on every admitted input; not confirmed by a second solver [{asked}]"
     return f"unknown; tried [{asked}]"
 
 
 def show_operands(model: Model, operands: Operands[int]) -> None:
-    """The nonzero inputs as powers of two and as bits."""
+    """The nonzero inputs: bit fields, powers of two, decimals."""
     for line in operand_lines(model, operands).values():
         say(line)
 
 
-def operand_lines(model: Model, operands: Operands[int], decimals: bool = False) -> dict[str, str]:
-    """The operands that show_operands shows, by name. `decimals`: beside the powers of two."""
+def operand_lines(model: Model, operands: Operands[int]) -> dict[str, str]:
+    """The operands that show_operands shows, by name."""
     found: list[tuple[str, int, Any]] = []
     for k, (x, y) in enumerate(zip(operands.a, operands.b, strict=True)):
         if x or y:
@@ -75,16 +78,15 @@ def operand_lines(model: Model, operands: Operands[int], decimals: bool = False)
     for k, (x, y) in enumerate(zip(operands.scale_a, operands.scale_b, strict=True)):
         found += [(f"scale_a{k}", x, model.scale), (f"scale_b{k}", y, model.scale)]
     return {
-        name: f"  {name:>4} = {to_hex(pattern, fmt):<8}  {bit_fields(pattern, fmt):<34}  "
-        + value_text(pattern, fmt, decimals)
+        name: f"  {name:>4} = {to_hex(pattern, fmt):<8}  {bit_fields(pattern, fmt):<34}  " + value_text(pattern, fmt)
         for name, pattern, fmt in found
     }
 
 
-def value_text(pattern: int, fmt: Format, decimals: bool) -> str:
-    """A number in powers of two, and in decimals where these say more."""
+def value_text(pattern: int, fmt: Format) -> str:
+    """A number in powers of two, and in decimals where the two differ: -2^13 + 2^-8 = -8191.99609."""
     text, decimal = number_text(pattern, fmt), decimal_text(pattern, fmt)
-    return f"{text} = {decimal}" if decimals and decimal != text else text
+    return f"{text} = {decimal}" if decimal != text else text
 
 
 def show_vector(question: Question, vector: Vector) -> None:
@@ -96,14 +98,14 @@ def show_vector(question: Question, vector: Vector) -> None:
         fmt = question.models[name].d
         devices = [device for device, seen in question.observed.items() if seen == name]
         tail = f"   <- {', '.join(devices)}" if devices else ""
-        say(f"  {name:>{width}} gives {text}  {number_text(int(text, 16), fmt)}{tail}")
+        say(f"  {name:>{width}} gives {text}  {value_text(int(text, 16), fmt)}{tail}")
     if vector.extra.get("exercises"):
         say(f"  exercises: {', '.join(vector.extra['exercises'])}")
 
 
-def show_mismatch(row: Row, file: str) -> None:
+def show_mismatch(row: ObservedRow, file: str) -> None:
     """One line for a mismatch of `evaluate`."""
     vector, fmt = row.vector, row.model.d
     assert vector.d is not None
-    observed, predicted = (f"{to_hex(d, fmt)} ({number_text(d, fmt)})" for d in (vector.d, row.predicted))
+    observed, predicted = (f"{to_hex(d, fmt)} ({value_text(d, fmt)})" for d in (vector.d, row.predicted))
     say(f"  {file}:{vector.line}: {row.model.reference}: observed {observed}, the model gives {predicted}")

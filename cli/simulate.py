@@ -45,7 +45,7 @@ ROUNDINGS = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
 @click.option("--scale-b", type=click.Path(path_type=Path), metavar="FILE", help="Scale factors of B, as patterns.")
 @click.option(
     "--engine", type=Choice(["auto", "numpy", "compiled"]), default="auto", show_default=True,
-    help="compiled: C, made by the compiler of this machine; auto: that one where it can be and is worth it.",
+    help="compiled: C code, built by this machine's compiler; auto: compiled where that is possible and pays off.",
 )  # fmt: skip
 @click.option("--threads", type=click.IntRange(1), help="Processor cores to use (default: all).")
 @JSON
@@ -57,7 +57,7 @@ def simulate(
 
     A, B and C are .npy files: floating-point numbers exact in the model's formats (or --convert), or bit patterns as
     unsigned integers. With .npz files every name that A and B share is one product. alpha and
-    beta are a plan's, or left to you.
+    beta belong to plans; without one, scale the matrices yourself.
 
     \b
     mmaprobe simulate a.npy b.npy -o d.npy --model hopper/mma/m16n8k16.f32.f16.f16.f32

@@ -26,7 +26,7 @@ from smtmodel.wording import install
 def study(name: str, sizes: str | None, seed: int, output: Path, cluster: str | None, as_json: bool) -> None:
     """Error against size on the bit-exact models, as a table and curves; `mmaprobe list studies` shows the names.
 
-    Finished points are kept: a run that was ended goes on where it was. Curves need matplotlib.
+    Finished points are kept: an interrupted run continues where it stopped. The curves need matplotlib.
 
     \b
     mmaprobe study valero-tf32 -o results

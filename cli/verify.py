@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     "--maximise",
     "largest",
     is_flag=True,
-    help="Search for the worst input as well: the largest value of the quantity that the claim's file names.",
+    help="Also search for the input with the largest value of the quantity that the claim file names.",
 )
 @solver_options("each case")
 @JSON
 def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, options: Options, as_json: bool) -> None:
     """Verify or refute claims about algorithms on matrix units.
 
-    CLAIM is an id (`mmaprobe list claims`), one case of it, or a claim file. What decides by example is replayed and
-    shown with every part's error.
+    CLAIM is an id (`mmaprobe list claims`), one case of it, or a claim file. An input that decides is replayed and
+    shown with the error of every implementation.
 
     \b
     mmaprobe verify ootomo-not-worse-f16
@@ -75,7 +75,7 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
         document = document_of(outcome)
         _show(document, claim.zeros if isinstance(claim, PropertyClaim) else {})
         if certificate is not None and not (outcome.lemmas or outcome.proofs):
-            say("  no certificate: it rests on what was evaluated, on no lemma")
+            say("  no certificate: the verdict follows from evaluation, not from lemmas")
         elif certificate is not None:
             folder = certificate if len(claims) == 1 else certificate / claim.id
             failure = attach(document, partial(_certify, outcome, folder, options))
@@ -153,25 +153,27 @@ def _by(document: dict[str, Any]) -> str:
     if not lemmas:
         return "; ".join(step["what"] for step in document["asked"])
     for lemma in lemmas:
-        say(f"  lemma: {lemma['name']}: {lemma['answer']}; confirmed by {lemma['confirmed_by'] or 'nobody'}")
+        say(f"  lemma: {lemma['name']}: {lemma['answer']}; confirmed by {lemma['confirmed_by'] or 'no second solver'}")
     return f"by {counted(len(lemmas), 'lemma')}"
 
 
 def _show_vector(vector: dict[str, Any]) -> None:
-    from smtmodel.display import number_text
+    from cli.show import value_text
     from smtmodel.formats import format_named
 
     fmt = format_named(vector["format"])
     for k, pair in enumerate(zip(vector["a"], vector["b"], strict=True)):
         for side, text in zip("ab", pair, strict=True):
             if any(int(one, 16) for one in pair):
-                say(f"  {side}{k} = {text}  {number_text(int(text, 16), fmt)}")
+                say(f"  {side}{k} = {text}  {value_text(int(text, 16), fmt)}")
     say(f"   c = {vector['c']}")
     say(f"  exact sum {vector['exact']}")
     width = max(map(len, vector["results"]))
     for name, result in vector["results"].items():
         error = f"  error {result['error']} = {result['error_ulps']:.4g} ulp" if "error" in result else ""
         say(f"  {name:>{width}} gives {result['d']}  {result['value']}{error}")
-    if vector["parting"]:
-        steps = "; ".join(f"{name} {step['step']} = {step['pattern']}" for name, step in vector["parting"].items())
-        say(f"  they part at: {steps}")
+    if vector["first_divergence"]:
+        steps = "; ".join(
+            f"{name} {step['step']} = {step['pattern']}" for name, step in vector["first_divergence"].items()
+        )
+        say(f"  first divergence: {steps}")

@@ -148,7 +148,7 @@ def _case(parsed: _ClaimFile, plain: YamlFile, case: Case) -> Claim:
 def _terms(file: YamlFile, parsed: _ClaimFile) -> int:
     text = str(parsed.terms)
     if not text.isdigit() or not 0 < int(text) <= 256:
-        raise file.error(("terms",), f"{text!r} is no number of products from 1 to 256")
+        raise file.error(("terms",), f"{text!r}: the number of products is a whole number from 1 to 256")
     return int(text)
 
 

@@ -26,7 +26,7 @@ from smtmodel.yamlfile import YamlFile, read_file, read_yaml, validate
 
 MOST_VALUES, MOST_COMBINATIONS = 1000, 1_000_000  # of one parameter; of a family
 PLAIN = "t-fdpa"  # the family of a grid that names none
-NEW_SPELLING = "grids over other families stand under `candidates`, each with its `family` (docs/identify.md)"
+NEW_SPELLING = "grids over other families are under `candidates`, each with its `family` (docs/identify.md)"
 
 #: the parameters that say in which order and in how many places a candidate adds, and what a sum keeps
 STEPS = ("length", "block", "block_order", "group", "partials", "fraction_bits", "align_rounding", "late_fraction_bits",
@@ -107,13 +107,21 @@ class Grid:
         return prod(len(values) for name, values in self.values.items() if name not in self.signature)
 
     def values_of(self, name: str) -> tuple[Any, ...]:
-        """The values that a parameter takes in the grid; none if it is no parameter of its family."""
+        """The values that a parameter takes in the grid; none if it is not a parameter of its family."""
         if name == FAMILY:
             return (self.function.name,)
-        for known in (self.signature, self.values, self.function.settled, self.function.defaults):
+        for known in (self.signature, self.values, self.function.fixed, self.function.defaults):
             if name in known:
                 return known[name] if known is self.values else (known[name],)
         return ()
+
+
+def point_of(model: Model) -> Grid:
+    """The grid whose only combination is a model; what its function takes by default is not listed."""
+    member = member_of(model)
+    function = FUNCTIONS[member.family]
+    own = {name: (value,) for name, value in member.values.items() if function.defaults.get(name, ...) != value}
+    return Grid(function, own, {})
 
 
 @dataclass(frozen=True)
@@ -151,7 +159,7 @@ class Family:
 
     @property
     def impossible(self) -> Impossible:
-        """The combinations that are no candidates because no unit can have them."""
+        """The combinations that are not candidates because no unit can have them."""
         return self._models[1]
 
     @cached_property
@@ -317,7 +325,7 @@ def _of_length(base: Model, length: int, grids: Sequence[Grid]) -> Model:
 def _values(file: YamlFile, path: YamlPath, function: FamilyFunction, given: Any) -> tuple[Any, ...]:
     name = str(path[-1])
     if name == "length":
-        raise file.error(path, "it stands beside `formats`")
+        raise file.error(path, "it belongs beside `formats`")
     try:
         function.check_takes(name)
     except ParameterError as error:

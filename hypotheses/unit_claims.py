@@ -30,8 +30,8 @@ class _BoundFile(Head):
 
 
 class _OverflowFile(Head):
-    """`overflow: smallest`: so many f32 numbers from 0 to below 1 can make a sum infinite, and no fewer; `never`: so
-    many cannot, nor can fewer."""
+    """`overflow: smallest`: this is the least count of f32 numbers from 0 to below 1 whose sum can be infinite;
+    `never`: the sum of this many or fewer cannot be."""
 
     reduction: str
     numbers: StrictInt = Field(gt=0, le=1 << 20)

@@ -18,7 +18,7 @@ _VIEWS = "; bit patterns become numbers by a view: x.view(numpy.float16), x.view
 
 
 def patterns_of(name: str, given: object, fmt: Format, axes: int, convert: str | None) -> NDArray[Any]:
-    """The bit patterns of an argument in a format. Raises MmaprobeError for what is no array of numbers with so many
+    """The bit patterns of an argument in a format. Raises MmaprobeError unless it is an array of numbers with that many
     axes, and for numbers that the format does not hold where no conversion is asked for."""
     if convert is not None and convert not in ROUNDINGS:
         raise UnknownNameError("rounding", str(convert), ROUNDINGS)

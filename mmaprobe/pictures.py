@@ -17,7 +17,7 @@ from smtmodel.operands import Operands
 from smtmodel.tiles import kind_of
 
 if TYPE_CHECKING:
-    from queries.compare.neighbours import Parting
+    from queries.compare.neighbours import Divergence
     from smtmodel.explanation import Explanation
 
 
@@ -26,7 +26,7 @@ class Explained:
     """One evaluation, or the same input under two units. `str()` draws it as text, a notebook shows `svg`."""
 
     explanations: tuple[Explanation, ...]
-    parting: Parting | None = None
+    divergence: Divergence | None = None
 
     @property
     def d(self) -> Any:
@@ -40,10 +40,10 @@ class Explained:
 
     @property
     def difference(self) -> str | None:
-        """Where two units part first, in words; None where they agree, or where one was explained."""
+        """Where two units first diverge, in words; None where they agree, or where one was explained."""
         from reports.words import difference_text
 
-        return None if self.parting is None else difference_text(self.parting)
+        return None if self.divergence is None else difference_text(self.divergence)
 
     @property
     def svg(self) -> str:
@@ -51,7 +51,7 @@ class Explained:
         from reports.evaluation_drawing import evaluation_drawing
         from reports.svg import svg_of
 
-        return svg_of(evaluation_drawing(self.explanations, self.parting))
+        return svg_of(evaluation_drawing(self.explanations, self.divergence))
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -60,7 +60,7 @@ class Explained:
         from cli.drawing import draw
         from cli.pictures import Canvas
 
-        sides = (None, None) if self.parting is None else (self.parting.left, self.parting.right)
+        sides = (None, None) if self.divergence is None else (self.divergence.left, self.divergence.right)
         lines = []
         for explanation, side in zip(self.explanations, sides, strict=False):
             canvas = Canvas(marked=side.name if side else None)
@@ -86,12 +86,12 @@ def explain(
     scale_a: Any = None,
     scale_b: Any = None,
 ) -> Explained:
-    """One evaluation of a unit, stage by stage: what is aligned, what is cut off, how the sum is rounded.
+    """One evaluation of a unit, stage by stage: what is aligned, what is truncated, how the sum is rounded.
 
     Shapes: `a` and `b` have at most as many elements as the unit has products (missing ones are zero), `c` is one
     number. Units with scale factors need `scale_a` and `scale_b`, one element for each block.
 
-    Units: `unit`, and with `against` a second one for the same input; the place where the two part is named and
+    Units: `unit`, and with `against` a second one for the same input; the place where the two diverge is named and
     marked. Numbers are exact in the unit's formats, or `convert` names a rounding, as for `matmul`.
 
     Raises MmaprobeError: a wrong type, too many elements, inexact numbers, units of different input formats.

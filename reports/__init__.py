@@ -1,1 +1,1 @@
-"""Results for people and for other programs: drawings, reports, data sheets, and formats that others read."""
+"""Results in other forms: drawings, reports, data sheets, and formats that other programs read."""

@@ -47,7 +47,7 @@ def formed(unit: Unit) -> list[tuple[Node, int]]:
 
 
 def losses(unit: Unit) -> list[Loss]:
-    """Where bits are cut off by alignment. A term out of reach, which vanishes, is less than 2^(e - reach + 1)."""
+    """Where bits are truncated by alignment. A term out of reach, which vanishes, is less than 2^(e - reach + 1)."""
     found = []
     for node, times in formed(unit):
         if isinstance(node, FusedSum):

@@ -266,7 +266,9 @@ class Prove(Document):
     property: str
     """equal, or the property asked"""
     verdict: Verdict
-    """equal: proved; different: a vector shows that it does not hold"""
+    """of the two sides of the statement, equal: it is proved; different: a vector shows that it does not hold"""
+    holds: bool | None
+    """whether the statement holds: true, false, or null where that is unknown"""
     interrupted: bool
     """whether an interrupt cut it short"""
     seconds: float
@@ -502,7 +504,7 @@ class CheckFinding(Part):
     says: str
     """what was found"""
     kind: Literal["fine", "word", "argument", "open", "fault"]
-    """word: it stands if the engines named do not err; argument: it is one for people; open: it could not be checked"""
+    """word: it relies on the engines named; argument: a written argument, not checked; open: it could not be checked"""
 
 
 class CheckFolder(Document):
@@ -511,7 +513,7 @@ class CheckFolder(Document):
     folder: str
     """where it is"""
     verdict: Literal["checked", "fault", "incomplete"]
-    """fault: something does not stand; incomplete: something could not be checked"""
+    """fault: a part was rejected; incomplete: a part could not be checked"""
     findings: list[CheckFinding]
     """one for each file, proof and theorem at fault, in order"""
 
@@ -578,7 +580,7 @@ class ClaimVector(Part):
     """c + sum of a_k * b_k"""
     results: dict[str, PartResult]
     """part: its result"""
-    parting: dict[str, FirstStep] | None
+    first_divergence: dict[str, FirstStep] | None
     """part: the first step that differs"""
 
 
@@ -766,7 +768,9 @@ class Identify(Document):
     units: list[str]
     """instructions of the table with the arithmetic of the one class that is left; empty otherwise"""
     decided: dict[str, Any]
-    """parameter: its value in every candidate left"""
+    """parameter of the family: its value in every candidate left"""
+    assumed: dict[str, Any]
+    """parameter that the family does not name: the value it has in all candidates"""
     undecided: dict[str, list[Any]]
     """parameter: the values that are left"""
     why_undecided: list[str]
@@ -818,7 +822,7 @@ class NearInstruction(Part):
     """its name"""
     different_answers: int
     """answers that it does not give"""
-    parts_at: str | None
+    first_divergence: str | None
     """the stage and the signal in which it first differs from the unit, or from the nearest candidate where none was
     found, on the smallest input that tells them apart; null where such a signal is not there"""
 
@@ -1074,11 +1078,11 @@ class Fact(Part):
     offset: int = ABSENT
     """of an exponent: what is to be added"""
     real: str | None
-    """the value, for people"""
+    """the value in powers of two"""
 
 
-class PartsAt(Part):
-    """Where two evaluations part."""
+class FirstDivergence(Part):
+    """Where two evaluations diverge."""
 
     stage: str
     """in words"""
@@ -1099,8 +1103,8 @@ class Neighbour(Part):
     """to what"""
     model: str | None
     """its reference, where it has one"""
-    parts_at: PartsAt | None
-    """where it parts from the model"""
+    first_divergence: FirstDivergence | None
+    """where it diverges from the model"""
 
 
 class Mismatch(Part):
@@ -1222,7 +1226,7 @@ class RunDevice(Part):
 
 
 class Run(Document):
-    """The answers of a device, and which hypotheses they leave standing."""
+    """The answers of a device, and which hypotheses are consistent with them."""
 
     device: RunDevice
     """the device"""
@@ -1400,7 +1404,7 @@ class Gemm(Part):
     """with --model: `model`, `elements` looked at, and of D1 and D2 in how many the model agrees, and which changes
     give all"""
     plans: dict[str, Any] = ABSENT
-    """of D1 and D2 the `plans` that give them and how many were `tried`; `parted_after` so many products"""
+    """of D1 and D2 the `plans` that give them and how many were `tried`; `diverge_after` is how many products"""
     computed_again: dict[str, int] = ABSENT
     """`elements` looked at, and in how many each side gives its matrix again"""
     dot_product: DotProduct = ABSENT
@@ -1504,8 +1508,8 @@ class Explain(Document):
 
     evaluations: list[Evaluation]
     """one, or two with --against"""
-    difference: PartsAt | None
-    """where they part"""
+    difference: FirstDivergence | None
+    """where they diverge"""
 
 
 class LossStep(Part):
@@ -1516,7 +1520,7 @@ class LossStep(Part):
     products: list[int] | None
     """the products in it, from and to"""
     cut: str
-    """what alignment cuts off, as a fraction"""
+    """what alignment truncates, as a fraction"""
     rounded: str
     """what rounding changes, as a fraction"""
 
@@ -1760,7 +1764,7 @@ DOCUMENTS: Mapping[str, Any] = {
     "study": Study,
     "list": list[Listed],
 }
-#: what stands in a line of a vector file
+#: what is in a line of a vector file
 VECTOR = "vector"
 
 

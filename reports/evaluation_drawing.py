@@ -15,7 +15,7 @@ from smtmodel.trace import Name, Stage
 from smtmodel.vectors import to_hex
 
 if TYPE_CHECKING:
-    from queries.compare.neighbours import Parting
+    from queries.compare.neighbours import Divergence
 
 WIDEST_PAIR = 1560.0  # two evaluations that are wider stand below each other
 FIELD_GAP = 6.0  # between sign, exponent and fraction
@@ -23,13 +23,13 @@ FIELD_GAP = 6.0  # between sign, exponent and fraction
 
 def evaluation_drawing(
     explanations: Sequence[Explanation],
-    difference: Parting | None = None,
+    difference: Divergence | None = None,
     *,
     prefix: str = "mp",
     width: float | None = None,
     names: Sequence[str] = (),
 ) -> Drawing:
-    """One evaluation, or two of one input and where they part, in one drawing.
+    """One evaluation, or two of one input and where they diverge, in one drawing.
 
     `prefix`: of the ids, which must differ among drawings of one page. `width` in pixels, where it is given; two
     evaluations then stand below each other. `names`: short ones, in place of the references and their expressions.
@@ -43,7 +43,7 @@ def evaluation_drawing(
 
 
 def evaluation_drawings(
-    explanations: Sequence[Explanation], difference: Parting | None = None, *, prefix: str = "mp"
+    explanations: Sequence[Explanation], difference: Divergence | None = None, *, prefix: str = "mp"
 ) -> list[Drawing]:
     """The same, a drawing for each evaluation: a page puts them beside or below each other, as it has room."""
     found = []
@@ -58,8 +58,8 @@ def _filled(names: Sequence[str], explanations: Sequence[Explanation]) -> list[s
     return [*names, *[""] * len(explanations)][: len(explanations)]
 
 
-def _sides(explanations: Sequence[Explanation], difference: Parting | None) -> list[tuple[Explanation, Name | None]]:
-    """The evaluations, each with the signal at which it parts from the other."""
+def _sides(explanations: Sequence[Explanation], difference: Divergence | None) -> list[tuple[Explanation, Name | None]]:
+    """The evaluations, each with the signal at which it diverges from the other."""
     sides = [None, None] if difference is None else [difference.left, difference.right]
     return [(one, side.name if side else None) for one, side in zip(explanations, sides, strict=False)]
 
@@ -81,7 +81,7 @@ def _drawing(
     return Drawing(sheets, title, " ".join(filter(None, [*texts, difference])), columns, prefix)
 
 
-def _difference(explanations: Sequence[Explanation], difference: Parting | None) -> str:
+def _difference(explanations: Sequence[Explanation], difference: Divergence | None) -> str:
     return f"First difference: {words.difference_text(difference)}." if len(explanations) == 2 else ""
 
 

@@ -28,7 +28,7 @@ def ran(document: dict[str, Any], pictures: Pictures) -> list[Section]:
         section.facts.append(("error", document["error"]))
     for question in document["questions"]:
         stands = ", ".join(question["standing"]) or "no hypothesis"
-        section.facts.append((question["id"], f"stands: {stands} ({counted(question['answers'], 'answer')})"))
+        section.facts.append((question["id"], f"consistent: {stands} ({counted(question['answers'], 'answer')})"))
         for name, one in question["hypotheses"].items():
             if out := one["ruled_out_by"]:
                 why = f"ruled out by vector {out['id'] if out['id'] is not None else out['line']}"
@@ -130,17 +130,12 @@ def identified(document: dict[str, Any], pictures: Pictures) -> list[Section]:
 
 
 def _parameters(document: dict[str, Any]) -> list[tuple[str, str]]:
-    """What was decided, what was not, and what the family takes for granted."""
-    from hypotheses.family import families
-
-    family = families().get(document["family"])
-    decided = {name: format_parameter(value) for name, value in document["decided"].items()}
-    varied = decided if family is None else {name: text for name, text in decided.items() if name in family.values}
-    facts = list(varied.items())
+    """What was decided, what was not, and what all candidates of the family have in common."""
+    facts = [(name, format_parameter(value)) for name, value in document["decided"].items()]
     for name, values in document["undecided"].items():
         facts.append((name, "not decided: " + " or ".join(map(format_parameter, values))))
-    fixed = [f"{name} {text}" for name, text in decided.items() if name not in varied]
-    return [*facts, ("taken for granted", ", ".join(fixed))] if fixed else facts
+    assumed = [f"{name} {format_parameter(value)}" for name, value in document["assumed"].items()]
+    return [*facts, ("assumed", ", ".join(assumed))] if assumed else facts
 
 
 def _asked(document: dict[str, Any]) -> Iterable[Asked]:

@@ -74,7 +74,10 @@ def proved(document: dict[str, Any], pictures: Pictures) -> list[Section]:
     confirmed = ", ".join(document["confirmed_by"])
     section.facts = [
         ("proved by" if verdict == "equal" else "asked", ", ".join(document["engines"]) or "construction alone"),
-        ("confirmed by", "replay of the vector under both sides" if verdict == "different" else confirmed or "nobody"),
+        (
+            "confirmed by",
+            "replay of the vector on both sides" if verdict == "different" else confirmed or "no second solver",
+        ),
         ("time", f"{document['seconds']} s"),
     ]
     unanswered = [text for proof in proofs for text in proof["unanswered"]]
@@ -84,7 +87,9 @@ def proved(document: dict[str, Any], pictures: Pictures) -> list[Section]:
         section.facts.append(("certificate", ", ".join(one["folder"] for one in certificates)))
     if lemmas:
         section.header = ("lemma", "cuts", "answer", "confirmed by")
-        section.rows = [(x["name"], str(x["cuts"]), x["answer"], x["confirmed_by"] or "nobody") for x in lemmas]
+        section.rows = [
+            (x["name"], str(x["cuts"]), x["answer"], x["confirmed_by"] or "no second solver") for x in lemmas
+        ]
     section.vectors = [view for proof in proofs if proof["vector"] for view in _sides(proof, pictures)]
     prefix = "" if wanted == "equal" else f"--property {wanted} "
     section.repeat = f"mmaprobe prove {prefix}{' '.join(names)}"

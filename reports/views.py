@@ -94,7 +94,7 @@ class Pictures:
         self.left, self.count = most, 0
 
     def draw(self, models: Sequence[Model], vector: Vector) -> list[str]:
-        """The evaluation of a vector under one model, or under two with where they part: a picture for each."""
+        """The evaluation of a vector under one model, or under two with where they diverge: a picture for each."""
         from queries.compare.neighbours import first_difference
 
         if not models or self.left <= 0:

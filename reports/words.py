@@ -18,7 +18,7 @@ from smtmodel.unitfile import step_texts
 from smtmodel.vectors import to_hex
 
 if TYPE_CHECKING:
-    from queries.compare.neighbours import Parting
+    from queries.compare.neighbours import Divergence
 
 LONGEST = 30  # characters of a significand
 ROW_NOTES = {"raised": "rounded up", "flipped": "flipped: one unit more", "dropped": "too small: dropped"}
@@ -193,7 +193,7 @@ def factors(explanation: Explanation, row: Row) -> list[Input]:
 
 
 def is_marked(marked: Name | None, signals: Iterable[Name]) -> bool:
-    """Whether one of the signals, or a part of it, is where two models part."""
+    """Whether one of the signals, or a part of it, is where two models diverge."""
     return marked is not None and any(name in (marked, marked.whole) for name in signals)
 
 
@@ -274,7 +274,7 @@ def rounded_text(rounded: Rounded) -> str:
     lowest = rounded.kept.bits[-1:] or "0"
     how = {
         "exact": "exact",
-        "cut": f"lowest bit {lowest}, {below}: cut off",
+        "cut": f"lowest bit {lowest}, {below}: truncated",
         "raised": f"lowest bit {lowest}, {below}: one unit up",
         "overflow": "beyond the largest finite number",
         "flushed": "a subnormal result is flushed to zero",
@@ -295,8 +295,8 @@ def rounded_row(rounded: Rounded | None) -> Row | None:
 # -- two evaluations
 
 
-def difference_text(difference: Parting | None, words: tuple[str, str] = ("the first", "the second")) -> str:
-    """Where two evaluations part, in a line; `words` are for the two sides."""
+def difference_text(difference: Divergence | None, words: tuple[str, str] = ("the first", "the second")) -> str:
+    """Where two evaluations diverge, in a line; `words` are for the two sides."""
     if difference is None:
         return "none: every signal that counts is the same"
     sides = [difference.left, difference.right]

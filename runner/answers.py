@@ -1,4 +1,4 @@
-"""The answers of a device in a file that grows: nothing received is lost, and a run cut short can go on."""
+"""The answers of a device in a growing file: nothing received is lost, and an interrupted run can continue."""
 
 from __future__ import annotations
 
@@ -99,13 +99,14 @@ class AnswersFile:
         found = self._known.get(_key(vector))
         return found.popleft() if found else None
 
-    def recheck(self, device: Device, telling: Callable[[Vector], bool]) -> int:
-        """Ask a device some of the earlier questions again, half of them `telling` ones; how many it stood by.
+    def recheck(self, device: Device, discriminating: Callable[[Vector], bool]) -> int:
+        """Ask a device some of the earlier questions again, half of them `discriminating` ones; how many answers it
+        repeated.
 
-        Raises InputError if it answers otherwise now, ContradictionError if it cannot make up its mind, and DeviceError
-        if it fails at the first; one that fails later has stood by some, and the next question will show it.
-        """
-        first = [place for place, (_, vector) in enumerate(self._rows) if telling(vector)]
+        Raises InputError if it answers otherwise now, ContradictionError if it gives several answers now, and
+        DeviceError if it fails at the first; one that fails later has repeated some, and fails again at the next
+        question."""
+        first = [place for place, (_, vector) in enumerate(self._rows) if discriminating(vector)]
         first = [first[place] for place in spread(len(first), AGAIN // 2)]
         rest = [place for place in range(len(self._rows)) if place not in set(first)]
         chosen = sorted([*first, *(rest[place] for place in spread(len(rest), AGAIN - len(first)))])

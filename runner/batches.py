@@ -1,4 +1,4 @@
-"""Devices that answer many vectors together."""
+"""Devices that answer vectors in batches."""
 
 from __future__ import annotations
 

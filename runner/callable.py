@@ -1,4 +1,4 @@
-"""A Python function that multiplies matrices, as a device: many questions stand in one call."""
+"""A Python function that multiplies matrices, as a device: many questions are in one call."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from smtmodel.tiles import kind_of
 from smtmodel.vectors import Vector
 
 SIDE = 64  # rows and columns of the product: as many questions in a call, each at a place of its own
-PLACES_TRIED, PLACES_SEED = 3, 1  # inputs that stand in every place of a product, to see whether all compute alike
+PLACES_TRIED, PLACES_SEED = 3, 1  # inputs that are in every place of a product, to see whether all compute alike
 Shape = tuple[int, int]
 
 
 class CallableDevice(Device):
     """Asks `function(a, b, c)`, or `function(a, b)` without an addend: a is SIDE x K, b K x SIDE, c and the result are
-    SIDE x SIDE, or of another `shape` (rows, columns). A question stands in a row of a and a column of b of its own;
+    SIDE x SIDE, or of another `shape` (rows, columns). A question is in a row of a and a column of b of its own;
     the columns change from call to call, so that the answers come from all places of the product. Where one input does
     not give one result in all places (libraries have other kernels at the edges), questions stand only in places that
     answer as row 0, column 0 does, and the description says so.

@@ -107,7 +107,7 @@ class CommandDevice(Device):
         except (ValueError, RecursionError):
             raise self._failure(f"garbage instead of an answer: {_shown(line)}", question) from None
         if not isinstance(document, dict):
-            raise self._failure(f"an answer that is no JSON object: {_shown(line)}", question)
+            raise self._failure(f"an answer that is not a JSON object: {_shown(line)}", question)
         return document
 
     def _is_header(self, document: dict[str, Any]) -> bool:

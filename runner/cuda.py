@@ -33,7 +33,7 @@ _OPTION = re.compile(r"(row|column|seed)=(\d+)|(neighbours)=(zero|random)")
 
 @dataclass(frozen=True)
 class Position:
-    """Where a vector stands in its matrices: `row` of A and C, `column` of B and C; what surrounds it: zeros, or hashed
+    """Where a vector is in its matrices: `row` of A and C, `column` of B and C; what surrounds it: zeros, or hashed
     bits that depend on `seed` and on the vector's number in its launch."""
 
     row: int = 0

@@ -1,4 +1,7 @@
-"""A program fed and read without blocking, in a session of its own that never outlives us."""
+"""A program fed and read without blocking, in a session of its own that never outlives us.
+
+subprocess alone either reads to the end or can block, and asyncio would make every caller asynchronous.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every device is: it answers vectors with result patterns. And the errors of devices."""
+"""The interface of devices, which answer vectors with result patterns, and their errors."""
 
 from __future__ import annotations
 

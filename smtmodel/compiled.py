@@ -2,7 +2,7 @@
 
 Needs a C compiler (`cc`, or the one named by CC); without one, or for vectors beyond 128 bits, `compile_model` gives
 None and the array carrier does the work. Libraries are kept in the user's cache folder, named by their source, the
-compiler and the processor.
+compiler and the processor. C and not Numba: sums of up to 128 bits need its __int128.
 """
 
 from __future__ import annotations

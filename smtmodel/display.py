@@ -1,4 +1,4 @@
-"""Numbers and patterns for people: exact powers of two, and bits by field."""
+"""Numbers and patterns as text: exact powers of two, decimals, and bits by field."""
 
 from __future__ import annotations
 

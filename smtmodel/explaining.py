@@ -1,4 +1,4 @@
-"""From the trace of one evaluation to its picture: a walk over the nodes in the order in which they were formed.
+"""From the trace of one evaluation to its picture: a walk over the nodes in evaluation order.
 
 The trace has every signal of the arithmetic. Derived here, and checked by the tests against the signals: which bits of
 a sum a format keeps, and which inputs make a special value.
@@ -64,7 +64,7 @@ def term_row(item: Item, signals: tuple[Name, ...], kept: Fact | None = None, un
 
 
 def round_row(total: Row, fmt: Format, mode: str, pattern: int, signals: tuple[Name, ...]) -> Rounded:
-    """Which bits of a sum a format keeps; what became of the others is read off the resulting pattern."""
+    """Which bits of a sum a format keeps; how the others were rounded is read off the resulting pattern."""
     magnitude, unit = int(total.bits or "0", 2), total.last
     lowest = max(total.first, fmt.emin) - fmt.fraction if magnitude else unit
     below = max(0, lowest - unit)
@@ -277,7 +277,7 @@ class _Explainer:
         unwrapped = bits_row("unwrapped", exact < 0, abs(number), unit, keep_zeros=True) if wraps else None
         return replace(picture, complement=complement, unwrapped=unwrapped)
 
-    # -- what becomes of a sum
+    # -- how a sum is rounded
 
     def _picture(self, node: Node) -> Picture:
         """The picture of what is cut or rounded: of a sum, or of a number by itself."""

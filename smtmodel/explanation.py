@@ -33,7 +33,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Row:
-    """A signed number as bits. `bits` stand at the places `first`, `first` - 1, ...; `cut` are the bits that an
+    """A signed number as bits. `bits` are at the places `first`, `first` - 1, ...; `cut` are the bits that an
     alignment took away, from the place `cut_first` down.
 
     `exponent`: the one that takes part in the maximum. `signals`: what it shows of the trace. `marks`: "maximum",
@@ -58,7 +58,7 @@ class Row:
 
     @property
     def value(self) -> Fraction:
-        """The number that the bits show, without those cut off."""
+        """The number that the bits show, without those truncated."""
         return self._signed(self.bits, self.first)
 
     @property
@@ -72,7 +72,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Rounded:
-    """A sum in a format: the bits of it that stand at or above the place `lowest`, and what is below them."""
+    """A sum in a format: the bits of it that are at or above the place `lowest`, and what is below them."""
 
     format: Format
     mode: str
@@ -156,7 +156,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Step:
-    """One round of a repetition, or what stands outside of all: its products, and what comes from before.
+    """One round of a repetition, or what is outside of all: its products, and what comes from before.
 
     `name`: as its signals are called; empty outside of repetitions. `incoming`: the addend, and results of other
     steps, as the pictures call them. `result`: the pattern of its last result, in `format`; None where it is not

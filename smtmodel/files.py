@@ -56,7 +56,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def _special(path: Path) -> bool:
-    """Whether a path is no regular file, or a name of one that is already open, such as /dev/stdout."""
+    """Whether a path is not a regular file, or a name of one that is already open, such as /dev/stdout."""
     parent = os.path.realpath(path.parent)
     if parent == "/dev" or parent.startswith("/proc/"):
         return True

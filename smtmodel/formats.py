@@ -112,7 +112,7 @@ class Format:
 
     @cached_property
     def last_field(self) -> int:
-        """Fields of the largest pattern that is no NaN."""
+        """Fields of the largest pattern that is not a NaN."""
         return self.infinity_field if self.has_infinity else self.largest_field
 
     @cached_property

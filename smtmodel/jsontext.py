@@ -1,4 +1,4 @@
-"""JSON as users write it: whatever is wrong with it is said in words."""
+"""JSON as users write it: every mistake is described in words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class BrokenJsonError(ValueError):
-    """Text that is no JSON, or only the beginning of it."""
+    """Text that is not JSON, or only the beginning of it."""
 
 
 def parse_json(text: str | bytes) -> Any:

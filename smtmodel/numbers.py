@@ -35,7 +35,7 @@ def _alike(fmt: Format, other: Format) -> bool:
 
 
 def format_of(kind: np.dtype[Any]) -> Format | None:
-    """The format of the numbers that arrays of a type hold; None for what is no such type."""
+    """The format of the numbers that arrays of a type hold; None for what is not such a type."""
     return _FORMATS.get(kind.newbyteorder("="))
 
 

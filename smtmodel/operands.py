@@ -1,4 +1,4 @@
-"""The inputs of one evaluation, and the order in which they stand in a flat row."""
+"""The inputs of one evaluation, and the order in which they are in a flat row."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _ROUNDED = tuple(f"rounded_{fmt.name}" for fmt in FORMATS.values() if fmt.specia
 @dataclass(frozen=True)
 class Parameter:
     """What a parameter means, and its values: names, whole numbers of a range, true or false, none, a bit pattern in
-    hexadecimal, or a list of lists of product numbers. `formats`: what stands before the name of any format, where
+    hexadecimal, or a list of lists of product numbers. `formats`: what is before the name of any format, where
     one may stand."""
 
     meaning: str

@@ -1,4 +1,4 @@
-"""Texts of progress, and the time left that they promise."""
+"""Progress texts, and the remaining time estimated from them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Count(Share):
 
 
 class Wait(str):
-    """A text about work that ends within so many `seconds`; None: it has no limit."""
+    """A text about work with a time limit in `seconds`; None: it has no limit."""
 
     seconds: float | None
 
@@ -94,8 +94,8 @@ class Pieces:
             self.next()
 
 
-class Rarely:
-    """Says, when asked, whether so many seconds have passed since it was made or last said so."""
+class Throttle:
+    """True when called at most once every `seconds`."""
 
     def __init__(self, seconds: float = 1.0) -> None:
         self.seconds, self.last = seconds, time.monotonic()
@@ -118,15 +118,15 @@ class _Level:
 
 
 class TimeLeft:
-    """Adds to the last text of progress the time left: what the speed since the first text of the same work promises,
-    or what is left of its limit; where neither is known, the time it took so far. `clock`: seconds."""
+    """Adds the remaining time to the latest progress text: extrapolated from the speed so far, or what is left of the
+    time limit; the time spent so far if neither is known. `clock`: seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
         self.levels: list[_Level] = []
 
     def take(self, text: str) -> None:
-        """The text that counts from now on."""
+        """Take the next progress text."""
         now, before = self.clock(), self.levels
         self.levels = []
         for depth, part in enumerate(text.levels if isinstance(text, Within) else [text]):
@@ -139,7 +139,7 @@ class TimeLeft:
                 before = before[:depth]  # a piece of other work is another piece
 
     def text(self, width: int | None = None) -> str:
-        """The text, with what its time is by now; shortened at its end, but for the time, to so many columns."""
+        """The text with its remaining time, truncated to `width` columns; the time is never cut."""
         now = self.clock()
         told = [(_plain(level.text), _time(level, now), _note(level.text)) for level in self.levels]
         full = ": ".join(map("".join, told))
@@ -152,7 +152,7 @@ class TimeLeft:
 
 
 def _same(before: str, text: str) -> bool:
-    """Whether two texts are about the same work."""
+    """Whether two texts describe progress of the same task."""
     if isinstance(before, Share) and isinstance(text, Share):
         return (before.what, before.total) == (text.what, text.total) and before.done <= text.done
     return before is text or (before == text and not isinstance(text, Wait))

@@ -17,10 +17,10 @@ OVERFLOWS: tuple[Overflow, ...] = get_args(Overflow)
 
 
 def increments(mode: Mode, sign: Bit, lowest: Bit, half: Bit, sticky: Bit) -> Bit:
-    """Whether a magnitude cut off below `lowest` is raised by one unit.
+    """Whether a magnitude truncated below `lowest` is raised by one unit.
 
-    `half` is the first bit cut off, `sticky` tells whether any bit below it was set. IEEE 754-2019, 4.3; to odd (the
-    lowest bit is set where anything was cut off): Arm Architecture Reference Manual, FPRounding_ODD.
+    `half` is the first bit truncated, `sticky` tells whether any bit below it was set. IEEE 754-2019, 4.3; to odd (the
+    lowest bit is set where anything was truncated): Arm Architecture Reference Manual, FPRounding_ODD.
     """
     if mode == "nearest_even":
         return half & (sticky | lowest)

@@ -112,7 +112,7 @@ def _scale(text: str, length: int) -> tuple[Format, int]:
     name, _, block = text.partition("/")
     found = format_named(name.strip())
     if found.signed:
-        raise ParameterError("scale", f"{name} has a sign: it is no format of scale factors; ue8m0 and ue4m3 are")
+        raise ParameterError("scale", f"{name} has a sign: it is not a format of scale factors; ue8m0 and ue4m3 are")
     if not block.strip().isdecimal() or int(block) < 1 or length % int(block):
         raise ParameterError("scale", f"{text!r}: give FORMAT/BLOCK, where BLOCK products share a factor and divide K")
     return found, int(block)

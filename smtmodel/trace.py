@@ -12,7 +12,7 @@ from smtmodel.decode import Exponent, Term, Unpacked
 
 
 class Stage(Enum):
-    """What a signal is in its step; the value is the word for people. STEP: what the step is called."""
+    """What a signal is in its step; the value is the word for it. STEP: what the step is called."""
 
     PRODUCT = "product"
     ADDEND = "addend"
@@ -56,7 +56,7 @@ class Kind(Enum):
 
 class Name(NamedTuple):
     """The name of a signal. `step`: what the names of its step begin with; `of`: the term, where a stage has several.
-    Its text is for people and documents."""
+    Its text is used in messages and documents."""
 
     step: str
     stage: Stage
@@ -94,7 +94,7 @@ class Signal:
 
     @property
     def bits(self) -> Bits:
-        """The value of a signal that is no flag."""
+        """The value of a signal that is not a flag."""
         assert isinstance(self.value, Bits)
         return self.value
 

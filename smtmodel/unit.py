@@ -26,7 +26,7 @@ class Unit:
     Two units are equal if they compute alike by structure: names, `about`, `source` and `evidence` do not count.
     `names` are the closed steps that have one, in the order in which they are written; `signals` what a node's signals
     begin with, and `titles` what it is called as a term of a sum, where its place among the steps does not tell.
-    `unrolled`: the products of each step, where steps that follow each other are no repetition.
+    `unrolled`: the products of each step, where steps that follow each other do not form a repetition.
     """
 
     a: Format
@@ -161,7 +161,7 @@ def products_of(node: Node, places: dict[int, int]) -> set[int]:
 
 
 def added_together(unit: Unit) -> set[frozenset[int]]:
-    """The places of the products that stand in one sum, of every sum that adds several."""
+    """The places of the products that are in one sum, of every sum that adds several."""
     found: set[frozenset[int]] = set()
 
     def visit(node: Node, places: dict[int, int]) -> None:
@@ -182,7 +182,7 @@ def added_together(unit: Unit) -> set[frozenset[int]]:
 
 
 def closed_steps(result: Node) -> list[Node]:
-    """The nodes without free loop variables that stand in more than one place: what a text has to name."""
+    """The nodes without free loop variables that are in more than one place: what a text has to name."""
     counts: dict[Node, int] = {}
     for node in walk(result):
         for operand in node.operands:

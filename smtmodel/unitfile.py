@@ -196,7 +196,9 @@ class ExpressionReader:
         if is_spelling(name):
             raise self.file.error((section, name), "this name is the spelling of a format")
         if not name.isidentifier() or name in taken or name in self.steps or name in self.roundings:
-            raise self.file.error((section, name), "this name cannot be used: it is no identifier, or has a meaning")
+            raise self.file.error(
+                (section, name), "this name cannot be used: it is not an identifier, or has a meaning"
+            )
         return name
 
     def _read(self, section: str, name: str, text: str, build: Callable[[ast.expr], Any]) -> Any:

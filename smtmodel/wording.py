@@ -1,4 +1,4 @@
-"""Counts and times as people say them."""
+"""Human-readable counts and durations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def counted(count: int, name: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds in the unit that needs two digits or so."""
+    """Seconds in the largest unit of which there are at least two."""
     for size, unit in ((3600, "h"), (60, "min")):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
@@ -18,7 +18,7 @@ def duration(seconds: float) -> str:
 
 
 def install(extra: str) -> str:
-    """How to install the packages of an optional part, which pyproject.toml names."""
+    """The command that installs an optional extra of pyproject.toml."""
     return f"pip install '.[{extra}]' in a clone of mmaprobe"
 
 

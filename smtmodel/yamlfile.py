@@ -1,4 +1,8 @@
-"""YAML with line numbers: every error names file, line and key."""
+"""YAML with line numbers: every error names file, line and key.
+
+PyYAML and not ruamel.yaml: both know the line of a node, and both leave the rest to do here, the limit on what aliases
+expand to and the errors of pydantic at their keys.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,7 @@ class YamlFile:
     lines: dict[Key, int] = field(default_factory=dict)
 
     def error(self, key: Iterable[str | int], message: str) -> InputError:
-        """An error at a key, or at the nearest of its parents that stands in the file."""
+        """An error at a key, or at the nearest of its parents that is in the file."""
         path = tuple(key)
         line = next((self.lines[path[:n]] for n in range(len(path), -1, -1) if path[:n] in self.lines), 1)
         return InputError(message, self.name, line, ".".join(str(part) for part in path) or None)

@@ -1,4 +1,4 @@
-"""The CSV of a study: one row for each finished point, written at once, so that a run goes on where it was ended."""
+"""The CSV of a study: one row for each finished point, written at once, so that an interrupted run can continue."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Point:
 
 
 class Table:
-    """The rows of a file, old and new. Raises InputError for a file that is no table of these measures."""
+    """The rows of a file, old and new. Raises InputError for a file that is not a table of these measures."""
 
     def __init__(self, path: Path, measures: tuple[str, ...]) -> None:
         self.path, self.measures = path, measures

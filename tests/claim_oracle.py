@@ -137,7 +137,7 @@ class Rationals:
         return all(map(test, x)) if isinstance(x, list) else test(x)
 
     def beyond(self, x: Any, fmt: str) -> bool:
-        """Whether a normal number is no multiple of the last place that the format would have at its exponent."""
+        """Whether a normal number is not a multiple of the last place that the format would have at its exponent."""
         number = self.value(x)
         return (
             number != 0

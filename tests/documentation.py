@@ -1,10 +1,10 @@
 """The documentation as the tests see it: its blocks, the commands in them, and what these print.
 
-A ```console block is a terminal. `$ ` stands before a command; a line that ends in a backslash goes on. The other lines
+A ```console block is a terminal. `$ ` begins a command; a line that ends in a backslash goes on. The other lines
 are what the command prints on both streams: `...` alone on a line stands for any lines, `...` in a line for any text of
 it; times (`1.2 s`) equal each other, and blank lines at the end do not count. A command must end with 0, or be followed
 by `$ echo $?`. Commands of one file run in one folder, in order. A fence with a second word, ```python unit.py, is a
-file that stands in that folder.
+file that is in that folder.
 
 `python -m tests.documentation --update [FILE...]` writes what the commands print into the blocks where it differs.
 """

@@ -226,7 +226,7 @@ def test_texts_are_read_back() -> None:
         ("markidis@products=2", "one keeps 1, 3, 4 products"),
         ("markidis@products=three", "products: three is impossible"),
         ("markidis@order=biggest", "order: biggest is impossible"),
-        ("markidis@order=00-01", "is no order of the products kept"),
+        ("markidis@order=00-01", "must be a permutation of the products kept"),
         ("markidis@scale=11", "sums=by_size"),
         ("multiword@correction_chain=2", "one chain"),
         ("multiword@chain=0", "chain: 0 is impossible"),

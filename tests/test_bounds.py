@@ -64,7 +64,7 @@ SUMS: dict[str, Any] = {
     "a product of a rounded sum": lambda v: v["a1"] * (v["a0"] * v["b0"] + v["c"]) + v["b1"],
     "one product and c": lambda v: v["a0"] * v["b0"] + v["c"],
     "a product": lambda v: v["a0"] * v["b0"],
-    "a product cut off": lambda v: v["a0"] * v["b0"],
+    "a product truncated": lambda v: v["a0"] * v["b0"],
 }
 BOTH = "a[0] * b[0], a[1] * b[1]"
 CHAIN = "repeat(k in range(2), c, r({}))"
@@ -91,7 +91,7 @@ UNITS = {
     "rounded products": ("r(exact(c, r(exact(r(a[0] * b[0]), r(a[1] * b[1])))))", "nearest_even", ""),
     "a product of a rounded sum": ("r(fused(a[1] * r(exact(a[0] * b[0], c)), b[1], F=2))", "toward_zero", ""),
     "one product and c": ("w(fused(a[0] * b[0], c, F=0))", "toward_zero", ""),
-    "a product cut off": ("w(fused(a[0] * b[0], F=1))", "toward_zero", ""),
+    "a product truncated": ("w(fused(a[0] * b[0], F=1))", "toward_zero", ""),
     "a product": ("r(a[0] * b[0])", "nearest_even", ""),
     "chain": (CHAIN.format("fused(acc, a[k] * b[k], F=1)"), "toward_zero", ""),
     "chain of sums": (CHAIN.format("exact(acc, a[k] * b[k])"), "nearest_even", ""),
@@ -279,7 +279,12 @@ SABOTAGE: list[tuple[str, Any, str, Any]] = [
     ("flush after", enclosures, "grid_of", lambda every: 1),
     ("exact in a sum", enclosures, "largest", lambda every: next(iter(every))),
     ("holds all", enclosures, "largest", lambda every: list(every)[-1]),
-    ("a product cut off", enclosures, "magnitude", lambda name, index=None, raised=False: forms.magnitude(name, index)),
+    (
+        "a product truncated",
+        enclosures,
+        "magnitude",
+        lambda name, index=None, raised=False: forms.magnitude(name, index),
+    ),
     ("exact", enclosures.Facts, "value", property(lambda self: self.size * Fraction(1, 2))),
     ("a product", enclosures, "_sum", lambda one, two: 0),
     ("one product and c", enclosures, "larger", lambda every: forms.NOUGHT),

@@ -112,7 +112,7 @@ def test_a_unit_that_nobody_knows_is_built(tmp_path: Path) -> None:
         assert "exact(a[0] * b[0], a[1] * b[1])" in found["unit"]
     nearest = found["nearest_instruction"]
     assert nearest["different_answers"] > 0
-    assert nearest["parts_at"]
+    assert nearest["first_divergence"]
 
 
 def test_what_no_candidate_explains_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -232,7 +232,7 @@ def test_first_words(name: str, split: str) -> None:
 
 
 def test_rows_of_the_table() -> None:
-    """Of a property that fails both sides stand in the row, with the result of each."""
+    """Of a property that fails both sides are in the row, with the result of each."""
     (claim,) = claims_named("symmetric-round-down@model=cdna3/mfma/f32_32x32x8_f16")
     document = document_of(settle(claim, Options(timeout=60)))
     cells = [cell.strip() for cell in row(document).strip("|\n ").split(" | ")]

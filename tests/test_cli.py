@@ -347,6 +347,12 @@ def test_help(command: list[str]) -> None:
     assert run(*command, "-h", code=0).stdout == run(*command, "--help", code=0).stdout
 
 
+def test_help_as_a_word() -> None:
+    assert run("help", "prove", code=0).stdout == run("prove", "--help", code=0).stdout
+    assert run("help", code=0).stdout == run("--help", code=0).stdout
+    assert "No such command 'prov'" in run("help", "prov", code=2).stderr
+
+
 @pytest.mark.parametrize(("kind", "loaded", "more"), [
     ("models", "smtmodel.catalogue", ("numpy", "pydantic", "yaml", "smtmodel.instructions")),
     ("plans", "smtmodel.instructions", ()),

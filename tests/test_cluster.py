@@ -259,7 +259,7 @@ def test_the_loser_of_a_race_is_ended(cluster: Watched, two: Processes, monkeypa
 def test_an_interrupt_ends_what_runs_on_workers(cluster: Watched, two: Processes) -> None:
     def work(item: int) -> None:
         if item == 0:
-            with cluster._turn.given():
+            with cluster._building.released():
                 wait_until(lambda: solvers(two) == 1)
             raise KeyboardInterrupt
         cluster.race(["bitwuzla"], HARD, None, 0, lambda answer: answer)

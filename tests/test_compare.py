@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from queries.compare.devices import REPEATS, Comparison, Pair, Side, model_side
+from queries.compare.devices import REPEATS, Comparison, DeviceSide, Pair, model_side
 from queries.compare.gemm import Matrices, differing_elements, traced
 from queries.compare.rows import all_rows, row_of
 from queries.search.problem import Problem
@@ -93,12 +93,12 @@ def test_two_models_one_parameter_apart(tmp_path: Path) -> None:
     assert (best(document, "first"), best(document, "second")) == (["fraction_bits=24"], ["fraction_bits=23"])
     assert questions(document)["alignment-bits"] == ({"f23"}, {"f24"})
     near = document["differences"][0]["neighbours"]["first"][0]
-    assert (near["parameter"], near["value"], near["parts_at"]["stage"]) == ("fraction_bits", "24", "alignment")
+    assert (near["parameter"], near["value"], near["first_divergence"]["stage"]) == ("fraction_bits", "24", "alignment")
     rows = json_lines(path.read_text(encoding="utf-8"))
     assert [row["predictions"].keys() for row in rows] == [{f"model:{VOLTA}", f"model:{COARSE}"}] * 3
     assert all(row["question"] in questions(document) for row in rows)
     answers = run("run", str(path), "--device", f"model:{COARSE}", code=0)
-    assert f"'model:{COARSE}' stands" in answers.stderr
+    assert f"'model:{COARSE}' is consistent with 3 of 3 answers" in answers.stderr
     assert f"'model:{VOLTA}' ruled out" in answers.stderr
 
 
@@ -106,16 +106,16 @@ def test_text_and_vectors_on_standard_output() -> None:
     result = run("compare", f"model:{VOLTA}", f"model:{COARSE}", "-n", "1", code=0)
     [row] = json_lines(result.stdout)
     assert row["a"][0] != "0000"
-    assert "fraction_bits=24 in the first model gives the second's result; it parts at alignment" in result.stderr
-    assert "one change of the first model that gives every difference: fraction_bits=24 (" in result.stderr
+    assert "fraction_bits=24 in the first model gives the second's result; first divergence: alignment" in result.stderr
+    assert "single changes of the first model that reproduce every difference: fraction_bits=24 (" in result.stderr
     assert "alignment-bits (1 of 1): How many bits" in result.stderr
 
 
 def test_the_reason_in_one_sentence(recorded: str) -> None:
-    """One change of a model, one question of the library, or what comes nearest; it stands before everything else."""
+    """One change of a model, one question of the library, or what comes nearest; it is before everything else."""
     first, second = f"model:{VOLTA}", f"model:{COARSE}"
     answers = compared(first, second, code=0)
-    sentence = r"they differ by fraction_bits=24 in the first model, which gives all \d+ answers of the second"
+    sentence = r"they differ by fraction_bits=24: with it the first model gives all \d+ answers of the second"
     assert re.fullmatch(sentence, answers["reason"])
     assert run("compare", first, second, code=0).stderr.startswith(answers["reason"])
     assert compared(first, first, code=1)["reason"] is None
@@ -123,7 +123,7 @@ def test_the_reason_in_one_sentence(recorded: str) -> None:
     told = r"in alignment-bits \(.*\): the first agrees with 'f24', the second with 'f25', in all \d+ answers"
     assert re.search(told, other)
     odd = compared(f"model:{VOLTA}@output_rounding=up,product=normalised,fraction_bits=21", first, code=0)["reason"]
-    assert odd.startswith(("nothing gives every answer; ", "no one change of a model"))
+    assert odd.startswith(("no single change reproduces every answer; ", "no single change of a model"))
 
 
 def test_without_a_vector_answered_by_both_nothing_is_compared(recorded: str, tmp_path: Path) -> None:
@@ -148,11 +148,11 @@ def test_a_program_against_a_model() -> None:
 
 def test_programs_need_a_model_and_agree() -> None:
     names = [served(VOLTA), served(f"{VOLTA}@product=normalised")]
-    assert "--model: no device tells the formats" in run("compare", *names, code=2).stderr
+    assert "--model: neither device says the formats" in run("compare", *names, code=2).stderr
     document = compared(*names, "--model", VOLTA, "-n", "1", code=0)
     assert questions(document)["products-normalised"] == ({"unnormalised"}, {"normalised"})
     same = run("compare", names[0], names[0], "--model", VOLTA, "--samples", "0", code=1)
-    assert "vectors answered by both; that is no proof" in same.stderr
+    assert "vectors answered by both; this is not a proof" in same.stderr
     assert "mmaprobe prove" not in same.stderr
     assert same.stdout == ""
 
@@ -252,7 +252,7 @@ def test_scale_factors() -> None:
     assert len(document["differences"][0]["vector"]["scale_a"]) == 4
 
 
-def counted(reference: str, most: int) -> tuple[Side, list[int]]:
+def counted(reference: str, most: int) -> tuple[DeviceSide, list[int]]:
     """A device that is asked again, how often it was called, and fails after that many calls."""
     model, calls = parse_reference(reference), [0]
     inner = model_side(model)
@@ -263,7 +263,7 @@ def counted(reference: str, most: int) -> tuple[Side, list[int]]:
             raise IncompleteError("worn out")
         return inner.ask(vectors)
 
-    return Side("counted", model, ask), calls
+    return DeviceSide("counted", model, ask), calls
 
 
 def test_a_slow_device_is_asked_in_few_batches() -> None:
@@ -356,10 +356,10 @@ def test_matrices_that_no_neighbour_explains(files: dict[str, str]) -> None:
     np.save(files["coarse"], d)
     result = run("compare", *gemm(files, "hopper", "coarse"), "--model", HOPPER, "--json", code=0)
     told = json.loads(result.stdout)["gemm"]
-    assert "no one change of the model gives the other result" in result.stderr
+    assert "no single change of the model gives the other result" in result.stderr
     assert (told["differing"], told["dot_product"]["row"], told["dot_product"]["column"]) == (1, 2, 3)
     result = run("compare", *gemm(files, "hopper", "coarse"), f"model:{HOPPER}", f"model:{HOPPER}", code=1)
-    assert "gives D2 again in 0 of 1 elements: its matrix was computed in another way" in result.stderr
+    assert "reproduces D2 in 0 of 1 elements: its matrix was not computed this way" in result.stderr
     run("compare", *gemm(files, "hopper", "hopper"), "--model", HOPPER, code=1)
 
 
@@ -397,7 +397,7 @@ def test_matrices_that_do_not_fit(files: dict[str, str], recorded: str) -> None:
     words = gemm(files, "hopper", "turing")
     assert "cannot be multiplied" in run("compare", *both, *[*words[:2], words[1], *words[3:]], code=2).stderr
     assert "not that of the product" in run("compare", *both, *words[:4], files["b"], *words[5:], code=2).stderr
-    assert "a recording cannot compute" in run("compare", recorded, both[0], *words, code=2).stderr
+    assert "a recording cannot recompute" in run("compare", recorded, both[0], *words, code=2).stderr
     assert "--model: without devices a model is needed" in run("compare", *words, code=2).stderr
     run("compare", *both, "--c", files["c"], code=2)
     run("compare", *both, *words, "--vectors", "x", code=2)

@@ -132,7 +132,7 @@ def test_rows_and_columns_with_and_without_specials(name: str) -> None:
 @pytest.mark.parametrize("name", ["flushing before", "flushing after"])
 def test_results_at_the_least_normal_number(name: str) -> None:
     """One product of numbers near 2^-64 and an addend near 2^-126, with long runs of ones: a result that rounds up to
-    the least normal number is where flushing before and after rounding part."""
+    the least normal number is where flushing before and after rounding differ."""
     model, rng = parse_reference(MODELS[name]), np.random.default_rng(11)
     compiled = compile_model(model)
     assert compiled is not None

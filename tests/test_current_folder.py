@@ -86,7 +86,7 @@ def test_processes_that_simulate(trap, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["prove", V, f"{V}@carry_bits=4", "--certificate", "proof"], 0, "verified by the checker"),
+        (["prove", V, f"{V}@carry_bits=4", "--certificate", "proof"], 0, "accepted by the checker"),
         (["--verbose", "verify", "chain-length-exact", "--timeout", "1"], None, "chain-length-exact"),
     ],
 )

@@ -361,7 +361,7 @@ def test_nans_are_one_unless_both_models_name_theirs(change: str, verdict: str) 
 
 
 def cost(problem: Problem, row: Row) -> tuple[int, int, int]:
-    """Nonzero terms, operands that are no powers of two, and significand bits after the first, by the oracle."""
+    """Nonzero terms, operands that are not powers of two, and significand bits after the first, by the oracle."""
     layout = problem.layout
     operands = layout.split(row)
     terms = sum(1 for pair in zip(operands.a, operands.b, strict=True) if any(pair)) + (operands.c != 0)

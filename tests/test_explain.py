@@ -1,4 +1,4 @@
-"""The picture of an evaluation: every bit shown adds up, and where two evaluations part is named right."""
+"""The picture of an evaluation: every bit shown adds up, and where two evaluations diverge is named right."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ AMPERE_DRAWING = f"""
 block0: products 0-7 and c
   maximum exponent 23 (terms 0, c); 24 bits kept below it, to 2^-1
         2^     23 20   15   10    5    0
-  term   exp  c|+--+----+----+----+----+-|--  c: carry bits; right of |: cut off
+  term   exp  c|+--+----+----+----+----+-|--  c: carry bits; right of |: truncated
      0 -  23  .|1000000000000000000000000|
      1 -  -1  .|........................1|
      2 -  -2  .|.........................|1
@@ -409,7 +409,7 @@ steps:
 
 
 def test_each_term_of_a_range_has_signals_of_its_own() -> None:
-    """(2 - 2^-10)^2 and (1 + 2^-10)^2 are cut to f16, 2^-24 is not; a factor of another place is no product k."""
+    """(2 - 2^-10)^2 and (1 + 2^-10)^2 are cut to f16, 2^-24 is not; a factor of another place is not a product k."""
     model = Model("x.yaml", parse_unit(ROUNDED_PRODUCTS, "x"))
     a, b = (0x3FFF, 0x3C01, 0x3C00, 0), (0x3FFF, 0x3C01, 0x0001, 0)
     explanation = explain(model, Operands(a, b, 0x3F800001))

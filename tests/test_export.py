@@ -70,6 +70,18 @@ def test_csv(tmp_path: Path) -> None:
     assert rows[1]["predicted"] == "40000000"
 
 
+def test_binary_formats_are_not_written_to_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text(json.dumps(ROWS[0]) + "\n")
+    command = ["export", str(file), "--format", "npz"]
+    assert CliRunner().invoke(main, command).exit_code == 0
+    monkeypatch.setattr("cli.export._terminal", lambda: True)
+    refused = CliRunner().invoke(main, command)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "name a file with --output" in refused.stderr
+    assert CliRunner().invoke(main, [*command, "-o", str(tmp_path / "rows.npz")]).exit_code == 0
+
+
 def test_npz(tmp_path: Path) -> None:
     with np.load(io.BytesIO(exported(tmp_path, "npz", *ROWS, SCALED)), allow_pickle=False) as arrays:
         assert arrays["a"].dtype == np.uint16

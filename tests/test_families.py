@@ -121,7 +121,7 @@ def test_no_candidate_left_is_bad_input(tmp_path: Path) -> None:
         (TWELVE.partition("parameters")[0] + "candidates:\n  - family: fma-chain\n    block: 4\n",
          r"6: candidates.0.block: fma-chain does not take it"),
         (TWELVE.partition("parameters")[0] + "candidates:\n  - family: t-fdpa\n    length: 4\n",
-         "6: candidates.0.length: it stands beside `formats`"),
+         "6: candidates.0.length: it belongs beside `formats`"),
     ],
 )  # fmt: skip
 def test_what_a_family_file_cannot_say(changed: str, said: str) -> None:
@@ -158,7 +158,7 @@ def test_every_parameter_of_a_function_is_taken(function: FamilyFunction) -> Non
     for name in set(PARAMETERS) - set(function.takes):
         with pytest.raises(ParameterError, match=f"{function.name} does not take it"):
             function(**base, **{name: None})
-    assert not set(function.settled) & set(function.takes)
+    assert not set(function.fixed) & set(function.takes)
 
 
 @pytest.mark.parametrize("family", FAMILIES[3:])

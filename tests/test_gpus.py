@@ -91,8 +91,30 @@ def test_list_by_gpu_and_words() -> None:
 
 
 def test_nothing_to_list() -> None:
-    assert "none of the formats has f17 in its line" in run("list", "formats", "f17").stderr
+    assert "no line of formats contains f17" in run("list", "formats", "f17").stderr
     assert ids("formats", "f17") == []
+
+
+def test_identify_among_the_instructions_of_a_gpu() -> None:
+    """FP8 of `mma` and of `wgmma` differ on an H100; an instruction of another GPU is none of its candidates."""
+    wgmma, ada = "hopper/wgmma/m64n8k32.f32.e4m3.e4m3", "ada-lovelace/mma/m16n8k16.f32.f16.f16.f32"
+    found = run("identify", "H100", "--device", f"model:{wgmma}", "--json")
+    document = json.loads(found.stdout)
+    assert (document["candidates"], document["units"]) == (2, [wgmma])
+    assert "hopper: H100, " in found.stderr
+    assert "no candidate fits" in run("identify", "NVIDIA H100 80GB", "--device", f"model:{ada}", code=1).stderr
+
+
+@pytest.mark.parametrize(
+    ("gpu", "device", "said"),
+    [
+        ("MI300X", "model:hopper/wgmma/m64n8k32.f32.e4m3.e4m3", "MI300X (cdna3) has no instruction on e4m3 e4m3 f32"),
+        ("H100", "command:true", "H100 has several instructions: --model says"),
+        ("H10", "command:true", "unknown family 'H10'"),
+    ],
+)
+def test_identify_says_what_a_gpu_lacks(gpu: str, device: str, said: str) -> None:
+    assert said in run("identify", gpu, "--device", device, code=2).stderr
 
 
 def test_data_sheets_of_a_gpu(tmp_path: Path) -> None:

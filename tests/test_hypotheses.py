@@ -100,7 +100,7 @@ FAULTS: list[tuple[str, dict[str, str], int, str | None, str]] = [
     ("twins", {"three": "  three: {carry_bits: 2}"}, 8, "hypotheses.three", "the same model as hypothesis 'two'"),
     ("twins by default", {"two": "  two: {}", "three": "  three: {product: unnormalised}"}, 8,
      "hypotheses.three", "the same model as hypothesis 'two'"),
-    ("observed what is no hypothesis", {"observed": "observed: {T4: four}"}, 10, "observed.T4", "two, three"),
+    ("observed what is not a hypothesis", {"observed": "observed: {T4: four}"}, 10, "observed.T4", "two, three"),
     ("observed a number", {"observed": "observed:\n  V100: two\n  T4: 3"}, 12, "observed.T4", "string"),
     ("empty window", {"inputs": "inputs:\n  finite: true\n  exponents: {min: 3, max: 2}"}, 7,
      "inputs.exponents", "min 3 is above max 2"),

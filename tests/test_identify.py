@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from cli.main import main
 from hypotheses.family import Family, build_family, families, family_named, parameters_of
 from queries.candidates import outcomes
-from queries.candidates.classes import Equality, settle
+from queries.candidates.classes import Equality, partition
 from queries.candidates.identify import identify
 from queries.candidates.kinds import candidate_of, unique_models
 from queries.candidates.outcomes import Outcomes, pool_rows, simulate
@@ -126,13 +126,13 @@ def test_candidates_are_compared_by_the_patterns_that_a_device_answers_with(bits
     """Sums of nine fraction bits fit into e8m13, which travels as f32; of 24 they do not."""
     base = "ada-lovelace/mma/m16n8k32.f32.e4m3.e4m3.f32@length=2,block=2,nan=none,exponent_floor=-120"
     models = [parse_reference(f"{base},fraction_bits={bits},output={output}") for output in ("f32", "e8m13")]
-    settled = settle(models, ASK)
-    assert not settled.unknown
-    assert [len(members) for members in settled.classes] == ([2] if equal else [1, 1])
-    for row in settled.witnesses:
+    found = partition(models, ASK)
+    assert not found.unknown
+    assert [len(members) for members in found.classes] == ([2] if equal else [1, 1])
+    for row in found.witnesses:
         results = evaluate_models(models, np.array([row], dtype=np.uint64))
         assert results[0] != results[1]
-    assert len(settled.witnesses) == (not equal)
+    assert len(found.witnesses) == (not equal)
     with pytest.raises(ParameterError, match="different widths"):
         Candidates(models[0], with_parameters(models[0], {"output": "f16"}))
 
@@ -141,7 +141,7 @@ def test_candidates_are_compared_by_the_patterns_that_a_device_answers_with(bits
 @pytest.mark.parametrize("output", ["toward_zero", "nearest_even"])
 @pytest.mark.parametrize("bits", [20, 24, 28])
 def test_samples_tell_floors_of_the_exponent_apart(reference: str, output: str, bits: int) -> None:
-    """Which cut off bits of sums about the smallest result alone."""
+    """Which truncated bits of sums about the smallest result alone."""
     changes = f"block=4,fraction_bits={bits},output_rounding={output}"
     models = [parse_reference(f"{reference}@{changes},exponent_floor={floor}") for floor in (-131, -132, -133)]
     results = evaluate_models(models, pool_rows(layout_of(models[0]), POOL, 1))
@@ -394,7 +394,7 @@ def test_separate_keeps_what_it_has_at_an_interrupt(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("queries.candidates.classes.prove", interrupted)
     done = CliRunner().invoke(main, ["separate", str(file), "--json", "-o", str(output)])
     assert done.exit_code == 3
-    assert "interrupted: what was not settled is open" in done.stderr
+    assert "interrupted: pairs not yet decided are open" in done.stderr
     document = json.loads(done.stdout)
     assert len(document["unknown"]) > 0
     assert len(document["vectors"]) == len(output.read_text(encoding="utf-8").splitlines()) > 0

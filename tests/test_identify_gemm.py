@@ -158,7 +158,7 @@ def test_what_cannot_be_asked(
 
 
 def test_two_results_have_their_plans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`compare --gemm` names what gives each, where no one change of the model does, and where the two part."""
+    """`compare --gemm` names what gives each, where no one change of the model does, and where the two diverge."""
     chain = Chain(parse_reference("ieee/muladd/f32"))
     plain, blocks = (
         Plan(FMA.a, FMA.b, FMA.c, Products(stage, Constant()), reference=name)
@@ -180,7 +180,7 @@ def test_two_results_have_their_plans(tmp_path: Path, monkeypatch: pytest.Monkey
         {"plans": ["plain"], "tried": 2},
         {"plans": ["blocks"], "tried": 2},
     ]
-    count = plans["parted_after"]
+    count = plans["diverge_after"]
     assert count > 16
     i, j = json.loads(found.stdout)["gemm"]["first"]["row"], json.loads(found.stdout)["gemm"]["first"]["column"]
     for products, same in ((count - 1, True), (count, False)):

@@ -242,7 +242,7 @@ def test_eight_bits_whole(operation: str) -> None:
 @pytest.mark.parametrize("name", [pytest.param("f16", marks=pytest.mark.slow), "bf16"])
 @pytest.mark.parametrize("signs", ["equal", "opposite"])
 def test_addition(name: str, signs: str) -> None:
-    """Of a number and one that is no larger: with commutativity, all pairs."""
+    """Of a number and one that is not larger: with commutativity, all pairs."""
     fmt = FORMATS[name]
     low = f"(_ extract {fmt.width - 2} 0)"
     same = "(= x_sign y_sign)" if signs == "equal" else "(not (= x_sign y_sign))"

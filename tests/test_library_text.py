@@ -19,7 +19,7 @@ FEWEST = {"about": 6, "question": 6, "source": 4, "note": 8}  # words
 PAPERS = r"(Fasi|Navarro|Valero-Lara|Valpey|Xie) et al\. 20\d\d|MMA-Sim 2\.1\.1"
 PLACEHOLDER = re.compile(r"\b(todo|tbd|fixme|xxx?|lorem|foo|placeholder)\b|\.\.\.|…", re.I)
 LEFT_HANGING = re.compile(r"\b(a|an|and|at|by|for|from|in|of|on|or|the|to|where|which|with)\W*$|[,;:]$")
-#: what a sentence cannot begin with where nothing stands before it
+#: what a sentence cannot begin with where nothing is before it
 BACKWARD = re.compile(r"(It|They|This|That|These|Those|Such|Here|There too|Likewise|Also)\b")
 
 

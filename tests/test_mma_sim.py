@@ -106,7 +106,7 @@ def test_zero_inputs_of_cdna2_have_no_sign() -> None:
 
 
 def test_a_group_that_cancels_keeps_its_exponent() -> None:
-    """1 - 1 in the first group, with scale factors of 2^60: bits 35 places below are cut off in the second group."""
+    """1 - 1 in the first group, with scale factors of 2^60: bits 35 places below are truncated in the second group."""
     unit = "rtx-blackwell/mma_block_scale/m16n8k64.block16.f32.e2m1.e2m1.f32.ue8m0"
     scales = {"scale_a": ["bb", "7f", "7f", "7f"], "scale_b": ["7f"] * 4}
     a, ones = ["2", "a"] + ["0"] * 14 + ["2"] + ["0"] * 47, ["2"] * 64

@@ -1,4 +1,4 @@
-"""Where two evaluations part is named right, and so is the neighbour of a mutated model that gives what was seen."""
+"""Where two evaluations diverge is named right, and so is the neighbour of a mutated model that gives what was seen."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from queries.compare.neighbours import Neighbour, neighbours, parting, reproducing
+from queries.compare.neighbours import Neighbour, divergence, neighbours, reproducing
 from queries.compare.observed import Report, evaluate_vectors, explained_by
 from smtmodel.batch import evaluate_row
 from smtmodel.instructions import INSTRUCTIONS
@@ -22,7 +22,7 @@ from smtmodel.unit_table import units
 from smtmodel.vectors import parse_row
 from tests.test_explain import AMPERE, CDNA2, CDNA3, CDNA3_FP8, EQUATION_10, HOPPER, NVFP4, VOLTA, operands_of, run
 
-# -- where two evaluations part
+# -- where two evaluations diverge
 
 
 @pytest.mark.parametrize(
@@ -48,10 +48,10 @@ from tests.test_explain import AMPERE, CDNA2, CDNA3, CDNA3_FP8, EQUATION_10, HOP
 def test_the_first_difference(left: str, right: str, row: dict[str, Any], stage: str, signal: str) -> None:
     one, other = parse_reference(left), parse_reference(right)
     operands = parse_row({"model": left, **row}).operands
-    found = parting(one, other, operands)
+    found = divergence(one, other, operands)
     assert found is not None
     assert (found.stage, str(found.signal)) == (stage, signal)
-    back = parting(other, one, operands)
+    back = divergence(other, one, operands)
     assert back is not None
     assert back.stage == stage
 
@@ -59,10 +59,10 @@ def test_the_first_difference(left: str, right: str, row: dict[str, Any], stage:
 def test_models_that_agree_on_every_signal_that_counts() -> None:
     row = {"a": ["7e00"], "b": ["3c00"], "c": "3f800000"}  # a NaN: no number on the way counts
     operands = parse_row({"model": VOLTA, **row}).operands
-    assert parting(parse_reference(VOLTA), parse_reference(f"{VOLTA}@fraction_bits=3"), operands) is None
+    assert divergence(parse_reference(VOLTA), parse_reference(f"{VOLTA}@fraction_bits=3"), operands) is None
     zero = parse_row({"model": VOLTA, "a": ["0"], "b": ["0"], "c": "00000000"}).operands
-    assert parting(parse_reference(VOLTA), parse_reference(f"{VOLTA}@exponent_floor=7"), zero) is None
-    assert parting(parse_reference(AMPERE), parse_reference(HOPPER), zero) is None
+    assert divergence(parse_reference(VOLTA), parse_reference(f"{VOLTA}@exponent_floor=7"), zero) is None
+    assert divergence(parse_reference(AMPERE), parse_reference(HOPPER), zero) is None
 
 
 def test_wherever_results_differ_a_signal_differs() -> None:
@@ -73,7 +73,7 @@ def test_wherever_results_differ_a_signal_differs() -> None:
             mine = evaluate_row(model, operands)
             for _, _, near in neighbours(model):
                 differ = evaluate_row(near, operands) != mine
-                assert not differ or parting(model, near, operands), near.reference
+                assert not differ or divergence(model, near, operands), near.reference
 
 
 # -- neighbours
@@ -101,8 +101,8 @@ def near_of(reference: str, wrong: str, row: dict[str, Any]) -> list[Neighbour]:
 def test_the_neighbour_that_gives_the_observed_result(change: str, right: str, row: dict[str, Any], stage: str) -> None:
     found = near_of(f"{VOLTA}@{right}", f"{VOLTA}@{change}", row)
     match = next(one for one in found if one.change == right)
-    assert match.parting is not None
-    assert match.parting.stage == stage
+    assert match.divergence is not None
+    assert match.divergence.stage == stage
 
 
 def test_no_neighbour_is_the_model_itself_and_impossible_ones_are_left_out() -> None:
@@ -133,7 +133,7 @@ def test_the_same_steps_again_are_the_same_expression() -> None:
 
 
 def test_nodes_that_differ_are_changed_together_and_each_alone() -> None:
-    """CDNA3's FP8: F stands in three kinds of sums, with the reach of the addend; where a sum is named, it is named."""
+    """CDNA3's FP8: F is in three kinds of sums, with the reach of the addend; where a sum is named, it is named."""
     changes = {f"{name}={value}": near for name, value, near in neighbours(parse_reference(CDNA3_FP8))}
     together = changes["fraction_bits=23"]
     assert together.reference == f"{CDNA3_FP8}@fraction_bits=23"
@@ -155,19 +155,19 @@ def test_recorded_results_against_a_mutated_model() -> None:
     assert len(report.mismatches) > 5
     for mismatch in report.mismatches[:5]:
         changes = {one.change: one for one in explained_by(mismatch)}
-        parted = changes["fraction_bits=24"].parting
-        assert parted is not None
-        assert parted.stage == "alignment"
+        diverged = changes["fraction_bits=24"].divergence
+        assert diverged is not None
+        assert diverged.stage == "alignment"
     text = "".join(json.dumps({**row, "model": mutated}) + "\n" for row in rows)
     result = run("evaluate", "-", "--json", code=1, stdin=text)
     first = json.loads(result.stdout)["first_mismatches"]
     assert ["neighbours" in row for row in first[:4]] == [True, True, True, False]
     near = next(one for one in first[0]["neighbours"] if one["parameter"] == "fraction_bits")
-    assert (near["value"], near["model"], near["parts_at"]["stage"]) == (
+    assert (near["value"], near["model"], near["first_divergence"]["stage"]) == (
         "24",
         f"{AMPERE}@fraction_bits=24",
         "alignment",
     )
-    assert "observed is what fraction_bits=24 gives; it parts at alignment: block0.aligned[" in result.stderr
+    assert "fraction_bits=24 gives the observed result; first divergence: alignment: block0.aligned[" in result.stderr
     assert "one change that gives all 3 results drawn above: fraction_bits=24" in result.stderr
     assert result.stderr.count("maximum exponent") == 3

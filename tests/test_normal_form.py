@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from queries.candidates.classes import settle
+from queries.candidates.classes import partition
 from queries.proof.lemmas import Lemma, exhausted
 from queries.proof.normalising import Normaliser
 from queries.search.distinguish import Options
@@ -127,7 +127,7 @@ def test_terms_of_a_sum_stand_in_any_order(total: Callable[[tuple[Node, ...]], N
         how = Rounding(FORMATS["f16"], zero="exact_positive")
         units = [Unit(FORMATS["e4m3"], FORMATS["e4m3"], FORMATS["f16"], 2, Round(node, how)) for node in orders]
         models = [Model(f"order {place}", unit) for place, unit in enumerate(units)]
-        found = settle(models, SOLVER)
+        found = partition(models, SOLVER)
         assert [len(members) for members in found.classes] == [len(orders)]
 
 

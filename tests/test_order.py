@@ -300,5 +300,5 @@ def test_a_function_answers_many_questions_in_one_call(devices: str) -> None:
 
 
 def test_a_constant_is_no_sum() -> None:
-    with pytest.raises(UnrevealedError, match="units are not counted"):
+    with pytest.raises(UnrevealedError, match="do not add up exactly"):
         reveal(lambda vector: 0, parse_signature("f32,f32,f32", 16), addend=False)

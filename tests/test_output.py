@@ -186,7 +186,7 @@ def test_what_is_proved_stands_without_its_certificate(tmp_path, size, code):
     assert (done.exit_code, document["verdict"]) == (code, "equal")
     assert "cannot be written" in document["certificate_error"]
     assert "equal: proved" in done.stderr
-    assert "what is proved above stands, but there is no certificate of it" in done.stderr
+    assert "the proof above is valid, but its certificate was not written" in done.stderr
     assert size is None or not (folder / "manifest.json").exists()
 
 

@@ -20,7 +20,7 @@ from tests.families import little_family
 
 def outside(pool: Pool, wait: Callable[[], object]) -> None:
     """Wait as a question does, without the turn."""
-    with pool._turn.given():
+    with pool._building.released():
         wait()
 
 
@@ -41,7 +41,7 @@ def test_results_are_taken_in_order_whoever_is_first() -> None:
     assert sorted(begun) == list(range(5))
 
 
-def test_one_thread_at_a_time_has_the_turn() -> None:
+def test_one_thread_at_a_time_holds_the_lock() -> None:
     pool, inside, most = Pool(4), list[int](), list[int]()
 
     def work(item: int) -> None:
@@ -111,7 +111,7 @@ HARD = """(set-logic QF_BV)(declare-fun a () (_ BitVec 96))(declare-fun b () (_ 
 (assert (bvugt a (_ bv1 96)))(assert (bvugt b (_ bv1 96)))(check-sat)"""
 
 
-def test_the_clock_stands_still_while_others_have_the_turn() -> None:
+def test_the_clock_stands_still_while_others_hold_the_lock() -> None:
     pool, turn_given, other_has_it = Pool(2), threading.Event(), threading.Event()
     passed: dict[int, tuple[float, float]] = {}
 

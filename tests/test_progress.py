@@ -154,7 +154,7 @@ def test_work_that_counts_says_how_long_it_takes(tmp_path: Path, monkeypatch: py
 def test_a_file_says_how_far_it_is_read(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 10**6, 10))
     monkeypatch.setattr("cli.options.LINE", Line(TimeLeft(lambda: float(next(clock)))))
-    monkeypatch.setattr("cli.reading.Rarely", lambda: lambda: True)
+    monkeypatch.setattr("cli.reading.Throttle", lambda: lambda: True)
     path = tmp_path / name
     rng = np.random.default_rng(1)
     rows = "".join(json.dumps({**ROW, "id": rng.bytes(40).hex()}) + "\n" for _ in range(2000))

@@ -254,7 +254,7 @@ def test_the_command_shows_rules_and_vectors(tmp_path: Path) -> None:
     assert (code, document["verdict"]) == (1, "different")
     vector = vector_of({key: value for key, value in document["vector"].items() if key != "results"})
     assert f"{evaluate_row(vector.model, vector.operands):08x}" == document["vector"]["results"][0]
-    assert "was replayed under both sides" in err
+    assert "was replayed on both plans" in err
 
 
 @pytest.mark.parametrize(

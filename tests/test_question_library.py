@@ -304,7 +304,7 @@ def test_command_line() -> None:
 
 COUNTS = {"fasi-2021.jsonl": 159, "valpey-2025.jsonl": 20, "xie-2026.jsonl": 54, "mma-sim.jsonl": 16}
 OF_ALGORITHMS = ("valpey.t5_printed", "valpey.t5_corrected")  # Table 5: no question about a unit
-#: probes of Valpey et al. whose printed results are no evidence (tests/test_models.py says why)
+#: probes of Valpey et al. whose printed results are not evidence (tests/test_models.py says why)
 NOT_OBSERVED = {*OF_ALGORITHMS, "valpey.site.interm_0", "valpey.site.interm_5"}
 
 

@@ -183,7 +183,7 @@ WORDS = {
     "block=8": "steps of 4 or 8",
     "block=4": "steps of 4 or 8",
     "product=normalised": "normalised products",
-    "align_rounding=nearest_even": "bits cut off or rounded",
+    "align_rounding=nearest_even": "bits truncated or rounded",
     "output_rounding=nearest_even": "rounding of the result",
     "block_order=contiguous": "order of the products",
     "family=emulated-fp8": "where the addend enters (it is always zero)",
@@ -227,7 +227,7 @@ def test_one_row_shows_that_b200_rounds_to_f16_once() -> None:
 
 
 def test_what_users_saw_of_the_addend_of_fp8() -> None:
-    """With A = B = 0 `wgmma` gives the addend with its low 10 bits cut off (SageAttention2, quoted in issue 287 of
+    """With A = B = 0 `wgmma` gives the addend with its low 10 bits truncated (SageAttention2, quoted in issue 287 of
     thu-ml/SageAttention), and `mma` on Hopper, an emulation, all of it (deepseek-ai/DeepGEMM, issue 37)."""
     row = {"a": ["00"], "b": ["00"], "c": "40403017"}
     cut, whole = (

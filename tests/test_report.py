@@ -28,11 +28,11 @@ parameters:
   fraction_bits: [23, 24]
 """
 CLAIM = {"schema": 1, "claims": [{
-    "id": "no-worse", "about": "An algorithm is no worse", "quantifier": "all", "claim": "|e1| <= |e2|",
+    "id": "no-worse", "about": "An algorithm is not worse", "quantifier": "all", "claim": "|e1| <= |e2|",
     "parts": {"e1": "error of one"}, "verdict": "refuted", "engine": "bitwuzla 0.9.1", "confirmed_by": None,
     "as_expected": True, "expect": "refuted",
     "vector": {"format": "f32", "a": ["3f800000"], "b": ["3f800000"], "c": "0", "exact": "1",
-               "results": {"e1": {"d": "3f800001", "value": "1 + 2^-23", "error": "2^-23"}}, "parting": None},
+               "results": {"e1": {"d": "3f800001", "value": "1 + 2^-23", "error": "2^-23"}}, "first_divergence": None},
 }]}  # fmt: skip
 VOID = {"meta", "link", "img", "br", "hr", "input"}
 
@@ -137,13 +137,13 @@ def test_the_page_is_whole(page: Path, results: dict[str, Path]) -> None:
     [
         ("distinguish", ["truncation-or-toward-zero", "different", "replayed under both models"]),
         ("prove", ["equal", "bitwuzla", "lemma"]),
-        ("property", ["no: there is a counterexample", "d(a, b, c)", "replay of the vector under both sides"]),
+        ("property", ["no: there is a counterexample", "d(a, b, c)", "replay of the vector on both sides"]),
         ("separate", ["candidates2", "class 0", "class 1"]),
         ("identify", ["identified", "Question 1", "ruled out", "fraction_bits", "Order of summation"]),
         ("run", ["1 vector answered", "software model"]),
         ("evaluate", ["0 of 1 rows differ"]),
         ("vectors", ["1 vector, 1 with a result", "observed", "40800000"]),
-        ("verify", ["An algorithm is no worse", "refuted", "3f800001", "|e1| <= |e2|"]),
+        ("verify", ["An algorithm is not worse", "refuted", "3f800001", "|e1| <= |e2|"]),
         ("study", ["Study s", "sizes"]),
     ],
 )
@@ -247,7 +247,7 @@ def test_nothing_is_cut_off_on_paper(chromium: Any, page: Path) -> None:
     )
     assert broken == []  # a pattern is one word
     widths = shown.evaluate("[...document.querySelectorAll('.pictures svg')].map(e => e.getBoundingClientRect().width)")
-    assert min(widths) > 600  # two models stand below each other, not at half their size
+    assert min(widths) > 600  # two models are below each other, not at half their size
     shown.close()
 
 

@@ -57,7 +57,7 @@ def test_a_question_from_the_solver_to_the_device(tmp_path: Path) -> None:
     run("distinguish", "truncation-or-toward-zero", "-n", "2", "-o", str(vectors), "--solver", "bitwuzla", code=0)
     result = run("run", str(vectors), "--device", f"model:{VOLTA}", "-o", str(answers), code=0)
     assert result.stdout == ""
-    assert "truncation-or-toward-zero: 'truncated' stands (2 of 2 answers)" in result.stderr
+    assert "truncation-or-toward-zero: 'truncated' is consistent with 2 of 2 answers" in result.stderr
     first = content(vectors)[0]["predictions"]
     ruled_out = "'properly_rounded' ruled out by vector truncation-or-toward-zero-0: predicted "
     assert f"{ruled_out}{first['properly_rounded']}, device gave {first['truncated']}" in result.stderr
@@ -104,7 +104,10 @@ def test_noise_fits_no_hypothesis(tmp_path: Path) -> None:
     noise = "for row in rows():\n    random.seed(row['c'])\n    say(row, d=f'{random.getrandbits(32) | 1 << 31:08x}')\n"
     path = write(tmp_path / "in.jsonl", *guesses(20))
     result = run("run", path, "--device", program(tmp_path, noise), "--json", code=0)
-    assert "mine: no hypothesis stands; 'same' ruled out by vector v0: predicted 00000000" in result.stderr
+    assert (
+        "mine: no hypothesis is consistent with the answers; 'same' ruled out by vector v0: predicted 00000000"
+        in result.stderr
+    )
     assert "no hypothesis predicted the answer to vector v2: device gave " in result.stderr
     assert "20 of 20 answers were predicted by no hypothesis" in result.stderr
     [question] = json.loads(result.stdout)["questions"]
@@ -167,7 +170,7 @@ def test_a_device_that_dies_loses_nothing_and_the_run_goes_on(tmp_path: Path) ->
     first = run("run", path, "--device", name, "-o", str(answers), "--json", code=3)
     assert "3 vectors answered" in first.stderr
     assert f"error: {path}:4: {name}: ended with exit status 4, on vector 4 (id 'v3')" in first.stderr
-    assert "'same' stands (3 of 3 answers)" in first.stderr
+    assert "'same' is consistent with 3 of 3 answers" in first.stderr
     assert "exit status 4" in json.loads(first.stdout)["error"]
     assert [row["id"] for row in content(answers)] == ["v0", "v1", "v2"]
     with answers.open("a", encoding="utf-8") as stream:
@@ -178,7 +181,7 @@ def test_a_device_that_dies_loses_nothing_and_the_run_goes_on(tmp_path: Path) ->
     assert [row["id"] for row in content(answers)] == [f"v{c}" for c in range(6)]
     third = run("run", path, "--device", name, "-o", str(answers), code=0)
     assert "6 of 7 vectors were answered" in third.stderr
-    assert "'same' stands (7 of 7 answers)" in third.stderr
+    assert "'same' is consistent with 7 of 7 answers" in third.stderr
     assert [row["d"] for row in content(answers)] == [f"{c:08x}" for c in range(7)]
     before = answers.read_bytes()
     last = run("run", path, "--device", name, "-o", str(answers), "--json", code=0)
@@ -286,7 +289,7 @@ def test_ctrl_c_and_kill_keep_the_answers_and_leave_nothing(tmp_path: Path, name
     assert len(content(answers)) == 3
     if name == "SIGINT":
         assert ours.returncode == 3
-        assert "'same' stands (3 of 3 answers)" in said
+        assert "'same' is consistent with 3 of 3 answers" in said
         assert "interrupted" in said
         assert "Traceback" not in said
 

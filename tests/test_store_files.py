@@ -30,7 +30,7 @@ def snapshot(folder: Path) -> dict[str, bytes | None]:
     return {item.name: item.read_bytes() if item.is_file() else None for item in folder.iterdir()}
 
 
-# --- files that are no store --------------------------------------------------------------------------------------
+# --- files that are not a store --------------------------------------------------------------------------------------
 
 
 def other_sqlite(path: Path) -> None:

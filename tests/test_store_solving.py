@@ -52,7 +52,7 @@ def test_only_engines_that_may_say_more_are_asked(store: Store, recorded: type[R
     query = text_query("")
     for engine in ("bitwuzla", "z3"):
         store.record(query.text, said("unknown", engine, Reason.TIME), 60, 8192)
-    for _ in range(2):  # cvc5 fails, which is no fact about the question
+    for _ in range(2):  # cvc5 fails, which is not a fact about the question
         answers = solve(query, timeout=60, store=store)
         assert started(recorded) == ["cvc5"]
         assert [(answer.engine, answer.stored) for answer in answers] == [

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from queries.order.reveal import Tree, UnrevealedError, reveal
-from queries.order.tree import Node, compact, losses
+from queries.order.tree import Node, compact, masked_leaves
 from smtmodel.batch import evaluate_batch, evaluate_row
 from smtmodel.dot import Model
 from smtmodel.families.member import FUNCTIONS
@@ -215,7 +215,7 @@ def test_a_narrow_range_may_look_exact_and_says_how_far_it_reaches() -> None:
 
 @pytest.mark.parametrize("answer", [0, 0x80000000, 0x7FFFFFFF, 0x7F800000, 0x3F800000])
 def test_a_device_that_always_answers_the_same(answer: int) -> None:
-    with pytest.raises(UnrevealedError, match="units are not counted"):
+    with pytest.raises(UnrevealedError, match="do not add up exactly"):
         reveal(lambda vector: answer, parse_reference(VOLTA))
 
 
@@ -225,7 +225,7 @@ BF16 = "ampere/mma/m16n8k16.f32.bf16.bf16.f32"
 @pytest.mark.parametrize("change", ["exponent_floor=90", "fraction_bits=1", "carry_bits=0"])
 def test_units_that_are_not_counted(change: str) -> None:
     """A zero term hides every unit, the running sum hides it, the sum wraps."""
-    with pytest.raises(UnrevealedError, match="units are not counted as they should be: 2\\^"):
+    with pytest.raises(UnrevealedError, match="so that nothing can be counted: 2\\^"):
         revealed(f"{BF16}@{change}")
 
 
@@ -264,7 +264,7 @@ def test_few_questions() -> None:
 def test_every_pair_asked_gives_the_same_tree() -> None:
     model = parse_reference(f"{TURING}@block_order=0-5:2-7:1-4:3-6")
     assert np.array_equal(
-        losses(reveal(device(model), model, thorough=True).root), losses(revealed(model.reference).root)
+        masked_leaves(reveal(device(model), model, thorough=True).root), masked_leaves(revealed(model.reference).root)
     )
 
 

@@ -106,7 +106,7 @@ def test_properties_of_a_unit_file(tmp_path: Path) -> None:
 
 
 def test_a_unit_file_that_is_not_monotonic(tmp_path: Path) -> None:
-    """Terms cut off toward zero at the largest exponent: one that grows past a power of two cuts the others."""
+    """Terms truncated toward zero at the largest exponent: one that grows past a power of two cuts the others."""
     found = prove(written(tmp_path, FALSE), "monotonic", 1)
     assert found["verdict"] == "different"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from queries.candidates.classes import Equality, settle
+from queries.candidates.classes import Equality, partition
 from queries.search.distinguish import Options
 from smtmodel.dot import Model
 from smtmodel.instructions import INSTRUCTIONS
@@ -36,7 +36,7 @@ def name_of(
     of them, until the deadline (of time.monotonic)."""
     same = [model for model in others if same_by_form(own, model)]
     rest = [model for model in others if not any(model is one for one in same)]
-    found = settle([own, *rest[:most]], options, confirm=True, deadline=deadline)
+    found = partition([own, *rest[:most]], options, confirm=True, deadline=deadline)
     proved = [x for members in found.classes if members[0].model is own for x in members[1:]]
     known = [*same, *(equality.model for equality in proved)]
     return Naming(

@@ -158,7 +158,7 @@ class Shapes:
         return self._plain(table)
 
     def _numbers(self, fmt: Format, exponents: Lanes, signs: Lanes, bits: int | None = None) -> Table:
-        """Numbers of these exponents, of at most so many significant bits."""
+        """Numbers of these exponents, with at most that many significant bits."""
         shape = exponents.shape
         fraction = self.random.integers(0, 1 << fmt.fraction, shape, dtype=np.uint64)
         if bits is not None and bits - 1 < fmt.fraction:

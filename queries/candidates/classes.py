@@ -29,38 +29,41 @@ class Equality:
 
 
 @dataclass
-class Settled:
-    """What became of some models: classes of equals (each with reasons), vectors found, pairs left open."""
+class Partition:
+    """Models partitioned into equivalence classes (each member with its reason), the vectors that tell classes apart,
+    and the pairs left open."""
 
     classes: list[list[Equality]] = field(default_factory=list)
     witnesses: list[Row] = field(default_factory=list)
     unknown: list[tuple[Model, Model]] = field(default_factory=list)
 
 
-def settle(models: Sequence[Model], options: Options, confirm: bool = False, deadline: float | None = None) -> Settled:
-    """What becomes of some models, as `settle_sets` finds out."""
-    return settle_sets([models], options, confirm, deadline)[0]
+def partition(
+    models: Sequence[Model], options: Options, confirm: bool = False, deadline: float | None = None
+) -> Partition:
+    """`partition_sets` for one set of models."""
+    return partition_sets([models], options, confirm, deadline)[0]
 
 
-def settle_sets(
+def partition_sets(
     sets: Sequence[Sequence[Model]],
     options: Options,
     confirm: bool = False,
     deadline: float | None = None,
     interrupt: Callable[[], None] | None = None,
-) -> list[Settled]:
+) -> list[Partition]:
     """Prove the models of each set equal or find vectors that tell them apart: each is compared with the first of
     every class of its set.
 
-    NaNs count as one. Models built into the same term need no solver. `options.timeout` is for one pair that has the
-    machine to itself; pairs that are asked at the same time have as many times longer as they share it. After the
-    `deadline` (of time.monotonic) nothing more is asked, and what is not settled is open. `interrupt` is called at an
-    interrupt, after which it is as after the deadline; without it KeyboardInterrupt is raised.
+    NaNs count as one. Models built into the same term need no solver. `options.timeout` is for one pair alone on
+    the machine; of pairs asked at the same time each gets that many times longer. After the
+    `deadline` (of time.monotonic) nothing more is asked, and undecided pairs are open. `interrupt` is called at an
+    interrupt, which then counts as the deadline; without it KeyboardInterrupt is raised.
 
     The first models without a class are compared with all others without one, at the same time as far as the pool
     goes; then comes the next round. What comes out does not depend on who answers first: results are taken in order.
     """
-    return _Settling(sets, options, confirm, deadline, interrupt).run()
+    return _Partitioning(sets, options, confirm, deadline, interrupt).run()
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ class _Pair:
         return Candidates(left, right)
 
 
-class _Settling:
+class _Partitioning:
     def __init__(
         self,
         sets: Sequence[Sequence[Model]],
@@ -91,23 +94,23 @@ class _Settling:
         interrupt: Callable[[], None] | None,
     ) -> None:
         self.options, self.confirm, self.deadline, self.interrupt = options, confirm, deadline, interrupt
-        self.settled = [Settled() for _ in sets]
+        self.partitions = [Partition() for _ in sets]
         self.left = [_alike(models) for models in sets]  # the groups without a class
 
-    def run(self) -> list[Settled]:
+    def run(self) -> list[Partition]:
         while any(self.left):
             pairs = []
             for number, groups in enumerate(self.left):
                 for first, *twins in groups[:1]:
                     members = [Equality(first, ""), *(Equality(model, WHY) for model in twins)]
-                    self.settled[number].classes.append(members)
+                    self.partitions[number].classes.append(members)
                     pairs += [_Pair(number, members, group) for group in groups[1:]]
             self.left = [[] for _ in self.left]
             self.pieces = Pieces(self.options.progress, "pairs", len(pairs))
-            self._settle(pairs)
-        return self.settled
+            self._decide(pairs)
+        return self.partitions
 
-    def _settle(self, pairs: list[_Pair]) -> None:
+    def _decide(self, pairs: list[_Pair]) -> None:
         self.taken = 0
         try:
             self.options.pool.gather(self._prove, pairs, self._take)
@@ -121,7 +124,7 @@ class _Settling:
 
     def _told_apart(self, pair: _Pair) -> bool:
         problem = pair.problem
-        return any(problem_differs(problem, row) for row in self.settled[pair.number].witnesses)
+        return any(problem_differs(problem, row) for row in self.partitions[pair.number].witnesses)
 
     def _prove(self, pair: _Pair) -> Proof | None:
         """None: it need not be asked, or there is no time."""
@@ -137,7 +140,7 @@ class _Settling:
         return prove(pair.problem, replace(self.options, timeout=limit, progress=self.pieces), self.confirm)
 
     def _take(self, pair: _Pair, result: Callable[[], Proof | None]) -> None:
-        settled = self.settled[pair.number]
+        partition = self.partitions[pair.number]
         proof = None if (apart := self._told_apart(pair)) else result()
         self.pieces.next()
         if proof is not None and proof.interrupted:
@@ -149,9 +152,9 @@ class _Settling:
             return
         self.left[pair.number].append(pair.group)
         if proof is not None and proof.witness is not None:
-            settled.witnesses.append(proof.witness.operands.every)
+            partition.witnesses.append(proof.witness.operands.every)
         elif not apart:
-            settled.unknown.append(pair.models)
+            partition.unknown.append(pair.models)
 
 
 def problem_differs(problem: Problem, row: Row) -> bool:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from hypotheses.family import parameters_of, steps_of
-from queries.candidates.classes import Equality, settle
+from queries.candidates.classes import Equality, partition
 from queries.candidates.kinds import unique_models
 from queries.candidates.outcomes import Outcomes, pool_rows, without_payload
 from queries.candidates.separate import smallest_set
-from queries.compare.steady import AGAIN, AGAIN_IN_DOUBT, Answered, contradictions, spread
+from queries.compare.steady import AGAIN, AGAIN_IN_DOUBT, Answered, AskDevice, contradictions, spread
 from queries.search.distinguish import Options
 from queries.search.samples import Table, sample_rows
 from queries.search.witness import Row
@@ -26,14 +26,13 @@ from smtmodel.vectors import Vector
 from smtmodel.wording import counted
 
 Verdict = Literal["identified", "no candidate", "open"]
-Ask = Callable[[Sequence[Vector]], Sequence[int | None]]
 
-POOL = 4000  # vectors among which questions are chosen
-FIRST = 400  # of them that every candidate is simulated on; those that are left after the answers, on FEWER times more
-FEWER = 4
+POOL = 4000  # vectors from which questions are chosen
+FIRST = 400  # of them that every candidate is simulated on
+POOL_GROWTH = 4  # as candidates are ruled out, the others are simulated on this many times more vectors
 VALIDATION = 2000  # vectors by which a survivor is checked before it is named
-MOST = 200  # questions, at most
-EACH = 60.0  # seconds for proving one pair of survivors equal
+MAX_QUESTIONS = 200
+PAIR_TIMEOUT_S = 60.0  # for proving one pair of survivors equal
 
 
 class Structure(Protocol):
@@ -44,7 +43,7 @@ class Structure(Protocol):
 
 @dataclass
 class Question:
-    """A vector asked, the answer, and what it did: candidates left, and some that it ruled out."""
+    """A vector asked, the answer, the number of candidates left, and some that were ruled out."""
 
     vector: Vector
     answer: int
@@ -107,12 +106,12 @@ class Identifier:
     def __init__(
         self,
         candidates: Sequence[Model],
-        ask: Ask,
+        ask: AskDevice,
         options: Options,
         structure: Structure | None = None,
         recorded: Sequence[Vector] = (),
         seed: int = 1,
-        again: Ask | None = None,
+        again: AskDevice | None = None,
         start: float | None = None,
     ) -> None:
         self.start = time.monotonic() if start is None else start
@@ -168,7 +167,7 @@ class Identifier:
     def _split(self) -> bool:
         """Ask from the pool until no vector of it tells two survivors apart; False if none survives or too much was
         asked."""
-        while len(self.result.questions) < MOST:
+        while len(self.result.questions) < MAX_QUESTIONS:
             if self.deadline is not None and time.monotonic() > self.deadline:
                 raise IncompleteError(f"the time ran out after {counted(len(self.result.questions), 'question')}")
             representatives = [members[0] for members in self.outcomes.classes(self.alive)]
@@ -191,7 +190,7 @@ class Identifier:
         self.outcomes = self.outcomes.narrowed(self.alive)
         self.models = self.outcomes.candidates
         self.alive = list(range(len(self.models)))
-        count = FEWER * len(self.outcomes.table)
+        count = POOL_GROWTH * len(self.outcomes.table)
         rows, self.pool = self.pool[:count], self.pool[count:]
         self.outcomes.extend(rows)
         return True
@@ -224,7 +223,7 @@ class Identifier:
         return int(without_payload(np.array([answer], dtype=np.uint64), vector.model.d)[0])
 
     def _ruled_out(self, before: Sequence[int], after: Sequence[int]) -> dict[str, list[Any]]:
-        """The values of parameters that no survivor has any more."""
+        """The parameter values that no survivor has any more."""
         found: dict[str, list[Any]] = {}
         had, has = (self._values(group) for group in (before, after))
         for name, values in had.items():
@@ -241,7 +240,7 @@ class Identifier:
         return found
 
     def _no_candidate(self, killer: Question) -> None:
-        """Say what nobody explains, unless the device does not stand by the answers that led here."""
+        """Record the answer that no candidate explains, unless the device does not repeat its answers."""
         self._stand_by(AGAIN_IN_DOUBT)
         if self.result.contradictions:
             return
@@ -288,10 +287,12 @@ class Identifier:
         groups = self._would_decide() if self.recorded else [[self.models[i] for i in self.alive]]
         witnesses: list[Row] = []
         for group in groups:
-            settled = settle(group, replace(self.options, timeout=EACH), confirm=True, deadline=self.deadline)
-            self.result.unknown += settled.unknown
-            self.result.classes += settled.classes
-            witnesses += settled.witnesses
+            found = partition(
+                group, replace(self.options, timeout=PAIR_TIMEOUT_S), confirm=True, deadline=self.deadline
+            )
+            self.result.unknown += found.unknown
+            self.result.classes += found.classes
+            witnesses += found.witnesses
         if witnesses and not self.recorded:
             self.result.classes, self.result.unknown = [], []
             self.outcomes.extend(np.array(witnesses, dtype=np.uint64), self.alive)
@@ -323,7 +324,7 @@ class Identifier:
 
 def identify(
     candidates: Sequence[Model],
-    ask: Ask,
+    ask: AskDevice,
     options: Options,
     structure: Structure | None = None,
     recorded: Sequence[Vector] = (),

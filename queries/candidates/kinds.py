@@ -1,4 +1,4 @@
-"""Candidates by their normal forms: those that have one in common compute alike, by the rules that lead to it."""
+"""Candidates grouped by normal form: those with the same one are equal, by the rules that lead to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every candidate of a family answers to a pool of vectors, simulated once and shared by all questions."""
+"""The results of every candidate of a family on a pool of vectors, simulated once and shared by all questions."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class SimulationTimeError(IncompleteError):
 
 
 def affordable(models: Sequence[Model], table: Table, seconds: float) -> Table:
-    """As many vectors, from all over a table, as all models can be simulated on in some seconds, as far as a few of
-    the models tell."""
+    """As many vectors, spread over a table, as all models can be simulated on in some seconds, estimated from a few of
+    the models."""
     few = models[: PART // 8]
     shares = len(models) / len(few) / (os.cpu_count() or 1)
 
@@ -83,7 +83,7 @@ def _telling(fmt: Format) -> list[int]:
 
 
 def without_payload(results: Results, fmt: Format) -> Results:
-    """NaNs of every pattern as one."""
+    """All NaN patterns replaced by one."""
     return np.where(nans(results, fmt), np.uint64(fmt.nan), results)
 
 
@@ -169,7 +169,7 @@ class Outcomes:
         return list(found.values())
 
     def best_question(self, representatives: Sequence[int], allowed: NDArray[np.bool_] | None = None) -> int | None:
-        """The vector that leaves the fewest classes standing on the average; None if none tells any two apart.
+        """The vector after whose answer the fewest classes are left on average; None if none tells any two apart.
 
         Among equals the one with the fewest nonzero operands, which is the easiest to read.
         """
@@ -193,6 +193,6 @@ class Outcomes:
 
 
 def distinct(columns: NDArray[Any]) -> NDArray[np.int64]:
-    """For every column, how many different values stand in it."""
+    """For every column, how many different values are in it."""
     ordered = np.sort(columns, axis=0)
     return np.asarray(1 + (ordered[1:] != ordered[:-1]).sum(axis=0))

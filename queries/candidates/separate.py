@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from queries.candidates.classes import Equality, settle_sets
+from queries.candidates.classes import Equality, partition_sets
 from queries.candidates.kinds import unique_models
 from queries.candidates.outcomes import Outcomes, affordable, distinct, pool_rows
 from queries.search.distinguish import Options
@@ -37,7 +37,7 @@ class Separation:
 def separate(candidates: Sequence[Model], options: Options, seed: int = 1, each: float = EACH) -> Separation:
     """Simulate first, then ask solvers about what simulation leaves together; `options.timeout` is for the whole, a
     quarter of it or so for simulating, and `each` for one pair, in seconds. After an interrupt of the solvers what they
-    have not settled is open. Raises SimulationTimeError."""
+    have not decided is open. Raises SimulationTimeError."""
     start = time.monotonic()
     kinds = unique_models(candidates, options)
     models = list(kinds)
@@ -55,17 +55,17 @@ def separate(candidates: Sequence[Model], options: Options, seed: int = 1, each:
     def interrupt() -> None:
         found.interrupted = True
 
-    settled_sets = settle_sets(open_ones, replace(options, timeout=each), deadline=deadline, interrupt=interrupt)
-    rest = iter(settled_sets)
+    partitions = partition_sets(open_ones, replace(options, timeout=each), deadline=deadline, interrupt=interrupt)
+    rest = iter(partitions)
     witnesses: list[Row] = []
     for indices in together:
         if len(indices) == 1:
             classes.append([Equality(models[indices[0]], "")])
             continue
-        settled = next(rest)
-        classes += settled.classes
-        witnesses += settled.witnesses
-        found.unknown += settled.unknown
+        partition = next(rest)
+        classes += partition.classes
+        witnesses += partition.witnesses
+        found.unknown += partition.unknown
     if witnesses:
         outcomes.extend(np.array(witnesses, dtype=np.uint64))
     representatives = [models.index(members[0].model) for members in classes]

@@ -2,6 +2,9 @@
 
 Bits are lists of literals, lowest first; a truth value is a list of one. Terms are met operands first and numbered in
 that order, so that one query always gives one CNF.
+
+Written here because lemmas are merged into one proof (merging.py): that needs to know which literal belongs to which
+term, which solvers do not tell of their own bit-blasting.
 """
 
 from __future__ import annotations

@@ -68,11 +68,11 @@ class Leaf:
 
 
 def refute(cnf: Cnf, timeout: float | None = None, memory: int = DEFAULT_MEMORY, solver: str = SOLVER) -> str:
-    """A DRAT proof that a formula cannot be met. Raises FaultyProofError if it can, OutOfTimeError."""
+    """A DRAT proof that a formula is unsatisfiable. Raises FaultyProofError if it is satisfiable, OutOfTimeError."""
     with SatSolver(solver, memory) as process:
         steps = process.refute(cnf.clauses, timeout)
     if steps is None:
-        raise FaultyProofError("the formula can be met")
+        raise FaultyProofError("the formula is satisfiable")
     return proof_text(steps)
 
 
@@ -106,7 +106,7 @@ def write_certificate(
     `whole`: the formula and proof of the whole question, where one was composed; `texts`: what else is written, by name
     of the file; `argument`: why the lemmas give the answer, where that is no file that a program can check. Time that
     runs out leaves lemmas to the words of engines. Whatever goes wrong leaves no certificate there. Raises
-    FaultyProofError if a proof does not stand, OutOfTimeError, and what `write_whole` does.
+    FaultyProofError if a proof is rejected, OutOfTimeError, and what `write_whole` does.
     """
     shown = Pieces(progress, "files of the certificate", len(leaves) + (whole is not None))
     writer = _Writer(directory, timeout, memory, shown)
@@ -197,7 +197,7 @@ class _Writer:
         if not found.complete:
             raise OutOfTimeError(f"{name}.drat could not be checked: {found.fault}")
         if not found.valid:
-            raise FaultyProofError(f"{name}.drat does not stand: {found.fault}")
+            raise FaultyProofError(f"{name}.drat was rejected by the checker: {found.fault}")
         return found.engine
 
 

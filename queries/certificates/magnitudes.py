@@ -17,7 +17,7 @@ FINE = 128  # bits kept of a number that is rounded up here: more than a proof k
 
 
 class FaultError(Exception):
-    """What does not stand."""
+    """A step that the checker rejects."""
 
 
 def need(holds: bool, what: str) -> None:

@@ -22,11 +22,11 @@ SOLVER = "cadical195"  # its steps are RUP: it adds no clause that does not foll
 
 
 class CertificateError(IncompleteError):
-    """A certificate that could not be made, or does not stand."""
+    """A certificate that could not be made, or was rejected by the checker."""
 
 
 class FaultyProofError(CertificateError):
-    """A proof that does not stand, or a formula that can be met although a solver says that it cannot: a fault."""
+    """A proof rejected by the checker, or a satisfiable formula that a solver calls unsatisfiable: a fault."""
 
     exit_code = FaultError.exit_code
 
@@ -69,7 +69,7 @@ class SatSolver:
         self, clauses: Iterable[Sequence[int]], timeout: float | None = None
     ) -> list[tuple[bool, Clause]] | None:
         """The steps of a proof, each (whether it is a deletion, clause), the last one the empty clause; None if the
-        clauses can be met. Raises OutOfTimeError."""
+        clauses are satisfiable. Raises OutOfTimeError."""
         literals = array("i")
         for clause in clauses:
             literals.extend(clause)

@@ -1,4 +1,4 @@
-"""The checker of DRAT proofs in Python alone: slow, and there where no C compiler is. The rules are those of check.c.
+"""The checker of DRAT proofs in Python alone: slow, for machines without a C compiler. The rules are those of check.c.
 
 Every step must be RUP, or RAT on its first literal, and the last one the empty clause. Deleting a clause that is the
 reason of a literal assigned by unit propagation alone is ignored, as drat-trim does, and so is a deletion of nothing.

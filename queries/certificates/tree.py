@@ -818,7 +818,7 @@ RULES: dict[str, Rule] = {rule.__name__: rule for rule in (
 )} | {"settled": lemma, "exhausted": lemma}  # fmt: skip
 
 
-# -- what is stated, for people
+# -- statements in words
 
 
 def statement_text(tree: Tree, number: int) -> str:

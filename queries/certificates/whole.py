@@ -34,7 +34,7 @@ class Whole:
     other extended), and terms at which its query may be cut. A lemma that cannot be proved in its share of the time is
     left out (`skipped` has its position): the goal does without it. A lemma that a term equals the constant "true" is
     a fact, which later lemmas may use. `maxima`: symbols that the assertions define as the largest of some terms;
-    those of terms proved equal are proved equal. Raises OutOfTimeError, and FaultyProofError where the goal can be met.
+    those of terms proved equal are proved equal. Raises OutOfTimeError, and FaultyProofError for a satisfiable goal.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Whole:
                 if self._lemma(*lemmas[position][:2], (), None):
                     self.skipped.remove(position)
             if not self._refute(goal, set(), self._remaining()):
-                raise FaultyProofError("the goal of the whole question can be met")
+                raise FaultyProofError("the goal of the whole question is satisfiable")
         self.proof.add(())
 
     @cached_property

@@ -112,7 +112,7 @@ class _Search:
         return found
 
     def climb(self, seconds: float, begin: Row | None = None) -> None:
-        """Change the best inputs for so many seconds."""
+        """Change the best inputs for some seconds."""
         began, rounds, idle, batch = time.monotonic(), 0, 0, BATCH // 4
         elite: list[tuple[Fraction, Row]] = []
         self.options.progress(Wait("searching for the worst input", seconds))

@@ -1,4 +1,5 @@
-"""The outcome of a claim as a document: the input that decided, every part's error on it, and where the parts part."""
+"""The outcome of a claim as a document: the input that decided, the error of each implementation on it, and the
+first intermediate result on which they diverge."""
 
 from __future__ import annotations
 
@@ -73,7 +74,7 @@ def vector_json(claim: Claim, row: Row) -> dict[str, Any]:
         "results": {
             name: result_json(found[RESULT][0], claim.shape.parts[name].result, exact) for name, found in steps.items()
         },
-        "parting": parting(steps),
+        "first_divergence": parting(steps),
     }
 
 

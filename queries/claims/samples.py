@@ -1,8 +1,8 @@
 """Inputs for the search of a claim: zeros and normal numbers in its windows, shaped like what algorithms find hard.
 
-A row has one manner of exponents, of signs and of significands: all at the ends of a window or anywhere, one sign or
-mixed, few words of bits or many. In some rows the second product cancels the first but for a last bit; in some all
-products but the first are one.
+Each row has one sampling mode for exponents, one for signs and one for significands: at the ends of a window or
+anywhere; one sign or mixed; few words of bits or many. In some rows the second product cancels the first but for a
+last bit; in some all products but the first are one.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ def claim_rows(claim: Claim, count: int, seed: int) -> Table:
     """Patterns of shape (count, columns of the claim's layout)."""
     rng = np.random.default_rng(seed)
     window, terms = claim.shape.window, claim.terms
-    manners = rng.integers(0, 1 << 30, (4, count))
+    modes = rng.integers(0, 1 << 30, (4, count))
     zeros = rng.choice([0.0, 0.0, 0.1, 0.6], count)
     columns: list[Table] = []
     for fmt, bounds in zip(claim.layout.formats, [window.a] * terms + [window.b] * terms + [window.c], strict=True):
-        exponent = _exponents(bounds, manners[0], rng)
-        fraction = _fractions(fmt, manners[1], rng)
+        exponent = _exponents(bounds, modes[0], rng)
+        fraction = _fractions(fmt, modes[1], rng)
         mixed = rng.integers(0, 2, count)
-        sign = np.where(manners[2] % 4 == 0, 0, np.where(manners[2] % 4 == 1, len(columns) < terms, mixed))
+        sign = np.where(modes[2] % 4 == 0, 0, np.where(modes[2] % 4 == 1, len(columns) < terms, mixed))
         fields = (exponent + fmt.bias).astype(np.uint64) << np.uint64(fmt.fraction) | fraction
         pattern = (np.minimum(fields, np.uint64(fmt.largest_field)) << np.uint64(fmt.padding)) | (
             sign.astype(np.uint64) << np.uint64(fmt.field_width)
         )
         columns.append(np.where(rng.random(count) < zeros, np.uint64(0), pattern))
     if terms > 1:
-        chosen = manners[3] % 8 == 0
+        chosen = modes[3] % 8 == 0
         flipped = columns[0] ^ np.uint64(claim.shape.factors.sign_bit)
         last = rng.integers(0, 2, count).astype(np.uint64) << np.uint64(claim.shape.factors.padding)
         columns[1] = np.where(chosen & (columns[0] != 0), flipped ^ last, columns[1])
         columns[terms + 1] = np.where(chosen & (columns[0] != 0), columns[terms], columns[terms + 1])
     if terms > 2:  # one large product and many small ones alike
-        alike = manners[3] % 8 == 1
-        one = manners[3] % 16 == 9  # the first as well
+        alike = modes[3] % 8 == 1
+        one = modes[3] % 16 == 9  # the first as well
         for side in range(0, 2 * terms, terms):
             for k in (*range(2, terms), 0):
                 columns[side + k] = np.where(alike if k else one, columns[side + 1], columns[side + k])

@@ -24,7 +24,8 @@ _ARRAYS = ArrayCarrier()
 
 @dataclass(frozen=True)
 class Sight:
-    """A claim on a batch of inputs: which are admitted, which decide it, and on which a value is no number."""
+    """A claim evaluated on a batch of inputs: which are admitted, which decide it, and on which a value is not
+    representable."""
 
     admitted: Patterns
     deciding: Patterns
@@ -72,7 +73,7 @@ def look(claim: Claim, table: Patterns) -> Sight:
 
 def build_query(claim: Claim, what: Literal["deciding", "admitted", "unfit"], free: int | None = None) -> Query:
     """Is there an admitted input that decides (whose values are numbers), that is admitted at all, or on which a value
-    is no number? All products but the first `free` ones are zero."""
+    is not representable? All products but the first `free` ones are zero."""
     scene, symbols, definitions = symbolic_scene(claim, free)
     counts, goal = [], conditions(claim, scene)
     if what != "admitted":

@@ -19,7 +19,7 @@ from queries.search.problem import Problem
 
 
 def settle(claim: AnyClaim, options: Options) -> Outcome:
-    """The verdict on a claim. Raises InputError for one that has no sense, FaultError where an evaluation contradicts
+    """The verdict on a claim. Raises InputError for an ill-formed claim, FaultError where an evaluation contradicts
     what was proved."""
     outcome = _settle(claim, options)
     check_outcome(outcome)

@@ -37,9 +37,9 @@ from smtmodel.dot import Model, evaluate
 from smtmodel.errors import IncompleteError, InputError
 from smtmodel.progress import Share, Wait
 
-SAMPLE_SHARE, SAMPLE_LEAST = 0.05, 2.0  # of the time (at least so many seconds) that goes into simulation
+SAMPLE_SHARE, SAMPLE_LEAST = 0.05, 2.0  # share of the time for simulation, and its least seconds
 SMALL_SHARE = 0.1  # of the time, at most, for one small question
-CLIMB_SHARE, CLIMB_MOST = 0.4, 100.0  # of the time, at most so many seconds, for climbing to the worst input
+CLIMB_SHARE, CLIMB_MOST = 0.4, 100.0  # share of the time, and most seconds, for climbing to the worst input
 BRIEF = 10.0  # seconds for a lemma that makes questions smaller
 
 

@@ -1,7 +1,7 @@
-"""Two devices on the same vectors: where they differ, made small by asking them again.
+"""Two devices on the same vectors: where they differ, minimised by asking them again.
 
 Nothing is known here of what a device is: a side is a callable that answers vectors. Every difference is asked again
-before it counts, so that noise is not taken for one, and again after it was made small.
+before it counts, so that noise is not mistaken for one, and again after minimisation.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hypotheses.schema import Compare
 from queries.compare.observed import evaluate_vectors
-from queries.compare.steady import AGAIN, spread
+from queries.compare.steady import AGAIN, AskDevice, spread
 from queries.search.exercises import exercises
 from queries.search.problem import Problem
 from queries.search.witness import Row, _cost, _fields, _replaced, _smaller
@@ -36,10 +36,9 @@ NOISY_REPEATS = 16  # more of them once the device has contradicted itself
 TRIES = 2  # vectors of each new kind that are asked again, the simplest ones
 ROUNDS = 80  # of reductions of one difference
 MOST_CANDIDATES = 512  # reductions put to the devices at a time
-KEPT = 512  # answered vectors that are remembered to judge explanations by
+KEPT = 512  # answered vectors kept for judging explanations
 
 Answer = int | None
-Ask = Callable[[Sequence[Vector]], Sequence[Answer]]
 Kind = tuple[tuple[str, ...], str, str]
 Answered = tuple[Operands[int], Answer, Answer]
 
@@ -47,14 +46,14 @@ _CARRIER = ArrayCarrier()
 
 
 @dataclass
-class Side:
+class DeviceSide:
     """A device. `model`: what its vectors are made for; `software`: the device computes that model; `steady`: it
     gives the same answer always (a model, a recording) and need not be asked twice; `closed`: it can only answer what
     was recorded. `ask` gives the results in order, None where there is no answer."""
 
     name: str
     model: Model
-    ask: Ask
+    ask: AskDevice
     software: bool = False
     steady: bool = False
     closed: bool = False
@@ -68,7 +67,9 @@ class Side:
         running: list[Answer] = [one.c for one in inputs]
         tiles = max((ceil(len(one.a) / length) for one in inputs), default=0)
         if tiles > 1 and self.model.c.width != self.model.d.width:
-            raise ParameterError("c", f"a result of {self.model.reference} is no addend of the next instruction")
+            raise ParameterError(
+                "c", f"{self.model.reference} cannot be chained: its result and its addend differ in width"
+            )
         for start in range(0, tiles * length, length):
             known = [k for k, addend in enumerate(running) if addend is not None]
             vectors = [self.vector(segment(inputs[k], start, length, running[k] or 0, self.model)) for k in known]
@@ -85,13 +86,13 @@ class Side:
         return Vector(self.model, Operands(operands.a, operands.b, operands.c, *scales))
 
 
-def model_side(model: Model) -> Side:
+def model_side(model: Model) -> DeviceSide:
     """A model as a device."""
 
     def ask(vectors: Sequence[Vector]) -> list[Answer]:
         return [row.predicted for row in evaluate_vectors(vectors, model)]
 
-    return Side(f"model:{model.reference}", model, ask, software=True, steady=True)
+    return DeviceSide(f"model:{model.reference}", model, ask, software=True, steady=True)
 
 
 def segment(operands: Operands[int], start: int, length: int, c: int, model: Model) -> Operands[int]:
@@ -119,14 +120,16 @@ class Pair:
     Raises ParameterError for sides that cannot be compared.
     """
 
-    def __init__(self, left: Side, right: Side, compare: Compare = "bits", length: int | None = None) -> None:
+    def __init__(
+        self, left: DeviceSide, right: DeviceSide, compare: Compare = "bits", length: int | None = None
+    ) -> None:
         self.left, self.right = left, right
         self.problem = Problem(left.model, right.model, compare=compare)
         self.length = self.problem.length if length is None else length
         self.layout: Layout = layout_of(left.model, self.length)
 
     @property
-    def sides(self) -> tuple[Side, Side]:
+    def sides(self) -> tuple[DeviceSide, DeviceSide]:
         return self.left, self.right
 
     def ask(self, rows: Sequence[Row]) -> tuple[list[Answer], list[Answer]]:
@@ -153,7 +156,7 @@ class Pair:
         return list(zip(*found, strict=True))
 
     def kinds(self, rows: Sequence[Row], left: Sequence[Answer], right: Sequence[Answer]) -> list[Kind]:
-        """What tells differences apart: what the inputs exercise in either model, and whether the results are NaN,
+        """The kind of a difference: what the inputs exercise in either model, and whether the results are NaN,
         infinite, zero."""
         if not rows:
             return []
@@ -202,7 +205,7 @@ class Difference:
 class Contradiction:
     """A device that answered one input in several ways."""
 
-    side: Side
+    side: DeviceSide
     operands: Operands[int]
     answers: tuple[Answer, ...]
 
@@ -257,7 +260,8 @@ class Comparison:
         self.kept += islice(answered, KEPT - len(self.kept))
 
     def take(self, pair: Pair, rows: Sequence[Row], left: Sequence[Answer], right: Sequence[Answer]) -> None:
-        """Follow up vectors with different answers: of each new kind the simplest, if the devices stand by them."""
+        """Follow up vectors with different answers: of each new kind the simplest, if the devices repeat their
+        answers."""
         by_kind: dict[Kind, list[Row]] = {}
         order = {row: _cost(row, pair.layout) for row in rows}
         kinds = pair.kinds(rows, left, right)
@@ -301,8 +305,8 @@ class Comparison:
                 found[row] = Difference(pair, row, x, y, kinds[i], first[i])
         return found
 
-    def _repeated(self, side: Side, pair: Pair, rows: Sequence[Row]) -> list[Answer]:
-        """A side's answers, None where it does not stand by its answer."""
+    def _repeated(self, side: DeviceSide, pair: Pair, rows: Sequence[Row]) -> list[Answer]:
+        """A device's answers, None where it does not repeat an answer."""
         inputs, itself = [pair.layout.split(row) for row in rows], Problem(side.model, side.model)
         answers = [side.results(inputs)]
         stable = np.ones(len(rows), dtype=bool)
@@ -316,7 +320,7 @@ class Comparison:
         return [answer if good else None for answer, good in zip(answers[0], stable, strict=True)]
 
     def _shrunk(self, pair: Pair, row: Row) -> list[Row]:
-        """Ever smaller inputs on which the devices still differ, in a new way: products left out by halves and less,
+        """Ever simpler inputs on which the devices still differ, in a new way: products left out by halves and less,
         then whatever makes an input easier to read."""
         path, seen, rounds = [row], {row}, 0
         for steps in (_shorter, _simpler):
@@ -332,7 +336,7 @@ class Comparison:
     def _smaller(
         self, pair: Pair, row: Row, steps: Callable[[Row, Layout], Iterator[Row]], seen: set[Row]
     ) -> Row | None:
-        """The smallest of one round's candidates that will do."""
+        """The simplest of one round's candidates on which the devices differ."""
         limit = cost(row, pair.layout)
         fresh = {other for other in steps(row, pair.layout) if other not in seen}
         costs = {other: price for other in fresh if (price := cost(other, pair.layout)) < limit}

@@ -1,8 +1,8 @@
 """From two result matrices that differ down to one dot product of a few terms.
 
-The row and the column of an element that differs are one long dot product, which both devices compute again tile by
-tile. Until its results part, both are given the same inputs: the tile in which they part, with the addend that it was
-given, is an input of one instruction on which the devices differ.
+The row and the column of an element that differs are one long dot product, which both devices recompute tile by tile.
+Until their results diverge, both get the same inputs: the first tile in which they diverge, with its addend, is an
+input of one instruction on which the devices differ.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from math import lcm
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.compare.devices import Answer, Answered, Comparison, Pair, Side, differing, model_side, segment
+from queries.compare.devices import Answer, Answered, Comparison, DeviceSide, Pair, differing, model_side, segment
 from queries.compare.neighbours import neighbours
 from queries.search.problem import Problem
 from smtmodel.batch import to_integers
@@ -85,7 +85,7 @@ class Element:
 
 @dataclass(frozen=True)
 class Differences:
-    """The elements that differ: how many of how many, the first, the one most ulps apart, and those looked at."""
+    """The elements that differ: how many of how many, the first, the one most ulps apart, and those examined."""
 
     count: int
     total: int
@@ -137,20 +137,20 @@ def _ulps(one: NDArray[np.uint64], two: NDArray[np.uint64], fmt: Format) -> NDAr
 
 @dataclass(frozen=True)
 class Trace:
-    """One element computed again by both sides: the results after each span of products, and where they part first
-    (None: nowhere)."""
+    """One element recomputed by both devices: the results after each span of products, and the first span in which
+    they diverge (None: they do not)."""
 
     element: Element
     operands: Operands[int]
     span: int
     results: tuple[tuple[Answer, ...], tuple[Answer, ...]]
-    parted: int | None
+    diverged: int | None
 
     @property
     def products(self) -> tuple[int, int]:
-        """The products of the span in which the results part: the first, and the one after the last."""
-        assert self.parted is not None
-        return self.parted * self.span, min((self.parted + 1) * self.span, len(self.operands.a))
+        """The products of the span in which the results diverge: the first, and the one after the last."""
+        assert self.diverged is not None
+        return self.diverged * self.span, min((self.diverged + 1) * self.span, len(self.operands.a))
 
     def tile(self, model: Model, index: int) -> Operands[int]:
         """The input of one span, with the addend that the first side was given."""
@@ -166,7 +166,7 @@ class Trace:
                 return
 
 
-def spans_of(side: Side, inputs: Sequence[Operands[int]], span: int) -> list[tuple[Answer, ...]]:
+def spans_of(side: DeviceSide, inputs: Sequence[Operands[int]], span: int) -> list[tuple[Answer, ...]]:
     """The running results of long dot products after each span."""
     running: list[Answer] = [one.c for one in inputs]
     after: list[list[Answer]] = []
@@ -180,29 +180,33 @@ def spans_of(side: Side, inputs: Sequence[Operands[int]], span: int) -> list[tup
     return list(zip(*after, strict=True))
 
 
-def traced(left: Side, right: Side, problem: Problem, matrices: Matrices, elements: Sequence[Element]) -> list[Trace]:
+def traced(
+    left: DeviceSide, right: DeviceSide, problem: Problem, matrices: Matrices, elements: Sequence[Element]
+) -> list[Trace]:
     """Elements computed again by both sides, each in tiles of its own length."""
     span = lcm(left.model.length, right.model.length)
     inputs = [matrices.dot(element, left.model) for element in elements]
     results = [spans_of(side, inputs, span) for side in (left, right)]
     traces = []
     for element, operands, one, two in zip(elements, inputs, *results, strict=True):
-        parted = np.flatnonzero(differing(problem, one, two))
-        traces.append(Trace(element, operands, span, (one, two), int(parted[0]) if len(parted) else None))
+        diverged = np.flatnonzero(differing(problem, one, two))
+        traces.append(Trace(element, operands, span, (one, two), int(diverged[0]) if len(diverged) else None))
     return traces
 
 
-def reduce(comparison: Comparison, left: Side, right: Side, problem: Problem, traces: Sequence[Trace]) -> Trace | None:
-    """Follow up the tiles in which results part until enough differences are found; the trace of the first one."""
+def reduce(
+    comparison: Comparison, left: DeviceSide, right: DeviceSide, problem: Problem, traces: Sequence[Trace]
+) -> Trace | None:
+    """Minimise the tiles in which results diverge until enough differences are found; the trace of the first one."""
     source = None
     for trace in traces:
         comparison.keep(trace.shared(left.model))
     for trace in traces:
         if comparison.done:
             break
-        if trace.parted is None:
+        if trace.diverged is None:
             continue
-        tile, before = trace.tile(left.model, trace.parted), len(comparison.differences)
+        tile, before = trace.tile(left.model, trace.diverged), len(comparison.differences)
         pair = Pair(left, right, problem.compare, len(tile.a))
         ask(comparison, pair, tile)
         if len(comparison.differences) > before:

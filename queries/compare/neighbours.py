@@ -1,4 +1,4 @@
-"""Where two evaluations of one input part, and which neighbours of a model give an observed result instead."""
+"""The first divergence of two evaluations of one input, and the neighbours of a model that give an observed result."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ FIRST = ("fused", "grid", "cut", "product", "round", "exact", "element", "scale"
 
 
 @dataclass(frozen=True)
-class Parting:
+class Divergence:
     """The first signal in which two evaluations differ. A side is None where only the other has the signal."""
 
     stage: str
@@ -64,26 +64,26 @@ class Parting:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A model with one parameter changed that gives the result observed, and where its evaluation parts."""
+    """A model with one parameter changed that gives the observed result, and its first divergence from the model."""
 
     parameter: str
     value: str
     model: Model
-    parting: Parting | None
+    divergence: Divergence | None
 
     @property
     def change(self) -> str:
         return f"{self.parameter}={self.value}"
 
 
-def parting(left: Model, right: Model, operands: Operands[int]) -> Parting | None:
-    """Where two models part on one input; None if no signal that counts differs."""
+def divergence(left: Model, right: Model, operands: Operands[int]) -> Divergence | None:
+    """The first divergence of two models on one input; None if no relevant signal differs."""
     return first_difference(
         facts_of(evaluate_one(left, operands)), left, facts_of(evaluate_one(right, operands)), right
     )
 
 
-def first_difference(left: Facts, one: Model, right: Facts, other: Model) -> Parting | None:
+def first_difference(left: Facts, one: Model, right: Facts, other: Model) -> Divergence | None:
     """The first signal that differs in value, in the order of the stages.
 
     Terms of zero do not count, nor do their exponents; where a special value decides, no number on the way counts. Of
@@ -103,10 +103,10 @@ def first_difference(left: Facts, one: Model, right: Facts, other: Model) -> Par
                 continue
         elif here[1] == there[1]:
             continue
-        return Parting(_stage(name, left.trace, right.trace), here and here[0], there and there[0])
+        return Divergence(_stage(name, left.trace, right.trace), here and here[0], there and there[0])
     results = [next(reversed(side.values())) for side in sides]
     same = results[0][1] == results[1][1]
-    return None if same else Parting("result", results[0][0], results[1][0])
+    return None if same else Divergence("result", results[0][0], results[1][0])
 
 
 Told = tuple[Fact, Any]
@@ -253,7 +253,7 @@ def _with(unit: Unit, change: Variant, nodes: frozenset[Node]) -> Unit | None:
 
 
 def reproducing(model: Model, operands: Operands[int], agrees: Callable[[Model, int], bool]) -> list[Neighbour]:
-    """The neighbours whose result agrees with what was observed, and where each parts from the model."""
+    """The neighbours whose result agrees with what was observed, and the first divergence of each from the model."""
     facts = facts_of(evaluate_one(model, operands))
     found = []
     for name, value, near in neighbours(model):

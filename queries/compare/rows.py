@@ -1,4 +1,4 @@
-"""Vectors to put to two devices: published ones, special values, and samples; first those that tell the hypotheses of
+"""Vectors to ask two devices: published ones, special values, and samples; first those that discriminate hypotheses of
 the library apart, so that a slow device is asked few."""
 
 from __future__ import annotations
@@ -23,16 +23,21 @@ from smtmodel.formats import Format
 from smtmodel.operands import Layout, Operands, layout_of
 from smtmodel.vectors import Vector, read_vectors
 
-SEARCHED = 800  # samples among which the telling ones of two hypotheses are looked for
-TELLING = 2  # vectors for each two hypotheses
+SEARCHED = 800  # samples searched for discriminating ones of two hypotheses
+DISCRIMINATING = 2  # vectors for each two hypotheses
 
 _CARRIER = ArrayCarrier()
 
 
 def all_rows(layout: Layout, model: Model, samples: int, seed: int = 1) -> Iterator[Row]:
-    """Everything, without repetition; at the end so many samples."""
+    """All rows without repetition; the random ones last."""
     seen: set[Row] = set()
-    sources = (shipped(layout, model), telling(layout, model, seed), special(layout), _sampled(layout, samples, seed))
+    sources = (
+        shipped(layout, model),
+        discriminating(layout, model, seed),
+        special(layout),
+        _sampled(layout, samples, seed),
+    )
     for source in sources:
         for row in source:
             if row not in seen:
@@ -105,7 +110,7 @@ class _Hypotheses:
         return self.results[model]
 
 
-def telling(layout: Layout, model: Model, seed: int = 1) -> Iterator[Row]:
+def discriminating(layout: Layout, model: Model, seed: int = 1) -> Iterator[Row]:
     """Samples on which two hypotheses of a question with these formats differ."""
     tables: dict[int, _Hypotheses] = {}
     for question in library().values():
@@ -122,7 +127,7 @@ def telling(layout: Layout, model: Model, seed: int = 1) -> Iterator[Row]:
             lanes = [_CARRIER.lanes(found.of(side), side.d.width) for side in (one, other)]
             with np.errstate(over="ignore"):
                 different = to_integers(problem.differ(lanes[0], lanes[1]), len(found.table))
-            for index in np.flatnonzero(different)[:TELLING]:
+            for index in np.flatnonzero(different)[:DISCRIMINATING]:
                 row = row_of(found.layout.split(found.table[index].tolist()), layout)
                 assert row is not None
                 yield row

@@ -1,4 +1,4 @@
-"""Which hypotheses the answers of a device leave standing."""
+"""Which hypotheses are consistent with the answers of a device."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from smtmodel.vectors import Vector, parse_pattern, to_hex
 if TYPE_CHECKING:  # the rest of an installation without dependencies, on the machine of a device, goes without these
     from hypotheses.schema import Compare, Question
 
-SHOWN = 3  # answers that no hypothesis predicted, printed for people
+SHOWN = 3  # answers that no hypothesis predicted, printed as text
 LISTED = 100  # of them and of disagreements in JSON
 
 
@@ -103,7 +103,7 @@ def _model_of(name: str, vector: Vector, question: Question | None) -> Model | N
 
 
 def _like(model: Model, text: Any) -> Model:
-    """A model with results of so many digits."""
+    """A model whose results have that many digits."""
     if isinstance(text, str) and len(text) != model.d.digits:
         for name in ("f16", "f32", "f64"):
             if FORMATS[name].digits == len(text):
@@ -125,7 +125,7 @@ class Refutation:
 
 @dataclass
 class Record:
-    """How a hypothesis fared: answers it predicted among those it said something about."""
+    """The record of a hypothesis: how many answers it predicted, of those it makes a prediction for."""
 
     right: int = 0
     asked: int = 0
@@ -143,7 +143,7 @@ class Standing:
 
     @property
     def left(self) -> list[str]:
-        """The hypotheses that every answer so far leaves standing."""
+        """The hypotheses that are consistent with every answer so far."""
         return [name for name, record in self.records.items() if record.refuted is None]
 
     def take(self, vector: Vector, predictions: list[Prediction], d: int) -> None:
@@ -166,9 +166,9 @@ class Standing:
         parts = []
         for name, record in self.records.items():
             if record.refuted is None:
-                parts.append(f"{name!r} stands ({record.right} of {record.asked} answers)")
+                parts.append(f"{name!r} is consistent with {record.right} of {record.asked} answers")
         if not parts:
-            parts.append("no hypothesis stands")
+            parts.append("no hypothesis is consistent with the answers")
         for name, record in self.records.items():
             if seen := record.refuted:
                 why = f"predicted {seen.predicted}, device gave {seen.observed}"
@@ -228,7 +228,7 @@ class Standings:
                 self.disagreements.append((vector, to_hex(d, vector.model.d)))
 
     def surprises(self) -> Iterator[tuple[Vector, int]]:
-        """Answers that a hypothesis, or an earlier result, speaks against: the first ones of each sort."""
+        """Answers that contradict a hypothesis or an earlier result: the first of each."""
         seen = [(vector, observed) for vector, observed in self.disagreements[:LISTED]]
         for standing in self.questions.values():
             seen += [(vector, observed) for vector, observed, _ in standing.unpredicted[:LISTED]]

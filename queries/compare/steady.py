@@ -1,4 +1,4 @@
-"""Whether a device stands by its answers: some of its questions are asked again."""
+"""Whether a device repeats its answers: some of its questions are asked again."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from smtmodel.errors import IncompleteError
 from smtmodel.formats import Format
 from smtmodel.vectors import Vector, to_hex
 
-AGAIN = 16  # questions asked again where nothing is amiss
-AGAIN_IN_DOUBT = 64  # where the answers fit nothing
+AGAIN = 16  # questions asked again where nothing is suspicious
+AGAIN_IN_DOUBT = 64  # where no candidate fits the answers
 
 Answer = int | None
 Answered = tuple[Vector, int]
-AskAgain = Callable[[Sequence[Vector]], Sequence[Answer]]
+AskDevice = Callable[[Sequence[Vector]], Sequence[Answer]]
 
 
 class ContradictionError(IncompleteError):
@@ -30,7 +30,7 @@ class ContradictionError(IncompleteError):
 
 
 def spread(count: int, most: int) -> list[int]:
-    """Up to `most` of so many places, evenly spread, the first and the last among them."""
+    """Up to `most` of `count` places, evenly spread, the first and the last among them."""
     if count <= most:
         return list(range(count))
     return [round(number * (count - 1) / (most - 1)) for number in range(most)]
@@ -41,7 +41,7 @@ def same_answer(fmt: Format, one: int, other: int) -> bool:
     return one == other or (is_nan(one, fmt) and is_nan(other, fmt))
 
 
-def contradictions(ask: AskAgain, answered: Sequence[Answered]) -> list[tuple[Vector, int, int]]:
+def contradictions(ask: AskDevice, answered: Sequence[Answered]) -> list[tuple[Vector, int, int]]:
     """The questions that are answered otherwise when asked again: (vector, first answer, second)."""
     found = ask([vector for vector, _ in answered]) if answered else []
     return [
@@ -51,7 +51,7 @@ def contradictions(ask: AskAgain, answered: Sequence[Answered]) -> list[tuple[Ve
     ]
 
 
-def stand_by(ask: AskAgain, answered: Sequence[Answered], most: int = AGAIN) -> None:
+def stand_by(ask: AskDevice, answered: Sequence[Answered], most: int = AGAIN) -> None:
     """Ask some of the questions again, spread over all of them. Raises ContradictionError."""
     for contradiction in contradictions(ask, [answered[place] for place in spread(len(answered), most)]):
         raise ContradictionError(*contradiction)

@@ -1,4 +1,4 @@
-"""What may be behind the difference of two devices: one parameter of a model, or a question of the library."""
+"""Explanations of the difference of two devices: one parameter of a model, or a question of the library."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 
 from hypotheses.library import library
 from hypotheses.schema import Compare, Question, check_comparable
-from queries.compare.devices import Answer, Answered, Comparison, Difference, Pair, Side, differing
+from queries.compare.devices import Answer, Answered, Comparison, DeviceSide, Difference, Pair, differing
 from queries.compare.neighbours import Neighbour, reproducing
 from queries.compare.rows import row_of
 from queries.search.problem import Problem
@@ -195,6 +195,6 @@ def _evaluated(model: Model, inputs: Sequence[Operands[int]]) -> list[Answer]:
     return [int(result) for result in results]
 
 
-def software(sides: Sequence[Side]) -> bool:
+def software(sides: Sequence[DeviceSide]) -> bool:
     """Whether every side is a model, so that a proof could be asked for."""
     return all(side.software for side in sides)

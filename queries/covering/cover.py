@@ -19,7 +19,7 @@ from hypotheses.schema import Inputs
 from queries.compare.neighbours import neighbours
 from queries.covering.conditions import Condition, conditions_of
 from queries.covering.unreachable import Case, Unreachable, datapath, refuted, text_of, unreachable_by
-from queries.equality.confirm import SECONDS
+from queries.equality.confirm import CONFIRMERS
 from queries.equality.staged import prove
 from queries.proof.kernel import RuleError, Theorem
 from queries.properties.forms import by_rewriting
@@ -355,7 +355,7 @@ class Covering:
         """The theorem of an engine's word, with another engine's where it has one in time."""
 
         def ask(query: Query, name: str) -> tuple[Answer, Answer | None]:
-            for other in SECONDS:
+            for other in CONFIRMERS:
                 limit = min(self._remaining(), SECOND_SHARE * answer.seconds + SECOND_LEAST)
                 if other == answer.engine or limit <= 0:
                     continue

@@ -1,4 +1,4 @@
-"""Second words: another engine's answer on every lemma of a proof."""
+"""Cross-checking: every lemma of a proof is proved again by an independent engine."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from queries.equality.lemmas import Lemma
 from queries.search.distinguish import Options, SolverFaultError
 from queries.solvers.contract import Answer
 
-SECONDS = ("z3", "bitwuzla", "cvc5")  # who is asked for a second word, the likeliest first
-SHARE, LEAST = 1.5, 4.0  # confirmation may take so many times as long as the proof, or so many seconds
+CONFIRMERS = ("z3", "bitwuzla", "cvc5")  # the engines asked, the fastest first
+SHARE, LEAST = 1.5, 4.0  # time for confirmation: this multiple of the proof's, and at least these seconds
 
 
 def confirm(lemmas: list[Lemma], options: Options, spent: float) -> list[Lemma]:
-    """The lemmas with a second engine's word on each, as far as the time goes; `spent` seconds went into the proof.
+    """The lemmas, each with the answer of a second engine where time allows; the proof took `spent` seconds.
 
-    Every lemma is asked briefly first, so that one that a second engine cannot do costs the others nothing; lemmas of
-    one text are asked once.
+    The first round gives every lemma little time, so that a hard one takes none from the others; lemmas of one text
+    are asked once.
     """
     allowed = max(LEAST, SHARE * spent)
     if options.timeout is not None:
@@ -24,7 +24,7 @@ def confirm(lemmas: list[Lemma], options: Options, spent: float) -> list[Lemma]:
     deadline = options.clock() + allowed
     texts = {lemma.query.text: lemma for lemma in lemmas}
     said: dict[str, Answer] = {}
-    for round_ in range(len(SECONDS)):
+    for round_ in range(len(CONFIRMERS)):
         for text, lemma in texts.items():
             left = deadline - options.clock()
             if text in said or left <= 0:
@@ -36,9 +36,9 @@ def confirm(lemmas: list[Lemma], options: Options, spent: float) -> list[Lemma]:
 
 
 def _second(lemma: Lemma, options: Options, seconds: float, round_: int) -> Answer | None:
-    others = [engine for engine in SECONDS if engine != lemma.answer.engine]
+    others = [engine for engine in CONFIRMERS if engine != lemma.answer.engine]
     engine = others[min(round_, len(others) - 1)]
-    answer = options.ask(lemma.query, seconds, f"{lemma.name}: {engine} is asked as well", engine)[0]
+    answer = options.ask(lemma.query, seconds, f"{lemma.name}: cross-checked by {engine}", engine)[0]
     if answer.status == "sat":
         raise SolverFaultError(f"{lemma.answer} and {answer} contradict each other")
     return answer if answer.status == "unsat" else None

@@ -11,7 +11,7 @@ from pysmt.walkers import IdentityDagWalker
 
 
 class Cutter(IdentityDagWalker):  # type: ignore[misc]
-    """Substitution that does not look below what it replaces: a cut takes a whole cone away.
+    """Substitution that does not look below what it replaces: a cut-point abstracts a whole cone of terms.
 
     A cutter is for one set of changes: what is built alike in the terms that it is given is walked once.
     """

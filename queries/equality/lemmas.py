@@ -1,4 +1,4 @@
-"""What a proof in stages is made of: lemmas, and what came of the question."""
+"""The parts of a staged proof: lemmas, and the outcome."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Verdict = Literal["equal", "different", "unknown"]
 
 @dataclass(frozen=True)
 class Lemma:
-    """A fact proved, mostly that two signals are equal: `cuts` earlier terms stood as fresh variables, about which it
-    may use the facts `using`. `pair`: the two terms, as they were built, that are equal from here on; `fact`: a term
-    that holds from here on. `confirmed` is another engine's word."""
+    """A fact proved, mostly that two signals are equal: `cuts` earlier terms were replaced by fresh variables
+    (cut-points), about which it may use the facts `using`. `pair`: the two terms, as they were built, that are equal
+    from here on; `fact`: a term that holds from here on. `confirmed` is another engine's answer."""
 
     name: str
     cuts: int
@@ -92,12 +92,12 @@ class Proof:
 
     @property
     def engines(self) -> list[str]:
-        """The engines on whose word the verdict rests."""
+        """The engines whose answers the verdict rests on."""
         return sorted({f"{lemma.answer.engine} {lemma.answer.version}" for lemma in self.lemmas})
 
     @property
     def confirmations(self) -> list[str]:
-        """The engines that confirmed every lemma; empty if one lemma has no second word."""
+        """The engines that confirmed every lemma; empty if one lemma was not confirmed."""
         if not self.lemmas or any(lemma.confirmed is None for lemma in self.lemmas):
             return []
         return sorted({f"{c.engine} {c.version}" for lemma in self.lemmas if (c := lemma.confirmed) is not None})

@@ -46,7 +46,7 @@ class Twin:
         return left, right
 
     def replacement(self, manager: FormulaManager, other: FNode, signed: bool) -> FNode:
-        """What may stand in the place of the other once the goal is proved: built on this signal, as wide as that."""
+        """What may be in the place of the other once the goal is proved: built on this signal, as wide as that."""
         own = self.signal.value.node
         if own.get_type().is_bool_type():
             return own

@@ -1,9 +1,10 @@
 """Equality by stages: the named signals of two evaluations are proved equal in order, each on top of those before.
 
 Two evaluations share one carrier, so that what is built alike is one term. Simulation finds which other signals
-agree; each such pair becomes a lemma. In a lemma's query everything proved before stands as a fresh variable on both
-sides: an over-approximation, so that "unsat" stands and "sat" only means that the cut was too coarse. A lemma then is
-asked again with fewer cuts; the last step is the result itself, which falls back to the whole question.
+agree; each such pair becomes a lemma. In a lemma's query every term proved before is replaced by a fresh variable (a
+cut-point) on both sides. This abstraction over-approximates: "unsat" is valid, and "sat" only means that it was too
+coarse. The lemma is then asked again with fewer cut-points; the last step is the result itself, which falls back to the
+whole question.
 """
 
 from __future__ import annotations

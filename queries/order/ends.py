@@ -27,7 +27,7 @@ class Ends:
     why: str = ""
 
     def lines(self) -> list[str]:
-        """For people."""
+        """In words."""
         lines = [f"starts from: {self.start}"]
         if self.why:
             return [*lines, f"products: {self.why}"]

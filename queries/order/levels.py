@@ -8,7 +8,7 @@ from itertools import combinations, pairwise
 
 from queries.compare.steady import AGAIN_IN_DOUBT
 from queries.order.probe import Probe, sorted_leaves
-from queries.order.tree import Leaf, Node, in_order, leaves_of, losses, nodes_of, order
+from queries.order.tree import Leaf, Node, in_order, leaves_of, masked_leaves, nodes_of, order
 
 LARGE = 64  # leaves of a group whose first one is asked about with all others before anything else
 
@@ -150,7 +150,7 @@ class Builder:
                         self._expect(leaf, other, exact if node.kind == "exact" else sum(sizes))
 
     def _check_all(self, root: Node | Leaf) -> None:
-        table = losses(root)
+        table = masked_leaves(root)
         place = {leaf: number for number, leaf in enumerate(sorted_leaves(list(leaves_of(root))))}
         for one, other in self.probe.asked:
             self._expect(one, other, int(table[place[one], place[other]]))
@@ -202,7 +202,7 @@ def _without(leaves: list[Leaf], some: list[Leaf]) -> list[Leaf]:
 
 
 class _Levels:
-    """The levels above a leaf: how many leaves a mask hides, and the leaves for which it is so many."""
+    """The levels above a leaf: the number of leaves that a mask hides -> the leaves with that number."""
 
     def __init__(self, pivot: Leaf, groups: list[tuple[int, list[Leaf]]]) -> None:
         self.pivot, self.groups = pivot, groups
@@ -214,7 +214,7 @@ class _Levels:
 
 
 class Inside:
-    """Looks into fused steps with units that are cut off one by one, but not when they are added up first."""
+    """Looks into fused steps with units that are truncated one by one, but not when they are added up first."""
 
     def __init__(self, probe: Probe, root: Node | Leaf) -> None:
         self.probe = probe
@@ -238,11 +238,11 @@ class Inside:
                 self._find_addend(products, unit)
 
     def _cut(self, products: tuple[int, ...]) -> int | None:
-        """The exponent of the largest unit that is cut off when it meets a mask."""
+        """The exponent of the largest unit that is truncated when it meets a mask."""
         low, high = self.probe.span.unit, self.probe.span.mask - 1
-        while high - low > 1:  # low is cut off, high is not
+        while high - low > 1:  # low is truncated, high is not
             middle = (low + high) // 2
-            text = f"whether 2^{middle} at {products[2]} is cut off by a mask at {products[0]} and {products[1]}"
+            text = f"whether 2^{middle} at {products[2]} is truncated by a mask at {products[0]} and {products[1]}"
             left = self.probe.survivors((products[0], products[1]), [products[2]], middle, text)
             if left not in (0, 1):
                 return None

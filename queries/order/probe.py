@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from queries.compare.steady import AskAgain, spread, stand_by
+from queries.compare.steady import AskDevice, spread, stand_by
 from queries.order.tree import Leaf, Pair, order, pair_of
 from smtmodel.display import exact_value, number_text
 from smtmodel.dot import Model
@@ -18,7 +18,7 @@ from smtmodel.formats import Format
 from smtmodel.operands import Operands
 from smtmodel.vectors import Vector, to_hex
 
-Ask = Callable[[Vector], int]
+AskOne = Callable[[Vector], int]
 AskAll = Callable[[Sequence[Vector]], Sequence[int]]
 Power = tuple[int, int]  # (sign, exponent) of a power of two
 
@@ -114,7 +114,7 @@ class Probe:
     """
 
     def __init__(
-        self, ask: AskAll, model: Model, width: int = 1, again: AskAgain | None = None, addend: bool = True
+        self, ask: AskAll, model: Model, width: int = 1, again: AskDevice | None = None, addend: bool = True
     ) -> None:
         self.ask, self.model, self.width, self.again = ask, model, width, again
         self.products = list(range(0, model.length, width))
@@ -260,7 +260,11 @@ class Probe:
                         return
                     seen = seen or flaw
             if self.together < FEW:
-                raise self.fail(f"units are not counted as they should be: {seen}" if seen else narrow)
+                raise self.fail(
+                    f"small numbers beside a mask do not add up exactly, so that nothing can be counted: {seen}"
+                    if seen
+                    else narrow
+                )
             size = min((self.together + 1) // 2, 1 << self.model.d.precision)
             self.groups = [self.leaves[start : start + size] for start in range(0, len(self.leaves), size)]
 
@@ -348,7 +352,7 @@ class Probe:
         return [lost for lost in found if lost is not None]
 
     def _left(self, values: Sequence[Fraction | None], signs: Power, raised: int) -> int | None:
-        """The units that came back, of all groups; None where it is no number of them."""
+        """The units that came back, of all groups; None where it is not a number of them."""
         total = 0
         for value, group in zip(values, self.groups, strict=True):
             count = None if value is None else value / (signs[1] * Fraction(2) ** (self.span.unit + raised))

@@ -14,10 +14,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.compare.steady import AGAIN, AGAIN_IN_DOUBT, AskAgain
+from queries.compare.steady import AGAIN, AGAIN_IN_DOUBT, AskDevice
 from queries.order.ends import Ends, look
 from queries.order.levels import Builder, Inside
-from queries.order.probe import Ask, AskAll, Probe, Question, Span, UnrevealedError
+from queries.order.probe import AskAll, AskOne, Probe, Question, Span, UnrevealedError
 from queries.order.structure import bits_of_late_products, has_groups, starts_at_zero, structure_of, trees_of
 from queries.order.text import Outline, Outliner
 from queries.order.tree import (
@@ -28,7 +28,7 @@ from queries.order.tree import (
     is_chain,
     is_pairwise,
     leaves_of,
-    losses,
+    masked_leaves,
     nodes_of,
     order,
     pruned,
@@ -173,7 +173,7 @@ class Tree:
         if structure not in self._shapes:
             candidates = [pruned(tree, kept) for tree in trees_of(unit, self.span.bits, len(kept))]
             self._shapes[structure] = any(
-                tree is not None and np.array_equal(losses(tree), shown) for tree in candidates
+                tree is not None and np.array_equal(masked_leaves(tree), shown) for tree in candidates
             )
         return self._shapes[structure] and self._admits_addend(unit) and self._admits_groups(unit)
 
@@ -184,7 +184,7 @@ class Tree:
 
     @cached_property
     def _shown(self) -> tuple[frozenset[Leaf], NDArray[np.int16]]:
-        return frozenset(leaves_of(self.root)), losses(self.root)
+        return frozenset(leaves_of(self.root)), masked_leaves(self.root)
 
     def _admits_addend(self, unit: Unit) -> bool:
         if self.apart is None or starts_at_zero(unit):
@@ -205,7 +205,7 @@ class Tree:
                 return False
         return True
 
-    # -- for people and files
+    # -- as text and for files
 
     def outline(self) -> Outline:
         """The tree in few lines."""
@@ -252,11 +252,11 @@ class Tree:
 
 
 def reveal(
-    ask: Ask,
+    ask: AskOne,
     model: Model,
     thorough: bool = False,
     ask_all: AskAll | None = None,
-    again: AskAgain | None = None,
+    again: AskDevice | None = None,
     addend: bool = True,
     ends: bool = False,
 ) -> Tree:

@@ -90,7 +90,7 @@ class _Trees:
         self.running: dict[int, Branch | None] = {}
 
     def of(self, node: nodes.Node) -> Branch | None:
-        """The tree of a node, for the values of loop variables; None of what is no leaf."""
+        """The tree of a node, for the values of loop variables; None of what is not a leaf."""
         match node:
             case nodes.Running():
                 return self.running[node.level]
@@ -118,7 +118,7 @@ class _Trees:
 
     def _children(self, node: nodes.Node, around: nodes.Node) -> Iterator[Branch]:
         """The terms of a sum, those of unrounded sums in it one by one: a sum that cancels keeps its exponent, and so
-        hides what it joins; one without loss is no step of its own in another."""
+        hides what it joins; one without loss is not a step of its own in another."""
         for item in node.operands:
             for term in self._terms(item):
                 inner = term.term if isinstance(term, nodes.Scale) else term

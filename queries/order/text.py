@@ -27,7 +27,7 @@ Step = tuple[Node, tuple[Node | Leaf, ...]]  # a step of a chain, and what it ad
 
 @dataclass(frozen=True)
 class Outline:
-    """A line, and what stands below it."""
+    """A line, and what is below it."""
 
     text: str
     below: tuple[Outline, ...] = ()
@@ -222,4 +222,4 @@ class Outliner:
         return len(own) == 1 and (len(run) < 2 or own == gaps(run[-2], run[-1]))
 
 
-FAR = 1 << 32  # where c stands among the numbers of products
+FAR = 1 << 32  # where c is among the numbers of products

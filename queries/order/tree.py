@@ -1,7 +1,8 @@
-"""Summation trees: which terms of d = c + sum of a_k * b_k a unit adds in one step, and what its masks cost.
+"""Summation trees: which terms of d = c + sum of a_k * b_k a unit adds in one step, and which leaves a mask hides.
 
-A mask is a huge number at one leaf and its negative at another. `losses` says how many leaves it hides for every pair
-of leaves: all that meets it before it cancels. A chain is as deep as it is long, so nothing here recurses into a tree.
+A mask (FPRev) is a huge number at one leaf and its negative at another. `masked_leaves` counts, for every pair of
+leaves, those that it hides: all that are added to it before the two cancel. A chain is as deep as it is long, so
+nothing here recurses into a tree.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def joined(kind: Kind, children: Iterable[Node | Leaf]) -> Node | Leaf:
     return Node("binary" if len(given) == 2 else kind, given)
 
 
-def losses(branch: Node | Leaf) -> NDArray[np.int16]:
+def masked_leaves(branch: Node | Leaf) -> NDArray[np.int16]:
     """For every pair of leaves how many leaves, both included, a mask on them takes out of the sum: a symmetric table
     of the leaves in their `order`, with zeros on its diagonal.
 

@@ -26,7 +26,7 @@ PREFIXES = 128  # numbers of products at which two plans are compared
 
 @dataclass(frozen=True)
 class Given:
-    """The plans that give a result in every element looked at, of so many that were tried."""
+    """The plans that give a result in every element compared, and how many were tried."""
 
     plans: tuple[Plan, ...]
     tried: int

@@ -88,7 +88,7 @@ def _count(model: Model, length: int | None) -> int:
         return 1
     if not 1 <= length <= LONGEST_CHAIN or length % model.length:
         raise ParameterError(
-            "length", f"{length} is no chain of {model.reference}: it takes a multiple of {model.length}, at most "
+            "length", f"{length} is not a chain of {model.reference}: it takes a multiple of {model.length}, at most "
             f"{LONGEST_CHAIN}"
         )  # fmt: skip
     return length // model.length

@@ -270,7 +270,7 @@ def _elements(model: Model, operand: str) -> int:
 
 
 def largest_error(model: Model, error: Form, count: int, exponent: int) -> Fraction:
-    """The bound for a chain of so many instructions where no input's exponent is above this."""
+    """The bound for a chain of that many instructions, no input's exponent above this."""
     layout = layout_of(model)
     largest: dict[tuple[str, int], tuple[Fraction, Format]] = {}
     for name, fmt in zip(layout.names, layout.formats, strict=True):

@@ -66,7 +66,7 @@ class Negated(Problem):
 class Monotonic(Problem):
     """A model against itself with one operand raised: the addend (`raised` is None), or one product. They "differ"
     where the result falls; a NaN neither rises nor falls. A product rises if its value does: another pair of factors
-    with the same product is no rise, though units may align it elsewhere."""
+    with the same product does not count as an increase, though units may align it elsewhere."""
 
     raised: int | None = None
 

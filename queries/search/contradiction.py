@@ -1,4 +1,4 @@
-"""No verdict leaves that an evaluation contradicts: what was proved is tried on inputs once more, with no solver.
+"""No verdict is reported that an evaluation contradicts: what was proved is tested on inputs, without a solver.
 
 Equality and properties pass here; claims, in queries/claims/contradiction.py. The inputs are others than those by which
 the provers search: random ones that the restrictions admit, their exponents at both ends, products and addends that

@@ -1,4 +1,4 @@
-"""The main job: inputs that tell candidate models apart.
+"""The main task: inputs that tell candidate models apart.
 
 The question is asked small first, with all but one, two, three products fixed to zero: a difference is found sooner
 and is easier to read. Only when no small input exists is the whole question asked; its "unsat" is the proof that the
@@ -36,12 +36,12 @@ from smtmodel.operands import Operands
 from smtmodel.progress import Wait
 
 Verdict = Literal["different", "equal", "unknown"]
-SAMPLES = 4096  # shaped inputs of each kind, where a small question was not answered
-SMALL = 3  # products left free, at most, when asking small
-SMALL_SHARE = 0.1  # of the time, at most, for one small question
+SAMPLES = 4096  # shaped inputs of each kind, where a restricted query was not answered
+SMALL = 3  # products left free, at most, in restricted queries
+SMALL_SHARE = 0.1  # of the time, at most, for one restricted query
 SINGLE_SHARE = 0.25  # of that, for one with a single product free: the hardest to refute, and part of the next ones
-SEARCH_SHARE = 0.4  # the same where nothing but small questions are asked
-BRIEF = 2.5  # seconds for a small question at first: another, or simulation, may answer sooner than patience does
+SEARCH_SHARE = 0.4  # the same where only restricted queries are asked
+BRIEF = 2.5  # seconds for a restricted query at first: another, or simulation, may answer sooner
 
 
 class SolverFaultError(FaultError):

@@ -9,7 +9,7 @@ from smtmodel.trace import Part, Signal, Stage
 
 #: name -> what it means, in the order in which they are printed
 EXERCISES = {
-    "truncated": "alignment cuts off set bits of a term",
+    "truncated": "alignment truncates set bits of a term",
     "carry": "the sum reaches beyond the bits of a single term",
     "cancellation": "the sum loses its leading bit",
     "negative": "the sum is negative",

@@ -59,7 +59,7 @@ class Problem:
 
     @property
     def sides(self) -> tuple[str, str]:
-        """What the two results are, for people."""
+        """The two results in words."""
         return "left", "right"
 
     def evaluate(self, operands: Operands[Bits], traced: bool = True) -> tuple[Evaluation, Evaluation]:

@@ -1,4 +1,4 @@
-"""Inputs for simulation: random ones, and ones shaped so that a datapath shows what it does.
+"""Inputs for simulation: random ones, and ones shaped to exercise the corner cases of a datapath.
 
 A random pattern rarely makes a unit align, carry or cancel; a shaped row does. It takes one exponent for the largest
 terms, puts the others below it by the distances at which units cut bits off, and chooses significands of few bits or
@@ -353,7 +353,7 @@ class _Shaped:
 
     def _smallest(self, columns: list[Table], rng: np.random.Generator) -> None:
         """Some rows are about the smallest result: halfway to it, or a run of ones just below it, and one small product
-        more that a floor of the exponent cuts off or not. All distances have their turn."""
+        more that a floor of the exponent truncates or not. All distances have their turn."""
         count, products, formats = self.count, self.layout.length, self.layout.formats
         a, b, c = formats[0], formats[products], formats[2 * products]
         unit = c.emin - c.fraction
@@ -394,7 +394,7 @@ class _Shaped:
 
     @staticmethod
     def _place(fmt: Format, bits: Lanes) -> Table:
-        """Where the last of so many bits of a fraction stands."""
+        """The place of the last of that many fraction bits."""
         return np.clip(fmt.fraction - bits, 0, fmt.fraction).astype(np.uint64)
 
     def _cutting(self) -> Lanes:

@@ -1,8 +1,8 @@
-"""Witnesses: inputs on which two models differ, replayed, and made small before anybody sees them.
+"""Witnesses: inputs on which two models differ, replayed and minimised before they are reported.
 
 Shrinking needs no solver: every change that makes an input easier to read is tried on the array carrier, all at once,
 and kept if the models still differ. An input is the smaller, in this order: the fewer nonzero terms it has, the fewer
-operands that are no powers of two, the fewer significand bits, the nearer its exponents to zero, the fewer signs.
+operands that are not powers of two, the fewer significand bits, the nearer its exponents to zero, the fewer signs.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def shrink(problem: Problem, row: Row, keep: Keep | None = None, traced: bool = 
 
 
 def shrink_rows(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns], seconds: float | None = None) -> Row:
-    """The smallest row reached, in so many seconds, by steps that each are `good`: 1 where a row is."""
+    """The smallest row reached within the seconds given, by steps that are each `good`: 1 where a row is."""
     end = None if seconds is None else time.monotonic() + seconds
     row = _fewer(layout, row, good, end)
     seen = {row}

@@ -92,7 +92,7 @@ class Cluster(Pool):
     def race(
         self, engines: Sequence[str], text: str, timeout: float | None, memory: int, keep: racing.Keep
     ) -> list[Answer]:
-        with suppress(_GoneError), self._turn.given(), self._own_time() as spent:
+        with suppress(_GoneError), self._building.released(), self._own_time() as spent:
             began = time.monotonic()
 
             def begin(hand: Sequence[str]) -> _Racer:
@@ -105,7 +105,7 @@ class Cluster(Pool):
 
     def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """As `Pool.run` has it. Raises WorkerError."""
-        with self._turn.given(), suppress(_GoneError):
+        with self._building.released(), suppress(_GoneError):
             task = _Task(self, function, arguments)
             try:
                 while not task.finished.wait(WATCH):
@@ -116,7 +116,7 @@ class Cluster(Pool):
             except KeyboardInterrupt:
                 task.kill()
                 raise
-        with self._turn.taken():
+        with self._building.held():
             return function(*arguments)
 
     def _hands(self, engines: Sequence[str]) -> list[list[str]]:
@@ -131,7 +131,7 @@ class Cluster(Pool):
         try:
             yield spent
         finally:
-            self._turn.wait_more(time.monotonic() - began - max(spent, default=0.0))
+            self._building.add_idle(time.monotonic() - began - max(spent, default=0.0))
 
     def submit(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Future[Any]:
         """Work on its way to a worker. Raises _GoneError."""

@@ -1,6 +1,7 @@
 """The contract with solvers: SMT-LIB text in, an Answer out, each query in a process of its own.
 
-A process that has the solver loaded waits for the next query: loading takes longer than most queries do.
+A process that has the solver loaded waits for the next query: loading takes longer than most queries do. The pools of
+concurrent.futures are not used: they can neither kill one query nor limit its memory.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Answer:
 
     @property
     def reason(self) -> str:
-        """Why it is "unknown", for people; empty for other answers."""
+        """Why it is "unknown", in words; empty for other answers."""
         if self.why is None:
             return ""
         return f"{self.why.value}: {self.detail}" if self.detail else self.why.value

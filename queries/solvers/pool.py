@@ -1,8 +1,9 @@
 """Where the work of solvers is done: on this machine, or (`queries.solvers.cluster`) on the workers of a cluster.
 
-What builds questions is Python with shared tables (pysmt's), so that only one thread at a time does that: the one that
-has the turn. It gives the turn away while it waits for a solver, which is a process of its own. So a few threads keep
-as many cores busy, and nothing that builds questions need know of threads.
+Questions are built in Python with shared tables (pysmt's), so only one thread at a time builds: the one that holds the
+lock. It releases the lock while it waits for a solver, which is a process of its own. So a few threads keep as many
+cores busy, and the code that builds questions need not know about threads. Threads and not processes: a term must be
+built where the tables are, and only text crosses to a process.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from typing import Any, TypeVar
 from queries.solvers import engines as racing
 from queries.solvers.contract import Answer
 
-AHEAD = 2  # threads for each question asked at a time: some wait for the turn, or for what another asks already
+AHEAD = 2  # threads for each question asked at a time: some wait for the lock, or for what another asks already
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class Turn:
-    """A lock that knows its thread, and how long that thread waited for it."""
+class BuilderLock:
+    """The lock under which terms are built (pysmt is not thread-safe). It knows which thread holds it, and how long
+    each thread was idle waiting for it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -32,15 +34,15 @@ class Turn:
 
     @property
     def waited(self) -> float:
-        """Seconds that this thread waited to have its turn back, or is said to have waited."""
+        """Seconds that this thread was idle: waiting to get the lock back, or as `add_idle` says."""
         return float(getattr(self._mine, "waited", 0.0))
 
-    def wait_more(self, seconds: float) -> None:
+    def add_idle(self, seconds: float) -> None:
         self._mine.waited = self.waited + max(0.0, seconds)
 
     @contextmanager
-    def taken(self) -> Iterator[None]:
-        """With the turn, which may be had already."""
+    def held(self) -> Iterator[None]:
+        """With the lock, which this thread may hold already."""
         if getattr(self._mine, "held", False):
             yield
             return
@@ -52,8 +54,8 @@ class Turn:
                 self._mine.held = False
 
     @contextmanager
-    def given(self) -> Iterator[None]:
-        """Without the turn, so that another thread can have it."""
+    def released(self) -> Iterator[None]:
+        """With the lock released, so that another thread can hold it."""
         if not getattr(self._mine, "held", False):
             yield
             return
@@ -65,7 +67,7 @@ class Turn:
             began = time.monotonic()
             self._lock.acquire()
             self._mine.held = True
-            self.wait_more(time.monotonic() - began)
+            self.add_idle(time.monotonic() - began)
 
 
 class Pool:
@@ -76,15 +78,15 @@ class Pool:
         self.width = width or os.cpu_count() or 1
         self.threads = 1 if self.width == 1 else AHEAD * self.width
         self.busy = 1  # questions that may be asked at the same time
-        self._turn = Turn()
+        self._building = BuilderLock()
         self._cores = threading.BoundedSemaphore(self.width)
         self._ended = threading.Event()
         self._asking: dict[str, threading.Event] = {}
 
     def clock(self) -> float:
         """Seconds, for budgets: time.monotonic(), but it stands still while this thread waits for something other than
-        its own question, such as the turn or a free worker."""
-        return time.monotonic() - self._turn.waited
+        its own question, such as the lock or a free worker."""
+        return time.monotonic() - self._building.waited
 
     def sharing(self, solver: str) -> int:
         """How many times as long a question may take that is asked at the same time as others: each question has up
@@ -95,10 +97,10 @@ class Pool:
     def alone_with(self, text: str) -> Iterator[None]:
         """Wait while another thread asks a query of the same text: what it hears will be in the store."""
         while (other := self._asking.get(text)) is not None:
-            with self._turn.given():
+            with self._building.released():
                 began = time.monotonic()
                 other.wait()
-                self._turn.wait_more(time.monotonic() - began)
+                self._building.add_idle(time.monotonic() - began)
         mine = self._asking[text] = threading.Event()
         try:
             yield
@@ -110,10 +112,10 @@ class Pool:
         self, engines: Sequence[str], text: str, timeout: float | None, memory: int, keep: racing.Keep
     ) -> list[Answer]:
         """The answers of the engines to a query's text, as `racing.race` gives them."""
-        with self._turn.given():
+        with self._building.released():
             began = time.monotonic()
             with self._cores:
-                self._turn.wait_more(time.monotonic() - began)
+                self._building.add_idle(time.monotonic() - began)
                 return racing.race(engines, text, timeout, memory, keep)
 
     def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
@@ -135,7 +137,7 @@ class Pool:
             for item in items:
                 take(item, lambda item=item: work(item))  # type: ignore[misc]
             return
-        with self._turn.taken():
+        with self._building.held():
             self.busy = min(self.width, len(items))
             threads = ThreadPoolExecutor(min(self.threads, len(items)), "mmaprobe")
             futures = [threads.submit(self._work, work, item) for item in items]
@@ -147,18 +149,18 @@ class Pool:
                 self._ended.set()
                 raise
             finally:
-                with self._turn.given():
+                with self._building.released():
                     threads.shutdown(cancel_futures=True)
                 self._ended.clear()
                 self.busy = 1
 
     def _wait(self, future: Future[Any]) -> None:
-        with self._turn.given():
+        with self._building.released():
             wait([future])
 
     def _work(self, work: Callable[[Item], Result], item: Item) -> Result:
         if self._ended.is_set():
             raise KeyboardInterrupt
         racing.unwanted.set(self._ended.is_set)
-        with self._turn.taken():
+        with self._building.held():
             return work(item)

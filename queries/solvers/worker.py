@@ -1,7 +1,7 @@
 """The program that runs a solver's processes: each query that it reads gets a child process of its own.
 
 Run as `python -P worker.py ENGINE`, by its path. It loads one solver and nothing else of the project, once, since that
-takes longer than most queries do. A query is a line "MEMORY_MIB BYTES" and so many bytes of SMT-LIB; an empty line
+takes longer than most queries do. A query is a line "MEMORY_MIB BYTES" and that many bytes of SMT-LIB; an empty line
 ends the query that is running, and the end of the input ends everything. It is answered by two lines of JSON: first
 the child's `pid`, and, when it has ended, its exit `code` (negative: a signal's number) with what it wrote, `out` and
 `err`. Every engine reads the text through its own parser and prints its own answers; `err` ends with one JSON line:
@@ -78,7 +78,7 @@ def version_of(engine: str) -> str:
 
 
 def answer(engine: str, memory: int, text: str) -> None:
-    """Print what an engine says, within so many MiB (0: no limit)."""
+    """Print what an engine says, with that memory limit in MiB (0: no limit)."""
     if memory:
         resource.setrlimit(resource.RLIMIT_AS, (memory << 20, memory << 20))
     start = time.perf_counter()

@@ -97,7 +97,7 @@ def exact_sum(
 
 def in_units(pattern: Bits, fmt: Format, like: Fixed) -> tuple[Fixed, Bit]:
     """A result in the width and unit of an exact sum, and whether it fits: finite, in range and a multiple of the
-    unit. What does not fit is no number; an infinite error, in words."""
+    unit. A result that does not fit is not representable: its error is infinite."""
     value, width = unpack(pattern, fmt), like.bits.width
     term, carrier = value.term, pattern.carrier
     low, high = like.unit, like.unit + width - 2

@@ -11,7 +11,7 @@ from smtmodel.errors import ParameterError
 
 
 def number(carrier: Carrier, value: Fraction | int) -> Fixed:
-    """A constant. Raises ParameterError for a number that is no multiple of a power of two."""
+    """A constant. Raises ParameterError for a number that is not a multiple of a power of two."""
     value = Fraction(value)
     if value.denominator & (value.denominator - 1):
         raise ParameterError(str(value), "no sum of powers of two: fixed point cannot hold it")

@@ -39,7 +39,7 @@ _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Pow)
 def parse_predicate(text: str, names: Iterable[str]) -> ast.expr:
     """The tree of an expression over `names` (parts, inputs, formats).
 
-    Raises ParameterError for what is no expression of the language, UnknownNameError for unknown names.
+    Raises ParameterError for what is not an expression of the language, UnknownNameError for unknown names.
     """
     known = set(names)
     shown = shortened(text)

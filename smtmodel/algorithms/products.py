@@ -53,7 +53,7 @@ class Multiword:
     the leading one first, every result the next call's C (their Figure 2), and do not say how numbers are rounded.
 
     Inputs: patterns of `source_format`; c and d: of `sum_format`. Raises ParameterError for values that are impossible
-    alone or together, and UnknownNameError for a unit that nobody knows.
+    alone or together, and UnknownNameError for an unknown unit.
     """
 
     parameters: ClassVar[dict[str, Parameter]] = PARAMETERS
@@ -92,7 +92,7 @@ class Multiword:
             raise ParameterError("correction_chain", "with sums=one there is one chain for all products")
         if sorted(self.pairs) != sorted(self._kept()):
             text = "-".join(f"{i}{j}" for i, j in sorted(self._kept()))
-            raise ParameterError("order", f"{self.order} is no order of the products kept, {text}")
+            raise ParameterError("order", f"{self.order} must be a permutation of the products kept, {text}")
 
     def _levels(self) -> list[int]:
         """How many products one may keep: all with i + j up to some level."""

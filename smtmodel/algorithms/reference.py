@@ -33,7 +33,7 @@ _PART = re.compile(r"(?:[^,()]|\([^()]*\))+")
 def parse_any(text: str) -> Multiword | Reduction:
     """The algorithm of a reference such as `ootomo-yokota@unit=volta/mma/m8n8k4.f32.f16.f16.f32,products=4`.
 
-    A unit with parameters of its own stands in parentheses: `unit=(volta/...@fraction_bits=24,block=2)`. Raises
+    A unit with parameters of its own is in parentheses: `unit=(volta/...@fraction_bits=24,block=2)`. Raises
     UnknownNameError and ParameterError.
     """
     name, _, tail = text.strip().partition("@")

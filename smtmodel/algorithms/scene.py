@@ -43,8 +43,8 @@ Side = tuple[Number, ...]
 
 @dataclass(frozen=True)
 class Shape:
-    """What stands still from input to input: formats of the factors and of c, exponents, and parts; of the parts
-    `whole` it is known that the first word of every factor is all of it."""
+    """The input-independent part of a claim: formats of the factors and of c, exponents, and parts; in the parts
+    `whole` the first word of every factor is known to be the whole factor."""
 
     factors: Format
     addend: Format
@@ -69,8 +69,8 @@ class Shape:
 class Scene:
     """The quantities on one input. Parts are evaluated once, and only those that are asked for.
 
-    `fits`: of every part whose value was asked for, whether it is a number of the exact sum's width and unit; a value
-    that is not is no number at all.
+    `fits`: for every part evaluated so far, whether its value is representable in the width and unit of the exact sum;
+    otherwise the value is unspecified.
     """
 
     def __init__(self, shape: Shape, a: Sequence[Bits], b: Sequence[Bits], c: Bits) -> None:
@@ -136,14 +136,14 @@ class Scene:
         return self._values[name]
 
     def truth(self, tree: ast.expr) -> Bit:
-        """Whether a predicate holds. Raises ParameterError for an expression that is no predicate."""
+        """Whether a predicate holds. Raises ParameterError for an expression that is not a predicate."""
         found = _Evaluation(self).of(tree)
         if not isinstance(found, Bit):
             raise ParameterError(ast.unparse(tree), "a number, where a condition is needed")
         return found
 
     def quantity(self, tree: ast.expr) -> Fixed:
-        """The number that an expression stands for. Raises ParameterError for one that is no number."""
+        """The number that an expression stands for. Raises ParameterError for one that is not a number."""
         evaluation = _Evaluation(self)
         return evaluation.number(evaluation.of(tree), tree)
 

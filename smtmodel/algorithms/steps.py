@@ -1,4 +1,4 @@
-"""What the steps of an algorithm are called: values, of which the text is for people."""
+"""The steps of an algorithm: values whose text is their name."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The families of published units, each a function from its own parameters to an expression.
 
-What a function takes stands in its signature: groups of parameters (smtmodel/families/parts.py), and single ones by
+What a function takes is in its signature: groups of parameters (smtmodel/families/parts.py), and single ones by
 their names. Algorithms are those of Xie et al. 2026.
 """
 
@@ -177,13 +177,13 @@ def _joined(
 
 
 class Family(NamedTuple):
-    """A function with what is said of it. `settled`: values of other families' parameters that all its units have."""
+    """A function with what is said of it. `fixed`: values of other families' parameters that all its units have."""
 
     name: str
     about: str
     source: str
     function: Callable[..., Expression]
-    settled: Mapping[str, Any] = {}
+    fixed: Mapping[str, Any] = {}
 
 
 _IEEE = {"zero_sign": "ieee", "overflow": "ieee"}

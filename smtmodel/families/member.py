@@ -31,13 +31,13 @@ from smtmodel.unit import Unit
 
 @dataclass(frozen=True)
 class FamilyFunction:
-    """A function with what is said of it. `settled`: values of other families' parameters that all its units have."""
+    """A function with what is said of it. `fixed`: values of other families' parameters that all its units have."""
 
     name: str
     about: str
     source: str
     function: Callable[..., Expression]
-    settled: Mapping[str, Any] = field(default_factory=dict)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def _groups(self) -> dict[str, tuple[Callable[..., Part], tuple[str, ...]]]:
@@ -142,7 +142,7 @@ class Member:
     def known(self) -> dict[str, Any]:
         """The values of its parameters, and of those that all units of its family have one value of; a step of pairs is
         a block."""
-        found = {**FUNCTIONS[self.family].settled, **self.values}
+        found = {**FUNCTIONS[self.family].fixed, **self.values}
         return {"block": found.get("group"), **found}
 
     @property

@@ -54,7 +54,7 @@ class Steps(Part):
             raise ParameterError("block_order", "interleaved_pairs needs a length of two blocks and a multiple of 4")
         if isinstance(self.block_order, tuple):
             if sorted(k for part in self.block_order for k in part) != list(range(self.length)):
-                raise ParameterError("block_order", f"every product from 0 to {self.length - 1} must stand in it once")
+                raise ParameterError("block_order", f"every product from 0 to {self.length - 1} must be in it once")
             if any(len(part) != self.block for part in self.block_order):
                 raise ParameterError("block_order", f"every block must take {self.block} products")
 
@@ -68,7 +68,7 @@ class Steps(Part):
 
     @cached_property
     def offsets(self) -> tuple[int, ...] | None:
-        """How far the products of each step lie from those of the first; None where they are no shifts of it."""
+        """How far the products of each step lie from those of the first; None where they are not shifts of it."""
         return shifts(self.blocks)
 
 
@@ -146,7 +146,7 @@ class Alignment(Part):
 
 @dataclass(frozen=True)
 class Sums(Part):
-    """How the terms of a step are added: all at once, perhaps in so many bits, or two at a time, each sum rounded."""
+    """How the terms of a step are added: all at once, perhaps in few bits, or two at a time, each sum rounded."""
 
     carry_bits: int | Exact = "exact"
     partials: Partials = "unnormalised"

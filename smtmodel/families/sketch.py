@@ -105,7 +105,7 @@ class Sketch:
 
     @property
     def _unrolled(self) -> bool:
-        """Whether every step stands for itself: a scale factor's place is no multiple of a product's."""
+        """Whether every step stands for itself: a scale factor's place is not a multiple of a product's."""
         return len(self.steps.blocks) > 1 and (self.steps.offsets is None or self.scales.format is not None)
 
     def expression(self, result: Node) -> Expression:

@@ -16,7 +16,7 @@ Blocks = Sequence[Sequence[int]]
 
 
 def shifts(blocks: Blocks) -> tuple[int, ...] | None:
-    """How far the places of each step lie from those of the first; None where they are no shifts of it."""
+    """How far the places of each step lie from those of the first; None where they are not shifts of it."""
     first = blocks[0]
     offsets = tuple(block[0] - first[0] for block in blocks)
     alike = all(tuple(k + offset for k in first) == tuple(block) for offset, block in zip(offsets, blocks, strict=True))
@@ -38,7 +38,7 @@ def spread(places: Sequence[int], form: Callable[[Index], Node], outer: int = 0)
 @dataclass(frozen=True)
 class Chain:
     """Steps that each add products to the result before. `blocks`: the places of the products of each step; `term`: a
-    product, of which every input has one place; `terms`: where those of a step stand in `step`, which reads the result
+    product, of which every input has one place; `terms`: where those of a step are in `step`, which reads the result
     before as `Running(OUTER)`."""
 
     blocks: tuple[tuple[int, ...], ...]
@@ -56,7 +56,7 @@ class Chain:
         return replaced(self.term, leaf)
 
     def in_blocks(self, blocks: Blocks, start: Node | None = None) -> Node | None:
-        """The same step for other blocks; None where they are no shifts of one."""
+        """The same step for other blocks; None where they are not shifts of one."""
         offsets, begin = shifts(blocks), self.start if start is None else start
         if offsets is None:
             return None

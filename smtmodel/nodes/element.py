@@ -125,7 +125,7 @@ class Literal(Terminal):
 
     def __post_init__(self) -> None:
         if not 0 <= self.pattern < 1 << self.format.width:
-            raise ParameterError("number", f"{self.pattern:#x} is no pattern of {self.format.width} bits")
+            raise ParameterError("number", f"{self.pattern:#x} is not a pattern of {self.format.width} bits")
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         carrier = context.patterns["c"][0].carrier

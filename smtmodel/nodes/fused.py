@@ -126,7 +126,7 @@ class FusedSum(Sum):
         return bound_matters(bound, [item.term for item in items], bits if alike else None)
 
     def floor_matters(self, items: Sequence[Value | Unpacked]) -> bool:
-        """Whether a least exponent can cut off any bit of these terms."""
+        """Whether a least exponent can truncate any bit of these terms."""
         bits = min(self.bits_of_terms)
         return any(self._matters(bound, items, bits) for bound in (self.zeros, self.least, *self.floors))
 

@@ -254,7 +254,7 @@ class Node(ABC):
 
     @abstractmethod
     def sentence(self) -> str:
-        """What it does, for people, after its name."""
+        """What it does, in words, after its name."""
 
     def variants(self) -> Iterator[Variant]:
         """Plausible other values of its parameters, one at a time; impossible combinations are among them."""
@@ -377,7 +377,7 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def structure(node: Node) -> str:
-    """A text that two nodes have in common if and only if they are equal; what is shared stands in it once."""
+    """A text that two nodes have in common if and only if they are equal; what is shared is in it once."""
     numbers: dict[Node, int] = {}
 
     def text(value: object) -> str:

@@ -6,10 +6,10 @@ Each rule keeps the value of a node, its signs of zeros, infinities and NaNs:
 - nested: a repetition whose body is another one from the result so far is one repetition over both places;
 - variable: a loop variable is shifted so that the least offset of what reads it is less than its factor, and scaled so
   that the factors have no common divisor;
-- range: of the terms of a range the places stand in order, and its variable is shifted and scaled alike;
+- range: of the terms of a range the places are in order, and its variable is shifted and scaled alike;
 - joined: a repetition from another one with the same body is one over the places of both;
 - fixed point: a result rounded again to its own format, where no subnormal, zero or NaN is changed, is itself;
-- commuted: the terms of a sum stand in one order.
+- commuted: the terms of a sum are in one order.
 
 The rules about loops are about notation: written out, both sides are one expression. The last two are about values:
 tests/test_normal_form.py has a solver prove that a rounding keeps what another one can give, for the formats that ship,
@@ -50,7 +50,7 @@ def _formed(node: Node, found: dict[Node, Node]) -> Node:
 def _by_rules(node: Node) -> Node:
     if isinstance(node, Repeat):
         return _repeated(node)
-    if isinstance(node, Each):  # which stands among the terms of a sum
+    if isinstance(node, Each):  # which is among the terms of a sum
         plain = _with_plain_variable(node)
         return replace(plain, places=places_of(sorted(plain.places)))
     if isinstance(node, Round) and _is_fixed_point(node):

@@ -1,4 +1,4 @@
-"""The same products and addend in other steps: what a unit that adds in another order would compute."""
+"""The same products and addend grouped into other steps: what a unit that adds in another order would compute."""
 
 from __future__ import annotations
 

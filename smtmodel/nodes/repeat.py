@@ -103,7 +103,7 @@ class Repeat(Node):
 
 @dataclass(frozen=True, eq=False)
 class Each(Node):
-    """One term for each place: stands among the terms of a sum."""
+    """One term for each place: is among the terms of a sum."""
 
     kind: ClassVar[str] = "each"
     source: ClassVar[str] = ""

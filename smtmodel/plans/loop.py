@@ -1,4 +1,4 @@
-"""What a plan does again and again: a step that takes so many products from one sum to the next."""
+"""The loop of a plan: a step that takes a fixed number of products from one sum to the next."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def step_of(stage: Stage) -> Step | None:
 
 
 def unit_of_step(plan: Plan, stage: Stage, sums: Format, length: int) -> Unit:
-    """A stage of a plan for so many products, from any sum so far, which stands as c."""
+    """A stage of a plan for some number of products, from any sum so far, which is its c."""
     whole = replace(plan, c=sums, result=Products(stage, Element("c")), names={})
     return unit_of_plan(whole, length)
 

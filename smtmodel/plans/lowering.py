@@ -23,7 +23,7 @@ from smtmodel.unit import LONGEST, Unit
 
 @lru_cache(maxsize=256)
 def unit_of_plan(plan: Plan, length: int) -> Unit:
-    """The plan for so many products, as a unit. Raises ParameterError for a length that no tile fits."""
+    """The plan at one K, as a unit. Raises ParameterError for a length that no tile fits."""
     if not 1 <= length <= LONGEST:
         raise ParameterError("length", f"{length} is impossible; it takes a whole number from 1 to {LONGEST}")
     engine = Lowering(plan)

@@ -9,7 +9,7 @@ from smtmodel.nodes.index import Index
 
 
 def moved(index: Index, places: int) -> Index:
-    """The place so many places further on."""
+    """The place that many places further on."""
     return Index(index.offset + places, index.factors)
 
 
@@ -32,7 +32,7 @@ class Span:
 
     @classmethod
     def of(cls, count: int, start: Index | None = None, step: int = 1) -> Span:
-        """So many products, one `step` after the other."""
+        """A number of products, one every `step`."""
         return cls(start or Index(), 1, count * step, count, step)
 
     @property

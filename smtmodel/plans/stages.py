@@ -40,7 +40,7 @@ class Engine(ABC, Generic[V]):
 
     @abstractmethod
     def repeat(self, count: int, name: str, start: V, body: Callable[[Index, V], V]) -> V:
-        """The body so many times, from the loop variable and the result so far."""
+        """The body repeated, from the loop variable and the result so far."""
 
     @abstractmethod
     def part(self, name: str) -> AbstractContextManager[None]:

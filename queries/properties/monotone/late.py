@@ -43,7 +43,7 @@ class Level(Truncated):
         return first.fraction_bits
 
     def _summed(self, evaluation: Evaluation) -> tuple[list[Visit], list[Unpacked]]:
-        """The sums of the step, and what all of them add that is no sum."""
+        """The sums of the step, and what all of them add that is not a sum."""
         outer, trace = self.passage.outer, evaluation.trace
         return terms_below(trace, next(v for v in trace.visits if (v.prefix, v.node) == (outer.prefix, outer.node)))
 
@@ -59,7 +59,7 @@ class Level(Truncated):
 
 
 class Joined(Level):
-    """The sum of all products, as finished, and of an addend that comes late and is raised: the two are cut off at
+    """The sum of all products, as finished, and of an addend that comes late and is raised: the two are truncated at
     different places below their maximum exponent."""
 
 
@@ -147,7 +147,7 @@ class Nested(Inside):
         self.source: Inside = kind(ledger, passage, level - 1, entering, patterns, f"{name}, {below}")
 
     def gained(self) -> str:
-        self.source.extra = self.extra + len(self.shared)  # which is enough for what is cut off what rises, too
+        self.source.extra = self.extra + len(self.shared)  # enough also for what the raised operand loses
         self.rises = self.source.gains()
         self.nothing, self.least = self.source.from_nothing()
         self.least_far = self.source.far
@@ -166,7 +166,7 @@ class Nested(Inside):
         return self.sides[side].items[self.raised].is_zero
 
     def _slack(self) -> int:
-        """What rises is no term with a significand that has a least value: what it is at least, far away."""
+        """Lower bound of the increased partial sum (its significand has no least value), exponents far apart."""
         source = self.source
         least = min((1 << (source.fraction_bits - source.slack)) - len(source.shared) * source.far_apart, self.least)
         least = (least << (self.fraction_bits - source.fraction_bits)) - 1

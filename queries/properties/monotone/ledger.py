@@ -1,4 +1,4 @@
-"""A ledger of proved facts about two evaluations of a model, from which later facts are proved with terms cut out.
+"""A ledger of proved facts about two evaluations of a model, from which later facts are proved with cut-points.
 
 Every fact is a claim over the model's own terms. It is proved from facts proved before, with chosen terms replaced by
 fresh variables in all of them alike: an over-approximation, so that "unsat" stands, whatever is cut and whatever is

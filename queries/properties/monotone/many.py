@@ -47,7 +47,7 @@ class Many(Step[Added]):
     def added(
         self, evaluation: Evaluation, magnitudes: list[Bits], exponents: list[Bits], own: list[Bits], maximum: Bits
     ) -> tuple[Side, Added]:
-        """Raises UnprovedError if the sum is no plain sum of the terms."""
+        """Raises UnprovedError if the sum is not a plain sum of the terms."""
         total, items = bits_of(evaluation, self.summing, Stage.SUM), self.items(evaluation)
         if any(x.width > total.width for x in magnitudes):
             raise UnprovedError("a term has more bits than the sum")
@@ -56,7 +56,7 @@ class Many(Step[Added]):
         for addend in addends[1:]:
             sums.append(sums[-1] + addend)
         if sums[-1].node != total.node:
-            raise UnprovedError("the sum is no plain sum")
+            raise UnprovedError("the sum is not a plain sum")
         side = side_of(evaluation, self.prefix, total, items, self.deciding(evaluation), self.summing)
         return side, Added(magnitudes, addends, sums, exponents, own, maximum)
 
@@ -80,7 +80,7 @@ class Many(Step[Added]):
         return [side.items[self.raised].term for side in self.sides]
 
     def bound(self, side: int, k: int) -> str:
-        """A term as added is no larger than its magnitude can be."""
+        """A term as added is not larger than its magnitude can be."""
         parts, sign = self.parts[side], self.sides[side].items[k].sign
         claim = within(parts.addends[k], (1 << parts.magnitudes[k].width) - 1)
         text = f"bound of term {k} {LABELS[side]}"

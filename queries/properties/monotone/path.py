@@ -71,7 +71,7 @@ def scaled_sum(trace: Trace, term: Unpacked) -> Visit | None:
 
 
 def terms_below(trace: Trace, total: Visit) -> tuple[list[Visit], list[Unpacked]]:
-    """The sums that a sum is made of, inner ones first and itself last, and the terms of them that are no sums."""
+    """The sums that a sum is made of, inner ones first and itself last, and the terms of them that are not sums."""
     sums: list[Visit] = []
     terms: list[Unpacked] = []
     for _, item in trace.entered[total.prefix][1]:

@@ -1,6 +1,6 @@
 """Falls found by evaluation alone, on rows shaped for them.
 
-A sum that is cut off below its largest exponent falls where the raised operand moves that exponent while it hardly
+A sum that is truncated below its largest exponent falls where the raised operand moves that exponent while it hardly
 rises, and the other terms lie where the coarser cut takes something away. Such rows are built: neighbours in value
 whose exponents differ, and all other terms at the cutting distance. No solver is needed, and nothing is claimed if
 no row falls.
@@ -133,7 +133,7 @@ def _carried(problem: Monotonic, rng: np.random.Generator) -> list[Table]:
 
 
 def _kept(model: Model) -> int:
-    """How far below its largest term a sum is cut off, or rounded."""
+    """How far below its largest term a sum is truncated, or rounded."""
     kept = [bits for node in walk(model.unit.result) if isinstance(node, Sum) for bits in node.bits_of_terms]
     return min(kept, default=model.d.precision)
 

@@ -109,7 +109,7 @@ def side_of(
     unit, sign = magnitude.scale, trace[Name(prefix, Stage.SIGN)].flag
     assert unit is not None
     if magnitude.bits.width > whole.width or whole.truncate(magnitude.bits.width).node != magnitude.bits.node:
-        raise UnprovedError(f"{magnitude.name} is no plain sum")
+        raise UnprovedError(f"{magnitude.name} is not a plain sum")
     return Side(tuple(items), tuple(deciding), total, whole, magnitude.bits, unit, sign, rounded, result)
 
 

@@ -34,7 +34,7 @@ class Distance:
 
 
 class Truncated(Many):
-    """The fused sum of terms cut off below the unit of their maximum exponent."""
+    """The fused sum of terms truncated below the unit of their maximum exponent."""
 
     extra = 0  # how many terms more the raised one must make up for
     weight = 1  # the last place that other terms keep, in the units of the sum
@@ -188,7 +188,7 @@ class Truncated(Many):
 
     @property
     def _cut(self) -> str:
-        """How terms are cut off."""
+        """How terms are truncated."""
         return fused_sum(self.ledger.left, self.summing).rounding
 
     @property

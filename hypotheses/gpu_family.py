@@ -1,0 +1,32 @@
+"""The instructions of one GPU as candidates: which of them does a device implement, or none?"""
+
+from __future__ import annotations
+
+from hypotheses.family import Family, point_of
+from smtmodel.dot import Model
+from smtmodel.errors import InputError
+from smtmodel.gpus import architecture_of, gpu_named
+from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.reference import parse_reference
+
+
+def gpu_family(name: str, asked: Model) -> Family | None:
+    """The instructions of a GPU with the formats, length and scale factors of a model; None for what is not a GPU.
+
+    Raises NotModelledError for a GPU whose architecture the table lacks, InputError where it has no such instruction.
+    """
+    arch, known = architecture_of(name), gpu_named(name)
+    if arch is None or known is None:
+        return None
+    rows = [parse_reference(row.reference) for row in INSTRUCTIONS.values() if row.arch == arch]
+    fitting = [model for model in rows if _signature(model) == _signature(asked)]
+    if not fitting:
+        formats = " ".join(fmt.name for fmt in (asked.a, asked.b, asked.c, asked.d))
+        raise InputError(f"{known[0]} ({arch}) has no instruction on {formats} with K = {asked.length}: "
+                         f"`mmaprobe list {known[0]}` shows those it has")  # fmt: skip
+    return Family(known[0], fitting[0], tuple(map(point_of, fitting)), f"the instructions of {known[0]}")
+
+
+def _signature(model: Model) -> tuple[object, ...]:
+    """What a vector must have to fit a model; results of e8m13 are f32 patterns."""
+    return (model.a, model.b, model.c, model.d.width, model.length, model.scale, model.scale and model.scale_block)
