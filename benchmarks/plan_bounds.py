@@ -14,7 +14,7 @@ from typing import Any
 
 from hypotheses.schema import Inputs
 from queries.plans.bound_report import SIZES, document_of_plan, find_plan_bound
-from queries.properties.bound import Settled
+from queries.proof.settling import Settled
 from queries.search.distinguish import Options
 from smtmodel.plan_table import plans
 from smtmodel.reference import parse_plan_path

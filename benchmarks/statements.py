@@ -38,8 +38,9 @@ from queries.proof.enclosures import weakened
 from queries.proof.forms import EXACT, Factor, Form
 from queries.proof.induction import Carried, carried
 from queries.proof.kernel import RuleError, Theorem
+from queries.proof.settling import Settled
 from queries.properties import monotonic, proving
-from queries.properties.bound import Settled, bound_of, chain_of, error_of
+from queries.properties.bound import bound_of, chain_of, error_of
 from queries.properties.bound_samples import covered
 from queries.properties.statements import problems_of
 from queries.search.distinguish import Options
