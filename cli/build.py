@@ -179,7 +179,7 @@ def _some(names: Sequence[str]) -> str:
     return f"{', '.join(names[:LISTED])}{', ...' if len(names) > LISTED else ''}"
 
 
-def first_part(found: Built, unit: Unit | None) -> Divergence | None:
+def first_divergence(found: Built, unit: Unit | None) -> Divergence | None:
     """Where the unit, or the nearest candidate where none was found, and the nearest instruction diverge first, on the
     smallest input that tells them apart."""
     from queries.building.build import BUILT
@@ -212,8 +212,8 @@ def _show(found: Built, unit: Unit | None, order: Order | None, asked: Signature
         elif found.near is not None:
             model, count = found.near
             say(f"no instruction of the table; the nearest, {model.reference}, differs on {counted(count, 'answer')}")
-            if (parts := first_part(found, unit)) is not None:
-                say(f"  they part first in {parts.stage}, at {parts.signal}")
+            if (first := first_divergence(found, unit)) is not None:
+                say(f"  they diverge first in {first.stage}, at {first.signal}")
         names = [model.reference for model in found.open if model.reference != BUILT]
         if drafts := len(found.open) - len(names):
             names.append(counted(drafts, "other draft"))
@@ -223,8 +223,8 @@ def _show(found: Built, unit: Unit | None, order: Order | None, asked: Signature
     if found.near is not None:
         model, count = found.near
         say(f"the nearest instruction of the table, {model.reference}, differs on {counted(count, 'answer')}")
-        if (parts := first_part(found, None)) is not None:
-            say(f"  from the nearest candidate it parts first in {parts.stage}, at {parts.signal}")
+        if (first := first_divergence(found, None)) is not None:
+            say(f"  from the nearest candidate it diverges first in {first.stage}, at {first.signal}")
     say(f"no unit found: {found.why or f'no candidate explains the answers ({found.stage})'}")
     if found.nearest is not None:
         say("  the nearest candidate:")
@@ -255,14 +255,15 @@ def _document(
     if found is None:
         return document
     near = found.near
-    parts = first_part(found, unit)
+    first = first_divergence(found, unit)
     return document | {
         "unit": None if unit is None else text_of(unit),
         "equal": [{"model": name, "why": why} for name, why in ((m.reference, w) for m, w in found.equal)
                   if name != BUILT],
         "undecided": [model.reference if model.reference != BUILT else text_of(model.unit) for model in found.open],
-        "nearest_instruction": None if near is None else {"model": near[0].reference, "different_answers": near[1],
-                                                          "first_divergence": parts and f"{parts.stage}: {parts.signal}"},
+        "nearest_instruction": None if near is None else {
+            "model": near[0].reference, "different_answers": near[1],
+            "first_divergence": first and f"{first.stage}: {first.signal}"},
         "summation_order": None if order is None else {"questions": order.questions, "outline": order.lines()},
         "questions": found.questions,
         "validated": found.validated,

@@ -14,8 +14,10 @@ from queries.properties.proving import proofs_of
 from queries.properties.statements import negations, reorderings
 from queries.search.distinguish import Options
 from queries.search.problem import Problem
+from smtmodel.dot import Model
 from smtmodel.nodes import Round
 from smtmodel.reference import parse_reference
+from smtmodel.unitfile import parse_unit
 
 HOPPER, WGMMA = "hopper/mma/m16n8k16.f32.f16.f16.f32", "hopper/wgmma/m64n8k16.f32.f16.f16"
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
@@ -95,3 +97,21 @@ def test_carry_bits_of_long_sums_are_settled_both_ways(products: int, product: s
         assert proof.witness is not None
         assert proof.witness.left != proof.witness.right
     assert by_rewriting(two, FAST) is None
+
+
+@pytest.mark.parametrize(
+    ("total", "one"),
+    [
+        ("fused(a[0:2] * b[0:2], a[2:4] * b[2:4], c, F=[3, 9, 9])", False),
+        ("fused(a[0:2] * b[0:2], a[2:4] * b[2:4], c, F=9, reach=[4, none, none])", False),
+        ("fused(a[0:2] * b[0:2], a[2:4] * b[2:4], c, F=9, floors=[none, -3, none])", False),
+        ("grid(a[0:2] * b[0:2], a[2:4] * b[2:4], c, F=[3, 9, 9])", False),
+        ("grid(a[0] * b[0], a[1:4] * b[1:4], c, F=[9, 9, 9], frame=0)", False),
+        ("fused(a[0:2] * b[0:2], a[2:4] * b[2:4], c, F=[9, 9, 3])", True),
+        ("grid(a[0:2] * b[0:2], a[2:4] * b[2:4], c, F=[9, 9, 3], frame=2)", True),
+    ],
+)
+def test_terms_of_one_sum_have_no_order_but_keep_what_goes_with_them(total: str, one: bool) -> None:
+    head = "unit: four\nformats: {a: e4m3, b: e4m3, c: f32, d: f32}\nlength: 4\nroundings: {r: round(f32)}\n"
+    model = Model("four.yaml", parse_unit(f"{head}steps: {{d: 'r({total})'}}", "four.yaml"))
+    assert all(by_expression(problem) == ANY_ORDER for problem in reorderings(model)) == one

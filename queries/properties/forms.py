@@ -10,7 +10,7 @@ from queries.proof.normalising import Normaliser, normal_form, rules_of
 from queries.properties.statements import Reordered
 from queries.search.distinguish import Options
 from queries.search.problem import Problem
-from smtmodel.nodes import Each, Element, ExactSum, FusedSum, Index, Node, Product, Round
+from smtmodel.nodes import Each, Element, FusedSum, Index, Node, Product, Round, Sum
 from smtmodel.nodes.normal import normal
 from smtmodel.nodes.rewriting import at_place, rebuilt, replaced, with_operands, written_out
 from smtmodel.unit import Unit
@@ -35,16 +35,15 @@ def by_expression(problem: Problem) -> str:
 
 
 def _terms_written_out(node: Node) -> Node:
-    """Without loops; sums of which a parameter goes with an operand's place keep theirs."""
+    """Without loops."""
 
     def terms(item: Node) -> list[Node]:
         return [at_place(item.body, item.level, k) for k in item.places] if isinstance(item, Each) else [item]
 
     def change(_: Node, new: Node) -> Node:
-        by_place = isinstance(new, FusedSum) and (new.floors or new.reach or not isinstance(new.fraction_bits, int))
-        if not isinstance(new, (ExactSum, FusedSum)) or by_place:
+        if not isinstance(new, Sum):
             return new
-        return replace(new, items=tuple(term for item in new.items for term in terms(item)))
+        return new.of_terms([(at, term) for at, item in enumerate(new.items) for term in terms(item)])
 
     return rebuilt(written_out(node), change, {})
 
@@ -83,7 +82,7 @@ def _outline(node: Node) -> Node:
             return replace(new, normalised=False, limit=None)
         if isinstance(new, FusedSum):
             new = replace(new, zeros=None, least=None, carry_bits=None)
-        if isinstance(new, (ExactSum, FusedSum)):
+        if isinstance(new, Sum):
             return with_operands(new, map(_held, new.items))
         if isinstance(new, Round):
             how = replace(new.rounding, overflow="ieee", zero="ieee", mode="toward_zero")

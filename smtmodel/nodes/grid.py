@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 from smtmodel.algebra import Bit, Bits, all_of, choose, constant, max_of, select, truth
 from smtmodel.alignment import align, magnitude_of, total_of
@@ -56,6 +56,16 @@ class GridSum(Sum):
     @property
     def bits_of_terms(self) -> tuple[int, ...]:
         return self.by_term(self.fraction_bits)
+
+    def of_terms(self, terms: Sequence[tuple[int, Node]]) -> Self:
+        found = super(GridSum, replace(self, frame=None)).of_terms(terms)
+        if self.frame is None:
+            return found
+        (frame,) = (place for place, (at, _) in enumerate(terms) if at == self.frame)
+        return replace(found, frame=frame)
+
+    def key_of(self, position: int) -> tuple[str, ...]:
+        return (*super().key_of(position), str(position == self.frame))
 
     @property
     def frame_term(self) -> int | None:

@@ -24,13 +24,12 @@ from math import gcd
 from typing import TypeVar
 
 from smtmodel.nodes.element import Element
-from smtmodel.nodes.exact import ExactSum
-from smtmodel.nodes.fused import FusedSum
 from smtmodel.nodes.index import Index
 from smtmodel.nodes.node import Node, walk
 from smtmodel.nodes.repeat import Each, Repeat, Running, places_of
 from smtmodel.nodes.rewriting import at_place, numbered, replaced, with_operands, with_running
 from smtmodel.nodes.round import Round
+from smtmodel.nodes.sums import Sum
 
 Loop = TypeVar("Loop", Repeat, Each)
 
@@ -61,15 +60,12 @@ def _by_rules(node: Node) -> Node:
 def _commuted(node: Node, found: dict[Node, Node]) -> Node:
     if node not in found:
         other = with_operands(node, (_commuted(operand, found) for operand in node.operands))
-        if isinstance(other, ExactSum) or (isinstance(other, FusedSum) and not _by_operand(other)):
-            other = replace(other, items=tuple(sorted(other.items, key=hash)))
+        if isinstance(other, Sum):
+            items, key = other.items, other.key_of
+            order = sorted(range(len(items)), key=lambda at: (hash(items[at]), key(at)))
+            other = other.of_terms([(at, items[at]) for at in order])
         found[node] = other
     return found[node]
-
-
-def _by_operand(node: FusedSum) -> bool:
-    """Whether a parameter goes with the place of an operand."""
-    return bool(node.floors or node.reach) or not isinstance(node.fraction_bits, int)
 
 
 def _is_fixed_point(node: Round) -> bool:
