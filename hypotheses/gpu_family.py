@@ -8,6 +8,7 @@ from smtmodel.errors import InputError
 from smtmodel.gpus import architecture_of, gpu_named
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import parse_reference
+from smtmodel.unit_table import units
 
 
 def gpu_family(name: str, asked: Model) -> Family | None:
@@ -19,6 +20,9 @@ def gpu_family(name: str, asked: Model) -> Family | None:
     if arch is None or known is None:
         return None
     rows = [parse_reference(row.reference) for row in INSTRUCTIONS.values() if row.arch == arch]
+    if not rows and any(name.startswith(f"{arch}/") for name in units()):
+        raise InputError(f"the instructions of {known[0]} ({arch}) are unit files, which are not candidates of a "
+                         "family: without one, with --formats and --length, `identify` builds and names the unit")  # fmt: skip
     fitting = [model for model in rows if _signature(model) == _signature(asked)]
     if not fitting:
         formats = " ".join(fmt.name for fmt in (asked.a, asked.b, asked.c, asked.d))

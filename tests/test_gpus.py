@@ -102,6 +102,8 @@ def test_identify_among_the_instructions_of_a_gpu() -> None:
     document = json.loads(found.stdout)
     assert (document["candidates"], document["units"]) == (2, [wgmma])
     assert "hopper: H100, " in found.stderr
+    said = run("identify", "RX 7900 XTX", "--device", "model:rdna3/dot2/f32_f16", code=2).stderr
+    assert "(rdna3) are unit files" in said
     assert "no candidate fits" in run("identify", "NVIDIA H100 80GB", "--device", f"model:{ada}", code=1).stderr
 
 
