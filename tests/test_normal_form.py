@@ -74,10 +74,7 @@ def roundings(fmt: Format) -> list[Rounding]:
 
 
 def holds(goal: Lemma) -> bool:
-    return NORMALISER.settle(goal) is not None
-
-
-NORMALISER = Normaliser(SOLVER)
+    return Normaliser(SOLVER).settle(goal) is not None
 
 
 @pytest.mark.parametrize("name", ["f16", "bf16", "e4m3", "e5m2", "e4m3fnuz", "e2m3"])

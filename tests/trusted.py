@@ -32,6 +32,10 @@ BOUNDS = Part("rules of error bounds", "error bounds", _in("queries/proof", "for
 REWRITING = Part(
     "rules of rewriting, with their lemmas", "normal forms", _in("queries/proof", "rewriting ranges effects")
 )
+SIGNS = Part("the rule of sign symmetry", "signs", _in("queries/proof", "opposite"))
+PLANS = Part("rules of plans, and what their stages do", "error bounds of plans", _in("queries/proof", "sums steps"))
+COVERING = Part("what no input reaches", "cover", _in("queries/covering", "unreachable conditions"))
+RULED = (KERNEL, BOUNDS, REWRITING, SIGNS, PLANS, COVERING)
 CUTTING = Part("terms cut out of a lemma", "equality, properties", _in("queries/equality", "cutting"))
 STAGES = Part("equality by stages, and the whole question", "equality, order, signs, padding, exactness: none of it "
               "where a certificate is checked", [*_in("queries/equality", "staged matching"),
@@ -48,6 +52,10 @@ MEANING = Part("what a unit is", "all", [
     *_in("smtmodel", "algebra alignment decode dot formats ieee operands ordering rounding unit"),
     *_in("smtmodel/nodes", "cut element exact fused grid index node product repeat rewriting round scale sums"),
 ])  # fmt: skip
+PLANNED = Part("what a plan is, and the families that plans name units of", "plans", [
+    *_in("smtmodel/plans", "plan span stages"), *_in("smtmodel/families", "functions member parts sketch"),
+    *_in("smtmodel", "display parameters"), "smtmodel/nodes/chains.py",
+])  # fmt: skip
 CARRIERS = Part("terms, arrays (all inputs evaluated), and the way to SMT-LIB", "all",
                 [*_in("smtmodel/carriers", "carrier terms arrays limbs"), "queries/solvers/smtlib.py"])  # fmt: skip
 ANSWERS = Part("the engines' processes and answers", "all", _in("queries/solvers", "children contract worker"))
@@ -58,6 +66,9 @@ PARTS = (
     KERNEL,
     BOUNDS,
     REWRITING,
+    SIGNS,
+    PLANS,
+    COVERING,
     CUTTING,
     STAGES,
     LEDGER,
@@ -65,6 +76,7 @@ PARTS = (
     CLAIMS,
     GOALS,
     MEANING,
+    PLANNED,
     CARRIERS,
     ANSWERS,
     CHECKER,
