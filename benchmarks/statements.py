@@ -51,7 +51,7 @@ from smtmodel.dot import Model
 from smtmodel.errors import FaultError, MmaprobeError, ParameterError
 from smtmodel.families.member import FUNCTIONS, nvidia_nan
 from smtmodel.formats import FORMATS, Format, format_named
-from smtmodel.nodes import Constant, Cut, Each, Element, ExactSum, FusedSum, Node, Product, Repeat, Round, Running
+from smtmodel.nodes import Constant, Cut, Each, Element, ExactSum, Node, Product, Repeat, Round, Running, Sum
 from smtmodel.nodes.node import walk
 from smtmodel.nodes.rewriting import rebuilt
 from smtmodel.parameters import FAMILY
@@ -408,7 +408,7 @@ def exact_values(unit: Unit, values: dict[str, list[Lanes]]) -> Lanes:
                 return running[node.level]
             case Product():
                 return of(node.left, places, running) * of(node.right, places, running)
-            case ExactSum() | FusedSum():
+            case Sum():
                 return sum((of(item, places, running) for item in node.items), np.zeros(1))
             case Each():
                 return sum((of(node.body, {**places, node.level: at}, running) for at in node.places), np.zeros(1))

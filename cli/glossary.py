@@ -47,6 +47,9 @@ GLOSSARY = tuple(Word(*row) for row in (
      "The products that one step of an instruction adds together. An instruction of 16 products in blocks of 8 "
      "takes two steps; the rounded result of the first is the addend of the second.",
      "[block](pictures/block.svg)"),
+    ("cancellation",
+     "Terms of opposite signs take each other's leading bits away, so that lower bits decide the result.",
+     _command("list hypotheses cancel")),
     ("candidate",
      "One of the models that a device might implement, as far as is known.",
      _command("list families")),
@@ -77,6 +80,9 @@ GLOSSARY = tuple(Word(*row) for row in (
     ("data sheet",
      "What a vendor would publish of a unit: formats, sum, rounding, special values, error bound.",
      _command("datasheet H100 -o h100.html")),
+    ("datapath",
+     "The steps from operands to result, bit by bit: products, alignment, sum, rounding.",
+     _command(f"explain {V} vectors.jsonl")),
     ("device",
      "Anything that answers vectors: a GPU, an instruction of this processor, a program, a Python function, a "
      "recording, or a model.",
@@ -237,6 +243,10 @@ GLOSSARY = tuple(Word(*row) for row in (
      "A statement that the kernel has accepted: every step is an answer of an engine to a stated question, or "
      "a rule with checked side conditions.",
      "[prove](prove.md)"),
+    ("tie",
+     "An exact value half way between two numbers of a format: rounding to nearest takes the even one, or the one "
+     "away from zero.",
+     _command("list hypotheses rounding")),
     ("tile",
      "The part of K that one instruction takes.",
      "[plans](plans.md)"),

@@ -198,7 +198,7 @@ def test_evaluate_with_a_mismatch(tmp_path: Path) -> None:
     path = vector_file(tmp_path, ROW, OTHER, ROW)
     result = run("evaluate", path, code=1)
     assert f"{path}:2: {VOLTA}: observed 40800001" in result.stderr
-    assert "the model gives 40800000 (2^2)" in result.stderr
+    assert "the model gives 40800000 (2^2 = 4)" in result.stderr
     assert "3 rows, 1 mismatch" in result.stderr
     document = json.loads(run("evaluate", path, "--json", code=1).stdout)
     assert (document["rows"], document["mismatches"], document["error"]) == (3, 1, None)

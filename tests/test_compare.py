@@ -120,7 +120,7 @@ def test_the_reason_in_one_sentence(recorded: str) -> None:
     assert run("compare", first, second, code=0).stderr.startswith(answers["reason"])
     assert compared(first, first, code=1)["reason"] is None
     other = compared(f"model:{AMPERE}", f"model:{HOPPER}", code=0)["reason"]
-    told = r"in alignment-bits \(.*\): the first agrees with 'f24', the second with 'f25', in all \d+ answers"
+    told = r"in alignment-bits \(.*\): the first agrees with 'f24', the second with 'f25', in all \d+ discriminating"
     assert re.search(told, other)
     odd = compared(f"model:{VOLTA}@output_rounding=up,product=normalised,fraction_bits=21", first, code=0)["reason"]
     assert odd.startswith(("no single change reproduces every answer; ", "no single change of a model"))
