@@ -14,6 +14,7 @@ from cli.main import main
 from hypotheses.claim import claims_named
 from hypotheses.family import family_named
 from hypotheses.library import library, question_named
+from smtmodel.gpus import gpu_named
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import names_plan, parse_plan_path, parse_plan_reference, parse_reference
 from studies.catalogue import study_named
@@ -125,6 +126,8 @@ def _servable(name: str) -> None:
 
 
 def _model(name: str) -> None:
+    if name == "plan:NAME":
+        return
     if names_plan(name):
         parse_plan_reference(name)
     else:
@@ -132,8 +135,8 @@ def _model(name: str) -> None:
 
 
 def _subject(name: str) -> None:
-    if name not in ARCHITECTURES:
-        parse_reference(name)
+    if name not in ARCHITECTURES and gpu_named(name) is None:
+        _model(name)
 
 
 #: what an argument or option names, by its parameter; of one command alone where two words stand
