@@ -104,7 +104,7 @@ class _Composer:
             case Loop():
                 start = self._step(step.start, formats)
                 both = _formats(start) | _results(step.body)
-                return sums.looped(step, start, self._step(step.body, {**formats, step.level: both}))
+                return sums.iterated(step, start, self._step(step.body, {**formats, step.level: both}))
         raise RuleError(f"no rule about {type(step).__name__}")
 
     def _chain(self, model: Model) -> Theorem:

@@ -230,33 +230,33 @@ def _joined(step: Step, facts: Facts, goals: Sequence[Summed]) -> Summed:
 
 
 @rule
-def looped(step: Loop, start: Theorem, body: Theorem) -> Made:
+def iterated(step: Loop, start: Theorem, body: Theorem) -> Made:
     """Induction over n rounds, the first one from the start. A round takes any E and A to r * E + part * A + own, and
     to A + size, r >= 1, about its own products. What round i has of its own counts r^(n - 1 - i) times at the end, what
     it adds to A part * (1 + ... + r^(n - 2 - i)) times: most for the first round, r^(n - 1) = 1 + (r - 1) G times and
     part * G times. E0 counts r^n times, A0 part * (1 + r G) times, a constant 1 + r G times."""
-    first: Summed = goal_of(start, Summed, "looped")
-    goal: Summed = goal_of(body, Summed, "looped")
+    first: Summed = goal_of(start, Summed, "iterated")
+    goal: Summed = goal_of(body, Summed, "iterated")
     if not isinstance(step, Loop) or (first.step, goal.step) != (step.start, step.body) or first.plan is not goal.plan:
-        raise RuleError("looped: the premises are not about its start and its body")
+        raise RuleError("iterated: the premises are not about its start and its body")
     formats = [formats for level, formats in goal.assuming if level == step.level]
     if len(formats) != 1 or any(facts.formats is None or not facts.formats <= formats[0]
                                 for facts in (first.facts, goal.facts)):  # fmt: skip
-        raise RuleError("looped: a sum so far is no number of the formats assumed")
+        raise RuleError("iterated: a sum so far is no number of the formats assumed")
     if len(goal.assuming) > 1 or goal.growth is not None or any(level == step.level for level, _ in first.assuming):
-        raise RuleError("looped: a round depends on more than the sum so far")
+        raise RuleError("iterated: a round depends on more than the sum so far")
     growth, part, rest = linear(goal.facts.error, step.level)
     grown, kept, more = linear(goal.facts.size, step.level)
     (own, fixed), (size, none) = _split(rest), _split(more)
     if growth < 1 or grown or kept > 1 or none.parts or set(fixed.parts) - {ONE}:
-        raise RuleError("looped: the sum so far enters a round in another way")
+        raise RuleError("iterated: the sum so far enters a round in another way")
     rate = first.growth
     if step.count is None:
         if rate is not None:
-            raise RuleError("looped: what is repeated for any K begins with what is repeated")
+            raise RuleError("iterated: what is repeated for any K begins with what is repeated")
         rate, times = growth, G
     elif step.count < 1:
-        raise RuleError("looped: a loop has a round")
+        raise RuleError("iterated: a loop has a round")
     else:
         times = number(growth_of(growth, step.count - 1))
     last, every = number(1) + times * (growth - 1), number(1) + times * growth  # r^(n - 1), and all powers below r^n
