@@ -77,8 +77,8 @@ def _split(form: Form) -> tuple[Form, Form]:
 
 
 def _apart(forms: Sequence[Form]) -> Form:
-    """The sum of forms about different products: of each magnitude of products, the largest coefficient times that of
-    all of them is no smaller."""
+    """The sum of forms about different products: for each magnitude of products, the largest coefficient times
+    the magnitude over all of them is an upper bound."""
     parts = [_split(form) for form in forms]
     return larger([own for own, _ in parts]) + total(rest for _, rest in parts)
 
@@ -164,7 +164,7 @@ def tile(step: Tile, chain: Theorem, start: Theorem, lemmas: Sequence[Theorem] =
     if not isinstance(step, Tile) or does.unit != step.model.unit or goal.step is not step.start:
         raise RuleError("tile: the premises are not about its unit and its start")
     if goal.facts.formats is None or not all(holds(step.model.c, fmt) for fmt in goal.facts.formats):
-        raise RuleError(f"tile: the start is no number of the unit's {step.model.c.name}")
+        raise RuleError(f"tile: the start is not a number of the unit's {step.model.c.name}")
     one, length = does.step, step.model.length
     parts = [_split(form) for form in (one.own, one.size)]
     (own, fixed), (size, none) = [(_sums_of(products), rest) for products, rest in parts]
@@ -242,7 +242,7 @@ def iterated(step: Loop, start: Theorem, body: Theorem) -> Made:
     formats = [formats for level, formats in goal.assuming if level == step.level]
     if len(formats) != 1 or any(facts.formats is None or not facts.formats <= formats[0]
                                 for facts in (first.facts, goal.facts)):  # fmt: skip
-        raise RuleError("iterated: a sum so far is no number of the formats assumed")
+        raise RuleError("iterated: a sum so far is not a number of the formats assumed")
     if len(goal.assuming) > 1 or goal.growth is not None or any(level == step.level for level, _ in first.assuming):
         raise RuleError("iterated: a round depends on more than the sum so far")
     growth, part, rest = linear(goal.facts.error, step.level)
@@ -285,7 +285,7 @@ def of_all_products(at: PlanAt, node: Products, total_: Theorem, start: Theorem)
     if {level for level, _ in goal.assuming} - {START} or known is None or not all(
         any(holds(own, fmt) for own in formats) for _, formats in goal.assuming for fmt in known
     ):  # fmt: skip
-        raise RuleError("of_all_products: the start is no number of the format assumed")
+        raise RuleError("of_all_products: the start is not a number of the format assumed")
     if any(sum(_has_sum(operand) for operand in one.operands) > 1 for one in walk(at.result)
            if isinstance(one, (Product, Scale))):  # fmt: skip
         raise RuleError("of_all_products: two sums are multiplied")
