@@ -34,7 +34,7 @@ class Model:
         return hash(self.reference)
 
     def __repr__(self) -> str:
-        unit = self.unit  # what it computes stands here, not its name alone: by it stored results are found
+        unit = self.unit  # with what it computes, not its name alone: stored results are found by this text
         return f"Model({self.reference!r}, {unit.operands!r}, {structure(unit.result)!r})"
 
     @property

@@ -107,7 +107,7 @@ class Format:
 
     @cached_property
     def infinity_field(self) -> int:
-        """Fields of infinity; of what stands in for it (NaN, or the largest finite) where there is none."""
+        """Fields of infinity; where there is none, of what replaces it (NaN, or the largest finite number)."""
         return self.largest_field + (self.has_infinity or self.specials == "all_ones")
 
     @cached_property

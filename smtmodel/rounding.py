@@ -62,7 +62,7 @@ def round_and_pack(sign: Bit, magnitude: Bits, unit: Exponent, target: Target) -
 
 class Tail(NamedTuple):
     """A nonzero magnitude before it is rounded: the fields of what a format keeps of it, of any exponent; the lowest
-    bit kept, the first one cut off, and whether any bit below that was set."""
+    bit kept, the first bit dropped, and whether any bit below that was set."""
 
     packed: Bits
     lowest: Bit

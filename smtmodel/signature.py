@@ -93,7 +93,7 @@ class Signature(Model):
 
 def parse_signature(formats: str, length: int, scale: str | None = None) -> Signature:
     """The signature of `a,b,c,d`, or of `a,b,d` for a device without an addend. `scale`: FORMAT/BLOCK of scale factors
-    that so many products share. Raises UnknownNameError or ParameterError."""
+    that BLOCK products share. Raises UnknownNameError or ParameterError."""
     names: Sequence[str] = [name.strip() for name in formats.split(",")]
     if len(names) not in (3, 4):
         raise ParameterError("formats", f"{formats!r}: give a,b,c,d, or a,b,d for a device without an addend")

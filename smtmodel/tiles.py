@@ -24,7 +24,7 @@ Matrix = NDArray[Any]
 
 COLUMNS = 256  # of a NumPy tile; no result depends on it
 SMALL = 1 << 20  # products below which compiling does not pay,
-LONG = 512  # unless so many instructions follow one another: NumPy takes some milliseconds for each, however few rows
+LONG = 512  # unless this many instructions follow one another: NumPy takes some milliseconds for each, however few rows
 
 _CARRIER = ArrayCarrier()
 

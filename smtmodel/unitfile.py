@@ -692,7 +692,7 @@ def _places(places: Places) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Short mappings on one line, as people write them."""
+    """Short mappings on one line, as in a file written by hand."""
 
 
 def _mapping(dumper: yaml.SafeDumper, data: dict[str, Any]) -> yaml.Node:

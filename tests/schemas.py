@@ -29,8 +29,8 @@ python -c "from importlib.resources import files; print(files('reports') / 'sche
 - Keys of your own in a vector (`note`, `tags`) are kept in every vector that a command writes of it.
 - A field that is not always there is marked with *.
 
-The tests hold every document that they print against these descriptions. After a change of `reports/documents.py`
-`python -m tests.schemas` writes the files and this page.
+The tests hold every document that they print against these descriptions. After a change of their types
+(`reports/documents.py`, `reports/fields`) `python -m tests.schemas` writes the files and this page.
 """
 
 

@@ -420,7 +420,7 @@ def test_a_step_of_an_induction_is_of_any_place_and_gives_what_is_assumed() -> N
     wider, other = loop("r(exact(repeat(k in range(2), c, w(exact(acc, a[k] * b[k]))), c))")
     composer = _Composer(wider)
     composer.formats[other.level] = frozenset({wider.c})
-    with pytest.raises(RuleError, match="no number of the formats assumed"):
+    with pytest.raises(RuleError, match="not a number of the formats assumed"):
         RULES["repeated"](other, (), RULES["element"](wider, other.start, ()), composer.of(other.body, ()))
 
 
@@ -430,7 +430,7 @@ def test_a_normalised_product_is_of_numbers_and_a_premise_is_a_theorem() -> None
     forged = RULES["element"](UNIT, PRODUCT.right, ())
     facts = replace(forged.goal.facts, formats=None)  # type: ignore[attr-defined]
     object.__setattr__(forged, "goal", replace(forged.goal, facts=facts))  # type: ignore[type-var]
-    with pytest.raises(RuleError, match="no number of a format"):
+    with pytest.raises(RuleError, match="not a number of a format"):
         RULES["product"](product, (), [FACTORS[0], forged])
     assert RULES["product"](PRODUCT, (), [FACTORS[0], forged])  # which unnormalised need not be one
 

@@ -60,7 +60,9 @@ CARRIERS = Part("terms, arrays (all inputs evaluated), and the way to SMT-LIB", 
                 [*_in("smtmodel/carriers", "carrier terms arrays limbs"), "queries/solvers/smtlib.py"])  # fmt: skip
 ANSWERS = Part("the engines' processes and answers", "all", _in("queries/solvers", "children contract worker"))
 CHECKER = Part("the checker", "with `mmaprobe check`, in place of what finds a proof", [
-    "queries/proof/checking.py", *_in("queries/certificates", "tree magnitudes chain checker slow bitblast gates"),
+    "queries/proof/checking.py",
+    *_in("queries/certificates", "tree goals document node_rules loop_rules result_rules sign_rules magnitudes"),
+    *_in("queries/certificates", "chain checker slow bitblast gates"),
 ])  # fmt: skip
 PARTS = (
     KERNEL,

@@ -110,7 +110,7 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
 
 
 def late_tiers(role: int) -> list[Tier]:
-    """How what is no product of a fused step joins it: as another term, or after the products are summed."""
+    """How a term that is not a product joins a fused step: as one more term, or after the products are summed."""
 
     def together(choices: Choices) -> Iterator[Choices]:
         yield choices

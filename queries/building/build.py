@@ -259,7 +259,7 @@ class Builder:
             yield [each]
 
     def _sought(self, times: int) -> list[_Candidate]:
-        """The candidates that answer everything as the device does, in so many attempts."""
+        """The candidates that answer everything as the device does, found in at most `times` attempts."""
         for _ in range(times):
             before = self.questions
             alive = self._settle()

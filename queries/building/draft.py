@@ -53,8 +53,8 @@ class TooDeepError(Exception):
 class How:
     """How a sum or a product becomes a number of a format ("": that of the result).
 
-    `bits`: it is first rounded to so many significant bits, with unbounded exponent, in the mode `first` (None: in the
-    mode of the rounding itself).
+    `bits`: it is first rounded to this many significant bits, with unbounded exponent, in the mode `first` (None: in
+    the mode of the rounding itself).
     """
 
     mode: Mode = "nearest_even"
@@ -69,8 +69,8 @@ class How:
 @dataclass(frozen=True)
 class Late:
     """What joins the finished sum of a fused step's products: `sum_bits` and `addend_bits` are kept of them below the
-    larger one. `align`: what is cut off. `cut`: bits that are kept of the new sum. `reach`: of the addend, in places
-    below the larger one."""
+    larger one. `align`: how the bits below are rounded. `cut`: bits that are kept of the new sum. `reach`: of the
+    addend, in places below the larger one."""
 
     sum_bits: int
     addend_bits: int

@@ -61,8 +61,8 @@ def _last_place(pattern: Bits, fmt: Format, unit: int) -> Bits:
 
 
 def _around(digits: Bits, low: Bits, high: Bits, place: Bits) -> Bit:
-    """Whether magnitudes from `low` to `high` lie within half a unit in the last place of `digits`, a normal number's,
-    so many places above theirs; below a power of two within a quarter."""
+    """Whether magnitudes from `low` to `high` lie within half a unit in the last place of `digits`, the
+    significand of a normal number that lies `place` places above theirs; below a power of two within a quarter."""
     carrier, width = digits.carrier, low.width + digits.width + 4
     least, most, wide, one = low.zext(width), high.zext(width), digits.zext(width), constant(carrier, 1, width)
     above = most.shl(1).ule((wide.shl(1) + one).shl(place))

@@ -1,7 +1,7 @@
 """Whether sums of n numbers from 0 to below 1 overflow, by bounds that are carried through a reduction.
 
 No solver: every operation of these reductions is monotonic in its bounds. A truncating unit gives at most the exact
-sum of what it is given, cut off to its result's format; conversions and additions to nearest are monotonic. So the
+sum of what it is given, truncated to its result's format; conversions and additions to nearest are monotonic. So the
 reduction of the largest number, run on bounds, bounds every sum, and where the real reduction of n such numbers
 overflows the claim needs no more than that input. Fewer numbers are numbers of which the rest is +0.
 """
@@ -27,9 +27,7 @@ from smtmodel.formats import FORMATS, Format
 BELOW_ONE = 0x3F7FFFFF  # the largest f32 below 1
 Bounds = tuple[Fraction | None, ...]  # None: it may be infinite
 
-_ABOUT = (
-    "bounds are known of sums of exact products in f32 that are only ever cut off toward zero; this unit may round up"
-)
+_ABOUT = "bounds are known of sums of exact products in f32 that are only ever truncated; this unit may round up"
 
 
 def verify_overflow(claim: OverflowClaim) -> Outcome:
@@ -59,7 +57,7 @@ def verify_overflow(claim: OverflowClaim) -> Outcome:
 
 
 def overflows(reduction: Reduction, numbers: int) -> bool:
-    """Whether so many times the largest f32 below 1 give an infinite sum."""
+    """Whether the sum of `numbers` times the largest f32 below 1 is infinite."""
     found = sum_of_array(reduction, np.full(numbers, BELOW_ONE, dtype=np.uint32))
     return exact_value(found, reduction.result_format) == "inf"
 
@@ -75,7 +73,7 @@ def counts_below(reduction: Reduction, numbers: int) -> list[int]:
 
 
 def bound(reduction: Reduction, numbers: int) -> Fraction | None:
-    """What no sum of so many numbers from 0 to below 1 exceeds; None where it may be infinite."""
+    """An upper bound of every sum of `numbers` numbers from 0 to below 1; None where a sum may be infinite."""
     largest = exact_value(BELOW_ONE, FORMATS["f32"])
     assert isinstance(largest, Fraction)
     (found,) = reduction.evaluate(BoundRow(), (largest,) * numbers)

@@ -78,23 +78,23 @@ def mutated(claim: Claim, rows: Table, count: int, rng: np.random.Generator) -> 
     return out
 
 
-def _exponents(bounds: tuple[int, int], manner: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+def _exponents(bounds: tuple[int, int], modes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
     low, high = bounds
-    count = len(manner)
+    count = len(modes)
     anywhere = rng.integers(low, high + 1, count)
     ends = np.where(rng.random(count) < 0.5, low, high)
-    one = low + (manner >> 8) % (high - low + 1)
+    one = low + (modes >> 8) % (high - low + 1)
     near = np.clip(one + rng.integers(-1, 2, count), low, high)
-    found: NDArray[np.int64] = np.choose(manner % 4, [anywhere, ends, near, np.full(count, high)])
+    found: NDArray[np.int64] = np.choose(modes % 4, [anywhere, ends, near, np.full(count, high)])
     return found
 
 
-def _fractions(fmt: Format, manner: NDArray[np.int64], rng: np.random.Generator) -> Table:
+def _fractions(fmt: Format, modes: NDArray[np.int64], rng: np.random.Generator) -> Table:
     """Random bits, the leading ones of them, ones, or words of 11 bits whose residuals are large or tiny."""
-    count, width = len(manner), fmt.fraction
+    count, width = len(modes), fmt.fraction
     bits = rng.integers(0, 1 << width, count, dtype=np.uint64)
     everything = np.uint64((1 << width) - 1)
-    kept = np.uint64(width) - np.minimum((manner >> 4) % 13, width).astype(np.uint64)
+    kept = np.uint64(width) - np.minimum((modes >> 4) % 13, width).astype(np.uint64)
     leading = bits >> kept << kept
     below = np.uint64(max(width - 10, 0))
     rest = np.uint64((1 << int(below)) - 1)
@@ -104,5 +104,5 @@ def _fractions(fmt: Format, manner: NDArray[np.int64], rng: np.random.Generator)
     words = (bits & ~rest) | (edge & rest)
     few = np.uint64(1) << rng.integers(0, max(width, 1), count).astype(np.uint64)
     few = np.where(rng.random(count) < 0.5, few, everything - few)
-    found: Table = np.choose(manner % 6, [bits, leading, words, words, few & everything, everything & (bits | ~rest)])
+    found: Table = np.choose(modes % 6, [bits, leading, words, words, few & everything, everything & (bits | ~rest)])
     return found

@@ -1,7 +1,7 @@
 """Which units an argument about truncating sums is about.
 
 Every node is compared with one that has nothing but what the argument does not depend on, so that a parameter that
-nobody thought of is refused, not overlooked.
+was not considered is refused, not overlooked.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from smtmodel.unit import Unit
 
 
 def truncating_steps(unit: Unit, about: str) -> Chain:
-    """The steps of a unit that adds each product once, and c, and only ever cuts off toward zero: exact products and
+    """The steps of a unit that adds each product once, and c, and only ever truncates: exact products and
     the result before in one sum, which is rounded to the format of d.
 
-    Raises ParameterError by what is otherwise; `about` ends what is said.
+    Raises ParameterError that names what differs; `about` ends its message.
     """
     chain = chain_of(unit.result)
     if chain is None:

@@ -1,5 +1,5 @@
-"""Sums on the way are no larger than their products allow: each bound is proved from the one before, whose sum may be
-any such number.
+"""Bounds of intermediate sums by the sizes of their products: each bound is proved from the one before it, for any sum
+within that one.
 
 Sizes of products are constants, the largest that their exponents may have, where all that is wanted is that values are
 numbers; or powers of two at the exponents of each product, whose sum is at most the sum of magnitudes, where a claim

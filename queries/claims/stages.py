@@ -1,8 +1,8 @@
-"""Claims proved in stages: what the formula is made of is cut out and becomes any number, or any number of which facts
-were proved before.
+"""Claims proved in stages: terms of the formula are replaced by free variables, of which nothing is assumed, or facts
+that were proved of the terms before.
 
-Five ways, each sound alone. A claim may hold whatever the result of a part is, as one does that says that another part
-is the best. It may follow from the sizes of the sums on the way (sizes.py). It may follow from this, that the result
+Five ways, each sound alone. A claim may hold for any result of a part, as one does that says that another part is the
+best. It may follow from the sizes of the sums on the way (sizes.py). It may follow from this, that the result
 of a part is as near to the exact sum as any number. It may follow from the steps that all parts share, which
 may be any finite numbers. Or from intervals: of positive numbers every word and every sum on the way lies between its
 values on the smallest and the largest inputs, where the smallest one depends on how many products are not zero. These
@@ -37,8 +37,8 @@ from smtmodel.formats import Format
 
 
 class Prove(Protocol):
-    """Whether a question is answered "unsat" within a share of the time that is left; `cuts`: of so many free
-    variables in the place of terms."""
+    """Whether a question is answered "unsat" within this share of the time that is left. `cuts`: how many free
+    variables replace terms in it."""
 
     def __call__(self, what: str, query: Query, share: float, cuts: int) -> bool: ...
 
@@ -81,7 +81,7 @@ class Stages:
         return self.asked[query.text]
 
     def any_result(self) -> bool:
-        """Whether the claim holds whatever all results are and the exact sum is, or whatever one result is."""
+        """Whether the claim holds for any results of all parts and any exact sum, or for any result of one part."""
         fits = list(self.scene.fits.values())
         if not fits:
             return False  # errors and values alone are compared with results that nobody computed
@@ -208,8 +208,9 @@ class Stages:
         return choose(zero, ~word.any(), least.ule(word) & word.ule(most))
 
     def _sum_fact(self, total: Bits, corner: list[int], room: int) -> Bit:
-        """It is at least the sum of as many of the smallest products as are not zero, and at most in the binade of
-        that of the largest, or so many above it: what went before was rounded up to a binade as well."""
+        """A lower bound of the sum by how many of its products are not zero (`corner`: the sum of each number of the
+        smallest products), and an upper one: the end of the binade of the last of `corner`, the sum of the largest, or
+        of the binade `room` above it, as the bounds of earlier steps were rounded up to a binade as well."""
         count = len(corner) - 1
         places, width = count.bit_length(), total.width
         found = constant(self.carrier, 0, places)
@@ -226,12 +227,12 @@ class Stages:
 
 RESULT_SHARE = 0.03  # of the time that is left, for a claim with results cut out
 BRIEF_SHARE = 0.05  # for an interval that needs nothing but one number
-CUT_SHARE = 0.2  # for what stands on cut steps
+CUT_SHARE = 0.2  # for a proof in which free variables replace steps
 SUM_SHARE = 0.4  # for a lemma about an addition
 
 
 def _binade_end(pattern: int, fmt: Format, above: int = 0) -> int:
-    """The last finite pattern with the exponent of a positive number, or with one so much larger."""
+    """The last finite pattern with the exponent of a positive number, or with an exponent `above` larger."""
     step = 1 << (fmt.fraction + fmt.padding)
     return min((pattern | (step - 1)) + above * step, (fmt.largest_field + 1 << fmt.padding) - 1)
 

@@ -46,8 +46,8 @@ BRIEF = 10.0  # seconds for a lemma that makes questions smaller
 def verify(claim: Claim, options: Options | None = None) -> Outcome:
     """Decide a claim within the time.
 
-    An interrupt ends the work. Raises InputError for a claim that admits no input, or whose quantities are no numbers
-    on an admitted one, SolverFaultError.
+    An interrupt ends the work. Raises InputError for a claim that admits no input, or a quantity of which is not a
+    number on an admitted input, and SolverFaultError.
     """
     return _Verifier(claim, options or Options()).run()
 
@@ -129,7 +129,7 @@ class _Verifier:
         small = shrink_rows(claim.layout, row, lambda rows: look(claim, np.array(rows, dtype=np.uint64)).unfit)
         shown = ", ".join(f"{name} = {x:#x}" for name, x in zip(claim.layout.names, small, strict=True) if x)
         raise claim.file.error(
-            ("claim",), f"a quantity overflows: a result is no finite number of the sum's range for {shown}; "
+            ("claim",), f"a quantity overflows: a result is outside the sum's finite range for {shown}; "
             "narrow the exponents, or ask for finite(...) alone",
         )  # fmt: skip
 
@@ -204,7 +204,7 @@ class _Verifier:
         return answer.status == "unsat"
 
     def _check_fit(self) -> None:
-        """Raises InputError where a value is no number on an admitted input."""
+        """Raises InputError where a value is not a number on an admitted input."""
         if self._whole_way(self.stages.sizes.numbers):
             return
         query = build_query(self.claim, "unfit")

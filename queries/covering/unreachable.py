@@ -69,7 +69,7 @@ def refuted(goal: Unreachable, ask: Ask) -> Made:
     answer, second = ask(datapath(goal.model).query(goal.cases), goal.statement())
     if answer.status != "unsat":
         raise RuleError(f"refuted: {goal.statement()}: {answer.status}")
-    word = f"{answer}, confirmed by {second}" if second is not None else f"{answer}, confirmed by nobody"
+    word = f"{answer}, confirmed by {second}" if second is not None else f"{answer}, not confirmed"
     return Made(goal, (), word)
 
 

@@ -169,7 +169,7 @@ class Builder:
         if len(rest) >= LARGE:  # the branch of the first leaf is often all of it
             parts = [self._branch(rest[0], rest, same)]
             rest = _without(rest, parts[0])
-        self.probe.ask_pairs(self._telling_pairs(rest))
+        self.probe.ask_pairs(self._likely_pairs(rest))
         inside = {*rest}
         close = [(one, other) for one in rest for other in self.probe.met(one)
                  if other in inside and order(one) < order(other) and same(self.probe.lost(one, other))]  # fmt: skip
@@ -185,8 +185,8 @@ class Builder:
         self.probe.ask_pairs((seed, leaf) for leaf in leaves if leaf != seed)
         return [leaf for leaf in leaves if leaf == seed or same(self.probe.lost(seed, leaf))]
 
-    def _telling_pairs(self, group: list[Leaf]) -> Iterator[tuple[Leaf, Leaf]]:
-        """Pairs that join any branch a unit is likely to have: neighbours, and numbers that differ in one bit."""
+    def _likely_pairs(self, group: list[Leaf]) -> Iterator[tuple[Leaf, Leaf]]:
+        """Pairs within the branches that a unit is likely to have: neighbours, and numbers that differ in one bit."""
         yield from ((one, other) for one, other in pairwise(group))
         numbers = {leaf for leaf in group if leaf != "c"}
         for k in sorted(numbers):

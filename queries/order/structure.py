@@ -15,7 +15,7 @@ Branch = Node | Leaf
 def trees_of(unit: Unit, bits: int, leaves: int) -> Iterator[Branch]:
     """The trees whose answers a unit may give when mask and unit are `bits` places apart.
 
-    Two where its fraction bits are so many that a mask may hide the units or not.
+    Two where the number of its fraction bits leaves open whether a mask hides the units.
     """
     for fused in dict.fromkeys(_hiding(list(walk(unit.result)), bits, leaves)):
         tree = _Trees(fused).of(unit.result)

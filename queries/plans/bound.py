@@ -20,8 +20,8 @@ from smtmodel.plans.stages import Stage
 
 
 def bound_of_plan(plan: Plan, length: int | None = None, settle: Settle = lambda goal: None) -> Theorem:
-    """A bound of |d - exact| for so many products, or for every multiple of the plan's period. Raises RuleError where
-    no rule gives one, and ParameterError for a length that does not fit."""
+    """A bound of |d - exact| for `length` products, or (None) for every multiple of the plan's period. Raises RuleError
+    where no rule gives one, and ParameterError for a length that does not fit."""
     return _Composer(plan, length, settle).result()
 
 
@@ -104,7 +104,7 @@ class _Composer:
             case Loop():
                 start = self._step(step.start, formats)
                 both = _formats(start) | _results(step.body)
-                return sums.looped(step, start, self._step(step.body, {**formats, step.level: both}))
+                return sums.iterated(step, start, self._step(step.body, {**formats, step.level: both}))
         raise RuleError(f"no rule about {type(step).__name__}")
 
     def _chain(self, model: Model) -> Theorem:

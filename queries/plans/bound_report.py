@@ -33,8 +33,8 @@ LARGEST = 1 << 20
 
 @dataclass(frozen=True)
 class AtLength:
-    """A bound for a K: as a number, where no operand's exponent is above that of a window; and the input nearest to it,
-    of so many tried."""
+    """A bound for a K: as a number, where no operand's exponent is above that of a window; and the input nearest to it
+    among those tried."""
 
     length: int
     theorem: Theorem
@@ -89,7 +89,7 @@ def find_plan_bound(
     progress: Callable[[str], None] = lambda text: None, searched: int = LARGEST,
 ) -> PlanBound:  # fmt: skip
     """Bounds; those of K up to `searched` are held against samples. Raises ParameterError for a length or a restriction
-    that it has no sense with, and FaultError where an evaluation contradicts one."""
+    that no bound can have, and FaultError where an evaluation contradicts one."""
     start = time.monotonic()
     if inputs != Inputs(exponents=inputs.exponents):
         raise ParameterError("inputs", "error-bound is about all finite inputs; it takes exponents alone")
@@ -128,7 +128,7 @@ def _shown(theorem: Theorem) -> Theorem:
 
 
 def largest_bound(plan: Plan, form: Form, length: int, exponent: int) -> Fraction:
-    """The bound for so many products where no input's exponent is above this."""
+    """The bound for `length` products where no input's exponent is above `exponent`."""
     tops = {"a": plan.a, "b": plan.b, "c": plan.c, "scale_a": plan.scale, "scale_b": plan.scale}
     most = {name: largest_of(fmt, exponent) for name, fmt in tops.items() if fmt is not None}
     products = length * _product(most, [name for name in most if name != "c"])

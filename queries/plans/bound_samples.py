@@ -57,7 +57,7 @@ def bound_at(form: Form, sums: Sums, exact: Fraction) -> Fraction:
     def of(item: Monomial) -> Fraction:
         kind = tuple(factor.name for factor in item)
         if GROWTH in kind:
-            raise ValueError("a bound for any K is no number")
+            raise ValueError("a bound for any K is not one number")
         return abs(exact) if kind == (EXACT,) else sums[kind] if kind else Fraction(1)
 
     return sum((value * max(map(of, atom)) for atom, value in form.parts.items()), Fraction(0))

@@ -1,7 +1,7 @@
 """Two plans: equal for a K or for every K that is a multiple of a tile, or an input on which they differ.
 
 Equal for a K: their expressions have one normal form. For every multiple of a number of products, by induction: both
-plans repeat a step that takes so many products from one sum to the next; the steps are equal from any sum (by normal
+plans repeat a step that adds that number of products to a sum; the steps are equal from any sum (by normal
 form, or proved as units are), they start from one value, and what is done with the last sum is the same. Stages that
 differ in a stage within them are equal where these are, for the numbers of products that they give to them.
 
@@ -203,7 +203,7 @@ class _Prover:
         any(self._differ_on_samples(k) for k in lengths if self._fits(k))
 
     def _fits(self, length: int) -> bool:
-        """Whether both plans take so many products."""
+        """Whether both plans take `length` products."""
         try:
             self._units(length)
         except ParameterError:

@@ -377,7 +377,7 @@ class Mapper(Candidates):
     def _drawn(
         self, shape: Shape, rows: NDArray[np.int64], columns: NDArray[np.int64], cancels: bool
     ) -> tuple[Matrix, ...]:
-        """One product of random matrices: A, B, C and D at some rows and columns. Where it `cancels`, products stand in
+        """One product of random matrices: A, B, C and D at some rows and columns. Where it `cancels`, products come in
         pairs whose exact sum is zero: what comes out is what roundings left, which a narrow result hides otherwise."""
         sizes = (shape.rows, shape.length), (shape.length, shape.columns), (shape.rows, shape.columns)
         formats, spread = (self.asked.a, self.asked.b, self.asked.c), 5 if cancels else 2

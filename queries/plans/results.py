@@ -63,7 +63,7 @@ def plans_of_results(
 
 @dataclass(frozen=True)
 class Fitting:
-    """The plans that give every element looked at, of so many tried; the one that gives most, and how many."""
+    """The plans that give all elements compared (`looked`), of all `tried`; the plan that gives most, and how many."""
 
     plans: tuple[Plan, ...]
     tried: int
@@ -119,8 +119,8 @@ def _agreeing(candidates: Candidates, plan: Plan, sample: Sample) -> int:
 
 
 def parted_after(one: Plan, other: Plan, matrices: Matrices, element: Element) -> int | None:
-    """The number of an element's first products for which the results of two plans part first, of those looked at;
-    None where they do not."""
+    """The smallest number of an element's first products, of those tried, for which the results of two plans differ;
+    None where none does."""
     rows, columns = slice(element.row, element.row + 1), slice(element.column, element.column + 1)
     a, b = matrices.a[rows], matrices.b[:, columns]
     c = np.zeros((1, 1), dtype=kind_of(one.c)) if matrices.c is None else matrices.c[rows, columns]

@@ -42,8 +42,8 @@ Ask = Callable[[str, str], Answer]  # what an engine says of a text in SMT-LIB
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found at one place of a certificate. `word`: it stands if the engine named does not err; `argument`: it
-    is an argument for people, which is not checked; `open`: it could not be checked; `fault`: it does not stand."""
+    """What was found at one place of a certificate. `word`: it holds if the engine named does not err; `argument`: it
+    is an argument in words, which is not checked; `open`: it could not be checked; `fault`: it was rejected."""
 
     place: str
     says: str
@@ -51,7 +51,7 @@ class Finding:
 
 
 def check_folder(folder: Path, ask: Ask | None = None, timeout: float | None = None) -> Iterator[Finding]:
-    """All that there is to find. `ask`: for lemmas without a proof. Raises InputError for what is no certificate."""
+    """All findings of a certificate. `ask`: for lemmas without a proof. Raises InputError if there is none."""
     manifest = _manifest(folder)
     yield from _digests(folder, manifest["sha256"])
     names = [piece["name"] for piece in manifest["pieces"]]
@@ -76,7 +76,7 @@ def _argument(text: str) -> Finding:
 def _part(folder: Path, name: str, ask: Ask | None, timeout: float | None) -> Iterator[Finding]:
     """A certificate that is part of another."""
     if name != Path(name).name or name == "..":
-        yield Finding(MANIFEST, f"{name!r} is no folder in it", "fault")
+        yield Finding(MANIFEST, f"{name!r} is not a folder in it", "fault")
         return
     try:
         for found in check_folder(folder / name, ask, timeout):
@@ -128,7 +128,7 @@ def _piece(folder: Path, piece: Mapping[str, Any], ask: Ask | None, timeout: flo
 
 
 def _fault(folder: Path, name: str, suffix: str, timeout: float | None) -> tuple[str, bool]:
-    """What is wrong with a formula or a proof, and whether it was looked at to the end."""
+    """What is wrong with a formula or a proof, and whether all of it was checked."""
     if suffix == "cnf":
         try:
             return formula_fault(folder, name), True
@@ -159,7 +159,7 @@ def _tree(folder: Path, pieces: list[str]) -> Iterator[Finding]:
         tree = Tree(document)
         faults = list(tree.check())
         stated = [statement_text(tree, number) for number in tree.states] if not faults else []
-    except Exception as error:  # whatever a document that is no tree makes of it
+    except Exception as error:  # whatever a document that is not a tree raises
         yield Finding(TREE, f"cannot be read: {type(error).__name__}: {error}", "fault")
         return
     for number, fault in faults:
@@ -179,7 +179,7 @@ def _chain(folder: Path, pieces: list[str]) -> Iterator[Finding]:
         document = json.loads((folder / CHAIN).read_text(encoding="utf-8"))
         faults = list(chain_faults(folder, FACTS, document))
         strange = {step["lemma"] for step in document["steps"]} - set(pieces)
-    except Exception as error:  # whatever files that are no chain make of it
+    except Exception as error:  # whatever files that are not a chain raise
         yield Finding(CHAIN, f"cannot be read: {type(error).__name__}: {error}", "fault")
         return
     yield from (Finding(f"{CHAIN}, {name}", fault, "fault") for name, fault in faults)

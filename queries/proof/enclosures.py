@@ -192,7 +192,7 @@ def literal(unit: Unit | PlanAt, node: Literal) -> Made:
         raise RuleError("literal: not a number")
     value = exact_value(node.pattern, node.format)
     if isinstance(value, str) and value != "-0":
-        raise RuleError(f"literal: {value} is no number")
+        raise RuleError(f"literal: {value} is not a number")
     size = number(0 if isinstance(value, str) else abs(value))
     return Made(Enclosed(unit, node, (), numbers(frozenset({node.format}), NOUGHT, NOUGHT, size)))
 
@@ -247,7 +247,7 @@ def product(node: Product, places: Places, premises: Sequence[Theorem]) -> Made:
     found = _multiplied([goal.facts for goal in goals])
     if node.normalised:
         if any(goal.facts.formats is None for goal in goals):
-            raise RuleError("product: a factor is no number of a format")
+            raise RuleError("product: a factor is not a number of a format")
         found = replace(found, weight=found.value, least=found.grid, head=Fraction(2), digits=_sum(found.digits, 1))
     return _made(node, places, found, goals, premises)
 

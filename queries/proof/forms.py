@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from smtmodel.nodes.index import Index
 
-EXACT, ERROR, SIZE = "exact", "error", "size"  # names of magnitudes that are no input's
+EXACT, ERROR, SIZE = "exact", "error", "size"  # magnitudes that are not those of inputs
 PRECISION = 64  # bits that are kept of a coefficient that is rounded up
 
 

@@ -57,7 +57,7 @@ def step_of(goal: Enclosed, assumption: Assumption) -> Step:
     if assumption not in goal.assuming:
         raise RuleError("induction: the step assumes something else of the result so far")
     if goal.facts.formats is None or not goal.facts.formats <= assumption.formats:
-        raise RuleError("induction: the step's result is no number of the formats assumed")
+        raise RuleError("induction: the step's result is not a number of the formats assumed")
     growth, part, own = linear(goal.facts.error, level)
     grown, kept, size = linear(goal.facts.size, level)
     if grown or kept > 1:
@@ -98,7 +98,7 @@ def repeated(node: Repeat, places: Places, start: Theorem, body: Theorem) -> Mad
     own = [one for one in goal.assuming if one.level == node.level]
     formats = own[0].formats if own else frozenset[Format]()
     if len(own) > 1 or (own and (first.facts.formats is None or not first.facts.formats <= formats)):
-        raise RuleError("repeated: the start is no number of the formats assumed")
+        raise RuleError("repeated: the start is not a number of the formats assumed")
     step = step_of(goal, own[0]) if own else None
     if step is None:  # the body does not read the result so far: the last round alone counts
         facts = replace(goal.facts, **{name: getattr(goal.facts, name).at(node.level, node.places[-1])
@@ -125,7 +125,7 @@ class Chained:
 
 @dataclass(frozen=True)
 class Carried:
-    """A bound of |d - exact| after so many instructions of a chain; product k of instruction i is product
+    """A bound of |d - exact| after `count` instructions of a chain; product k of instruction i is product
     i * length + k."""
 
     unit: Unit
@@ -145,9 +145,9 @@ def chained(result: Theorem) -> Made:
     if goal.node != unit.result or {one.level for one in goal.assuming} != {CHAIN}:
         raise RuleError("chained: the premise is not about the result for any addend c: there is none, or it is fixed")
     if not isinstance(unit, Unit):
-        raise RuleError("chained: a plan is no instruction")
+        raise RuleError("chained: a plan is not an instruction")
     if not embeds(unit.d, unit.c):
-        raise RuleError(f"chained: a result in {unit.d.name} is no addend in {unit.c.name}")
+        raise RuleError(f"chained: a result in {unit.d.name} cannot be an addend in {unit.c.name}")
     (own,) = goal.assuming
     widened = replace(goal, facts=replace(goal.facts, formats=frozenset({unit.c})))
     return Made(Chained(unit, step_of(widened, own)), (result,))

@@ -72,8 +72,11 @@ RULES: dict[str, Callable[..., Theorem]] = {}  # every rule, by name
 
 
 def rule(function: Callable[Params, Made]) -> Callable[Params, Theorem]:
-    """A rule of inference. Its docstring is its statement; premises that are not theorems make nothing."""
+    """A rule of inference. Its docstring is its statement; premises that are not theorems make nothing. Trees name
+    rules, so that each rule has its own name: one that is taken raises RuleError."""
     name = function.__name__
+    if name in RULES:
+        raise RuleError(f"two rules are named {name}: rename {function.__module__}.{function.__qualname__}")
 
     @functools.wraps(function)
     def infer(*args: Params.args, **named: Params.kwargs) -> Theorem:

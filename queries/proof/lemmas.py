@@ -198,7 +198,7 @@ def settled(goal: Lemma, ask: Ask) -> Made:
     answer, second = ask(query_of(goal), goal.statement())
     if answer.status != "unsat":
         raise RuleError(f"settled: {goal.statement()}: {answer.status}")
-    word = f"{answer}, confirmed by {second}" if second is not None else f"{answer}, confirmed by nobody"
+    word = f"{answer}, confirmed by {second}" if second is not None else f"{answer}, not confirmed"
     return Made(goal, (), word)
 
 

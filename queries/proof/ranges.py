@@ -91,7 +91,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Scope:
-    """What an expression stands in: the formats of the operands, and what is known of the results so far of the loops
+    """The context of an expression: the formats of the operands, and what is known of the results so far of the loops
     around it, by level."""
 
     formats: tuple[tuple[str, Format], ...]

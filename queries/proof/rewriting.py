@@ -5,7 +5,7 @@ count as zero together and are the same number with the same sign, that of a zer
 unless they count as zero, they also have one exponent, by which a fused sum aligns.
 
 Every rule of `REWRITES` looks at one step and gives its replacement with the lemmas that make the two compute alike; a
-lemma that nobody proves leaves the step as it is. m is the largest exponent by which a fused sum aligns, F its bits.
+lemma that is not proved leaves the step as it is. m is the largest exponent by which a fused sum aligns, F its bits.
 """
 
 from __future__ import annotations
@@ -411,7 +411,7 @@ def congruent(scope: Scope, node: Node, operands: Sequence[Theorem | None]) -> M
             counting = not changed or _counts_as_terms(node)
         case Repeat():
             if goals[1] is not None or (changed and not _one_format(scope, node.start, others[0])):
-                raise RuleError("congruent: a loop's body stands in another scope, or its start has another format")
+                raise RuleError("congruent: a loop's body is in another scope, or its start has another format")
             counting = True
         case Product() | Scale() | Each():
             pass
@@ -426,14 +426,14 @@ def congruent(scope: Scope, node: Node, operands: Sequence[Theorem | None]) -> M
 
 @rule
 def looped(scope: Scope, node: Repeat, body: Theorem, settle: Settle) -> Made:
-    """Induction over a loop: from one start, with bodies that compute and count alike whatever of the kind known the
-    result so far is, every result does. The kind is that of the start and of every result of the body."""
+    """Induction over a loop: from one start, with bodies that compute and count alike for any result so far of the
+    kind known, every result does. The kind is that of the start and of every result of the body."""
     goal: Alike = goal_of(body, Alike, "looped")
     if goal.node != node.body or not goal.counting or not goal.scope.held:
         raise RuleError("looped: the premise is not about the body, or it counts otherwise")
     level, held = goal.scope.held[-1]
     if goal.scope != scope.within(level, held) or level != node.level:
-        raise RuleError("looped: the premise stands in another scope")
+        raise RuleError("looped: the premise is in another scope")
     if not _one_format(goal.scope, goal.node, goal.other):
         raise RuleError("looped: the results are of another format")
     premises: list[Theorem | None] = [body]

@@ -24,7 +24,7 @@ from smtmodel.plans.stages import Chain, Engine, Interleaved, Promoted, Rounded,
 
 @dataclass(frozen=True)
 class PlanAt:
-    """A plan for so many products; or, without a length, for n times `period` products, any n, where G = 1 + r + ... +
+    """A plan for `length` products; or, without a length, for n times `period` products, any n, where G = 1 + r + ... +
     r^(n - 2) for the growth r."""
 
     plan: Plan
@@ -278,7 +278,7 @@ def for_all(stage: Stage) -> Stage:
 
 
 def recorded(plan: Plan, stage: Stage, length: int | None) -> Step:
-    """The steps of a stage for so many products, each of which is added once; for n times its period, for any n, where
+    """The steps of a stage for `length` products, each of which is added once; for n times its period, for any n, where
     no length is given. Raises RuleError, and ParameterError for a length that does not fit."""
     recorder = Recorder(plan)
     count = stage.period if length is None else length

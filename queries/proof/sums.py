@@ -77,8 +77,8 @@ def _split(form: Form) -> tuple[Form, Form]:
 
 
 def _apart(forms: Sequence[Form]) -> Form:
-    """The sum of forms about different products: of each magnitude of products, the largest coefficient times that of
-    all of them is no smaller."""
+    """The sum of forms about different products: for each magnitude of products, the largest coefficient times
+    the magnitude over all of them is an upper bound."""
     parts = [_split(form) for form in forms]
     return larger([own for own, _ in parts]) + total(rest for _, rest in parts)
 
@@ -164,7 +164,7 @@ def tile(step: Tile, chain: Theorem, start: Theorem, lemmas: Sequence[Theorem] =
     if not isinstance(step, Tile) or does.unit != step.model.unit or goal.step is not step.start:
         raise RuleError("tile: the premises are not about its unit and its start")
     if goal.facts.formats is None or not all(holds(step.model.c, fmt) for fmt in goal.facts.formats):
-        raise RuleError(f"tile: the start is no number of the unit's {step.model.c.name}")
+        raise RuleError(f"tile: the start is not a number of the unit's {step.model.c.name}")
     one, length = does.step, step.model.length
     parts = [_split(form) for form in (one.own, one.size)]
     (own, fixed), (size, none) = [(_sums_of(products), rest) for products, rest in parts]
@@ -230,33 +230,33 @@ def _joined(step: Step, facts: Facts, goals: Sequence[Summed]) -> Summed:
 
 
 @rule
-def looped(step: Loop, start: Theorem, body: Theorem) -> Made:
+def iterated(step: Loop, start: Theorem, body: Theorem) -> Made:
     """Induction over n rounds, the first one from the start. A round takes any E and A to r * E + part * A + own, and
     to A + size, r >= 1, about its own products. What round i has of its own counts r^(n - 1 - i) times at the end, what
     it adds to A part * (1 + ... + r^(n - 2 - i)) times: most for the first round, r^(n - 1) = 1 + (r - 1) G times and
     part * G times. E0 counts r^n times, A0 part * (1 + r G) times, a constant 1 + r G times."""
-    first: Summed = goal_of(start, Summed, "looped")
-    goal: Summed = goal_of(body, Summed, "looped")
+    first: Summed = goal_of(start, Summed, "iterated")
+    goal: Summed = goal_of(body, Summed, "iterated")
     if not isinstance(step, Loop) or (first.step, goal.step) != (step.start, step.body) or first.plan is not goal.plan:
-        raise RuleError("looped: the premises are not about its start and its body")
+        raise RuleError("iterated: the premises are not about its start and its body")
     formats = [formats for level, formats in goal.assuming if level == step.level]
     if len(formats) != 1 or any(facts.formats is None or not facts.formats <= formats[0]
                                 for facts in (first.facts, goal.facts)):  # fmt: skip
-        raise RuleError("looped: a sum so far is no number of the formats assumed")
+        raise RuleError("iterated: a sum so far is not a number of the formats assumed")
     if len(goal.assuming) > 1 or goal.growth is not None or any(level == step.level for level, _ in first.assuming):
-        raise RuleError("looped: a round depends on more than the sum so far")
+        raise RuleError("iterated: a round depends on more than the sum so far")
     growth, part, rest = linear(goal.facts.error, step.level)
     grown, kept, more = linear(goal.facts.size, step.level)
     (own, fixed), (size, none) = _split(rest), _split(more)
     if growth < 1 or grown or kept > 1 or none.parts or set(fixed.parts) - {ONE}:
-        raise RuleError("looped: the sum so far enters a round in another way")
+        raise RuleError("iterated: the sum so far enters a round in another way")
     rate = first.growth
     if step.count is None:
         if rate is not None:
-            raise RuleError("looped: what is repeated for any K begins with what is repeated")
+            raise RuleError("iterated: what is repeated for any K begins with what is repeated")
         rate, times = growth, G
     elif step.count < 1:
-        raise RuleError("looped: a loop has a round")
+        raise RuleError("iterated: a loop has a round")
     else:
         times = number(growth_of(growth, step.count - 1))
     last, every = number(1) + times * (growth - 1), number(1) + times * growth  # r^(n - 1), and all powers below r^n
@@ -285,7 +285,7 @@ def of_all_products(at: PlanAt, node: Products, total_: Theorem, start: Theorem)
     if {level for level, _ in goal.assuming} - {START} or known is None or not all(
         any(holds(own, fmt) for own in formats) for _, formats in goal.assuming for fmt in known
     ):  # fmt: skip
-        raise RuleError("of_all_products: the start is no number of the format assumed")
+        raise RuleError("of_all_products: the start is not a number of the format assumed")
     if any(sum(_has_sum(operand) for operand in one.operands) > 1 for one in walk(at.result)
            if isinstance(one, (Product, Scale))):  # fmt: skip
         raise RuleError("of_all_products: two sums are multiplied")

@@ -1,6 +1,6 @@
 """Bounds in the unit u of an alignment and the last place of the result, as in Table 9 of Xie et al. 2026.
 
-Of a unit whose result is one sum of all its products and c, each term cut off at u = 2^(m - F), rounded once toward
+Of a unit whose result is one sum of all its products and c, each term truncated at u = 2^(m - F), rounded once toward
 zero: m is the largest exponent of a term that is not zero (of a product the sum of its factors' exponents, which are
 emin at least). Unlike those of enclosures.py, these statements are about all finite inputs.
 """
@@ -65,7 +65,7 @@ def _places(node: Node, places: Mapping[int, int]) -> tuple[int, ...]:
     found = {one.operand: 0 if one.index is None else one.index.at(places) for one in factors
              if isinstance(one, Element) and one.subnormals == "keep"}  # fmt: skip
     if found.keys() != ({"c"} if len(factors) == 1 else {"a", "b"}):
-        raise RuleError("inputs: a factor is no input of its own side, or loses its subnormal numbers")
+        raise RuleError("inputs: a factor is not an input of its own side, or loses its subnormal numbers")
     return () if len(factors) == 1 else (found["a"], found["b"])
 
 
@@ -79,7 +79,7 @@ def summed(unit: Unit, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -
     if total.rounding != "toward_zero" or total.sticky or total.carry_bits is not None or any(
         far is not None for far in total.reach
     ) or not isinstance(total.fraction_bits, int):  # fmt: skip
-        raise RuleError("fused: a term is not cut off toward zero at one place, or the sum may wrap")
+        raise RuleError("fused: a term is not truncated at one place, or the sum may wrap")
     wanted = terms_of_sum(total)
     goals: list[Enclosed] = [goal_of(premise, Enclosed, "summed") for premise in premises]
     if [(goal.node, goal.places) for goal in goals] != wanted or any(goal.unit is not unit for goal in goals):
@@ -104,9 +104,9 @@ def truncated(premise: Theorem, lemma: Theorem) -> Made:
     the larger one, s is a multiple of ulp(d) and loses nothing; else it loses a multiple of u, at most ulp(d) - u. So
     |d - exact| <= lost * u + max(u, ulp(d)) - u.
 
-    It does not overflow: all products together are below 2^(emax - 1). c is below 2^emax, or cut off to what the
-    largest numbers of d's format are made of: if it has the exponent emax, no product reaches u, and each is cut off
-    to zero."""
+    It does not overflow: all products together are below 2^(emax - 1). c is below 2^emax, or truncated to the
+    bits that the largest numbers of d's format have: if it has the exponent emax, no product reaches u, and each is
+    truncated to zero."""
     goal: SumInUnits = goal_of(premise, SumInUnits, "truncated")
     unit, total = goal.unit, sum_of(goal.unit)
     assert isinstance(unit.result, Round)

@@ -1,4 +1,4 @@
-"""Forms for people."""
+"""Forms as text: coefficients rounded up to a few digits, magnitudes in the names of operands."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class BoundResult:
 def find_bound(
     model: Model, inputs: Inputs, length: int | None = None, settle: Settle = lambda goal: None
 ) -> BoundResult:
-    """A bound, held against samples. Raises ParameterError for a length or a restriction that it has no sense with,
+    """A bound, held against samples. Raises ParameterError for a length or a restriction that no bound can have,
     and FaultError where an evaluation contradicts it."""
     start = time.monotonic()
     if inputs != Inputs(exponents=inputs.exponents):

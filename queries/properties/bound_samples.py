@@ -40,7 +40,7 @@ from smtmodel.unit import Unit
 SEED, ROWS = 31, 240
 GAPS, KINDS = 40, 6  # places below the large terms at which the others are tried, and ways in which they lie there
 FEW = 56  # exponents of products, so few that the largest ones are large
-CHAINS, WORK = 16, 4096  # chains on shaped inputs, and on others: so many, of so many products together, or two
+CHAINS, WORK = 16, 4096  # at most this many chains are tried, with this many products in all; at least two
 CLIMBS, TRIES = 10, 40  # rounds of small changes to the best input, and changes in a round
 
 

@@ -177,7 +177,7 @@ def _joined(
 
 
 class Family(NamedTuple):
-    """A function with what is said of it. `fixed`: values of other families' parameters that all its units have."""
+    """A function with its description. `fixed`: values of other families' parameters that all its units have."""
 
     name: str
     about: str

@@ -31,7 +31,7 @@ from smtmodel.unit import Unit
 
 @dataclass(frozen=True)
 class FamilyFunction:
-    """A function with what is said of it. `fixed`: values of other families' parameters that all its units have."""
+    """A function with its description. `fixed`: values of other families' parameters that all its units have."""
 
     name: str
     about: str

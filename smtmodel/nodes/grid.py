@@ -165,13 +165,13 @@ def _sign(value: Value) -> Bit:
 
 
 def _one_more(magnitude: Bits, more: Bit) -> Bits:
-    """A magnitude, and one more where it is said."""
+    """A magnitude, plus one where `more` is set."""
     width = magnitude.width + 1
     return magnitude.zext(width) + more.bits(width)
 
 
 def _within(term: Term, maximum: Exponent, places: int) -> Bit:
-    """Whether a term's exponent lies at most so many places below the maximum."""
+    """Whether a term's exponent lies at most `places` below the maximum."""
     width = maximum.bits.width
     if places >= 1 << width:
         return truth(term.sign.carrier, True)

@@ -170,8 +170,8 @@ class Context:
     ranges: list[int] = field(default_factory=list)  # the levels of ranges of terms around what is formed
 
     def value(self, node: Node, keep: int | None = None) -> Value:
-        """The value of a node, formed once where it is shared. `keep`: a sum may be exact to so many bits, with one
-        sticky bit below; None asks for every bit."""
+        """The value of a node, formed once where it is shared. `keep`: how many bits of a sum are needed, with
+        one sticky bit below; None asks for every bit."""
         scope = self.scopes[max([self.opened[level] for level in node.free]) if node.free else 0]
         key = (node, keep)
         if key not in scope:

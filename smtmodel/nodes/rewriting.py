@@ -87,8 +87,8 @@ def written_out(node: Node) -> Node:
 
 
 def shifted(node: Node, levels: int, element: Callable[[Element], Node]) -> Node:
-    """The expression with its loops so many levels deeper; `element` gives what stands for each of its inputs, of which
-    the index has the levels shifted already."""
+    """The expression with its loops `levels` deeper; `element` gives what replaces each of its inputs, in whose index
+    the levels are shifted already."""
 
     def leaf(part: Node) -> Node | None:
         if isinstance(part, Element):

@@ -113,8 +113,8 @@ class Inside(Level):
         )
 
     def from_nothing(self) -> tuple[str, int]:
-        """The fact that the sum is at least so large where all terms of the other side are zeros. Raises
-        UnprovedError."""
+        """A proved lower bound of the sum's magnitude where all terms of the other side are zeros: the fact's name, and
+        the bound. Raises UnprovedError."""
         (before, after), least = (parts.sums[-1] for parts in self.parts), self._smallest()
         bound = self.constant(least, after.width)
         claim = implies(self.empty(0), bound.sle(after)) & implies(self.empty(1), before.sle(-bound))

@@ -1,9 +1,9 @@
 """A ledger of proved facts about two evaluations of a model, from which later facts are proved with cut-points.
 
 Every fact is a claim over the model's own terms. It is proved from facts proved before, with chosen terms replaced by
-fresh variables in all of them alike: an over-approximation, so that "unsat" stands, whatever is cut and whatever is
-used. Nothing enters the ledger but definitions (what inputs are admitted, what a maximum is) and what a solver
-refuted the negation of.
+fresh variables in all of them alike: an over-approximation, so that "unsat" holds whichever terms are replaced and
+whichever facts are used. Nothing enters the ledger but definitions (what inputs are admitted, what a maximum is) and
+what a solver refuted the negation of.
 """
 
 from __future__ import annotations

@@ -44,14 +44,14 @@ def term_key(exponent: Bits, significand: Bits, sign: Bit) -> Bits:
 
 
 def apart(lower: Bits, higher: Bits, places: int, at_least: bool = False) -> Bit:
-    """One exponent lies so many places above another (or at least so many)."""
+    """One exponent lies `places` above another, or `at_least` that many."""
     width = max(lower.width, higher.width) + places.bit_length() + 1
     raised = lower.zext(width) + constant(lower.carrier, places, width)
     return raised.ule(higher.zext(width)) if at_least else raised.eq(higher.zext(width))
 
 
 def within(value: Bits, bound: int) -> Bit:
-    """A number in two's complement is at most so large, either way."""
+    """Whether a number in two's complement lies from -`bound` to `bound`."""
     low, high = (constant(value.carrier, edge, value.width) for edge in (-bound, bound))
     return low.sle(value) & value.sle(high)
 

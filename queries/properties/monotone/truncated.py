@@ -129,7 +129,7 @@ class Truncated(Many):
         return []
 
     def _slack(self) -> int:
-        """By how many places a raised term may lie below its exponent: none if it is normal, else so many as its
+        """How many places a raised term may lie below its exponent: none if it is normal, else as many as its
         significand has fraction bits. Raises UnprovedError where no room is left above the last place kept."""
         fraction = self.sides[0].items[self.raised].term.fraction
         for slack in (0, fraction):
@@ -241,7 +241,7 @@ class Truncated(Many):
         return names
 
     def _others(self, count: int, found: Distance) -> int:
-        """What so many other terms may lose, in the finer units."""
+        """What `count` other terms may lose, in the finer units."""
         return count * self.weight * ((1 << found.places) - 1)
 
     def _rise(self) -> list[str]:

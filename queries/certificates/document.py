@@ -1,0 +1,128 @@
+"""A tree of theorems as it was read, and what every rule asks of it: operands, terms, premises, lemmas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from fractions import Fraction
+from typing import Any
+
+from queries.certificates.goals import Facts, Goal
+from queries.certificates.magnitudes import Form, add, most, need, plain, two
+
+#: by mode, in units of the last place: how far a rounding falls, and rises
+FALLS = {"nearest_even": "1/2", "nearest_away": "1/2", "toward_zero": "1", "to_odd": "1", "down": "1", "up": "0"}
+RISES = FALLS | {"down": "0", "up": "1"}
+LOSSES = {mode: (Fraction(FALLS[mode]), Fraction(RISES[mode])) for mode in FALLS}
+
+
+class Document:
+    """A tree as it was read: the unit, its nodes and formats, and the goals of the theorems checked so far."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self.unit, self.nodes, self.formats = document["unit"], document["nodes"], document["formats"]
+        self.theorems, self.states = document["theorems"], document["states"]
+        self.goals: list[Goal] = []
+        need(len({repr(fmt) for fmt in self.formats}) == len(self.formats), "a format stands twice")
+        for number, node in enumerate(self.nodes):
+            need(all(operand < number for operand in operands_of(node)), f"node {number} stands before its operands")
+
+    def emin(self, fmt: int) -> int:
+        found = self.formats[fmt]
+        return (1 if found["subnormals"] else 0) - int(found["bias"])
+
+    def last(self, fmt: int) -> int:
+        """The place of the last bit of the smallest number."""
+        return self.emin(fmt) - int(self.formats[fmt]["fraction"])
+
+    def free(self, node: int) -> set[int]:
+        """The loop variables that a node depends on."""
+        what = self.nodes[node]
+        own = {level for level, _ in (what["index"] or {"factors": ()})["factors"]} if what["kind"] == "element" else (
+            {what["level"]} if what["kind"] == "acc" else set())  # fmt: skip
+        if what["kind"] == "repeat":
+            return self.free(what["start"]) | (self.free(what["body"]) - {what["level"]})
+        inner = set[int]().union(*map(self.free, operands_of(what)))
+        return own | (inner - {what["level"]} if what["kind"] == "each" else inner)
+
+    def bound(self, node: int, places: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+        free = self.free(node)
+        return tuple(sorted((level, place) for level, place in dict(places).items() if level in free))
+
+    def terms(self, items: Iterable[int], places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, Any, int]]:
+        """The terms of a sum, each with the position of the operand that it comes from."""
+        for position, item in enumerate(items):
+            what, known = self.nodes[item], dict(places)
+            if what["kind"] != "each":
+                yield item, self.bound(item, known.items()), position
+                continue
+            for place in what["places"]:
+                inner = self.terms([what["body"]], {**known, what["level"]: place}.items())
+                yield from ((node, at, position) for node, at, _ in inner)
+
+    def node(self, goal: Goal, kind: str) -> Mapping[str, Any]:
+        """The node that a goal is about, which must be of a kind."""
+        need(goal.kind == "Enclosed", "its goal is of another kind")
+        what: Mapping[str, Any] = self.nodes[goal.node]
+        need(what["kind"] == kind, f"its node is {what['kind']}, not {kind}")
+        need(goal.places == self.bound(goal.node, goal.places), "it has other loop variables")
+        return what
+
+    def enclosed(self, premise: int) -> tuple[Goal, Facts]:
+        goal = self.goals[premise]
+        need(goal.kind == "Enclosed" and goal.facts is not None, "a premise of another kind is needed")
+        assert goal.facts is not None
+        return goal, goal.facts
+
+    def about(self, goal: Goal, premises: Sequence[int], wanted: Sequence[tuple[int, Any]]) -> list[Facts]:
+        """The facts of premises that must be about these nodes, and with which the goal must share what it assumes."""
+        found = [self.enclosed(premise) for premise in premises]
+        need([(one.node, one.places) for one, _ in found] == list(wanted), "the premises are not about its operands")
+        assumed = frozenset[tuple[int, frozenset[int]]]().union(*(one.assuming for one, _ in found))
+        need(goal.assuming == assumed, "it assumes something else than its premises")
+        return [facts for _, facts in found]
+
+    def numbers(self, formats: frozenset[int], low: Form, high: Form, size: Form, grid: int | None = None,
+                flushed: bool = False) -> Facts:  # fmt: skip
+        """What holds of a number of one of these formats."""
+        if not formats:
+            return Facts(low, high, size, {}, None, Fraction(2), 0, None, 0, formats)
+        own = min(map(self.last, formats))
+        grid = own if grid is None else max(own, grid)
+        top = max(map(self.emin, formats))
+        tiny = plain(0 if flushed or grid >= top else two(top) - two(grid))
+        fraction = max(int(self.formats[fmt]["fraction"]) for fmt in formats)
+        weight = add(size, most(low, high), tiny)
+        least = min(map(self.emin, formats))
+        return Facts(low, high, size, weight, least, Fraction(2), fraction, grid, fraction + 1, formats)
+
+
+def operands_of(node: Mapping[str, Any]) -> list[int]:
+    """The operands of a node."""
+    names = ("left", "right", "term", "start", "body")
+    return [node[name] for name in names if name in node] + list(node.get("items", ()))
+
+
+def conclude(goal: Goal, facts: Facts) -> None:
+    """The facts of the goal must be these."""
+    names = [one.name for one in fields(Facts)]
+    wrong = [name for name in names if getattr(goal.facts, name) != getattr(facts, name)]
+    need(not wrong, f"the conclusion does not follow: {', '.join(wrong)}")
+
+
+def need_same(goal: Goal, other: Goal) -> None:
+    mine, its = ((one.kind, one.node, one.places, one.assuming) for one in (goal, other))
+    need(mine == its, "it is about something else than its premise")
+
+
+def need_lemmas(tree: Document, premises: Sequence[int], kind: str, wanted: Sequence[Mapping[str, Any] | None]) -> None:
+    """The other premises must be these lemmas about the datapath, all of them."""
+    goals = [tree.goals[premise] for premise in premises]
+    need(all(goal.kind == kind for goal in goals), "a premise is no lemma about this node's datapath")
+    given = [dict(goal.parts) for goal in goals]
+    needed = [dict(one) for one in wanted if one is not None]
+    need(all(one in needed for one in given), "a lemma is about another datapath")
+    need(all(one in given for one in needed), "a lemma about the datapath is missing")
+
+
+Rule = Callable[[Document, Goal, Sequence[int], Any], None]

@@ -1,0 +1,71 @@
+"""What the theorems of a tree state, read from plain data: the goal of each, and the facts about a node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from queries.certificates.magnitudes import Form, add, most, need, read_form
+
+CHAIN = -1
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of the value v of a node beside its exact value x."""
+
+    low: Form
+    high: Form
+    size: Form
+    weight: Form | None = None
+    least: int | None = None
+    head: Fraction | None = None
+    digits: int | None = None
+    grid: int | None = None
+    bits: int | None = None
+    formats: frozenset[int] | None = None
+
+    @property
+    def error(self) -> Form:
+        return most(self.low, self.high)
+
+    @property
+    def value(self) -> Form:
+        return add(self.size, self.error)
+
+    @property
+    def nothing(self) -> bool:
+        return not (self.low or self.high or self.size)
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a theorem states: `kind`, and its parts; those of no use to a kind are left empty."""
+
+    kind: str
+    node: int = -1
+    places: tuple[tuple[int, int], ...] = ()
+    facts: Facts | None = None
+    assuming: frozenset[tuple[int, frozenset[int]]] = frozenset()
+    parts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_facts(given: Mapping[str, Any]) -> Facts:
+    forms = {name: read_form(given[name]) for name in ("low", "high", "size", "weight") if given[name] is not None}
+    numbers = {name: given[name] for name in ("least", "digits", "grid", "bits")}
+    need(all(value is None or type(value) is int for value in numbers.values()), "a number is no whole number")
+    head = None if given["head"] is None else Fraction(given["head"])
+    known = None if given["formats"] is None else frozenset(given["formats"])
+    return Facts(**forms, **numbers, head=head, formats=known)  # type: ignore[arg-type]
+
+
+def read_goal(given: Mapping[str, Any]) -> Goal:
+    kind = given["is"]
+    if kind != "Enclosed":
+        parts = {name: value for name, value in given.items() if name != "is"}
+        return Goal(kind, parts=parts)
+    assuming = frozenset((one["level"], frozenset(one["formats"])) for one in given["assuming"])
+    places = tuple((level, place) for level, place in given["places"])
+    return Goal(kind, given["node"], places, read_facts(given["facts"]), assuming)

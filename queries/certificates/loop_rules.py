@@ -1,0 +1,161 @@
+"""Rules about loops and chains of instructions: what one step does to an error, and many steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from queries.certificates.document import Document, conclude
+from queries.certificates.goals import CHAIN, Goal
+from queries.certificates.magnitudes import (
+    ONE,
+    Form,
+    Monomial,
+    above,
+    add,
+    changed,
+    covers,
+    flat,
+    lifted,
+    lifts,
+    merged,
+    most,
+    need,
+    put,
+    read_form,
+    single,
+    times,
+)
+
+SLACK = 1 + Fraction(1, 1 << 40)  # how much larger than it must be a rounded coefficient may be
+
+
+@dataclass(frozen=True)
+class Step:
+    """E to growth E + part A + own, and A to A + size."""
+
+    level: int
+    growth: Fraction
+    part: Fraction
+    own: Form
+    size: Form
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Step:
+        return cls(given["level"], Fraction(given["growth"]), Fraction(given["part"]), read_form(given["own"]),
+                   read_form(given["size"]))  # fmt: skip
+
+    def run(self, places: Sequence[int], error: Form, size: Form) -> tuple[Form, Form]:
+        """E and A after a step for each place, E rounded up a little: the last step counts its own once, the one
+        before it `growth` times as much, and so on."""
+        weight, sizes, errors = Fraction(1), [size], [Form()]
+        seen = Fraction(0)  # the sum of the weights of the steps after this one
+        for place in reversed(places):
+            errors.append(times(put(self.own, self.level, place), weight))
+            errors.append(times(put(self.size, self.level, place), self.part * seen))
+            sizes.append(put(self.size, self.level, place))
+            seen, weight = seen + weight, above(weight * self.growth)
+        return add(*errors, times(error, weight), times(size, self.part * seen)), add(*sizes)
+
+
+def _step(tree: Document, goal: Goal, level: int, formats: frozenset[int], result: frozenset[int] | None) -> Step:
+    """What a theorem about one step says, if that is linear in what it assumes."""
+    need((level, formats) in goal.assuming, "the step assumes something else of the result so far")
+    need(result is not None and result <= formats, "the step's result is no number of the formats assumed")
+    assert goal.facts is not None
+    marks = [next(iter(single(name, level))) for name in ("error", "size")]
+
+    def reads(atom: frozenset[Monomial]) -> bool:
+        return any(factor[:2] in (("error", level), ("size", level)) for item in atom for factor in item)
+
+    def parts(form: Form) -> tuple[Fraction, Fraction, Form]:
+        split = add(*(flat({atom: value}) if reads(atom) else {atom: value} for atom, value in form.items()))
+        rest = {atom: value for atom, value in split.items() if atom not in marks}
+        need(not any(map(reads, rest)), "the error is not linear in the result so far")
+        return split.get(marks[0], Fraction(0)), split.get(marks[1], Fraction(0)), rest
+
+    growth, part, own = parts(goal.facts.error)
+    grown, kept, size = parts(goal.facts.size)
+    need(not grown and kept <= 1, "the result so far enters the step more than once")
+    return Step(level, growth, part, own, size)
+
+
+def _close(claimed: Form, least: Form) -> None:
+    """A coefficient that was rounded up is large enough, and hardly larger."""
+    need(covers(claimed, least), "the bound is smaller than what follows")
+    need(covers(times(least, SLACK), claimed), "the bound is larger than what follows")
+
+
+def repeated(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
+    what = tree.node(goal, "repeat")
+    level, known = what["level"], dict(goal.places)
+    (first, begin), (body, facts) = (tree.enclosed(premise) for premise in premises)
+    need((first.node, body.node) == (what["start"], what["body"]), "the premises are not about its start and its body")
+    need(first.places == tree.bound(what["start"], goal.places), "its start has other loop variables")
+    inner = {own: place for own, place in known.items() if own != level}
+    need(body.places == tree.bound(what["body"], inner.items()), "the body is not of any place")
+    own = [one for one in body.assuming if one[0] == level]
+    need(goal.assuming == (body.assuming - frozenset(own)) | first.assuming, "it assumes something else")
+    need(len(own) <= 1 and bool(what["places"]), "the body assumes several things, or there is no place")
+    if not own:  # the last round alone counts
+        last = what["places"][-1]
+        low, high, size = (put(form, level, last) for form in (facts.low, facts.high, facts.size))
+        weight = None if facts.weight is None else put(facts.weight, level, last)
+        return conclude(goal, replace(facts, low=low, high=high, size=size, weight=weight))
+    ((_, formats),) = own
+    need(begin.formats is not None and begin.formats <= formats, "the start is no number of the formats assumed")
+    error, size = _step(tree, body, level, formats, facts.formats).run(what["places"], begin.error, begin.size)
+    assert goal.facts is not None
+    claimed = goal.facts.low
+    _close(claimed, error)
+    return conclude(goal, tree.numbers(formats, claimed, claimed, size))
+
+
+def chained(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
+    (premise,) = premises
+    below, facts = tree.enclosed(premise)
+    c, d = tree.unit["c"], tree.unit["d"]
+    need(goal.kind == "Chained" and below.node == tree.unit["result"], "it is not about the result")
+    need(below.assuming == {(CHAIN, frozenset({c}))}, "the premise is not about any addend")
+    one, other = tree.formats[d], tree.formats[c]
+    alike = ("exponent", "bias", "specials", "signed", "subnormals")
+    # the patterns are aligned at the top: what the wider one has more are bits of the fraction
+    width = {name: fmt["storage"] or fmt["signed"] + fmt["exponent"] + fmt["fraction"] + fmt["padding"]
+             for name, fmt in (("d", one), ("c", other))}  # fmt: skip
+    need(all(one[name] == other[name] for name in alike) and width["d"] == width["c"]
+         and one["fraction"] <= other["fraction"], "a result is no addend")  # fmt: skip
+    need(facts.formats is not None, "the result is no number of a format")
+    step = _step(tree, below, CHAIN, frozenset({c}), frozenset({c}))
+    need(Step.read(goal.parts["step"]) == step, "the conclusion does not follow")
+
+
+def _of_chain(tree: Document, goal: Goal, premises: Sequence[int], kind: str) -> Step:
+    (premise,) = premises
+    need(goal.kind == kind and tree.goals[premise].kind == "Chained", "a premise about a chain is needed")
+    return Step.read(tree.goals[premise].parts["step"])
+
+
+def closed(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
+    step = _of_chain(tree, goal, premises, "Closed")
+    need(step.growth >= 1, "the error of the result so far shrinks")
+    own = merged(step.own)
+    products = most(own, lifted(times(flat(step.size), step.part), lifts(own)))
+    products = merged({atom: value for atom, value in products.items() if atom != ONE})
+    found = {"growth": step.growth, "part": step.part, "fixed": own.get(ONE, Fraction(0))}
+    claimed = {name: Fraction(goal.parts[name]) for name in found}
+    need(claimed == found and read_form(goal.parts["products"]) == products, "the conclusion does not follow")
+
+
+def carried(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
+    step, count, unit = _of_chain(tree, goal, premises, "Carried"), goal.parts["count"], tree.unit
+    need(type(count) is int and count >= 1, "a chain has an instruction")
+    stride = {"a": unit["length"], "b": unit["length"], "scale_a": unit["scales"], "scale_b": unit["scales"]}
+
+    def placed(form: Form) -> Form:
+        return changed(form, lambda factor: (*factor[:2], (*factor[2], (CHAIN, stride[factor[0]])), factor[3]))
+
+    step = replace(step, own=placed(step.own), size=placed(step.size))
+    error, _ = step.run(range(count), {}, single("c"))
+    _close(read_form(goal.parts["error"]), merged(error))

@@ -1,0 +1,260 @@
+"""Rules about one node: what holds of its value follows from its operands, and from lemmas about its datapath."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from queries.certificates.document import LOSSES, Document, conclude, need_lemmas
+from queries.certificates.goals import CHAIN, Facts, Goal
+from queries.certificates.magnitudes import ONE, Form, Monomial, add, most, need, plain, single, times, two
+
+
+def element(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
+    what = tree.node(goal, "element")
+    need(not premises and not goal.assuming, "an input rests on nothing")
+    name = what["operand"]
+    fmt = tree.unit["scale" if name.startswith("scale") else name]
+    need(fmt is not None, "the unit has no such operand")
+    index, places = what["index"] or {"offset": 0, "factors": []}, dict(goal.places)
+    offset = index["offset"] + sum(step * places[level] for level, step in index["factors"] if level in places)
+    rest = tuple((level, step) for level, step in index["factors"] if level not in places)
+    facts = tree.numbers(frozenset({fmt}), {}, {}, single(name, offset, rest))
+    kept = tree.formats[fmt]["subnormals"] and what["subnormals"] == "keep"
+    conclude(goal, replace(facts, weight=single(name, offset, rest, kept)))
+
+
+def constant(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
+    tree.node(goal, "zero")
+    need(not premises and not goal.assuming, "a constant rests on nothing")
+    conclude(goal, tree.numbers(frozenset(), {}, {}, {}))
+
+
+def literal(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
+    what = tree.node(goal, "number")
+    need(not premises and not goal.assuming, "a number rests on nothing")
+    fmt = what["format"]
+    conclude(goal, tree.numbers(frozenset({fmt}), {}, {}, plain(_finite(what["pattern"], tree.formats[fmt]))))
+
+
+def _finite(pattern: int, fmt: Mapping[str, Any]) -> Fraction:
+    """The magnitude of a pattern of a format, read off its fields; one that is not finite is a fault."""
+    fraction, width = int(fmt["fraction"]), int(fmt["exponent"])
+    bits = pattern >> int(fmt["padding"])
+    field, digits = bits >> fraction & ((1 << width) - 1), bits & ((1 << fraction) - 1)
+    need(fmt["specials"] == "ieee" and field != (1 << width) - 1, "it is no number of a format as those of IEEE 754")
+    least = field == 0 and fmt["subnormals"]
+    whole = digits if least else digits | 1 << fraction
+    return whole * two(max(field, 1 if fmt["subnormals"] else 0) - int(fmt["bias"]) - fraction)
+
+
+def assumed(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
+    what = tree.nodes[goal.node]
+    need(not premises and len(goal.assuming) == 1 and goal.places == (), "it assumes one thing and rests on nothing")
+    ((level, formats),) = goal.assuming
+    lost, flushed = Form(), False
+    if what["kind"] == "acc":
+        need(level == what["level"] and level != CHAIN, "it is about the result so far of another loop")
+    else:
+        need(what["kind"] == "element" and what["operand"] == "c" and level == CHAIN, "that cannot be assumed")
+        need(formats == {tree.unit["c"]}, "the addend is a number of its own format")
+        if what["subnormals"] != "keep":
+            lost, flushed = plain(two(tree.emin(tree.unit["c"]))), True
+    error = add(single("error", level), lost)
+    conclude(goal, tree.numbers(formats, error, error, single("size", level), flushed=flushed))
+
+
+def _product(every: Sequence[Facts]) -> Facts:
+    def joined(name: str, how: Callable[[Any, Any], Any], one: Facts, other: Facts) -> Any:
+        pair = getattr(one, name), getattr(other, name)
+        return None if None in pair else how(*pair)
+
+    so_far = every[0]
+    for facts in every[1:]:
+        error = add(times(so_far.size, facts.error), times(facts.size, so_far.error), times(so_far.error, facts.error))
+        sums = {name: joined(name, lambda x, y: x + y, so_far, facts) for name in ("least", "digits", "grid", "bits")}
+        so_far = Facts(error, error, times(so_far.size, facts.size), joined("weight", times, so_far, facts),
+                       head=joined("head", lambda x, y: x * y, so_far, facts), **sums)  # fmt: skip
+    return so_far
+
+
+def product(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
+    what = tree.node(goal, "product")
+    sides = [(side, tree.bound(side, goal.places)) for side in (what["left"], what["right"])]
+    every = tree.about(goal, premises, sides)
+    facts = _product(every)
+    if what["normalised"]:
+        need(all(one.formats is not None for one in every), "a factor is no number of a format")
+        digits = None if facts.digits is None else facts.digits + 1
+        facts = replace(facts, weight=facts.value, least=facts.grid, head=Fraction(2), digits=digits)
+    conclude(goal, facts)
+
+
+def scale(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
+    what = tree.node(goal, "scale")
+    parts = [(part, tree.bound(part, goal.places)) for part in (what["term"], what["left"], what["right"])]
+    conclude(goal, _product(tree.about(goal, premises, parts)))
+
+
+def _grid(every: Sequence[Facts]) -> int | None:
+    found = [facts.grid for facts in every if not facts.nothing]
+    return None if None in found else min((grid for grid in found if grid is not None), default=0)
+
+
+def exact(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
+    what = tree.node(goal, "exact")
+    every = tree.about(goal, premises, [term[:2] for term in tree.terms(what["items"], goal.places)])
+    sums = [add(*(getattr(facts, name) for facts in every)) for name in ("low", "high", "size")]
+    bits = every[0].bits if len(every) == 1 else None
+    conclude(goal, Facts(sums[0], sums[1], sums[2], plain(1), 0, grid=_grid(every), bits=bits))
+
+
+@dataclass(frozen=True)
+class Term:
+    """A term of a fused sum that may be other than zero, the bits kept of it, and its reach."""
+
+    facts: Facts
+    bits: int
+    reach: int | None
+
+    def loses(self, part: Fraction) -> Fraction:
+        """At most this times 2^m, where a term within reach loses that part of a unit."""
+        if self.reach is None:
+            return part * two(-self.bits)
+        need(self.facts.head is not None and self.reach >= 0, "nothing is known of the size of a term that vanishes")
+        return max(part * two(-self.bits), (self.facts.head or 0) * two(-self.reach - 1))
+
+    def lemma(self, mode: str) -> dict[str, Any] | None:
+        """What the datapath must be known to do to it."""
+        digits, head = self.facts.digits, self.facts.head
+        if digits is None or head is None or head not in map(two, range(1 + int(head).bit_length())):
+            return None
+        width = digits + int(head).bit_length() - 1
+        return {"width": width, "fraction": digits, "bits": self.bits, "mode": mode}
+
+
+def fused(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
+    what = tree.node(goal, "fused")
+    places = list(tree.terms(what["items"], goal.places))
+    every = tree.about(goal, premises[: len(places)], [term[:2] for term in places])
+    keeps, reaches = what["fraction_bits"], what["reach"] or [None] * len(what["items"])
+    keeps = keeps if isinstance(keeps, list) else [keeps] * len(what["items"])
+    terms = [Term(facts, keeps[at], reaches[at]) for facts, (_, _, at) in zip(every, places, strict=True)
+             if not facts.nothing]  # fmt: skip
+    mode, finest, sticky = what["rounding"], max(keeps), bool(what["sticky"])
+    need_lemmas(tree, premises[len(places) :], "AlignmentLoses", [term.lemma(mode) for term in terms])
+    if not terms:
+        return conclude(goal, tree.numbers(frozenset(), {}, {}, {}))
+    some = [term.facts for term in terms]
+    heads = [term.facts.head for term in terms if term.facts.head is not None]
+    known = len(heads) == len(terms)
+    away = sum(two(-term.bits) for term in terms)  # a term that is rounded away from zero gains a unit
+    if what["carry_bits"] is not None:
+        room = sum(heads) + (0 if mode == "toward_zero" else away)
+        need(known and room <= two(1 + what["carry_bits"]), "the sum may wrap")
+    need(not sticky or mode == "toward_zero", "a sticky sum is truncated")
+    need(all(facts.weight is not None for facts in some), "the exponent of a term is not known")
+    m = _largest([facts.weight for facts in some if facts.weight is not None])
+    bounds = [bound for bound in (what["zeros"], what["least"], *what["floors"]) if bound is not None
+              and any(facts.least is None or facts.least < bound for facts in some)]  # fmt: skip
+    stuck = two(-finest - 1) if sticky else Fraction(0)
+    spare = all(term.facts.digits is not None and term.facts.digits <= term.bits for term in terms)
+    sides = []
+    for side in (0, 1):
+        lost = [term.loses(LOSSES[mode][side]) for term in terms]
+        own = sum(lost) - (min(lost) if spare else 0) + stuck
+        fixed = [two(bound) * (stuck + sum(one for one, term in zip(lost, terms, strict=True) if not (
+            term.reach is None and term.facts.grid is not None and term.facts.grid >= bound - term.bits)))
+            for bound in bounds]  # fmt: skip
+        sides.append(add(times(m, Fraction(own)), plain(max(fixed, default=0))))
+    leasts = [facts.least for facts in some if facts.least is not None]
+    conclude(goal, Facts(
+        add(*(f.low for f in some), sides[0]), add(*(f.high for f in some), sides[1]), add(*(f.size for f in some)),
+        add(m, plain(max(map(two, bounds), default=0))), min(leasts) if len(leasts) == len(some) else None,
+        sum(heads) + away + two(-finest) if known else None, finest + sticky, None if sticky else _grid(some),
+    ))  # fmt: skip
+    return None
+
+
+def grid(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
+    what = tree.node(goal, "grid")
+    places = list(tree.terms(what["items"], goal.places))
+    every = tree.about(goal, premises, [term[:2] for term in places])
+    if all(facts.nothing for facts in every):
+        return conclude(goal, tree.numbers(frozenset(), {}, {}, {}))
+    own = [what["fraction_bits"][at] for _, _, at in places]
+    reach = [(what["reach"] or [None] * len(what["items"]))[at] for _, _, at in places]
+    floors = [low - bits for low, bits in zip(what["floors"], what["fraction_bits"], strict=False) if low is not None]
+    opposes = [what["frame"] is not None and at != what["frame"] for _, _, at in places]
+    some = [(facts, bits) for facts, bits in zip(every, own, strict=True) if not facts.nothing]
+    need(all(facts.weight is not None for facts, _ in some), "the exponent of a term is not known")
+    fewest, finest = min(what["fraction_bits"]), max(what["fraction_bits"])
+    m = _largest([times(facts.weight, two(fewest - bits)) for facts, bits in some if facts.weight is not None])
+    unit = add(times(m, two(-fewest)), plain(max(map(two, floors), default=Fraction(0))))
+    whole = all(facts.digits is not None and facts.digits <= bits for facts, bits in some)
+    spare = whole and not floors and not any(opposes)
+    sides = []
+    for part in LOSSES[what["rounding"]]:
+        lost = []
+        for facts, far, other in zip(every, reach, opposes, strict=True):
+            one = Fraction(0) if facts.nothing else Fraction(part)
+            if far is not None and not facts.nothing:
+                need(facts.head is not None, "nothing is known of the size of a term that vanishes")
+                one = max(one, (facts.head or 0) * two(-far - 1))
+            if other:
+                one = Fraction(1) if what["rounding"] == "toward_zero" and far is None else one + 1
+            lost.append(one)
+        sides.append(times(unit, sum(lost, Fraction(0)) - (min(lost) if spare else 0)))
+    leasts = [facts.least - bits for facts, bits in some if facts.least is not None]
+    heads = [facts.head * two(bits - finest) for facts, bits in some if facts.head is not None]
+    conclude(goal, Facts(
+        add(*(f.low for f in every), sides[0]), add(*(f.high for f in every), sides[1]), add(*(f.size for f in every)),
+        times(unit, two(finest)), min(leasts) + finest if len(leasts) == len(some) else None,
+        sum(heads) + 2 * len(every) * two(-finest) if len(heads) == len(some) else None, finest,
+    ))  # fmt: skip
+    return None
+
+
+def _largest(weights: Sequence[Form]) -> Form:
+    """At least each of them: the largest of one magnitude of each that counts once, and what is left of any."""
+    leads: set[Monomial] = set()
+    rests = []
+    for weight in weights:
+        lead = next((atom for atom, value in weight.items() if value == 1 and atom != ONE), frozenset())
+        leads |= lead
+        rests.append({atom: value for atom, value in weight.items() if atom != lead})
+    return add({frozenset(leads): Fraction(1)} if leads else {}, most(*rests))
+
+
+def cut(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
+    what = tree.node(goal, "cut")
+    (y,) = tree.about(goal, premises, [(what["term"], tree.bound(what["term"], goal.places))])
+    fraction, least = what["bits"] - 1, what["least"]
+    relative = Fraction(0) if y.bits is not None and y.bits <= what["bits"] else two(-fraction)
+    fixed = Fraction(0)
+    if least is not None and (y.grid is None or y.grid < least - fraction):
+        fixed = two(least - fraction)
+    low, high = (add(times(y.value, relative * part), plain(fixed * part)) for part in LOSSES[what["mode"]])
+    found = Facts(add(y.low, low), add(y.high, high), y.size, None, least, Fraction(2), fraction, y.grid, what["bits"])
+    conclude(goal, found if least is None else replace(found, weight=add(found.value, plain(two(least)))))
+
+
+def rounded(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
+    what = tree.node(goal, "round")
+    how, operand = what["rounding"], [(what["term"], tree.bound(what["term"], goal.places))]
+    (y,) = tree.about(goal, premises[:1], operand)
+    number, fmt = how["format"], tree.formats[how["format"]]
+    need_lemmas(tree, premises[1:], "RoundingLoses", [{"format": number, "mode": how["mode"]}])
+    need(fmt["signed"] and fmt["subnormals"], "the format has no sign, or no subnormal numbers")
+    fraction, emin, flushes = fmt["fraction"], tree.emin(number), how["subnormals"] != "keep"
+    relative = Fraction(0) if y.bits is not None and y.bits <= fraction + 1 else two(-fraction)
+    sides = []
+    for part in LOSSES[how["mode"]]:
+        tiny = Fraction(0) if y.grid is not None and y.grid >= emin - fraction else two(emin - fraction) * part
+        if flushes and (y.grid is None or y.grid < emin):
+            tiny = two(emin)
+        sides.append(add(times(y.value, relative * part), plain(tiny)))
+    low, high = add(y.low, sides[0]), add(y.high, sides[1])
+    conclude(goal, tree.numbers(frozenset({number}), low, high, y.size, y.grid, flushes))

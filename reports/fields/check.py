@@ -1,0 +1,29 @@
+"""The document of `check`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from reports.fields.parts import Document, Part
+
+
+class CheckFinding(Part):
+    """What was found at one place of a certificate."""
+
+    place: str
+    """the file, and where in it"""
+    says: str
+    """what was found"""
+    kind: Literal["fine", "word", "argument", "open", "fault"]
+    """word: it relies on the engines named; argument: a written argument, not checked; open: it could not be checked"""
+
+
+class CheckFolder(Document):
+    """A certificate, checked again."""
+
+    folder: str
+    """where it is"""
+    verdict: Literal["checked", "fault", "incomplete"]
+    """fault: a part was rejected; incomplete: a part could not be checked"""
+    findings: list[CheckFinding]
+    """one for each file, proof and theorem at fault, in order"""

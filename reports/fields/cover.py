@@ -1,0 +1,46 @@
+"""The document of `cover`."""
+
+from __future__ import annotations
+
+from reports.fields.parts import Document, Part, Vector
+
+
+class OutOfReach(Part):
+    """A condition that no input reaches."""
+
+    condition: str
+    """the step, what of it, the case; `not NAME=VALUE`: a change of a parameter that no input shows"""
+    rule: str
+    """the rule of inference that gives it"""
+    why: str
+    """the engines' words"""
+
+
+class Conditions(Part):
+    """What became of the conditions of one kind."""
+
+    reached: list[str]
+    """those that a vector reaches"""
+    out_of_reach: list[OutOfReach]
+    """those that no input reaches, proved"""
+    open: list[str]
+    """neither"""
+
+
+class Cover(Document):
+    """Vectors that reach the conditions of a unit's datapath."""
+
+    model: str
+    """the unit"""
+    complete: bool
+    """whether every condition is reached, or proved to be out of reach"""
+    conditions: Conditions
+    """the cases of each input and step"""
+    pairs: Conditions
+    """two cases of a step together"""
+    changes: Conditions
+    """changes of one parameter, which a vector shows by its result"""
+    vectors: list[Vector]
+    """`d` is the unit's result; `reaches`: what each was chosen for"""
+    seconds: float
+    """how long it took"""

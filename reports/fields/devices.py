@@ -1,0 +1,406 @@
+"""The documents about recorded results and devices: `evaluate`, `run`, `compare`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from reports.fields.parts import ABSENT, Document, Hex, Part, Vector
+
+
+class ModelCount(Part):
+    """The rows of one model."""
+
+    model: str
+    """the model"""
+    rows: int
+    """how many rows"""
+    mismatches: int
+    """rows whose `d` is not the model's"""
+    unobserved: int
+    """rows without `d`"""
+
+
+class Fact(Part):
+    """A signal of an evaluation."""
+
+    name: str
+    """where it stands"""
+    kind: str
+    """number, exponent, pattern, ..."""
+    width: int
+    """bits"""
+    value: Hex
+    """the bits"""
+    scale: int = ABSENT
+    """of a number: the exponent of its last bit"""
+    signed: bool = ABSENT
+    """of a number: whether in two's complement"""
+    offset: int = ABSENT
+    """of an exponent: what is to be added"""
+    real: str | None
+    """the value in powers of two"""
+
+
+class FirstDivergence(Part):
+    """Where two evaluations diverge."""
+
+    stage: str
+    """in words"""
+    signal: str
+    """the first signal that differs"""
+    left: Fact | None
+    """what it is in the first"""
+    right: Fact | None
+    """what it is in the second"""
+
+
+class Neighbour(Part):
+    """A model with one thing changed that gives the other result."""
+
+    parameter: str
+    """what is changed"""
+    value: str | int | bool | list[int]
+    """to what"""
+    model: str | None
+    """its reference, where it has one"""
+    first_divergence: FirstDivergence | None
+    """where it diverges from the model"""
+
+
+class Mismatch(Part):
+    """A row whose `d` is not the model's."""
+
+    line: int
+    """in the file"""
+    id: str | int | None
+    """of the vector"""
+    model: str
+    """the model"""
+    observed: Hex
+    """the row's `d`"""
+    predicted: Hex
+    """the model's"""
+    neighbours: list[Neighbour] = ABSENT
+    """of the first few: what would give the result observed"""
+
+
+class Evaluate(Document):
+    """Rows with an observed result held against their models."""
+
+    rows: int
+    """in the file"""
+    compared: int
+    """of them with `d`"""
+    mismatches: int
+    """of them where the model gives something else"""
+    models: list[ModelCount]
+    """the same, model by model"""
+    first_mismatches: list[Mismatch]
+    """the first hundred"""
+    error: str | None
+    """what ended it early"""
+
+
+class Place(Part):
+    """A vector of the file."""
+
+    id: str | int | None
+    """its name"""
+    line: int
+    """its line"""
+
+
+class RuledOut(Place):
+    """The vector that refutes a hypothesis."""
+
+    predicted: Hex
+    """by the hypothesis"""
+    observed: Hex
+    """on the device"""
+
+
+class Standing(Part):
+    """How a hypothesis fares."""
+
+    answers: int
+    """answers that it predicts"""
+    agree: int
+    """of them as predicted"""
+    ruled_out_by: RuledOut | None
+    """the first that is not"""
+
+
+class Unpredicted(Place):
+    """An answer that no hypothesis predicts."""
+
+    observed: Hex
+    """the answer"""
+    predictions: dict[str, Hex]
+    """what the hypotheses say"""
+
+
+class QuestionStanding(Part):
+    """What the answers leave of a question."""
+
+    id: str
+    """the question"""
+    answers: int
+    """answers to its vectors"""
+    standing: list[str]
+    """hypotheses that every answer agrees with"""
+    hypotheses: dict[str, Standing]
+    """each of them"""
+    unpredicted: int
+    """answers that none of them predicts"""
+    first_unpredicted: list[Unpredicted]
+    """the first few"""
+
+
+class EarlierDifference(Place):
+    """An answer that is not the row's `d`."""
+
+    earlier: Hex
+    """the row's"""
+    observed: Hex
+    """the device's"""
+
+
+class ObservedBefore(Part):
+    """Rows that had a `d` already."""
+
+    answers: int
+    """how many"""
+    agree: int
+    """of them answered so again"""
+    first_differences: list[EarlierDifference]
+    """the first few of the others"""
+
+
+class RunDevice(Part):
+    """The device asked."""
+
+    name: str
+    """as on the command line"""
+    description: dict[str, Any]
+    """what it says of itself"""
+
+
+class Run(Document):
+    """The answers of a device, and which hypotheses are consistent with them."""
+
+    device: RunDevice
+    """the device"""
+    answered: int
+    """vectors with an answer"""
+    earlier: int
+    """of them by an earlier run"""
+    unanswered: list[Place]
+    """vectors without"""
+    questions: list[QuestionStanding]
+    """of vectors with predictions"""
+    observed_before: ObservedBefore
+    """of vectors with `d`"""
+    file: str
+    """the vectors"""
+    output: str | None
+    """where the answers are"""
+    error: str | None
+    """what ended it early"""
+    vectors: list[Vector] = ABSENT
+    """without --output: the answers"""
+
+
+class ComparedDevice(Part):
+    """One of two devices."""
+
+    name: str
+    """as on the command line"""
+    model: str
+    """the model that its inputs are made by"""
+    description: dict[str, Any]
+    """what it says of itself"""
+    asked: int
+    """questions put to it"""
+
+
+class AnyInput(Part):
+    """An input of any number of products."""
+
+    a: list[Hex]
+    """bit patterns of the first factors"""
+    b: list[Hex]
+    """bit patterns of the second factors"""
+    c: Hex
+    """bit pattern of the addend"""
+    scale_a: list[Hex] = ABSENT
+    """scale factors of a"""
+    scale_b: list[Hex] = ABSENT
+    """scale factors of b"""
+
+
+class NeighboursOfSides(Part):
+    """Of each model what, changed, gives the other's result."""
+
+    first: list[Neighbour]
+    """of the first"""
+    second: list[Neighbour]
+    """of the second"""
+
+
+class Difference(Part):
+    """An input on which the devices differ, made small."""
+
+    vector: Vector | None
+    """as an input of one instruction, where it is one"""
+    operands: AnyInput
+    """as it is"""
+    results: dict[str, Hex]
+    """first, second: what each gives"""
+    exercises: list[str]
+    """conditions of the datapath that the input reaches"""
+    terms: int
+    """terms that are not zero"""
+    terms_found: int
+    """the same before it was made small"""
+    neighbours: NeighboursOfSides
+    """what may be behind it"""
+    questions: list[str]
+    """questions of the library that tell these results apart"""
+
+
+class CommonChange(Part):
+    """A change that gives every difference."""
+
+    change: str
+    """parameter=value"""
+    agree: int
+    """answers that the changed model gives"""
+    answers: int
+    """of so many"""
+
+
+class CommonChanges(Part):
+    """Of each model the changes that give every difference."""
+
+    first: list[CommonChange]
+    """of the first"""
+    second: list[CommonChange]
+    """of the second"""
+
+
+class Support(Part):
+    """A hypothesis that agrees with a device."""
+
+    hypothesis: str
+    """its name"""
+    agree: int
+    """answers that it predicts"""
+    answers: int
+    """of so many"""
+
+
+class QuestionOfLibrary(Part):
+    """A question of the library whose hypotheses predict differences."""
+
+    id: str
+    """its name"""
+    question: str
+    """in words"""
+    differences: list[int]
+    """numbers of the differences that it explains, from 0"""
+    complete: bool
+    """whether it predicts every answer"""
+    first: list[Support]
+    """hypotheses that agree with the first device"""
+    second: list[Support]
+    """hypotheses that agree with the second"""
+
+
+class DeviceContradiction(Part):
+    """Answers of one device to one question."""
+
+    device: str
+    """its name"""
+    vector: Vector
+    """the question"""
+    answers: list[Hex | None]
+    """what it gave"""
+
+
+class DifferingElement(Part):
+    """An element in which two matrices differ."""
+
+    row: int
+    """from 0"""
+    column: int
+    """from 0"""
+    d: list[Hex]
+    """what each has"""
+    ulps: int | None
+    """how far apart, of finite numbers"""
+
+
+class DotProduct(AnyInput):
+    """The dot product of an element."""
+
+    row: int
+    """from 0"""
+    column: int
+    """from 0"""
+
+
+class Gemm(Part):
+    """With --gemm: two matrices that should be alike."""
+
+    elements: int
+    """of a matrix"""
+    differing: int
+    """of them not alike"""
+    first: DifferingElement | None = ABSENT
+    """the first one"""
+    largest: DifferingElement | None = ABSENT
+    """the one farthest apart"""
+    model: dict[str, Any] = ABSENT
+    """with --model: `model`, `elements` looked at, and of D1 and D2 in how many the model agrees, and which changes
+    give all"""
+    plans: dict[str, Any] = ABSENT
+    """of D1 and D2 the `plans` that give them and how many were `tried`; `diverge_after` is how many products"""
+    computed_again: dict[str, int] = ABSENT
+    """`elements` looked at, and in how many each side gives its matrix again"""
+    dot_product: DotProduct = ABSENT
+    """an element to look at"""
+    element: list[int] = ABSENT
+    """row and column of the element that was followed up"""
+    tile: int | None = ABSENT
+    """the tile in which the sides part"""
+    products: list[int] = ABSENT
+    """from which product to which"""
+
+
+class Compare(Document):
+    """Where two devices differ."""
+
+    verdict: Literal["different", "unstable", "no difference"]
+    """unstable: a device contradicts itself"""
+    reason: str | None
+    """why they differ, in one sentence; null without a difference"""
+    compare: str | None
+    """how results are compared: bits or value"""
+    devices: list[ComparedDevice]
+    """the two"""
+    compared: int
+    """vectors answered by both"""
+    different: int
+    """of them with different answers"""
+    differences: list[Difference]
+    """some of them, made small, of different kinds"""
+    common_changes: CommonChanges
+    """what may be behind all of them"""
+    questions: list[QuestionOfLibrary]
+    """what the library asks about that"""
+    contradictions: list[DeviceContradiction]
+    """answers that contradict each other"""
+    error: str | None
+    """what ended it early"""
+    gemm: Gemm = ABSENT
+    """with --gemm"""

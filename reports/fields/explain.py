@@ -1,0 +1,134 @@
+"""The documents of `explain`, `simulate` and `study`."""
+
+from __future__ import annotations
+
+from reports.fields.devices import Fact, FirstDivergence
+from reports.fields.parts import Document, Hex, Part
+
+
+class ExplainedInput(Part):
+    """An operand."""
+
+    name: str
+    """a0, b0, c, ..."""
+    format: str
+    """its format"""
+    value: Hex
+    """its bit pattern"""
+    real: str
+    """its value"""
+
+
+class Cause(Part):
+    """A term that is infinite or no number."""
+
+    term: str
+    """its name"""
+    kind: str
+    """what it is"""
+    inputs: list[str]
+    """the operands behind it"""
+
+
+class SpecialRule(Part):
+    """A rule for NaN and infinity that fired."""
+
+    step: int
+    """number of the step"""
+    rule: str
+    """in words"""
+    causes: list[Cause]
+    """by which terms"""
+
+
+class Evaluation(Part):
+    """One evaluation of one model."""
+
+    model: str
+    """the model"""
+    inputs: list[ExplainedInput]
+    """the operands"""
+    signals: list[Fact]
+    """its signals, in order"""
+    special: list[SpecialRule]
+    """the rules for NaN and infinity that fired"""
+    d: Hex
+    """the result"""
+    real: str
+    """its value"""
+    observed: Hex | None
+    """the row's `d`"""
+
+
+class Explain(Document):
+    """One evaluation, or two of one input."""
+
+    evaluations: list[Evaluation]
+    """one, or two with --against"""
+    difference: FirstDivergence | None
+    """where they diverge"""
+
+
+class LossStep(Part):
+    """A step that loses bits."""
+
+    step: str
+    """which"""
+    products: list[int] | None
+    """the products in it, from and to"""
+    cut: str
+    """what alignment truncates, as a fraction"""
+    rounded: str
+    """what rounding changes, as a fraction"""
+
+
+class ExplainElement(Document):
+    """One element of a matrix product."""
+
+    plan: str
+    """the plan"""
+    length: int
+    """K"""
+    element: str
+    """row,column"""
+    losses: list[LossStep]
+    """the steps that lose bits"""
+    d: Hex
+    """the result"""
+
+
+class SimulatedProduct(Part):
+    """One product of matrices."""
+
+    name: str
+    """of the matrix in a .npz file; empty for .npy"""
+    shape: list[int]
+    """of the result"""
+    seconds: float
+    """how long it took"""
+
+
+class Simulate(Document):
+    """Matrices through a model."""
+
+    model: str
+    """the model, or the plan"""
+    output: str
+    """the file written"""
+    products: list[SimulatedProduct]
+    """one for each matrix"""
+
+
+class Study(Document):
+    """The error of algorithms against size."""
+
+    study: str
+    """its name"""
+    seed: int
+    """of the random numbers"""
+    sizes: list[int]
+    """that were measured"""
+    new: int
+    """points measured by this run"""
+    files: list[str]
+    """table and curves"""

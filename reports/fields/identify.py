@@ -1,0 +1,347 @@
+"""The documents of commands that find a model: `separate`, `identify`, `order`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from reports.fields.parts import ABSENT, Document, Hex, Part, Vector
+
+
+class Member(Part):
+    """A candidate of a class."""
+
+    model: str
+    """the model"""
+    why: str | None
+    """why it gives the results of the first of its class"""
+    confirmed_by: str | list[str] | None
+    """who confirmed that"""
+
+
+class Class(Part):
+    """Candidates that no input tells apart."""
+
+    members: list[Member]
+    """the candidates"""
+    results: list[Hex]
+    """their result of each vector"""
+
+
+class Impossible(Part):
+    """Combinations of a family's parameters that cannot be."""
+
+    combinations: int
+    """in all"""
+    left_out: int
+    """of them left out"""
+    reasons: dict[str, int]
+    """why: how many"""
+
+
+class Separate(Document):
+    """Vectors that tell every two candidates of a family apart."""
+
+    family: str
+    """its name"""
+    candidates: int
+    """how many it has"""
+    impossible: Impossible
+    """what was left out"""
+    classes: list[Class]
+    """candidates proved equal are in one class"""
+    vectors: list[Vector]
+    """which tell the classes apart"""
+    unknown: list[list[str]]
+    """pairs that stay open"""
+    seconds: float
+    """how long it took"""
+
+
+class Outline(Part):
+    """The summation order."""
+
+    questions: int
+    """how many it took"""
+    tree: list[str] | None = ABSENT
+    """as text, line by line (with a family)"""
+    outline: list[str] = ABSENT
+    """as text, line by line (without one)"""
+
+
+class QuestionAsked(Vector):
+    """A question put to a device, and what its answer leaves."""
+
+    left: int
+    """candidates left after it"""
+    ruled_out: dict[str, list[Any]]
+    """parameter: values that no candidate left has"""
+
+
+class Explains(Part):
+    """A candidate that comes near."""
+
+    model: str
+    """the model"""
+    explains: int
+    """answers that it gives, too"""
+
+
+class Contradiction(Part):
+    """Two answers to one question."""
+
+    vector: Vector
+    """the question"""
+    answers: list[Hex]
+    """what the device gave"""
+
+
+class Identify(Document):
+    """Which candidate of a family a device implements."""
+
+    family: str
+    """its name"""
+    device: dict[str, Any]
+    """`name`, and what the device says of itself"""
+    verdict: Literal["identified", "no candidate", "open"]
+    """identified: one class of candidates is left"""
+    error: str | None
+    """what ended it early"""
+    candidates: int
+    """how many the family has"""
+    impossible: Impossible
+    """what was left out of it"""
+    units: list[str]
+    """instructions of the table with the arithmetic of the one class that is left; empty otherwise"""
+    decided: dict[str, Any]
+    """parameter of the family: its value in every candidate left"""
+    assumed: dict[str, Any]
+    """parameter that the family does not name: the value it has in all candidates"""
+    undecided: dict[str, list[Any]]
+    """parameter: the values that are left"""
+    why_undecided: list[str]
+    """why no input tells these apart"""
+    classes: list[list[Member]]
+    """what is left"""
+    open: list[list[str]]
+    """pairs of candidates that are neither told apart nor proved equal"""
+    questions: int
+    """how many were asked about the arithmetic"""
+    summation_order: Outline
+    """what was asked about the order"""
+    validated: int
+    """answers of validation"""
+    asked: list[QuestionAsked]
+    """the questions about the arithmetic"""
+    nearest: list[Explains]
+    """where no candidate fits: those that come near"""
+    contradictions: list[Contradiction]
+    """answers that contradict each other"""
+    would_decide: list[Vector]
+    """questions that a recording has no answer to, and that would decide"""
+    seconds: float
+    """how long it took"""
+
+
+class EqualModel(Part):
+    """A unit proved equal."""
+
+    model: str
+    """the unit"""
+    why: str
+    """how it is known"""
+
+
+class Beside(Part):
+    """Units that differ from the one built in one choice."""
+
+    refuted: int
+    """told from it by an answer"""
+    not_told: int
+    """not told from it"""
+
+
+class NearInstruction(Part):
+    """The instruction of the table that comes nearest."""
+
+    model: str
+    """its name"""
+    different_answers: int
+    """answers that it does not give"""
+    first_divergence: str | None
+    """the stage and the signal in which it first differs from the unit, or from the nearest candidate where none was
+    found, on the smallest input that tells them apart; null where such a signal is not there"""
+
+
+class Unexplained(Vector):
+    """An answer that a candidate does not give."""
+
+    candidate: Hex
+    """what the candidate gives"""
+
+
+class Build(Document):
+    """The unit of a device of which nothing was known."""
+
+    device: dict[str, Any]
+    """`name`, and what the device says of itself"""
+    formats: dict[str, str]
+    """of a, b, c and d"""
+    length: int
+    """products"""
+    verdict: str
+    """identified: a unit gives every answer and nothing near it does; open: something was not decided"""
+    error: str | None
+    """what ended it early"""
+    seconds: float
+    """how long it took"""
+    unit: str | None = ABSENT
+    """the unit file; this field and those below are there where the order was found"""
+    equal: list[EqualModel] = ABSENT
+    """what ships and is proved equal"""
+    undecided: list[str] = ABSENT
+    """units that give the same answers and are not proved equal"""
+    nearest_instruction: NearInstruction | None = ABSENT
+    """where no instruction of the table is equal"""
+    summation_order: Outline | None = ABSENT
+    """the order"""
+    questions: int = ABSENT
+    """about the arithmetic"""
+    validated: int = ABSENT
+    """vectors of validation"""
+    beside: Beside = ABSENT
+    """units that differ in one choice"""
+    stage: str = ABSENT
+    """how far it came"""
+    why: str | None = ABSENT
+    """why no unit was found"""
+    nearest: str | None = ABSENT
+    """the candidate that comes nearest, as a unit file"""
+    unexplained: list[Unexplained] = ABSENT
+    """answers that it does not give"""
+
+
+class Span(Part):
+    """Values of K with one plan."""
+
+    elements: str
+    """which elements of the product, in words"""
+    shape: list[int]
+    """M and N that were looked at"""
+    from_: int = Field(alias="from")
+    """smallest K"""
+    to: int
+    """largest K"""
+    plan: str | None
+    """the plan found"""
+
+
+class Tally(Part):
+    """Random shapes held against the plans."""
+
+    agree: int
+    """shapes that are as said"""
+    differ: list[list[int]]
+    """[M, N, K] of shapes that another kernel computes"""
+    open: list[list[int]]
+    """[M, N, K] of shapes of which nothing is known"""
+
+
+class OrderAt(Part):
+    """The summation order of one shape."""
+
+    shape: list[int]
+    """M, N and K"""
+    outline: list[str]
+    """as text, line by line"""
+
+
+class IdentifyProduct(Document):
+    """Which plans give a recorded product."""
+
+    files: list[str]
+    """those of A, B, C where there is one, and D"""
+    length: int
+    """K"""
+    plans: dict[str, str]
+    """those that give every element looked at: name: the plan file"""
+    tried: int
+    """how many plans were tried"""
+    looked_at: int
+    """elements that were computed again"""
+    best: str | None
+    """the plan that gives most of them"""
+    best_agrees: int
+    """how many it gives"""
+    seconds: float
+    """how long it took"""
+
+
+class IdentifyGemm(Document):
+    """Which plan a library's matrix product runs at which K."""
+
+    device: dict[str, Any]
+    """`name`"""
+    error: str | None
+    """what ended it early"""
+    spans: list[Span]
+    """values of K"""
+    plans: dict[str, str]
+    """name: the plan file"""
+    edges: list[int]
+    """rows and columns in whose multiples the inside of a product ends"""
+    volumes: list[int]
+    """M * N * K up to which, and from which, other kernels run"""
+    checked: dict[str, Tally]
+    """sort of elements: what random shapes say"""
+    orders: list[OrderAt]
+    """the orders revealed"""
+    products_asked: int
+    """matrix products asked of the library"""
+    seconds: float
+    """how long it took"""
+
+
+class OrderStep(Part):
+    """One sum."""
+
+    kind: str
+    """how its terms are added"""
+    terms: list[str | int]
+    """numbers of products, and c"""
+    steps: list[int]
+    """numbers of steps whose sums it adds"""
+
+
+class Order(Document):
+    """The order in which a device adds."""
+
+    device: dict[str, Any]
+    """`name`, and what the device says of itself"""
+    formats: dict[str, str]
+    """of a, b, d, and of c where there is one"""
+    length: int
+    """products"""
+    revealed: bool
+    """whether the order was found"""
+    error: str | None
+    """why not"""
+    questions: int
+    """how many it took"""
+    seconds: float
+    """how long it took"""
+    steps: list[OrderStep] = ABSENT
+    """the sums, in the order in which they are done; this field and those below are there where it was found"""
+    outline: list[str] = ABSENT
+    """as text, line by line"""
+    places: int = ABSENT
+    """binary places that the formats allow to see"""
+    starts_from: str = ABSENT
+    """with --ends: what the sum begins with"""
+    products_fused: list[int] = ABSENT
+    """with --ends: products that are not rounded before they are added"""
+    products_rounded: list[int] = ABSENT
+    """with --ends: products that are rounded before"""
+    products_not_told: str = ABSENT
+    """with --ends: why no answer tells"""

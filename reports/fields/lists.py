@@ -1,0 +1,176 @@
+"""The documents of `list`: a row of each kind."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from reports.fields.parts import ABSENT, Part
+
+
+class Row(Part):
+    """One thing of a list."""
+
+    schema_: Literal[1] = Field(alias="schema")
+    """the version of the object"""
+    id: str
+    """the name by which commands take it"""
+    summary: str
+    """one line of text"""
+
+
+class Formats(Part):
+    """The formats of operands and result."""
+
+    a: str
+    """of the first factors"""
+    b: str
+    """of the second factors"""
+    c: str
+    """of the addend"""
+    d: str
+    """of the result"""
+
+
+class ModelRow(Row):
+    """An instruction or unit (`list models`)."""
+
+    shape: list[int]
+    """M, N and K"""
+    formats: Formats
+    """its formats"""
+    block: int = ABSENT
+    """products added in one step; of instructions of the table"""
+    fraction_bits: int | str = ABSENT
+    """bits kept below the largest exponent, or exact; of instructions of the table"""
+    source: str
+    """who says so"""
+    evidence: str
+    """what it rests on"""
+    recorded: dict[str, int] = ABSENT
+    """GPU: recorded results; of instructions of the table"""
+    emulated: bool
+    """whether the instruction is made of others"""
+
+
+class HypothesisRow(Row):
+    """A question (`list hypotheses`)."""
+
+    hypotheses: dict[str, str]
+    """name: the model"""
+    expect: Literal["different", "equal"] | None
+    """what its file expects"""
+    observed: dict[str, str]
+    """GPU: the hypothesis that agrees with it"""
+    source: str
+    """who asks"""
+
+
+class FamilyRow(Row):
+    """A family of candidates (`list families`)."""
+
+    model: str
+    """the instruction that it starts from"""
+    parameters: dict[str, list[str]]
+    """parameter: its values"""
+
+
+class ParameterRow(Row):
+    """A parameter of models (`list parameters`)."""
+
+    meaning: str
+    """in words"""
+    values: str
+    """in words"""
+
+
+class FormatRow(Row):
+    """A format of numbers, or how a format of one's own is spelled (`list formats`)."""
+
+    width: int = ABSENT
+    """bits; of formats"""
+    exponent: int = ABSENT
+    """bits of the exponent; of formats"""
+    fraction: int = ABSENT
+    """bits of the fraction; of formats"""
+    bias: int = ABSENT
+    """of the exponent; of formats"""
+
+
+class SpellingRow(Row):
+    """How a format that has no row is spelled (`list formats`)."""
+
+
+class AlgorithmRow(Row):
+    """An algorithm on top of a unit (`list algorithms`)."""
+
+    parameters: dict[str, str]
+    """parameter: what it means, and its values"""
+    defaults: dict[str, str]
+    """parameter: its default"""
+
+
+class StudyRow(Row):
+    """A study (`list studies`)."""
+
+    sizes: list[int]
+    """K of its points"""
+    series: dict[str, str]
+    """curve: the algorithm"""
+
+
+class ClaimRow(Row):
+    """A claim (`list claims`)."""
+
+    source: str
+    """who says so"""
+    says: str
+    """what the source says"""
+    expect: str
+    """what is expected here"""
+    cases: list[str]
+    """its cases"""
+
+
+class DeviceRow(Row):
+    """A device of this machine (`list devices`)."""
+
+    formats: str = ABSENT
+    """of a, b, c and d; of instructions of the processor"""
+    length: int = ABSENT
+    """products"""
+    here: bool | None
+    """whether it can be asked; null where only asking tells"""
+    missing: str | None
+    """why not"""
+    model: str | None = ABSENT
+    """the unit that it should be"""
+
+
+class GpuRow(Row):
+    """A GPU (`list gpus`)."""
+
+    architecture: str
+    """the first part of the names of its models"""
+
+
+class PlanRow(Row):
+    """A plan (`list plans`)."""
+
+    formats: Formats
+    """its formats"""
+    units: list[str]
+    """the units that it uses"""
+    about: str
+    """in words"""
+    source: str
+    """who says so"""
+    evidence: str
+    """what it rests on"""
+
+
+Listed = (
+    ModelRow | HypothesisRow | FamilyRow | ParameterRow | FormatRow | SpellingRow | AlgorithmRow | StudyRow | ClaimRow
+    | DeviceRow | PlanRow | GpuRow
+)  # fmt: skip

@@ -1,0 +1,146 @@
+"""The document of `verify`: claims about algorithms."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from reports.fields.parts import ABSENT, Document, Hex, Part
+from reports.fields.prove import Certificate, PairProof
+
+
+class ClaimLemma(Part):
+    """One query of a claim."""
+
+    name: str
+    """what is stated"""
+    answer: str
+    """the solver, its version and its time"""
+    confirmed_by: str | None
+    """a solver of another lineage that says so, too"""
+
+
+class Step(Part):
+    """Something that was tried."""
+
+    what: str
+    """in words"""
+    seconds: float = ABSENT
+    """how long it took"""
+    answers: list[str]
+    """what was said to it"""
+
+
+class PartResult(Part):
+    """What one part of a claim gives."""
+
+    d: Hex
+    """the bit pattern"""
+    value: str
+    """the number, in powers of two"""
+    error: str = ABSENT
+    """|d - exact|, of finite results"""
+    error_ulps: float = ABSENT
+    """the same in ulps of the exact sum"""
+
+
+class FirstStep(Part):
+    """Where parts of a claim part."""
+
+    step: str
+    """the first step that is not alike"""
+    pattern: str
+    """what it is in this part"""
+
+
+class ClaimVector(Part):
+    """An input of a claim with the results of its parts."""
+
+    format: str
+    """of a and b"""
+    a: list[Hex]
+    """bit patterns of the first factors"""
+    b: list[Hex]
+    """bit patterns of the second factors"""
+    c: Hex
+    """bit pattern of the addend"""
+    exact: str
+    """c + sum of a_k * b_k"""
+    results: dict[str, PartResult]
+    """part: its result"""
+    first_divergence: dict[str, FirstStep] | None
+    """part: the first step that differs"""
+
+
+class Worst(Part):
+    """The largest value of a quantity."""
+
+    quantity: str
+    """what is made large"""
+    where: list[str]
+    """under which conditions"""
+    value: float | None
+    """the largest found"""
+    exact_value: str
+    """the same as a fraction"""
+    bound: str | None
+    """what is proved never to be reached"""
+    engine: str
+    """who proved that"""
+    seconds: float
+    """how long it took"""
+    asked: list[Step]
+    """what was tried"""
+    vector: ClaimVector | None
+    """the input"""
+
+
+class Claim(Part):
+    """One case of a claim and its outcome."""
+
+    id: str
+    """its name"""
+    about: str
+    """in words"""
+    source: str
+    """who says so"""
+    says: str
+    """what the source says"""
+    quantifier: Literal["all", "exists"]
+    """for all inputs, or for some input"""
+    claim: str
+    """the statement"""
+    parts: dict[str, str]
+    """name in the statement: what it stands for"""
+    zeros_only: list[str]
+    """operands of which its restrictions admit zeros alone"""
+    expect: str
+    """what the file expects"""
+    verdict: str
+    """holds, refuted or unknown"""
+    as_expected: bool
+    """whether the verdict is that"""
+    interrupted: bool
+    """whether an interrupt cut it short"""
+    seconds: float
+    """how long it took"""
+    lemmas: list[ClaimLemma]
+    """what was proved"""
+    asked: list[Step]
+    """what was tried, in order"""
+    vector: ClaimVector | None
+    """the input that decided, of claims about algorithms"""
+    counterexample: PairProof | None
+    """the same of claims about units"""
+    certificates: list[Certificate] = ABSENT
+    """with --certificate: what was written"""
+    certificate_error: str = ABSENT
+    """why a certificate could not be written"""
+    worst: Worst = ABSENT
+    """with --maximise"""
+
+
+class Verify(Document):
+    """Claims: verified, refuted by an input, or unknown."""
+
+    claims: list[Claim]
+    """one for each case"""
