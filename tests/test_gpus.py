@@ -93,6 +93,7 @@ def test_list_by_gpu_and_words() -> None:
 def test_nothing_to_list() -> None:
     assert "no line of formats contains f17" in run("list", "formats", "f17").stderr
     assert ids("formats", "f17") == []
+    assert "in quotes if its name has a space" in run("list", "RX", "9070", code=2).stderr
 
 
 def test_identify_among_the_instructions_of_a_gpu() -> None:
@@ -125,3 +126,4 @@ def test_data_sheets_of_a_gpu(tmp_path: Path) -> None:
     assert "volta/mma/m8n8k4.f32.f16.f16.f32" in page.read_text()
     assert "turing/" not in page.read_text()
     assert "did you mean 'H100'" in run("datasheet", "H10", "-o", str(page), code=2).stderr
+    assert "unknown plan 'nosuch'" in run("datasheet", "plan:nosuch", "-o", str(page), code=2).stderr
