@@ -101,14 +101,14 @@ def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
         except (KeyError, IndexError, TypeError, ValueError) as error:
             reason = str(error) if type(error) is ValueError else "it is not what identify --json prints"
             raise InputError(reason, subject) from None
+    if names_plan(subject):
+        return [_sheet_of_plan(subject, ask)]
     if "/" not in subject and not is_unit_file(subject):
         if (arch := architecture_of(subject)) is not None:
             return sheets_of(arch, ask, pieces)
         raise UnknownNameError(
             "architecture or GPU", subject, [*architectures, *(g for row in GPUS.values() for g in row)]
         )
-    if names_plan(subject):
-        return [_sheet_of_plan(subject, ask)]
     return [sheet_of_model(parse_reference(subject), ask)]
 
 

@@ -20,7 +20,12 @@ class KindOrGpu(Choice):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         from smtmodel.gpus import gpu_named
 
-        return str(value) if gpu_named(str(value)) else super().convert(value, param, ctx)
+        if gpu_named(str(value)):
+            return str(value)
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            self.fail(f"{error.message} Nor is it a GPU of `mmaprobe list gpus` (in quotes if its name has a space).")
 
 
 @click.command("list")

@@ -20,6 +20,7 @@ from smtmodel.reference import parse_reference
 ARCHITECTURES = {"ada-lovelace": "Ada Lovelace", "rtx-blackwell": "RTX Blackwell"}
 EVERY = "all"
 SOME = "*"  # of some instructions of a row alone
+LEGEND = "`recorded on`: the rows of these GPUs disagree with every near value; `*`: of some of its instructions."
 
 
 def architecture_name(arch: str) -> str:
@@ -59,6 +60,7 @@ def _page(gpu: str, arch: str, sheets: Sequence[Sheet]) -> str:
     head = [f"# {gpu}", "", f"{architecture_name(arch)}{alike}."]
     if not sheets:
         return "\n".join([*head, "", f"Not modelled: {not_modelled(f'{arch}/')}.", ""])
+    of_files = not _instructions(arch)
     lines = [
         *head, "", *_wrapped(_evidence(gpu, arch)), "",
         *_wrapped(
@@ -67,11 +69,11 @@ def _page(gpu: str, arch: str, sheets: Sequence[Sheet]) -> str:
             "with expressions, special values, proved properties and bounds of errors."
         ), "",
         "## Instructions", "",
-        "| no. | unit | instructions | formats | products |", "|---|---|---|---|---|",
+        *_table("no.", "unit", "instructions", "formats", "products", *(["rests on"] if of_files else [])),
         *(_row(number, sheet) for number, sheet in enumerate(sheets, 1)), "",
         "## Arithmetic", "",
-        "`recorded on`: the rows of these GPUs disagree with every near value; `*`: of some of its instructions.", "",
-        "| line | of no. | what | rests on |", "|---|---|---|---|",
+        *([] if of_files else [LEGEND, ""]),
+        *_table("line", "of no.", "what", *([] if of_files else ["rests on"])),
         *_lines(sheets), "",
     ]  # fmt: skip
     return "\n".join(lines)
@@ -79,6 +81,10 @@ def _page(gpu: str, arch: str, sheets: Sequence[Sheet]) -> str:
 
 def _wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, 120, break_long_words=False, break_on_hyphens=False)
+
+
+def _table(*columns: str) -> list[str]:
+    return [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
 
 
 def _index() -> str:
@@ -124,7 +130,10 @@ def _evidence(gpu: str, arch: str) -> str:
     if every and known != "none":
         return f"No result of this GPU is recorded; of its architecture there are rows: {known}."
     if not every:
-        return "The units of this architecture are files (`mmaprobe show`); each line rests on what its file says."
+        return (
+            "The units of this architecture are files (`mmaprobe show`). What a unit rests on is said of all of it: "
+            "which lines its recorded rows decide has not been counted."
+        )
     return "No result of this architecture is recorded: every line is published."
 
 
@@ -135,7 +144,8 @@ def _row(number: int, sheet: Sheet) -> str:
     values = {line.name: line.value for line in sheet.lines}
     formats = values["Formats"] if len(values["Formats"]) < 60 else _shortened(values["Formats"])
     scaled = f"; factors {values['Scale factors']}" if "Scale factors" in values else ""
-    return f"| {number} | {unit} | `{name}`{more} | {formats}{scaled} | {values['Products']} |"
+    rests = "" if first in INSTRUCTIONS else f" {basis.of_file(parse_reference(first))} |"
+    return f"| {number} | {unit} | `{name}`{more} | {formats}{scaled} | {values['Products']} |{rests}"
 
 
 def _shortened(formats: str) -> str:
@@ -156,7 +166,8 @@ def _lines(sheets: Sequence[Sheet]) -> list[str]:
     for name, values in told.items():
         for value, numbers in values.items():
             where = EVERY if len(numbers) == len(sheets) else numbered(numbers)
-            rows.append(f"| {name} | {where} | {value} | {_rests(name, sheets, numbers)} |")
+            rests = f" {_rests(name, sheets, numbers)} |" if sheets[0].instructions[0] in INSTRUCTIONS else ""
+            rows.append(f"| {name} | {where} | {value} |{rests}")
     return rows
 
 
@@ -174,9 +185,7 @@ def _rests(line: str, sheets: Sequence[Sheet], numbers: Sequence[int]) -> str:
 
 
 def _kind(reference: str, parameters: Sequence[str]) -> str:
-    row = INSTRUCTIONS.get(reference)
-    if row is None:
-        return basis.of_file(parse_reference(reference))
+    row = INSTRUCTIONS[reference]
     gpus = basis.deciders(row, parameters)
     return f"recorded on {_listed(gpus)}" if gpus else basis.said(row, parameters)
 

@@ -42,7 +42,7 @@ def _names() -> dict[tuple[str, ...], tuple[str, str]]:
 
 def _words(name: str) -> tuple[str, ...]:
     """`NVIDIA A100-SXM4-80GB` is a100 sxm4 80gb, `RTX4090` rtx 4090."""
-    parts = re.sub(r"\b(rtx|ti)(?=\d)|(?<=\d)(?=ti\b)", r"\1 ", name.lower()).replace("-", " ").split()
+    parts = re.sub(r"\b(rtx|rx|ti)(?=\d)|(?<=\d)(?=ti\b)", r"\1 ", name.lower()).replace("-", " ").split()
     return tuple(part for part in parts if part not in _MAKERS)
 
 

@@ -40,6 +40,7 @@ def run(*arguments: str, code: int = 0) -> Result:
         ("rtx5090", "RTX 5090", "rtx-blackwell"),
         ("AMD Instinct MI300X", "MI300X", "cdna3"),
         ("mi250x", "MI250X", "cdna2"),
+        ("RX9070", "RX 9070", "rdna4"),
     ],
 )
 def test_names(name: str, gpu: str, arch: str) -> None:
@@ -93,6 +94,13 @@ def test_list_by_gpu_and_words() -> None:
 def test_nothing_to_list() -> None:
     assert "no line of formats contains f17" in run("list", "formats", "f17").stderr
     assert ids("formats", "f17") == []
+    assert "in quotes if its name has a space" in run("list", "RX", "9070", code=2).stderr
+
+
+def test_a_gpu_where_an_instruction_is_wanted() -> None:
+    said = run("show", "rx9070", code=2).stderr
+    assert 'RX 9070: a GPU has several instructions: `mmaprobe list "RX 9070"`' in said
+    assert "MI355X (cdna4): no published" in run("show", "mi355x", code=2).stderr
 
 
 def test_identify_among_the_instructions_of_a_gpu() -> None:
@@ -125,3 +133,4 @@ def test_data_sheets_of_a_gpu(tmp_path: Path) -> None:
     assert "volta/mma/m8n8k4.f32.f16.f16.f32" in page.read_text()
     assert "turing/" not in page.read_text()
     assert "did you mean 'H100'" in run("datasheet", "H10", "-o", str(page), code=2).stderr
+    assert "unknown plan 'nosuch'" in run("datasheet", "plan:nosuch", "-o", str(page), code=2).stderr
