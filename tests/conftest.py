@@ -35,6 +35,28 @@ GROUPS = {
 }  # fmt: skip
 
 
+#: tests of ten seconds and more that have quicker siblings: they run with `make proofs`
+LONG = (
+    "test_build.py::test_units_of_processors[arm/neon/bfdot-",
+    "test_build.py::test_units_of_processors[x86/avx512/vdp",
+    "test_build.py::test_what_no_candidate_explains_is_said", "test_check.py::test_a_changed_step_is_found_there",
+    "test_distinguish.py::test_library[cdna3-late-sum]", "test_distinguish.py::test_library[xie-block]",
+    "test_documentation.py::test_commands_print_what_is_shown[docs/plans.md]",
+    "test_documentation.py::test_commands_print_what_is_shown[docs/prove.md]",
+    "test_documentation.py::test_commands_print_what_is_shown[docs/report.md]",
+    "test_documentation.py::test_commands_print_what_is_shown[docs/studies/README.md]",
+    "test_documentation.py::test_commands_print_what_is_shown[docs/tutorial.md]",
+    "test_drawings.py::test_latex_takes_it",
+    "test_families.py::test_a_family_for_other_formats_is_named",
+    "test_identify.py::test_normal_forms_compute_as_the_candidates[any]",
+    "test_identify.py::test_normal_forms_compute_as_the_candidates[nvidia-fp8]",
+    "test_identify_gemm.py::test_edges_are_kinds_of_their_own",
+    "test_identify_gemm.py::test_no_plan_is_named_for_an_order_of_no_plan",
+    "test_rewriting.py::test_small_units_near_the_limits_compute_as_their_normal_forms",
+    "test_studies.py::test_curves", "test_table9.py::test_bounds_hold_on_all_inputs_and_none_smaller_does[unit4-",
+)  # fmt: skip
+
+
 def pytest_configure(config: pytest.Config) -> None:
     for group, modules in GROUPS.items():
         config.addinivalue_line("markers", f"{group}: {', '.join(modules)}")
@@ -44,6 +66,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     groups = {f"test_{module}": group for group, modules in GROUPS.items() for module in modules}
     for item in items:
         item.add_marker(groups.get(item.path.stem, "fast"))
+        if item.nodeid.partition("/")[2].startswith(LONG):
+            item.add_marker("slow")
 
 
 @pytest.fixture(autouse=True)

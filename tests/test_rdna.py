@@ -84,7 +84,7 @@ def test_recorded_results_refute_units_nearby(reference: str, old: str, new: str
 
 @pytest.mark.parametrize("reference", RDNA)
 def test_the_oracle_agrees(reference: str) -> None:
-    by_oracle(reference, 900)
+    by_oracle(reference, 270)
 
 
 @pytest.mark.slow
