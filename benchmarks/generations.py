@@ -78,7 +78,7 @@ KINDS: Mapping[str, Mapping[str, str]] = {
 ASKED = """```console
 $ grep '"id": "bf16-' hypotheses/vectors/generations.jsonl > bf16.jsonl
 $ mmaprobe run bf16.jsonl --device model:hopper/wgmma/m64n8k16.f32.bf16.bf16 -o answers.jsonl 2>&1 | cut -d';' -f 1-2
-predictions: 'H100' stands (10 of 10 answers); 'B200' stands (10 of 10 answers)
+predictions: 'H100' is consistent with 10 of 10 answers; 'B200' is consistent with 10 of 10 answers
 10 vectors answered by model:hopper/wgmma/m64n8k16.f32.bf16.bf16
 ```""".splitlines()
 #: what a change of family brings that no parameter of the older family has
