@@ -8,7 +8,7 @@ from smtmodel.errors import InputError
 from smtmodel.gpus import architecture_of, gpu_named
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import parse_reference
-from smtmodel.unit_table import units
+from smtmodel.unit_table import units_of
 
 
 def gpu_family(name: str, asked: Model) -> Family | None:
@@ -20,7 +20,7 @@ def gpu_family(name: str, asked: Model) -> Family | None:
     if arch is None or known is None:
         return None
     rows = [parse_reference(row.reference) for row in INSTRUCTIONS.values() if row.arch == arch]
-    if not rows and any(name.startswith(f"{arch}/") for name in units()):
+    if not rows and units_of(arch):
         raise InputError(f"the instructions of {known[0]} ({arch}) are unit files, not candidates of a family: "
                          "without the name, given --formats and --length, `identify` builds the unit")  # fmt: skip
     fitting = [model for model in rows if _signature(model) == _signature(asked)]

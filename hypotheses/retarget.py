@@ -34,7 +34,6 @@ SYMBOLS: dict[str, str] = {
 }
 ORDERS = ("ascending", "descending", "strided")
 ROUNDED_INPUT = "rounded_input"
-LATER = ("enough", "block_order")  # what depends on the hypothesis's other parameters
 
 
 class RetargetError(MmaprobeError):

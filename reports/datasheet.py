@@ -20,7 +20,7 @@ from smtmodel.operands import Operands
 from smtmodel.parameters import format_parameter
 from smtmodel.progress import Pieces
 from smtmodel.reference import parse_reference
-from smtmodel.unit_table import units
+from smtmodel.unit_table import units_of
 from smtmodel.unitfile import parse_unit, step_texts
 from smtmodel.vectors import to_hex
 
@@ -76,7 +76,7 @@ def groups(rows: Iterable[Instruction]) -> list[list[Instruction]]:
 def sheets_of(arch: str | None, ask: Ask, pieces: Pieces) -> list[Sheet]:
     """The sheets of an architecture, whose units may be files, or of all instructions."""
     chosen = groups(row for row in INSTRUCTIONS.values() if arch is None or row.arch == arch)
-    files = [name for name in units() if arch is not None and name.startswith(f"{arch}/")]
+    files = () if arch is None else units_of(arch)
     found = [_sheet_of_group(group, ask) for group in pieces.of(chosen)]
     return found + [sheet_of_model(parse_reference(name), ask) for name in files]
 

@@ -17,6 +17,19 @@ def reaches(term: Term, power: int) -> Bit:
     return constant(exponent.bits.carrier, power - exponent.low, exponent.bits.width).ule(exponent.bits)
 
 
+def distance(term: Term, maximum: Exponent) -> Bits:
+    """How many places the exponent of a term lies below a maximum on a scale that holds both."""
+    return maximum.bits - term.exponent.rebased(maximum.low, maximum.bits.width)
+
+
+def within(term: Term, maximum: Exponent, reach: int) -> Bit:
+    """Whether the exponent of a term lies at most `reach` places below a maximum."""
+    width = maximum.bits.width
+    if reach >= 1 << width:
+        return truth(term.sign.carrier, True)
+    return distance(term, maximum).ule(constant(term.sign.carrier, reach, width))
+
+
 def align(term: Term, maximum: Exponent, fraction_bits: int, rounding: Mode) -> Bits:
     """The magnitude of a term in units of 2^(maximum - fraction_bits), cut or rounded as the unit does it."""
     if rounding != "toward_zero":
@@ -24,7 +37,7 @@ def align(term: Term, maximum: Exponent, fraction_bits: int, rounding: Mode) -> 
         kept = jammed.extract(jammed.width - 1, 2).zext(jammed.width - 1)
         raised = increments(rounding, term.sign, kept.bit(0), jammed.bit(1), jammed.bit(0))
         return kept + raised.bits(kept.width)
-    shift = maximum.bits - term.exponent.rebased(maximum.low, maximum.bits.width)
+    shift = distance(term, maximum)
     spare = term.fraction - fraction_bits
     scaled = term.significand.pad(max(0, -spare))
     shifted = scaled.lshr(shift)
@@ -34,7 +47,7 @@ def align(term: Term, maximum: Exponent, fraction_bits: int, rounding: Mode) -> 
 def with_tail(term: Term, maximum: Exponent, fraction_bits: int) -> Bits:
     """The magnitude of a term in units of 2^(maximum - fraction_bits - 2), the last bit sticky: two bits below the
     unit decide every rounding."""
-    shift = maximum.bits - term.exponent.rebased(maximum.low, maximum.bits.width)
+    shift = distance(term, maximum)
     spare = max(0, term.fraction - fraction_bits)
     jammed = term.significand.pad(max(0, fraction_bits - term.fraction)).pad(2)
     if spare:

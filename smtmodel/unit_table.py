@@ -16,6 +16,11 @@ def units() -> tuple[str, ...]:
     return tuple(sorted(str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.rglob("*.yaml")))
 
 
+def units_of(arch: str) -> tuple[str, ...]:
+    """The references of the shipped unit files of an architecture."""
+    return tuple(name for name in units() if name.partition("/")[0] == arch)
+
+
 @cache
 def shipped_unit(reference: str) -> Unit:
     return read_unit(FOLDER / f"{reference}.yaml")

@@ -77,17 +77,17 @@ class _Proving:
         if left is not None:
             left = max(0.0, left - self.spent)
         rest = replace(self.options, timeout=left)
-        formed = by_form(problem, rest, self.confirm) if self.forms else None
-        formed = by_nodes(problem, rest, self.confirm) if isinstance(problem, Negated) else formed
-        proof = (
-            formed
-            if formed is not None
-            else (
-                prove_monotonic(problem, rest, self.confirm)
-                if isinstance(problem, Monotonic)
-                else prove(problem, rest, self.confirm)
-            )
-        )
+        formed: Proof | None = None
+        if isinstance(problem, Negated):
+            formed = by_nodes(problem, rest, self.confirm)
+        elif self.forms:
+            formed = by_form(problem, rest, self.confirm)
+        if formed is not None:
+            proof = formed
+        elif isinstance(problem, Monotonic):
+            proof = prove_monotonic(problem, rest, self.confirm)
+        else:
+            proof = prove(problem, rest, self.confirm)
         self.spent += proof.seconds
         if proof.interrupted:
             self._add(proof)

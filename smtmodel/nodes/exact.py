@@ -9,7 +9,6 @@ from typing import ClassVar
 from smtmodel.algebra import constant
 from smtmodel.alignment import magnitude_of, place_all, total_of
 from smtmodel.decode import Exponent, Term
-from smtmodel.errors import ParameterError
 from smtmodel.ieee import sum_two
 from smtmodel.nodes.node import Context, Node, Total, Value
 from smtmodel.nodes.sums import Sum
@@ -26,8 +25,7 @@ class ExactSum(Sum):
     items: tuple[Node, ...]
 
     def __post_init__(self) -> None:
-        if not self.items:
-            raise ParameterError("exact", "a sum needs a term")
+        self.check_items()
 
     @property
     def summands(self) -> tuple[Node, ...]:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from smtmodel.algebra import Bit, Bits, any_of, constant, max_of, select, truth
-from smtmodel.alignment import align, bound_matters, magnitude_of, total_of
+from smtmodel.alignment import align, bound_matters, distance, magnitude_of, total_of, within
 from smtmodel.decode import Exponent, Term, Unpacked
 from smtmodel.errors import ParameterError
 from smtmodel.nodes.exact import ExactSum
 from smtmodel.nodes.node import Context, Node, Total, Value, Variant, near, others
-from smtmodel.nodes.sums import Sum
+from smtmodel.nodes.sums import Sum, enter, record
 from smtmodel.rounding import ROUNDINGS, Mode
 from smtmodel.trace import Part, Stage, Trace
 
@@ -46,19 +46,11 @@ class FusedSum(Sum):
     reach: tuple[int | None, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.items:
-            raise ParameterError("fused", "a sum needs a term")
-        for name in ("fraction_bits", "floors", "reach"):
-            given = getattr(self, name)
-            if isinstance(given, tuple) and given and len(given) != len(self.items):
-                raise ParameterError(name, f"{len(given)} values for {len(self.items)} operands")
+        self.check_alignment(self.fraction_bits, self.floors, self.reach)
         if self.sticky and self.rounding != "toward_zero":
             raise ParameterError("sticky", "the bits of a term that are ORed into the sum are not rounded as well")
         if self.carry_bits is not None and (self.sticky or isinstance(self.fraction_bits, tuple)):
             raise ParameterError("carry", "a sum that wraps has one F for all operands and no sticky bit")
-        for bits in self.fraction_bits if isinstance(self.fraction_bits, tuple) else (self.fraction_bits,):
-            if not 0 <= bits <= 256:
-                raise ParameterError("F", f"{bits} is impossible; it takes a whole number from 0 to 256")
 
     @property
     def bits_of_terms(self) -> tuple[int, ...]:
@@ -87,10 +79,7 @@ class FusedSum(Sum):
         reach: Sequence[int | None],
     ) -> Term:
         exponents = self._counted(items, floors, min(keeps))
-        if trace.keeps:
-            trace.enter(names, [item.item for item in items])
-            for name, exponent in zip(names, exponents, strict=True):
-                trace.exponent(Stage.TERM, exponent, name, Part.EXPONENT)
+        enter(trace, names, items, exponents)
         maximum = self._maximum(exponents, items, min(keeps))
         trace.exponent(Stage.MAXIMUM, maximum)
         finest = max(keeps)
@@ -98,18 +87,13 @@ class FusedSum(Sum):
         aligned, lost = [], []
         for item, bits, far in zip(items, keeps, reach, strict=True):
             magnitude, carrier = align(item.term, maximum, bits, self.rounding), item.sign.carrier
-            counts = truth(carrier, True) if far is None else _counts(item.term, maximum, far)
+            counts = truth(carrier, True) if far is None else within(item.term, maximum, far)
             if self.sticky:
                 lost.append(_loses(item.term, maximum, bits, magnitude) & counts)
             if far is not None:
                 magnitude = select(counts, magnitude, constant(carrier, 0, magnitude.width))
             aligned.append(magnitude.pad(finest - bits))
-        if trace.keeps:
-            for name, item, magnitude in zip(names, items, aligned, strict=True):
-                trace.flag(Stage.TERM, item.sign, name, Part.SIGN)
-                own = item.term.exponent.offset(-item.term.fraction)
-                trace.number(Stage.TERM, item.term.significand, own, name)
-                trace.number(Stage.ALIGNED, magnitude, unit, name)
+        record(trace, names, items, aligned, unit)
         width = None if self.carry_bits is None else finest + 2 + self.carry_bits
         total = total_of([item.sign for item in items], aligned, width)
         trace.number(Stage.SUM, total, unit, is_signed=True)
@@ -124,11 +108,6 @@ class FusedSum(Sum):
         """Whether a least exponent can make any bit of the sum vanish."""
         alike = self.carry_bits is None and not isinstance(self.fraction_bits, tuple) and not self.reach
         return bound_matters(bound, [item.term for item in items], bits if alike else None)
-
-    def floor_matters(self, items: Sequence[Value | Unpacked]) -> bool:
-        """Whether a least exponent can truncate any bit of these terms."""
-        bits = min(self.bits_of_terms)
-        return any(self._matters(bound, items, bits) for bound in (self.zeros, self.least, *self.floors))
 
     def exponent_of_zeros(self, items: Sequence[Value | Unpacked]) -> int | None:
         """The exponent with which a zero counts where these terms are added; None for the smallest that there is."""
@@ -199,21 +178,9 @@ class FusedSum(Sum):
         return f"terms aligned at the largest exponent, {small} {kept} below it, added{wraps}"
 
 
-def _distance(term: Term, maximum: Exponent) -> Bits:
-    return maximum.bits - term.exponent.rebased(maximum.low, maximum.bits.width)
-
-
 def _loses(term: Term, maximum: Exponent, bits: int, magnitude: Bits) -> Bit:
     """Whether a term has a set bit below its last place."""
     spare = max(0, term.fraction - bits)
     width = magnitude.width + spare
-    back = magnitude.pad(spare).zext(width).shl(_distance(term, maximum))
+    back = magnitude.pad(spare).zext(width).shl(distance(term, maximum))
     return ~back.eq(term.significand.pad(max(0, bits - term.fraction)).zext(width))
-
-
-def _counts(term: Term, maximum: Exponent, reach: int) -> Bit:
-    """Whether a term lies at most `reach` places below the maximum: one that does not vanishes as if it were zero."""
-    width = maximum.bits.width
-    if reach >= 1 << width:
-        return truth(term.sign.carrier, True)
-    return _distance(term, maximum).ule(constant(term.sign.carrier, reach, width))

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from smtmodel.algebra import Bit, Bits, all_of, choose, constant, max_of, select, truth
-from smtmodel.alignment import align, magnitude_of, total_of
+from smtmodel.alignment import align, magnitude_of, total_of, within
 from smtmodel.decode import Exponent, Term
 from smtmodel.errors import ParameterError
 from smtmodel.nodes.node import Context, Node, Total, Value, Variant, near, others
-from smtmodel.nodes.sums import Sum
+from smtmodel.nodes.sums import Sum, enter, record
 from smtmodel.rounding import ROUNDINGS, Mode
 from smtmodel.trace import Part, Stage, Trace
 
@@ -24,9 +24,9 @@ class GridSum(Sum):
     `fraction_bits`: F of each operand. `rounding`: what happens to the bits of a term below the grid. `frame`: the
     position of the operand whose sign is that of the adder: a term m (zeros too) that opposes it adds ~m = -m - 1, its
     bits flipped and nothing added, unless all terms are zero; None: it adds -m. (A sum that is zero opposes as if it
-    were negative where all that was added is.) `floors`, one for each operand: the
-    least that its exponent counts as in g, zeros included (None: no floor, and zeros do not count). `reach`, one for
-    each operand: a term whose exponent lies more than that many places below g vanishes (None: none does).
+    were negative where all that was added is.) `floors`, one for each operand: the least that its exponent counts as in
+    g, zeros included (None: no floor, and zeros do not count). `reach`, one for each operand: a term whose exponent
+    lies more than that many places below g vanishes (None: none does).
     """
 
     kind: ClassVar[str] = "grid"
@@ -39,17 +39,10 @@ class GridSum(Sum):
     reach: tuple[int | None, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.items:
-            raise ParameterError("grid", "a sum needs a term")
-        for name in ("fraction_bits", "floors", "reach"):
-            if (given := getattr(self, name)) and len(given) != len(self.items):
-                raise ParameterError(name, f"{len(given)} values for {len(self.items)} operands")
-        for bits in self.fraction_bits:
-            if not 0 <= bits <= 256:
-                raise ParameterError("F", f"{bits} is impossible; it takes a whole number from 0 to 256")
+        self.check_alignment(self.fraction_bits, self.floors, self.reach)
         if self.frame is not None:
             if not 0 <= self.frame < len(self.items):
-                raise ParameterError("frame", f"{self.frame} is no position of its {len(self.items)} operands")
+                raise ParameterError("frame", f"{self.frame} is not a position among its {len(self.items)} operands")
             if self.items[self.frame].count != 1:
                 raise ParameterError("frame", "the sign of one term is needed, and that operand stands for several")
 
@@ -88,22 +81,20 @@ class GridSum(Sum):
         return Total(term, [value for _, value in named])
 
     def _sum(self, trace: Trace, named: Sequence[tuple[str, Value]], positions: Sequence[int]) -> Term:
-        items, carrier = [value for _, value in named], named[0][1].sign.carrier
+        names, items = [name for name, _ in named], [value for _, value in named]
+        carrier = items[0].sign.carrier
         finest = max(self.fraction_bits)
         exponents = self._counted(items, positions, finest)
         maximum = Exponent(max_of([own.bits for own in exponents]), exponents[0].low, exponents[0].high)
         unit = maximum.offset(-finest)
-        if trace.keeps:
-            trace.enter([name for name, _ in named], [item.item for item in items])
-            for (name, _), exponent in zip(named, exponents, strict=True):
-                trace.exponent(Stage.TERM, exponent, name, Part.EXPONENT)
+        enter(trace, names, items, exponents)
         trace.exponent(Stage.MAXIMUM, maximum)
         aligned = []
         for item, position in zip(items, positions, strict=True):
             magnitude = align(item.term, maximum, finest, self.rounding)
             far = self.each(self.reach, position)
             if far is not None:
-                near_enough = _within(item.term, maximum, finest + far)
+                near_enough = within(item.term, maximum, finest + far)
                 magnitude = select(near_enough, magnitude, constant(carrier, 0, magnitude.width))
             aligned.append(magnitude)
         signs = [_sign(item) for item in items]
@@ -112,12 +103,7 @@ class GridSum(Sum):
         if self.frame is not None:
             counts = ~all_of([item.is_zero for item in items])
             aligned = [_one_more(size, sign & counts) for size, sign in zip(aligned, signs, strict=True)]
-        if trace.keeps:
-            for (name, item), magnitude in zip(named, aligned, strict=True):
-                trace.flag(Stage.TERM, item.sign, name, Part.SIGN)
-                own = item.term.exponent.offset(-item.term.fraction)
-                trace.number(Stage.TERM, item.term.significand, own, name)
-                trace.number(Stage.ALIGNED, magnitude, unit, name)
+        record(trace, names, items, aligned, unit)
         total = total_of(signs, aligned, None)
         trace.number(Stage.SUM, total, unit, is_signed=True)
         opposes, magnitude = magnitude_of(total)
@@ -168,12 +154,3 @@ def _one_more(magnitude: Bits, more: Bit) -> Bits:
     """A magnitude, plus one where `more` is set."""
     width = magnitude.width + 1
     return magnitude.zext(width) + more.bits(width)
-
-
-def _within(term: Term, maximum: Exponent, places: int) -> Bit:
-    """Whether a term's exponent lies at most `places` below the maximum."""
-    width = maximum.bits.width
-    if places >= 1 << width:
-        return truth(term.sign.carrier, True)
-    distance = maximum.bits - term.exponent.rebased(maximum.low, width)
-    return distance.ule(constant(term.sign.carrier, places, width))

@@ -6,13 +6,36 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Self
 
-from smtmodel.nodes.node import Node
+from smtmodel.algebra import Bits
+from smtmodel.decode import Exponent
+from smtmodel.errors import ParameterError
+from smtmodel.nodes.node import Node, Value
+from smtmodel.trace import Part, Stage, Trace
 
 
 class Sum(Node):
     """A sum of its operands, and of the terms that each of them stands for."""
 
     items: tuple[Node, ...]
+
+    def check_items(self) -> None:
+        """Raises ParameterError for a sum of nothing."""
+        if not self.items:
+            raise ParameterError(self.kind, "a sum needs a term")
+
+    def check_alignment(
+        self, fraction_bits: int | tuple[int, ...], floors: tuple[int | None, ...], reach: tuple[int | None, ...]
+    ) -> None:
+        """Raises ParameterError for a number of bits that is impossible, and for a parameter of each operand that has
+        not a value for each; `floors` and `reach` may have none."""
+        self.check_items()
+        every = fraction_bits if isinstance(fraction_bits, tuple) else (fraction_bits,) * len(self.items)
+        for name, given in (("fraction_bits", every), ("floors", floors), ("reach", reach)):
+            if (given or name == "fraction_bits") and len(given) != len(self.items):
+                raise ParameterError(name, f"{len(given)} values for {len(self.items)} operands")
+        for bits in every:
+            if not 0 <= bits <= 256:
+                raise ParameterError("F", f"{bits} is impossible; it takes a whole number from 0 to 256")
 
     @property
     def operands(self) -> tuple[Node, ...]:
@@ -47,3 +70,21 @@ class Sum(Node):
         """The value of a parameter for each term."""
         each = [self.each(given, position) or 0 for position in range(len(self.items))]
         return tuple(value for item, value in zip(self.items, each, strict=True) for _ in range(item.count))
+
+
+def enter(trace: Trace, names: Sequence[str], items: Sequence[Value], exponents: Sequence[Exponent]) -> None:
+    """What is aligned, with the exponents that count."""
+    if trace.keeps:
+        trace.enter(names, [item.item for item in items])
+        for name, exponent in zip(names, exponents, strict=True):
+            trace.exponent(Stage.TERM, exponent, name, Part.EXPONENT)
+
+
+def record(trace: Trace, names: Sequence[str], items: Sequence[Value], aligned: Sequence[Bits], unit: Exponent) -> None:
+    """Each term as it is, and its magnitude in units of the alignment."""
+    if trace.keeps:
+        for name, item, magnitude in zip(names, items, aligned, strict=True):
+            trace.flag(Stage.TERM, item.sign, name, Part.SIGN)
+            own = item.term.exponent.offset(-item.term.fraction)
+            trace.number(Stage.TERM, item.term.significand, own, name)
+            trace.number(Stage.ALIGNED, magnitude, unit, name)
