@@ -180,8 +180,8 @@ class CodeWords(Carrier):
         return found
 
     def _hoisted(self, operation: str, value: Name) -> tuple[Name, Name] | None:
-        """The two operands that an operation of the inner loop made a value of, the one of an outer loop first: what is
-        done to that one is done once for a row or column."""
+        """The operand of the row and that of the column that an operation of the inner loop made a value of: what is
+        done to one of them is done once for a row or column."""
         made, left, right = self.made.get(value.text, ("", value, value))
         if made != operation or value.place != INNER or INNER in (left.place, right.place):
             return None
@@ -205,6 +205,11 @@ class CodeWords(Carrier):
         if operation == "lshr" and value.most < 1 << (bits - 1):  # moved out altogether by all places but one
             last = self._capped(amount, bits - 1, kind)
             return self._emit(f"{value.text} >> {last.text}", kind, value.most, value, last)
+        if operation == "shl" and amount.most < width and value.most << amount.most < 1 << width:
+            factors, places = self._hoisted("mul", value), self._hoisted("add", amount)
+            if factors and places:
+                left, right = (self.shift("shl", x, n, width) for x, n in zip(factors, places, strict=True))
+                return self._kept("mul", left, right, width)
         symbol, inside = "<<" if operation == "shl" else ">>", amount.most < bits
         safe = amount if inside else self._emit(f"{amount.text} & {bits - 1}", kind, bits - 1, amount)
         largest = value.most if operation == "lshr" else (1 << bits) - 1
@@ -307,7 +312,10 @@ class CodeWords(Carrier):
 
     def logic(self, operation: str, left: Name, right: Name) -> Name:
         symbol = {"and": "&", "or": "|", "xor": "^"}[operation]
-        return self._mask(f"{left.text} {symbol} {right.text}", left, right)
+        found = self._mask(f"{left.text} {symbol} {right.text}", left, right)
+        if operation == "xor":
+            self.made[found.text] = (operation, left, right)
+        return found
 
     def logic_not(self, value: Name) -> Name:
         return self._mask(f"~{value.text}", value)
@@ -376,12 +384,21 @@ class CodeWords(Carrier):
             return value
         return self._emit(f"({kind})({_SIGNED[kind]})({_SIGNED[value.kind]}){value.text}", kind, UNKNOWN, value)
 
+    def _signed(self, magnitude: Name, sign: Name, kind: str) -> Name:
+        """In two's complement of a lane."""
+        mask, wide = self._wide_mask(sign, kind), self._widen(magnitude, kind)
+        return self._emit(f"({wide.text} ^ {mask.text}) - {mask.text}", kind, UNKNOWN, wide, mask)
+
     def _signed_sum(self, terms: Sequence[tuple[Name, Name]], kind: str) -> Name:
         """In two's complement of a lane."""
         total = None
         for sign, magnitude in terms:
-            mask, wide = self._wide_mask(sign, kind), self._widen(magnitude, kind)
-            flipped = self._emit(f"({wide.text} ^ {mask.text}) - {mask.text}", kind, UNKNOWN, wide, mask)
+            factors, masks = self._hoisted("mul", magnitude), self._hoisted("xor", sign)
+            if factors and masks and kind == "uint32_t":
+                left, right = (self._signed(x, mask, kind) for x, mask in zip(factors, masks, strict=True))
+                flipped = self._emit(f"{left.text} * {right.text}", kind, UNKNOWN, left, right)
+            else:
+                flipped = self._signed(magnitude, sign, kind)
             total = (
                 flipped
                 if total is None
