@@ -1,16 +1,22 @@
 """Outputs a second of `simulate` by engine, as ratios in one run.
 
-`python -m benchmarks.simulate [-o benchmarks/simulate.md]`. One output is one dot product of the instruction's length
-with its addend. The yardsticks of the same run: `limit.c`, a loop written by hand for one case (Hopper's f16, 16
-products, finite inputs that are decoded already), and the bytes a second of a copy in memory. From their authors or
-measured on such a machine: Hawkeye (C++) about 6 million groups of 16 products a second, MMA-Sim 2.1.1 (PyTorch) 1.0 to
-1.2 million.
+`python -m benchmarks.simulate [-o benchmarks/simulate.md] [--large]`. One output is one dot product of the
+instruction's length with its addend; seconds are those of the processor, so that a busy machine counts as a free one.
+The yardsticks of the same run: `limit.c`, a loop written by hand for one case (Hopper's f16, 16 products, finite inputs
+that are decoded already), and the bytes a second of a copy in memory. From their authors or measured on such a machine:
+Hawkeye (C++) about 6 million groups of 16 products a second, MMA-Sim 2.1.1 (PyTorch) 1.0 to 1.2 million.
+
+The next limit of the compiled loops is the two ports of vector operations: a product takes about eleven of them (a
+multiplication, which is two, an addition and a maximum of exponents, a distance and its cap, a shift, sign and sum),
+16 lanes wide. `--large` adds a product of 4096 x 4096 x 4096 on two threads.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import platform
+import resource
 import subprocess
 import tempfile
 import time
@@ -18,12 +24,13 @@ from pathlib import Path
 
 import numpy as np
 
+from smtmodel.carriers.code import IS_X86
 from smtmodel.compiled import compile_model, compiler
 from smtmodel.dot import Model
-from smtmodel.formats import FORMATS
 from smtmodel.gemm import simulate
 from smtmodel.numbers import from_numbers
 from smtmodel.reference import parse_reference
+from smtmodel.tiles import Matrix
 
 YARDSTICK = Path(__file__).parent / "limit.c"
 MODELS = (
@@ -32,28 +39,57 @@ MODELS = (
     "ampere/mma/m16n8k16.f32.bf16.bf16.f32",
     "hopper/wgmma/m64n8k32.f32.e4m3.e4m3",
     "cdna3/mfma/f32_16x16x16_f16",
+    "cdna3/mfma/f32_16x16x32_fp8_fp8",
     "cdna2/mfma/f32_32x32x8f16",
+    "cdna1/mfma/f32_32x32x8f16",
+    "blackwell/tcgen05mma_block_scale/m64n8k64.block16.f32.e2m1.e2m1.ue4m3",
     "ampere/mma/m16n8k8.f32.tf32.tf32.f32",
     "ampere/mma/m8n8k4.f64.f64.f64.f64",
     "x86/amx/tdpbf16ps",
     "x86/avx512/vdpbf16ps",
 )
 SIZES = {"numpy": 256, "compiled": 1024}  # M and N
+LARGE = 4096
+HAWKEYE = 6e6  # of 16 products, from its paper
+
+
+def inputs(model: Model, size: int, k: int) -> tuple[list[Matrix], dict[str, Matrix]]:
+    """A and B of normal deviates, and scale factors near one."""
+    rng = np.random.default_rng(0)
+    shapes = (((size, k), model.a), ((k, size), model.b))
+    sides = [from_numbers(rng.standard_normal(shape), fmt, "nearest_even") for shape, fmt in shapes]
+    factors: dict[str, Matrix] = {}
+    if (scale := model.scale) is not None:
+        near, count = 3 << scale.fraction, k // model.scale_block
+        for name, shape in (("scale_a", (size, count)), ("scale_b", (count, size))):
+            factors[name] = rng.integers(scale.one - near, scale.one + near, shape, dtype=np.uint8)
+    return sides, factors
 
 
 def rate(model: Model, engine: str, repeats: int = 5) -> float:
     """Outputs (of the instruction's length) a second on one thread; the best of some runs."""
-    rng = np.random.default_rng(0)
     size, k = SIZES[engine], 4 * model.length
-    sides = []
-    for shape, fmt in (((size, k), model.a), ((k, size), model.b)):
-        sides.append(from_numbers(rng.standard_normal(shape), FORMATS[fmt.name], "nearest_even"))
+    sides, factors = inputs(model, size, k)
     best = 0.0
     for _ in range(repeats):
-        start = time.perf_counter()
-        simulate(sides[0], sides[1], None, model, engine=engine, threads=1)  # type: ignore[arg-type]
-        best = max(best, size * size * 4 / (time.perf_counter() - start))
+        start = time.process_time()
+        simulate(*sides, None, model, engine=engine, threads=1, **factors)  # type: ignore[arg-type]
+        best = max(best, size * size * 4 / (time.process_time() - start))
     return best
+
+
+def large(model: Model) -> str:
+    """A product of 4096 x 4096 x 4096 on two threads, in words."""
+    (a, b), _ = inputs(model, LARGE, LARGE)
+    start = time.process_time(), time.perf_counter()
+    simulate(a, b, None, model, engine="compiled", threads=2)
+    busy, wall = time.process_time() - start[0], time.perf_counter() - start[1]
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    shape = " x ".join([str(LARGE)] * 3)
+    return (
+        f"{shape} by {model.reference} on two threads: {busy:.0f} s of processors, {wall:.0f} s on the clock (load "
+        f"average {os.getloadavg()[0]:.0f}), {memory} MiB at most."
+    )
 
 
 def yardstick() -> float:
@@ -63,7 +99,8 @@ def yardstick() -> float:
         return 0.0
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "limit"
-        subprocess.run([cc, "-O3", "-march=native", "-w", "-o", str(program), str(YARDSTICK)], check=True)
+        widest = ["-mprefer-vector-width=512"] if IS_X86 else []  # as the generated code has it
+        subprocess.run([cc, "-O3", "-march=native", *widest, "-w", "-o", program, YARDSTICK], check=True)
         return max(float(subprocess.check_output([program], text=True).split()[0]) for _ in range(3)) * 1e6
 
 
@@ -72,9 +109,9 @@ def copied() -> float:
     source = np.ones(1 << 26, dtype=np.uint8)
     target, best = np.empty_like(source), 0.0
     for _ in range(5):
-        start = time.perf_counter()
+        start = time.process_time()
         np.copyto(target, source)
-        best = max(best, 2 * source.size / (time.perf_counter() - start))
+        best = max(best, 2 * source.size / (time.process_time() - start))
     return best
 
 
@@ -90,23 +127,31 @@ def processor() -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path)
+    parser.add_argument("--large", action="store_true")
     arguments = parser.parse_args()
     lines = [f"# {(__doc__ or '').splitlines()[0]}", "", (__doc__ or "").split("\n\n", 1)[1].strip(), ""]
     lines += [
-        f"One thread; M = N = {SIZES['numpy']} (numpy), {SIZES['compiled']} (compiled); K = 4 tiles.",
+        f"One thread, 512-bit vectors where there are such, limit.c too; M = N = {SIZES['numpy']} (numpy), "
+        f"{SIZES['compiled']} (compiled); K = 4 tiles.",
         "",
     ]
     limit = yardstick()
     lines += [f"{processor()}; limit.c: {limit:,.0f}/s; a copy in memory: {copied() / 1e9:.1f} GB/s.", ""]
-    lines += ["| model | products | numpy | compiled | ratio | of limit.c |", "|---|---|---|---|---|---|"]
+    lines += [
+        "| model | products | numpy | compiled | ratio | of limit.c | of Hawkeye |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for reference in MODELS:
         model = parse_reference(reference)
         plain = rate(model, "numpy")
         fast = rate(model, "compiled") if compile_model(model) else float("nan")
         lines.append(
             f"| {reference} | {model.length} | {plain:,.0f}/s | {fast:,.0f}/s | {fast / plain:.1f} | "
-            f"{fast / limit if limit else float('nan'):.2f} |"
+            f"{fast / limit if limit else float('nan'):.2f} | {fast * model.length / 16 / HAWKEYE:.0f} |"
         )
+        print(lines[-1], flush=True)
+    if arguments.large:
+        lines += ["", large(parse_reference(MODELS[0]))]
         print(lines[-1], flush=True)
     if arguments.output:
         arguments.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
