@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smtmodel.algebra import Bit, Bits, any_of
-from smtmodel.carriers.code import COLUMN, INNER, PRELUDE, ROW, CodeCarrier, Name, TooWideError
+from smtmodel.carriers.code import COLUMN, INNER, IS_X86, PRELUDE, ROW, CodeCarrier, Name, TooWideError
 from smtmodel.decode import unpack
 from smtmodel.dot import Model
 from smtmodel.folders import cache_folder
@@ -34,6 +34,7 @@ from smtmodel.trace import Silent
 #: loops are made vectors, and what is left of them is not: twice as quick to compile, and no slower
 FLAGS = (
     "-O2", "-ftree-vectorize", "--param=vect-epilogues-nomask=0", "-march=native", "-shared", "-fPIC", "-w",
+    *(("-mprefer-vector-width=512",) if IS_X86 else ()),  # where there are such: a quarter to two thirds more a second
 )  # fmt: skip
 LONGEST = 8000  # statements: an optimising compiler takes minutes for many more
 CACHE = 48 << 10  # bytes for what the columns of a strip decode to: the nearest cache, and some of the next
