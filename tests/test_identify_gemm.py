@@ -282,6 +282,15 @@ def test_the_text_of_a_plan_is_the_plan(name: str) -> None:
     assert parse_plan(plan_text(plan), name, parse_reference) == plan
 
 
+def test_show_prints_the_file_of_a_plan(tmp_path: Path) -> None:
+    path = tmp_path / "plan.yaml"
+    path.write_text(CliRunner().invoke(main, ["show", "plan:cublas/split-k"]).stdout, encoding="utf-8")
+    assert parse_plan_path(str(path)).result == parse_plan_path("plan:cublas/split-k").result
+    tree = CliRunner().invoke(main, ["show", str(path), "--svg", str(tmp_path / "tree.svg")])
+    assert tree.exit_code == 2
+    assert f"plan:{path}@length=64" in tree.stderr
+
+
 def test_a_recorded_product_has_its_plans(tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     a, b = (rng.standard_normal(size).astype(np.float32) for size in ((24, 96), (96, 20)))

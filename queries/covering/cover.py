@@ -59,7 +59,7 @@ class Change:
     model: Model
 
     def __str__(self) -> str:
-        return f"not {self.name}"
+        return f"differs from {self.name}"
 
 
 Wanted = Case | Change

@@ -9,7 +9,8 @@ class OutOfReach(Part):
     """A condition that no input reaches."""
 
     condition: str
-    """the step, what of it, the case; `not NAME=VALUE`: a change of a parameter that no input shows"""
+    """the step, what of it, the case; `differs from NAME=VALUE`: not the result of the unit with this parameter
+    changed"""
     rule: str
     """the rule of inference that gives it"""
     why: str

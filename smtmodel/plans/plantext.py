@@ -50,12 +50,13 @@ class _Writer:
     def text(self) -> str:
         plan = self.plan
         convert = {side: self.roundings[how] for side, how in self.conversions.items()}
+        roundings = {name: f"round({how.format.name}, {how.mode})" for how, name in self.roundings.items()}
         data = {
             "plan": plan.reference,
             **{key: getattr(plan, key) for key in ("about", "source", "evidence") if getattr(plan, key)},
             "formats": {side: getattr(plan, side).name for side in "abcd"},
             "units": {name: model.reference for model, name in self.units.items()},
-            "roundings": {name: f"round({how.format.name}, {how.mode})" for how, name in self.roundings.items()},
+            **({"roundings": roundings} if roundings else {}),
             **({"convert": convert} if convert else {}),
             "steps": {"d": self.node(plan.result)},
         }
