@@ -81,7 +81,7 @@ SHORT = 5  # bits of factors whose products no step below rounds; fewer where re
 NOTED = 6  # candidates that came near, which are looked at again
 MENDS = 4  # of these and of what is known, those that changes are made to
 MENDED = 160  # answers that changed units are held against first
-TOGETHER = 64  # of them at a time
+TOGETHER = 64  # units that are evaluated at a time
 NARROW = -100  # the smallest exponent of results above which sums within may be tiny though the result is not
 PLACED = 4  # roles whose smallest numbers are looked at apart
 TRIED = 20  # orders of which each is looked at by itself, where no uniform arithmetic fits any
@@ -321,12 +321,7 @@ class Builder:
         answers = self._same(answers)
 
         def wrong_on(some: NDArray[np.int64], units: Sequence[Unit]) -> NDArray[np.bool_]:
-            found: list[NDArray[np.bool_]] = []
-            for start in range(0, len(units), TOGETHER):
-                self._in_time()
-                models = [Model(BUILT, unit) for unit in units[start : start + TOGETHER]]
-                found.append(self._same(evaluate_models(models, rows[some])) != answers[some])
-            return np.concatenate(found)
+            return np.asarray(self._evaluated(units, rows[some]) != answers[some])
 
         sample = np.sort(self.random.permutation(len(rows))[: MENDED * 4])
         least = wrong_on(sample, near).sum(axis=1)
@@ -543,7 +538,7 @@ class Builder:
     def _inexact(self, candidate: _Candidate, rows: Table, kept: Kept) -> NDArray[np.int64]:
         """Some rows whose result hangs on how the candidate rounds."""
         unit = self._unit(candidate, kept)
-        found = self._same(evaluate_models([Model(BUILT, in_mode(unit, mode)) for mode in MODES], rows))
+        found = self._evaluated([in_mode(unit, mode) for mode in MODES], rows)
         kinds = [len(np.unique(column)) for column in found.T]
         return np.argsort(kinds, kind="stable")[::-1][:AT_ONCE]
 
@@ -580,8 +575,16 @@ class Builder:
         """The results of all candidates, shape (candidates, rows); those that are one unit here are evaluated once."""
         places: dict[Unit, int] = {}
         which = [places.setdefault(self._unit(candidate, kept), len(places)) for candidate in candidates]
-        found = evaluate_models([Model(BUILT, unit) for unit in places], table)
-        return self._same(found[which])
+        return self._evaluated(list(places), table)[which]
+
+    def _evaluated(self, units: Sequence[Unit], table: Table) -> Patterns:
+        """The results of some units, with one pattern for all NaNs, shape (units, rows)."""
+        found: list[Patterns] = []
+        for start in range(0, len(units), TOGETHER):
+            self._in_time()
+            models = [Model(BUILT, unit) for unit in units[start : start + TOGETHER]]
+            found.append(self._same(evaluate_models(models, table)))
+        return np.concatenate(found) if found else np.zeros((0, len(table)), dtype=np.uint64)
 
     def _same(self, patterns: Patterns) -> Patterns:
         """One pattern for all NaNs."""
