@@ -16,11 +16,11 @@ from hypotheses.claim import Claim, build_claims, claims_named
 from queries.claims.nearest_sums import nearest
 from queries.claims.report import document_of
 from queries.claims.samples import claim_rows
-from queries.claims.scene import lanes_of, look
 from queries.claims.settle import settle
 from queries.claims.stages import Stages
 from queries.claims.verify import verify
 from queries.search.distinguish import Options
+from queries.search.scene import lanes_of, look
 from queries.solvers.contract import Status
 from queries.solvers.smtlib import Query
 from smtmodel.algebra import constant

@@ -36,7 +36,7 @@ SIGNS = Part("the rule of sign symmetry", "signs", _in("queries/proof", "opposit
 PLANS = Part("rules of plans, and what their stages do", "error bounds of plans", _in("queries/proof", "sums steps"))
 COVERING = Part("what no input reaches", "cover", _in("queries/covering", "unreachable conditions"))
 RULED = (KERNEL, BOUNDS, REWRITING, SIGNS, PLANS, COVERING)
-CUTTING = Part("terms cut out of a lemma", "equality, properties", _in("queries/equality", "cutting"))
+CUTTING = Part("terms cut out of a lemma", "equality, properties", _in("queries/proof", "cutting"))
 STAGES = Part("equality by stages, and the whole question", "equality, order, signs, padding, exactness: none of it "
               "where a certificate is checked", [*_in("queries/equality", "staged matching"),
                                                  "queries/search/distinguish.py"])  # fmt: skip

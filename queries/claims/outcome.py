@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from hypotheses.claim import AnyClaim
-from queries.equality.lemmas import Lemma, Proof
 from queries.proof.kernel import Theorem
+from queries.proof.records import Lemma, Proof
 from queries.search.witness import Row
 from queries.solvers.contract import Answer
 

@@ -20,10 +20,10 @@ from pysmt.fnode import FNode
 
 from hypotheses.claim import Claim
 from queries.claims.nearest_sums import NearestSum, Operand
-from queries.claims.scene import conditions, deciding, lanes_of, symbolic_scene
 from queries.claims.sizes import Sizes
-from queries.equality.cutting import Cutter, conjuncts, renamed
+from queries.proof.cutting import Cutter, conjuncts, renamed
 from queries.properties.monotone.ledger import UnprovedError
+from queries.search.scene import conditions, deciding, lanes_of, symbolic_scene
 from queries.solvers.smtlib import Query
 from smtmodel import ieee
 from smtmodel.algebra import Bit, Bits, all_of, choose, constant, select

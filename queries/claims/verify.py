@@ -19,11 +19,11 @@ from hypotheses.claim_file import located
 from queries.claims.maximise import climb
 from queries.claims.outcome import BATCH, SHRINK, Asked, Outcome, Verdict
 from queries.claims.samples import claim_rows
-from queries.claims.scene import build_query, look, row_of
 from queries.claims.stages import Stages
-from queries.equality.confirm import confirm
-from queries.equality.lemmas import Lemma
+from queries.proof.confirm import confirm
+from queries.proof.records import Lemma
 from queries.search.distinguish import Options, SolverFaultError
+from queries.search.scene import build_query, look, row_of
 from queries.search.witness import Row, shrink_rows
 from queries.solvers.contract import Answer
 from queries.solvers.engines import engines_of

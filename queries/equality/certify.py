@@ -20,7 +20,7 @@ from queries.certificates.certificate import (
     write_certificate,
     write_parts,
 )
-from queries.equality.lemmas import Basis, Chain, Proof
+from queries.proof.records import Basis, Chain, Proof
 from queries.search.distinguish import Options
 from queries.solvers.smtlib import Query
 

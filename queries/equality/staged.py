@@ -16,10 +16,10 @@ import numpy as np
 from pysmt.fnode import FNode
 from pysmt.formula import FormulaManager
 
-from queries.equality.confirm import confirm
-from queries.equality.cutting import Cutter, conjuncts, renamed
-from queries.equality.lemmas import Basis, Lemma, Proof
 from queries.equality.matching import Matcher
+from queries.proof.confirm import confirm
+from queries.proof.cutting import Cutter, conjuncts, renamed
+from queries.proof.records import Basis, Lemma, Proof
 from queries.search.distinguish import Options, distinguish, symbolic_operands
 from queries.search.problem import Problem
 from queries.search.samples import sample_rows
