@@ -283,7 +283,7 @@ class _Prover:
         definitions = [found[symbol] for symbol in self.maxima if symbol in found]
         admitted = [part for part in map(cut, conjuncts(self.admitted)) if seen & set(part.get_free_variables())]
         parts = [goal, *sorted([*definitions, *bounds, *admitted], key=far)]
-        return Query((), renamed(self.carrier.environment, parts))
+        return Query((), renamed(self.carrier.environment, parts)[0])
 
     def _conclude(self) -> None:
         if self.goal.is_false():
