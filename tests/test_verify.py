@@ -20,9 +20,9 @@ from queries.claims.outcome import Outcome
 from queries.claims.overflow import bound
 from queries.claims.report import document_of
 from queries.claims.samples import claim_rows
-from queries.claims.scene import build_query, deciding, look, scene_of
 from queries.claims.settle import settle
 from queries.search.distinguish import Options
+from queries.search.scene import build_query, deciding, look, scene_of
 from smtmodel.algorithms import parse_reduction, sum_of_array
 from smtmodel.algorithms.predicate import FUNCTIONS
 from smtmodel.carriers.terms import TermCarrier

@@ -19,8 +19,8 @@ from hypotheses.schema import Inputs
 from queries.compare.neighbours import neighbours
 from queries.covering.conditions import Condition, conditions_of
 from queries.covering.unreachable import Case, Unreachable, datapath, refuted, text_of, unreachable_by
-from queries.equality.confirm import CONFIRMERS
 from queries.equality.staged import prove
+from queries.proof.confirm import CONFIRMERS
 from queries.proof.kernel import RuleError, Theorem
 from queries.properties.forms import by_rewriting
 from queries.search.admitted import admitted_rows

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queries.compare.steady import same_answer
-from queries.equality.lemmas import Proof, Verdict
 from queries.equality.staged import prove
+from queries.proof.records import Proof, Verdict
 from queries.search.distinguish import Options, distinguish
 from queries.search.problem import Problem, evaluate_on
 from queries.search.samples import sample_rows
