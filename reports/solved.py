@@ -151,8 +151,10 @@ def _claim_vector(section: Section, row: dict[str, Any] | None) -> None:
     section.header = ("", "bits", "value", "error")
     pairs = [(f"{side}{k}", text) for side in "ab" for k, text in enumerate(row[side])]
     section.rows = [(name, text, "", "") for name, text in [*pairs, ("c", row["c"])]]
-    section.rows.append(("exact sum", "", str(row["exact"]), ""))
-    section.rows += [(name, one["d"], str(one["value"]), str(one.get("error", ""))) for name, one in results.items()]
+    section.rows.append(("exact sum", "", f"{row['exact']} = {row['exact_decimal']}", ""))
+    for name, one in results.items():
+        error = f"{one['error']} = {one['error_decimal']}" if "error" in one else ""
+        section.rows.append((name, one["d"], f"{one['value']} = {one['decimal']}", error))
 
 
 def separated(document: dict[str, Any], pictures: Pictures) -> list[Section]:

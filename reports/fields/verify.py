@@ -37,8 +37,12 @@ class PartResult(Part):
     """the bit pattern"""
     value: str
     """the number, in powers of two"""
+    decimal: str
+    """the number, in decimal digits"""
     error: str = ABSENT
-    """|d - exact|, of finite results"""
+    """|d - exact|, of finite results, in powers of two"""
+    error_decimal: str = ABSENT
+    """the same in decimal digits"""
     error_ulps: float = ABSENT
     """the same in ulps of the exact sum"""
 
@@ -64,7 +68,9 @@ class ClaimVector(Part):
     c: Hex
     """bit pattern of the addend"""
     exact: str
-    """c + sum of a_k * b_k"""
+    """c + sum of a_k * b_k, in powers of two"""
+    exact_decimal: str
+    """the same in decimal digits"""
     results: dict[str, PartResult]
     """part: its result"""
     first_divergence: dict[str, FirstStep] | None
