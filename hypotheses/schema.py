@@ -305,9 +305,7 @@ def check_comparable(left: Model, right: Model, compare: Compare) -> None:
     if scales[0] != scales[1]:
         raise ParameterError("scale_format", "the models take different scale factors")
     if compare == "bits" and left.d != right.d:
-        raise ParameterError(
-            "output", f"results are {left.d.name} and {right.d.name}: compare them with --compare value"
-        )
+        raise ParameterError("output", f"results are {left.d.name} and {right.d.name}: choose to compare by value")
 
 
 def same_arithmetic(first: Model, second: Model) -> bool:

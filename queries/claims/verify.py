@@ -213,7 +213,7 @@ class _Verifier:
         answer = self.outcome.asked[-1].answers[0]
         if answer.status == "sat":
             self._unfit(row_of(self.claim, answer))
-        raise IncompleteError("whether every value is a finite number stayed open: raise --timeout")
+        raise IncompleteError("whether every value is a finite number stayed open: the time ran out")
 
     def _questions(self) -> list[tuple[str, Query]]:
         """Small ones first: few products, one sign, c zero; the whole question is the last."""
