@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from smtmodel.algebra import Bit, Bits, constant
 from smtmodel.batch import evaluate_lanes
 from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.carriers.limbs import LIMB
+from smtmodel.carriers.limbs import LIMB, limbs_of
 from smtmodel.decode import Unpacked, unpack
 from smtmodel.dot import Evaluation, Model
 from smtmodel.formats import Format
@@ -68,8 +68,8 @@ def integer(value: Bits | Bit) -> int:
     """The value of a signal that has one lane."""
     if value.value is not None:
         return int(value.value)
-    limbs = value.node if isinstance(value.node, tuple) else (value.node,)
-    return sum(int(np.asarray(limb).reshape(-1)[0]) << (LIMB * place) for place, limb in enumerate(limbs))
+    limbs: Sequence[Bits | Bit] = [value] if isinstance(value, Bit) else limbs_of(value)
+    return sum(int(np.asarray(limb.node).reshape(-1)[0]) << (LIMB * place) for place, limb in enumerate(limbs))
 
 
 def evaluate_one(model: Model, operands: Operands[int]) -> Evaluation:

@@ -18,6 +18,7 @@ from smtmodel import algebra
 from smtmodel.algebra import Bit, Bits, WidthError, constant, truth
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.carriers.carrier import Carrier
+from smtmodel.carriers.limbs import limbs_of
 from smtmodel.carriers.terms import TermCarrier
 from tests.termeval import evaluate_term
 
@@ -153,13 +154,13 @@ def row_values(base: int, widths: Widths, rng: random.Random) -> list[Row]:
 def array_input(values: Sequence[int], width: int) -> Bits:
     if width <= 64:
         return ARRAYS.lanes(np.array(values, dtype=np.uint64), width)
-    limbs = [[value >> (64 * i) & (2**64 - 1) for value in values] for i in range(-(-width // 64))]
-    return Bits(ARRAYS, width, tuple(np.array(limb, dtype=np.uint64) for limb in limbs))
+    limbs = [(low, min(64, width - low)) for low in range(0, width, 64)]
+    return Bits(ARRAYS, width, tuple(array_input([x >> low & (1 << n) - 1 for x in values], n) for low, n in limbs))
 
 
 def array_output(value: Bits | Bit, count: int) -> list[int]:
-    limbs = value.node if isinstance(value.node, tuple) else (value.node,)
-    total = sum(np.asarray(limb).astype(object) << (64 * i) for i, limb in enumerate(limbs))
+    limbs = [value] if isinstance(value, Bit) else limbs_of(value)
+    total = sum(np.asarray(limb.node).astype(object) << (64 * i) for i, limb in enumerate(limbs))
     return [int(x) for x in np.broadcast_to(np.asarray(total, dtype=object), (count,))]
 
 

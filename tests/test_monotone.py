@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from hypotheses.schema import Inputs
-from queries.equality.lemmas import Proof
 from queries.equality.staged import RESULT, prove
+from queries.proof.records import Proof
 from queries.properties.monotone.late import Inside
 from queries.properties.monotone.ledger import ADMITTED, Ledger, UnprovedError
 from queries.properties.monotone.search import find_fall

@@ -21,7 +21,7 @@ from queries.claims import overflow, settle
 from queries.claims.outcome import Asked, Outcome
 from queries.claims.scope import truncating_steps
 from queries.claims.settle import settle as settled
-from queries.equality.lemmas import Proof
+from queries.proof.records import Proof
 from queries.properties import proving
 from queries.properties.statements import problems_of
 from queries.search.admitted import admitted_rows, numbers

@@ -35,8 +35,10 @@ REWRITING = Part(
 SIGNS = Part("the rule of sign symmetry", "signs", _in("queries/proof", "opposite"))
 PLANS = Part("rules of plans, and what their stages do", "error bounds of plans", _in("queries/proof", "sums steps"))
 COVERING = Part("what no input reaches", "cover", _in("queries/covering", "unreachable conditions"))
-RULED = (KERNEL, BOUNDS, REWRITING, SIGNS, PLANS, COVERING)
-CUTTING = Part("terms cut out of a lemma", "equality, properties", _in("queries/equality", "cutting"))
+FACTS = Part("rules of facts about terms", "claims", _in("queries/proof", "facts"))
+UNDECIDED = Part("the rule that no input decides", "claims", _in("queries/proof", "undecided"))
+RULED = (KERNEL, BOUNDS, REWRITING, SIGNS, PLANS, FACTS, UNDECIDED, COVERING)
+CUTTING = Part("terms cut out of a lemma", "claims, equality, properties", _in("queries/proof", "cutting"))
 STAGES = Part("equality by stages, and the whole question", "equality, order, signs, padding, exactness: none of it "
               "where a certificate is checked", [*_in("queries/equality", "staged matching"),
                                                  "queries/search/distinguish.py"])  # fmt: skip
@@ -44,8 +46,9 @@ LEDGER = Part("the ledger of facts", "monotonicity: not where a certificate is c
               _in("queries/properties/monotone", "ledger"))  # fmt: skip
 TOGETHER = Part("what parts give together", "order, signs, monotonicity, padding",
                 _in("queries/properties", "proving signs"))  # fmt: skip
-CLAIMS = Part("arguments about algorithms", "claims",
-              _in("queries/claims", "stages sizes nearest_sums overflow"))  # fmt: skip
+CLAIMS = Part("arguments about algorithms", "claims of overflow", _in("queries/claims", "overflow scope"))
+SAID = Part("what a claim says", "claims", ["hypotheses/claim.py", "queries/search/scene.py", *_in(
+    "smtmodel/algorithms", "exact fixed forms parts predicate products scene steps words")])  # fmt: skip
 GOALS = Part("what is asked", "all", ["queries/search/problem.py", "queries/properties/statements.py",
                                      "hypotheses/schema.py"])  # fmt: skip
 MEANING = Part("what a unit is", "all", [
@@ -70,12 +73,15 @@ PARTS = (
     REWRITING,
     SIGNS,
     PLANS,
+    FACTS,
+    UNDECIDED,
     COVERING,
     CUTTING,
     STAGES,
     LEDGER,
     TOGETHER,
     CLAIMS,
+    SAID,
     GOALS,
     MEANING,
     PLANNED,

@@ -13,8 +13,8 @@ from hypotheses.claim import Claim
 from hypotheses.unit_claims import PropertyClaim
 from queries.claims.maximise import Worst, maximised
 from queries.claims.outcome import Outcome
-from queries.claims.scene import lanes_of
 from queries.properties.report import proof_json
+from queries.search.scene import lanes_of
 from queries.search.witness import Row
 from smtmodel.algorithms.steps import RESULT, Step
 from smtmodel.batch import to_integers

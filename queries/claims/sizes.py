@@ -13,13 +13,13 @@ from fractions import Fraction
 from functools import reduce
 from typing import Protocol
 
-from hypotheses.claim import Claim
-from queries.properties.monotone.ledger import UnprovedError
-from smtmodel.algebra import Bit, Bits, all_of
+from queries.proof.kernel import Theorem
+from queries.proof.ledger import UnprovedError
+from queries.proof.undecided import Question
+from smtmodel.algebra import Bit, Bits
 from smtmodel.algorithms import fixed
 from smtmodel.algorithms.exact import Fixed, in_units, magnitude
 from smtmodel.algorithms.products import Multiword
-from smtmodel.algorithms.scene import Scene
 from smtmodel.algorithms.steps import RESULT, InUnit, Step, Word
 
 BOUND_SHARE = 0.2  # of the time that is left, for one bound
@@ -27,64 +27,54 @@ LAST_SHARE = 0.5  # for what follows from all bounds
 
 
 class Ask(Protocol):
-    """Whether facts make a claim true, terms cut out of both, within a share of the time that is left."""
+    """A claim proved from facts, terms cut out of both, within a share of the time that is left. Raises
+    UnprovedError."""
 
-    def __call__(self, what: str, facts: Sequence[Bit], claim: Bit, cuts: Sequence[Bits], share: float) -> bool: ...
+    def __call__(
+        self, what: str, facts: Sequence[Theorem], claim: Bit, cuts: Sequence[Bits], share: float
+    ) -> Theorem: ...
 
 
 class Sizes:
-    """The bounds of a claim's sums. `counts`: the conditions on inputs; `goal`: what decides the claim."""
+    """The bounds of the sums of a claim; `admitted`: that the conditions on inputs hold."""
 
-    def __init__(self, claim: Claim, scene: Scene, counts: Bit, goal: Bit, ask: Ask) -> None:
-        self.claim, self.scene, self.counts, self.goal, self.ask = claim, scene, counts, goal, ask
+    def __init__(self, question: Question, admitted: Theorem, ask: Ask) -> None:
+        self.question, self.claim, self.scene = question, question.claim, question.scene
+        self.admitted, self.ask = admitted, ask
 
-    def numbers(self) -> bool:
-        """Whether all values are numbers."""
-        if not self.scene.fits:
-            return False
+    def numbers(self) -> Theorem:
+        """That all values are numbers. Raises UnprovedError."""
         window, carrier = self.claim.shape.window, self.scene.carrier
         powers = [window.a[1] + window.b[1]] * self.claim.terms + [window.c[1]]
-        try:
-            facts, cuts = self._bounds([fixed.number(carrier, Fraction(2) ** power) for power in powers], results=True)
-        except UnprovedError:
-            return False
-        fits = all_of([*self.scene.fits.values()])
-        return self.ask("every value is a number", facts, fits, cuts, BOUND_SHARE)
+        facts, cuts = self._bounds([fixed.number(carrier, Fraction(2) ** power) for power in powers], results=True)
+        return self.ask("every value is a number", facts, self.question.fits, cuts, BOUND_SHARE)
 
-    def relative(self) -> bool:
-        """Whether a claim that compares with the sum of magnitudes follows from the bounds of the sums on the way, the
-        last ones as they are."""
+    def relative(self) -> Theorem:
+        """That no input decides a claim that compares with the sum of magnitudes, from the bounds of the sums on the
+        way, the last ones as they are. Raises UnprovedError."""
         if not self.scene.fits or "magnitude_sum" not in self.claim.predicate_text:
-            return False
+            raise UnprovedError("it compares no values with the sum of magnitudes")
         sizes, whole = self.scene.tops(), self.scene.exact(magnitudes=True)
-        least = ~fixed.less(whole, reduce(fixed.add, sizes))
-        if not self.ask("the sum of magnitudes is no less than that of powers of two", [self.counts], least, [],
-                        BOUND_SHARE):  # fmt: skip
-            return False
-        try:
-            facts, cuts = self._bounds(sizes, results=False)
-        except UnprovedError:
-            return False
-        facts += [least, *self.scene.fits.values()]
-        return self.ask("the claim follows", facts, ~self.goal, [*cuts, whole.bits], LAST_SHARE)
+        least = self.ask("the sum of magnitudes is no less than that of powers of two", [self.admitted],
+                         ~fixed.less(whole, reduce(fixed.add, sizes)), [], BOUND_SHARE)  # fmt: skip
+        facts, cuts = self._bounds(sizes, results=False)
+        return self.ask("the claim follows", [*facts, least], self.question.none, [*cuts, whole.bits], LAST_SHARE)
 
-    def _bounds(self, sizes: Sequence[Fixed], results: bool) -> tuple[list[Bit], list[Bits]]:
+    def _bounds(self, sizes: Sequence[Fixed], results: bool) -> tuple[list[Theorem], list[Bits]]:
         """What is known of inputs and sums, and these, of `results` too. Raises UnprovedError.
 
         `sizes`: of the products, and of c; a product is below four times its size, and c below twice.
         """
-        facts, found = [self.counts], dict[object, Bits]()
+        facts, found = [self.admitted], dict[object, Bits]()
         for part in self.scene.fits:
             steps, fmt = self.scene.steps(part), self.claim.shape.parts[part].result
             for step, bits, limit in self._limits(part, sizes):
                 if bits.node in found or (not results and bits.node == steps[RESULT].node):
                     continue
                 number, fits = in_units(bits, fmt, self.scene.exact())
-                fact = fits & ~fixed.less(limit, magnitude(number))
-                if not self.ask(f"bound of {step} of {part}", facts, fact, list(found.values()), BOUND_SHARE):
-                    raise UnprovedError(str(step))
+                bound = fits & ~fixed.less(limit, magnitude(number))
+                facts.append(self.ask(f"bound of {step} of {part}", facts, bound, list(found.values()), BOUND_SHARE))
                 found[bits.node] = bits
-                facts.append(fact)
         return facts, list(found.values())
 
     def _limits(self, part: str, sizes: Sequence[Fixed]) -> Iterator[tuple[Step, Bits, Fixed]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from pysmt.fnode import FNode
 from pysmt.formula import FormulaManager
 
 from smtmodel.algebra import Bit, Bits
+from smtmodel.carriers.limbs import limbs_of
 from smtmodel.trace import Kind, Signal
 
 Lanes = NDArray[np.bool_]
@@ -106,12 +108,14 @@ class Matcher:
 def _lanes(signal: Signal, admitted: Lanes) -> Limbs | None:
     """The simulated values that count, limb by limb, as numbers whatever the signal's width; None for a constant."""
     value: Bits | Bit = signal.value
-    limbs = value.node if isinstance(value.node, tuple) else (value.node,)
+    limbs: list[Any] = [value.node]
+    if isinstance(value, Bits):
+        limbs = [np.asarray(limb.node, dtype=np.uint64) for limb in limbs_of(value)]
     if all(np.ndim(limb) == 0 for limb in limbs):
         return None
     if isinstance(value, Bits) and len(limbs) == 1 and signal.is_signed:  # the sign bit fills the lane
         fill = np.uint64(64 - value.width)
-        limbs = ((limbs[0] << fill).astype(np.int64) >> fill.astype(np.int64),)
+        limbs = [(limbs[0] << fill).astype(np.int64) >> fill.astype(np.int64)]
     return tuple(np.broadcast_to(limb, admitted.shape)[admitted] for limb in limbs)
 
 

@@ -16,10 +16,10 @@ import numpy as np
 from pysmt.fnode import FNode
 from pysmt.formula import FormulaManager
 
-from queries.equality.confirm import confirm
-from queries.equality.cutting import Cutter, conjuncts, renamed
-from queries.equality.lemmas import Basis, Lemma, Proof
 from queries.equality.matching import Matcher
+from queries.proof.confirm import confirm
+from queries.proof.cutting import Cutter, conjuncts, renamed
+from queries.proof.records import Basis, Lemma, Proof
 from queries.search.distinguish import Options, distinguish, symbolic_operands
 from queries.search.problem import Problem
 from queries.search.samples import sample_rows
@@ -283,7 +283,7 @@ class _Prover:
         definitions = [found[symbol] for symbol in self.maxima if symbol in found]
         admitted = [part for part in map(cut, conjuncts(self.admitted)) if seen & set(part.get_free_variables())]
         parts = [goal, *sorted([*definitions, *bounds, *admitted], key=far)]
-        return Query((), renamed(self.carrier.environment, parts))
+        return Query((), renamed(self.carrier.environment, parts)[0])
 
     def _conclude(self) -> None:
         if self.goal.is_false():

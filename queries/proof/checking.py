@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from hypotheses.claim import Claim, build_claims
 from queries.certificates.certificate import (
     CHAIN,
+    CLAIM,
     FACTS,
     MANIFEST,
     SCHEMA,
@@ -25,16 +27,19 @@ from queries.certificates.certificate import (
     digest,
     formula_fault,
 )
-from queries.certificates.chain import chain_faults
+from queries.certificates.chain import Facts, chain_faults
 from queries.certificates.tree import Tree, statement_text
 from queries.proof.lemmas import LEMMAS, Lemma, query_of
 from queries.proof.opposite import RoundsOpposite
+from queries.proof.undecided import Question, lemmas_of
 from queries.proof.written import Written
 from queries.solvers.contract import ENGINE_NAMES, Answer
+from queries.solvers.smtlib import Query
 from smtmodel.errors import InputError, MmaprobeError
 from smtmodel.formats import Format
 from smtmodel.rounding import Target
 from smtmodel.unitfile import parse_unit
+from smtmodel.yamlfile import read_yaml
 
 MEANING = {"smt2": "as written", "cnf": "the formula of the query", "drat": "verified"}
 Ask = Callable[[str, str], Answer]  # what an engine says of a text in SMT-LIB
@@ -174,11 +179,13 @@ def _tree(folder: Path, pieces: list[str]) -> Iterator[Finding]:
 
 
 def _chain(folder: Path, pieces: list[str]) -> Iterator[Finding]:
-    """The facts, one finding for each that does not follow."""
+    """The facts, one finding for each that does not follow, and what they say."""
     try:
         document = json.loads((folder / CHAIN).read_text(encoding="utf-8"))
-        faults = list(chain_faults(folder, FACTS, document))
+        facts = Facts(folder / FACTS)
+        faults = list(chain_faults(folder, facts, document))
         strange = {step["lemma"] for step in document["steps"]} - set(pieces)
+        said = list(_claim(folder, document, facts, pieces)) if (folder / CLAIM).exists() else []
     except Exception as error:  # whatever files that are not a chain raise
         yield Finding(CHAIN, f"cannot be read: {type(error).__name__}: {error}", "fault")
         return
@@ -187,6 +194,30 @@ def _chain(folder: Path, pieces: list[str]) -> Iterator[Finding]:
     if not faults:
         axioms = ", ".join(document["axioms"].values())
         yield Finding(CHAIN, f"{len(document['steps'])} facts follow one from another; from: {axioms}")
+    yield from said
+
+
+def _claim(folder: Path, document: Mapping[str, Any], facts: Facts, pieces: list[str]) -> Iterator[Finding]:
+    """Whether the facts say that no admitted input decides the claim of the claim file, which is made again."""
+    (claim,) = build_claims(read_yaml((folder / CLAIM).read_text(encoding="utf-8"), CLAIM))
+    assert isinstance(claim, Claim)
+    whole = document["whole"]
+    question = Question(claim, frozenset(whole))
+    wanted = {"admitted": question.assumed, "none": question.none.node}
+    if not question.fits.node.is_true():
+        wanted["numbers"] = question.fits.node
+    terms = facts.named(Query((), (), tuple(wanted.items())).text)
+    stated = [facts.terms[name] for name in (*document["axioms"], *document["states"])]
+    if stated != [terms[name] for name in wanted]:
+        yield Finding(CLAIM, f"{CHAIN} does not state that no admitted input decides it", "fault")
+        return
+    for part, names in whole.items():
+        wanted_lemmas: tuple[Lemma, ...] = lemmas_of(claim, part)
+        for name, lemma in zip(names, wanted_lemmas, strict=True):
+            if name not in pieces or (folder / f"{name}.smt2").read_text(encoding="utf-8") != query_of(lemma).text:
+                yield Finding(CLAIM, f"{name}.smt2 does not ask: {lemma.statement()}", "fault")
+                return
+    yield Finding(CLAIM, f"no admitted input decides, and every value is a number: {claim.text}")
 
 
 def _unit(folder: Path, document: Mapping[str, Any]) -> Finding:

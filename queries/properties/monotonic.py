@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from queries.equality.confirm import confirm as second_words
-from queries.equality.lemmas import Lemma, Proof
 from queries.equality.staged import RESULT
+from queries.proof.confirm import confirm as second_words
+from queries.proof.records import Lemma, Proof
 from queries.properties.monotone.late import Joined, Nested
 from queries.properties.monotone.ledger import ADMITTED, Ledger, UnprovedError
 from queries.properties.monotone.many import FixedPoint

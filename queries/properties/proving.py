@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from queries.equality.lemmas import Proof, Verdict
 from queries.equality.staged import prove
+from queries.proof.records import Proof, Verdict
 from queries.properties.forms import SAME, by_form
 from queries.properties.monotonic import prove_monotonic
 from queries.properties.signs import by_nodes

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from queries.equality.certify import certify_all
-from queries.equality.lemmas import Proof
 from queries.proof.kernel import RuleError, Theorem
 from queries.proof.opposite import lemmas_of, turned
+from queries.proof.records import Proof
 from queries.proof.settling import Settled
 from queries.properties.bound_certificate import certify_theorems
 from queries.properties.statements import Negated

@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from smtmodel.algebra import Bit, Bits, constant, max_of, select, sum_of
-from smtmodel.carriers.limbs import LIMB
+from smtmodel.carriers.limbs import LIMB, limbs_of
 from smtmodel.decode import Exponent, Term, fit, multiply, unpack
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
@@ -28,8 +28,8 @@ class Fixed:
     def numbers(self, count: int) -> list[Fraction]:
         """The values of the lanes (array carrier, or a constant)."""
         width = self.bits.width
-        node = self.bits.node if width > LIMB else (self.bits.node,)
-        limbs = [np.broadcast_to(np.asarray(limb, dtype=np.uint64), (count,)).tolist() for limb in node]
+        nodes = [limb.node for limb in limbs_of(self.bits)]
+        limbs = [np.broadcast_to(np.asarray(limb, dtype=np.uint64), (count,)).tolist() for limb in nodes]
         found = [sum(part << (LIMB * place) for place, part in enumerate(parts)) for parts in zip(*limbs, strict=True)]
         scale = Fraction(2) ** self.unit
         return [(value - (1 << width if value >> (width - 1) else 0)) * scale for value in found]

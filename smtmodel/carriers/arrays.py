@@ -1,8 +1,7 @@
 """The executable carrier: operations on NumPy (or CuPy) arrays, one lane for each vector evaluated.
 
-Vectors of at most 64 bits are uint64 lanes. Wider ones are tuples of such lanes, lowest 64 bits first (a tuple and
-not a trailing axis, so that each limb stays contiguous); limbs.py has their operations. Bits above the width are
-kept zero.
+Vectors of at most 32 bits are uint32 lanes, of at most 64 bits uint64 lanes; wider ones are limbs (limbs.py). Bits
+above the width are kept zero.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from smtmodel.algebra import Bit, Bits
 from smtmodel.carriers.carrier import Carrier
 from smtmodel.carriers.limbs import LIMB, Limbs
 
-Lanes = Any  # an array of uint64, or a tuple of them
+Lanes = Any  # an array of unsigned words, or limbs
 
 
 class ArrayCarrier(Carrier):
@@ -24,7 +23,7 @@ class ArrayCarrier(Carrier):
 
     def __init__(self, xp: Any = np) -> None:
         self.xp = xp
-        self.limbs = Limbs(xp)
+        self.limbs = Limbs(self)
         self._ops = {
             "add": xp.add,
             "sub": xp.subtract,
@@ -37,13 +36,21 @@ class ArrayCarrier(Carrier):
 
     def lanes(self, patterns: Any, width: int) -> Bits:
         """An input of at most 64 bits; `patterns` is an array of unsigned integers below 2^width."""
-        return Bits(self, width, self.xp.asarray(patterns, dtype=self.xp.uint64))
+        return Bits(self, width, self.xp.asarray(patterns, dtype=_word(width)))
 
     def _trim(self, value: Lanes, width: int) -> Lanes:
-        return value if width == LIMB else value & np.uint64((1 << width) - 1)
+        """A value that nothing else holds, without the bits above the width."""
+        if width == value.dtype.itemsize * 8:
+            return value
+        mask = value.dtype.type((1 << width) - 1)
+        return self.xp.bitwise_and(value, mask, out=value) if value.ndim else value & mask
+
+    def _as(self, value: Lanes, width: int) -> Lanes:
+        """A value in lanes for vectors of a width, which holds it."""
+        return value if value.dtype == _word(width) else value.astype(_word(width))
 
     def constant(self, value: int, width: int) -> Lanes:
-        return np.uint64(value) if width <= LIMB else self.limbs.constant(value, width)
+        return _word(width)(value) if width <= LIMB else self.limbs.constant(value, width)
 
     def truth(self, value: bool) -> Any:
         return np.bool_(value)
@@ -56,8 +63,8 @@ class ArrayCarrier(Carrier):
 
     def invert(self, value: Lanes, width: int) -> Lanes:
         if width > LIMB:
-            return self.limbs.invert(value, width)
-        return value ^ np.uint64((1 << width) - 1)
+            return self.limbs.invert(value)
+        return value ^ _word(width)((1 << width) - 1)
 
     def negate(self, value: Lanes, width: int) -> Lanes:
         return self.binary("sub", self.constant(0, width), value, width)
@@ -65,51 +72,56 @@ class ArrayCarrier(Carrier):
     def shift(self, operation: str, value: Lanes, amount: Lanes, width: int) -> Lanes:
         if width > LIMB:
             return self.limbs.shift(operation, value, amount, width)
+        word = _word(width)
+        bits = word(0).itemsize * 8
         if operation == "ashr":
-            signed = self._sign_extended(value, width).view(np.int64)
-            places = self.xp.minimum(amount, np.uint64(LIMB - 1)).astype(np.int64)
-            return self._trim((signed >> places).view(np.uint64), width)
-        # NumPy gives 0 for amounts of 64 and more; other namespaces leave that to the machine
+            signed = self._sign_extended(value, width).view(f"i{bits // 8}")
+            places = self.xp.minimum(amount, word(bits - 1)).astype(signed.dtype)
+            return self._trim((signed >> places).view(word), width)
+        # NumPy gives 0 for amounts of all bits and more; other namespaces leave that to the machine
         move = self.xp.left_shift if operation == "shl" else self.xp.right_shift
         if self.xp is np:
             result = move(value, amount)
         else:
-            result = self.xp.where(amount < LIMB, move(value, amount & np.uint64(LIMB - 1)), np.uint64(0))
+            result = self.xp.where(amount < bits, move(value, amount & word(bits - 1)), word(0))
         return self._trim(result, width) if operation == "shl" else result
 
     def shift_constant(self, operation: str, value: Lanes, amount: int, width: int) -> Lanes:
         return self.shift(operation, value, self.constant(amount, width), width)
 
     def _sign_extended(self, value: Lanes, width: int) -> Any:
-        sign = np.uint64(1 << (width - 1))
+        sign = _word(width)(1 << (width - 1))
         return self.xp.asarray((value ^ sign) - sign)
 
     def extract(self, value: Lanes, high: int, low: int, width: int) -> Lanes:
         if width > LIMB:
             return self.limbs.extract(value, high, low)
-        shifted = value >> np.uint64(low) if low else value
-        return shifted if high == width - 1 else self._trim(shifted, high - low + 1)
+        word, kept = _word(width), high - low + 1
+        if not low:
+            return self._as(value & word((1 << kept) - 1), kept)
+        shifted = value >> word(low)
+        return self._as(self._trim(shifted, kept) if high < width - 1 else shifted, kept)
 
     def concat(self, high: Lanes, low: Lanes, high_width: int, low_width: int) -> Lanes:
         width = high_width + low_width
         if width > LIMB:
-            above = self.limbs.shift_left(self.zext(high, high_width, width), low_width, width)
-            return self.limbs.binary("or", above, self.zext(low, low_width, width), width)
-        return (high << np.uint64(low_width)) | low
+            return self.limbs.concat(high, low, high_width, low_width)
+        return (self._as(high, width) << _word(width)(low_width)) | self._as(low, width)
 
     def zext(self, value: Lanes, width: int, to: int) -> Lanes:
-        return value if to <= LIMB else self.limbs.zext(value, width, to)
+        return self._as(value, to) if to <= LIMB else self.limbs.zext(value, width, to)
 
     def sext(self, value: Lanes, width: int, to: int) -> Lanes:
         if to > LIMB:
             return self.limbs.sext(value, width, to)
-        return self._trim(self._sign_extended(value, width), to)
+        sign = _word(to)(1 << (width - 1))
+        return self._trim((self._as(value, to) ^ sign) - sign, to)
 
     def compare(self, operation: str, left: Lanes, right: Lanes, width: int) -> Any:
         if width > LIMB:
             return self.limbs.compare(operation, left, right, width)
         if operation in ("slt", "sle"):
-            sign = np.uint64(1 << (width - 1))
+            sign = _word(width)(1 << (width - 1))
             left, right = left ^ sign, right ^ sign
         if operation == "eq":
             return self.xp.equal(left, right)
@@ -132,17 +144,26 @@ class ArrayCarrier(Carrier):
 
     def test_bit(self, value: Lanes, index: int, width: int) -> Any:
         if width > LIMB:
-            value, index = value[index // LIMB], index % LIMB
-        return (value & np.uint64(1 << index)) != 0
+            return self.limbs.test_bit(value, index)
+        return (value & _word(width)(1 << index)) != 0
 
     def leading_zeros(self, value: Lanes, width: int, result_width: int) -> Lanes:
         if width > LIMB:
-            return self.limbs.leading_zeros(value, width)
-        return np.uint64(width) - self.limbs.bit_length(value, width)
+            return self.limbs.leading_zeros(value, width, result_width)
+        return _word(result_width)(width) - self._bit_length(value, width)
+
+    def _bit_length(self, value: Lanes, width: int) -> Any:
+        """The exponent of its conversion to binary64, where that is exact."""
+        if width <= 53:
+            field = self.xp.asarray(value).astype(np.float64).view(np.uint64) >> np.uint64(52)
+            return self.xp.maximum(field.astype(np.uint32), np.uint32(1022)) - np.uint32(1022)
+        high = self._bit_length(value >> np.uint64(32), 32)
+        low = self._bit_length(value & np.uint64((1 << 32) - 1), 32)
+        return self.xp.where(high != 0, high + np.uint32(32), low)
 
     def max_of(self, values: Sequence[Lanes], width: int) -> Lanes:
         if width > LIMB:
-            return self.limbs.maximum(values, width)
+            return self.limbs.max_of(values, width)
         largest = values[0]
         for value in values[1:]:
             largest = self.xp.maximum(largest, value)
@@ -150,12 +171,15 @@ class ArrayCarrier(Carrier):
 
     def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> Lanes:
         if width > LIMB:
-            total = Bits(self, width, value=0)
-            for sign, magnitude in zip(signs, magnitudes, strict=True):
-                mask = sign.bits(1).sext(width)
-                total = total + ((magnitude.zext(width) ^ mask) + sign.bits(width))
-            return total.node
-        lanes = np.uint64(0)
+            return self.limbs.sum_of(signs, magnitudes, width)
+        word = _word(width)
+        total: Any = word(0)
         for sign, magnitude in zip(signs, magnitudes, strict=True):
-            lanes = lanes + self.xp.where(sign.node, np.uint64(0) - magnitude.node, magnitude.node)
-        return self._trim(lanes, width)
+            term = self._as(magnitude.node, width)
+            total = total + self.xp.where(sign.node, word(0) - term, term)
+        return self._trim(total, width)
+
+
+def _word(width: int) -> Any:
+    """The type of lanes for vectors of a width."""
+    return np.uint32 if width <= 32 else np.uint64

@@ -22,7 +22,8 @@ from smtmodel.carriers.carrier import Carrier
 ROW, COLUMN, INNER = 1, 2, 3  # where a statement belongs; row | column is inner
 LIMIT = 128
 ALL = 0xFFFFFFFF
-FLUSHES = platform.machine().lower() in ("x86_64", "amd64")  # tiny results, after rounding; Arm flushes before
+IS_X86 = platform.machine().lower() in ("x86_64", "amd64")
+FLUSHES = IS_X86  # tiny results, after rounding; Arm flushes before
 
 #: what the statements call: leading zeros of a nonzero lane, by the processor where its vectors can
 PRELUDE = """#include <stdint.h>

@@ -34,6 +34,10 @@ class Engine(ABC, Generic[V]):
     def tile(self, model: Model, span: Span, start: V) -> V:
         """One use of a unit, at most its length of products; those that are missing are zero."""
 
+    def tiles(self, model: Model, span: Span, start: V) -> V:
+        """Uses of a unit for all products of a span, which its length divides; each result is the next one's addend."""
+        return _through(self, span, model.length, "tile", start, lambda part, x: self.tile(model, part, x))[0]
+
     @abstractmethod
     def rounded(self, values: Sequence[V], rounding: Rounding) -> V:
         """The exact sum of values (or one value), rounded."""
@@ -152,7 +156,8 @@ class Chain(Stage):
             check_holds(self.model.reference, self.model.c, self.d)
         if self.tail is None and span.count % length and span.groups > 1:  # a last tile of several runs
             raise span.unfit(length)
-        value, rest = _through(engine, span, length, "tile", start, lambda part, x: engine.tile(self.model, part, x))
+        whole, rest = span.cut(span.count - span.count % length)
+        value = start if whole is None else engine.tiles(self.model, whole, start)
         if rest is None:
             return value
         with engine.part("tail"):

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 
 from pysmt.fnode import FNode
 
-from queries.equality.cutting import Cutter
-from queries.equality.lemmas import Chain, Derived, Lemma, Proof
+from queries.proof.cutting import Cutter
+from queries.proof.records import Chain, Derived, Lemma, Proof
 from queries.search.distinguish import Options, symbolic_operands
 from queries.search.problem import Problem
 from queries.solvers.engines import engines_of
