@@ -38,7 +38,7 @@ and NaNs too; with a NaN nothing rises or falls):
 - **sign**: negating every a and c negates the result (+0 and -0 count as one);
 - **monotonic in c**, **in a product**: the result does not fall when c, or the value of one product, rises.
 
-"holds" is a proof, "holds\\*" one whose lemmas do not all have a second engine's word. Otherwise the cell is the input
+"holds" is a proof, "holds\\*" one whose lemmas a second engine has not all confirmed. Otherwise the cell is the input
 that breaks it (products without a zero pattern, three at most, and c, in hexadecimal) and its result, then the other
 input and its result. The whole vectors, with scales and places, and the engines are in
 benchmarks/properties.jsonl; `mmaprobe prove` with `--property` asks again.
@@ -137,7 +137,7 @@ def write(records: Sequence[dict[str, Any]]) -> None:
 
 
 def wanting(record: dict[str, Any] | None, no_confirm: bool) -> bool:
-    """Whether there is something to ask: the verdict, or second words."""
+    """Whether there is something to ask: the verdict, or its confirmation by a second engine."""
     if record is None or record["verdict"] == "unknown":
         return True
     return record["verdict"] == "equal" and not no_confirm and not confirmed(record)
@@ -156,7 +156,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="instructions and properties whose names contain this")
     parser.add_argument("--timeout", type=float, default=300.0)
-    parser.add_argument("--no-confirm", action="store_true", help="no second words (`holds*` in the table)")
+    parser.add_argument("--no-confirm", action="store_true", help="no second engine (`holds*` in the table)")
     parser.add_argument("--store", help="the store of answers (default: in the cache folder)")
     arguments = parser.parse_args()
     lines = RECORDS.read_text(encoding="utf-8").splitlines() if RECORDS.exists() else []

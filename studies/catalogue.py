@@ -55,7 +55,7 @@ class Study:
 
     @property
     def drawn(self) -> str:
-        """What numbers are drawn, in a few words: a table made before they changed is not gone on with."""
+        """What numbers are drawn, in a few words: a table made before they changed is not continued."""
         shape = f", {self.rows} rows" if self.rows else ""
         factor = f", times {self.factor}" if self.factor != 1 else ""
         return f"{self.repeats} of {self.grid or self.source}{shape}{factor}"

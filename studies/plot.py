@@ -24,7 +24,7 @@ AXES = {"l1": r"$\Vert$error$\Vert_1$ / ($\Vert A\Vert_1\,\Vert B\Vert_1$)",
 SCALES = {"mean": "symlog", "negative": "linear"}  # of measures that may be zero or negative; the others: log
 RELATIVE = {"l1": 1.0, "l2": 1.0, "linf": 1.0, "percent": 100.0}  # measures that u is a part of, and how much u is
 UNITS = {"f32": -24, "f64": -53}  # the exponent of u, half a unit in the last place of 1, of what is summed in
-BOUNDED = (*RELATIVE, "mean", "deviation")  # measures of which a bound of the error says something
+BOUNDED = (*RELATIVE, "mean", "deviation")  # measures that a bound of the error bounds
 MARKERS = "osD^vPX<>*hp"
 DARKEST, LIGHTEST = 0.0, 0.88  # of a scale of colours whose greys differ as well
 

@@ -57,7 +57,7 @@ def _rounded(numbers: Floats, name: str) -> Floats:
 
 
 def _values(patterns: NDArray[np.uint64], name: str) -> Floats:
-    """The numbers that patterns of a narrow format stand for."""
+    """The numbers of patterns of a narrow format."""
     from smtmodel import ieee
     from smtmodel.algorithms.forms import on_arrays
     from smtmodel.rounding import Target

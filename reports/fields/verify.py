@@ -16,7 +16,7 @@ class ClaimLemma(Part):
     answer: str
     """the solver, its version and its time"""
     confirmed_by: str | None
-    """a solver of another lineage that says so, too"""
+    """a solver of another lineage that gives the same answer"""
 
 
 class Step(Part):
@@ -108,7 +108,7 @@ class Claim(Part):
     about: str
     """in words"""
     source: str
-    """who says so"""
+    """the publication"""
     says: str
     """what the source says"""
     quantifier: Literal["all", "exists"]
@@ -116,7 +116,7 @@ class Claim(Part):
     claim: str
     """the statement"""
     parts: dict[str, str]
-    """name in the statement: what it stands for"""
+    """name in the statement: the algorithm or model that it names"""
     zeros_only: list[str]
     """operands of which its restrictions admit zeros alone"""
     expect: str
