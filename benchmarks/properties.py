@@ -41,7 +41,8 @@ and NaNs too; with a NaN nothing rises or falls):
 "holds" is a proof, "holds\\*" one whose lemmas a second engine has not all confirmed. Otherwise the cell is the input
 that breaks it (products without a zero pattern, three at most, and c, in hexadecimal) and its result, then the other
 input and its result. The whole vectors, with scales and places, and the engines are in
-benchmarks/properties.jsonl; `mmaprobe prove` with `--property` asks again.
+benchmarks/properties.jsonl; `mmaprobe prove` with `--property` asks again. Unknown are mostly sums of many steps or of
+several parts, whose proof takes longer than the time given.
 """
 
 
@@ -100,7 +101,8 @@ def confirmed(record: dict[str, Any]) -> bool:
 def cell(record: dict[str, Any]) -> str:
     """One cell of the table."""
     if record["verdict"] != "different":
-        return {"equal": "holds" if confirmed(record) else "holds\\*", "unknown": "unknown"}[record["verdict"]]
+        unknown = f"unknown: no answer in {record['seconds']:.0f} s"
+        return {"equal": "holds" if confirmed(record) else "holds\\*", "unknown": unknown}[record["verdict"]]
     row = record["vector"]
     one, two = results_of(record)
     other = row.get("other_side")
@@ -122,10 +124,10 @@ def page(records: Iterable[dict[str, Any]]) -> str:
 
 def _count(name: str, column: list[dict[str, Any] | None]) -> str:
     verdicts = [record["verdict"] for record in column if record is not None]
-    open_ = len(column) - len(verdicts)
+    left = len(column) - len(verdicts)
     return (
         f"- {name}: holds for {verdicts.count('equal')}, refuted for {verdicts.count('different')}, unknown for "
-        f"{verdicts.count('unknown')}, not asked yet of {open_}\n"
+        f"{verdicts.count('unknown')}{f', not asked of {left}' if left else ''}\n"
     )
 
 
