@@ -183,7 +183,7 @@ def _some(names: Sequence[str]) -> str:
 
 def first_divergence(found: Built, unit: Unit | None) -> Divergence | None:
     """Where the unit, or the nearest candidate where none was found, and the nearest instruction diverge first, on the
-    smallest input that tells them apart."""
+    smallest input that distinguishes them."""
     from queries.building.build import BUILT
     from queries.compare.neighbours import divergence
     from smtmodel.dot import Model

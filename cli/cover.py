@@ -86,7 +86,7 @@ def _kind(wanted: Wanted) -> str:
 
 
 def _of_kinds(found: Cover) -> dict[str, dict[str, list[Any]]]:
-    """What is wanted, by kind and by what became of it."""
+    """The conditions and changes wanted, by kind and by result: reached, out of reach, open."""
     table: dict[str, dict[str, list[Any]]] = {kind: {"reached": [], "out_of_reach": [], "open": []} for kind in KINDS}
     still = set(found.open)
     for wanted, count in found.counts.items():

@@ -196,6 +196,6 @@ class _Asker:
             raise KeyboardInterrupt
         document |= {"limit": self.limit, "seconds": round(time.monotonic() - started, 1)}
         if self.options.store is not None:
-            settled = document["verdict"] != "unknown" and document["confirmed_by"]
-            self.options.store.record_result(key if settled else result_key("datasheet", question=key), document)
+            confirmed = document["verdict"] != "unknown" and document["confirmed_by"]
+            self.options.store.record_result(key if confirmed else result_key("datasheet", question=key), document)
         return document

@@ -39,7 +39,7 @@ class PictureFiles:
             raise click.UsageError("--width is that of --svg, --pdf or --tikz")
         if not self:
             return
-        self._check_apart()
+        self._check_two_files()
         drawing = draw(None if self.width is None else pixels(self.width))
         if self.svg is not None:
             from reports.svg import svg_of
@@ -54,7 +54,7 @@ class PictureFiles:
 
             write_whole(self.pdf, pdf_of(drawing, millimetres=self.width))
 
-    def _check_apart(self) -> None:
+    def _check_two_files(self) -> None:
         """Raises UsageError where two pictures would be one file."""
         seen: dict[Path, str] = {}
         for option, path in (("--svg", self.svg), ("--pdf", self.pdf), ("--tikz", self.tikz)):

@@ -77,7 +77,7 @@ def test_every_term_of_art_of_the_help_is_in_the_glossary(place: str, text: str)
 
 def test_a_term_that_is_not_defined_is_found() -> None:
     assert missing("The mantissas of swizzled fragments") == {"mantissas", "swizzled", "fragments"}
-    assert not missing("Vectors that tell candidates apart")
+    assert not missing("Vectors that distinguish candidates")
 
 
 def test_the_page_is_up_to_date() -> None:

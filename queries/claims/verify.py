@@ -202,7 +202,7 @@ class _Verifier:
             answer = self.outcome.asked[-1].answers[0]
             if answer.status == "sat":
                 self._unfit(row_of(self.claim, answer))
-            raise IncompleteError("whether every value is a finite number stayed open: raise --timeout") from None
+            raise IncompleteError("whether every value is a finite number stayed open: the time ran out") from None
 
     def _first_words(self) -> dict[str, Theorem]:
         """Which parts need no more than the first word of every factor: the others fold away."""

@@ -18,7 +18,7 @@ class OutOfReach(Part):
 
 
 class Conditions(Part):
-    """What became of the conditions of one kind."""
+    """The conditions of one kind: reached, out of reach, or open."""
 
     reached: list[str]
     """those that a vector reaches"""

@@ -21,7 +21,7 @@ class Member(Part):
 
 
 class Class(Part):
-    """Candidates that no input tells apart."""
+    """Candidates that no input distinguishes."""
 
     members: list[Member]
     """the candidates"""
@@ -41,7 +41,7 @@ class Impossible(Part):
 
 
 class Separate(Document):
-    """Vectors that tell every two candidates of a family apart."""
+    """Vectors that distinguish every two candidates of a family."""
 
     family: str
     """its name"""
@@ -52,7 +52,7 @@ class Separate(Document):
     classes: list[Class]
     """candidates proved equal are in one class"""
     vectors: list[Vector]
-    """which tell the classes apart"""
+    """which distinguish the classes"""
     unknown: list[list[str]]
     """pairs that stay open"""
     seconds: float
@@ -121,11 +121,11 @@ class Identify(Document):
     undecided: dict[str, list[Any]]
     """parameter: the values that are left"""
     why_undecided: list[str]
-    """why no input tells these apart"""
+    """why no input distinguishes these"""
     classes: list[list[Member]]
     """what is left"""
     open: list[list[str]]
-    """pairs of candidates that are neither told apart nor proved equal"""
+    """pairs of candidates that are neither distinguished nor proved equal"""
     questions: int
     """how many were asked about the arithmetic"""
     summation_order: Outline
@@ -171,7 +171,7 @@ class NearInstruction(Part):
     """answers that it does not give"""
     first_divergence: str | None
     """the stage and the signal in which it first differs from the unit, or from the nearest candidate where none was
-    found, on the smallest input that tells them apart; null where such a signal is not there"""
+    found, on the smallest input that distinguishes them; null where such a signal is not there"""
 
 
 class Unexplained(Vector):
