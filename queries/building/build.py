@@ -691,17 +691,21 @@ class Builder:
                     continue
 
     def _agrees(self, cover: Cover, ranks: NDArray[np.int64], kept: Kept, found: _Candidate) -> bool:
-        """Whether the device answers covering vectors as the unit does; where not, they are kept as questions."""
+        """Whether the device answers covering vectors as the unit does; where not, they are kept as questions: of the
+        leaves alone, but where the signs of the other zeros count."""
         rows = np.array(cover.rows, dtype=np.uint64).reshape(len(cover.rows), -1)
-        expected = self._same(np.array(cover.results, dtype=np.uint64))
+        [expected] = self._evaluated([self._unit(found, None)], rows)
+        alone = self._same(np.array(cover.results, dtype=np.uint64)) == expected
         right = True
         for rank in dict.fromkeys(ranks.tolist()):
             here = np.flatnonzero(ranks == rank)
             asked = self._checked(rows[here], rank)
-            wrong = np.flatnonzero(self._same(asked.answers) != expected[here])
-            if len(wrong):
-                self._keep(Asked(asked.rows[wrong], asked.answers[wrong], rank, kept))
-                self._note(self.result.validated - len(wrong), found)
+            wrong = self._same(asked.answers) != expected[here]
+            for some, leaves in ((wrong & alone[here], kept), (wrong & ~alone[here], None)):
+                if some.any():
+                    self._keep(Asked(asked.rows[some], asked.answers[some], rank, leaves))
+            if wrong.any():
+                self._note(self.result.validated - int(wrong.sum()), found)
                 right = False
         return right
 
