@@ -65,6 +65,7 @@ ROUNDS = 6  # such looks
 MANY = 60  # candidates for which a few inputs are looked at first
 KEPT = 120  # candidates for a step that go on to the next one
 ENDS = 120  # candidates that go on from one end of the range to the next
+BY_STEPS = 0.8  # of the time, after which only changes of what came near are tried
 AT_ONCE = 6  # questions between two looks at what is left
 VALIDATION = 6000  # vectors over the whole range
 PROOFS = 40.0  # seconds for the proofs that candidates are equal
@@ -181,6 +182,10 @@ def _choices(candidates: Sequence[_Candidate]) -> list[Choices]:
     return [candidate.choices for candidate in candidates if candidate.choices is not None]
 
 
+class OutOfTimeError(IncompleteError):
+    """The time for the arithmetic ran out."""
+
+
 class Sketch:
     """Trees that a device may have, and the roles of their steps."""
 
@@ -217,6 +222,7 @@ class Builder:
         deadline: float | None = None,
     ) -> None:
         self.asked, self.ask, self.options, self.deadline = asked, ask, options, deadline
+        self.limit = deadline  # of what is under way
         self.progress = options.progress
         self.result = Built()
         self.layout = layout_of(asked)
@@ -238,7 +244,22 @@ class Builder:
             self.stages = self._stages()
             if alive := self._finished(self._recognised()):
                 return self._built(alive)
-            sketches = list(self._parts())
+            if alive := self._by_steps() or self._by_changes():
+                return self._built(alive)
+            result.verdict = "open" if result.why else "unexplained"
+        except TooDeepError:
+            result.why = "its order has no repetition, and so many steps within steps are no unit's"
+            return result
+        except OutOfTimeError as error:
+            result.why = str(error)
+        self._unexplained()
+        return result
+
+    def _by_steps(self) -> list[_Candidate]:
+        """What is found step by step, in most of the time."""
+        sketches, now = list(self._parts()), time.monotonic()
+        self.limit = None if self.deadline is None else now + BY_STEPS * (self.deadline - now)
+        try:
             for number, parts in enumerate(sketches):
                 before = self.stages
                 self.sketch, self.strict = Sketch(parts, self.asked), False
@@ -246,22 +267,24 @@ class Builder:
                 self.stages = self._stages()
                 self._ranked_anew(before)
                 if alive := self._sought(AGAIN_ALIKE if self.quick else AGAIN):
-                    return self._built(alive)
-            for _ in range(AGAIN):
-                if not (alive := self._mended()):
-                    break
-                if alive := self._finished(alive):
-                    return self._built(alive)
-        except TooDeepError:
-            result.why = "its order has no repetition, and so many steps within steps are no unit's"
-            return result
-        result.verdict = "unexplained"
-        self._unexplained()
-        return result
+                    return alive
+        except OutOfTimeError as error:
+            self.result.why = str(error)
+        return []
+
+    def _by_changes(self) -> list[_Candidate]:
+        """What is found beside what came near, in all of the time."""
+        self.limit = self.deadline
+        for _ in range(AGAIN):
+            if not (alive := self._mended()):
+                break
+            if alive := self._finished(alive):
+                return alive
+        return []
 
     def _built(self, alive: Sequence[_Candidate]) -> Built:
         result = self.result
-        result.verdict, result.choices = "built", alive[0].choices
+        result.verdict, result.why, result.choices = "built", "", alive[0].choices
         assert result.unit is not None
         result.unit = with_nan(result.unit, self._nan())
         return result
@@ -464,8 +487,8 @@ class Builder:
         return found
 
     def _in_time(self) -> None:
-        if self.deadline is not None and time.monotonic() > self.deadline:
-            raise IncompleteError(
+        if self.limit is not None and time.monotonic() > self.limit:
+            raise OutOfTimeError(
                 f"the time ran out after {counted(self.questions, 'question')} about the arithmetic, at "
                 f"{self.result.stage}"
             )
@@ -784,6 +807,8 @@ class Builder:
 
     def _unexplained(self) -> None:
         """The nearest candidate, and the smallest vectors that it does not explain."""
+        if not self.bank:
+            return
         self._known()
         if not self._noted:
             return
