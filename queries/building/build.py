@@ -76,12 +76,13 @@ BATCH = 512  # of them at a time
 LONG = 64  # products of a sum that is looked at through few of its leaves, and validated with fewer vectors
 AGAIN = 5  # times that a unit is sought anew, with the answers that refuted the last one
 AGAIN_ALIKE = 3  # times, where steps are still to be told apart
-LIKELY = 3  # tiers of choices that most units have
+LIKELY = 4  # tiers of choices that most units have
 APART = 12  # steps that may each have a role of their own
 SHORT = 5  # bits of factors whose products no step below rounds; fewer where results have no more
 NOTED = 6  # candidates that came near, which are looked at again
 MENDS = 4  # of these and of what is known, those that changes are made to
 MENDED = 160  # answers that changed units are held against first
+REMEMBERED = 1 << 15  # units of choices
 TOGETHER = 64  # units that are evaluated at a time
 NARROW = -100  # the smallest exponent of results above which sums within may be tiny though the result is not
 PLACED = 4  # roles whose smallest numbers are looked at apart
@@ -194,12 +195,20 @@ class Sketch:
         self.count = max(part.count for part in parts)
         self.kinds = [kinds_of(part) for part in parts]
         self._drafters: dict[tuple[int, Kept], Drafter] = {}
+        self._units: dict[tuple[Choices, Kept], Unit] = {}
 
     def start(self) -> list[Choices]:
         return [Choices(tree=tree, steps=(Step(),) * self.count) for tree in range(len(self.parts))]
 
     def unit(self, choices: Choices, kept: Kept) -> Unit:
         """The unit of some choices; `kept`: as far as its other leaves are zero. Raises ParameterError."""
+        if (choices, kept) not in self._units:
+            if len(self._units) >= REMEMBERED:
+                self._units.clear()
+            self._units[choices, kept] = self._drafted(choices, kept)
+        return self._units[choices, kept]
+
+    def _drafted(self, choices: Choices, kept: Kept) -> Unit:
         key = choices.tree, kept
         if key not in self._drafters:
             whole = self.parts[choices.tree]
@@ -290,8 +299,12 @@ class Builder:
         return result
 
     def _parts(self) -> Iterator[list[Part]]:
-        """Steps that look alike are taken to do the same; then, if there are few, any of them may differ."""
+        """Steps that look alike are taken to do the same; then, if there are few, any of them may differ. Of several
+        orders those of one step come first."""
         if len(self.roots) > 1:
+            for root in self.roots:
+                if isinstance(root, Node) and len(root.children) == len(leaves_of(root)) > 2:
+                    yield [uniform(root)]
             yield [uniform(root) for root in self.roots]
             for root in self.roots if len(self.roots) <= TRIED else []:
                 yield [apart(root)]
