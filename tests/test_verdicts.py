@@ -19,9 +19,9 @@ from hypotheses.claim import AnyClaim, build_claims
 from hypotheses.schema import Inputs, Window
 from queries.claims import overflow, settle
 from queries.claims.outcome import Asked, Outcome
-from queries.claims.scope import truncating_steps
 from queries.claims.settle import settle as settled
 from queries.proof.records import Proof
+from queries.proof.truncating import truncating_steps
 from queries.properties import proving
 from queries.properties.statements import problems_of
 from queries.search.admitted import admitted_rows, numbers
