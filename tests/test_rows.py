@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
+from hypotheses.claim import build_claims
+from queries.certificates.certificate import CLAIM, MANIFEST, digest
+from queries.certificates.row_rules import row_faults
+from queries.claims.certify import certify_claim
 from queries.claims.overflow import bound, never
+from queries.claims.settle import settle
+from queries.proof.checking import check_folder
 from queries.proof.kernel import RuleError
 from queries.proof.rows import (
     BELOW_ONE,
@@ -26,11 +36,14 @@ from queries.proof.rows import (
     rounded,
     trees,
 )
+from queries.proof.written_rows import row_document, same_operations, start_of
+from queries.search.distinguish import Options
 from smtmodel.algorithms import parse_reduction, sum_of_array
 from smtmodel.display import exact_value
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS
 from smtmodel.reference import parse_reference
+from smtmodel.yamlfile import read_yaml
 from tests.algorithm_oracle import convert
 from tests.oracle import decode
 
@@ -103,13 +116,49 @@ def test_side_conditions_of_the_last_rule() -> None:
     reduction, other = (parse_reduction(f"recurrence@side=2,chain={chain}") for chain in (1, 2))
     sums = [bound(reduction, count) for count in (4, 16, 50)]
     assert never_overflows(reduction, 50, sums).goal == NeverOverflows(reduction, 50)
-    for numbers, known, said in ((51, sums, "51 numbers"), (50, sums[1:], "1 numbers"), (50, sums[:2], "17 numbers")):
+    for numbers, known, said in ((51, sums, "51 numbers"), (50, sums[1:], "4 numbers"), (50, sums[:2], "50 numbers")):
         with pytest.raises(RuleError, match=f"nothing is known of {said}"):
             never_overflows(reduction, numbers, known)
     with pytest.raises(RuleError, match="of other operations"):
         never_overflows(other, 4, sums[:1])
     with pytest.raises(RuleError, match="of other operations"):
         never_overflows(reduction, 4, [below_one(4)])
+
+
+@pytest.mark.parametrize("text", REDUCTIONS)
+def test_the_check_finds_the_same_bounds(text: str) -> None:
+    """And one that is changed at its theorem or at those that rest on it."""
+    reduction = parse_reduction(text)
+    theorem = never(reduction, 300)
+    assert theorem is not None
+    document = json.loads(json.dumps(row_document(theorem)))
+    assert row_faults(document) == []
+    for place, start in zip(document["states"], {start_of(document, at) for at in document["states"]}, strict=False):
+        assert same_operations(document, place, recorded(reduction, start_of(document, place)))
+        assert not same_operations(document, place, recorded(reduction, start + 1000))
+    for number, one in enumerate(document["theorems"]):
+        changes: list[dict[str, Any]] = [{"bounds": [[count, str(Fraction(x) * 2)] for count, x in one["bounds"]]},
+                                         {"format": one["format"] | {"fraction": 9}}]  # fmt: skip
+        changes += [{"premises": [number]}, {"premises": [*one["premises"], 0]}] if one["premises"] else []
+        for change in changes:
+            broken = document | {"theorems": [*document["theorems"]]}
+            broken["theorems"][number] = one | change
+            users = {k for k, other in enumerate(document["theorems"]) if number in other["premises"]}
+            assert {k for k, _ in row_faults(broken)} & {number, *users}, (number, change)
+
+
+def test_a_certificate_of_overflow(tmp_path: Path) -> None:
+    data = {"id": "mine", "about": "", "source": "", "says": "nothing", "expect": "holds", "overflow": "never",
+            "reduction": "recurrence@side=2,chain=1", "numbers": 50}  # fmt: skip
+    (claim,) = build_claims(read_yaml(yaml.safe_dump(data), "mine.yaml"))
+    certify_claim(settle(claim, Options()), tmp_path, Options())
+    assert {found.kind for found in check_folder(tmp_path)} == {"fine"}
+    for change in ({"numbers": 51}, {"overflow": "smallest"}, {"reduction": "recurrence@side=2,chain=2"}):
+        (tmp_path / CLAIM).write_text(yaml.safe_dump(data | change))
+        manifest = json.loads((tmp_path / MANIFEST).read_text())
+        manifest["sha256"][CLAIM] = digest(tmp_path / CLAIM)
+        (tmp_path / MANIFEST).write_text(json.dumps(manifest))
+        assert "fault" in {found.kind for found in check_folder(tmp_path)}, change
 
 
 def test_a_sum_that_overflows_has_no_bound() -> None:

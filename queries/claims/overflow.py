@@ -19,6 +19,7 @@ from queries.proof.rows import (
     converted,
     in_sequence,
     joined,
+    largest_counts,
     never_overflows,
     parted,
     trees,
@@ -62,20 +63,10 @@ def overflows(reduction: Reduction, numbers: int) -> bool:
     return exact_value(found, reduction.result_format) == "inf"
 
 
-def counts_of(numbers: int, size: int) -> list[int]:
-    """The count, and the largest with fewer levels of a recurrence: of each level the most."""
-    found, most = [numbers], size
-    while most < numbers and size > 1:
-        found.append(most)
-        most *= size
-    return found
-
-
 def never(reduction: Reduction, numbers: int) -> Theorem | None:
     """That no sum of so many numbers, or of fewer, overflows; None where that has no proof here."""
-    side, chain = getattr(reduction, "side", 1), getattr(reduction, "chain", 1)
     try:
-        sums = [bound(reduction, count) for count in counts_of(numbers, side * side * chain) if count]
+        sums = [bound(reduction, count) for count in largest_counts(reduction, numbers).values()]
         return never_overflows(reduction, numbers, sums)
     except RuleError:
         return None

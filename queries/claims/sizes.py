@@ -16,10 +16,11 @@ from typing import Protocol
 from queries.proof.kernel import Theorem
 from queries.proof.ledger import UnprovedError
 from queries.proof.undecided import Question
-from smtmodel.algebra import Bit, Bits
+from smtmodel.algebra import Bit, Bits, constant
 from smtmodel.algorithms import fixed
 from smtmodel.algorithms.exact import Fixed, in_units, magnitude
 from smtmodel.algorithms.products import Multiword
+from smtmodel.algorithms.scene import Scene
 from smtmodel.algorithms.steps import RESULT, InUnit, Step, Word
 
 BOUND_SHARE = 0.2  # of the time that is left, for one bound
@@ -55,10 +56,40 @@ class Sizes:
         if not self.scene.fits or "magnitude_sum" not in self.claim.predicate_text:
             raise UnprovedError("it compares no values with the sum of magnitudes")
         sizes, whole = self.scene.tops(), self.scene.exact(magnitudes=True)
-        least = self.ask("the sum of magnitudes is no less than that of powers of two", [self.admitted],
-                         ~fixed.less(whole, reduce(fixed.add, sizes)), [], BOUND_SHARE)  # fmt: skip
+        least = self._least(sizes, whole)
         facts, cuts = self._bounds(sizes, results=False)
         return self.ask("the claim follows", [*facts, least], self.question.none, [*cuts, whole.bits], LAST_SHARE)
+
+    def _least(self, sizes: Sequence[Fixed], whole: Fixed) -> Theorem:
+        """The sum of magnitudes is no less than that of powers of two: term by term, then their sums. Raises
+        UnprovedError."""
+        terms, facts = self._terms(whole), list[Theorem]()
+        width, largest = whole.bits.width, 1 << (whole.bits.width - 1 - len(terms).bit_length())
+        most = constant(whole.bits.carrier, largest, width)
+        for place, (term, size) in enumerate(zip(terms, sizes, strict=False)):
+            claim = ~fixed.less(term, size) & term.bits.ule(most)
+            facts.append(self.ask(f"magnitude {place} is no less than a power of two", [self.admitted], claim, [],
+                                  BOUND_SHARE))  # fmt: skip
+        name = "the sum of magnitudes is no less than that of powers of two"
+        total = Fixed(constant(whole.bits.carrier, 0, width) + terms[0].bits, whole.unit)
+        own, known = sizes[0], facts[0]
+        for place in range(1, len(terms)):
+            cuts = [total.bits, own.bits, terms[place].bits, sizes[place].bits]
+            total, own = Fixed(total.bits + terms[place].bits, total.unit), fixed.add(own, sizes[place])
+            least = ~fixed.less(total, own)
+            claim = least & total.bits.ule(constant(most.carrier, (place + 1) * largest, width))
+            known = self.ask(f"{name}, up to {place}", [known, facts[place]], claim, cuts, BOUND_SHARE)
+        return self.ask(
+            name, [known], ~fixed.less(whole, reduce(fixed.add, sizes)), [total.bits, own.bits], BOUND_SHARE
+        )
+
+    def _terms(self, whole: Fixed) -> list[Fixed]:
+        """What the sum of magnitudes adds up; c that is fixed to zero is left out."""
+        carrier, scene = self.question.carrier, self.scene
+        before = len(carrier.addends)
+        a, b = ([x.bits for x in side] for side in (scene.a, scene.b))
+        Scene(scene.shape, a, b, scene.c.bits).exact(magnitudes=True)  # the same terms once more
+        return [Fixed(Bits(carrier, whole.bits.width, node), whole.unit) for node in carrier.addends[before:]]
 
     def _bounds(self, sizes: Sequence[Fixed], results: bool) -> tuple[list[Theorem], list[Bits]]:
         """What is known of inputs and sums, and these, of `results` too. Raises UnprovedError.

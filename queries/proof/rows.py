@@ -5,7 +5,7 @@ A row of numbers is known by the operations that made it (those of smtmodel.algo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -166,9 +166,7 @@ def column_sums(row: Theorem, unit: Model, shape: tuple[int, int], chain: int) -
     """A unit that adds exact products and only ever truncates gives, of nonnegative numbers and the sum before, at most
     their exact sum, and a number of f32: at most that sum rounded down. So does a chain, of all its numbers."""
     goal = _of(row, "column_sums", unit.b)
-    truncating_steps(unit.unit, ABOUT)
-    if unit.d != F32 or unit.c != F32:
-        raise ParameterError("d", f"{unit.d.name}: {ABOUT}")
+    need_truncation(unit)
     side, width = shape
     group = chain * side * width
     filled, found = _filled(goal.bounds, group), list[Fraction]()
@@ -176,6 +174,21 @@ def column_sums(row: Theorem, unit: Model, shape: tuple[int, int], chain: int) -
         columns = [filled[start + j : start + group : width] for j in range(width)]
         found += [rounded(sum(column, Fraction(0)), unit.d, nearest=False) for column in columns]
     return Made(Bounded(RECORDING.column_sums(unit, shape, chain, goal.made), unit.d, tuple(found)), (row,))
+
+
+def need_truncation(unit: Model) -> None:
+    """Raises ParameterError, by what is at fault, for a unit whose sums may be rounded up."""
+    truncating_steps(unit.unit, ABOUT)
+    if unit.d != F32 or unit.c != F32:
+        raise ParameterError("d", f"{unit.d.name}: {ABOUT}")
+
+
+def units_of(made: Source) -> Iterator[Model]:
+    """The units that operations use."""
+    if isinstance(made, Operation):
+        yield from (told for told in made.told if isinstance(told, Model))
+        for row in made.rows:
+            yield from units_of(row)
 
 
 @rule
@@ -214,17 +227,32 @@ def never_overflows(reduction: Reduction, numbers: int, sums: Sequence[Theorem])
     """The sum of n numbers is finite if it has a bound. If that of m > n numbers is made by the same operations, it is
     that of n numbers where the rest is +0: rows are filled with +0, groups of +0 alone have the sum +0, and x + 0 is x.
     So a bound of the largest m of each shape is one for all counts of that shape."""
-    known: dict[tuple[object, ...], int] = {}
+    starts = []
     for one in sums:
         goal = _of(one, "never_overflows")
-        start = _start(goal.made)
-        if goal.made != recorded(reduction, start):
+        starts.append(_start(goal.made))
+        if goal.made != recorded(reduction, starts[-1]):
             raise RuleError("never_overflows: a bound is of other operations")
-        known[_shape(goal.made)] = max(start, known.get(_shape(goal.made), 0))
-    for count in range(1, numbers + 1):
-        if known.get(_shape(recorded(reduction, count)), 0) < count:
-            raise RuleError(f"never_overflows: nothing is known of {count} numbers")
+    count = left_open(reduction, numbers, starts)
+    if count is not None:
+        raise RuleError(f"never_overflows: nothing is known of {count} numbers")
     return Made(NeverOverflows(reduction, numbers), tuple(sums))
+
+
+def left_open(reduction: Reduction, numbers: int, starts: Sequence[int]) -> int | None:
+    """A count up to `numbers` whose operations are not those of a larger one in `starts`, or of the same."""
+    known: dict[tuple[object, ...], int] = {}
+    for start in starts:
+        shape = _shape(recorded(reduction, start))
+        known[shape] = max(start, known.get(shape, 0))
+    largest = largest_counts(reduction, numbers)
+    return next((count for shape, count in largest.items() if known.get(shape, 0) < count), None)
+
+
+@cache
+def largest_counts(reduction: Reduction, numbers: int) -> dict[tuple[object, ...], int]:
+    """Of each shape of operations the largest count up to `numbers`."""
+    return {_shape(recorded(reduction, count)): count for count in range(1, numbers + 1)}
 
 
 def _start(made: Source) -> int:
