@@ -1,8 +1,8 @@
 """Models compiled to machine code: the same definition traced through the algebra into C.
 
-Needs a C compiler (`cc`, or the one named by CC); without one, or for vectors beyond 128 bits, `compile_model` gives
+Needs a C compiler (`cc`, or the one named by CC); without one, or for a unit of very many steps, `compile_model` gives
 None and the array carrier does the work. Libraries are kept in the user's cache folder, named by their source, the
-compiler and the processor. C and not Numba: sums of up to 128 bits need its __int128.
+compiler and the processor.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smtmodel.algebra import Bit, Bits, any_of
-from smtmodel.carriers.code import COLUMN, INNER, IS_X86, PRELUDE, ROW, CodeCarrier, Name, TooWideError
+from smtmodel.carriers.code import COLUMN, INNER, IS_X86, PRELUDE, ROW, CodeCarrier, Name
 from smtmodel.decode import unpack
 from smtmodel.dot import Model
 from smtmodel.folders import cache_folder
@@ -91,8 +91,12 @@ void lanes(long count, {parameters}) {{
 """
 
 
+class TooLongError(Exception):
+    """More statements than a compiler takes in a short time."""
+
+
 def c_source(model: Model) -> str:
-    """The C of chained steps over a tile of outputs. Raises TooWideError.
+    """The C of chained steps over a tile of outputs. Raises TooLongError.
 
     The inner loop stands there twice: as it is, and for rows and columns without NaNs and infinities, as the same
     definition over formats that have none makes it.
@@ -141,7 +145,7 @@ class _Loops:
         addend = needed(carrier, [specials[2]])
         shared = needed(carrier, [*specials[:2], *(name for name, _ in (*inner, *finite) if name.place != INNER)])
         if max(len(inner), len(finite)) > LONGEST:
-            raise TooWideError(f"{len(inner)} statements")
+            raise TooLongError(f"{len(inner)} statements")
         texts = [text for part in (inner, finite) for name, text in part if name.place == INNER]
         used = set(words(" ".join([*texts, *(result.text for result in results)])))
         self.slots: dict[str, str] = {}
@@ -215,7 +219,7 @@ def words(text: str) -> list[str]:
 def needed(carrier: CodeCarrier, results: Sequence[Name]) -> list[tuple[Name, str]]:
     """The statements that the results depend on, each just before it is first read: what a value is made of is then
     near it, and few values wait in registers. The signals of the trace that nobody reads are dropped."""
-    made = {name.text: (name, text) for name, text in carrier.statements}
+    made = {name.text: (name, text) for name, text in carrier.words.statements}
     found: dict[str, tuple[Name, str]] = {}
     waiting = [(result.text, False) for result in reversed(results)]
     while waiting:
@@ -309,12 +313,12 @@ class CompiledModel:
 
 @cache
 def compile_model(model: Model) -> CompiledModel | None:
-    """The compiled model, or None where the array carrier must do (no compiler, too wide)."""
+    """The compiled model, or None where the array carrier must do (no compiler, too long)."""
     if compiler() is None:
         return None
     try:
         library = _library(c_source(model))
-    except TooWideError:
+    except TooLongError:
         return None
     return None if library is None else CompiledModel(model, library)
 
@@ -348,7 +352,7 @@ def compile_lanes(function: Callable[..., Sequence[Bits]], widths: tuple[int, ..
     try:
         results = function(*(carrier.input(f"x{k}", width, INNER) for k, width in enumerate(widths)))
         names = [result.node for result in results]
-    except TooWideError:
+    except TooLongError:
         return None
     lines = [f"const {_kind(width)} x{k} = in{k}[i];" for k, width in enumerate(widths)]
     lines += [f"const {name.kind} {name.text} = {text};" for name, text in needed(carrier, names)]

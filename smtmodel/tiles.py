@@ -65,9 +65,7 @@ def _compiled(engine: Engine, model: Model, products: int, steps: int) -> Compil
         return None
     compiled = compile_model(model)
     if compiled is None and engine == "compiled":
-        why = (
-            "there is no C compiler" if compiler() is None else "its sums are too wide for machine words, or cc failed"
-        )
+        why = "there is no C compiler" if compiler() is None else "it is too long for a compiler, or cc failed"
         raise ParameterError("engine", f"{model.reference} cannot be compiled: {why}; numpy computes the same")
     return compiled
 

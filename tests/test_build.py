@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from queries.building.axes import needless, product_tiers, step_tiers
-from queries.building.build import Sketch, normal
+from queries.building.build import Builder, Sketch, normal
 from queries.building.draft import Choices, How, Late, Step
 from queries.building.mending import beside, mended
 from queries.building.naming import same_by_form
@@ -22,6 +23,7 @@ from queries.building.roles import alike, apart, placements
 from queries.building.shapes import Shapes
 from queries.order.guess import orders
 from queries.order.tree import Leaf, Node, binary_trees, joined, leaves_of
+from queries.search.distinguish import Options
 from runner.batches import BatchDevice
 from smtmodel.batch import Patterns, evaluate_batch, evaluate_models
 from smtmodel.dot import Model
@@ -132,9 +134,9 @@ steps:
 """
 
 
-@pytest.mark.slow
-def test_a_defect_of_one_product_is_located(tmp_path: Path) -> None:
-    """One bit less is kept of one product: the unit says of which."""
+def test_a_defect_of_one_product_is_located(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One bit less is kept of one product: the unit says of which, as a change of one that is known."""
+    monkeypatch.setattr("queries.building.build.BY_STEPS", 0.0)
     file = tmp_path / "lane.yaml"
     file.write_text(LANE)
     found = built(f"model:{file}", "f16,f16,f32,f32", 4)
@@ -168,6 +170,13 @@ def test_a_unit_is_mended(tmp_path: Path) -> None:
     assert found
     assert not of_rows([truth, *found[:1]], 3000).any()
     assert not mended([parse_reference("x86/avx512/vdpbf16ps").unit], lambda units: np.ones((len(units), 4), np.bool_))
+
+
+def test_time_that_runs_out_is_said() -> None:
+    asked = parse_signature("f16,f16,f32,f32", 4)
+    found = Builder([joined("fused", ["c", *range(4)])], asked, lambda _: [], Options(), time.monotonic()).run()
+    assert (found.verdict, found.unit) == ("open", None)
+    assert "the time ran out" in found.why
 
 
 def test_units_beside_one() -> None:

@@ -69,7 +69,7 @@ def stages_of(claim: Claim, proved: list[str]) -> Stages:
         return ANSWERS[query.text]
 
     def prove(what: str, facts: Sequence[Theorem], goal: Bit, cuts: Sequence[Bits], share: float) -> Theorem:
-        return ledger.prove(what, goal, facts, cuts, answer)
+        return ledger.prove(what, goal.node, facts, [cut.node for cut in cuts], answer)
 
     return Stages(question, ledger.admitted, prove)
 

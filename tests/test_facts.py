@@ -8,14 +8,31 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pysmt.fnode import FNode
 
 from queries.certificates.certificate import CHAIN, CLAIM, MANIFEST, digest
 from queries.claims.certify import certify_claim
 from queries.claims.verify import verify
+from queries.equality.staged import prove
 from queries.proof.checking import check_folder
-from queries.proof.facts import Basis, Fact, defined, follows, given, question
+from queries.proof.facts import (
+    Alike,
+    Basis,
+    Fact,
+    defined,
+    equal,
+    follows,
+    given,
+    never,
+    one_maximum,
+    question,
+    replaced,
+    themselves,
+)
 from queries.proof.kernel import RuleError, Theorem
 from queries.proof.lemmas import Lemma, exhausted, settled
+from queries.proof.records import Proof
+from queries.proof.same import Compared, SidesAgree, agreed
 from queries.proof.undecided import (
     ByFirstWords,
     FirstWordIsWhole,
@@ -26,11 +43,15 @@ from queries.proof.undecided import (
     lemmas_of,
     undecided,
 )
+from queries.properties import proving
 from queries.search.distinguish import Options
+from queries.search.problem import Problem
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
 from smtmodel.algebra import Bit, constant
 from smtmodel.carriers.terms import TermCarrier
+from smtmodel.errors import FaultError
+from smtmodel.reference import parse_reference
 from tests.test_claim_stages import VOLTA, claim_of
 
 
@@ -106,6 +127,107 @@ def test_maxima_are_of_their_terms(basis: Basis) -> None:
             defined(basis, largest, terms)
     with pytest.raises(RuleError, match="not those of the maximum"):
         defined(basis, x, [y])
+
+
+# -- terms in each other's place
+
+
+def zero_sum(basis: Basis) -> tuple[Theorem, FNode, FNode]:
+    """That x + 0 is x, for what is no symbol."""
+    twice = basis.carrier.symbol("x", 8) + basis.carrier.symbol("y", 8)
+    sum_ = basis.carrier.manager.BVAdd(twice.node, basis.carrier.manager.BV(0, 8))
+    return follows(basis, equal(basis, sum_, twice.node), [], [twice.node], engine), sum_, twice.node
+
+
+def test_terms_stand_for_equal_ones(basis: Basis) -> None:
+    fact, longer, short = zero_sum(basis)
+    manager = basis.carrier.manager
+    term = manager.Not(manager.Equals(longer, short))
+    alike = replaced(themselves(basis, [term]), [(fact, longer, short)])
+    assert alike.goal == Alike(basis, (term,), (manager.Not(manager.Equals(short, short)),))
+    inner = alike.goal.others[0]  # type: ignore[attr-defined]
+    never_so = follows(basis, manager.Not(inner), [], [], engine)
+    assert never(basis, term, alike, never_so).goal == Fact(basis, manager.Not(term))
+    none = themselves(basis, [manager.FALSE()])
+    assert never(basis, manager.FALSE(), none).goal == Fact(basis, manager.Not(manager.FALSE()))
+
+
+def test_side_conditions_of_replacing(basis: Basis) -> None:
+    fact, longer, short = zero_sum(basis)
+    same, other = equal(basis, longer, short), Basis(basis.carrier, basis.assumed)
+    unequal = follows(basis, basis.carrier.manager.Not(same), [], [], says("unsat"))
+    elsewhere = follows(other, same, [], [], says("unsat"))
+    start = themselves(basis, [longer])
+    for theorem, old in (fact, short), (given(basis), longer), (unequal, longer), (elsewhere, longer):
+        with pytest.raises(RuleError, match="no fact that a term is what stands for it"):
+            replaced(start, [(theorem, old, short)])
+    with pytest.raises(RuleError, match="another kind"):
+        replaced(fact, [])
+    with pytest.raises(RuleError, match="another kind"):
+        replaced(start, [(start, longer, short)])
+    with pytest.raises(RuleError, match="of another carrier"):
+        themselves(basis, [TermCarrier().symbol("strange", 3).node])
+
+
+def test_side_conditions_of_maxima(basis: Basis) -> None:
+    fact, longer, short = zero_sum(basis)
+    carrier = basis.carrier
+    x, y = (carrier.symbol(name, 8).node for name in "xy")
+    first, second, third = (carrier.max_of([one, y], 8) for one in (longer, short, x))
+    alike = replaced(themselves(basis, [longer]), [(fact, longer, short)])
+    assert one_maximum(basis, first, second, alike).goal == Fact(basis, equal(basis, first, second))
+    assert defined(basis, first, [y, short], alike).premises == (alike,)
+    for one, two in ((first, third), (second, third)):
+        with pytest.raises(RuleError, match="of other terms"):
+            one_maximum(basis, one, two, alike)
+    with pytest.raises(RuleError, match="of other terms"):
+        one_maximum(basis, first, second, themselves(basis, [longer]))
+    with pytest.raises(RuleError, match="no maximum"):
+        one_maximum(basis, x, second, alike)
+    with pytest.raises(RuleError, match="not those of the maximum"):
+        defined(basis, first, [y, short])
+    other = Basis(TermCarrier(), basis.assumed)
+    with pytest.raises(RuleError, match="about something else"):
+        one_maximum(basis, first, second, themselves(other, []))
+
+
+def test_side_conditions_of_never(basis: Basis) -> None:
+    fact, longer, short = zero_sum(basis)
+    term = equal(basis, longer, short)
+    alike = themselves(basis, [term])
+    with pytest.raises(RuleError, match="not known to be false"):
+        never(basis, term, alike)
+    with pytest.raises(RuleError, match="says something else"):
+        never(basis, term, alike, fact)
+    with pytest.raises(RuleError, match="another kind"):
+        never(basis, term, fact)
+    with pytest.raises(RuleError, match="about something else"):
+        never(Basis(TermCarrier(), basis.assumed), term, alike)
+
+
+def test_side_conditions_of_agreed() -> None:
+    models = [parse_reference(VOLTA), parse_reference(f"{VOLTA}@carry_bits=4")]
+    problem = Problem(models[0], models[1])
+    compared, other = Compared(problem), Compared(problem)
+    fact = follows(compared, compared.never, [], [], says("unsat"))
+    assert agreed(compared, fact).goal == SidesAgree(problem)
+    for wrong in (follows(compared, compared.differ.node, [], [], says("unsat")),
+                  follows(other, other.never, [], [], says("unsat"))):  # fmt: skip
+        with pytest.raises(RuleError, match="says something else, or of another problem"):
+            agreed(compared, wrong)
+    with pytest.raises(RuleError, match="another kind"):
+        agreed(compared, agreed(compared, fact))
+
+
+def test_equal_is_said_of_what_was_proved_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A prover that proves something else, or nothing, is a fault."""
+    problem = Problem(parse_reference(VOLTA), parse_reference(f"{VOLTA}@carry_bits=1"))
+    theorem = prove(Problem(problem.left, problem.left), Options("bitwuzla", 20.0), confirm=False).theorem
+    assert theorem is not None
+    for found in (Proof(problem, "equal"), Proof(problem, "equal", theorem=theorem)):
+        monkeypatch.setattr(proving, "prove", lambda *given, found=found: found)
+        with pytest.raises(FaultError, match="without a theorem that says so"):
+            proving.proofs_of([problem], Options(), confirm=False, forms=False)
 
 
 # -- claims

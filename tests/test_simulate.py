@@ -173,7 +173,7 @@ def test_command_errors(tmp_path: Path) -> None:
 
 
 def test_models_beyond_the_compiler_are_left_to_numpy() -> None:
-    model = parse_reference("cdna1/mfma/f32_32x32x4bf16")
+    model = parse_reference("cdna1/mfma/f32_32x32x4bf16@length=32")
     assert compile_model(model) is None
     a, b, c = operands(model, 3, 2, 4)
     assert np.array_equal(simulate(a, b, c, model), by_hand(model, a, b, c))

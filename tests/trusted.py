@@ -35,15 +35,11 @@ REWRITING = Part(
 SIGNS = Part("the rule of sign symmetry", "signs", _in("queries/proof", "opposite"))
 PLANS = Part("rules of plans, and what their stages do", "error bounds of plans", _in("queries/proof", "sums steps"))
 COVERING = Part("what no input reaches", "cover", _in("queries/covering", "unreachable conditions"))
-FACTS = Part("rules of facts about terms", "claims", _in("queries/proof", "facts"))
-UNDECIDED = Part("the rule that no input decides", "claims", _in("queries/proof", "undecided"))
-RULED = (KERNEL, BOUNDS, REWRITING, SIGNS, PLANS, FACTS, UNDECIDED, COVERING)
+FACTS = Part("rules of facts about terms", "claims, equality, properties", _in("queries/proof", "facts"))
+ASKED = Part("rules that tie facts to a question", "claims, equality, properties",
+             _in("queries/proof", "same undecided"))  # fmt: skip
+RULED = (KERNEL, BOUNDS, REWRITING, SIGNS, PLANS, FACTS, ASKED, COVERING)
 CUTTING = Part("terms cut out of a lemma", "claims, equality, properties", _in("queries/proof", "cutting"))
-STAGES = Part("equality by stages, and the whole question", "equality, order, signs, padding, exactness: none of it "
-              "where a certificate is checked", [*_in("queries/equality", "staged matching"),
-                                                 "queries/search/distinguish.py"])  # fmt: skip
-LEDGER = Part("the ledger of facts", "monotonicity: not where a certificate is checked",
-              _in("queries/properties/monotone", "ledger"))  # fmt: skip
 TOGETHER = Part("what parts give together", "order, signs, monotonicity, padding",
                 _in("queries/properties", "proving signs"))  # fmt: skip
 CLAIMS = Part("arguments about algorithms", "claims of overflow", _in("queries/claims", "overflow scope"))
@@ -74,11 +70,9 @@ PARTS = (
     SIGNS,
     PLANS,
     FACTS,
-    UNDECIDED,
+    ASKED,
     COVERING,
     CUTTING,
-    STAGES,
-    LEDGER,
     TOGETHER,
     CLAIMS,
     SAID,

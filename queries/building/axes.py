@@ -19,6 +19,7 @@ NEAREST = frozenset(("nearest_even", "nearest_away"))
 NEVER_UP = frozenset(("toward_zero", "to_odd"))  # no result reaches the next power of two
 INNER = ("f32", "f64", "bf16", "f16", "e8m13", "tf32")  # formats of results within
 MOST_BITS = 40  # of a fused sum, where the result has no more
+GUARDS = range(1, 9)  # bits beyond those of a format that are kept of a sum which is not exact
 WIDE = "f64"  # the format of sums of more bits than the result has
 SMALL = 8  # products of a sum whose order is not known, up to which everything is tried
 GROUPS: tuple[Groups, ...] = ("even_odd", "pairs", "quads")  # of products that are summed first
@@ -55,6 +56,11 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
     def rounded(choices: Choices) -> Iterator[Choices]:
         for name, mode in product(own(choices), MODES):
             yield with_step(choices, role, Step(How(mode, name)))
+
+    def guarded(choices: Choices) -> Iterator[Choices]:
+        """Some bits more than the format has are kept, and no sticky bit of what is below them."""
+        for more, mode in product(GUARDS, MODES[:2]):
+            yield with_step(choices, role, Step(How(mode, "", asked.d.precision + more, "toward_zero")))
 
     def elsewhere(choices: Choices) -> Iterator[Choices]:
         for name, mode in product(others, MODES):
@@ -105,7 +111,7 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
         return [likely, likely_fused, *([elsewhere, fused, aligned] if asked.length <= SMALL else [])]
     if kind == "fused":
         return [fused, aligned, wrapped, fused_elsewhere, grouped]
-    exact: list[Tier] = [settled, rounded, elsewhere, shortened]
+    exact: list[Tier] = [settled, rounded, guarded, elsewhere, shortened]
     return exact if kind == "exact" else [*exact, lengthened, fused, aligned]
 
 

@@ -65,6 +65,7 @@ ROUNDS = 6  # such looks
 MANY = 60  # candidates for which a few inputs are looked at first
 KEPT = 120  # candidates for a step that go on to the next one
 ENDS = 120  # candidates that go on from one end of the range to the next
+BY_STEPS = 0.8  # of the time, after which only changes of what came near are tried
 AT_ONCE = 6  # questions between two looks at what is left
 VALIDATION = 6000  # vectors over the whole range
 PROOFS = 40.0  # seconds for the proofs that candidates are equal
@@ -75,12 +76,13 @@ BATCH = 512  # of them at a time
 LONG = 64  # products of a sum that is looked at through few of its leaves, and validated with fewer vectors
 AGAIN = 5  # times that a unit is sought anew, with the answers that refuted the last one
 AGAIN_ALIKE = 3  # times, where steps are still to be told apart
-LIKELY = 3  # tiers of choices that most units have
+LIKELY = 4  # tiers of choices that most units have
 APART = 12  # steps that may each have a role of their own
 SHORT = 5  # bits of factors whose products no step below rounds; fewer where results have no more
 NOTED = 6  # candidates that came near, which are looked at again
 MENDS = 4  # of these and of what is known, those that changes are made to
 MENDED = 160  # answers that changed units are checked against first
+REMEMBERED = 1 << 15  # units of choices
 TOGETHER = 64  # units that are evaluated at a time
 NARROW = -100  # the smallest exponent of results above which sums within may be tiny though the result is not
 PLACED = 4  # roles whose smallest numbers are looked at apart
@@ -181,6 +183,10 @@ def _choices(candidates: Sequence[_Candidate]) -> list[Choices]:
     return [candidate.choices for candidate in candidates if candidate.choices is not None]
 
 
+class OutOfTimeError(IncompleteError):
+    """The time for the arithmetic ran out."""
+
+
 class Sketch:
     """Trees that a device may have, and the roles of their steps."""
 
@@ -189,12 +195,20 @@ class Sketch:
         self.count = max(part.count for part in parts)
         self.kinds = [kinds_of(part) for part in parts]
         self._drafters: dict[tuple[int, Kept], Drafter] = {}
+        self._units: dict[tuple[Choices, Kept], Unit] = {}
 
     def start(self) -> list[Choices]:
         return [Choices(tree=tree, steps=(Step(),) * self.count) for tree in range(len(self.parts))]
 
     def unit(self, choices: Choices, kept: Kept) -> Unit:
         """The unit of some choices; `kept`: as far as its other leaves are zero. Raises ParameterError."""
+        if (choices, kept) not in self._units:
+            if len(self._units) >= REMEMBERED:
+                self._units.clear()
+            self._units[choices, kept] = self._drafted(choices, kept)
+        return self._units[choices, kept]
+
+    def _drafted(self, choices: Choices, kept: Kept) -> Unit:
         key = choices.tree, kept
         if key not in self._drafters:
             whole = self.parts[choices.tree]
@@ -217,6 +231,7 @@ class Builder:
         deadline: float | None = None,
     ) -> None:
         self.asked, self.ask, self.options, self.deadline = asked, ask, options, deadline
+        self.limit = deadline  # of what is under way
         self.progress = options.progress
         self.result = Built()
         self.layout = layout_of(asked)
@@ -238,7 +253,22 @@ class Builder:
             self.stages = self._stages()
             if alive := self._finished(self._recognised()):
                 return self._built(alive)
-            sketches = list(self._parts())
+            if alive := self._by_steps() or self._by_changes():
+                return self._built(alive)
+            result.verdict = "open" if result.why else "unexplained"
+        except TooDeepError:
+            result.why = "its order has no repetition, and so many steps within steps are no unit's"
+            return result
+        except OutOfTimeError as error:
+            result.why = str(error)
+        self._unexplained()
+        return result
+
+    def _by_steps(self) -> list[_Candidate]:
+        """What is found step by step, in most of the time."""
+        sketches, now = list(self._parts()), time.monotonic()
+        self.limit = None if self.deadline is None else now + BY_STEPS * (self.deadline - now)
+        try:
             for number, parts in enumerate(sketches):
                 before = self.stages
                 self.sketch, self.strict = Sketch(parts, self.asked), False
@@ -246,29 +276,35 @@ class Builder:
                 self.stages = self._stages()
                 self._ranked_anew(before)
                 if alive := self._sought(AGAIN_ALIKE if self.quick else AGAIN):
-                    return self._built(alive)
-            for _ in range(AGAIN):
-                if not (alive := self._mended()):
-                    break
-                if alive := self._finished(alive):
-                    return self._built(alive)
-        except TooDeepError:
-            result.why = "its order has no repetition, and so many steps within steps are no unit's"
-            return result
-        result.verdict = "unexplained"
-        self._unexplained()
-        return result
+                    return alive
+        except OutOfTimeError as error:
+            self.result.why = str(error)
+        return []
+
+    def _by_changes(self) -> list[_Candidate]:
+        """What is found beside what came near, in all of the time."""
+        self.limit = self.deadline
+        for _ in range(AGAIN):
+            if not (alive := self._mended()):
+                break
+            if alive := self._finished(alive):
+                return alive
+        return []
 
     def _built(self, alive: Sequence[_Candidate]) -> Built:
         result = self.result
-        result.verdict, result.choices = "built", alive[0].choices
+        result.verdict, result.why, result.choices = "built", "", alive[0].choices
         assert result.unit is not None
         result.unit = with_nan(result.unit, self._nan())
         return result
 
     def _parts(self) -> Iterator[list[Part]]:
-        """Steps that look alike are taken to do the same; then, if there are few, any of them may differ."""
+        """Steps that look alike are taken to do the same; then, if there are few, any of them may differ. Of several
+        orders those of one step come first."""
         if len(self.roots) > 1:
+            for root in self.roots:
+                if isinstance(root, Node) and len(root.children) == len(leaves_of(root)) > 2:
+                    yield [uniform(root)]
             yield [uniform(root) for root in self.roots]
             for root in self.roots if len(self.roots) <= TRIED else []:
                 yield [apart(root)]
@@ -464,8 +500,8 @@ class Builder:
         return found
 
     def _in_time(self) -> None:
-        if self.deadline is not None and time.monotonic() > self.deadline:
-            raise IncompleteError(
+        if self.limit is not None and time.monotonic() > self.limit:
+            raise OutOfTimeError(
                 f"the time ran out after {counted(self.questions, 'question')} about the arithmetic, at "
                 f"{self.result.stage}"
             )
@@ -691,17 +727,21 @@ class Builder:
                     continue
 
     def _agrees(self, cover: Cover, ranks: NDArray[np.int64], kept: Kept, found: _Candidate) -> bool:
-        """Whether the device answers covering vectors as the unit does; where not, they are kept as questions."""
+        """Whether the device answers covering vectors as the unit does; where not, they are kept as questions: of the
+        leaves alone, but where the signs of the other zeros count."""
         rows = np.array(cover.rows, dtype=np.uint64).reshape(len(cover.rows), -1)
-        expected = self._same(np.array(cover.results, dtype=np.uint64))
+        [expected] = self._evaluated([self._unit(found, None)], rows)
+        alone = self._same(np.array(cover.results, dtype=np.uint64)) == expected
         right = True
         for rank in dict.fromkeys(ranks.tolist()):
             here = np.flatnonzero(ranks == rank)
             asked = self._checked(rows[here], rank)
-            wrong = np.flatnonzero(self._same(asked.answers) != expected[here])
-            if len(wrong):
-                self._keep(Asked(asked.rows[wrong], asked.answers[wrong], rank, kept))
-                self._note(self.result.validated - len(wrong), found)
+            wrong = self._same(asked.answers) != expected[here]
+            for some, leaves in ((wrong & alone[here], kept), (wrong & ~alone[here], None)):
+                if some.any():
+                    self._keep(Asked(asked.rows[some], asked.answers[some], rank, leaves))
+            if wrong.any():
+                self._note(self.result.validated - int(wrong.sum()), found)
                 right = False
         return right
 
@@ -780,6 +820,8 @@ class Builder:
 
     def _unexplained(self) -> None:
         """The nearest candidate, and the smallest vectors that it does not explain."""
+        if not self.bank:
+            return
         self._known()
         if not self._noted:
             return

@@ -171,7 +171,7 @@ class _Verifier:
             def ask(name: str, query: Query, count: int) -> Answer:
                 return self._ask(name, query, self.remaining(share), decides=False, solver=solver)
 
-            return ledger.prove(what, claim, facts, cuts, ask)
+            return ledger.prove(what, claim.node, facts, [cut.node for cut in cuts], ask)
 
         return Stages(question, ledger.admitted, prove)
 
@@ -185,7 +185,7 @@ class _Verifier:
         def ask(name: str, query: Query, count: int) -> Answer:
             return self._ask(name, query, self.remaining())
 
-        return ledger.prove("the whole question", question.none, [ledger.admitted], [], ask, question.symbols)
+        return ledger.prove("the whole question", question.none.node, [ledger.admitted], [], ask, question.symbols)
 
     def _numbers(self, question: Question, ledger: Ledger) -> Theorem:
         """That every value is a number on an admitted input. Raises InputError where one is not."""
@@ -197,7 +197,7 @@ class _Verifier:
 
         try:
             what = "every value is a number"
-            return ledger.prove(what, question.fits, [ledger.admitted], [], ask, question.symbols)
+            return ledger.prove(what, question.fits.node, [ledger.admitted], [], ask, question.symbols)
         except UnprovedError:
             answer = self.outcome.asked[-1].answers[0]
             if answer.status == "sat":

@@ -24,8 +24,8 @@ from queries.proof.confirm import CONFIRMERS
 from queries.proof.kernel import RuleError, Theorem
 from queries.properties.forms import by_rewriting
 from queries.search.admitted import admitted_rows
-from queries.search.distinguish import Options, SolverFaultError, free_sets, symbolic_operands
-from queries.search.problem import Problem, evaluate_on
+from queries.search.distinguish import Options, SolverFaultError, free_sets
+from queries.search.problem import Problem, evaluate_on, symbolic_operands
 from queries.search.samples import Table, sample_rows, tie_rows
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query

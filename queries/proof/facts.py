@@ -47,12 +47,15 @@ def given(basis: Basis) -> Made:
 
 
 @rule
-def defined(basis: Basis, symbol: FNode, terms: Sequence[FNode]) -> Made:
+def defined(basis: Basis, symbol: FNode, terms: Sequence[FNode], alike: Theorem | None = None) -> Made:
     """The symbol of a maximum is at least each of its terms, and one of them: for any values of these there is such a
-    number, and nothing else is said of it."""
-    if basis.carrier.maxima.get(symbol) != frozenset(terms):
+    number, and nothing else is said of it. Terms may stand there that are `alike` them."""
+    known, premises = basis.carrier.maxima.get(symbol), [] if alike is None else [alike]
+    if known is not None and alike is not None:
+        known = frozenset(map(_others(basis, alike, "defined"), known))
+    if known != frozenset(terms):
         raise RuleError("defined: the terms are not those of the maximum")
-    return Made(Fact(basis, basis.carrier.define_maximum(symbol, terms)))
+    return Made(Fact(basis, basis.carrier.define_maximum(symbol, terms)), tuple(premises))
 
 
 @rule
@@ -106,3 +109,82 @@ def question(
         return Query(tuple(inputs), tuple(asserted)), stands
     terms, names = renamed(carrier.environment, asserted)
     return Query((), terms), {new: stands.get(old, old) for old, new in names.items()}
+
+
+# -- terms in each other's place
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Terms, and others that have the same values, one each, wherever what is assumed is true."""
+
+    basis: Basis
+    terms: tuple[FNode, ...]
+    others: tuple[FNode, ...]
+
+    def statement(self) -> str:
+        return f"{len(self.terms)} terms are others"
+
+
+def _others(basis: Basis, alike: Theorem, name: str) -> Callable[[FNode], FNode]:
+    """What is known to be alike a term; a term itself is."""
+    goal: Alike = goal_of(alike, Alike, name)
+    if goal.basis is not basis:
+        raise RuleError(f"{name}: what is alike is about something else")
+    known = dict(zip(goal.terms, goal.others, strict=True))
+    return lambda term: known.get(term, term)
+
+
+@rule
+def themselves(basis: Basis, terms: Sequence[FNode]) -> Made:
+    """Terms are alike themselves."""
+    if not basis.holds(*terms):
+        raise RuleError("themselves: a term of another carrier")
+    return Made(Alike(basis, tuple(terms), tuple(terms)))
+
+
+@rule
+def replaced(alike: Theorem, changes: Sequence[tuple[Theorem, FNode, FNode]]) -> Made:
+    """Congruence: where it is a fact that x = y, y may stand for x anywhere in a term."""
+    goal: Alike = goal_of(alike, Alike, "replaced")
+    for theorem, old, new in changes:
+        fact: Fact = goal_of(theorem, Fact, "replaced")
+        if fact.basis is not goal.basis or not _says(goal.basis, fact.term, old, new):
+            raise RuleError("replaced: it is no fact that a term is what stands for it")
+    cut = Cutter(goal.basis.carrier.environment, {old: new for _, old, new in changes})
+    others = tuple(map(cut, goal.others))
+    return Made(Alike(goal.basis, goal.terms, others), (alike, *(theorem for theorem, _, _ in changes)))
+
+
+def _says(basis: Basis, term: FNode, left: FNode, right: FNode) -> bool:
+    return any(term == equal(basis, *sides) for sides in ((left, right), (right, left)))
+
+
+def equal(basis: Basis, left: FNode, right: FNode) -> FNode:
+    """That two terms of one type are equal."""
+    manager = basis.carrier.manager
+    found: FNode = manager.Iff(left, right) if left.get_type().is_bool_type() else manager.Equals(left, right)
+    return found
+
+
+@rule
+def one_maximum(basis: Basis, first: FNode, second: FNode, alike: Theorem) -> Made:
+    """The largest of some terms is the largest of terms that are alike these, all of both."""
+    maxima, other = basis.carrier.maxima, _others(basis, alike, "one_maximum")
+    if first not in maxima or second not in maxima:
+        raise RuleError("one_maximum: a term is no maximum")
+    if frozenset(map(other, maxima[first])) != frozenset(map(other, maxima[second])):
+        raise RuleError("one_maximum: the maxima are of other terms")
+    return Made(Fact(basis, equal(basis, first, second)), (alike,))
+
+
+@rule
+def never(basis: Basis, term: FNode, alike: Theorem, fact: Theorem | None = None) -> Made:
+    """A term is false if one that is alike is: the constant, or one of which that is a fact."""
+    other = _others(basis, alike, "never")(term)
+    premises = (alike,) if fact is None else (alike, fact)
+    if fact is None and not other.is_false():
+        raise RuleError("never: it is not known to be false")
+    if fact is not None and goal_of(fact, Fact, "never") != Fact(basis, basis.carrier.manager.Not(other)):
+        raise RuleError("never: the fact says something else")
+    return Made(Fact(basis, basis.carrier.manager.Not(term)), premises)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pysmt.fnode import FNode
 
@@ -12,7 +12,6 @@ from queries.proof.kernel import RuleError, Theorem
 from queries.proof.records import Chain, Derived, Lemma
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
-from smtmodel.algebra import Bit, Bits
 
 Ask = Callable[[str, Query, int], Answer]  # an engine's answer; how many terms are cut out
 ADMITTED = "the admitted inputs"
@@ -27,7 +26,12 @@ class _Note:
     name: str
     query: Query
     answer: Answer
-    terms: tuple[tuple[FNode, FNode], ...]
+    cuts: tuple[FNode, ...]
+    inputs: tuple[FNode, ...]
+
+    @property
+    def lemma(self) -> Lemma:
+        return Lemma(self.name, len(self.cuts), self.query, self.answer)
 
 
 class Ledger:
@@ -42,43 +46,54 @@ class Ledger:
     def prove(
         self,
         name: str,
-        claim: Bit,
+        claim: FNode,
         facts: Sequence[Theorem],
-        cuts: Iterable[Bits | Bit],
+        cuts: Iterable[FNode],
         ask: Ask,
         inputs: Sequence[FNode] = (),
     ) -> Theorem:
         """A claim, from facts, with terms cut out. Raises UnprovedError."""
-        nodes = [cut.node for cut in cuts]
-        terms = [fact.goal.term for fact in facts]  # type: ignore[attr-defined]
-        query, stands = question(self.basis, claim.node, terms, nodes, inputs)
-        answer = self._answers.get(query.text)
-        if answer is None or answer.status == "unknown":
-            count = sum(not term.is_symbol() for term in stands.values())
-            answer = self._answers[query.text] = ask(name, query, count)
+        chosen, asked = tuple(dict.fromkeys(cuts)), list[Query]()
+
+        def answer(query: Query) -> Answer:
+            asked.append(query)
+            known = self._answers.get(query.text)
+            if known is None or known.status == "unknown":
+                known = self._answers[query.text] = ask(name, query, len(chosen))
+            return known
+
         try:
-            found = follows(self.basis, claim.node, facts, nodes, lambda same: answer, inputs)
+            found = follows(self.basis, claim, facts, chosen, answer, inputs)
         except RuleError:
             raise UnprovedError(name) from None
-        self._notes[found] = _Note(name, query, answer, tuple(stands.items()))
+        (query,) = asked
+        self._notes[found] = _Note(name, query, self._answers[query.text], chosen, tuple(inputs))
         return found
 
     def lemmas(self, *theorems: Theorem) -> list[Lemma]:
         """Those that theorems rest on, each once."""
         found: dict[str, Lemma] = {}
-        for note in self._noted(theorems).values():
-            cuts = sum(not term.is_symbol() for _, term in note.terms)
-            found.setdefault(note.query.text, Lemma(note.name, cuts, note.query, note.answer))
+        for theorem, note in self._noted(theorems).items():
+            used = dict.fromkeys(self._notes[one].name for one in theorem.premises if one in self._notes)
+            found.setdefault(note.query.text, replace(note.lemma, using=", ".join(used)))
         return list(found.values())
+
+    def lemma_of(self, theorem: Theorem) -> Lemma:
+        """The lemma that a fact was proved by."""
+        return self._notes[theorem].lemma
 
     def chain(self, *theorems: Theorem) -> Chain:
         """The steps by which they were proved."""
         places = {lemma.query.text: place for place, lemma in enumerate(self.lemmas(*theorems))}
-        steps = [
-            Derived(note.name, places[note.query.text], tuple(map(_term, theorem.premises)), _term(theorem), note.terms)
-            for theorem, note in self._noted(theorems).items()
-        ]
-        return Chain(((ADMITTED, self.basis.assumed),), tuple(steps))
+        steps = []
+        for theorem, note in self._noted(theorems).items():
+            uses = tuple(map(_term, theorem.premises))
+            _, stands = question(self.basis, _term(theorem), uses, note.cuts, note.inputs)
+            place = places[note.query.text]
+            steps.append(Derived(note.name, place, uses, _term(theorem), tuple(stands.items())))
+        every = dict.fromkeys(one for theorem in theorems for one in theorem.walk())
+        maxima = [("definition of a maximum", _term(one)) for one in every if one.rule == "defined"]
+        return Chain(((ADMITTED, self.basis.assumed), *dict.fromkeys(maxima)), tuple(steps))
 
     def _noted(self, theorems: Sequence[Theorem]) -> dict[Theorem, _Note]:
         every = dict.fromkeys(one for theorem in theorems for one in theorem.walk())

@@ -13,17 +13,16 @@ import numpy as np
 
 from smtmodel.algebra import Bit, Bits
 from smtmodel.carriers.carrier import Carrier
-from smtmodel.carriers.limbs import LIMB, Limbs
+from smtmodel.carriers.limbs import WideCarrier
 
-Lanes = Any  # an array of unsigned words, or limbs
+Lanes = Any  # an array of unsigned words
 
 
-class ArrayCarrier(Carrier):
-    """Lowers to arrays of the namespace `xp`: numpy, or cupy."""
+class ArrayWords(Carrier):
+    """Vectors of at most 64 bits as arrays of the namespace `xp`: numpy, or cupy."""
 
     def __init__(self, xp: Any = np) -> None:
         self.xp = xp
-        self.limbs = Limbs(self)
         self._ops = {
             "add": xp.add,
             "sub": xp.subtract,
@@ -33,10 +32,6 @@ class ArrayCarrier(Carrier):
             "xor": xp.bitwise_xor,
         }
         self._logic = {"and": xp.logical_and, "or": xp.logical_or, "xor": xp.logical_xor}
-
-    def lanes(self, patterns: Any, width: int) -> Bits:
-        """An input of at most 64 bits; `patterns` is an array of unsigned integers below 2^width."""
-        return Bits(self, width, self.xp.asarray(patterns, dtype=_word(width)))
 
     def _trim(self, value: Lanes, width: int) -> Lanes:
         """A value that nothing else holds, without the bits above the width."""
@@ -50,28 +45,22 @@ class ArrayCarrier(Carrier):
         return value if value.dtype == _word(width) else value.astype(_word(width))
 
     def constant(self, value: int, width: int) -> Lanes:
-        return _word(width)(value) if width <= LIMB else self.limbs.constant(value, width)
+        return _word(width)(value)
 
     def truth(self, value: bool) -> Any:
         return np.bool_(value)
 
     def binary(self, operation: str, left: Lanes, right: Lanes, width: int) -> Lanes:
-        if width > LIMB:
-            return self.limbs.binary(operation, left, right, width)
         result = self._ops[operation](left, right)
         return self._trim(result, width) if operation in ("add", "sub", "mul") else result
 
     def invert(self, value: Lanes, width: int) -> Lanes:
-        if width > LIMB:
-            return self.limbs.invert(value)
         return value ^ _word(width)((1 << width) - 1)
 
     def negate(self, value: Lanes, width: int) -> Lanes:
         return self.binary("sub", self.constant(0, width), value, width)
 
     def shift(self, operation: str, value: Lanes, amount: Lanes, width: int) -> Lanes:
-        if width > LIMB:
-            return self.limbs.shift(operation, value, amount, width)
         word = _word(width)
         bits = word(0).itemsize * 8
         if operation == "ashr":
@@ -94,8 +83,6 @@ class ArrayCarrier(Carrier):
         return self.xp.asarray((value ^ sign) - sign)
 
     def extract(self, value: Lanes, high: int, low: int, width: int) -> Lanes:
-        if width > LIMB:
-            return self.limbs.extract(value, high, low)
         word, kept = _word(width), high - low + 1
         if not low:
             return self._as(value & word((1 << kept) - 1), kept)
@@ -104,22 +91,16 @@ class ArrayCarrier(Carrier):
 
     def concat(self, high: Lanes, low: Lanes, high_width: int, low_width: int) -> Lanes:
         width = high_width + low_width
-        if width > LIMB:
-            return self.limbs.concat(high, low, high_width, low_width)
         return (self._as(high, width) << _word(width)(low_width)) | self._as(low, width)
 
     def zext(self, value: Lanes, width: int, to: int) -> Lanes:
-        return self._as(value, to) if to <= LIMB else self.limbs.zext(value, width, to)
+        return self._as(value, to)
 
     def sext(self, value: Lanes, width: int, to: int) -> Lanes:
-        if to > LIMB:
-            return self.limbs.sext(value, width, to)
         sign = _word(to)(1 << (width - 1))
         return self._trim((self._as(value, to) ^ sign) - sign, to)
 
     def compare(self, operation: str, left: Lanes, right: Lanes, width: int) -> Any:
-        if width > LIMB:
-            return self.limbs.compare(operation, left, right, width)
         if operation in ("slt", "sle"):
             sign = _word(width)(1 << (width - 1))
             left, right = left ^ sign, right ^ sign
@@ -128,8 +109,6 @@ class ArrayCarrier(Carrier):
         return self.xp.less(left, right) if operation in ("ult", "slt") else self.xp.less_equal(left, right)
 
     def select(self, condition: Any, then: Lanes, otherwise: Lanes, width: int) -> Lanes:
-        if width > LIMB:
-            return self.limbs.select(condition, then, otherwise)
         return self.xp.where(condition, then, otherwise)
 
     def logic(self, operation: str, left: Any, right: Any) -> Any:
@@ -143,13 +122,9 @@ class ArrayCarrier(Carrier):
         return None if self.xp.any(value) else False
 
     def test_bit(self, value: Lanes, index: int, width: int) -> Any:
-        if width > LIMB:
-            return self.limbs.test_bit(value, index)
         return (value & _word(width)(1 << index)) != 0
 
     def leading_zeros(self, value: Lanes, width: int, result_width: int) -> Lanes:
-        if width > LIMB:
-            return self.limbs.leading_zeros(value, width, result_width)
         return _word(result_width)(width) - self._bit_length(value, width)
 
     def _bit_length(self, value: Lanes, width: int) -> Any:
@@ -162,22 +137,30 @@ class ArrayCarrier(Carrier):
         return self.xp.where(high != 0, high + np.uint32(32), low)
 
     def max_of(self, values: Sequence[Lanes], width: int) -> Lanes:
-        if width > LIMB:
-            return self.limbs.max_of(values, width)
         largest = values[0]
         for value in values[1:]:
             largest = self.xp.maximum(largest, value)
         return largest
 
     def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> Lanes:
-        if width > LIMB:
-            return self.limbs.sum_of(signs, magnitudes, width)
         word = _word(width)
         total: Any = word(0)
         for sign, magnitude in zip(signs, magnitudes, strict=True):
             term = self._as(magnitude.node, width)
             total = total + self.xp.where(sign.node, word(0) - term, term)
         return self._trim(total, width)
+
+
+class ArrayCarrier(WideCarrier):
+    """Vectors of any width as arrays of the namespace `xp`."""
+
+    def __init__(self, xp: Any = np) -> None:
+        super().__init__(ArrayWords(xp))
+        self.xp = xp
+
+    def lanes(self, patterns: Any, width: int) -> Bits:
+        """An input of at most 64 bits; `patterns` is an array of unsigned integers below 2^width."""
+        return Bits(self, width, self.xp.asarray(patterns, dtype=_word(width)))
 
 
 def _word(width: int) -> Any:

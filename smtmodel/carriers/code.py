@@ -2,12 +2,11 @@
 
 Each statement is filed under what it depends on: the row operands (a), the column operands (b), or both and the addend.
 Row and column statements move out of the inner loop, so that an element is decoded once for each row or column and not
-once for each output. Widths up to 32 are uint32_t, up to 64 uint64_t, up to 128 unsigned __int128; truths are masks of
+once for each output. Widths up to 32 are uint32_t, up to 64 uint64_t, wider ones limbs (limbs.py); truths are masks of
 all ones or zero, so that the C compiler can turn a loop over lanes into vector instructions. Every value carries a
 bound that is proved as the statements are written: what a bound shows to be idle (the masking of a product that fits,
 the test of a shift that stays inside) is not written, and sums are formed in the narrowest lanes that hold them. IEEE
-additions and products are the processor's own. Wider vectors are beyond this carrier (`TooWideError`): the array
-carrier serves them.
+additions and products are the processor's own.
 """
 
 from __future__ import annotations
@@ -18,9 +17,10 @@ from dataclasses import dataclass, field
 
 from smtmodel.algebra import Bit, Bits
 from smtmodel.carriers.carrier import Carrier
+from smtmodel.carriers.limbs import LIMB, WideCarrier
 
 ROW, COLUMN, INNER = 1, 2, 3  # where a statement belongs; row | column is inner
-LIMIT = 128
+UNKNOWN = 1 << 2 * LIMB  # no bound
 ALL = 0xFFFFFFFF
 IS_X86 = platform.machine().lower() in ("x86_64", "amd64")
 FLUSHES = IS_X86  # tiny results, after rounding; Arm flushes before
@@ -93,15 +93,7 @@ static inline uint64_t fma64(uint64_t x, uint64_t y, uint64_t z) {
   memcpy(&result, &d, 8);
   return result;
 }
-static inline unsigned __int128 zeros128(unsigned __int128 x) {
-  uint64_t high = (uint64_t)(x >> 64);
-  return high ? zeros64(high) : 64 + zeros64((uint64_t)x);
-}
 """
-
-
-class TooWideError(Exception):
-    """A vector too wide for the machine types of the generated code."""
 
 
 @dataclass(frozen=True)
@@ -116,18 +108,14 @@ class Name:
 
 
 @dataclass
-class CodeCarrier(Carrier):
-    """Collects statements; equal ones are written once."""
+class CodeWords(Carrier):
+    """Vectors of at most 64 bits. Collects statements; equal ones are written once."""
 
     statements: list[tuple[Name, str]] = field(default_factory=list)
     known: dict[str, Name] = field(default_factory=dict)
     #: of a value: the operation that made it, which loses nothing, and its operands
     made: dict[str, tuple[str, Name, Name]] = field(default_factory=dict)
     flushes: bool | None = None  # whether the processor's own additions and products flush what is tiny, once known
-
-    def input(self, text: str, width: int, place: int) -> Bits:
-        """An operand that the surrounding loops provide under a name."""
-        return Bits(self, width, Name(text, place, _type(width), (1 << width) - 1))
 
     def _emit(self, text: str, kind: str, most: int, *operands: Name) -> Name:
         place = 0
@@ -149,7 +137,7 @@ class CodeCarrier(Carrier):
         kind, largest = _type(width), (1 << width) - 1
         if most <= largest:
             return self._emit(f"({kind})({text})", kind, most, *operands)
-        if width in (32, 64, 128):
+        if width in (32, 64):
             return self._emit(f"({kind})({text})", kind, largest, *operands)
         return self._emit(f"({kind})({text}) & {_literal(largest, kind)}", kind, largest, *operands)
 
@@ -160,7 +148,7 @@ class CodeCarrier(Carrier):
         """A truth as a mask of another type: sign-extended."""
         if kind == "uint32_t":
             return condition
-        return self._emit(f"({kind})({_SIGNED[kind]})(int32_t){condition.text}", kind, (1 << 128) - 1, condition)
+        return self._emit(f"({kind})({_SIGNED[kind]})(int32_t){condition.text}", kind, (1 << LIMB) - 1, condition)
 
     def constant(self, value: int, width: int) -> Name:
         kind = _type(width)
@@ -171,12 +159,12 @@ class CodeCarrier(Carrier):
 
     def binary(self, operation: str, left: Name, right: Name, width: int) -> Name:
         symbol = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}[operation]
-        text, unknown = f"{left.text} {symbol} {right.text}", 1 << 2 * LIMIT
+        text = f"{left.text} {symbol} {right.text}"
         if operation in ("or", "xor"):
             return self._emit(text, _type(width), _ones(max(left.most, right.most)), left, right)
         if operation == "and":
             return self._emit(text, _type(width), min(left.most, right.most), left, right)
-        most = {"add": left.most + right.most, "mul": left.most * right.most, "sub": unknown}[operation]
+        most = {"add": left.most + right.most, "mul": left.most * right.most, "sub": UNKNOWN}[operation]
         if operation == "add" and most < 1 << width and not right.place and (parts := self._hoisted("add", left)):
             outer, rest = parts
             return self._kept("add", rest, self.binary("add", outer, right, width), width)
@@ -192,8 +180,8 @@ class CodeCarrier(Carrier):
         return found
 
     def _hoisted(self, operation: str, value: Name) -> tuple[Name, Name] | None:
-        """The two operands that an operation of the inner loop made a value of, the one of an outer loop first: what is
-        done to that one is done once for a row or column."""
+        """The operand of the row and that of the column that an operation of the inner loop made a value of: what is
+        done to one of them is done once for a row or column."""
         made, left, right = self.made.get(value.text, ("", value, value))
         if made != operation or value.place != INNER or INNER in (left.place, right.place):
             return None
@@ -205,7 +193,7 @@ class CodeCarrier(Carrier):
         )
 
     def negate(self, value: Name, width: int) -> Name:
-        return self._trim(f"0 - {value.text}", width, 1 << LIMIT, value)
+        return self._trim(f"0 - {value.text}", width, UNKNOWN, value)
 
     def shift(self, operation: str, value: Name, amount: Name, width: int) -> Name:
         kind, bits = _type(width), _bits(width)
@@ -213,10 +201,15 @@ class CodeCarrier(Carrier):
             value = self.sext(value, width, bits)
             last = self._capped(amount, bits - 1, kind)
             signed = f"({kind})(({_SIGNED[kind]}){value.text} >> {last.text})"
-            return self._trim(signed, width, 1 << LIMIT, value, last)
+            return self._trim(signed, width, UNKNOWN, value, last)
         if operation == "lshr" and value.most < 1 << (bits - 1):  # moved out altogether by all places but one
             last = self._capped(amount, bits - 1, kind)
             return self._emit(f"{value.text} >> {last.text}", kind, value.most, value, last)
+        if operation == "shl" and amount.most < width and value.most << amount.most < 1 << width:
+            factors, places = self._hoisted("mul", value), self._hoisted("add", amount)
+            if factors and places:
+                left, right = (self.shift("shl", x, n, width) for x, n in zip(factors, places, strict=True))
+                return self._kept("mul", left, right, width)
         symbol, inside = "<<" if operation == "shl" else ">>", amount.most < bits
         safe = amount if inside else self._emit(f"{amount.text} & {bits - 1}", kind, bits - 1, amount)
         largest = value.most if operation == "lshr" else (1 << bits) - 1
@@ -254,11 +247,6 @@ class CodeCarrier(Carrier):
         text = f"fma{width}({left.text}, {right.text}, {addend.text})"
         return self._emit(text, _type(width), (1 << width) - 1, left, right, addend)
 
-    @property
-    def environment(self) -> str:
-        """The mode that the code needs, for `ieee_environment`."""
-        return "FLUSHING" if self.flushes else "PLAIN"
-
     def shift_constant(self, operation: str, value: Name, amount: int, width: int) -> Name:
         if operation == "shl":
             if value.most << amount < 1 << width and (parts := self._hoisted("mul", value)):
@@ -295,7 +283,7 @@ class CodeCarrier(Carrier):
         if value.most < sign:
             return wide
         bit = _literal(sign, kind)
-        return self._trim(f"({wide.text} ^ {bit}) - {bit}", to, 1 << LIMIT, wide)
+        return self._trim(f"({wide.text} ^ {bit}) - {bit}", to, UNKNOWN, wide)
 
     def compare(self, operation: str, left: Name, right: Name, width: int) -> Name:
         if operation in ("slt", "sle"):
@@ -324,7 +312,10 @@ class CodeCarrier(Carrier):
 
     def logic(self, operation: str, left: Name, right: Name) -> Name:
         symbol = {"and": "&", "or": "|", "xor": "^"}[operation]
-        return self._mask(f"{left.text} {symbol} {right.text}", left, right)
+        found = self._mask(f"{left.text} {symbol} {right.text}", left, right)
+        if operation == "xor":
+            self.made[found.text] = (operation, left, right)
+        return found
 
     def logic_not(self, value: Name) -> Name:
         return self._mask(f"~{value.text}", value)
@@ -339,7 +330,7 @@ class CodeCarrier(Carrier):
     def leading_zeros(self, value: Name, width: int, result_width: int) -> Name:
         """A lane filled up with a one below the vector has as many zeros as the vector, zero too."""
         kind, bits = _type(width), _bits(width)
-        text = {32: "zeros32", 64: "zeros64", 128: "zeros128"}[bits]
+        text = f"zeros{bits}"
         if width < bits:
             spare = bits - width
             filled = self._emit(
@@ -379,8 +370,8 @@ class CodeCarrier(Carrier):
         total = self._extended(parts[0], kind)
         for part in parts[1:]:
             other = self._extended(part, kind)
-            total = self._emit(f"{total.text} + {other.text}", kind, 1 << LIMIT, total, other)
-        return self._trim(total.text, width, 1 << LIMIT, total)
+            total = self._emit(f"{total.text} + {other.text}", kind, UNKNOWN, total, other)
+        return self._trim(total.text, width, UNKNOWN, total)
 
     def _narrow(self, value: Name) -> Name:
         return (
@@ -391,24 +382,49 @@ class CodeCarrier(Carrier):
         """A number in two's complement of its lane in one of another."""
         if value.kind == kind:
             return value
-        return self._emit(f"({kind})({_SIGNED[kind]})({_SIGNED[value.kind]}){value.text}", kind, 1 << LIMIT, value)
+        return self._emit(f"({kind})({_SIGNED[kind]})({_SIGNED[value.kind]}){value.text}", kind, UNKNOWN, value)
+
+    def _signed(self, magnitude: Name, sign: Name, kind: str) -> Name:
+        """In two's complement of a lane."""
+        mask, wide = self._wide_mask(sign, kind), self._widen(magnitude, kind)
+        return self._emit(f"({wide.text} ^ {mask.text}) - {mask.text}", kind, UNKNOWN, wide, mask)
 
     def _signed_sum(self, terms: Sequence[tuple[Name, Name]], kind: str) -> Name:
         """In two's complement of a lane."""
         total = None
         for sign, magnitude in terms:
-            mask, wide = self._wide_mask(sign, kind), self._widen(magnitude, kind)
-            flipped = self._emit(f"({wide.text} ^ {mask.text}) - {mask.text}", kind, 1 << LIMIT, wide, mask)
+            factors, masks = self._hoisted("mul", magnitude), self._hoisted("xor", sign)
+            if factors and masks and kind == "uint32_t":
+                left, right = (self._signed(x, mask, kind) for x, mask in zip(factors, masks, strict=True))
+                flipped = self._emit(f"{left.text} * {right.text}", kind, UNKNOWN, left, right)
+            else:
+                flipped = self._signed(magnitude, sign, kind)
             total = (
                 flipped
                 if total is None
-                else self._emit(f"{total.text} + {flipped.text}", kind, 1 << LIMIT, total, flipped)
+                else self._emit(f"{total.text} + {flipped.text}", kind, UNKNOWN, total, flipped)
             )
         assert total is not None
         return total
 
 
-_SIGNED = {"uint32_t": "int32_t", "uint64_t": "int64_t", "unsigned __int128": "__int128"}
+class CodeCarrier(WideCarrier):
+    """Vectors of any width. `words` holds the statements."""
+
+    def __init__(self) -> None:
+        self.words: CodeWords = CodeWords()
+
+    def input(self, text: str, width: int, place: int) -> Bits:
+        """An operand that the surrounding loops provide under a name."""
+        return Bits(self, width, Name(text, place, _type(width), (1 << width) - 1))
+
+    @property
+    def environment(self) -> str:
+        """The mode that the code needs, for `ieee_environment`."""
+        return "FLUSHING" if self.words.flushes else "PLAIN"
+
+
+_SIGNED = {"uint32_t": "int32_t", "uint64_t": "int64_t"}
 
 
 def _ones(most: int) -> int:
@@ -418,18 +434,13 @@ def _ones(most: int) -> int:
 
 def _bits(width: int) -> int:
     """The machine width that holds a vector."""
-    if width > LIMIT:
-        raise TooWideError(f"{width} bits")
-    return 32 if width <= 32 else 64 if width <= 64 else 128
+    assert width <= LIMB
+    return 32 if width <= 32 else 64
 
 
 def _type(width: int) -> str:
-    return {32: "uint32_t", 64: "uint64_t", 128: "unsigned __int128"}[_bits(width)]
+    return f"uint{_bits(width)}_t"
 
 
 def _literal(value: int, kind: str) -> str:
-    if kind == "uint32_t":
-        return f"{value}u"
-    if kind == "uint64_t":
-        return f"{value}ull"
-    return f"(((unsigned __int128){value >> 64}ull << 64) | {value & (1 << 64) - 1}ull)"
+    return f"{value}u" if kind == "uint32_t" else f"{value}ull"
