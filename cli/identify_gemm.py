@@ -154,7 +154,7 @@ def _show(found: Mapped, seconds: float) -> None:
         for line in _tally(found.checks.get(kind.name)):
             say(f"  {line}")
     say(f"{counted(found.asked, 'product')} of finite numbers asked, up to {LOOKED} rows and columns of each computed "
-        f"again; a K or a shape between those looked at is taken to be alike; {seconds:.1f} s")  # fmt: skip
+        f"again; a K or a shape between those looked at is assumed to be alike; {seconds:.1f} s")  # fmt: skip
 
 
 def _title(kind: Kind, found: Mapped) -> str:
@@ -179,7 +179,7 @@ def _tally(tally: Tally | None) -> list[str]:
     if tally is None:
         return ["no random shape was looked at"]
     total = tally.agree + len(tally.differ) + len(tally.open)
-    lines = [f"{tally.agree} of {counted(total, 'random shape')}: bit for bit so"]
+    lines = [f"{tally.agree} of {counted(total, 'random shape')} agree bit for bit"]
     if tally.differ:
         lines.append(f"another kernel runs on {len(tally.differ)}: {_some(tally.differ)}")
     if tally.open:

@@ -1,4 +1,4 @@
-"""Random statements about two plans, held against products of matrices (benchmarks/plan_statements.py)."""
+"""Random statements about two plans, checked against products of matrices (benchmarks/plan_statements.py)."""
 
 from __future__ import annotations
 

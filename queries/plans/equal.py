@@ -52,7 +52,7 @@ SMALLER = 8  # numbers of products below that of a difference at which a smaller
 MULTIPLES = 4  # of the tile at which a difference is looked for where K is free
 BRIEF = 0.2  # of the time, for one question with few products
 WHOLE = 128  # products up to which the whole question is asked
-SEED, CHECKING = 1, 20  # the second one for what is held against a verdict
+SEED, CHECKING = 1, 20  # the second one for what is checked against a verdict
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ class Mismatch(Part):
 
 
 class Evaluate(Document):
-    """Rows with an observed result held against their models."""
+    """Rows with an observed result checked against their models."""
 
     rows: int
     """in the file"""

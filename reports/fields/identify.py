@@ -238,7 +238,7 @@ class Span(Part):
 
 
 class Tally(Part):
-    """Random shapes held against the plans."""
+    """Random shapes checked against the plans."""
 
     agree: int
     """shapes that are as said"""

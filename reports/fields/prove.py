@@ -253,7 +253,7 @@ class ErrorBound(Document):
     lemmas: list[LemmaOfBound] = ABSENT
     """what solvers proved of the datapath"""
     tried: int = ABSENT
-    """inputs that the bound was held against"""
+    """inputs that the bound was checked against"""
     nearest: Nearest | None = ABSENT
     """the worst of them"""
     certificates: list[Certificate] = ABSENT
