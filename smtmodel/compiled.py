@@ -147,11 +147,15 @@ class _Loops:
         self.counts: dict[str, int] = {}
         self.row_special = f" | {specials[0].text}"
         factors, s = range(model.scales), model.scales
-        self.bodies: dict[str, list[str]] = {"row": [f"const {row} a{x} = a[(i * steps + step) * {k} + {x}];" for x in range(k)]}
+        self.bodies: dict[str, list[str]] = {
+            "row": [f"const {row} a{x} = a[(i * steps + step) * {k} + {x}];" for x in range(k)]
+        }
         self.bodies["row"] += [f"const uint32_t p{x} = p[(i * steps + step) * {s} + {x}];" for x in factors]
         self.bodies["column"] = []
         given = [(Name(f"b{x}", COLUMN, column, 0), f"b[(step * {k} + {x}) * columns + start + j]") for x in range(k)]
-        given += [(Name(f"q{x}", COLUMN, "uint32_t", 0), f"q[(step * {s} + {x}) * columns + start + j]") for x in factors]
+        given += [
+            (Name(f"q{x}", COLUMN, "uint32_t", 0), f"q[(step * {s} + {x}) * columns + start + j]") for x in factors
+        ]
         for name, text in [*given, *shared]:
             if name.place == COLUMN:
                 self.bodies["column"].append(f"const {name.kind} {name.text} = {text};")

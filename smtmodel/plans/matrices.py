@@ -113,7 +113,7 @@ class Strip(Engine[Patterns]):
             places: Any = (some[:, None] + first.step * np.arange(model.length)).ravel()
             if (np.diff(places) == 1).all():  # a view, no copy
                 places = slice(places[0], places[-1] + 1)
-            start = self._tiles(model, self.job.a[self.rows, places], self.job.b[places], start, some)
+            start = self._tiles(model, self.job.a[self.rows, places], self.job.b[places], start, some.tolist())
         return start
 
     def _tiles(self, model: Model, a: Matrix, b: Matrix, start: Patterns, first: Sequence[int]) -> Patterns:

@@ -1,0 +1,154 @@
+"""From the summation tree of a sum that lanes of vectors form to the stages that have this tree.
+
+A lane adds every W-th product. At the end lanes are folded: groups of them are added, until one is left. A kernel may
+fold first, and take more products with the lanes that are left: a tree shows that at some K only, and it is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from queries.order.tree import Leaf, Node, leaves_of
+from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
+from smtmodel.formats import FORMATS
+from smtmodel.nodes.round import Rounding
+from smtmodel.plans import Chain, Fold, Lanes, Promoted, Rounded, Stage
+from smtmodel.reference import parse_reference
+
+Key = int | tuple["Key", "Key"]
+WAYS = (16, 8, 4, 3, 2)  # lanes that one fold adds
+MOST_LANES = 256
+
+
+def lanes_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
+    """Stages of lanes with this tree over the products 0, 1, ..., the simplest first."""
+    for head in _heads(root):
+        first = _first_products(head)
+        lanes = next((n for n, product in enumerate(sorted(first)) if n != product), len(first))
+        if not 2 <= lanes == len(first) <= MOST_LANES or (folds := _folds(_key(head, lanes), lanes)) is None:
+            continue
+        for steps in _widths(lanes, folds):
+            for tail in _tails(lanes, model, rounding):
+                try:
+                    yield Lanes(Chain(model), rounding, steps, tail)
+                except ParameterError:
+                    continue
+
+
+def blocks_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
+    """Blocks of products, each summed apart and added to the sum so far; what is left in blocks of half as many."""
+    chain = Chain(model)
+    node, sizes = root, set[int]()
+    while isinstance(node, Node) and len(node.children) == 2:
+        one, other = sorted(node.children, key=lambda x: min(map(_place, leaves_of(x))))
+        if isinstance(other, Node):
+            sizes.add(len(leaves_of(other)))
+        node = one
+    for size in sorted(sizes, reverse=True)[:2]:
+        block = 1 << (size - 1).bit_length()
+        tail: Stage = chain
+        half = 2
+        while half < block:
+            tail, half = Promoted(half, chain, rounding, tail=tail), 2 * half
+        yield Promoted(block, chain, rounding, tail=tail)
+        yield Promoted(block, chain, rounding, tail=chain)
+
+
+def _heads(root: Node | Leaf) -> Iterator[Node]:
+    """The sums of lanes that a sum may begin with: all of it, or what its last products are added to."""
+    node = root
+    while isinstance(node, Node) and len(node.children) == 2:
+        yield node
+        one, other = sorted(node.children, key=lambda x: min(map(_place, leaves_of(x))))
+        places = sorted(map(_place, leaves_of(other)))
+        if places != list(range(places[0], places[0] + len(places))) or places[-1] + 1 != len(leaves_of(node)):
+            return
+        node = one
+
+
+def _first_products(head: Node) -> list[int]:
+    """The first product of each lane: products that are added to another one of a chain are no lane's first."""
+    found, waiting = [], [head]
+    while waiting:
+        node = waiting.pop()
+        leaves = [_place(child) for child in node.children if not isinstance(child, Node)]
+        if len(leaves) == 2:
+            found.append(min(leaves))
+        waiting += [child for child in node.children if isinstance(child, Node)]
+    return found
+
+
+def _key(node: Node | Leaf, lanes: int) -> Key:
+    """The tree over lanes: chains are one lane, by the place of its products in a turn."""
+    if not isinstance(node, Node):
+        return _place(node) % lanes
+    sums = [child for child in node.children if isinstance(child, Node)]
+    if len(sums) == 1:
+        return _key(sums[0], lanes)  # and a product more of a lane, or of lanes that were folded
+    one, other = sorted((_key(child, lanes) for child in node.children), key=_lowest)
+    return one if one == other else (one, other)
+
+
+def _lowest(key: Key) -> int:
+    while not isinstance(key, int):
+        key = key[0]
+    return key
+
+
+def _folds(key: Key, lanes: int) -> list[Fold] | None:
+    """Folds that make one sum of lanes, as the tree has it; None where none do."""
+    sums, found = set[Key](), list[Fold]()
+    waiting = [key]
+    while waiting:
+        part = waiting.pop()
+        sums.add(part)
+        waiting += [] if isinstance(part, int) else list(part)
+    current: list[Key] = list(range(lanes))
+    while len(current) > 1:
+        tried = [
+            Fold(ways, stride)
+            for ways in WAYS
+            if len(current) % ways == 0
+            for stride in range(1, len(current) // ways + 1)
+            if len(current) % (ways * stride) == 0
+        ]
+        for fold in tried:
+            joined = [_added([current[lane] for lane in group]) for group in fold.groups(len(current))]
+            if all(one in sums for one in joined):
+                break
+        else:
+            return None
+        current = joined
+        found.append(fold)
+    return found
+
+
+def _added(keys: Sequence[Key]) -> Key:
+    whole, *rest = keys
+    for key in rest:
+        whole = (whole, key) if _lowest(whole) < _lowest(key) else (key, whole)
+    return whole
+
+
+def _widths(lanes: int, folds: list[Fold]) -> Iterator[tuple[int | Fold, ...]]:
+    """The folds at the end, and with more products for the lanes that the first one or the first two left."""
+    yield (lanes, *folds)
+    if len(folds) > 1:
+        left = lanes // folds[0].ways
+        yield (lanes, folds[0], left, *folds[1:])
+        if len(folds) > 2:
+            yield (lanes, folds[0], left, folds[1], left // folds[1].ways, *folds[2:])
+
+
+def _tails(lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage | None]:
+    """How the last products are added: one after another, or summed apart, in f64 as well."""
+    chain = Chain(model)
+    yield from (chain, Promoted(lanes, chain, rounding), None)
+    if model.a.name == model.b.name == rounding.format.name == "f32":
+        wide = Chain(parse_reference("ieee/muladd/f64.f32.f32.f64"))
+        yield Rounded(Promoted(lanes, wide, Rounding(FORMATS["f64"])), rounding)
+
+
+def _place(leaf: Leaf) -> int:
+    return -1 if leaf == "c" else int(leaf)
