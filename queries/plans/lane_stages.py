@@ -13,8 +13,9 @@ from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS
 from smtmodel.nodes.round import Rounding
-from smtmodel.plans import Chain, Fold, Lanes, Promoted, Rounded, Stage
+from smtmodel.plans import Chain, Fold, Interleaved, Lanes, Promoted, Rounded, Stage
 from smtmodel.reference import parse_reference
+from smtmodel.unit_table import units
 
 Key = int | tuple["Key", "Key"]
 WAYS = (16, 8, 4, 3, 2)  # lanes that one fold adds
@@ -30,29 +31,41 @@ def lanes_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[St
             continue
         for steps in _widths(lanes, folds):
             for tail in _tails(lanes, model, rounding):
-                try:
-                    yield Lanes(Chain(model), rounding, steps, tail)
-                except ParameterError:
-                    continue
+                for shorter in (0, *(fold.stride for fold in folds[:1])):
+                    try:
+                        yield Lanes(Chain(model), rounding, steps, shorter if tail is not None else 0, tail)
+                    except ParameterError:
+                        continue
 
 
 def blocks_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
     """Blocks of products, each summed apart and added to the sum so far; what is left in blocks of half as many."""
-    chain = Chain(model)
+    chain: Stage = Chain(model)
     node, sizes = root, set[int]()
     while isinstance(node, Node) and len(node.children) == 2:
         one, other = sorted(node.children, key=lambda x: min(map(_place, leaves_of(x))))
         if isinstance(other, Node):
             sizes.add(len(leaves_of(other)))
         node = one
+    bodies = [chain, *_pairs(model), Interleaved(2, chain, rounding, tail=chain)]
     for size in sorted(sizes, reverse=True)[:2]:
         block = 1 << (size - 1).bit_length()
-        tail: Stage = chain
-        half = 2
-        while half < block:
-            tail, half = Promoted(half, chain, rounding, tail=tail), 2 * half
-        yield Promoted(block, chain, rounding, tail=tail)
-        yield Promoted(block, chain, rounding, tail=chain)
+        for body in bodies:
+            for smallest in dict.fromkeys((body, *bodies[:2])):
+                for last in (None, chain):
+                    tail, half = last, 2
+                    while half < block:
+                        tail = Promoted(half, smallest if half == 2 else body, rounding, tail=tail)
+                        half *= 2
+                    yield Promoted(block, body, rounding, tail=tail)
+            yield Promoted(block, body, rounding)
+            yield Promoted(block, body, rounding, tail=chain)
+
+
+def _pairs(model: Model) -> list[Stage]:
+    """Products one after another, of the first two the second one first."""
+    reference = model.reference.replace("ieee/fma/", "ieee/fma2/")
+    return [Chain(parse_reference(reference), Chain(model))] if reference in units() else []
 
 
 def _heads(root: Node | Leaf) -> Iterator[Node]:
@@ -145,6 +158,7 @@ def _tails(lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage | Non
     """How the last products are added: one after another, or summed apart, in f64 as well."""
     chain = Chain(model)
     yield from (chain, Promoted(lanes, chain, rounding), None)
+    yield from (Promoted(lanes, pairs, rounding) for pairs in _pairs(model))
     if model.a.name == model.b.name == rounding.format.name == "f32":
         wide = Chain(parse_reference("ieee/muladd/f64.f32.f32.f64"))
         yield Rounded(Promoted(lanes, wide, Rounding(FORMATS["f64"])), rounding)

@@ -32,7 +32,8 @@ FIRST = 60  # random shapes from which the first rules are learned
 MORE = 40  # random shapes by which rules are mended, as often as
 ROUNDS = 4
 CHECKED = 200  # random shapes, of which nothing was learned
-TREES = 16  # orders that are revealed
+FEW = 8  # elements that a plan has to explain, of those that no other one does
+TREES = 24  # orders that are revealed
 LONG_ORDER = 1100  # products whose order is asked, where a longer K is no use
 
 Multiply = Callable[[Matrix, Matrix, Matrix], Matrix]
@@ -190,9 +191,9 @@ class Mapper(Candidates):
         shapes = list(dict.fromkeys(where[n][0] for n in open_at))
         gives = {plan: np.concatenate([self._fitting(plan, one) for one in shapes]) for plan in fitting}
         left = np.concatenate([~np.array(one.fits).any(axis=0) for one in shapes])
-        while left.any() and gives:
+        for count in range(len(gives)):
             best = max(gives, key=lambda plan: int((gives[plan] & left).sum()))
-            if not (gives[best] & left).any():
+            if (gives[best] & left).sum() < (FEW if count else 1):  # others may fit by chance
                 break
             left &= ~gives.pop(best)
             self.known.append(best)

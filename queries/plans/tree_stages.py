@@ -13,7 +13,7 @@ from smtmodel.dot import Model
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans import Chain, Halves, Interleaved, Promoted, Split, Stage
 
-MOST = 8  # guesses for one tree, and for the tree of one part
+MOST = 32  # guesses for one tree, and for the tree of one part
 DEEP = 6  # stages within stages
 WORK = 60  # trees of parts that are read for one tree
 CUTS = 6  # places at which the sums of a tree are looked at as parts of one stage
@@ -110,11 +110,10 @@ class _Guesser:
         if ways == 2 and even:  # a run is at least as long as the first one: how long, other K tell
             if isinstance(body, Halves):
                 yield body
-            else:
-                longest = dict.fromkeys([first, 1 << (first - 1).bit_length()])
-                yield from (Halves(most, body, how, even) for most in longest if most < sum(sizes))
-            blocks = range(-(-first // 64) * 64, 2 * first, 64)
-            yield from (Promoted(block, body, how, even) for block in blocks if block > first)
+            blocks = [block for block in range(-(-first // 64) * 64, 2 * first, 64) if block > first]
+            yield from (Promoted(block, body, how, grain) for grain in (evens[0], evens[-1]) for block in blocks[:12])
+            longest = dict.fromkeys([first, 1 << (first - 1).bit_length()])
+            yield from (Halves(most, body, how, even) for most in longest if most < sum(sizes) and body == self.chain)
         if sizes[-2] == first:
             yield Promoted(first, body, how)
 

@@ -10,8 +10,9 @@ where a STAGE says how:
                                                 with even, the last two sums are equally long; or with tail=STAGE
     split(4, STAGE, r, order=pairwise, grain=64)    four runs of K, of multiples of 64, summed apart, then added
     interleave(4, STAGE, r, order=sequential, grain=2, tail=STAGE)    four accumulators that take 2 products in turn
-    lanes(STAGE, r, 8, fold(2, 4), 4, fold(4, 1), tail=STAGE)    8 lanes take a product each in turn, what is left goes
-                                                to 4 lanes, pairs of the first ones that are 4 apart; these are added
+    lanes(STAGE, r, 8, fold(2, 4), 4, fold(4, 1), head=4, tail=STAGE)    8 lanes take a product each in turn, what is
+                                                left goes to 4 lanes, pairs of the first ones that are 4 apart; these
+                                                are added; with head, a short turn of multiples of 4 comes first
     halve(8, STAGE, r, grain=8)                 pairwise summation down to 8 products
     r(STAGE)                                    a stage's result rounded, by a rounding of `roundings`
 """
@@ -141,7 +142,7 @@ class _Reader(ExpressionReader):
         body, how, *steps = self._arguments(tree, 3, len(tree.args))
         rounding = self.roundings[self._word(how, tuple(self.roundings))]
         return Lanes(
-            self._stage(body), rounding, tuple(map(self._step, steps)), **self._options(tree, options, ("tail",))
+            self._stage(body), rounding, tuple(map(self._step, steps)), **self._options(tree, options, ("head", "tail"))
         )
 
     def _step(self, tree: ast.expr) -> int | Fold:
@@ -164,6 +165,6 @@ class _Reader(ExpressionReader):
         self._only(tree, options, known)
         read: dict[str, Callable[[ast.expr], Any]] = {
             "order": lambda value: self._word(value, ORDERS), "grain": self._number, "even": self._number,
-            "tail": self._stage,
+            "head": self._number, "tail": self._stage,
         }  # fmt: skip
         return {name: read[name](value) for name, value in options.items()}

@@ -367,15 +367,20 @@ class Fold:
 class Lanes(Around):
     """The lanes of vectors: a step that is a number of lanes takes whole turns of as many products, one for each lane;
     a fold adds lanes to each other. Later steps take what earlier ones left; lane 0 begins with the start, the others
-    with +0. What is left when one lane is goes through `tail`, from its sum."""
+    with +0. What is left in the end goes through `tail`, from the sum; without one the last lanes that take products
+    take it in a turn that is short. With `head` (not 0) a short turn comes first: of the products that fill no turn of
+    the first lanes, as many as `head` divides."""
 
     body: Stage
     rounding: Rounding
     steps: tuple[int | Fold, ...]
+    head: int = 0
     tail: Stage | None = None
 
     def __post_init__(self) -> None:
         _check_tail(self, self.tail)
+        if self.head < 0:
+            raise ParameterError("head", f"{self.head} is impossible; it takes a positive whole number, or 0 for none")
         check_holds("lanes", self.body.accumulator, self.d)
         if self.body.d != self.d:
             raise ParameterError(
@@ -417,27 +422,34 @@ class Lanes(Around):
             raise span.unfit(self.lanes)
         found = [start, *(engine.zero(self.body.accumulator) for _ in range(self.lanes - 1))]
         rest: Span | None = span
+        if self.head:
+            left = span.count % self.lanes
+            rest = self._taken(engine, "head", found, span, left - left % self.head, self.lanes)
+        last = max(number for number, step in enumerate(self.steps) if not isinstance(step, Fold))
         for number, step in enumerate(self.steps):
             if isinstance(step, Fold):
                 groups = step.groups(len(found))
                 with engine.part(f"fold{number}"):
                     found = [self._folded(engine, [found[lane] for lane in group]) for group in groups]
             elif rest is not None:
-                whole, rest = rest.cut(rest.count - rest.count % step)
-                for lane in range(step) if whole is not None else ():
-                    assert whole is not None
-                    place = moved(whole.start, lane * whole.step)
-                    with engine.part(f"step{number}.lane{lane}"):
-                        own = Span.of(whole.count // step, place, step * whole.step)
-                        found[lane] = self.body.run(engine, own, found[lane])
+                short = self.tail is None and number == last
+                count = rest.count if short else rest.count - rest.count % step
+                rest = self._taken(engine, f"step{number}", found, rest, count, step)
         if rest is None:
             return found[0]
-        if self.tail is None:
-            raise ParameterError(
-                "lanes", f"{span.count} products do not fit: {rest.count} are left, and there is no tail"
-            )
+        assert self.tail is not None
         with engine.part("tail"):
             return self.tail.run(engine, rest, found[0])
+
+    def _taken(self, engine: Engine[V], name: str, found: list[V], span: Span, count: int, lanes: int) -> Span | None:
+        """Adds the first products of a span to lanes in turn, and gives the rest of the span."""
+        whole, rest = span.cut(count)
+        for lane in range(min(lanes, count)) if whole is not None else ():
+            place = moved(span.start, lane * span.step)
+            own = Span.of(-(-(count - lane) // lanes), place, lanes * span.step)
+            with engine.part(f"{name}.lane{lane}"):
+                found[lane] = self.body.run(engine, own, found[lane])
+        return rest
 
     def _folded(self, engine: Engine[V], values: Sequence[V]) -> V:
         value, *others = values
