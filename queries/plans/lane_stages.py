@@ -60,12 +60,14 @@ def blocks_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[S
                     yield Promoted(block, body, rounding, tail=tail)
             yield Promoted(block, body, rounding)
             yield Promoted(block, body, rounding, tail=chain)
+            yield Interleaved(1, Promoted(block, body, rounding), rounding, grain=2 * block, tail=chain)
 
 
 def _pairs(model: Model) -> list[Stage]:
     """Products one after another, of the first two the second one first."""
-    reference = model.reference.replace("ieee/fma/", "ieee/fma2/")
-    return [Chain(parse_reference(reference), Chain(model))] if reference in units() else []
+    reference = f"ieee/fma2/{model.d.name}"
+    fused = model.reference.startswith("ieee/fma/") and model.a == model.b == model.d
+    return [Chain(parse_reference(reference), Chain(model))] if fused and reference in units() else []
 
 
 def _heads(root: Node | Leaf) -> Iterator[Node]:
@@ -156,9 +158,16 @@ def _widths(lanes: int, folds: list[Fold]) -> Iterator[tuple[int | Fold, ...]]:
 
 def _tails(lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage | None]:
     """How the last products are added: one after another, or summed apart, in f64 as well."""
-    chain = Chain(model)
-    yield from (chain, Promoted(lanes, chain, rounding), None)
-    yield from (Promoted(lanes, pairs, rounding) for pairs in _pairs(model))
+    yield None
+    fmt = model.d.name
+    fused = parse_reference(f"ieee/fma/{fmt}") if model.a == model.b == model.d else model
+    for each in dict.fromkeys((model, fused)):
+        chain = Chain(each)
+        yield from (chain, Promoted(lanes, chain, rounding))
+        for pairs in _pairs(each):
+            yield Promoted(lanes, pairs, rounding)
+            for body in (pairs, Interleaved(2, chain, rounding, tail=chain)):
+                yield Promoted(3, pairs, rounding, tail=Promoted(2, body, rounding, tail=chain))
     if model.a.name == model.b.name == rounding.format.name == "f32":
         wide = Chain(parse_reference("ieee/muladd/f64.f32.f32.f64"))
         yield Rounded(Promoted(lanes, wide, Rounding(FORMATS["f64"])), rounding)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 EDGES = (2, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # multiples after which rows or columns may have a kernel of their own
+FIRSTS = ((4, 8), (4, 16), (8, 16), (8, 32), (16, 32))  # the first ones, that fill no larger multiple
 MULTIPLES = (2, 4, 8, 16, 32, 64)  # of K that may have one
 DEEP = 10  # questions to one rule, at most
 
@@ -39,10 +40,13 @@ class Shape:
 
 @dataclass(frozen=True)
 class Feature:
-    """What rules may ask of an element: a number (`step` 0), or whether something is so (1) or not (0)."""
+    """What rules may ask of an element: a number (`step` 0), or whether something is so (1) or not (0): whether it is
+    after the last multiple of `step`, or, with `turn`, one of the first that are left of the multiples of `step` where
+    the others fill multiples of `turn`."""
 
     name: str
     step: int = 0
+    turn: int = 0
 
     def text(self, low: int | None, high: int | None) -> str:
         """That it is from `low` to `high`; None: no limit."""
@@ -50,6 +54,8 @@ class Feature:
             holds = low is not None
             if self.name == "K":
                 return f"K a multiple of {self.step}" if holds else f"K no multiple of {self.step}"
+            if self.turn:
+                return f"{'' if holds else 'not '}the first {self.name}, {self.step}s that fill no {self.turn}"
             return f"{self.name} {'after' if holds else 'up to'} the last multiple of {self.step}"
         if low is None or (low <= 1 and high is not None):
             return f"{self.name} = 1" if high == 1 else f"{self.name} up to {high}"
@@ -62,6 +68,7 @@ class Feature:
 FEATURES = (
     Feature("M"), Feature("N"), Feature("K"), Feature("M * N * K"), Feature("M * N"),
     *(Feature("columns", edge) for edge in EDGES), *(Feature("rows", edge) for edge in EDGES),
+    *(Feature("columns", *first) for first in FIRSTS), *(Feature("rows", *first) for first in FIRSTS),
     *(Feature("K", step) for step in MULTIPLES),
 )  # fmt: skip
 
@@ -73,6 +80,8 @@ def features_of(shape: Shape, rows: Numbers, columns: Numbers) -> Numbers:
     found = [np.full(len(rows), value) for value in whole]
     found += [(columns >= n - n % edge).astype(np.int64) for edge in EDGES]
     found += [(rows >= m - m % edge).astype(np.int64) for edge in EDGES]
+    found += [(columns < (n - n % step) % turn).astype(np.int64) for step, turn in FIRSTS]
+    found += [(rows < (m - m % step) % turn).astype(np.int64) for step, turn in FIRSTS]
     found += [np.full(len(rows), int(k % step == 0)) for step in MULTIPLES]
     return np.array(found).T
 
