@@ -25,15 +25,19 @@ MOST_LANES = 256
 def lanes_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
     """Stages of lanes with this tree over the products 0, 1, ..., the simplest first."""
     for head in _heads(root):
-        first = _first_products(head)
-        lanes = next((n for n, product in enumerate(sorted(first)) if n != product), len(first))
-        if not 2 <= lanes == len(first) <= MOST_LANES or (folds := _folds(_key(head, lanes), lanes)) is None:
+        first = sorted(_first_products(head))
+        lanes = len(first)
+        short = next((n for n, product in enumerate(first) if n != product), 0)  # a first turn that is short
+        begins = [lane if lane < short or not short else lane + short for lane in range(lanes)]
+        if not 2 <= lanes <= MOST_LANES or first != begins:
+            continue
+        if (folds := _folds(_key(head, lanes, short), lanes)) is None:
             continue
         for steps in _widths(lanes, folds):
             for tail in _tails(lanes, model, rounding):
-                for shorter in (0, *(fold.stride for fold in folds[:1])):
+                for length in dict.fromkeys((short, folds[0].stride) if tail is not None else (short,)):
                     try:
-                        yield Lanes(Chain(model), rounding, steps, shorter if tail is not None else 0, tail)
+                        yield Lanes(Chain(model), rounding, steps, length, tail)
                     except ParameterError:
                         continue
 
@@ -94,14 +98,16 @@ def _first_products(head: Node) -> list[int]:
     return found
 
 
-def _key(node: Node | Leaf, lanes: int) -> Key:
-    """The tree over lanes: chains are one lane, by the place of its products in a turn."""
+def _key(node: Node | Leaf, lanes: int, short: int) -> Key:
+    """The tree over lanes: chains are one lane, by the place of its products in a turn, the first one of which may be
+    short."""
     if not isinstance(node, Node):
-        return _place(node) % lanes
+        place = _place(node)
+        return place if place < short else (place - short) % lanes
     sums = [child for child in node.children if isinstance(child, Node)]
     if len(sums) == 1:
-        return _key(sums[0], lanes)  # and a product more of a lane, or of lanes that were folded
-    one, other = sorted((_key(child, lanes) for child in node.children), key=_lowest)
+        return _key(sums[0], lanes, short)  # and a product more of a lane, or of lanes that were folded
+    one, other = sorted((_key(child, lanes, short) for child in node.children), key=_lowest)
     return one if one == other else (one, other)
 
 
