@@ -53,7 +53,7 @@ class Tiler:
         k, s = self.model.length, self.model.scales
         for n in range(a.shape[1] // k):
             parts = a[:, n * k : (n + 1) * k], b[n * k : (n + 1) * k]
-            factors = [None, None]
+            factors: list[Matrix | None] = [None, None]
             if scale_a is not None and scale_b is not None:
                 factors = [scale_a[:, n * s : (n + 1) * s], scale_b[n * s : (n + 1) * s]]
             c = _numpy_rows(self.model, *parts, c, *factors)

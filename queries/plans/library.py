@@ -237,6 +237,9 @@ class Mapper(Candidates):
     @staticmethod
     def _changed(base: Shape, name: str, wanted: int) -> list[tuple[int, int, int]]:
         m, n, k = base.rows, base.columns, base.length
+        if "modulo" in name:
+            side = int(name.split()[-1])
+            return [(m, n - n % side + wanted, k) if name[0] == "N" else (m - m % side + wanted, n, k)]
         match name:
             case "M":
                 return [(wanted, n, k)]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 EDGES = (2, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # multiples after which rows or columns may have a kernel of their own
 FIRSTS = ((4, 8), (4, 16), (8, 16), (8, 32), (16, 32))  # the first ones, that fill no larger multiple
+SIDES = (4, 8, 16, 32, 64)  # whose rest of M or N may choose a kernel
 MULTIPLES = (2, 4, 8, 16, 32, 64)  # of K that may have one
 DEEP = 10  # questions to one rule, at most
 
@@ -57,16 +58,20 @@ class Feature:
             if self.turn:
                 return f"{'' if holds else 'not '}the first {self.name}, {self.step}s that fill no {self.turn}"
             return f"{self.name} {'after' if holds else 'up to'} the last multiple of {self.step}"
-        if low is None or (low <= 1 and high is not None):
-            return f"{self.name} = 1" if high == 1 else f"{self.name} up to {high}"
+        least = 0 if "modulo" in self.name else 1
+        if low is not None and high is not None and low == high:
+            return f"{self.name} = {low}"
+        if low is None or (low <= least and high is not None):
+            return f"{self.name} = {high}" if high == least else f"{self.name} up to {high}"
         if high is None:
             return f"{self.name} from {low}"
-        return f"{self.name} = {low}" if low == high else f"{self.name} from {low} to {high}"
+        return f"{self.name} from {low} to {high}"
 
 
 #: those that come first are asked where several tell elements apart alike
 FEATURES = (
     Feature("M"), Feature("N"), Feature("K"), Feature("M * N * K"), Feature("M * N"),
+    *(Feature(f"N modulo {side}") for side in SIDES), *(Feature(f"M modulo {side}") for side in SIDES),
     *(Feature("columns", edge) for edge in EDGES), *(Feature("rows", edge) for edge in EDGES),
     *(Feature("columns", *first) for first in FIRSTS), *(Feature("rows", *first) for first in FIRSTS),
     *(Feature("K", step) for step in MULTIPLES),
@@ -76,7 +81,7 @@ FEATURES = (
 def features_of(shape: Shape, rows: Numbers, columns: Numbers) -> Numbers:
     """The features of elements of one product, a line each."""
     m, n, k = shape.rows, shape.columns, shape.length
-    whole = [m, n, k, m * n * k, m * n]
+    whole = [m, n, k, m * n * k, m * n, *(n % side for side in SIDES), *(m % side for side in SIDES)]
     found = [np.full(len(rows), value) for value in whole]
     found += [(columns >= n - n % edge).astype(np.int64) for edge in EDGES]
     found += [(rows >= m - m % edge).astype(np.int64) for edge in EDGES]
@@ -166,7 +171,7 @@ def _best(features: Numbers, fits: NDArray[np.bool_]) -> Limit | None:
             len(fits) - size
         )
         at = max(range(len(ends)), key=lambda x: (right[x], spread[x]))
-        score = (float(right[at]), round(float(spread[at]), 6), -float(FEATURES[number].step > 0))
+        score = (float(right[at]), round(float(spread[at]), 6), -float(number > 4))
         if score > best:
             best = score
             found = Limit(number, int(values[ends[at]]), int(values[ends[at] + 1]))
