@@ -68,10 +68,12 @@ def blocks_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[S
 
 
 def _pairs(model: Model) -> list[Stage]:
-    """Products one after another, of the first two the second one first."""
-    reference = f"ieee/fma2/{model.d.name}"
-    fused = model.reference.startswith("ieee/fma/") and model.a == model.b == model.d
-    return [Chain(parse_reference(reference), Chain(model))] if fused and reference in units() else []
+    """Products one after another, of the first two the second one first: of two at a time, and of four."""
+    two, four = (f"ieee/fma{count}/{model.d.name}" for count in (2, 4))
+    if not (model.reference.startswith("ieee/fma/") and model.a == model.b == model.d and four in units()):
+        return []
+    pairs = Chain(parse_reference(two), Chain(model))
+    return [pairs, Chain(parse_reference(four), pairs)]
 
 
 def _heads(root: Node | Leaf) -> Iterator[Node]:
@@ -170,7 +172,7 @@ def _tails(lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage | Non
     for each in dict.fromkeys((model, fused)):
         chain = Chain(each)
         yield from (chain, Promoted(lanes, chain, rounding))
-        for pairs in _pairs(each):
+        for pairs in _pairs(each)[:1]:
             yield Promoted(lanes, pairs, rounding)
             for body in (pairs, Interleaved(2, chain, rounding, tail=chain)):
                 yield Promoted(3, pairs, rounding, tail=Promoted(2, body, rounding, tail=chain))

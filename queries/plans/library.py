@@ -32,6 +32,7 @@ FIRST = 60  # random shapes from which the first rules are learned
 MORE = 40  # random shapes by which rules are mended, as often as
 ROUNDS = 4
 CHECKED = 200  # random shapes, of which nothing was learned
+SHORT = 32
 FEW = 8  # elements that a plan has to explain, of those that no other one does
 TREES = 24  # orders that are revealed
 LONG_ORDER = 1100  # products whose order is asked, where a longer K is no use
@@ -191,14 +192,21 @@ class Mapper(Candidates):
         shapes = list(dict.fromkeys(where[n][0] for n in open_at))
         gives = {plan: np.concatenate([self._fitting(plan, one) for one in shapes]) for plan in fitting}
         left = np.concatenate([~np.array(one.fits).any(axis=0) for one in shapes])
+        shortest = min(SHORT, self.top.length // 2)  # many plans are alike at a K below
+        left &= np.concatenate([np.full(len(one.places), one.shape.length >= shortest) for one in shapes])
+        if not left.any():
+            self._know(fitting[0])
         for count in range(len(gives)):
             best = max(gives, key=lambda plan: int((gives[plan] & left).sum()))
             if (gives[best] & left).sum() < (FEW if count else 1):  # others may fit by chance
                 break
             left &= ~gives.pop(best)
-            self.known.append(best)
-            for one in self.looked.values():
-                one.fits.append(self._fitting(best, one))
+            self._know(best)
+
+    def _know(self, plan: Plan) -> None:
+        self.known.append(plan)
+        for looked in self.looked.values():
+            looked.fits.append(self._fitting(plan, looked))
 
     def _order(self, shape: Shape, place: tuple[int, int]) -> Node | Leaf | None:
         if (shape, place) not in self.found.orders:
