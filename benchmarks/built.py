@@ -60,7 +60,8 @@ def table_cases() -> Iterator[Case]:
             seen[key] = reference, model, (old[2] if old else 0) + 1
         else:
             seen[key] = old[0], old[1], old[2] + 1
-    for reference, model, count in seen.values():
+    cheapest_first = sorted(seen.values(), key=lambda found: (found[1].scale is not None, found[1].length))
+    for reference, model, count in cheapest_first:
         yield Case(reference, f"model:{reference}", model, f"{count}")
     for reference in units():
         yield Case(reference, f"model:{reference}", parse_reference(reference), "1")

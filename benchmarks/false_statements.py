@@ -22,11 +22,11 @@ from hypotheses.schema import Inputs
 from hypotheses.unit_claims import BoundClaim
 from queries.claims.contradiction import within_bound
 from queries.claims.samples import claim_rows
-from queries.claims.scene import look
 from queries.properties.statements import problems_of
 from queries.search.admitted import admitted_rows, numbers
 from queries.search.problem import Problem
 from queries.search.samples import sample_rows
+from queries.search.scene import look
 from queries.search.witness import replay
 from smtmodel.batch import evaluate_batch
 from smtmodel.errors import MmaprobeError

@@ -26,8 +26,8 @@ import yaml
 import smtmodel
 from cli.line import Line
 from cli.options import opened_pool
-from queries.equality.lemmas import Proof
 from queries.equality.staged import prove
+from queries.proof.records import Proof
 from queries.search.distinguish import Options, SolverFaultError
 from queries.search.problem import Problem, evaluate_on
 from queries.search.witness import Witness

@@ -38,10 +38,11 @@ and NaNs too; with a NaN nothing rises or falls):
 - **sign**: negating every a and c negates the result (+0 and -0 count as one);
 - **monotonic in c**, **in a product**: the result does not fall when c, or the value of one product, rises.
 
-"holds" is a proof, "holds\\*" one whose lemmas do not all have a second engine's word. Otherwise the cell is the input
+"holds" is a proof, "holds\\*" one whose lemmas a second engine has not all confirmed. Otherwise the cell is the input
 that breaks it (products without a zero pattern, three at most, and c, in hexadecimal) and its result, then the other
 input and its result. The whole vectors, with scales and places, and the engines are in
-benchmarks/properties.jsonl; `mmaprobe prove` with `--property` asks again.
+benchmarks/properties.jsonl; `mmaprobe prove` with `--property` asks again. Unknown are mostly sums of many steps or of
+several parts, whose proof takes longer than the time given.
 """
 
 
@@ -100,7 +101,8 @@ def confirmed(record: dict[str, Any]) -> bool:
 def cell(record: dict[str, Any]) -> str:
     """One cell of the table."""
     if record["verdict"] != "different":
-        return {"equal": "holds" if confirmed(record) else "holds\\*", "unknown": "unknown"}[record["verdict"]]
+        unknown = f"unknown: no answer in {record['seconds']:.0f} s"
+        return {"equal": "holds" if confirmed(record) else "holds\\*", "unknown": unknown}[record["verdict"]]
     row = record["vector"]
     one, two = results_of(record)
     other = row.get("other_side")
@@ -122,10 +124,10 @@ def page(records: Iterable[dict[str, Any]]) -> str:
 
 def _count(name: str, column: list[dict[str, Any] | None]) -> str:
     verdicts = [record["verdict"] for record in column if record is not None]
-    open_ = len(column) - len(verdicts)
+    left = len(column) - len(verdicts)
     return (
         f"- {name}: holds for {verdicts.count('equal')}, refuted for {verdicts.count('different')}, unknown for "
-        f"{verdicts.count('unknown')}, not asked yet of {open_}\n"
+        f"{verdicts.count('unknown')}{f', not asked of {left}' if left else ''}\n"
     )
 
 
@@ -137,7 +139,7 @@ def write(records: Sequence[dict[str, Any]]) -> None:
 
 
 def wanting(record: dict[str, Any] | None, no_confirm: bool) -> bool:
-    """Whether there is something to ask: the verdict, or second words."""
+    """Whether there is something to ask: the verdict, or its confirmation by a second engine."""
     if record is None or record["verdict"] == "unknown":
         return True
     return record["verdict"] == "equal" and not no_confirm and not confirmed(record)
@@ -156,7 +158,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="instructions and properties whose names contain this")
     parser.add_argument("--timeout", type=float, default=300.0)
-    parser.add_argument("--no-confirm", action="store_true", help="no second words (`holds*` in the table)")
+    parser.add_argument("--no-confirm", action="store_true", help="no second engine (`holds*` in the table)")
     parser.add_argument("--store", help="the store of answers (default: in the cache folder)")
     arguments = parser.parse_args()
     lines = RECORDS.read_text(encoding="utf-8").splitlines() if RECORDS.exists() else []

@@ -47,11 +47,11 @@ from benchmarks.statements import (
 from queries.certificates.certificate import CertificateError
 from queries.certificates.tree import Tree
 from queries.equality.certify import certify_all
-from queries.equality.lemmas import Proof
 from queries.proof.checking import check_folder
 from queries.proof.kernel import RuleError, Theorem
 from queries.proof.lemmas import Lemma, exhausted
 from queries.proof.normalising import Normaliser, normal_form
+from queries.proof.records import Proof
 from queries.proof.written import Written
 from queries.properties.bound import bound_of, error_of
 from queries.properties.forms import by_rewriting

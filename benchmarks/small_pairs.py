@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypotheses.schema import Compare, Inputs, Window
-from queries.equality.lemmas import Proof
 from queries.equality.staged import prove
+from queries.proof.records import Proof
 from queries.search.distinguish import Options, distinguish
 from queries.search.problem import Problem
 from queries.search.witness import Witness

@@ -32,12 +32,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypotheses.schema import Compare, Inputs, Window
-from queries.equality.lemmas import Proof
 from queries.equality.staged import _Prover
 from queries.proof.enclosures import weakened
 from queries.proof.forms import EXACT, Factor, Form
 from queries.proof.induction import Carried, carried
 from queries.proof.kernel import RuleError, Theorem
+from queries.proof.records import Proof
 from queries.proof.settling import Settled
 from queries.properties import monotonic, proving
 from queries.properties.bound import bound_of, chain_of, error_of

@@ -73,7 +73,7 @@ def distinguish(
     names: tuple[str, ...], count: int, output: str | None, target: str | None, restrictions: str, compare: Any,
     smt2: Path | None, options: Options, as_json: bool,
 ) -> None:  # fmt: skip
-    """Find vectors that tell hypotheses, or two models, apart.
+    """Find vectors that distinguish hypotheses, or two models.
 
     ID is a question of the library (`mmaprobe list hypotheses`) or a hypothesis file; MODEL is a model reference.
 

@@ -14,6 +14,7 @@ from cli.options import print_json, progress, say
 from cli.order import revealed, title_of
 from queries.order.guess import orders
 from queries.order.probe import UnrevealedError
+from queries.order.structure import tree_of
 from queries.order.text import Outliner
 from queries.order.tree import Leaf, Node
 from smtmodel import VERSION
@@ -101,8 +102,9 @@ def built(
     found = Builder(order.roots, asked, ask, replace(options, timeout=EACH), deadline).run()
     if not device.steady:
         stand_by(again, given, AGAIN_IN_DOUBT)
-    if found.choices is not None and len(order.roots) > 1:
-        order = Order([order.roots[found.choices.tree]], order.questions)
+    if found.unit is not None and len(order.roots) > 1:
+        root = tree_of(found.unit) if found.choices is None else order.roots[found.choices.tree]
+        order = Order([root], order.questions)
         order.say(asked, tell)
     return found, order
 
@@ -181,7 +183,7 @@ def _some(names: Sequence[str]) -> str:
 
 def first_divergence(found: Built, unit: Unit | None) -> Divergence | None:
     """Where the unit, or the nearest candidate where none was found, and the nearest instruction diverge first, on the
-    smallest input that tells them apart."""
+    smallest input that distinguishes them."""
     from queries.building.build import BUILT
     from queries.compare.neighbours import divergence
     from smtmodel.dot import Model

@@ -39,6 +39,6 @@ def show_certificate(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
         for p in whole
     )
     words = counted(len(pieces) - len(proofs), "lemma")
-    text += f"; {words} without such a proof, on the word of solvers" if len(proofs) < len(pieces) else ""
+    text += f"; {words} without such a proof: solvers alone answer for them" if len(proofs) < len(pieces) else ""
     say(f"certificate: {folder}: {text}")
     return {"folder": str(folder), **manifest}

@@ -56,7 +56,7 @@ def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:
         findings.append(found)
     counts = {kind: sum(found.kind == kind for found in findings) for kind in ("fault", "open", "word", "argument")}
     verdict = "fault" if counts["fault"] else "incomplete" if counts["open"] else "checked"
-    rests = f"; {counted(counts['word'], 'lemma')} on the word of solvers" if counts["word"] else ""
+    rests = f"; {counted(counts['word'], 'lemma')} for which solvers alone answer" if counts["word"] else ""
     rests += f"; {counted(counts['argument'], 'argument')} stated, not checked" if counts["argument"] else ""
     say({
         "fault": f"rejected by the checker: {counted(counts['fault'], 'fault')}",

@@ -199,7 +199,7 @@ class _Run:
 
     def finish(self, failure: MmaprobeError | None, output: str | None, as_json: bool) -> None:
         """Say what was found, write it, and exit; raises the error that ended it early."""
-        differ = bool(self.comparison.differences) or self.report.told_apart
+        differ = bool(self.comparison.differences) or self.report.differ
         if self.report.pair is not None and (failure is None or self.comparison.compared or differ):
             self.report.explain()
             self.report.show()

@@ -47,7 +47,7 @@ def run_gemm(
         _follow(comparison, report, pair, matrices, found)
         return
     assert model is not None
-    report.told_apart = True
+    report.differ = True
     told = reproduced(model, matrices, found.chosen, pair.problem, progress)
     progress("")
     _show_reproduced(told, pair)

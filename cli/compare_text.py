@@ -27,12 +27,12 @@ LISTED = 100  # contradictions in JSON
 
 @dataclass
 class Report:
-    """A comparison and its explanations. `told_apart`: two matrices differ, and no device was asked."""
+    """A comparison and its explanations. `differ`: two matrices differ, and no device was asked."""
 
     comparison: Comparison
     devices: Sequence[Device] = ()
     pair: Pair | None = None
-    told_apart: bool = False
+    differ: bool = False
     gemm: dict[str, Any] = field(default_factory=dict)
     changes: list[list[list[Neighbour]]] = field(default_factory=list)  # of each difference, of each side
     common: list[list[Change]] = field(default_factory=lambda: [[], []])  # of each side, for all differences
@@ -135,7 +135,7 @@ class Report:
         for which in (0, 1):
             self._show_changes(index, which)
         if questions := self.questions(index):
-            say(f"  questions that tell these results apart: {', '.join(one.question.id for one in questions)}")
+            say(f"  questions that distinguish these results: {', '.join(one.question.id for one in questions)}")
 
     def _show_changes(self, index: int, side: int) -> None:
         """The neighbours of one model: those that explain every difference with the first divergence, then the rest."""
@@ -207,7 +207,7 @@ class Report:
         sides = self.pair.sides if self.pair else ()
         descriptions = {device.name: device.description for device in self.devices}
         unstable = bool(comparison.contradictions)
-        differ = bool(comparison.differences) or self.told_apart
+        differ = bool(comparison.differences) or self.differ
         return {
             "schema": 1,
             "verdict": "different" if differ else "unstable" if unstable else "no difference",

@@ -86,7 +86,7 @@ def _kind(wanted: Wanted) -> str:
 
 
 def _of_kinds(found: Cover) -> dict[str, dict[str, list[Any]]]:
-    """What is wanted, by kind and by what became of it."""
+    """The conditions and changes wanted, by kind and by result: reached, out of reach, open."""
     table: dict[str, dict[str, list[Any]]] = {kind: {"reached": [], "out_of_reach": [], "open": []} for kind in KINDS}
     still = set(found.open)
     for wanted, count in found.counts.items():
@@ -95,7 +95,7 @@ def _of_kinds(found: Cover) -> dict[str, dict[str, list[Any]]]:
 
 
 def _show(found: Cover, seconds: float) -> None:
-    from queries.covering.cover import words
+    from queries.covering.cover import Change, words
 
     say(f"{found.model.reference}: {counted(len(found.rows), 'vector')}, {seconds:.1f} s")
     for kind, parts in _of_kinds(found).items():
@@ -110,9 +110,10 @@ def _show(found: Cover, seconds: float) -> None:
             if kind == "pairs" and name == "out_of_reach":
                 continue
             for wanted in parts[name][:LISTED]:
-                say(f"    {title}: {words(wanted)}")
+                same = name == "out_of_reach" and isinstance(wanted, Change)
+                say(f"    {wanted.name} gives the same results" if same else f"    {title}: {words(wanted)}")
             if len(parts[name]) > LISTED:
-                say(f"    {title}: {len(parts[name]) - LISTED} more (--json lists them)")
+                say(f"    and {len(parts[name]) - LISTED} more (--json lists them)")
     for word in dict.fromkeys(_theorem_words(found)):
         say(f"  out of reach by {word}")
 

@@ -16,7 +16,7 @@ from smtmodel import VERSION
 from smtmodel.errors import InputError, UnknownNameError
 from smtmodel.files import write_whole
 from smtmodel.progress import Pieces, Wait
-from smtmodel.wording import counted
+from smtmodel.wording import counted, duration
 
 if TYPE_CHECKING:
     from queries.search.distinguish import Options
@@ -44,6 +44,7 @@ def datasheet(subject: str | None, every: bool, output: Path, limit: float, stor
     The subject is a model (or a unit file), a plan, an architecture, a GPU (H100, "RTX 4090", MI300X), or what
     `identify --json` printed for an unknown device.
     Properties are taken from the store, or proved within --limit seconds each; what is not answered is called open.
+    The page is written at once with what is known, and again with the answers; an interrupt keeps those that came.
 
     \b
     mmaprobe datasheet hopper/mma/m16n8k16.f32.f16.f16.f32 -o hopper.html
@@ -61,15 +62,32 @@ def datasheet(subject: str | None, every: bool, output: Path, limit: float, stor
     if output.suffix == ".md":
         _short(subject, output)
         return
+
+    def write(ask: _Asker) -> int:
+        sheets = _sheets(subject, ask, pieces)
+        title = "Numerical data sheets" if len(sheets) > 1 else f"Numerical data sheet: {sheets[0].title}"
+        write_whole(output, page(sheets, f"mmaprobe {VERSION}", title))
+        progress("")
+        return len(sheets)
+
     with opened_store(store) as opened:
         pieces = Pieces(progress, "sheets")
-        asker = _Asker(Options(timeout=limit, store=opened, progress=pieces), limit)
-        sheets = _sheets(subject, asker, pieces)
-    progress("")
-    title = "Numerical data sheets" if len(sheets) > 1 else f"Numerical data sheet: {sheets[0].title}"
-    write_whole(output, page(sheets, f"mmaprobe {VERSION}", title))
-    say(f"{output}: {counted(len(sheets), 'sheet')}, {counted(asker.known, 'answer')} from the store, "
-        f"{asker.asked} asked, {asker.open} open")  # fmt: skip
+        options = Options(timeout=limit, store=opened, progress=pieces)
+        known = _Asker(options, limit, {}, asks=False)
+        count = write(known)
+        if not known.waiting or not limit:
+            say(f"{output}: {counted(count, 'sheet')}, {counted(known.known, 'answer')} from the store, "
+                f"{known.open} open")  # fmt: skip
+            return
+        say(f"{output}: {counted(count, 'sheet')} with what is known; still to ask the solvers: "
+            f"{counted(known.waiting, 'question')}, {duration(limit)} each at most")  # fmt: skip
+        asker = _Asker(options, limit, known.found, asks=True)
+        try:
+            write(asker)
+        except KeyboardInterrupt:
+            write(_Asker(options, limit, asker.found, asks=False))
+            raise
+    say(f"{output}: {counted(known.known, 'answer')} from the store, {asker.asked} asked, {asker.open} open")
 
 
 def _short(subject: str | None, output: Path) -> None:
@@ -119,45 +137,56 @@ def _sheet_of_plan(name: str, ask: _Asker) -> Sheet:
     from reports.plan_sheet import sheet_of_plan
     from smtmodel.reference import parse_plan_reference
 
-    plan, settle = parse_plan_reference(name), Settled(ask.options) if ask.limit > 0 else lambda goal: None
-    ask.asked += 1
+    plan, settle = parse_plan_reference(name), Settled(ask.options) if ask.asks else lambda goal: None
     found = find_plan_bound(plan, Inputs(), SIZES, settle, ask.options.progress, searched=min(SIZES))
+    ask.asked += ask.asks
+    ask.waiting += not ask.asks  # without lemmas the bound is a larger one
     ask.open += found.verdict == "unknown"
     return sheet_of_plan(plan, name, document_of_plan(found, name))
 
 
 class _Asker:
-    """Asks for properties of models: the store first. An open question is asked again only with more time."""
+    """Answers for properties of models: those in `found`, then the store's, then, where it `asks`, those of solvers,
+    for `limit` seconds each. An open question is asked again only with more time. `waiting`: how many were not asked.
+    """
 
-    def __init__(self, options: Options, limit: float) -> None:
-        self.options, self.limit = options, limit
-        self.known = self.asked = self.open = 0
+    def __init__(self, options: Options, limit: float, found: dict[str, dict[str, Any]], asks: bool) -> None:
+        self.options, self.limit, self.found, self.asks = options, limit, found, asks
+        self.known = self.asked = self.open = self.waiting = 0
 
     def __call__(self, wanted: str, model: Model) -> Mapping[str, Any] | None:
         from hypotheses.schema import Inputs
         from queries.properties.report import proof_key
         from queries.properties.statements import problems_of
-        from queries.solvers.store import result_key
 
         problems = problems_of(wanted, model, Inputs())
         if not problems:
             return {"verdict": "equal", "engines": [], "confirmed_by": []}
-        store, key = self.options.store, proof_key(problems, wanted, confirm=True)
-        tried = result_key("datasheet", question=key)
-        document = store.find_result(key) or store.find_result(tried) if store else None
+        key = proof_key(problems, wanted, confirm=True)
+        document = self._known(key)
         if document is not None and (document["verdict"] != "unknown" or document["limit"] >= self.limit):
             self.known += 1
-        elif self.limit > 0:
-            document = self._ask(wanted, model, problems)
-            if store:
-                known = document["verdict"] != "unknown" and document["confirmed_by"]
-                store.record_result(key if known else tried, document)
+        elif self.asks:
+            document = self.found[key] = self._ask(wanted, model, problems, key)
+        else:
+            self.waiting += 1
         self.open += document is None or document["verdict"] == "unknown"
         return document
 
-    def _ask(self, wanted: str, model: Model, problems: list[Any]) -> dict[str, Any]:
+    def _known(self, key: str) -> Mapping[str, Any] | None:
+        from queries.solvers.store import result_key
+
+        if key in self.found:
+            return self.found[key]
+        store = self.options.store
+        if store is None:
+            return None
+        return store.find_result(key) or store.find_result(result_key("datasheet", question=key))
+
+    def _ask(self, wanted: str, model: Model, problems: list[Any], key: str) -> dict[str, Any]:
         from queries.properties.proving import proofs_of
         from queries.properties.report import proof_document
+        from queries.solvers.store import result_key
 
         self.options.progress(Wait(f"{wanted}: {model.reference}", self.limit))
         self.asked += 1
@@ -165,4 +194,8 @@ class _Asker:
         document = proof_document(wanted, proofs_of(problems, self.options, True))
         if document["interrupted"]:
             raise KeyboardInterrupt
-        return {**document, "limit": self.limit, "seconds": round(time.monotonic() - started, 1)}
+        document |= {"limit": self.limit, "seconds": round(time.monotonic() - started, 1)}
+        if self.options.store is not None:
+            confirmed = document["verdict"] != "unknown" and document["confirmed_by"]
+            self.options.store.record_result(key if confirmed else result_key("datasheet", question=key), document)
+        return document

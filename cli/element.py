@@ -48,7 +48,7 @@ def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bo
 
 
 def _show(found: list[Loss], count: int) -> None:
-    rows: list[tuple[str, ...]] = [("step", "products", "truncated", "rounded", "lost in all")]
+    rows: list[tuple[str, ...]] = [("step", "products", "truncated", "rounded", "total loss")]
     for one in found:
         products = "" if one.products is None else "-".join(map(str, one.products))
         rows.append((one.step, products, *(f"{float(part):+.3e}" if part else "" for part in (one.cut, one.rounded)),

@@ -133,7 +133,7 @@ def _show(result: BoundResult, document: dict[str, Any], explain: bool) -> None:
         say(f"  the datapath: {lemma['lemma']}: {lemma['by']}")
     rules = sum(document["rules"].values()) - len(document["lemmas"])
     say(f"{ERROR_BOUND}: proved in {result.seconds:.1f} s, {counted(rules, 'theorem')} by rules of the kernel, "
-        f"{counted(len(document['lemmas']), 'lemma')} about the datapath; held against "
+        f"{counted(len(document['lemmas']), 'lemma')} about the datapath; checked against "
         f"{counted(result.tried, 'input')}")  # fmt: skip
 
 

@@ -6,12 +6,13 @@ import os
 import shutil
 import sys
 import zlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from cli.completion import file_names, models
-from cli.options import JSON, loudness, print_json
+from cli.options import JSON, loudness, print_json, say
 from cli.picture_files import PictureFiles, picture_options
 from cli.reading import open_input
 from smtmodel.errors import InputError, MmaprobeError
@@ -168,13 +169,17 @@ def _parsed(text: str, name: str, line: int | None) -> dict[str, Any]:
 
 
 def _operands(model: Model, row: dict[str, Any], place: str) -> Operands[int]:
-    """The operands of a row under a model, whose formats must be those of the row's own model if it names one;
-    products of zero beyond the model's length are left out."""
+    """The operands of a row under a model, whose formats must be those of the row's own model if it names one (and its
+    unit file is there); products of zero beyond the model's length are left out."""
+    from smtmodel.reference import is_unit_file
     from smtmodel.vectors import parse_row
 
     given = dict(row, model=model.reference, d=None)
     try:
-        if "model" in row or "instruction" in row:
+        name = row.get("model")
+        if isinstance(name, str) and is_unit_file(name) and not Path(name).exists():
+            say(f"warning: {place}: there is no {name} here: its operands are read in the formats of {model.reference}")
+        elif "model" in row or "instruction" in row:
             own = parse_row(dict(row, d=None)).model
             for name in ("a", "b", "c", "scale"):
                 theirs, ours = (getattr(side, name) for side in (own, model))

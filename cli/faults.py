@@ -1,4 +1,4 @@
-"""Unexpected errors: one line that says so, and the traceback in a file for the report."""
+"""Unexpected errors: one line, and the traceback in a file for the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands about families of candidates: tell them apart, find the one that a device implements."""
+"""Commands about families of candidates: distinguish them, find the one that a device implements."""
 
 from __future__ import annotations
 
@@ -71,16 +71,16 @@ MODEL = click.option(
 def separate(
     family: str, model: str | None, output: str | None, one: bool, each: float | None, options: Options, as_json: bool
 ) -> None:
-    """Find a small set of vectors that tells every two candidates of FAMILY apart.
+    """Find a small set of vectors that distinguishes every two candidates of FAMILY.
 
-    FAMILY is an id (`mmaprobe list families`) or a file. Candidates that no vector tells apart are proved equal. The
+    FAMILY is an id (`mmaprobe list families`) or a file. Candidates that no vector distinguishes are proved equal. The
     timeout includes the simulation of the candidates; after an interrupt the undecided pairs are open.
 
     \b
     mmaprobe separate nvidia-f16 --timeout 600 -o vectors.jsonl
     mmaprobe separate nvidia-fp8 --one
 
-    Exit codes: 0 every pair is told apart or proved equal, 2 bad input, 3 some pairs stay open.
+    Exit codes: 0 every pair is distinguished or proved equal, 2 bad input, 3 some pairs stay open.
     """
     from queries.candidates.separate import EACH, single
     from queries.candidates.separate import separate as separate_family
@@ -455,7 +455,7 @@ def _show(
             if name in family.values:
                 say(f"  {name} = {_text(value)}")
         if undecided:
-            say("no input tells these values apart:" if identified else "not decided:")
+            say("no input distinguishes these values:" if identified else "not decided:")
         for name, values in undecided.items():
             say(f"  {name}: {' or '.join(map(_text, values))}")
         for why in sorted({member.why for members in found.classes for member in members if member.why}):

@@ -15,32 +15,36 @@ KINDS = ("models", "hypotheses", "families", "parameters", "formats", "algorithm
 
 
 class KindOrGpu(Choice):
-    """A kind of thing to list, or the name of a GPU, whose models are listed."""
+    """A kind of thing to list, or the name of a GPU or an architecture, whose models are listed."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         from smtmodel.gpus import gpu_named
 
-        if gpu_named(str(value)):
+        if gpu_named(str(value)) or value in {row["id"].partition("/")[0] for row in _models()}:
             return str(value)
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
-            self.fail(f"{error.message} Nor is it a GPU of `mmaprobe list gpus` (in quotes if its name has a space).")
+            gpu = "a GPU of `mmaprobe list gpus` (in quotes if its name has a space)"
+            self.fail(f"{error.message} Nor is it an architecture, or {gpu}.")
 
 
 @click.command("list")
-@click.argument("kind", type=KindOrGpu(KINDS), metavar=f"{{{'|'.join(KINDS)}|GPU}}")
+@click.argument("kind", type=KindOrGpu(KINDS), metavar="KIND|GPU|ARCH")
 @click.argument("words", nargs=-1, metavar="[WORD]...")
 @JSON
 def list_command(kind: str, words: tuple[str, ...], as_json: bool) -> None:
     """List what there is, one line each; with WORDs only the lines that contain all of them.
 
-    A GPU (H100, "RTX 4090", MI300X) stands for its architecture, as the first word or a later one.
+    KIND is models, hypotheses, families, parameters, formats, algorithms, studies, claims, devices, plans, gpus or
+    words. A GPU (H100, "RTX 4090", MI300X) is read as its architecture, as the first word or a later one; as the first,
+    either lists its models.
 
     \b
     mmaprobe list hypotheses
     mmaprobe list models H100 e4m3
     mmaprobe list MI300X
+    mmaprobe list hopper f16
     """
     kinds = {"models": _models, "hypotheses": _hypotheses, "families": _families, "parameters": _parameters,
              "formats": _formats, "algorithms": _algorithms, "studies": _studies, "claims": _claims,

@@ -137,7 +137,7 @@ def _version(context: click.Context, _: click.Parameter, asked: bool) -> None:
 @click.option("-v", "--verbose", is_flag=True, help="Print every step of the work on its own line.")
 @click.pass_context
 def main(context: click.Context, quiet: bool, verbose: bool) -> None:
-    """Tell matrix multiply-accumulate units apart.
+    """Distinguish matrix multiply-accumulate units.
 
     mmaprobe models how tensor cores compute d = c + sum of a_k * b_k, asks SMT solvers for inputs on which two
     candidate models differ, and replays them.

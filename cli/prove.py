@@ -29,7 +29,7 @@ from smtmodel.errors import MmaprobeError
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.equality.lemmas import Proof
+    from queries.proof.records import Proof
     from queries.search.distinguish import Options
     from queries.search.problem import Problem
 

@@ -80,9 +80,9 @@ def _show(document: dict[str, Any], proof: PlanProof) -> None:
         count = counted(proof.problem.left.length, "product")
         say(f"equal: no; the vector above, of {count}, was replayed on both plans")
     else:
-        tried = "; ".join(document["unanswered"]) or "nothing in time"
+        tried = "; ".join(document["unanswered"]) or "nothing, in so short a time"
         stopped = "interrupted" if proof.interrupted else "unknown"
-        say(f"equal: {stopped} after {seconds:.1f} s; tried {tried}")
+        say(f"equal: {stopped} after {seconds:.1f} s; tried: {tried}")
 
 
 def _show_witness(proof: PlanProof) -> None:

@@ -112,7 +112,7 @@ def _sample() -> Sample:
 
 @dataclass
 class _Session:
-    """One run: what is asked, what came back."""
+    """One run: the vectors asked, the answers received."""
 
     name: str
     timeout: float
@@ -127,7 +127,7 @@ class _Session:
     source: dict[str, Any] = field(default_factory=dict)  # provenance of answers that go to no file
     device: Device | None = None  # while it is in use
     model: Model | None = None
-    families: set[str] = field(default_factory=set)  # that the vectors answered tell apart
+    families: set[str] = field(default_factory=set)  # that the vectors answered distinguish
 
     def run(self, lines: Iterable[str], name: str, output: str | None, as_json: bool) -> None:
         """Ask everything. Raises MmaprobeError; whatever was answered before is written and counted."""

@@ -53,7 +53,7 @@ def _verdict(pair: PairAnswer) -> str:
     )
     asked += "; found by simulation" if outcome.simulated else ""
     if pair.verdict == "divided":
-        return f"no input tells it apart from all of them; not confirmed by a second solver [{asked}]"
+        return f"no input distinguishes it from all of them; not confirmed by a second solver [{asked}]"
     if outcome.verdict == "different":
         more = "" if outcome.complete else " (there may be more kinds)"
         return f"different, {counted(len(outcome.witnesses), 'vector')}{more} [{asked}]"

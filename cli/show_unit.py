@@ -18,18 +18,27 @@ if TYPE_CHECKING:
 @click.argument("model", shell_complete=models)
 @picture_options
 def show(model: str, pictures: PictureFiles) -> None:
-    """Print the unit file of MODEL: its arithmetic as an expression that can be edited and used by its path.
+    """Print the file of MODEL, a unit or a plan: its arithmetic as an expression to be edited and used by its path.
 
-    With --svg, --pdf or --tikz the tree of its sums is drawn instead: of a unit, or of a plan for some K.
+    With --svg, --pdf or --tikz the tree of its sums is drawn instead; that of a plan is for some K.
 
     \b
     mmaprobe show hopper/mma/m16n8k16.f32.f16.f16.f32 > my-unit.yaml
     mmaprobe distinguish hopper/mma/m16n8k16.f32.f16.f16.f32 ./my-unit.yaml
+    mmaprobe show plan:cublas/split-k > my-plan.yaml
     mmaprobe show plan:cublas/split-k@length=4096 --svg plan.svg
     """
-    from smtmodel.reference import parse_reference
+    from smtmodel.errors import ParameterError
+    from smtmodel.plans.plantext import plan_text
+    from smtmodel.reference import LENGTH, PLAN, names_plan, parse_plan_path, parse_reference
     from smtmodel.unitfile import unit_text
 
+    if names_plan(model):
+        if pictures:
+            name = model.removeprefix(PLAN)
+            raise ParameterError("@", f"the tree of a plan is for some K: {PLAN}{name}{LENGTH}64")
+        click.echo(plan_text(parse_plan_path(model)), nl=False)
+        return
     found = parse_reference(model)
     pictures.write(lambda width: _tree(found, width))
     if not pictures:

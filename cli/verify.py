@@ -74,7 +74,7 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
         progress("")
         document = document_of(outcome)
         _show(document, claim.zeros if isinstance(claim, PropertyClaim) else {})
-        if certificate is not None and not (outcome.lemmas or outcome.proofs):
+        if certificate is not None and not (outcome.lemmas or outcome.proofs or outcome.theorem):
             say("  no certificate: the verdict follows from evaluation, not from lemmas")
         elif certificate is not None:
             folder = certificate if len(claims) == 1 else certificate / claim.id
@@ -157,6 +157,10 @@ def _by(document: dict[str, Any]) -> str:
     return f"by {counted(len(lemmas), 'lemma')}"
 
 
+def _both(powers: str, decimal: str) -> str:
+    return powers if powers == decimal else f"{powers} = {decimal}"
+
+
 def _show_vector(vector: dict[str, Any]) -> None:
     from cli.show import value_text
     from smtmodel.formats import format_named
@@ -167,11 +171,13 @@ def _show_vector(vector: dict[str, Any]) -> None:
             if any(int(one, 16) for one in pair):
                 say(f"  {side}{k} = {text}  {value_text(int(text, 16), fmt)}")
     say(f"   c = {vector['c']}")
-    say(f"  exact sum {vector['exact']}")
+    say(f"  exact sum {_both(vector['exact'], vector['exact_decimal'])}")
     width = max(map(len, vector["results"]))
     for name, result in vector["results"].items():
-        error = f"  error {result['error']} = {result['error_ulps']:.4g} ulp" if "error" in result else ""
-        say(f"  {name:>{width}} gives {result['d']}  {result['value']}{error}")
+        say(f"  {name:>{width}} gives {result['d']}  {_both(result['value'], result['decimal'])}")
+        if "error" in result:
+            error = _both(result["error"], result["error_decimal"])
+            say(f"  {'':>{width}} error {error} = {result['error_ulps']:.4g} ulp")
     if vector["first_divergence"]:
         steps = "; ".join(
             f"{name} {step['step']} = {step['pattern']}" for name, step in vector["first_divergence"].items()

@@ -26,6 +26,7 @@ from smtmodel.algorithms.exact import Window
 from smtmodel.algorithms.parts import Part
 from smtmodel.algorithms.predicate import parse_predicate
 from smtmodel.algorithms.scene import Shape
+from smtmodel.dot import Model
 from smtmodel.errors import UnknownNameError
 from smtmodel.formats import format_named
 from smtmodel.operands import Layout
@@ -124,7 +125,7 @@ def _case(parsed: _ClaimFile, plain: YamlFile, case: Case) -> Claim:
         if not name.isidentifier() or name in ("a", "b", "c"):
             raise plain.error(("parts", name), "a part's name is a word other than a, b and c")
     terms = _terms(plain, parsed)
-    shape = _shape(plain, parsed)
+    shape = _shape(plain, parsed, terms)
     names = shape.names
 
     def tree(key: tuple[str | int, ...], text: str) -> ast.expr:
@@ -152,7 +153,7 @@ def _terms(file: YamlFile, parsed: _ClaimFile) -> int:
     return int(text)
 
 
-def _shape(file: YamlFile, parsed: _ClaimFile) -> Shape:
+def _shape(file: YamlFile, parsed: _ClaimFile, terms: int) -> Shape:
     inputs = parsed.inputs
     with located(file, ("inputs", "format")):
         factors = format_named(inputs.format)
@@ -170,6 +171,10 @@ def _shape(file: YamlFile, parsed: _ClaimFile) -> Shape:
         window.check(factors, addend)
     low, high = min(inputs.a[0], inputs.b[0]), max(inputs.a[1], inputs.b[1])
     for name, part in parts.items():
+        if isinstance(part.what, Model) and terms > part.what.length and not part.addend.takes(part.result):
+            chain = f"{terms} products are a chain of a unit of {part.what.length}"
+            reason = f"takes c in {part.addend.name} and gives {part.result.name}"
+            raise file.error(("parts", name), f"{chain}, but it {reason}")
         if not part.holds(factors, low, high):
             raise file.error(("parts", name), f"its {part.source.name} does not hold these {factors.name} numbers")
     return Shape(factors, addend, window, parts)

@@ -197,7 +197,7 @@ class Family:
 
     @cached_property
     def _instruction(self) -> Member:
-        """What the base's name stands for, whatever was changed in the base itself."""
+        """The unit that the base's name means, whatever was changed in the base itself."""
         return member_of(parse_reference(self.base.reference.partition("@")[0]))
 
     def _kept(self, family: str) -> Mapping[str, Any]:

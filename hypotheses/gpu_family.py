@@ -22,7 +22,7 @@ def gpu_family(name: str, asked: Model) -> Family | None:
     rows = [parse_reference(row.reference) for row in INSTRUCTIONS.values() if row.arch == arch]
     if not rows and units_of(arch):
         raise InputError(f"the instructions of {known[0]} ({arch}) are unit files, not candidates of a family: "
-                         "without the name, given --formats and --length, `identify` builds the unit")  # fmt: skip
+                         "without the name, given formats and length, `identify` builds the unit")  # fmt: skip
     fitting = [model for model in rows if _signature(model) == _signature(asked)]
     if not fitting:
         formats = " ".join(fmt.name for fmt in (asked.a, asked.b, asked.c, asked.d))

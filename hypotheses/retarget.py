@@ -75,7 +75,7 @@ def _first_value(base: Model, name: str, value: Any) -> Any:
 
 
 def _relative(base: Model, name: str, text: str) -> Any:
-    """The number that a symbol, or a symbol and an operation, stands for."""
+    """The value of a symbol, or of a symbol and an operation."""
     match = _TERM.fullmatch(text)
     if match is None:
         raise ParameterError(

@@ -133,7 +133,7 @@ class _HypothesisFile(_Strict):
 class Question:
     """Candidate models for one unit, the inputs that count, and what is expected and known of hardware.
 
-    `one_vector`: a hypothesis that one input must tell apart from every other one; None: each pair is asked alone.
+    `one_vector`: a hypothesis that one input must distinguish from every other one; None: each pair is asked alone.
     `dropped`: hypotheses of the file that make no sense for the model it was re-targeted to, each with the reason.
     """
 
@@ -151,7 +151,7 @@ class Question:
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """The hypotheses that are to be told apart, two by two."""
+        """The hypotheses that are to be distinguished, two by two."""
         if self.one_vector is not None:
             return [(self.one_vector, name) for name in self.models if name != self.one_vector]
         return list(combinations(self.models, 2))
@@ -305,9 +305,7 @@ def check_comparable(left: Model, right: Model, compare: Compare) -> None:
     if scales[0] != scales[1]:
         raise ParameterError("scale_format", "the models take different scale factors")
     if compare == "bits" and left.d != right.d:
-        raise ParameterError(
-            "output", f"results are {left.d.name} and {right.d.name}: compare them with --compare value"
-        )
+        raise ParameterError("output", f"results are {left.d.name} and {right.d.name}: choose to compare by value")
 
 
 def same_arithmetic(first: Model, second: Model) -> bool:

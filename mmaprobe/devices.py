@@ -12,6 +12,7 @@ from mmaprobe.units import Model, WantedError, seconds_of, text_of, whole_of
 from smtmodel.errors import IncompleteError, ParameterError
 
 if TYPE_CHECKING:
+    from hypotheses.family import Family
     from queries.order.reveal import Tree
     from runner.protocol import Device
     from smtmodel.signature import Signature
@@ -122,29 +123,33 @@ def identify(
 
     Shapes: the function gets arrays a of 64 x K, b of K x 64 and c of 64 x 64, and returns one of 64 x 64.
 
-    Units: without `family`, `formats` and `length` as for `order`; with one (a name of `mmaprobe list families`, or the
-    path of a family file) they are the family's own. `timeout` in seconds for everything, `device_timeout` for one
-    answer; `solver` as for `distinguish`.
+    Units: without `family`, `formats` and `length` as for `order`. `family` is a name of `mmaprobe list families` or
+    the path of a family file, which have formats and length of their own; or a GPU (H100, RTX 4090, MI300X), whose
+    instructions with these formats and this length are the candidates. `timeout` in seconds for everything,
+    `device_timeout` for one answer; `solver` as for `distinguish`.
 
     Raises MmaprobeError as `order` does.
 
     Source: questions that split the candidates, vectors over the whole range, and proofs (docs/identify.md).
     """
+    from hypotheses.family import family_named
+    from hypotheses.gpu_family import gpu_family
+    from smtmodel.gpus import gpu_named
     from smtmodel.signature import parse_signature
 
-    if family is not None:
+    named = family is not None and gpu_named(text_of("family", family)) is not None
+    if family is not None and not named:
         if formats is not None or length is not None:
             raise ParameterError("formats, length", "a family has its own: leave them out")
-        return _chosen(device, family, timeout, device_timeout, solver)
+        return _chosen(device, family_named(family), timeout, device_timeout, solver)
     if formats is None or length is None:
-        raise ParameterError("formats, length", "both are wanted where no family is given")
-    return _built(
-        device,
-        parse_signature(text_of("formats", formats), whole_of("length", length)),
-        timeout,
-        device_timeout,
-        solver,
-    )
+        where = f"with {family}, which has several instructions" if named else "where no family is given"
+        raise ParameterError("formats, length", f"both are wanted {where}")
+    asked = parse_signature(text_of("formats", formats), whole_of("length", length))
+    candidates = gpu_family(family, asked) if named and family is not None else None
+    if candidates is not None:
+        return _chosen(device, candidates, timeout, device_timeout, solver)
+    return _built(device, asked, timeout, device_timeout, solver)
 
 
 def _built(device: Devices, asked: Signature, timeout: float, device_timeout: float, solver: str) -> Identified:
@@ -172,14 +177,12 @@ def _built(device: Devices, asked: Signature, timeout: float, device_timeout: fl
     )
 
 
-def _chosen(device: Devices, family: str, timeout: float, device_timeout: float, solver: str) -> Identified:
-    from hypotheses.family import family_named
+def _chosen(device: Devices, chosen: Family, timeout: float, device_timeout: float, solver: str) -> Identified:
     from queries.candidates.identify import Identifier
     from queries.compare.steady import ContradictionError
     from queries.order.reveal import UnrevealedError, reveal
 
     start = time.monotonic()
-    chosen = family_named(family)
     with _opened(device, device_timeout, chosen.base) as opened:
 
         def ask(vectors: Sequence[Vector]) -> list[int | None]:

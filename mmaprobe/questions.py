@@ -63,8 +63,8 @@ class Verdicts:
 
 @dataclass(frozen=True)
 class Distinction(Verdicts):
-    """Whether two units differ. `verdict`: different (with `differences`), equal (on every admitted input, by the word
-    of `engine`), or unknown (time ran out). `seconds`: of the deciding solvers."""
+    """Whether two units differ. `verdict`: different (with `differences`), equal (on every admitted input, according to
+    `engine`), or unknown (time ran out). `seconds`: of the deciding solvers."""
 
     verdict: Verdict
     differences: tuple[Difference, ...]
@@ -77,8 +77,8 @@ class Proved(Verdicts):
     """What came of a proof.
 
     `verdict`: equal (the property holds on every admitted input), different (`difference` is an input on which it does
-    not, replayed), or unknown (`tried` says what was). `engines` proved the lemmas; `confirmed_by` gave the second word
-    on every one of them, or is empty. `rules`: why plans, or expressions, are equal where no lemma was needed;
+    not, replayed), or unknown (`tried` says what was). `engines` proved the lemmas; `confirmed_by` proved every
+    one of them again, or is empty. `rules`: why plans, or expressions, are equal where no lemma was needed;
     `multiples`: for every K that is a multiple of it, where no `length` was given.
     """
 
@@ -127,7 +127,7 @@ def distinguish(
     Raises MmaprobeError: formats that differ, restrictions that admit no input, names that are not known; FaultError,
     one of them, where a solver's answer does not replay.
 
-    Source: every difference is replayed by evaluation; "equal" is a solver's word, held against samples
+    Source: every difference is replayed by evaluation; "equal" is the answer of one solver, checked against samples
     (docs/distinguish.md).
     """
     from cli.options import parse_inputs

@@ -68,7 +68,7 @@ def roundings(unit: Unit) -> int:
 
 
 def bound_text(unit: Unit) -> str:
-    """The bound in words; e stands for the largest exponent of a sum's terms."""
+    """The bound in words; e is the largest exponent of a sum's terms."""
     parts = []
     if lost := losses(unit):
         alike: dict[tuple[tuple[tuple[int, int], ...], int], list[str]] = {}

@@ -134,7 +134,7 @@ def sheet_of_identified(document: Mapping[str, Any], ask: Ask) -> Sheet:
         model = parse_reference(document["classes"][0][0]["model"])
         found = f"identified in {document['family']}"
         left = {name: " or ".join(map(format_parameter, values)) for name, values in document["undecided"].items()}
-        why = f"not told apart: {'; '.join(document['why_undecided']) or 'no vector tells them apart'}"
+        why = f"not distinguished: {'; '.join(document['why_undecided']) or 'no vector distinguishes them'}"
         rests = partial(basis.of_device, document, varied)
     else:
         unit = parse_unit(document["unit"], "unit")

@@ -211,7 +211,8 @@ class Drawing:
 
 
 def pixels(millimetres: float) -> float:
-    """The width of a layout whose text has 7 points where it is so many millimetres wide. Raises ParameterError."""
+    """The width in pixels of a layout that is this many millimetres wide, with text of 7 points.
+    Raises ParameterError."""
     from smtmodel.errors import ParameterError
 
     if millimetres / MILLIMETRES < NARROWEST:

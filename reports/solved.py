@@ -13,7 +13,7 @@ TONES: dict[str, Tone] = {
     "different": "no", "equal": "yes", "holds": "yes", "refuted": "no", "found": "yes", "none": "no", "unknown": "open",
 }  # fmt: skip
 
-MOST_OUTCOMES = 8  # results of a vector that tells many classes apart
+MOST_OUTCOMES = 8  # results of a vector that distinguishes many classes
 
 
 def distinguished(document: dict[str, Any], pictures: Pictures) -> list[Section]:
@@ -23,7 +23,7 @@ def distinguished(document: dict[str, Any], pictures: Pictures) -> list[Section]
 
 def _question(question: dict[str, Any], pictures: Pictures) -> Section:
     models = models_named(question["hypotheses"])
-    section = Section("distinguish", question["question"], question["verdict"], _told_apart(question["verdict"]))
+    section = Section("distinguish", question["question"], question["verdict"], _tone_of(question["verdict"]))
     section.facts = [("question", question["id"])]
     section.facts += [(f"hypothesis {name}", model.reference) for name, model in models.items()]
     section.facts += [(f"left out: {name}", reason) for name, reason in question["dropped"].items()]
@@ -42,7 +42,7 @@ def _question(question: dict[str, Any], pictures: Pictures) -> Section:
     return section
 
 
-def _told_apart(verdict: str) -> Tone:
+def _tone_of(verdict: str) -> Tone:
     return "yes" if verdict == "different" else "no" if verdict == "equal" else "open"
 
 
@@ -60,7 +60,7 @@ def _pair(pair: dict[str, Any]) -> str:
     if pair["verdict"] == "equal":
         return f"equal on every admitted input, in {pair['seconds']} s, by {by}; not confirmed by a second solver"
     if pair["verdict"] == "divided":
-        return f"no input tells them apart at once, in {pair['seconds']} s, by {by}; not confirmed by a second solver"
+        return f"no input distinguishes them at once, in {pair['seconds']} s, by {by}; not confirmed by a second solver"
     return f"unknown after {pair['seconds']} s; asked {by}"
 
 
@@ -151,15 +151,17 @@ def _claim_vector(section: Section, row: dict[str, Any] | None) -> None:
     section.header = ("", "bits", "value", "error")
     pairs = [(f"{side}{k}", text) for side in "ab" for k, text in enumerate(row[side])]
     section.rows = [(name, text, "", "") for name, text in [*pairs, ("c", row["c"])]]
-    section.rows.append(("exact sum", "", str(row["exact"]), ""))
-    section.rows += [(name, one["d"], str(one["value"]), str(one.get("error", ""))) for name, one in results.items()]
+    section.rows.append(("exact sum", "", f"{row['exact']} = {row['exact_decimal']}", ""))
+    for name, one in results.items():
+        error = f"{one['error']} = {one['error_decimal']}" if "error" in one else ""
+        section.rows.append((name, one["d"], f"{one['value']} = {one['decimal']}", error))
 
 
 def separated(document: dict[str, Any], pictures: Pictures) -> list[Section]:
     classes, rows = document["classes"], document["vectors"]
     open_pairs = document["unknown"]
-    verdict = f"{counted(len(open_pairs), 'pair')} open" if open_pairs else "every pair told apart or proved equal"
-    title = f"Which vectors tell the candidates of {document['family']} apart?"
+    verdict = f"{counted(len(open_pairs), 'pair')} open" if open_pairs else "every pair distinguished or proved equal"
+    title = f"Which vectors distinguish the candidates of {document['family']}?"
     section = Section("separate", title, verdict, "open" if open_pairs else "yes")
     section.facts = [
         ("candidates", str(document["candidates"])), ("classes", str(len(classes))), ("vectors", str(len(rows))),

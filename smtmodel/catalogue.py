@@ -81,10 +81,10 @@ def kept_bits(unit: Unit) -> int | str:
 
 
 def _row_of_file(reference: str, unit: Unit) -> Row:
-    """A unit that ships as a file."""
+    """A unit that ships as a file. Its line has the first thing that its evidence says."""
     return {
         "id": reference,
-        "summary": f"K={unit.length}  {unit.d.name} {unit.rounding.mode}  [{unit.evidence}]",
+        "summary": f"K={unit.length}  {unit.d.name} {unit.rounding.mode}  [{unit.evidence.partition('; ')[0]}]",
         "shape": [1, 1, unit.length],
         "formats": {side: getattr(unit, side).name for side in "abcd"},
         "source": unit.source,

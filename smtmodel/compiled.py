@@ -41,12 +41,13 @@ CACHE = 48 << 10  # bytes for what the columns of a strip decode to: the nearest
 
 _PROGRAM = """{prelude}
 #define STRIP {strip}
-#define INPUTS long rows, long columns, const {ta} *a, const {tb} *b, const {tc} *c, {td} *d, SCALES
+#define INPUTS long rows, long columns, long steps, const {ta} *a, const {tb} *b, const {tc} *c, {td} *d, SCALES
 #define SCALES const uint32_t *p, const uint32_t *q
 static __attribute__((noinline)) void loops(INPUTS) {{
-  /* a: rows x {k}; b: {k} x columns; c, d: rows x columns; scale factors p: rows x {s}, q: {s} x columns */
+  /* a: rows x {k} steps; b: {k} steps x columns; c, d: rows x columns; p: rows x {s} steps; q: {s} steps x columns */
   {slots}
-  for (long start = 0; start < columns; start += STRIP) {{
+  for (long start = 0; start < columns; start += STRIP)
+  for (long step = 0; step < steps; step++) {{
     long count = columns - start < STRIP ? columns - start : STRIP;
     uint32_t special = 0;
     for (long j = 0; j < count; j++) {{
@@ -54,7 +55,7 @@ static __attribute__((noinline)) void loops(INPUTS) {{
     }}
     for (long i = 0; i < rows; i++) {{
 {row}
-      const {tc} *cc = c + i * columns + start;
+      const {tc} *cc = (step ? (const {tc} *)d : c) + i * columns + start;
       {td} *restrict dd = d + i * columns + start;
       uint32_t here = special{row_special};
       for (long j = 0; j < count; j++) {{
@@ -71,7 +72,7 @@ static __attribute__((noinline)) void loops(INPUTS) {{
 }}
 void tile(INPUTS) {{
   const unsigned kept = ieee_environment({environment});
-  loops(rows, columns, a, b, c, d, p, q);
+  loops(rows, columns, steps, a, b, c, d, p, q);
   restore_environment(kept);
 }}
 """
@@ -95,7 +96,7 @@ class TooLongError(Exception):
 
 
 def c_source(model: Model) -> str:
-    """The C of one chained step over a tile of outputs. Raises TooLongError.
+    """The C of chained steps over a tile of outputs. Raises TooLongError.
 
     The inner loop stands there twice: as it is, and for rows and columns without NaNs and infinities, as the same
     definition over formats that have none makes it.
@@ -151,11 +152,12 @@ class _Loops:
         self.counts: dict[str, int] = {}
         self.row_special = f" | {specials[0].text}"
         factors, s = range(model.scales), model.scales
-        self.bodies: dict[str, list[str]] = {"row": [f"const {row} a{x} = a[i * {k} + {x}];" for x in range(k)]}
-        self.bodies["row"] += [f"const uint32_t p{x} = p[i * {s} + {x}];" for x in factors]
-        self.bodies["column"] = []
-        given = [(Name(f"b{x}", COLUMN, column, 0), f"b[{x} * columns + start + j]") for x in range(k)]
-        given += [(Name(f"q{x}", COLUMN, "uint32_t", 0), f"q[{x} * columns + start + j]") for x in factors]
+        self.bodies: dict[str, list[str]] = {"row": [], "column": []}
+        self.bodies["row"] += [f"const {row} a{x} = a[(i * steps + step) * {k} + {x}];" for x in range(k)]
+        self.bodies["row"] += [f"const uint32_t p{x} = p[(i * steps + step) * {s} + {x}];" for x in factors]
+        given = [(Name(f"b{x}", COLUMN, column, 0), f"b[(step * {k} + {x}) * columns + start + j]") for x in range(k)]
+        factor = f"q[(step * {s} + {{x}}) * columns + start + j]"
+        given += [(Name(f"q{x}", COLUMN, "uint32_t", 0), factor.format(x=x)) for x in factors]
         for name, text in [*given, *shared]:
             if name.place == COLUMN:
                 self.bodies["column"].append(f"const {name.kind} {name.text} = {text};")
@@ -268,14 +270,14 @@ def kept_build(cc: str, flags: tuple[str, ...], source: str, suffix: str) -> Pat
 
 
 class CompiledModel:
-    """One chained step of a model over tiles of outputs."""
+    """Chained steps of a model over tiles of outputs: the results of each are the addends of the next one."""
 
     def __init__(self, model: Model, library: Any) -> None:
         self.model = model
         self._types = [np.dtype(np.uint32 if fmt.width <= 32 else np.uint64) for fmt in self._formats(model)]
         self._function = library.tile
         self._function.restype = None
-        self._function.argtypes = [ctypes.c_long, ctypes.c_long, *[ctypes.c_void_p] * 6]
+        self._function.argtypes = [*[ctypes.c_long] * 3, *[ctypes.c_void_p] * 6]
 
     @staticmethod
     def _formats(model: Model) -> list[Any]:
@@ -290,20 +292,22 @@ class CompiledModel:
         scale_b: NDArray[Any] | None = None,
     ) -> NDArray[Any]:
         """d for patterns a (rows x length), b (length x columns) and c (rows x columns), any integer type, and scale
-        factors (rows x scales, scales x columns) of models that take them."""
+        factors (rows x scales, scales x columns) of models that take them. For several steps as many times the
+        length, and scales; results are then addends as they are."""
         left, right, addend = (
             np.ascontiguousarray(side, dtype=kind) for side, kind in zip((a, b, c), self._types, strict=False)
         )
         out = np.empty(addend.shape, dtype=self._types[3])
         none = np.empty(0, dtype=np.uint32)
         factors = [none if side is None else np.ascontiguousarray(side, dtype=np.uint32) for side in (scale_a, scale_b)]
-        (rows, columns), k, s = out.shape, self.model.length, self.model.scales
+        (rows, columns), steps = out.shape, max(1, left.shape[1] // self.model.length)
+        k, s = steps * self.model.length, steps * self.model.scales
         expected = [(rows, k), (k, columns), *([(rows, s), (s, columns)] if s else [(0,), (0,)])]
         found = [side.shape for side in (left, right, *factors)]
         if found != expected:
             raise ValueError(f"shapes {found} do not fit {expected}")
         pointers = [array.ctypes.data for array in (left, right, addend, out, *factors)]
-        self._function(rows, columns, *pointers)
+        self._function(rows, columns, steps, *pointers)
         return out
 
 

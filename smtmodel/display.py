@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal
 from fractions import Fraction
 
 from smtmodel.algebra import constant
@@ -76,7 +78,14 @@ def number_text(pattern: int, fmt: Format) -> str:
 def decimal_text(pattern: int, fmt: Format) -> str:
     """The value of a pattern in decimal digits, as many as tell the numbers of f32 apart."""
     value = exact_value(pattern, fmt)
-    return value if isinstance(value, str) else f"{float(value):.9g}"
+    return value if isinstance(value, str) else decimal(value)
+
+
+def decimal(value: Fraction) -> str:
+    """A number in decimal digits, as many as tell the numbers of f32 apart."""
+    if value and not -1022 <= math.log2(abs(value.numerator)) - math.log2(value.denominator) < 1023:
+        return f"{Decimal(value.numerator) / value.denominator:.9g}"  # no number of f64 has its size
+    return f"{float(value):.9g}"
 
 
 def bit_fields(pattern: int, fmt: Format) -> str:

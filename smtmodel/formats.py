@@ -73,6 +73,13 @@ class Format:
         """The smallest exponent of a normal number (and that of every subnormal)."""
         return (1 if self.subnormals else 0) - self.bias
 
+    def takes(self, other: Format) -> bool:
+        """Whether the patterns of the other format are those of the same numbers here, their padding read as zeros."""
+        same = all(
+            getattr(self, key) == getattr(other, key) for key in ("exponent", "bias", "specials", "signed", "width")
+        )
+        return self.name == other.name or (same and 0 == self.padding <= other.padding)
+
     @cached_property
     def has_nan(self) -> bool:
         return self.specials not in ("none", "unused")

@@ -1,4 +1,4 @@
-"""One use of a unit, or one elementwise expression, for many outputs at once: by NumPy, or by generated C."""
+"""Uses of a unit, or one elementwise expression, for many outputs at once: by NumPy, or by generated C."""
 
 from __future__ import annotations
 
@@ -46,10 +46,18 @@ class Tiler:
     def __call__(
         self, a: Matrix, b: Matrix, c: Matrix, scale_a: Matrix | None = None, scale_b: Matrix | None = None
     ) -> Matrix:
-        """d for patterns a (rows x length), b (length x columns), c (rows x columns), and scale factors."""
+        """d for patterns a (rows x length), b (length x columns), c (rows x columns), and scale factors. Several times
+        the length are steps, each result the next one's addend."""
         if self._compiled is not None:
             return self._compiled.tile(a, b, c, scale_a, scale_b)
-        return _numpy_rows(self.model, a, b, c, scale_a, scale_b)
+        k, s = self.model.length, self.model.scales
+        for n in range(a.shape[1] // k):
+            parts = a[:, n * k : (n + 1) * k], b[n * k : (n + 1) * k]
+            factors: list[Matrix | None] = [None, None]
+            if scale_a is not None and scale_b is not None:
+                factors = [scale_a[:, n * s : (n + 1) * s], scale_b[n * s : (n + 1) * s]]
+            c = _numpy_rows(self.model, *parts, c, *factors)
+        return c
 
 
 def _compiled(engine: Engine, model: Model, products: int, steps: int) -> CompiledModel | None:

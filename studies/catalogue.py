@@ -33,7 +33,8 @@ class Study:
     product: C = A * B, `size` is K and, unless `rows` says otherwise, the number of rows and of columns too; errors in
     the l1, l2 and infinity norms, relative to the norms of A and B. sum: of `size` numbers; error in percent of the
     exact sum. bias: D = C + A * B; the deviations of D from the exact result, with their signs: mean, standard
-    deviation, and the percentage of those below zero. `source`: format of the numbers; `grid`: a narrower format whose
+    deviation, and the percentage of those below zero; of a bound the mean, the root of the mean square, and 100.
+    `source`: format of the numbers; `grid`: a narrower format whose
     numbers those of A and B are; `factor`: what they are multiplied by. `repeats`: draws of each point, whose errors
     are averaged.
     """
@@ -54,7 +55,7 @@ class Study:
 
     @property
     def drawn(self) -> str:
-        """What numbers are drawn, in a few words: a table made before they changed is not gone on with."""
+        """What numbers are drawn, in a few words: a table made before they changed is not continued."""
         shape = f", {self.rows} rows" if self.rows else ""
         factor = f", times {self.factor}" if self.factor != 1 else ""
         return f"{self.repeats} of {self.grid or self.source}{shape}{factor}"
@@ -66,6 +67,7 @@ _HALF = "ampere/mma/m16n8k16.f16.f16.f16.f16"
 _ONE = "multiword@words=1,products=1"
 _SGEMM = f"{_ONE},unit=ieee/fma/f32"
 _DGEMM = f"{_ONE},unit=ieee/fma/f64,source=f64"
+_SGEMM_BOUND = Series("SGEMM, proved bound", f"{BOUND}plan:ieee/fma/f32", group="SGEMM", dashed=True)
 _OUTSIDE = "chain=1,addend=first"
 _CUT = "split=toward_zero"  # as the unit cuts an f32 operand to TF32
 
@@ -91,6 +93,9 @@ _VALERO_TF32 = Study(
         Series("3xFP16", f"multiword@unit={_F16}", group="3xFP16"),
         Series("4xFP16", f"multiword@unit={_F16},products=4", group="4xFP16", dashed=True),
         Series("|SGEMM - 3xTF32|", _SGEMM, f"multiword@unit={_TF32}", group="difference", dashed=True),
+        _SGEMM_BOUND,
+        Series("1xTF32, truncated, proved bound", f"{BOUND}plan:cutlass/tf32-truncated", group="1xTF32 truncated",
+               dashed=True),
     ),
 )  # fmt: skip
 
@@ -105,6 +110,7 @@ _VALERO_TF64 = Study(
         Series("3xTF64", "tf64", group="3xTF64"),
         Series("4xTF64", "tf64@products=4", group="4xTF64", dashed=True),
         Series("|DGEMM - 3xTF64|", _DGEMM, "tf64", group="difference", dashed=True),
+        Series("DGEMM, proved bound", f"{BOUND}plan:ieee/fma/f64", group="DGEMM", dashed=True),
     ),
 )  # fmt: skip
 
@@ -144,6 +150,15 @@ UNITS = {
     "CDNA2": ("cdna2/mfma/f32_32x32x8f16", 8),
     "CDNA3": ("cdna3/mfma/f32_32x32x8_f16", 8),
 }
+
+
+def _bounds(*names: str) -> tuple[Series, ...]:
+    """The proved bounds of sums that stay in the unit."""
+    return tuple(
+        Series(f"{name}, proved bound", f"{BOUND}plan:{UNITS[name][0]}", group=name, dashed=True) for name in names
+    )
+
+
 PROMOTED = 128  # products in the unit before their sum goes outside
 
 _ARCHITECTURES = Study(
@@ -155,6 +170,8 @@ _ARCHITECTURES = Study(
         *(Series(f"{name}, promoted", f"{_ONE},unit={unit},chain={PROMOTED // k},addend=first", group=name, dashed=True)
           for name, (unit, k) in UNITS.items()),
         Series("SGEMM", _SGEMM, group="SGEMM"),
+        *_bounds("Volta", "Hopper FP8"),
+        _SGEMM_BOUND,
     ),
     rows=48, grid="e4m3", measures=("l2", "linf"), axis="K",
 )  # fmt: skip
@@ -169,6 +186,7 @@ _COMPENSATED = Study(
         *(Series(f"{name}, Ootomo-Yokota", f"ootomo-yokota@unit={unit}", group=name, dashed=True)
           for name, (unit, _) in UNITS.items() if "FP8" not in name),
         Series("SGEMM", _SGEMM, group="SGEMM"),
+        _SGEMM_BOUND,
     ),
     rows=48, measures=("l2", "linf"), axis="K",
 )  # fmt: skip
@@ -186,6 +204,9 @@ _BIAS = Study(
         Series("down - toward zero", _DOWN, _ZERO, group="difference", dashed=True),
         *(Series(name, f"{_ONE},unit={UNITS[name][0]}", group=name) for name in ("Volta", "Ampere", "Hopper", "CDNA2")),
         Series("SGEMM", _SGEMM, group="SGEMM"),
+        *_bounds("Volta", "Hopper"),
+        Series("CDNA3, down, proved bound", f"{BOUND}plan:{_CDNA3}", group="CDNA3", dashed=True),
+        _SGEMM_BOUND,
     ),
     rows=128, grid="f16", factor=1000, measures=SIGNED, axis="K",
 )  # fmt: skip
@@ -198,9 +219,8 @@ _BOUNDS = Study(
     (
         *(Series(name, f"{_ONE},unit={UNITS[name][0]}", group=name) for name in _BOUNDED),
         Series("SGEMM", _SGEMM, group="SGEMM"),
-        *(Series(f"{name}, proved bound", f"{BOUND}plan:{UNITS[name][0]}", group=name, dashed=True)
-          for name in _BOUNDED),
-        Series("SGEMM, proved bound", f"{BOUND}plan:ieee/fma/f32", group="SGEMM", dashed=True),
+        *_bounds(*_BOUNDED),
+        _SGEMM_BOUND,
     ),
     rows=48, grid="f16", measures=("l2", "linf"), axis="K",
 )  # fmt: skip

@@ -66,6 +66,11 @@ def percent_error(result: float, exact: float) -> float:
     return 100 * abs(result - exact) / abs(exact) if math.isfinite(result) and exact else math.inf
 
 
+def measures_of_bound(bound: Floats) -> dict[str, float]:
+    """What `signed_measures` of errors, none of them larger than these, stay below in magnitude."""
+    return {"mean": float(bound.mean()), "deviation": math.sqrt(float(np.square(bound).mean())), "negative": 100.0}
+
+
 def signed_measures(error: Floats) -> dict[str, float]:
     """Mean and standard deviation of errors with their signs, and the percentage of them below zero."""
     return {

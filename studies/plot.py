@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from smtmodel.files import whole_file
-from studies.catalogue import Study
+from studies.catalogue import BOUND, Study
 from studies.run import points
 from studies.table import Table
 
@@ -24,6 +24,7 @@ AXES = {"l1": r"$\Vert$error$\Vert_1$ / ($\Vert A\Vert_1\,\Vert B\Vert_1$)",
 SCALES = {"mean": "symlog", "negative": "linear"}  # of measures that may be zero or negative; the others: log
 RELATIVE = {"l1": 1.0, "l2": 1.0, "linf": 1.0, "percent": 100.0}  # measures that u is a part of, and how much u is
 UNITS = {"f32": -24, "f64": -53}  # the exponent of u, half a unit in the last place of 1, of what is summed in
+BOUNDED = (*RELATIVE, "mean", "deviation")  # measures that a bound of the error bounds
 MARKERS = "osD^vPX<>*hp"
 DARKEST, LIGHTEST = 0.0, 0.88  # of a scale of colours whose greys differ as well
 
@@ -98,11 +99,16 @@ def _panel(
         lost = [size for size, value in curve if not math.isfinite(value)]
         shown = [(size, value) for size, value in curve if math.isfinite(value) and (scale != "log" or value > 0)]
         label = series.label + (f" (overflows from {lost[0]:,})" if lost else "")
+        colour, marker = looks[series.group]
+        curve_of = zip(*shown, strict=True) if shown else ([], [])
+        if series.algorithm.startswith(BOUND):
+            curve_of = curve_of if study.measures[column] in BOUNDED else ([], [])
+            panel.plot(*curve_of, linestyle=(0, (8, 2)), color=colour, linewidth=1.0, label=label)
+            continue
         style = "--" if series.dashed else "-"
         wide = 1.2 if series.dashed else 2.0
-        colour, marker = looks[series.group]
-        panel.plot(*zip(*shown, strict=True) if shown else ([], []), style, color=colour, marker=marker, markersize=4,
-                     linewidth=wide, label=label, markerfacecolor="white" if series.dashed else colour)  # fmt: skip
+        panel.plot(*curve_of, style, color=colour, marker=marker, markersize=4, linewidth=wide, label=label,
+                   markerfacecolor="white" if series.dashed else colour)  # fmt: skip
     _references(panel, study, sizes, study.measures[column])
     panel.set_xscale("log")
     panel.set_yscale(scale, **({"linthresh": 0.01} if scale == "symlog" else {}))

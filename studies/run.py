@@ -19,7 +19,7 @@ from smtmodel.formats import FORMATS
 from smtmodel.numbers import from_numbers, to_numbers
 from smtmodel.reference import parse_plan_reference
 from studies.catalogue import BOUND, Kind, Series, Study
-from studies.exact import exact_product, percent_error, relative_error, signed_measures, size_of
+from studies.exact import exact_product, measures_of_bound, percent_error, relative_error, signed_measures, size_of
 from studies.table import Point, Table
 
 Floats = NDArray[np.float64]
@@ -57,7 +57,7 @@ def _rounded(numbers: Floats, name: str) -> Floats:
 
 
 def _values(patterns: NDArray[np.uint64], name: str) -> Floats:
-    """The numbers that patterns of a narrow format stand for."""
+    """The numbers of patterns of a narrow format."""
     from smtmodel import ieee
     from smtmodel.algorithms.forms import on_arrays
     from smtmodel.rounding import Target
@@ -94,7 +94,7 @@ class Product:
         """The deviation of every element, with its sign."""
         with np.errstate(invalid="ignore", over="ignore"):
             if series.algorithm.startswith(BOUND):
-                return bound_of_elements(series.algorithm.removeprefix(BOUND), self.a, self.b)
+                return bound_of_elements(series.algorithm.removeprefix(BOUND), self.a, self.b, self.addend)
             if series.minus:
                 return self.result(series.algorithm) - self.result(series.minus)
             if self.exact is None:
@@ -109,30 +109,28 @@ class Product:
         return tuple(relative_error(error, self.sizes[name], name) for name in measures)
 
 
-def bound_of_elements(reference: str, a: Floats, b: Floats) -> Floats:
-    """What the error of each element of A * B, c being zero, is proved to stay below through a plan that has a formula
-    in magnitudes of products: no element is lost in its formats."""
+def bound_of_elements(reference: str, a: Floats, b: Floats, c: Floats) -> Floats:
+    """What the error of each element of C + A * B is proved to stay below through a plan that has a formula in
+    magnitudes of products: no element is lost in its formats."""
     plan = parse_plan_reference(reference)
-    sides = {name: np.abs(side) for name, side in (("a", a), ("b", b))}
-    least = {"a": 2.0**plan.a.emin, "b": 2.0**plan.b.emin}
-    total = np.zeros((len(a), b.shape[1]))
+    formats = {"a": plan.a, "b": plan.b, "c": plan.c}
+    total = np.zeros_like(c)
     for atom, value in error_of(bound_of_plan(plan, a.shape[1])).merged().parts.items():
         (item,) = atom
-        factors = {factor.name: factor.raised for factor in item}
-        if set(factors) == {"a", "b"}:
-            raised = [
-                np.where(sides[n] > 0, np.maximum(sides[n], least[n]), 0.0) if factors[n] else sides[n] for n in "ab"
-            ]
-            total += float(value) * (raised[0] @ raised[1])
-        elif not factors:
-            total += float(value)
-        elif set(factors) != {"c"}:
+        given = {"a": a, "b": b, "c": c}
+        found = {f.name: _magnitudes(given[f.name], f.raised, 2.0 ** formats[f.name].emin) for f in item}
+        if set(found) <= {"c"}:
+            total += float(value) * found.get("c", 1.0)
+        elif "c" not in found:  # a sum over k, also of a or b alone
+            total += float(value) * (found.get("a", np.ones_like(a)) @ found.get("b", np.ones_like(b)))
+        else:
             raise ParameterError("bound", f"{reference} has a bound in more than products")
     return total
 
 
-def _raised(magnitudes: Floats, least: float) -> Floats:
-    return np.where(magnitudes > 0, np.maximum(magnitudes, least), 0.0)
+def _magnitudes(numbers: Floats, raised: bool, least: float) -> Floats:
+    sizes = np.abs(numbers)
+    return np.where(sizes > 0, np.maximum(sizes, least), 0.0) if raised else sizes
 
 
 class Bias(Product):
@@ -143,7 +141,8 @@ class Bias(Product):
         self.addend = draw.numbers(self.addend.shape, "c", study)
 
     def measure(self, series: Series, measures: Sequence[str]) -> tuple[float, ...]:
-        found = signed_measures(self.error(series))
+        measured = measures_of_bound if series.algorithm.startswith(BOUND) else signed_measures
+        found = measured(self.error(series))
         return tuple(found[name] for name in measures)
 
 

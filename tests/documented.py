@@ -1,4 +1,4 @@
-"""Commands and names that the documentation mentions without running them, held against the program's own tables."""
+"""Commands and names that the documentation mentions without running them, checked against the program's own tables."""
 
 from __future__ import annotations
 

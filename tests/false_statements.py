@@ -18,12 +18,12 @@ import yaml
 from hypotheses.claim import AnyClaim, Claim, build_claims
 from hypotheses.schema import Inputs
 from hypotheses.unit_claims import BoundClaim, OverflowClaim
-from queries.claims.scene import look
 from queries.claims.settle import settle
 from queries.properties.proving import proofs_of, verdict_of
 from queries.properties.statements import problems_of
 from queries.search.distinguish import Options
 from queries.search.problem import Problem
+from queries.search.scene import look
 from queries.search.witness import replay
 from smtmodel.algorithms import sum_of_array
 from smtmodel.batch import evaluate_rows

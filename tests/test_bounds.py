@@ -524,7 +524,7 @@ def test_the_command_prints_a_formula_and_numbers(tmp_path: Path) -> None:
     assert document["nearest"]["vector"]["model"] == HOPPER
     coefficients = [Fraction(term["coefficient"]) for term in document["terms"]]
     assert sorted(coefficients) == [Fraction(1, 1 << 23), Fraction(16, 1 << 25) * (1 + Fraction(1, 1 << 23))]
-    assert "held against" in shown.stderr
+    assert "checked against" in shown.stderr
     path = tmp_path / "mine.yaml"
     path.write_text(SMALL.format(d=UNITS["chain"][0], rounding="nearest_even", inputs="", result="q"))
     assert bound(str(path), "--explain").exit_code == 0

@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import json
 import random
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
 from queries.building.axes import needless, product_tiers, step_tiers
-from queries.building.build import Sketch, normal
+from queries.building.build import Builder, Sketch, normal
 from queries.building.draft import Choices, How, Late, Step
+from queries.building.mending import beside, mended
 from queries.building.naming import same_by_form
 from queries.building.roles import alike, apart, placements
 from queries.building.shapes import Shapes
 from queries.order.guess import orders
 from queries.order.tree import Leaf, Node, binary_trees, joined, leaves_of
+from queries.search.distinguish import Options
 from runner.batches import BatchDevice
-from smtmodel.batch import Patterns, evaluate_batch
+from smtmodel.batch import Patterns, evaluate_batch, evaluate_models
 from smtmodel.dot import Model
+from smtmodel.formats import FORMATS
+from smtmodel.nodes import FusedSum
+from smtmodel.nodes.node import walk
+from smtmodel.numbers import nans
 from smtmodel.reference import parse_reference
 from smtmodel.signature import parse_signature
+from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit
 from tests.cpu import differing
 
@@ -113,6 +123,78 @@ def test_a_unit_that_nobody_knows_is_built(tmp_path: Path) -> None:
     nearest = found["nearest_instruction"]
     assert nearest["different_answers"] > 0
     assert nearest["first_divergence"]
+
+
+LANE = """unit: lane
+formats: {a: f16, b: f16, c: f32, d: f32}
+length: 4
+roundings: {z: "round(f32, toward_zero, zero=positive)"}
+steps:
+  d: z(fused(a[0:2] * b[0:2], a[2] * b[2], a[3] * b[3], c, F=[23, 22, 23, 23], zeros=-131))
+"""
+
+
+def test_a_defect_of_one_product_is_located(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One bit less is kept of one product: the unit says of which, as a change of one that is known."""
+    monkeypatch.setattr("queries.building.build.BY_STEPS", 0.0)
+    file = tmp_path / "lane.yaml"
+    file.write_text(LANE)
+    found = built(f"model:{file}", "f16,f16,f32,f32", 4)
+    assert found["verdict"] == "built"
+    assert found["nearest_instruction"]["different_answers"] > 0
+    saved = tmp_path / "mine.yaml"
+    saved.write_text(found["unit"])
+    truth, mine = (parse_reference(str(path)) for path in (file, saved))
+    assert not of_rows([truth.unit, mine.unit], 3000)[0].any()
+
+
+def of_rows(units: Sequence[Unit], count: int) -> Any:
+    """Where each of some units of four f16 products differs from the first one; NaNs are alike."""
+    rows = Shapes(parse_signature("f16,f16,f32,f32", 4), seed=99).anything(count)
+    found = evaluate_models([Model("", unit) for unit in units], rows)
+    found[nans(found, FORMATS["f32"])] = FORMATS["f32"].nan
+    return found[1:] != found[0]
+
+
+def test_a_unit_is_mended(tmp_path: Path) -> None:
+    """One product keeps a bit less, and the sum is rounded otherwise: two changes lead there."""
+    file = tmp_path / "lane.yaml"
+    file.write_text(LANE.replace("toward_zero", "nearest_even"))
+    truth, near = parse_reference(str(file)).unit, parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32").unit
+
+    def wrong(units: Sequence[Unit]) -> Any:
+        return of_rows([truth, *units], 400)
+
+    assert wrong([near]).any()
+    found = mended([near], wrong)
+    assert found
+    assert not of_rows([truth, *found[:1]], 3000).any()
+    assert not mended([parse_reference("x86/avx512/vdpbf16ps").unit], lambda units: np.ones((len(units), 4), np.bool_))
+
+
+def test_time_that_runs_out_is_said() -> None:
+    asked = parse_signature("f16,f16,f32,f32", 4)
+    found = Builder([joined("fused", ["c", *range(4)])], asked, lambda _: [], Options(), time.monotonic()).run()
+    assert (found.verdict, found.unit) == ("open", None)
+    assert "the time ran out" in found.why
+
+
+def test_units_beside_one() -> None:
+    """One parameter differs, of all terms or of one; every one is another unit."""
+    unit = parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32").unit
+    found = list(beside(unit))
+    assert len({other.result for other in found} | {unit.result}) == len(found) + 1
+    kept = [node.fraction_bits for other in found for node in walk(other.result) if isinstance(node, FusedSum)]
+    assert {22, 24} <= set(kept)
+    assert sum(isinstance(bits, tuple) and sorted(bits).count(22) == 1 for bits in kept) == 5
+    assert all((other.length, other.d) == (unit.length, unit.d) for other in found)
+
+
+def test_a_known_unit_takes_few_questions() -> None:
+    found = built("model:cdna3/mfma/f32_32x32x4_2b_f16", "f16,f16,f32,f32", 4)
+    assert found["verdict"] == "built"
+    assert "cdna3/mfma/f32_32x32x4_2b_f16" in [row["model"] for row in found["equal"]]
+    assert found["questions"] < 60
 
 
 def test_what_no_candidate_explains_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,8 +32,8 @@ from queries.certificates.checker import Engine, check
 from queries.certificates.sat import SatSolver
 from queries.proof.checking import Finding, check_folder
 from queries.properties.statements import reorderings
-from queries.search.distinguish import build_query, symbolic_operands
-from queries.search.problem import Problem
+from queries.search.distinguish import build_query
+from queries.search.problem import Problem, symbolic_operands
 from queries.solvers.smtlib import Query
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.errors import InputError

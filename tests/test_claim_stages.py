@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -16,14 +18,18 @@ from hypotheses.claim import Claim, build_claims, claims_named
 from queries.claims.nearest_sums import nearest
 from queries.claims.report import document_of
 from queries.claims.samples import claim_rows
-from queries.claims.scene import lanes_of, look
 from queries.claims.settle import settle
 from queries.claims.stages import Stages
 from queries.claims.verify import verify
+from queries.proof.facts import Fact
+from queries.proof.kernel import Theorem
+from queries.proof.ledger import Ledger, UnprovedError
+from queries.proof.undecided import Question
 from queries.search.distinguish import Options
-from queries.solvers.contract import Status
+from queries.search.scene import lanes_of, look
+from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
-from smtmodel.algebra import constant
+from smtmodel.algebra import Bit, Bits, constant
 from smtmodel.algorithms.exact import Fixed
 from smtmodel.algorithms.steps import RESULT
 from smtmodel.batch import to_integers
@@ -47,22 +53,36 @@ def claim_of(claim: str, **changes: Any) -> Claim:
     return found
 
 
-ANSWERS: dict[str, Status] = {}  # two claims of one test ask many questions in common
+ANSWERS: dict[str, Answer] = {}  # two claims of one test ask many questions in common
+
+
+def stages_of(claim: Claim, proved: list[str]) -> Stages:
+    """The ways of a claim; with the questions answered "unsat"."""
+    question = Question(claim, claim.shape.whole)
+    ledger = Ledger(question)
+
+    def answer(what: str, query: Query, count: int) -> Answer:
+        if query.text not in ANSWERS:
+            ANSWERS[query.text] = Options().ask(query, 60.0, what, "bitwuzla")[0]
+        if ANSWERS[query.text].status == "unsat":
+            proved.append(what)
+        return ANSWERS[query.text]
+
+    def prove(what: str, facts: Sequence[Theorem], goal: Bit, cuts: Sequence[Bits], share: float) -> Theorem:
+        return ledger.prove(what, goal.node, facts, [cut.node for cut in cuts], answer)
+
+    return Stages(question, ledger.admitted, prove)
 
 
 def ways(claim: Claim, only: str = "") -> tuple[list[str], list[str]]:
-    """The ways (or one of them) that prove the claim, and the questions answered "unsat"."""
-    proved: list[str] = []
-
-    def prove(what: str, query: Query, share: float, cuts: int) -> bool:
-        if query.text not in ANSWERS:
-            ANSWERS[query.text] = Options().ask(query, 60.0, what, "bitwuzla")[0].status
-        unsat = ANSWERS[query.text] == "unsat"
-        if unsat:
-            proved.append(what)
-        return unsat
-
-    return [way.__name__ for way in Stages(claim, prove).ways if only in way.__name__ and way()], proved
+    """The ways (or one of them) that prove the claim, and the facts proved."""
+    proved, found = list[str](), list[str]()
+    for way in stages_of(claim, proved).ways:
+        if only in way.__name__:
+            with suppress(UnprovedError):
+                way()
+                found.append(way.__name__)
+    return found, proved
 
 
 @pytest.mark.parametrize(
@@ -120,7 +140,8 @@ def test_sizes_bound_what_is_lost_of_signed_numbers(split: str) -> None:
     found, lemmas = ways(bounds[0], "relative")
     assert found == ["relative"]
     assert lemmas == [
-        "the sum of magnitudes is no less than that of powers of two", "bound of unit.a0b0[0:1] of three",
+        "magnitude 0 is no less than a power of two", "the sum of magnitudes is no less than that of powers of two",
+        "bound of unit.a0b0[0:1] of three",
         "bound of unit.a0b1[0:1] of three", "bound of unit.a1b0[0:1] of four", "the claim follows",
     ]  # fmt: skip
     found, wrong = ways(bounds[1], "relative")
@@ -144,17 +165,12 @@ def test_a_sum_that_may_overflow_has_no_bound() -> None:
         "error(half) >= 0", terms=4, parts={"half": "volta/mma/m8n8k4.f16.f16.f16.f16"},
         inputs={"format": "f16", "a": [7, 8], "b": [7, 8], "c": "zero"},
     )  # fmt: skip
-    asked: list[str] = []
-
-    def prove(what: str, query: Query, share: float, cuts: int) -> bool:
-        asked.append(what)
-        return Options().ask(query, 60.0, what, "bitwuzla")[0].status == "unsat"
-
-    stages = Stages(claim, prove)
-    assert not stages.sizes.numbers()
-    assert asked == ["bound of unit[0:4] of half"]
+    proved: list[str] = []
+    with pytest.raises(UnprovedError, match=r"bound of unit\[0:4\] of half"):
+        stages_of(claim, proved).sizes.numbers()
+    assert not proved
     narrow = replace(claim, shape=replace(claim.shape, window=replace(claim.shape.window, a=(3, 4), b=(3, 4))))
-    assert Stages(narrow, prove).sizes.numbers()
+    assert isinstance(stages_of(narrow, proved).sizes.numbers().goal, Fact)
 
 
 def of_f16(claim: str, terms: int, windows: list[list[int]]) -> Claim:

@@ -1,4 +1,4 @@
-"""`mmaprobe compare`: two devices told apart, by small vectors that say why; matrices down to a few terms."""
+"""`mmaprobe compare`: two devices distinguished, by small vectors that say why; matrices down to a few terms."""
 
 from __future__ import annotations
 

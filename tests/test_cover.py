@@ -148,6 +148,7 @@ def test_the_command_writes_vectors_that_say_what_they_reach(written: tuple[Path
     assert said == {text for kind in kinds for text in kind["reached"]}
     assert document["complete"]
     assert all(kind["out_of_reach"] for kind in kinds)
+    assert all(text.startswith("differs from ") for text in document["changes"]["reached"])
     assert run("evaluate", str(path)).exit_code == 0
 
 

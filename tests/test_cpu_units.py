@@ -46,7 +46,7 @@ NEARBY = [
     ("arm/neon/fmlal", "nearest_even", "to_odd"),
     ("arm/neon/fmlal", "length: 1", "length: 1\ninputs: {subnormals: zero}"),
 ]  # fmt: skip
-#: the same where the recorded rows do not decide: held against the instruction or the emulator
+#: the same where the recorded rows do not decide: checked against the instruction or the emulator
 EXECUTED_NEARBY = [
     ("x86/amx/tdpbf16ps", "{subnormals: zero}", "{subnormals: keep}"),
     ("x86/amx/tdpbf16ps", ", subnormals=flush_before", ""),

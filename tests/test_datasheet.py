@@ -11,7 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from cli.datasheet import _Asker
+from cli.main import main
 from reports import basis
 from reports.arithmetic import LINES, arithmetic
 from reports.bounds import losses, roundings
@@ -134,7 +137,9 @@ def test_an_identified_device(tmp_path: Path) -> None:
     text = Page(target.read_text()).text
     assert "identified in tiny, from answers to 1 question" in text
     assert "23 below the largest exponent" in text
-    assert "0 asked" in run("datasheet", str(path), "-o", str(target), "--limit", "1", *store).stderr  # from the store
+    again = run("datasheet", str(path), "-o", str(target), "--limit", "1", *store).stderr
+    assert "3 answers from the store" in again
+    assert "asked" not in again
     named = {**json.loads(document), "family": "nvidia-f16"}  # which varies fraction_bits, not flush_inputs
     bases = {line.name: line.basis for line in sheet_of_identified(named, silent).lines}
     device = json.loads(document)["device"]["name"]
@@ -146,6 +151,24 @@ def test_an_identified_device(tmp_path: Path) -> None:
     assert lines["NaN"].value == "nan (pattern not known)"
     with pytest.raises(ValueError, match="no candidate"):
         sheet_of_identified({**changed, "verdict": "no candidate"}, silent)
+
+
+def test_the_page_is_there_before_solvers_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is known is written first; an interrupt keeps the answers that came before it."""
+    target, asked, seen = tmp_path / "sheet.html", _Asker._ask, []
+
+    def slowly(self: _Asker, wanted: str, model: Model, problems: list[Any], key: str) -> dict[str, Any]:
+        seen.append(Page(target.read_text()).text.count("not asked"))
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+        return asked(self, wanted, model, problems, key)
+
+    monkeypatch.setattr(_Asker, "_ask", slowly)
+    result = CliRunner().invoke(main, ["datasheet", SMALL, "-o", str(target), "--store", str(tmp_path / "s.sqlite")])
+    assert "still to ask the solvers: 3 questions" in result.stderr
+    assert result.exit_code != 0
+    assert seen == [3, 3]
+    assert Page(target.read_text()).text.count("not asked") == 2
 
 
 def test_a_device_that_was_built_without_a_family(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import pytest
 
-from smtmodel.display import MAX_POWERS, bit_fields, exact_value, number_text, powers
+from smtmodel.display import MAX_POWERS, bit_fields, decimal, exact_value, number_text, powers
 from smtmodel.formats import FORMATS
 from tests import oracle
 
@@ -96,6 +96,21 @@ def test_bit_fields_are_the_pattern_without_padding(name: str) -> None:
 )
 def test_powers_examples(value: Fraction, text: str) -> None:
     assert powers(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (Fraction(0), "0"),
+        (Fraction(-5, 4), "-1.25"),
+        (Fraction(1, 3), "0.333333333"),
+        (Fraction(3, 2) * 2**1023, "1.34826985e+308"),
+        (Fraction(2) ** 2000, "1.14813070e+602"),
+        (-(Fraction(2) ** -1100), "-7.36215183e-332"),
+    ],
+)
+def test_decimals_have_no_largest_and_no_smallest_number(value: Fraction, text: str) -> None:
+    assert decimal(value) == text
 
 
 def test_powers_uses_as_few_terms_as_there_are() -> None:

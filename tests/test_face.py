@@ -295,6 +295,23 @@ def test_the_unit_of_a_function() -> None:
         mmaprobe.identify(chain)
 
 
+def test_the_instruction_of_a_gpu_that_a_function_is() -> None:
+    unit = "ampere/mma/m16n8k8.f32.f16.f16.f32"
+
+    def product(a: Any, b: Any, c: Any) -> Any:
+        return mmaprobe.matmul(a, b, c, unit=unit)
+
+    found = mmaprobe.identify(product, "A100", formats="f16,f16,f32,f32", length=8)
+    assert found.verdict == "identified"
+    assert found.unit is not None
+    assert unit in (found.unit.reference, *found.equal)
+    assert mmaprobe.identify(product, "H100", formats="f16,f16,f32,f32", length=8).verdict == "no candidate"
+    with pytest.raises(ParameterError, match="both are wanted with A100"):
+        mmaprobe.identify(product, "A100")
+    with pytest.raises(mmaprobe.MmaprobeError, match=r"A100 \(ampere\) has no instruction on f16 f16 f16 f32"):
+        mmaprobe.identify(product, "A100", formats="f16,f16,f16,f32", length=8)
+
+
 # -- the package itself
 
 

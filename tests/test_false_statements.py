@@ -11,8 +11,8 @@ from collections import Counter
 import pytest
 
 from queries.claims.verify import _Verifier
-from queries.equality.lemmas import Proof
 from queries.equality.staged import _Prover
+from queries.proof.records import Proof
 from queries.properties import monotonic as monotone
 from queries.properties import proving
 from tests.false_statements import Statement, is_false, kind_of, statements, verdict

@@ -86,6 +86,8 @@ def test_list_by_gpu_and_words() -> None:
     assert all("e4m3" in name for name in ids("H100", "e4m3"))
     assert {name.partition("/")[0] for name in ids("B200")} == {"blackwell"}
     assert {name.partition("/")[0] for name in ids("RX 7900 XTX")} == {"rdna3"}
+    assert ids("hopper") == hopper
+    assert {name.partition("/")[0] for name in ids("blackwell", "f16")} == {"blackwell"}
     assert {"nvidia-fp8"} <= set(ids("families", "fp8")) < set(ids("families"))
     assert {"f16-ampere-cdna3"} <= set(ids("hypotheses", "MI300X")) < set(ids("hypotheses"))
     assert ids("gpus", "hopper") == ids("gpus", "H100") == list(gpus_of("hopper"))

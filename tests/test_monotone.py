@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from hypotheses.schema import Inputs
-from queries.equality.lemmas import Proof
 from queries.equality.staged import RESULT, prove
+from queries.proof.records import Proof
 from queries.properties.monotone.late import Inside
-from queries.properties.monotone.ledger import ADMITTED, Ledger, UnprovedError
+from queries.properties.monotone.ledger import ADMITTED, NamedFacts, UnprovedError
 from queries.properties.monotone.search import find_fall
 from queries.properties.monotone.sums import TwoTerms
 from queries.properties.monotonic import prove_by_lemmas, prove_monotonic
@@ -54,8 +54,8 @@ def product(reference: str, inputs: Inputs = EVERY, raised: int = 0) -> Monotoni
     return Monotonic(model, model, inputs, raised=raised)
 
 
-def ledger(problem: Monotonic, options: Options = FAST) -> Ledger:
-    return Ledger(problem, options, Proof(problem), time.monotonic() + 60)
+def ledger(problem: Monotonic, options: Options = FAST) -> NamedFacts:
+    return NamedFacts(problem, options, Proof(problem), time.monotonic() + 60)
 
 
 @pytest.mark.parametrize(

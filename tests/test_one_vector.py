@@ -1,4 +1,4 @@
-"""Questions that want one vector: a hypothesis told apart from all others at once."""
+"""Questions that want one vector: a hypothesis distinguished from all others at once."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ def test_pairs_that_no_one_vector_serves(tmp_path: Path) -> None:
     (document,) = json.loads(run.stdout)["questions"]
     assert (run.exit_code, document["verdict"], document["one_vector"]) == (1, "divided", "zero")
     assert [pair["verdict"] for pair in document["pairs"]] == ["divided"]
-    assert "zero | down, up: no input tells it apart from all of them" in run.stderr
+    assert "zero | down, up: no input distinguishes it from all of them" in run.stderr
     assert "equal" not in run.stderr
     (section,) = distinguished({"questions": [document]}, Pictures(0))
-    assert any("no input tells them apart at once" in text for _, text in section.facts)
+    assert any("no input distinguishes them at once" in text for _, text in section.facts)
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from hypotheses.family import parameters_of
 from hypotheses.schema import Inputs
 from hypotheses.unit_claims import PropertyClaim
 from queries.claims.settle import problems_of_claim, settle
-from queries.equality.lemmas import Proof
 from queries.equality.staged import prove
+from queries.proof.records import Proof
 from queries.properties import proving
 from queries.properties.proving import proofs_of, verdict_of
 from queries.properties.report import proof_json

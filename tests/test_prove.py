@@ -16,9 +16,9 @@ from pysmt.typing import BVType
 from cli.main import main
 from hypotheses.properties import STATEMENTS, Property
 from hypotheses.schema import Inputs
-from queries.equality.cutting import Cutter, conjuncts
-from queries.equality.lemmas import Proof
 from queries.equality.staged import prove
+from queries.proof.cutting import Cutter, conjuncts
+from queries.proof.records import Proof
 from queries.properties.statements import Reordered, reorderings
 from queries.search.distinguish import Options
 from queries.search.problem import Problem

@@ -133,11 +133,19 @@ def test_plans_that_differ_in_a_unit_within_are_equal_where_it_is() -> None:
         ("sum(split(3, h(mma), r, order=pairwise), c)", 48),
         ("sum(interleave(2, mma, r, grain=16), +0)", 32),
         ("r(exact(sum(promote(32, mma, r), +0), c))", 32),
+        ("sum(halve(64, mma, r, grain=48), c)", 48),
     ):
         proof = prove(with_units(step, AMPERE16), with_units(step, AMPERE8))
         assert proof.verdict == "equal", step
         assert proof.ground is not None
         assert proof.ground.multiples == multiples
+
+
+def test_halves_of_other_multiples_than_the_units_have_no_rule() -> None:
+    sides = [with_units("sum(halve(64, mma, r, grain=24), c)", mma) for mma in (AMPERE16, AMPERE8)]
+    prover = asked._Prover(sides[0], sides[1], None, Options(), confirm=False)
+    assert prover._for_all(by_solver=False) is None
+    assert prover.proof.tried == ["rules for every K: none compares the stages that differ"]
 
 
 def test_a_split_of_one_run_is_a_chain_at_that_k() -> None:

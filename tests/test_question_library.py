@@ -343,7 +343,7 @@ def test_probes_hold_what_the_models_predict(name: str) -> None:
 
 
 def test_vectors_of_mma_sim_decide() -> None:
-    """Its result is what the table gives; every two hypotheses of a question have a vector that tells them apart, and
+    """Its result is what the table gives; every two hypotheses of a question have a vector that distinguishes them, and
     the first is the one shipped."""
     told: dict[str, list[dict[str, str]]] = {}
     for vector in rows("mma-sim.jsonl"):

@@ -31,8 +31,9 @@ CLAIM = {"schema": 1, "claims": [{
     "id": "no-worse", "about": "An algorithm is not worse", "quantifier": "all", "claim": "|e1| <= |e2|",
     "parts": {"e1": "error of one"}, "verdict": "refuted", "engine": "bitwuzla 0.9.1", "confirmed_by": None,
     "as_expected": True, "expect": "refuted",
-    "vector": {"format": "f32", "a": ["3f800000"], "b": ["3f800000"], "c": "0", "exact": "1",
-               "results": {"e1": {"d": "3f800001", "value": "1 + 2^-23", "error": "2^-23"}}, "first_divergence": None},
+    "vector": {"format": "f32", "a": ["3f800000"], "b": ["3f800000"], "c": "0", "exact": "1", "exact_decimal": "1",
+               "results": {"e1": {"d": "3f800001", "value": "1 + 2^-23", "decimal": "1.00000012", "error": "2^-23",
+                                  "error_decimal": "1.1920929e-07"}}, "first_divergence": None},
 }]}  # fmt: skip
 VOID = {"meta", "link", "img", "br", "hr", "input"}
 

@@ -1,5 +1,5 @@
-"""Random statements about random small units, held against all their inputs (benchmarks/statements.py), and what such
-statements have shown."""
+"""Random statements about random small units, checked against all their inputs (benchmarks/statements.py), and what
+such statements have shown."""
 
 from __future__ import annotations
 

@@ -276,8 +276,8 @@ def test_scale_blocks_stand_for_their_products() -> None:
 
 def test_drawing() -> None:
     assert revealed(AMPERE).draw()[:4] == [
-        "added in one step, cut at the largest term",
-        "├─ added in one step, cut at the largest term",
+        "added in one step, aligned to the largest term",
+        "├─ added in one step, aligned to the largest term",
         "│  ├─ c",
         "│  └─ 0-7",
     ]

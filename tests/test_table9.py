@@ -190,5 +190,5 @@ def test_the_lemma_about_truncation_is_true_and_can_fail(monkeypatch: pytest.Mon
 
 
 def test_the_last_place_is_that_of_the_claim() -> None:
-    """`ulp(d)` of the rule is that by which claims are held against evaluations: at zero that of emin."""
+    """`ulp(d)` of the rule is that by which claims are checked against evaluations: at zero that of emin."""
     assert ulp_of(Fraction(0), FORMATS["f16"]) == Fraction(1, 1 << 24)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hypotheses.schema import Inputs
-from queries.equality.lemmas import Proof
+from queries.proof.records import Proof
 from queries.properties.monotone.ledger import Ledger, UnprovedError
 from queries.properties.monotone.path import path_of
 from queries.properties.statements import problems_of

@@ -236,6 +236,9 @@ def test_commands_take_unit_files(tmp_path: Path) -> None:
     shown = run("explain", str(file), json.dumps(row))
     assert "d: r(cut(exact(a[0] * b[0], odd), 24, nearest_even))" in shown
     assert "d = 40a10180" in shown
+    elsewhere = CliRunner().invoke(main, ["explain", VDP, json.dumps({**row, "model": "./elsewhere.yaml"})])
+    assert "d = 40a10180" in elsewhere.stdout
+    assert "there is no ./elsewhere.yaml here" in elsewhere.stderr
     document = json.loads(run("explain", str(file), json.dumps(row), "--against", VDP, "--json"))
     assert document["difference"] is None
     command = [sys.executable, "-m", "cli.main", "device", str(file)]

@@ -25,17 +25,16 @@ from queries.building.axes import (
     all_tiny,
     carry_tiers,
     end_tiers,
-    hows_of,
     late_tiers,
     needless,
     neighbours,
     product_tiers,
     step_tiers,
     tiny_tiers,
-    with_hows,
     zero_tiers,
 )
 from queries.building.draft import Choices, Drafter, Step, TooDeepError
+from queries.building.mending import beside, in_mode, mended, of_result
 from queries.building.naming import SAME_FORM, name_of, of_known_form, same_signature, with_nan
 from queries.building.roles import Part, alike, apart, kinds_of, placements, uniform
 from queries.building.shapes import Kind, Shapes
@@ -49,7 +48,6 @@ from smtmodel.errors import IncompleteError, ParameterError
 from smtmodel.formats import Format
 from smtmodel.numbers import nans
 from smtmodel.operands import layout_of
-from smtmodel.rounding import Mode
 from smtmodel.signature import Signature
 from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit, unit_text
@@ -67,19 +65,26 @@ ROUNDS = 6  # such looks
 MANY = 60  # candidates for which a few inputs are looked at first
 KEPT = 120  # candidates for a step that go on to the next one
 ENDS = 120  # candidates that go on from one end of the range to the next
+BY_STEPS = 0.8  # of the time, after which only changes of what came near are tried
 AT_ONCE = 6  # questions between two looks at what is left
 VALIDATION = 6000  # vectors over the whole range
 PROOFS = 40.0  # seconds for the proofs that candidates are equal
 COVERED = 1024  # samples of each kind from which covering vectors are chosen, besides the rows of every stage
-SOLVED = 6.0  # seconds for those that solvers find
+BESIDE = 0.3  # of the time that is left, for rows of every role that tell a unit from those beside it
+COVERING = 12.0  # seconds for those that reach conditions
 COMPARED = 60  # units that proofs are sought for
 BATCH = 512  # of them at a time
 LONG = 64  # products of a sum that is looked at through few of its leaves, and validated with fewer vectors
 AGAIN = 5  # times that a unit is sought anew, with the answers that refuted the last one
 AGAIN_ALIKE = 3  # times, where steps are still to be told apart
-LIKELY = 3  # tiers of choices that most units have
+LIKELY = 4  # tiers of choices that most units have
 APART = 12  # steps that may each have a role of their own
-SHORT = (5, 3)  # bits of factors whose products no step below rounds; fewer where it does
+SHORT = 5  # bits of factors whose products no step below rounds; fewer where results have no more
+NOTED = 6  # candidates that came near, which are looked at again
+MENDS = 4  # of these and of what is known, those that changes are made to
+MENDED = 160  # answers that changed units are checked against first
+REMEMBERED = 1 << 15  # units of choices
+TOGETHER = 64  # units that are evaluated at a time
 NARROW = -100  # the smallest exponent of results above which sums within may be tiny though the result is not
 PLACED = 4  # roles whose smallest numbers are looked at apart
 TRIED = 20  # orders of which each is looked at by itself, where no uniform arithmetic fits any
@@ -165,12 +170,22 @@ def every(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class _Candidate:
-    choices: Choices
+    """A unit, and the choices that it was drafted from; None of one that is known, or was mended."""
+
+    choices: Choices | None
     unit: Unit
 
     @property
     def model(self) -> Model:
         return Model(BUILT, self.unit)
+
+
+def _choices(candidates: Sequence[_Candidate]) -> list[Choices]:
+    return [candidate.choices for candidate in candidates if candidate.choices is not None]
+
+
+class OutOfTimeError(IncompleteError):
+    """The time for the arithmetic ran out."""
 
 
 class Sketch:
@@ -181,12 +196,20 @@ class Sketch:
         self.count = max(part.count for part in parts)
         self.kinds = [kinds_of(part) for part in parts]
         self._drafters: dict[tuple[int, Kept], Drafter] = {}
+        self._units: dict[tuple[Choices, Kept], Unit] = {}
 
     def start(self) -> list[Choices]:
         return [Choices(tree=tree, steps=(Step(),) * self.count) for tree in range(len(self.parts))]
 
     def unit(self, choices: Choices, kept: Kept) -> Unit:
         """The unit of some choices; `kept`: as far as its other leaves are zero. Raises ParameterError."""
+        if (choices, kept) not in self._units:
+            if len(self._units) >= REMEMBERED:
+                self._units.clear()
+            self._units[choices, kept] = self._drafted(choices, kept)
+        return self._units[choices, kept]
+
+    def _drafted(self, choices: Choices, kept: Kept) -> Unit:
         key = choices.tree, kept
         if key not in self._drafters:
             whole = self.parts[choices.tree]
@@ -209,11 +232,13 @@ class Builder:
         deadline: float | None = None,
     ) -> None:
         self.asked, self.ask, self.options, self.deadline = asked, ask, options, deadline
+        self.limit = deadline  # of what is under way
         self.progress = options.progress
         self.result = Built()
         self.layout = layout_of(asked)
         self.shapes = Shapes(asked)
         self.chance = random.Random(1)
+        self.random = np.random.default_rng(1)
         self.bank: list[Asked] = []
         self.validated: list[Asked] = []
         self.sketch = Sketch([uniform(root) for root in roots], asked)
@@ -221,12 +246,30 @@ class Builder:
         self.stages: list[Stage] = []
         self.quick = False  # only what is likely is tried, as steps are still to be told apart
         self.strict = False  # the last step to be settled must give every answer of ordinary numbers
-        self._best: tuple[int, Unit] | None = None
+        self._noted: dict[Unit, int] = {}  # candidates that came near, and how many answers they explained
 
     def run(self) -> Built:
         result = self.result
         try:
-            sketches = list(self._parts())
+            self.stages = self._stages()
+            if alive := self._finished(self._recognised()):
+                return self._built(alive)
+            if alive := self._by_steps() or self._by_changes():
+                return self._built(alive)
+            result.verdict = "open" if result.why else "unexplained"
+        except TooDeepError:
+            result.why = "its order has no repetition, and so many steps within steps are no unit's"
+            return result
+        except OutOfTimeError as error:
+            result.why = str(error)
+        self._unexplained()
+        return result
+
+    def _by_steps(self) -> list[_Candidate]:
+        """What is found step by step, in most of the time."""
+        sketches, now = list(self._parts()), time.monotonic()
+        self.limit = None if self.deadline is None else now + BY_STEPS * (self.deadline - now)
+        try:
             for number, parts in enumerate(sketches):
                 before = self.stages
                 self.sketch, self.strict = Sketch(parts, self.asked), False
@@ -234,21 +277,35 @@ class Builder:
                 self.stages = self._stages()
                 self._ranked_anew(before)
                 if alive := self._sought(AGAIN_ALIKE if self.quick else AGAIN):
-                    result.verdict = "built"
-                    result.choices = alive[0].choices
-                    assert result.unit is not None
-                    result.unit = with_nan(result.unit, self._nan())
-                    return result
-        except TooDeepError:
-            result.why = "its order has no repetition, and so many steps within steps are no unit's"
-            return result
-        result.verdict = "unexplained"
-        self._unexplained()
+                    return alive
+        except OutOfTimeError as error:
+            self.result.why = str(error)
+        return []
+
+    def _by_changes(self) -> list[_Candidate]:
+        """What is found beside what came near, in all of the time."""
+        self.limit = self.deadline
+        for _ in range(AGAIN):
+            if not (alive := self._mended()):
+                break
+            if alive := self._finished(alive):
+                return alive
+        return []
+
+    def _built(self, alive: Sequence[_Candidate]) -> Built:
+        result = self.result
+        result.verdict, result.why, result.choices = "built", "", alive[0].choices
+        assert result.unit is not None
+        result.unit = with_nan(result.unit, self._nan())
         return result
 
     def _parts(self) -> Iterator[list[Part]]:
-        """Steps that look alike are taken to do the same; then, if there are few, any of them may differ."""
+        """Steps that look alike are taken to do the same; then, if there are few, any of them may differ. Of several
+        orders those of one step come first."""
         if len(self.roots) > 1:
+            for root in self.roots:
+                if isinstance(root, Node) and len(root.children) == len(leaves_of(root)) > 2:
+                    yield [uniform(root)]
             yield [uniform(root) for root in self.roots]
             for root in self.roots if len(self.roots) <= TRIED else []:
                 yield [apart(root)]
@@ -262,17 +319,60 @@ class Builder:
         """The candidates that answer everything as the device does, found in at most `times` attempts."""
         for _ in range(times):
             before = self.questions
-            alive = self._settle()
-            if alive:
-                alive = self._validated(alive)
-                while alive and not self._covered(alive[0]):
-                    alive = self._agreeing(alive, self.stages[-1])
-                if alive and (alive := self._decided(alive)):
-                    return alive
+            if alive := self._finished(self._settle()):
+                return alive
             if self.questions == before and (self.strict or not self._late()):
                 return []
             self.strict = self._late()
         return []
+
+    def _finished(self, alive: list[_Candidate]) -> list[_Candidate]:
+        """Those that stand all of validation and every proof."""
+        if alive:
+            alive = self._validated(alive)
+        while alive and not self._covered(alive[0]):
+            alive = self._agreeing(alive, self.stages[-1])
+        return self._decided(alive) if alive else []
+
+    def _recognised(self) -> list[_Candidate]:
+        """The instructions of the table, and units that ship, that give every answer: a few questions tell those of
+        one signature apart."""
+        alive = [_Candidate(None, of_result(model.unit, model.unit.result)) for model in same_signature(self.asked)]
+        self.result.stage = "what is known"
+        for kind, rank in zip(KINDS, self._ranks(), strict=True):
+            stage = Stage(self.result.stage, rank, (), (), every)
+            alive = self._split(alive, stage, None, self.shapes.rows(kind, POOL))
+        return alive
+
+    def _mended(self) -> list[_Candidate]:
+        """The units that give every answer, of those a few changes away from one that came near, or is known."""
+        self.result.stage = "what is known, changed"
+        chosen = [asked for asked in self.bank if asked.kept is None] + self.validated
+        if not chosen or self.asked.length > LONG:
+            return []
+        rows, answers = (np.concatenate([getattr(asked, name) for asked in chosen]) for name in ("rows", "answers"))
+        near = [*list(self._noted)[-NOTED:], *(model.unit for model in same_signature(self.asked))]
+        near = [of_result(unit, unit.result) for unit in near]
+        if not near:
+            return []
+        answers = self._same(answers)
+
+        def wrong_on(some: NDArray[np.int64], units: Sequence[Unit]) -> NDArray[np.bool_]:
+            return np.asarray(self._evaluated(units, rows[some]) != answers[some])
+
+        sample = np.sort(self.random.permutation(len(rows))[: MENDED * 4])
+        least = wrong_on(sample, near).sum(axis=1)
+        best = [near[at] for at in np.argsort(least, kind="stable")[:MENDS]]
+        whole = wrong_on(np.arange(len(rows)), best)
+        told = np.flatnonzero(whole.any(axis=0))
+        some = np.unique(np.concatenate([sample[: MENDED // 2], self.random.permutation(told)[:MENDED]]))
+        found = mended(best, lambda units: wrong_on(some, units))
+        right = [unit for unit in found if not wrong_on(np.arange(len(rows)), [unit]).any()]
+        return [_Candidate(None, unit) for unit in right]
+
+    def _unit(self, candidate: _Candidate, kept: Kept) -> Unit:
+        """The unit of a candidate, as far as leaves that are not kept are zero."""
+        return candidate.unit if candidate.choices is None else self.sketch.unit(candidate.choices, kept)
 
     def _late(self) -> bool:
         """Whether the last attempt ended where all numbers are ordinary, but every step was taken to be settled."""
@@ -345,7 +445,7 @@ class Builder:
         def rows(place: frozenset[Leaf], bits: int) -> Callable[[int], Table]:
             return lambda count: self.shapes.sums(count, place, bits)
 
-        return [Pool(place, rows(place, SHORT[0])) for place in places]
+        return [Pool(place, rows(place, max(1, min(SHORT, self.asked.d.precision // 2)))) for place in places]
 
     def _pool(self, kind: Kind, place: Kept = None) -> Pool:
         """Rows of a kind; at some leaves alone."""
@@ -382,7 +482,7 @@ class Builder:
             found = self._through(alive, stage)
             if not found:
                 return []
-            alive = [candidate.choices for candidate in found[: ENDS if stage in self.stages[-3:] else KEPT]]
+            alive = _choices(found[: ENDS if stage in self.stages[-3:] else KEPT])
         return found
 
     def _through(self, alive: Sequence[Choices], stage: Stage) -> list[_Candidate]:
@@ -397,12 +497,12 @@ class Builder:
             found = self._through(alive, other)
             if not found:
                 break
-            alive = [candidate.choices for candidate in found[:KEPT]]
+            alive = _choices(found[:KEPT])
         return found
 
     def _in_time(self) -> None:
-        if self.deadline is not None and time.monotonic() > self.deadline:
-            raise IncompleteError(
+        if self.limit is not None and time.monotonic() > self.limit:
+            raise OutOfTimeError(
                 f"the time ran out after {counted(self.questions, 'question')} about the arithmetic, at "
                 f"{self.result.stage}"
             )
@@ -437,7 +537,7 @@ class Builder:
                     candidates = self._split(candidates, stage, pool.kept, pool.rows(FIRST))
             for _ in range(2 if number == 0 else 1):
                 candidates = self._split(candidates, stage, pool.kept, pool.rows(POOL))
-            choices = [candidate.choices for candidate in candidates]
+            choices = _choices(candidates)
         return candidates
 
     def _split(self, alive: list[_Candidate], stage: Stage, kept: Kept, pool: Table) -> list[_Candidate]:
@@ -447,7 +547,7 @@ class Builder:
         results, fresh = self._results(alive, pool, kept), True
         usable = np.asarray(stage.counts(results, self.asked.d).all(axis=0))
         if stage.counts is normal and self.asked.d.emin > NARROW:  # no sum within is tiny, or it would not matter
-            flushing = [replace(candidate, choices=self._flushing(candidate.choices)) for candidate in alive]
+            flushing = [_Candidate(self._flushing(x.choices), x.unit) for x in alive if x.choices is not None]
             usable &= (self._results(flushing, pool, kept) == results).all(axis=0)
         left, places = np.flatnonzero(usable), np.arange(len(alive))  # of the pool, and of the candidates
         while len(places) and len(left):
@@ -464,7 +564,7 @@ class Builder:
             agreed = results[np.ix_(places, chosen)] == self._same(asked.answers)
             agreed |= ~counts
             if not agreed.all(axis=1).any():
-                self._note(int(agreed.sum(axis=1).max()), alive[places[int(agreed.sum(axis=1).argmax())]].choices)
+                self._note(int(agreed.sum(axis=1).max()), alive[places[int(agreed.sum(axis=1).argmax())]])
             places, left = places[agreed.all(axis=1)], np.setdiff1d(left, chosen)
             if fresh and (kinds <= 1).all():
                 break
@@ -474,13 +574,9 @@ class Builder:
 
     def _inexact(self, candidate: _Candidate, rows: Table, kept: Kept) -> NDArray[np.int64]:
         """Some rows whose result hangs on how the candidate rounds."""
-
-        def rounding(mode: Mode) -> Choices:
-            hows = hows_of(candidate.choices).items()
-            return with_hows(candidate.choices, {place: replace(how, mode=mode) for place, how in hows})
-
-        decoys = [replace(candidate, choices=rounding(mode)) for mode in MODES]
-        kinds = [len(np.unique(column)) for column in self._results(decoys, rows, kept).T]
+        unit = self._unit(candidate, kept)
+        found = self._evaluated([in_mode(unit, mode) for mode in MODES], rows)
+        kinds = [len(np.unique(column)) for column in found.T]
         return np.argsort(kinds, kind="stable")[::-1][:AT_ONCE]
 
     def _flushing(self, choices: Choices) -> Choices:
@@ -507,7 +603,7 @@ class Builder:
                 fitting = [candidate for candidate, row in zip(alive, agreed, strict=True) if row.all()]
                 if not fitting:
                     best = int(agreed.sum(axis=1).argmax())
-                    self._note(agreed_so_far + int(agreed[best].sum()), alive[best].choices)
+                    self._note(agreed_so_far + int(agreed[best].sum()), alive[best])
                 agreed_so_far += len(part)
                 alive = fitting
         return alive
@@ -515,9 +611,17 @@ class Builder:
     def _results(self, candidates: Sequence[_Candidate], table: Table, kept: Kept) -> Patterns:
         """The results of all candidates, shape (candidates, rows); those that are one unit here are evaluated once."""
         places: dict[Unit, int] = {}
-        which = [places.setdefault(self.sketch.unit(candidate.choices, kept), len(places)) for candidate in candidates]
-        found = evaluate_models([Model(BUILT, unit) for unit in places], table)
-        return self._same(found[which])
+        which = [places.setdefault(self._unit(candidate, kept), len(places)) for candidate in candidates]
+        return self._evaluated(list(places), table)[which]
+
+    def _evaluated(self, units: Sequence[Unit], table: Table) -> Patterns:
+        """The results of some units, with one pattern for all NaNs, shape (units, rows)."""
+        found: list[Patterns] = []
+        for start in range(0, len(units), TOGETHER):
+            self._in_time()
+            models = [Model(BUILT, unit) for unit in units[start : start + TOGETHER]]
+            found.append(self._same(evaluate_models(models, table)))
+        return np.concatenate(found) if found else np.zeros((0, len(table)), dtype=np.uint64)
 
     def _same(self, patterns: Patterns) -> Patterns:
         """One pattern for all NaNs."""
@@ -557,7 +661,7 @@ class Builder:
         if right:
             return right
         best = int(wrong.sum(axis=1).argmin())
-        self._note(int((~wrong[best]).sum()), alive[best].choices)
+        self._note(int((~wrong[best]).sum()), alive[best])
         places, start = np.flatnonzero(wrong[best]), 0
         for asked in new:
             here = places[(places >= start) & (places < start + len(asked.rows))] - start
@@ -585,23 +689,27 @@ class Builder:
         questions."""
         result, long = self.result, self.asked.length > LONG
         result.stage = "validation"
+        until = None if self.deadline is None else time.monotonic() + BESIDE * (self.deadline - time.monotonic())
         places: dict[Kept, list[tuple[int, Table]]] = {}
+        whole = found.choices is None
         for rank, pool in self._beside():
-            places.setdefault(pool.kept, []).append((rank, pool.rows(POOL)))
+            places.setdefault(None if whole else pool.kept, []).append((rank, pool.rows(POOL)))
         told: set[str] = set()
         names: set[str] = set()
         right = True
         for kept, pools in places.items():
             covering = Covering(
-                Model(BUILT, self.sketch.unit(found.choices, kept)), False, list(self._changes(found, kept)),
+                Model(BUILT, self._unit(found, kept)), False, list(self._changes(found, kept)),
                 cases=not long, samples=COVERED,
             )  # fmt: skip
             ranks: list[int] = []
-            for rank, rows in pools:
+            for number, (rank, rows) in enumerate(pools):
+                if number >= len(KINDS) and until is not None and time.monotonic() > until:
+                    break
                 covering.take(rows)
                 ranks += [rank] * (len(covering.found.rows) - len(ranks))
             if not long and self.asked.addend:
-                covering.run(replace(self.options, timeout=SOLVED), changes=False)
+                covering.run(replace(self.options, timeout=COVERING), changes=False)
                 ranks += [self.stages[-1].rank] * (len(covering.found.rows) - len(ranks))
             cover = covering.finished()
             right &= self._agrees(cover, np.array(ranks), kept, found)
@@ -612,6 +720,9 @@ class Builder:
 
     def _changes(self, found: _Candidate, kept: Kept) -> Iterator[Change]:
         """The units that differ from one in a single choice."""
+        if found.choices is None:
+            yield from (Change(str(number), Model(BUILT, unit)) for number, unit in enumerate(beside(found.unit)))
+            return
         for number, choices in enumerate(neighbours(found.choices, self.asked)):
             if choices != found.choices:
                 try:
@@ -620,17 +731,21 @@ class Builder:
                     continue
 
     def _agrees(self, cover: Cover, ranks: NDArray[np.int64], kept: Kept, found: _Candidate) -> bool:
-        """Whether the device answers covering vectors as the unit does; where not, they are kept as questions."""
+        """Whether the device answers covering vectors as the unit does; where not, they are kept as questions: of the
+        leaves alone, but where the signs of the other zeros count."""
         rows = np.array(cover.rows, dtype=np.uint64).reshape(len(cover.rows), -1)
-        expected = self._same(np.array(cover.results, dtype=np.uint64))
+        [expected] = self._evaluated([self._unit(found, None)], rows)
+        alone = self._same(np.array(cover.results, dtype=np.uint64)) == expected
         right = True
         for rank in dict.fromkeys(ranks.tolist()):
             here = np.flatnonzero(ranks == rank)
             asked = self._checked(rows[here], rank)
-            wrong = np.flatnonzero(self._same(asked.answers) != expected[here])
-            if len(wrong):
-                self._keep(Asked(asked.rows[wrong], asked.answers[wrong], rank, kept))
-                self._note(self.result.validated - len(wrong), found.choices)
+            wrong = self._same(asked.answers) != expected[here]
+            for some, leaves in ((wrong & alone[here], kept), (wrong & ~alone[here], None)):
+                if some.any():
+                    self._keep(Asked(asked.rows[some], asked.answers[some], rank, leaves))
+            if wrong.any():
+                self._note(self.result.validated - int(wrong.sum()), found)
                 right = False
         return right
 
@@ -701,16 +816,20 @@ class Builder:
             return None
         return self._vector(rows[np.argmin((rows != 0).sum(axis=1))])
 
-    def _note(self, explained: int, choices: Choices) -> None:
-        """The candidate that came nearest, so far."""
-        self._best = explained, self.sketch.unit(choices, None)
+    def _note(self, explained: int, candidate: _Candidate) -> None:
+        """A candidate that came near; the last one is named where none is found."""
+        unit = self._unit(candidate, None)
+        self._noted.pop(unit, None)
+        self._noted[unit] = explained
 
     def _unexplained(self) -> None:
         """The nearest candidate, and the smallest vectors that it does not explain."""
-        self._known()
-        if self._best is None:
+        if not self.bank:
             return
-        self.result.explained, self.result.nearest = self._best
+        self._known()
+        if not self._noted:
+            return
+        self.result.nearest, self.result.explained = list(self._noted.items())[-1]
         model = Model(BUILT, self.result.nearest)
         rows, answers = (np.concatenate([getattr(asked, name) for asked in self.bank]) for name in ("rows", "answers"))
         found = self._same(evaluate_models([model], rows)[0])

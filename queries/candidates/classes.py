@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from queries.equality.lemmas import Proof
 from queries.equality.staged import prove
-from queries.search.distinguish import Options, symbolic_operands
-from queries.search.problem import Candidates, Problem, evaluate_on
+from queries.proof.records import Proof
+from queries.search.distinguish import Options
+from queries.search.problem import Candidates, Problem, evaluate_on, symbolic_operands
 from queries.search.witness import Row, replay
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.dot import Model

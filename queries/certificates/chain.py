@@ -6,7 +6,7 @@ asserts then is facts that are known and the negation of a claim, the claim is a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -21,17 +21,21 @@ class Facts:
 
     def __init__(self, path: Path) -> None:
         self.environment = Environment()
-        self.terms = dict(self._read(path, "define-fun"))
+        self.terms = self.named(path.read_text(encoding="ascii"))
 
-    def _read(self, path: Path, kind: str) -> Iterator[tuple[str, FNode]]:
-        script = SmtLibParser(self.environment).get_script(StringIO(path.read_text(encoding="ascii")))
+    def _read(self, text: str, kind: str) -> Iterator[tuple[str, FNode]]:
+        script = SmtLibParser(self.environment).get_script(StringIO(text))
         for command in script.commands:
             if command.name == kind:
                 yield str(command.args[0]), command.args[-1]
 
+    def named(self, text: str) -> dict[str, FNode]:
+        """The terms that a text names."""
+        return dict(self._read(text, "define-fun"))
+
     def asserted(self, path: Path) -> list[FNode]:
         """What a query asserts."""
-        return [term for _, term in self._read(path, "assert")]
+        return [term for _, term in self._read(path.read_text(encoding="ascii"), "assert")]
 
     def with_terms(self, term: FNode, terms: Mapping[FNode, FNode]) -> FNode:
         """A term with others in the place of its free symbols."""
@@ -39,9 +43,8 @@ class Facts:
         return changed
 
 
-def chain_faults(folder: Path, facts_name: str, document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def chain_faults(folder: Path, facts: Facts, document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The facts that do not follow, and why not."""
-    facts = Facts(folder / facts_name)
     known = {part for name in document["axioms"] for part in parts_of(facts.terms[name])}
     asserted: dict[str, list[FNode]] = {}
     for step in document["steps"]:
@@ -55,14 +58,17 @@ def chain_faults(folder: Path, facts_name: str, document: Mapping[str, Any]) -> 
         symbols = {symbol.symbol_name(): symbol for term in asserted[lemma] for symbol in term.get_free_variables()}
         terms = {symbols[cut]: facts.terms[term] for cut, term in step["terms"].items() if cut in symbols}
         negated = facts.environment.formula_manager.Not(claim)
-        given = {negated, *(facts.terms[use] for use in step["uses"])}
+        given = {negated, *parts_of(negated), *uses, *(facts.terms[use] for use in step["uses"])}
         if any(symbol.get_type() != term.get_type() for symbol, term in terms.items()):
             yield name, "puts a term of another kind in the place of a symbol"
         elif any(facts.with_terms(term, terms) not in given for term in asserted[lemma]):
             yield name, f"is not what {lemma} proves of the facts named"
         known |= parts_of(claim)
-    if document["steps"][-1]["fact"] != document["goal"]:
-        yield document["goal"], "is not what is proved last"
+    states: Sequence[str] = document["states"]
+    yield from ((name, "is not proved") for name in states if not known.issuperset(parts_of(facts.terms[name])))
+    last = document["steps"][-1]["fact"]
+    if last not in states:
+        yield last, "is proved last, and is not what is stated"
 
 
 def parts_of(term: FNode) -> set[FNode]:

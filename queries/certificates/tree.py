@@ -108,5 +108,5 @@ def _where(tree: Tree) -> str:
     limits = {node["limit"] for node in tree.nodes if node["kind"] == "product" and node["limit"] is not None}
     flushes = any(node["kind"] == "element" and node["subnormals"] != "keep" for node in tree.nodes)
     found = [f"no product reaches 2^{limit}" for limit in sorted(limits)]
-    found += ["exact is of the inputs as they are read, subnormals as zero"] if flushes else []
+    found += ["exact is the sum of the inputs as read, subnormals as zero"] if flushes else []
     return ", ".join([", where inputs are finite", "no rounding overflows", *found])

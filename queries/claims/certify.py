@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hypotheses.unit_claims import BoundClaim, PropertyClaim
-from queries.certificates.certificate import write_certificate
+import yaml
+
+from hypotheses.claim_file import Statement
+from hypotheses.unit_claims import BoundClaim, OverflowClaim, PropertyClaim
+from queries.certificates.certificate import CLAIM, ROWS, CertificateError, write_certificate
 from queries.claims.outcome import Outcome
 from queries.claims.settle import problems_of_claim
+from queries.equality.certify import chain_texts
+from queries.proof.facts import Fact
+from queries.proof.kernel import Theorem
+from queries.proof.lemmas import query_of
+from queries.proof.records import Chain, Lemma
+from queries.proof.undecided import ByFirstWords, NoInputDecides
+from queries.proof.written_rows import row_document
 from queries.properties.bound_certificate import certify_theorems
 from queries.properties.proving import ARGUMENTS, proofs_of
 from queries.properties.signs import certify_proofs
 from queries.search.distinguish import Options
 
-STAGES = (
-    "the last questions have no answer: no input decides the claim, and every value is a number. Parts that are cut "
-    "out of a question are any numbers, or any of which an earlier lemma says something (queries/claims/stages.py)."
+DECIDED = (
+    "each step of `chain.json` follows from those before it. What it states is that no admitted input of `claim.yaml` "
+    "decides the claim where the claim's values are numbers, and that they are; the terms of both are made again."
 )
 
 
@@ -33,9 +45,34 @@ def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[t
     if isinstance(claim, BoundClaim) and outcome.theorem is not None:
         manifest = certify_theorems([outcome.theorem], claim.model.unit, question, directory, options)
         return [(directory, manifest)]
+    if isinstance(claim, OverflowClaim) and outcome.theorem is not None:
+        texts = {CLAIM: _claim_text(claim), ROWS: json.dumps(row_document(outcome.theorem)) + "\n"}
+        manifest = write_certificate(
+            directory, [], None, question, options.timeout, options.memory, options.progress, texts, "rows.md"
+        )
+        return [(directory, manifest)]
+    if outcome.theorem is None or outcome.chain is None:
+        raise CertificateError("only what is proved by lemmas has a certificate")
     leaves = [lemma.leaf for lemma in outcome.lemmas]
     manifest = write_certificate(
         directory, leaves, None, question, options.timeout, options.memory, options.progress,
-        template="lemmas.md", argument=STAGES,
+        texts=_texts(outcome.theorem, outcome.chain, outcome.lemmas), template="lemmas.md", argument=DECIDED,
     )  # fmt: skip
     return [(directory, manifest)]
+
+
+def _texts(theorem: Theorem, chain: Chain, lemmas: Sequence[Lemma]) -> dict[str, str]:
+    """The claim, and the facts by which no input decides it."""
+    assert isinstance(theorem.goal, NoInputDecides)
+    facts = [one.goal.term for one in theorem.premises if isinstance(one.goal, Fact)]
+    names = {lemma.query.text: f"lemma-{place:02d}" for place, lemma in enumerate(lemmas, 1)}
+    whole = {one.goal.part: [names[query_of(lemma.goal).text] for lemma in one.premises]  # type: ignore[arg-type]
+             for one in theorem.premises if isinstance(one.goal, ByFirstWords)}  # fmt: skip
+    before = len(lemmas) - 1 - max(step.lemma for step in chain.steps)
+    return {CLAIM: _claim_text(theorem.goal.claim)} | chain_texts(chain, facts, before, {"whole": whole})
+
+
+def _claim_text(claim: Statement) -> str:
+    """The file of this case alone."""
+    data = {key: value for key, value in claim.file.data.items() if key != "cases"}
+    return yaml.safe_dump(data, sort_keys=False)

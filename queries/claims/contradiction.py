@@ -11,12 +11,12 @@ from hypotheses.claim import Claim
 from hypotheses.schema import Inputs
 from hypotheses.unit_claims import BoundClaim, OverflowClaim
 from queries.claims.outcome import Outcome
-from queries.claims.overflow import BELOW_ONE
 from queries.claims.samples import claim_rows
-from queries.claims.scene import look
+from queries.proof.rows import BELOW_ONE
 from queries.search.admitted import admitted_rows, numbers
 from queries.search.contradiction import SEED, contradicted, kept_bits, row_text
 from queries.search.samples import sample_rows
+from queries.search.scene import look
 from smtmodel.algorithms import sum_of_array
 from smtmodel.batch import evaluate_batch
 from smtmodel.display import exact_value, ulp_of

@@ -14,8 +14,8 @@ from hypotheses.claim import AnyClaim, Claim, Largest
 from hypotheses.claim_file import located
 from queries.claims.outcome import BATCH, SHRINK, Asked
 from queries.claims.samples import Table, claim_rows, mutated
-from queries.claims.scene import conditions, lanes_of, row_of, symbolic_scene
 from queries.search.distinguish import Options, SolverFaultError
+from queries.search.scene import conditions, lanes_of, row_of, symbolic_scene
 from queries.search.witness import Row, shrink_rows
 from queries.solvers.smtlib import Query
 from smtmodel.algebra import Bit, all_of

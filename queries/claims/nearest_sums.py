@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from queries.properties.monotone.ledger import UnprovedError
+from queries.proof.kernel import Theorem
 from smtmodel import ieee
 from smtmodel.algebra import Bit, Bits, all_of, any_of, choose, constant, select, sum_of
 from smtmodel.algorithms.exact import Fixed, admitted, in_units
@@ -28,9 +28,9 @@ ROOM = 4  # bits more than an exponent field has, for differences of exponents i
 
 
 class Ask(Protocol):
-    """Whether facts make a claim true, terms cut out of both."""
+    """A claim proved from facts, terms cut out of both. Raises UnprovedError."""
 
-    def __call__(self, what: str, facts: Sequence[Bit], claim: Bit, cuts: Sequence[Bits]) -> bool: ...
+    def __call__(self, what: str, facts: Sequence[Theorem], claim: Bit, cuts: Sequence[Bits]) -> Theorem: ...
 
 
 @dataclass(frozen=True)
@@ -108,28 +108,23 @@ class NearestSum:
         self.sum = self.total.sext(width)
         self.placed_sum = self.sum.shl(self.shift)
 
-    def prove(self, known: Bit) -> Bit:
+    def prove(self, known: Theorem) -> Theorem:
         """That `result` is `nearest` to `exact`, if it is a multiple of the given sum's unit; from what is known of
         the inputs. Raises UnprovedError."""
-        numbers = [self._lemma(f"{x.name} is zero or in its window", [known], fact, [])
+        numbers = [self.ask(f"{x.name} is zero or in its window", [known], fact, [])
                    for x, fact in zip(self.operands, self.admitted, strict=True)]  # fmt: skip
-        total = self._lemma("the exact sum is that of both terms", [known], self.exact.bits.eq(self._both), [])
+        total = self.ask("the exact sum is that of both terms", [known], self.exact.bits.eq(self._both), [])
         patterns = [x.bits for x in self.operands]
-        finite = self._lemma("their result is the rounded sum", numbers, self.result.eq(self.rounded),
+        finite = self.ask("their result is the rounded sum", numbers, self.result.eq(self.rounded),
                              [*patterns, self.rounded])  # fmt: skip
-        inside = self._lemma("the unit is in range", numbers, self.inside | ~self.total.any(), patterns)
+        inside = self.ask("the unit is in range", numbers, self.inside | ~self.total.any(), patterns)
         close = self._close(numbers, total, patterns)
-        rounded = self._lemma("the rounded sum is nearest to an aligned sum", [inside], self._rounding(),
+        rounded = self.ask("the rounded sum is nearest to an aligned sum", [inside], self._rounding(),
                               [self.total, self.unit.bits])  # fmt: skip
         fits = in_units(self.result, self.fmt, self.given)[1]
         found = ~fits | nearest(self.result, self.fmt, self.given)
-        return self._lemma("the rounded sum is nearest to the exact one", [inside, close, rounded, finite], found,
+        return self.ask("the rounded sum is nearest to the exact one", [inside, close, rounded, finite], found,
                            [self.result, self.rounded, self.total, self.unit.bits, self.given.bits])  # fmt: skip
-
-    def _lemma(self, what: str, facts: Sequence[Bit], claim: Bit, cuts: Sequence[Bits]) -> Bit:
-        if not self.ask(what, facts, claim, cuts):
-            raise UnprovedError(what)
-        return claim
 
     @property
     def _both(self) -> Bits:
@@ -150,27 +145,27 @@ class NearestSum:
     def _within(self, difference: Bits) -> Bit:
         return difference.slt(self.one) & (-self.one).slt(difference)
 
-    def _close(self, numbers: list[Bit], total: Bit, patterns: list[Bits]) -> Bit:
+    def _close(self, numbers: list[Theorem], total: Theorem, patterns: list[Bits]) -> Theorem:
         """The shifted sum is the exact one, or large, odd and off by less than its unit; and no sum wraps."""
         exactly = [x.eq(y) for x, y in zip(self.numbers, self.placed, strict=True)]
         sides = [exactly[k] & self._far(k) & self._within(self.numbers[1 - k] - self.placed[1 - k])
                  & self.one.ule(self.largest_one) for k in (0, 1)]  # fmt: skip
-        aligned = self._lemma("aligned terms are exact, or one is off by less than a unit", numbers,
+        aligned = self.ask("aligned terms are exact, or one is off by less than a unit", numbers,
                               all_of(exactly) | any_of(sides), patterns)  # fmt: skip
         width = self.exact.bits.width
         most = constant(self.carrier, 1 << (width - 4), width)
         small = [x.slt(most) & (-most).slt(x) for x in self.numbers]
-        bounded = self._lemma("terms are small", numbers, all_of(small), patterns)
+        bounded = self.ask("terms are small", numbers, all_of(small), patterns)
         cuts = [*self.aligned, *patterns]
-        added = self._lemma("signed terms", [], self.sum.eq(self.signed[0] + self.signed[1]), cuts)
-        shifted = self._lemma("a shift distributes", [added], self.placed_sum.eq(self.placed[0] + self.placed[1]),
+        added = self.ask("signed terms", [], self.sum.eq(self.signed[0] + self.signed[1]), cuts)
+        shifted = self.ask("a shift distributes", [added], self.placed_sum.eq(self.placed[0] + self.placed[1]),
                               [*self.signed, self.sum, self.shift])  # fmt: skip
         lowest = constant(self.carrier, 1 << (self.total.width - 1), self.total.width)
-        odd = self._lemma("sums of far terms are large and odd", [], (~any_of([self._far(0), self._far(1)])
+        odd = self.ask("sums of far terms are large and odd", [], (~any_of([self._far(0), self._far(1)])
                           | self._large_odd) & lowest.slt(self.total), cuts)  # fmt: skip
         off = self._large_odd & self._within(self.exact.bits - self.placed_sum)
         close = (self.placed_sum.eq(self.exact.bits) | off) & lowest.slt(self.total)
-        return self._lemma("the aligned sum is exact, or large, odd and off by less than a unit",
+        return self.ask("the aligned sum is exact, or large, odd and off by less than a unit",
                            [total, aligned, bounded, shifted, odd], close,
                            [*self.placed, self.one, self.placed_sum, *self.numbers, self.exact.bits, self.total,
                             *self.aligned])  # fmt: skip

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from hypotheses.claim import AnyClaim
-from queries.equality.lemmas import Lemma, Proof
 from queries.proof.kernel import Theorem
+from queries.proof.records import Chain, Lemma, Proof
 from queries.search.witness import Row
 from queries.solvers.contract import Answer
 
@@ -29,7 +29,8 @@ class Asked:
 class Outcome:
     """The verdict on one claim. `row`: the input that decided, in the order of the claim's layout; `lemmas`: the
     questions whose "unsat" did, each with another engine's word where there is one; `proofs`: of a property, what
-    proved it; `refuting`: what broke it; `theorem`: what was proved by rules, with the lemmas as leaves."""
+    proved it; `refuting`: what broke it; `theorem`: what was proved by rules, with the lemmas as leaves; `chain`:
+    the steps from what is admitted to that no input decides."""
 
     claim: AnyClaim
     verdict: Verdict = "unknown"
@@ -41,6 +42,7 @@ class Outcome:
     proofs: list[Proof] = field(default_factory=list)
     refuting: Proof | None = None
     theorem: Theorem | None = None
+    chain: Chain | None = None
 
     @property
     def as_expected(self) -> bool:

@@ -13,12 +13,12 @@ from hypotheses.claim import Claim
 from hypotheses.unit_claims import PropertyClaim
 from queries.claims.maximise import Worst, maximised
 from queries.claims.outcome import Outcome
-from queries.claims.scene import lanes_of
 from queries.properties.report import proof_json
+from queries.search.scene import lanes_of
 from queries.search.witness import Row
 from smtmodel.algorithms.steps import RESULT, Step
 from smtmodel.batch import to_integers
-from smtmodel.display import exact_value, powers, ulp_of
+from smtmodel.display import decimal, exact_value, powers, ulp_of
 from smtmodel.formats import Format
 from smtmodel.vectors import to_hex
 
@@ -71,6 +71,7 @@ def vector_json(claim: Claim, row: Row) -> dict[str, Any]:
         "b": [to_hex(x, factors) for x in operands.b],
         "c": to_hex(operands.c, addend),
         "exact": powers(exact),
+        "exact_decimal": decimal(exact),
         "results": {
             name: result_json(found[RESULT][0], claim.shape.parts[name].result, exact) for name, found in steps.items()
         },
@@ -107,11 +108,18 @@ def result_json(pattern: int, fmt: Format, exact: Fraction) -> dict[str, Any]:
     value = exact_value(pattern, fmt)
     if value == "-0":
         value = Fraction(0)
-    found: dict[str, Any] = {"d": to_hex(pattern, fmt), "value": value if isinstance(value, str) else powers(value)}
-    if isinstance(value, Fraction):
-        error = abs(value - exact)
-        found |= {"error": powers(error), "error_ulps": float(error / ulp_of(exact, fmt))}
-    return found
+    d = to_hex(pattern, fmt)
+    if isinstance(value, str):
+        return {"d": d, "value": value, "decimal": value}
+    error = abs(value - exact)
+    return {
+        "d": d,
+        "value": powers(value),
+        "decimal": decimal(value),
+        "error": powers(error),
+        "error_decimal": decimal(error),
+        "error_ulps": float(error / ulp_of(exact, fmt)),
+    }
 
 
 def steps_of(claim: Claim, row: Row, name: str) -> Steps:

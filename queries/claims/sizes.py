@@ -8,95 +8,139 @@ compares with that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
 from typing import Protocol
 
-from hypotheses.claim import Claim
-from queries.properties.monotone.ledger import UnprovedError
-from smtmodel.algebra import Bit, Bits, all_of
+from queries.proof.kernel import Theorem
+from queries.proof.ledger import UnprovedError
+from queries.proof.undecided import Question
+from smtmodel.algebra import Bit, Bits, constant
 from smtmodel.algorithms import fixed
 from smtmodel.algorithms.exact import Fixed, in_units, magnitude
 from smtmodel.algorithms.products import Multiword
 from smtmodel.algorithms.scene import Scene
 from smtmodel.algorithms.steps import RESULT, InUnit, Step, Word
+from smtmodel.dot import Model, evaluate
+from smtmodel.trace import Stage
 
 BOUND_SHARE = 0.2  # of the time that is left, for one bound
 LAST_SHARE = 0.5  # for what follows from all bounds
 
 
 class Ask(Protocol):
-    """Whether facts make a claim true, terms cut out of both, within a share of the time that is left."""
+    """A claim proved from facts, terms cut out of both, within a share of the time that is left. Raises
+    UnprovedError."""
 
-    def __call__(self, what: str, facts: Sequence[Bit], claim: Bit, cuts: Sequence[Bits], share: float) -> bool: ...
+    def __call__(
+        self, what: str, facts: Sequence[Theorem], claim: Bit, cuts: Sequence[Bits], share: float
+    ) -> Theorem: ...
 
 
 class Sizes:
-    """The bounds of a claim's sums. `counts`: the conditions on inputs; `goal`: what decides the claim."""
+    """The bounds of the sums of a claim; `admitted`: that the conditions on inputs hold."""
 
-    def __init__(self, claim: Claim, scene: Scene, counts: Bit, goal: Bit, ask: Ask) -> None:
-        self.claim, self.scene, self.counts, self.goal, self.ask = claim, scene, counts, goal, ask
+    def __init__(self, question: Question, admitted: Theorem, ask: Ask) -> None:
+        self.question, self.claim, self.scene = question, question.claim, question.scene
+        self.admitted, self.ask = admitted, ask
 
-    def numbers(self) -> bool:
-        """Whether all values are numbers."""
-        if not self.scene.fits:
-            return False
+    def numbers(self) -> Theorem:
+        """That all values are numbers. Raises UnprovedError."""
         window, carrier = self.claim.shape.window, self.scene.carrier
         powers = [window.a[1] + window.b[1]] * self.claim.terms + [window.c[1]]
-        try:
-            facts, cuts = self._bounds([fixed.number(carrier, Fraction(2) ** power) for power in powers], results=True)
-        except UnprovedError:
-            return False
-        fits = all_of([*self.scene.fits.values()])
-        return self.ask("every value is a number", facts, fits, cuts, BOUND_SHARE)
+        facts, cuts = self._bounds([fixed.number(carrier, Fraction(2) ** power) for power in powers], results=True)
+        return self.ask("every value is a number", facts, self.question.fits, cuts, BOUND_SHARE)
 
-    def relative(self) -> bool:
-        """Whether a claim that compares with the sum of magnitudes follows from the bounds of the sums on the way, the
-        last ones as they are."""
+    def relative(self) -> Theorem:
+        """That no input decides a claim that compares with the sum of magnitudes, from the bounds of the sums on the
+        way, the last ones as they are. Raises UnprovedError."""
         if not self.scene.fits or "magnitude_sum" not in self.claim.predicate_text:
-            return False
+            raise UnprovedError("it compares no values with the sum of magnitudes")
         sizes, whole = self.scene.tops(), self.scene.exact(magnitudes=True)
-        least = ~fixed.less(whole, reduce(fixed.add, sizes))
-        if not self.ask("the sum of magnitudes is no less than that of powers of two", [self.counts], least, [],
-                        BOUND_SHARE):  # fmt: skip
-            return False
-        try:
-            facts, cuts = self._bounds(sizes, results=False)
-        except UnprovedError:
-            return False
-        facts += [least, *self.scene.fits.values()]
-        return self.ask("the claim follows", facts, ~self.goal, [*cuts, whole.bits], LAST_SHARE)
+        least = self._least(sizes, whole)
+        facts, cuts = self._bounds(sizes, results=False)
+        return self.ask("the claim follows", [*facts, least], self.question.none, [*cuts, whole.bits], LAST_SHARE)
 
-    def _bounds(self, sizes: Sequence[Fixed], results: bool) -> tuple[list[Bit], list[Bits]]:
+    def _least(self, sizes: Sequence[Fixed], whole: Fixed) -> Theorem:
+        """The sum of magnitudes is no less than that of powers of two: term by term, then their sums. Raises
+        UnprovedError."""
+        terms, facts = self._terms(whole), list[Theorem]()
+        width, largest = whole.bits.width, 1 << (whole.bits.width - 1 - len(terms).bit_length())
+        most = constant(whole.bits.carrier, largest, width)
+        for place, (term, size) in enumerate(zip(terms, sizes, strict=False)):
+            claim = ~fixed.less(term, size) & term.bits.ule(most)
+            facts.append(self.ask(f"magnitude {place} is no less than a power of two", [self.admitted], claim, [],
+                                  BOUND_SHARE))  # fmt: skip
+        name = "the sum of magnitudes is no less than that of powers of two"
+        total = Fixed(constant(whole.bits.carrier, 0, width) + terms[0].bits, whole.unit)
+        own, known = sizes[0], facts[0]
+        for place in range(1, len(terms)):
+            cuts = [total.bits, own.bits, terms[place].bits, sizes[place].bits]
+            total, own = Fixed(total.bits + terms[place].bits, total.unit), fixed.add(own, sizes[place])
+            least = ~fixed.less(total, own)
+            claim = least & total.bits.ule(constant(most.carrier, (place + 1) * largest, width))
+            known = self.ask(f"{name}, up to {place}", [known, facts[place]], claim, cuts, BOUND_SHARE)
+        return self.ask(
+            name, [known], ~fixed.less(whole, reduce(fixed.add, sizes)), [total.bits, own.bits], BOUND_SHARE
+        )
+
+    def _terms(self, whole: Fixed) -> list[Fixed]:
+        """What the sum of magnitudes adds up; c that is fixed to zero is left out."""
+        carrier, scene = self.question.carrier, self.scene
+        before = len(carrier.addends)
+        a, b = ([x.bits for x in side] for side in (scene.a, scene.b))
+        Scene(scene.shape, a, b, scene.c.bits).exact(magnitudes=True)  # the same terms once more
+        return [Fixed(Bits(carrier, whole.bits.width, node), whole.unit) for node in carrier.addends[before:]]
+
+    def _bounds(self, sizes: Sequence[Fixed], results: bool) -> tuple[list[Theorem], list[Bits]]:
         """What is known of inputs and sums, and these, of `results` too. Raises UnprovedError.
 
         `sizes`: of the products, and of c; a product is below four times its size, and c below twice.
         """
-        facts, found = [self.counts], dict[object, Bits]()
+        facts, found = [self.admitted], dict[object, Bits]()
         for part in self.scene.fits:
             steps, fmt = self.scene.steps(part), self.claim.shape.parts[part].result
             for step, bits, limit in self._limits(part, sizes):
                 if bits.node in found or (not results and bits.node == steps[RESULT].node):
                     continue
                 number, fits = in_units(bits, fmt, self.scene.exact())
-                fact = fits & ~fixed.less(limit, magnitude(number))
-                if not self.ask(f"bound of {step} of {part}", facts, fact, list(found.values()), BOUND_SHARE):
-                    raise UnprovedError(str(step))
+                bound = fits & ~fixed.less(limit, magnitude(number))
+                facts.append(self.ask(f"bound of {step} of {part}", facts, bound, list(found.values()), BOUND_SHARE))
                 found[bits.node] = bits
-                facts.append(fact)
         return facts, list(found.values())
 
-    def _limits(self, part: str, sizes: Sequence[Fixed]) -> Iterator[tuple[Step, Bits, Fixed]]:
+    def _limits(self, part: str, sizes: Sequence[Fixed]) -> Iterator[tuple[str, Bits, Fixed]]:
         """The sums of a part in their order, each with what its magnitude does not exceed if words are truncated."""
         what, carrier = self.claim.shape.parts[part].what, self.scene.carrier
         fraction = (what.model if isinstance(what, Multiword) else what).a.fraction
         *products, addend = sizes
         limit = fixed.number(carrier, 0) if self.claim.zero_addend else fixed.multiply(fixed.number(carrier, 2), addend)
-        for step, bits in self.scene.steps(part).items():
+        before, steps = self.scene.c.bits, self.scene.steps(part)
+        for step, bits in steps.items():
             if isinstance(step, InUnit):
                 factor = fixed.number(carrier, Fraction(4, 2 ** (fraction * sum(step.words or ()))))
-                own = products[step.start : step.stop]
-                limit = reduce(fixed.add, [fixed.multiply(factor, size) for size in own], limit)
+                own = {k: fixed.multiply(factor, size) for k, size in enumerate(products[step.start : step.stop])}
+                for place, (block, result) in enumerate(_inner(what, step, steps, before)):
+                    limit = reduce(fixed.add, [own.pop(k) for k in block if k in own], limit)
+                    yield f"{step}, block {place}", result, limit
+                limit = reduce(fixed.add, own.values(), limit)
             if not isinstance(step, Word):
-                yield step, bits, limit
+                yield str(step), bits, limit
+                before = bits
+
+
+def _inner(
+    what: Multiword | Model, step: InUnit, steps: Mapping[Step, Bits], before: Bits
+) -> list[tuple[tuple[int, ...], Bits]]:
+    """The products of each block of an instruction but the last, and its result; nothing where they are not told."""
+    if not isinstance(what, Multiword) or step.words is None:
+        return []
+    every = range(step.start, step.stop)
+    a = [steps[Word("a", step.words[0], k)] for k in every]
+    b = [steps[Word("b", step.words[1], k)] for k in every]
+    found = evaluate(what.model, a, b, before, traced=True)
+    results = [signal.bits for signal in found.trace if signal.name.stage is Stage.RESULT]
+    if found.d.node != steps[step].node or len(results) != len(what.model.blocks):
+        return []
+    return list(zip(what.model.blocks, results, strict=True))[:-1]

@@ -12,103 +12,79 @@ bounds are read off by evaluation, and proved step by step, each from those befo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import permutations
 from typing import Protocol
 
 import numpy as np
-from pysmt.fnode import FNode
 
-from hypotheses.claim import Claim
 from queries.claims.nearest_sums import NearestSum, Operand
-from queries.claims.scene import conditions, deciding, lanes_of, symbolic_scene
 from queries.claims.sizes import Sizes
-from queries.equality.cutting import Cutter, conjuncts, renamed
-from queries.properties.monotone.ledger import UnprovedError
-from queries.solvers.smtlib import Query
+from queries.proof.kernel import Theorem
+from queries.proof.ledger import UnprovedError
+from queries.proof.undecided import Question
+from queries.search.scene import lanes_of
 from smtmodel import ieee
 from smtmodel.algebra import Bit, Bits, all_of, choose, constant, select
 from smtmodel.algorithms.products import Multiword
 from smtmodel.algorithms.scene import Number
 from smtmodel.algorithms.steps import RESULT, Step, Word
 from smtmodel.batch import to_integers
-from smtmodel.carriers.terms import TermCarrier
 from smtmodel.decode import unpack
 from smtmodel.formats import Format
 
 
 class Prove(Protocol):
-    """Whether a question is answered "unsat" within this share of the time that is left. `cuts`: how many free
-    variables replace terms in it."""
+    """A claim proved from facts, terms cut out of both, within this share of the time that is left. Raises
+    UnprovedError."""
 
-    def __call__(self, what: str, query: Query, share: float, cuts: int) -> bool: ...
+    def __call__(
+        self, what: str, facts: Sequence[Theorem], claim: Bit, cuts: Sequence[Bits], share: float
+    ) -> Theorem: ...
 
 
 class Stages:
-    """The ways to prove that no input decides a claim. `fits`: that its values are numbers is an assumption here."""
+    """The ways to prove that no input decides a claim, where its values are numbers: each gives the fact, or raises
+    UnprovedError. `admitted`: that the conditions on inputs hold."""
 
-    def __init__(self, claim: Claim, prove: Prove) -> None:
-        self.claim, self.prove = claim, prove
-        self.scene, self.symbols, self.definitions = symbolic_scene(claim)
-        self.goal = deciding(claim, self.scene)
-        self.counts = conditions(claim, self.scene)
-        self.steps = {name: self.scene.steps(name) for name in claim.shape.parts}
-        carrier = self.scene.carrier
-        assert isinstance(carrier, TermCarrier)
-        self.carrier = carrier
-        self.asked: dict[str, bool] = {}
+    def __init__(self, question: Question, admitted: Theorem, prove: Prove) -> None:
+        self.question, self.claim, self.scene = question, question.claim, question.scene
+        self.admitted, self.prove, self.carrier = admitted, prove, question.carrier
+        self.sizes = Sizes(question, admitted, prove)
+        self.steps = {name: self.scene.steps(name) for name in self.claim.shape.parts}
 
     @property
-    def ways(self) -> tuple[Callable[[], bool], ...]:
-        """Each says whether it proved the claim; the cheap ones come first."""
+    def ways(self) -> tuple[Callable[[], Theorem], ...]:
+        """The cheap ones come first."""
         several = (self.any_result, self.sizes.relative, self.nearest_sum, self.intervals, self.shared_steps)
         return several if len(self.steps) > 1 else (self.nearest_sum,)
 
-    @property
-    def sizes(self) -> Sizes:
-        return Sizes(self.claim, self.scene, self.counts, self.goal, self._ask)
-
-    def _ask(self, what: str, facts: Sequence[Bit], claim: Bit, cuts: Sequence[Bits], share: float) -> bool:
-        """Whether facts make a claim true, terms cut out of both; asked once for each text."""
-        manager, environment = self.carrier.manager, self.carrier.environment
-        nodes = dict.fromkeys(bits.node for bits in cuts if not (bits.node.is_constant() or bits.node.is_symbol()))
-        fresh = {node: manager.Symbol(f"cut{k}w{node.bv_width()}", node.get_type()) for k, node in enumerate(nodes)}
-        cut = Cutter(environment, fresh)
-        goal = cut((~claim).node)
-        parts = [part for fact in facts for part in conjuncts(cut(fact.node))]
-        query = Query((), renamed(environment, [*_linked([*parts, *map(cut, self.definitions())], goal), goal]))
-        if query.text not in self.asked:
-            self.asked[query.text] = self.prove(what, query, share, len(fresh))
-        return self.asked[query.text]
-
-    def any_result(self) -> bool:
-        """Whether the claim holds for any results of all parts and any exact sum, or for any result of one part."""
-        fits = list(self.scene.fits.values())
-        if not fits:
-            return False  # errors and values alone are compared with results that nobody computed
+    def any_result(self) -> Theorem:
+        """The claim holds for any results of all parts and any exact sum, or for any result of one part."""
+        if not self.scene.fits:
+            raise UnprovedError("errors and values alone are compared with results that nobody computed")
         results = {name: steps[RESULT] for name, steps in self.steps.items()}
         free = {"every result and the exact sum": [*results.values(), self.scene.exact().bits]}
         free |= {f"the result of {name}": [result] for name, result in results.items()}
-        return any(self._ask(f"{what} may be any number", [self.counts, *fits], ~self.goal, cuts, RESULT_SHARE)
-                   for what, cuts in free.items())  # fmt: skip
+        for what, cuts in free.items():
+            with suppress(UnprovedError):
+                return self.prove(f"{what} may be any number", [self.admitted], self.question.none, cuts, RESULT_SHARE)
+        raise UnprovedError("no result may be any number")
 
-    def nearest_sum(self) -> bool:
-        """Whether the claim follows from this, that the result of a part is the sum of two numbers, rounded to nearest,
-        whose exact sum is that of the claim."""
-        fits = list(self.scene.fits.values())
+    def nearest_sum(self) -> Theorem:
+        """The claim follows from this, that the result of a part is the sum of two numbers, rounded to nearest, whose
+        exact sum is that of the claim."""
         results = [steps[RESULT] for steps in self.steps.values()]
-        for name, addition in self._additions() if fits else ():
+        for name, addition in self._additions() if self.scene.fits else ():
             result, total = self.steps[name][RESULT], addition.result
             first, last = (unpack(bits, addition.fmt) for bits in (total, result))
             same = result.eq(total) | (first.is_zero & last.is_zero) | (first.is_nan & last.is_nan)
-            try:
-                nearest = addition.prove(self.counts)
-            except UnprovedError:
-                continue
-            if self._ask(f"the result of {name} is that sum", [], same, [total], BRIEF_SHARE):
+            with suppress(UnprovedError):
+                nearest = addition.prove(self.admitted)
+                equal = self.prove(f"the result of {name} is that sum", [], same, [total], BRIEF_SHARE)
                 cuts = [total, *results, self.scene.exact().bits]
-                if self._ask("the claim follows", [nearest, same, *fits], ~self.goal, cuts, 0.5):
-                    return True
-        return False
+                return self.prove("the claim follows", [nearest, equal], self.question.none, cuts, 0.5)
+        raise UnprovedError("no result is a rounded sum of two numbers")
 
     def _additions(self) -> Iterator[tuple[str, NearestSum]]:
         """The additions of c to another step, by the part that they are a step of."""
@@ -121,8 +97,8 @@ class Stages:
         most = window.a[1] + window.b[1] + (2 * terms - 1).bit_length()
         addend = Operand("c", scene.c.bits, window.c)
 
-        def ask(what: str, facts: Sequence[Bit], claim: Bit, cuts: Sequence[Bits]) -> bool:
-            return self._ask(what, facts, claim, cuts, SUM_SHARE)
+        def ask(what: str, facts: Sequence[Theorem], claim: Bit, cuts: Sequence[Bits]) -> Theorem:
+            return self.prove(what, facts, claim, cuts, SUM_SHARE)
 
         for part, steps in self.steps.items():
             sums = {bits.node: (name, bits) for name, bits in steps.items() if not isinstance(name, Word)}
@@ -131,18 +107,16 @@ class Stages:
                     if ieee.add(first.bits, second.bits, shape.result).node in sums:
                         yield part, NearestSum(ask, shape.result, (first, second), scene.exact())
 
-    def shared_steps(self) -> bool:
-        """Whether the claim follows from the steps that the parts share, which may be any finite numbers."""
+    def shared_steps(self) -> Theorem:
+        """The claim follows from the steps that the parts share, which may be any finite numbers."""
         shared, fmt = self._shared(), self.claim.shape.result
         if not shared or self.scene.fits:
-            return False
+            raise UnprovedError("no steps are shared, or values are compared")
         values = [unpack(bits, fmt) for bits in shared.values()]
         finite = all_of([~(value.is_nan | value.is_infinite) for value in values])
-        if not self._ask("the steps that the parts share are cut out", [finite], ~self.goal, list(shared.values()),
-                         CUT_SHARE):  # fmt: skip
-            return False
-        whole = Query(self.symbols, (self.counts.node, *self.definitions(), (~finite).node))
-        return self.prove("those steps are finite", whole, 0.5, 0)
+        numbers = self.prove("the steps that the parts share are finite", [self.admitted], finite, [], CUT_SHARE)
+        return self.prove("the steps that the parts share are cut out", [numbers], self.question.none,
+                          list(shared.values()), CUT_SHARE)  # fmt: skip
 
     def _shared(self) -> dict[Step, Bits]:
         """The sums that all parts have, in their order."""
@@ -157,30 +131,25 @@ class Stages:
 
     # --- intervals ---------------------------------------------------------------------------------------------------
 
-    def intervals(self) -> bool:
-        """Whether the claim follows from the intervals of all words, and of the sums that the parts share."""
+    def intervals(self) -> Theorem:
+        """The claim follows from the intervals of all words, and of the sums that the parts share."""
         if self.scene.fits or not self._shared():
-            return False
-        facts: list[Bit] = [self.counts]
-        cuts: list[Bits] = []
+            raise UnprovedError("no steps are shared, or values are compared")
+        facts, cuts = [self.admitted], list[Bits]()
         corners = self._corners()
         for part, steps in self.steps.items():
             for name, bits in steps.items():
                 if isinstance(name, Word) and not bits.node.is_symbol():
                     number = (self.scene.a if name.side == "a" else self.scene.b)[name.place]
                     fact = self._word_fact(part, bits, number, corners[part][name])
-                    if not self._ask(f"interval of {name}", [self.counts], fact, [], BRIEF_SHARE):
-                        return False
-                    facts.append(fact)
+                    facts.append(self.prove(f"interval of {name}", [self.admitted], fact, [], BRIEF_SHARE))
                     cuts.append(bits)
         part, corner = next(iter(corners.items()))
         for room, (name, bits) in enumerate(self._shared().items()):
             fact = self._sum_fact(bits, corner[name], room)
-            if not self._ask(f"interval of {name}", facts, fact, cuts, CUT_SHARE):
-                return False
-            facts.append(fact)
+            facts.append(self.prove(f"interval of {name}", facts, fact, cuts, CUT_SHARE))
             cuts.append(bits)
-        return self._ask("the claim follows from the intervals", facts, ~self.goal, cuts, 0.5)
+        return self.prove("the claim follows from the intervals", facts, self.question.none, cuts, 0.5)
 
     def _corners(self) -> dict[str, dict[Step, list[int]]]:
         """The steps of every part with the smallest numbers as the first 1, 2, ... products and zeros after them, and
@@ -235,14 +204,3 @@ def _binade_end(pattern: int, fmt: Format, above: int = 0) -> int:
     """The last finite pattern with the exponent of a positive number, or with an exponent `above` larger."""
     step = 1 << (fmt.fraction + fmt.padding)
     return min((pattern | (step - 1)) + above * step, (fmt.largest_field + 1 << fmt.padding) - 1)
-
-
-def _linked(parts: Sequence[FNode], goal: FNode) -> list[FNode]:
-    """Those of some terms that say something about the goal's variables, or about theirs."""
-    known, found = set(goal.get_free_variables()), list[FNode]()
-    rest = list(parts)
-    while near := [part for part in rest if not known.isdisjoint(part.get_free_variables())]:
-        found += near
-        rest = [part for part in rest if part not in near]
-        known.update(*(part.get_free_variables() for part in near))
-    return found

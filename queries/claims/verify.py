@@ -8,9 +8,9 @@ begins by simulation, then asks small questions, with most products zero and nar
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
 
 import numpy as np
 
@@ -19,21 +19,29 @@ from hypotheses.claim_file import located
 from queries.claims.maximise import climb
 from queries.claims.outcome import BATCH, SHRINK, Asked, Outcome, Verdict
 from queries.claims.samples import claim_rows
-from queries.claims.scene import build_query, look, row_of
 from queries.claims.stages import Stages
-from queries.equality.confirm import confirm
-from queries.equality.lemmas import Lemma
+from queries.proof.confirm import confirm
+from queries.proof.kernel import RuleError, Theorem
+from queries.proof.ledger import Ledger, UnprovedError
+from queries.proof.lemmas import settled
+from queries.proof.records import Lemma
+from queries.proof.undecided import (
+    FirstWordIsWhole,
+    Question,
+    ZerosGiveZero,
+    by_first_words,
+    lemmas_of,
+    undecided,
+)
 from queries.search.distinguish import Options, SolverFaultError
+from queries.search.scene import build_query, look, row_of
 from queries.search.witness import Row, shrink_rows
 from queries.solvers.contract import Answer
 from queries.solvers.engines import engines_of
 from queries.solvers.smtlib import Query
-from smtmodel.algebra import all_of, any_of, constant
-from smtmodel.algorithms.exact import Window, admitted
-from smtmodel.algorithms.parts import Part
-from smtmodel.carriers.terms import TermCarrier
-from smtmodel.decode import unpack
-from smtmodel.dot import Model, evaluate
+from smtmodel.algebra import Bit, Bits
+from smtmodel.algorithms.exact import Window
+from smtmodel.dot import Model
 from smtmodel.errors import IncompleteError, InputError
 from smtmodel.progress import Share, Wait
 
@@ -59,6 +67,8 @@ class _Verifier:
         self.outcome = Outcome(claim)
         self.admitted = False
         self.found: Verdict = "refuted" if claim.quantifier == "all" else "holds"
+        self.words: list[Lemma] = []  # about first words
+        self.settled: dict[FirstWordIsWhole | ZerosGiveZero, Theorem] = {}
 
     def run(self) -> Outcome:
         outcome = self.outcome
@@ -137,60 +147,87 @@ class _Verifier:
         self.options.progress("building the questions")
         if self._nothing_admitted():
             raise InputError("no input meets all conditions", *self._place())
-        self._first_words()
-        *small, (what, query) = self._questions()
+        first = self._first_words()
+        question = Question(self.claim, frozenset(first))
         if self.claim.expect == self.found:
-            for name, question in small:
-                if self._ask(name, question, self.remaining(SMALL_SHARE)).status == "sat":
+            for name, query in self._small_questions(question.claim, question.whole):
+                if self._ask(name, query, self.remaining(SMALL_SHARE)).status == "sat":
                     return
-        if self._staged() or self._prove(what, query, self.remaining(), decides=True):
-            self._check_fit()
+        ledger = Ledger(question)
+        with suppress(UnprovedError):
+            none = self._none(question, ledger)
+            numbers = None if question.fits.node.is_true() else self._numbers(question, ledger)
+            self.outcome.theorem = undecided(question, none, numbers, list(first.values()))
+            facts = [fact for fact in (none, numbers) if fact is not None]
             self.outcome.verdict = "holds" if self.found == "refuted" else "refuted"
-            self.outcome.lemmas = confirm(self.outcome.lemmas, self.options, time.monotonic() - self.start)
+            self.outcome.chain = ledger.chain(*facts)
+            lemmas = [*self.words, *ledger.lemmas(*facts)]
+            self.outcome.lemmas = confirm(lemmas, self.options, time.monotonic() - self.start)
 
-    def _prove(
-        self, what: str, query: Query, limit: float | None, cuts: int = 0, decides: bool = False,
-        solver: str | None = None,
-    ) -> bool:  # fmt: skip
-        """Whether a question is answered "unsat": a lemma."""
-        answer = self._ask(what, query, limit, decides, solver)
-        if answer.status == "unsat":
-            self.outcome.lemmas.append(Lemma(what, cuts, query, answer))
-        return answer.status == "unsat"
-
-    def _staged(self) -> bool:
-        """Whether one of the ways in stages proves the claim; the lemmas of the others are left out."""
-        return any(map(self._whole_way, self.stages.ways))
-
-    @cached_property
-    def stages(self) -> Stages:
+    def _stages(self, question: Question, ledger: Ledger) -> Stages:
         solver = engines_of(self.options.solver)[0]  # the others slow it down
 
-        def prove(what: str, query: Query, share: float, cuts: int) -> bool:
-            return self._prove(what, query, self.remaining(share), cuts, solver=solver)
+        def prove(what: str, facts: Sequence[Theorem], claim: Bit, cuts: Sequence[Bits], share: float) -> Theorem:
+            def ask(name: str, query: Query, count: int) -> Answer:
+                return self._ask(name, query, self.remaining(share), decides=False, solver=solver)
 
-        return Stages(self.claim, prove)
+            return ledger.prove(what, claim.node, facts, [cut.node for cut in cuts], ask)
 
-    def _whole_way(self, way: Callable[[], bool]) -> bool:
-        """Whether a way leads to its end; the lemmas of others are left out."""
-        kept = len(self.outcome.lemmas)
-        self.stages.asked.clear()  # a lemma of another way that is used here is one of this way
-        if way():
-            return True
-        del self.outcome.lemmas[kept:]
-        return False
+        return Stages(question, ledger.admitted, prove)
 
-    def _first_words(self) -> None:
-        """Find out which parts need no more than the first word of every factor: the others fold away."""
-        claim = self.claim
-        for name, part in claim.shape.parts.items():
-            query = _rest_query(claim, part)
-            if query is None or not self._prove(f"first words of {name} are whole", query, BRIEF):
+    def _none(self, question: Question, ledger: Ledger) -> Theorem:
+        """That no input decides, where values are numbers: by one of the ways in stages, or as it is. Raises
+        UnprovedError."""
+        for way in self._stages(question, ledger).ways:
+            with suppress(UnprovedError):
+                return way()
+
+        def ask(name: str, query: Query, count: int) -> Answer:
+            return self._ask(name, query, self.remaining())
+
+        return ledger.prove("the whole question", question.none.node, [ledger.admitted], [], ask, question.symbols)
+
+    def _numbers(self, question: Question, ledger: Ledger) -> Theorem:
+        """That every value is a number on an admitted input. Raises InputError where one is not."""
+        with suppress(UnprovedError):
+            return self._stages(question, ledger).sizes.numbers()
+
+        def ask(name: str, query: Query, count: int) -> Answer:
+            return self._ask(name, query, self.remaining(), decides=False)
+
+        try:
+            what = "every value is a number"
+            return ledger.prove(what, question.fits.node, [ledger.admitted], [], ask, question.symbols)
+        except UnprovedError:
+            answer = self.outcome.asked[-1].answers[0]
+            if answer.status == "sat":
+                self._unfit(row_of(self.claim, answer))
+            raise IncompleteError("whether every value is a finite number stayed open: the time ran out") from None
+
+    def _first_words(self) -> dict[str, Theorem]:
+        """Which parts need no more than the first word of every factor: the others fold away."""
+        found: dict[str, Theorem] = {}
+        for name, part in self.claim.shape.parts.items():
+            if isinstance(part.what, Model) or part.what.words == 1:
                 continue
-            if self._prove(f"the unit of {name} makes +0 of products with zeros", _zero_query(claim, part), BRIEF):
-                shape = replace(claim.shape, whole=claim.shape.whole | {name})
-                claim = replace(claim, shape=shape)
-        self.claim = claim
+            if self.claim.shape.factors.fraction > part.what.model.a.fraction:
+                continue  # more than a word
+            with suppress(RuleError):
+                lemmas = [self._settled(lemma) for lemma in lemmas_of(self.claim, name)]
+                found[name] = by_first_words(self.claim, name, *lemmas)
+        return found
+
+    def _settled(self, lemma: FirstWordIsWhole | ZerosGiveZero) -> Theorem:
+        """Raises RuleError."""
+        if lemma not in self.settled:
+            self.settled[lemma] = settled(lemma, self._word)
+        return self.settled[lemma]
+
+    def _word(self, query: Query, name: str) -> tuple[Answer, None]:
+        answer = self._ask(name, query, BRIEF, decides=False)
+        if answer.status == "unsat":
+            self.words.append(Lemma(name, 0, query, answer))
+        return answer, None
 
     def _place(self) -> tuple[str, int, str]:
         file = self.claim.file
@@ -203,28 +240,17 @@ class _Verifier:
         answer = self._ask("is any input admitted?", build_query(self.claim, "admitted"), self.remaining(0.5), False)
         return answer.status == "unsat"
 
-    def _check_fit(self) -> None:
-        """Raises InputError where a value is not a number on an admitted input."""
-        if self._whole_way(self.stages.sizes.numbers):
-            return
-        query = build_query(self.claim, "unfit")
-        if self._prove("every value is a number", query, self.remaining()):
-            return
-        answer = self.outcome.asked[-1].answers[0]
-        if answer.status == "sat":
-            self._unfit(row_of(self.claim, answer))
-        raise IncompleteError("whether every value is a finite number stayed open: raise --timeout")
-
-    def _questions(self) -> list[tuple[str, Query]]:
-        """Small ones first: few products, one sign, c zero; the whole question is the last."""
-        claim, found = self.claim, list[tuple[str, Query]]()
+    def _small_questions(self, claim: Claim, whole: frozenset[str]) -> list[tuple[str, Query]]:
+        """Few products, one sign, c zero."""
+        shape, found = replace(claim.shape, whole=whole), list[tuple[str, Query]]()
+        claim = replace(claim, shape=shape)
         for count in (1, 2):
             if count < claim.terms:
                 found.append((f"{count} of {claim.terms} products free", build_query(claim, "deciding", count)))
-        if claim.shape.window != (narrow := _narrowed(claim.shape.window)):
-            slim = replace(claim, shape=replace(claim.shape, window=narrow))
+        if shape.window != (narrow := _narrowed(shape.window)):
+            slim = replace(claim, shape=replace(shape, window=narrow))
             found.append(("narrow exponents", build_query(slim, "deciding")))
-        return [*found, ("the whole question", build_query(claim, "deciding"))]
+        return found
 
     def _ask(
         self, what: str, query: Query, limit: float | None, decides: bool = True, solver: str | None = None
@@ -238,36 +264,6 @@ class _Verifier:
                 raise SolverFaultError(f"{answer.engine} {answer.version} gave an input that decides nothing: {row}")
             self._decide(row)
         return answer
-
-
-def _zero_query(claim: Claim, part: Part) -> Query:
-    """Is what the unit makes of finite first words, zeros and +0 ever anything but +0?"""
-    model = part.what if isinstance(part.what, Model) else part.what.model
-    carrier = TermCarrier()
-    count = min(claim.terms, model.length)
-    wrong, finite, symbols = [], [], []
-    for side, fmt in enumerate((model.a, model.b)):
-        numbers = [carrier.symbol(f"x{side}_{k}", fmt.width) for k in range(count)]
-        zeros = [constant(carrier, 0, (model.b, model.a)[side].width)] * count
-        operands = (numbers, zeros) if side == 0 else (zeros, numbers)
-        wrong.append(evaluate(model, *operands, constant(carrier, 0, model.c.width)).d.any())
-        values = [unpack(number, fmt) for number in numbers]
-        finite += [~(value.is_nan | value.is_infinite) for value in values]
-        symbols += [number.node for number in numbers]
-    return Query(tuple(symbols), (all_of(finite).node, *carrier.definitions, any_of(wrong).node))
-
-
-def _rest_query(claim: Claim, part: Part) -> Query | None:
-    """Is a first word ever another number than its factor, or another word anything but +0? Asked of one factor of any
-    admitted input; None where the format of the factors alone says yes, or there are no words."""
-    fmt, window = claim.shape.factors, claim.shape.window
-    what = part.what
-    if isinstance(what, Model) or what.words == 1 or fmt.fraction > what.model.a.fraction:
-        return None
-    carrier = TermCarrier()
-    number = carrier.symbol("x", fmt.width)
-    inside = any_of([admitted(number, fmt, bounds) for bounds in (window.a, window.b)])
-    return Query((number.node,), (inside.node, *carrier.definitions, (~part.whole(number, fmt)).node))
 
 
 def _narrowed(window: Window) -> Window:

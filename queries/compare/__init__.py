@@ -1,1 +1,1 @@
-"""Answers of devices held against models and against each other."""
+"""Answers of devices checked against models and against each other."""

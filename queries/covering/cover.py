@@ -19,13 +19,13 @@ from hypotheses.schema import Inputs
 from queries.compare.neighbours import neighbours
 from queries.covering.conditions import Condition, conditions_of
 from queries.covering.unreachable import Case, Unreachable, datapath, refuted, text_of, unreachable_by
-from queries.equality.confirm import CONFIRMERS
 from queries.equality.staged import prove
+from queries.proof.confirm import CONFIRMERS
 from queries.proof.kernel import RuleError, Theorem
 from queries.properties.forms import by_rewriting
 from queries.search.admitted import admitted_rows
-from queries.search.distinguish import Options, SolverFaultError, free_sets, symbolic_operands
-from queries.search.problem import Problem, evaluate_on
+from queries.search.distinguish import Options, SolverFaultError, free_sets
+from queries.search.problem import Problem, evaluate_on, symbolic_operands
 from queries.search.samples import Table, sample_rows, tie_rows
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
@@ -59,7 +59,7 @@ class Change:
     model: Model
 
     def __str__(self) -> str:
-        return f"not {self.name}"
+        return f"differs from {self.name}"
 
 
 Wanted = Case | Change
@@ -129,6 +129,7 @@ class Covering:
         self.reached = np.zeros(len(self.wanted), dtype=np.int64)
         self.found = Cover(model, self.layout)
         self.seen: set[tuple[int, ...]] = set()
+        self.deadline: float | None = None
 
     def _comparable(self, change: Change) -> bool:
         try:
@@ -273,17 +274,21 @@ class Covering:
         return self.finished()
 
     def sample(self, progress: Callable[[str], None]) -> None:
-        """What samples reach, and rows beside those that were chosen."""
+        """What samples reach, and rows beside those that were chosen, as long as there is time."""
         for table in self.samples():
+            if self._remaining() <= 0:
+                return
             progress(f"samples: {self._state()}")
             self.take(table)
         for _ in range(ROUNDS):
-            if not self._left(self.wanted):
+            if not self._left(self.wanted) or self._remaining() <= 0:
                 break
             progress(f"rows beside those found: {self._state()}")
             self.take(self.beside(np.array(self.found.rows, dtype=np.uint64), self.count))
         apart: list[Wanted] = [*((single,) for single in self.singles), *self.changes]
         for kin in dict.fromkeys(_kin(wanted) for wanted in self._left(apart)):
+            if self._remaining() <= 0:
+                return
             chosen = zip(self.found.rows, self.found.reasons, strict=True)
             near = [row for row, reasons in chosen if any(_kin(reason) == kin for reason in reasons)]
             progress(f"rows beside those of {kin[-1]}: {self._state()}")

@@ -8,8 +8,7 @@ from functools import lru_cache
 
 from queries.covering.conditions import Condition, Flags, conditions_of
 from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
-from queries.search.distinguish import symbolic_operands
-from queries.search.problem import Problem, evaluate_on
+from queries.search.problem import Problem, evaluate_on, symbolic_operands
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
 from smtmodel.algebra import Bits, all_of, any_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from queries.certificates.certificate import (
     write_certificate,
     write_parts,
 )
-from queries.equality.lemmas import Basis, Chain, Proof
+from queries.proof.records import Basis, Chain, Proof
 from queries.search.distinguish import Options
 from queries.solvers.smtlib import Query
 
@@ -80,8 +80,11 @@ def _whole(proof: Proof, basis: Basis, options: Options) -> Whole:
     )  # fmt: skip
 
 
-def chain_texts(chain: Chain) -> dict[str, str]:
-    """A chain of facts as files: the terms, named, and the steps."""
+def chain_texts(
+    chain: Chain, states: Sequence[FNode] = (), before: int = 0, more: Mapping[str, Any] | None = None
+) -> dict[str, str]:
+    """A chain of facts as files: the terms, named, and the steps. `states`: what it is for, the last fact if nothing is
+    said; `before`: the lemmas written before those of the chain; `more`: what else the document has."""
     names: dict[FNode, str] = {}
 
     def named(term: FNode, kind: str) -> str:
@@ -92,12 +95,13 @@ def chain_texts(chain: Chain) -> dict[str, str]:
         {
             "fact": named(step.claim, "fact"),
             "states": step.name,
-            "lemma": f"lemma-{step.lemma + 1:02d}",
+            "lemma": f"lemma-{step.lemma + before + 1:02d}",
             "uses": [named(use, "fact") for use in step.uses],
             "terms": {symbol.symbol_name(): named(term, "term") for symbol, term in step.terms},
         }
         for step in chain.steps
     ]
+    stated = [names[term] for term in (states or [chain.steps[-1].claim])]
     facts = Query((), (), tuple((name, term) for term, name in names.items()))
-    document = {"schema": 1, "axioms": axioms, "steps": steps, "goal": steps[-1]["fact"]}
+    document = {"schema": 1, "axioms": axioms, "steps": steps, "states": stated} | dict(more or {})
     return {FACTS: facts.text, CHAIN: json.dumps(document, indent=1) + "\n"}

@@ -9,25 +9,30 @@ whole question.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 from pysmt.fnode import FNode
-from pysmt.formula import FormulaManager
 
-from queries.equality.confirm import confirm
-from queries.equality.cutting import Cutter, conjuncts, renamed
-from queries.equality.lemmas import Basis, Lemma, Proof
+from queries.equality.entire import settle_whole, symbols_of
 from queries.equality.matching import Matcher
-from queries.search.distinguish import Options, distinguish, symbolic_operands
+from queries.proof.confirm import confirm
+from queries.proof.cutting import Cutter
+from queries.proof.facts import Alike, Fact, defined, equal, never, one_maximum, replaced, themselves
+from queries.proof.kernel import Theorem
+from queries.proof.ledger import Ledger, UnprovedError
+from queries.proof.records import Basis, Proof
+from queries.proof.same import Compared, agreed
+from queries.search.distinguish import Options, distinguish
 from queries.search.problem import Problem
 from queries.search.samples import sample_rows
 from queries.search.witness import confirmed, replay, shrink
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
 from smtmodel.algebra import Bit
-from smtmodel.carriers.terms import TermCarrier
 from smtmodel.trace import Name, Part, Stage
 
 RESULT = "result"
@@ -53,28 +58,30 @@ class _Prover:
         self.proof = Proof(problem)
         self.start = self.options.clock()
         self.searched = False
-        self.asked: dict[str, list[Answer]] = {}
 
     def _build(self) -> None:
         """The terms of both sides, which a difference among samples does not need."""
-        problem = self.problem
-        self.carrier = TermCarrier(maximum="relational", signed_sum=problem.signed_sum)
-        self.inputs = symbolic_operands(problem, self.carrier)
-        self.left, self.right = problem.evaluate(self.inputs)
-        self.admitted = problem.admits(self.inputs).node
-        self.goal = problem.differ(self.left.d, self.right.d).node
-        self.results = (self.left.d.node, self.right.d.node)
+        self.compared = compared = Compared(self.problem)
+        self.ledger = Ledger(compared)
+        self.carrier, self.left, self.right = compared.carrier, compared.left, compared.right
         self.pending = {signal.name: signal.value.node for signal in self.right.trace}
-        self.maxima = dict(self.carrier.maxima)
-        self.largest: dict[FNode, FNode] | None = None
+        self.maxima = dict(self.carrier.maxima)  # those that are not known to be another
+        every = [compared.differ.node, self.right.d.node, *self.pending.values(), *chain(*self.maxima.values())]
+        self.alike = themselves(compared, list(dict.fromkeys(every)))
+        self.known: dict[FNode, FNode] = {}
+        self.bounded: tuple[Theorem | None, dict[FNode, FNode]] | None = None
         self.proof.basis = self._basis()
 
     def _basis(self) -> Basis:
         marked = [*(signal.value.node for signal in self.left.trace), *self.carrier.addends]
         cuts = tuple(node for node in dict.fromkeys(marked) if not (node.is_constant() or node.is_symbol()))
-        inputs = tuple(bits.node for bits in self.inputs.every if bits.value is None)
-        assertions = (self.admitted, *self.carrier.definitions)
-        return Basis(self.carrier.environment, inputs, assertions, self.goal, cuts, dict(self.maxima))
+        assertions = (self.compared.assumed, *self.carrier.definitions)
+        goal, maxima = self.compared.differ.node, dict(self.maxima)
+        return Basis(self.carrier.environment, symbols_of(self.compared), assertions, goal, cuts, maxima)
+
+    def _now(self, term: FNode) -> FNode:
+        """What a term is, with all that was proved put in its place."""
+        return self.known.get(term, term)
 
     def run(self) -> Proof:
         try:
@@ -122,29 +129,30 @@ class _Prover:
         proved one is replaced by its twin, so that what is built on the two becomes one term."""
         left, right = (evaluation.trace for evaluation in self.samples.evaluations)
         matcher = Matcher(((signal, left[signal.name]) for signal in self.left.trace), self.counting)
-        original = dict(self.pending)
         manager = self.carrier.manager
         ours = {signal.value.node for signal in self.left.trace}
-        for name in list(self.pending):
-            node, signed = self.pending[name], right[name].is_signed
+        for name, original in self.pending.items():
+            node, signed = self._now(original), right[name].is_signed
             twin = matcher.twin(right[name])
             if twin is None or node in ours or node.is_constant():
                 if name.stage is Stage.ALIGNED and self.problem.signed_sum == "signs_apart":
-                    self._opposite(name, original)
+                    self._opposite(name)
                 continue
             sides = (twin.signal.value.node, node)
-            goal = _differ(manager, *twin.goal(manager, node, signed))
-            pair = twin.goal(manager, original[name], signed)
-            if self._decide(f"{twin} = {name}", goal, sides, LEMMA_SHARE, pair):
-                self._merge(node, twin.replacement(manager, node, signed))
+            claim = equal(self.compared, *twin.goal(manager, node, signed))
+            pair = twin.goal(manager, original, signed)
+            proved = self._decide(f"{twin} = {name}", claim, sides, LEMMA_SHARE, pair)
+            if proved is not None:
+                self._merge(proved, node, twin.replacement(manager, node, signed), sides, str(name))
             elif self._differ_when_small() or self._remaining() == 0:
                 return
 
-    def _opposite(self, aligned: Name, original: Mapping[Name, FNode]) -> None:
+    def _opposite(self, aligned: Name) -> None:
         """A term that is a sum itself, if the two seem to have opposite signs wherever it is not zero: that what is
         added for the one sign is what is added for the other."""
         manager, name = self.carrier.manager, aligned._replace(stage=Stage.TERM, part=Part.SIGN)
-        ours, theirs = self.left.trace[name].value.node, self.pending[name]
+        ours, original = self.left.trace[name].value.node, self.pending[name]
+        theirs = self._now(original)
         seen, other = (evaluation.trace for evaluation in self.samples.evaluations)
         lanes = seen[aligned].value.node
         if theirs == manager.Not(ours) or isinstance(lanes, tuple):
@@ -152,80 +160,112 @@ class _Prover:
         if np.any((lanes != 0) & (seen[name].value.node == other[name].value.node)):
             return
         magnitude = self.left.trace[aligned].bits
-        fact = manager.Implies(magnitude.any().node, manager.Not(manager.Iff(original[name], ours)))
-        chosen = [node for node in _subterms(self.goal) if node.is_ite() and node.arg(0) == theirs]
-        chosen = sorted((node for node in chosen if node.get_type().is_bv_type()), key=FNode.node_id)
-        for place, node in enumerate(chosen, 1):
-            lemma = f"opposite signs of {aligned}, part {place}"
+        fact = manager.Implies(magnitude.any().node, manager.Not(manager.Iff(original, ours)))
+        chosen = [node for node in _subterms(self._now(self.compared.differ.node)) if _chooses(node, theirs)]
+        for place, node in enumerate(sorted(chosen, key=FNode.node_id), 1):
             swapped = manager.Ite(ours, node.arg(2), node.arg(1))
             cuts = self._cuts((node, swapped), self.carrier.addends)
-            query = self._query(_differ(manager, node, swapped), cuts, [])
-            answers = self._ask(query, self._brief(), f"lemma {lemma}")
-            if answers[0].status == "unsat":
-                self.proof.lemmas.append(Lemma(lemma, len(cuts), query, answers[0], fact=fact))
-                self._merge(node, swapped)
+            with suppress(UnprovedError):
+                lemma = f"opposite signs of {aligned}, part {place}"
+                proved = self._prove(lemma, equal(self.compared, node, swapped), cuts, [], self._brief(), fact=fact)
+                self._merge(proved, node, swapped)
 
-    def _merge(self, right: FNode, left: FNode) -> None:
+    def _merge(self, proved: Theorem, right: FNode, left: FNode, sides: Sequence[FNode] = (), name: str = "") -> None:
         """Put one term in the place of another; maxima that have become maxima of the same terms are one as well."""
-        known: dict[frozenset[FNode], FNode] = {}
-        changes = {right: left}
+        same = equal(self.compared, left, right)
+        if proved.goal != Fact(self.compared, same):  # as wide as the other: at its own scale
+            try:
+                proved = self._prove(f"{name} at its own scale", same, sides, [proved], self._brief())
+            except UnprovedError:
+                return
+        changes = [(proved, right, left)]
         while changes:
-            changed = Cutter(self.carrier.environment, changes)
-            self.pending = {name: changed(node) for name, node in self.pending.items()}
-            self.goal = changed(self.goal)
-            self.results = (self.results[0], changed(self.results[1]))
-            self.maxima = {
-                symbol: frozenset(map(changed, terms)) for symbol, terms in self.maxima.items() if symbol not in changes
-            }
-            known.clear()
-            changes = {symbol: known[t] for symbol, t in self.maxima.items() if known.setdefault(t, symbol) != symbol}
+            self.alike = replaced(self.alike, changes)
+            goal = self.alike.goal
+            assert isinstance(goal, Alike)
+            self.known = dict(zip(goal.terms, goal.others, strict=True))
+            first: dict[frozenset[FNode], FNode] = {}
+            changes = []
+            for symbol, terms in list(self.maxima.items()):
+                one = first.setdefault(frozenset(map(self._now, terms)), symbol)
+                if one != symbol:
+                    changes.append((one_maximum(self.compared, one, symbol, self.alike), symbol, one))
+                    del self.maxima[symbol]
 
     def _decide(
-        self, name: str, goal: FNode, sides: tuple[FNode, FNode], share: float, pair: tuple[FNode, FNode] | None = None
-    ) -> bool:
-        """Whether a goal is refuted, with shared terms cut out, with fewer, with their bounds, or without cuts."""
+        self, name: str, claim: FNode, sides: tuple[FNode, FNode], share: float, pair: tuple[FNode, FNode] | None = None
+    ) -> Theorem | None:
+        """A claim proved with shared terms cut out, with fewer, with their bounds, or without cuts; or nothing."""
         signals = [signal.value.node for signal in self.left.trace]
         fine = self._cuts(sides, signals)
         for kind in ("coarse", "fine", "bounded", "whole"):
-            cuts = {"coarse": self._cuts(sides, [*signals, *self.carrier.addends]), "whole": {}}.get(kind, fine)
+            cuts = {"coarse": self._cuts(sides, [*signals, *self.carrier.addends]), "whole": []}.get(kind, fine)
             bounds = self._bounds(cuts) if kind == "bounded" else []
             if kind == "bounded" and not bounds:
                 continue
             limit = self._remaining(share)
             if limit == 0:
-                return False
+                return None
             if kind == "whole" and name != RESULT:
                 limit = self._brief()
-            query = self._query(goal, cuts, bounds)
-            answers = self._ask(query, limit, f"lemma {name}: {len(cuts)} cuts")
-            if answers[0].status == "unsat":
-                using = BOUNDS if bounds else ""
-                self.proof.lemmas.append(Lemma(name, len(cuts), query, answers[0], pair, using=using))
-                return True
-        return False
+            with suppress(UnprovedError):
+                return self._prove(name, claim, cuts, bounds, limit, pair)
+        return None
 
-    def _ask(self, query: Query, limit: float | None, name: str) -> list[Answer]:
-        if query.text not in self.asked:
-            answers = self.options.ask(query, limit, name)
+    def _prove(
+        self, name: str, claim: FNode, cuts: Sequence[FNode], facts: Sequence[Theorem], limit: float | None,
+        pair: tuple[FNode, FNode] | None = None, fact: FNode | None = None,
+    ) -> Theorem:  # fmt: skip
+        """A claim, from facts, the definitions of the maxima that it mentions, and what is admitted. Raises
+        UnprovedError."""
+
+        def ask(what: str, query: Query, count: int) -> Answer:
+            answers = self.options.ask(query, limit, f"lemma {what}: {count} cuts")
             self.proof.tried += answers
-            if answers[0].status == "unknown":
-                return answers
-            self.asked[query.text] = answers
-        return self.asked[query.text]
+            return answers[0]
+
+        known = [*self._definitions(claim, cuts), *facts, self.ledger.admitted]
+        found = self.ledger.prove(name, claim, known, cuts, ask)
+        using = BOUNDS if self.bounded is not None and self.bounded[0] in facts else ""
+        self.proof.lemmas.append(replace(self.ledger.lemma_of(found), name=name, pair=pair, fact=fact, using=using))
+        return found
+
+    def _definitions(self, claim: FNode, cuts: Sequence[FNode]) -> list[Theorem]:
+        """Of the maxima that a claim mentions, and that their terms do: what speaks of the claim's variables comes
+        first, so that the same lemma about another product is the same text."""
+        manager = self.carrier.manager
+        cut = Cutter(self.carrier.environment, {node: manager.Symbol(f"cut{node.node_id()}", node.get_type())
+                                                for node in cuts})  # fmt: skip
+        near = cut(claim).get_free_variables()
+
+        def far(term: FNode) -> tuple[bool, int]:
+            seen = cut(term)
+            return near.isdisjoint(seen.get_free_variables()), seen.node_id()
+
+        found: dict[FNode, Theorem] = {}
+        waiting, seen = set(near), set[FNode]()
+        while waiting:
+            symbol = waiting.pop()
+            seen.add(symbol)
+            if symbol in self.maxima:
+                terms = sorted(map(self._now, self.maxima[symbol]), key=far)
+                found[symbol] = defined(self.compared, symbol, terms, self.alike)
+                waiting |= {free for term in terms for free in cut(term).get_free_variables()} - seen
+        return [found[symbol] for symbol in self.maxima if symbol in found]
 
     def _brief(self) -> float:
         limit = self.options.timeout
         return BRIEF if limit is None else min(BRIEF, limit * BRIEF_SHARE, self._remaining() or 0.0)
 
-    def _bounds(self, cuts: dict[FNode, FNode]) -> list[FNode]:
+    def _bounds(self, cuts: Sequence[FNode]) -> list[Theorem]:
         """Facts about cut magnitudes that a cut loses: none is larger than any that simulation saw. Proved all at
         once, the first time that they are wanted; none if that fails."""
-        if self.largest is None:
-            self.largest = self._prove_bounds()
-        manager = self.carrier.manager
-        return [manager.BVULE(cuts[node], bound) for node, bound in self.largest.items() if node in cuts]
+        if self.bounded is None:
+            self.bounded = self._prove_bounds()
+        proved, largest = self.bounded
+        return [proved] if proved is not None and not largest.keys().isdisjoint(cuts) else []
 
-    def _prove_bounds(self) -> dict[FNode, FNode]:
+    def _prove_bounds(self) -> tuple[Theorem | None, dict[FNode, FNode]]:
         manager, seen = self.carrier.manager, self.samples.evaluations[0].trace
         found: dict[FNode, FNode] = {}
         for signal in self.left.trace:
@@ -237,71 +277,35 @@ class _Prover:
                 continue
             if most < (1 << value.width) - 1 and signal.name.stage is Stage.ALIGNED:
                 found[value.node] = manager.BV(most, value.width)
-        if not found:
-            return {}
-        goal = manager.Or([manager.BVULT(bound, node) for node, bound in found.items()])
-        query = self._query(goal, {}, [])
-        answers = self._ask(query, 2 * self._brief(), f"lemma {BOUNDS}")
-        if answers[0].status != "unsat":
-            return {}
         fact = manager.And([manager.BVULE(node, bound) for node, bound in found.items()])
-        self.proof.lemmas.append(Lemma(BOUNDS, 0, query, answers[0], fact=fact))
-        return found
+        with suppress(UnprovedError):
+            return self._prove(BOUNDS, fact, [], [], 2 * self._brief(), fact=fact) if found else None, found
+        return None, found
 
-    def _cuts(self, sides: tuple[FNode, FNode], marked: Iterable[FNode]) -> dict[FNode, FNode]:
-        """Fresh variables for those of the marked terms that both sides are built on."""
+    def _cuts(self, sides: tuple[FNode, FNode], marked: Iterable[FNode]) -> list[FNode]:
+        """Those of the marked terms that both sides are built on."""
         shared = _subterms(sides[0]) & _subterms(sides[1])
-        cuts = {}
-        for node in marked:
-            if node in shared and node not in sides and not (node.is_constant() or node.is_symbol()):
-                cuts[node] = self.carrier.manager.Symbol(f"cut{node.node_id()}", node.get_type())
-        return cuts
-
-    def _query(self, goal: FNode, cuts: dict[FNode, FNode], bounds: list[FNode]) -> Query:
-        """The goal with cut terms replaced, with bounds of these, with what defines the maxima still mentioned, and
-        with the restrictions of the inputs that say something about what is left.
-
-        What speaks of the goal's variables comes first, and variables are named by the order in which they occur: the
-        same lemma about another product is the same text.
-        """
-        cut = Cutter(self.carrier.environment, cuts)
-        goal = cut(goal)
-        near = goal.get_free_variables()
-
-        def far(term: FNode) -> tuple[bool, int]:
-            return near.isdisjoint(term.get_free_variables()), term.node_id()
-
-        found: dict[FNode, FNode] = {}
-        waiting, seen = set(near), set()
-        while waiting:
-            symbol = waiting.pop()
-            seen.add(symbol)
-            if symbol in self.maxima:
-                terms = sorted(map(cut, self.maxima[symbol]), key=far)
-                found[symbol] = self.carrier.define_maximum(symbol, terms)
-                waiting |= set(found[symbol].get_free_variables()) - seen
-        definitions = [found[symbol] for symbol in self.maxima if symbol in found]
-        admitted = [part for part in map(cut, conjuncts(self.admitted)) if seen & set(part.get_free_variables())]
-        parts = [goal, *sorted([*definitions, *bounds, *admitted], key=far)]
-        return Query((), renamed(self.carrier.environment, parts))
+        return [node for node in dict.fromkeys(marked)
+                if node in shared and node not in sides and not (node.is_constant() or node.is_symbol())]  # fmt: skip
 
     def _conclude(self) -> None:
-        if self.goal.is_false():
-            self.proof.verdict = "equal"
+        differ = self.compared.differ.node
+        if (goal := self._now(differ)).is_false():
+            self._agreed(self.compared, never(self.compared, differ, self.alike))
             return
-        if self._decide(RESULT, self.goal, self.results, 0.5):
-            self.proof.verdict = "equal"
-            return
-        if self._differ_when_small():
-            return
-        outcome = distinguish(self.problem, replace(self.options, timeout=self._remaining(), count=1))
-        self.proof.tried += [answer for step in outcome.steps for answer in step.answers]
-        if outcome.verdict == "different":
-            self.proof.verdict, self.proof.witness = "different", outcome.witnesses[0]
-        elif outcome.verdict == "equal":
-            last = outcome.steps[-1]
-            self.proof.verdict = "equal"
-            self.proof.lemmas.append(Lemma("the whole question", 0, last.query, last.answer))
+        sides = (self.left.d.node, self._now(self.right.d.node))
+        proved = self._decide(RESULT, self.carrier.manager.Not(goal), sides, 0.5)
+        if proved is not None:
+            self._agreed(self.compared, never(self.compared, differ, self.alike, proved))
+        elif not self._differ_when_small():
+            settle_whole(self.proof, self.options, self._remaining())
+
+    def _agreed(self, compared: Compared, fact: Theorem) -> None:
+        self.proof.theorem, self.proof.verdict = agreed(compared, fact), "equal"
+
+
+def _chooses(node: FNode, condition: FNode) -> bool:
+    return bool(node.is_ite() and node.arg(0) == condition and node.get_type().is_bv_type())
 
 
 def _subterms(root: FNode) -> set[FNode]:
@@ -312,8 +316,3 @@ def _subterms(root: FNode) -> set[FNode]:
                 found.add(child)
                 stack.append(child)
     return found
-
-
-def _differ(manager: FormulaManager, left: FNode, right: FNode) -> FNode:
-    same = manager.Iff(left, right) if left.get_type().is_bool_type() else manager.Equals(left, right)
-    return manager.Not(same)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations, pairwise
 
 from queries.compare.steady import AGAIN_IN_DOUBT
@@ -11,6 +11,10 @@ from queries.order.probe import Probe, sorted_leaves
 from queries.order.tree import Leaf, Node, in_order, leaves_of, masked_leaves, nodes_of, order
 
 LARGE = 64  # leaves of a group whose first one is asked about with all others before anything else
+SMALL = 8  # leaves of a group of which every pair is asked about, in sums that are not LARGE
+FIRST = 4  # pairs that are asked about first, of many that are alike
+SAMPLED = 32  # pairs that a tree is checked against, besides those that it was made of; half as many as leaves, if more
+SEEDS = 8  # branches whose first leaves are asked about with each other
 
 
 class MisfitError(Exception):
@@ -55,7 +59,9 @@ class Builder:
         leaves, chance = self.probe.leaves, random.Random(0)
         if len(leaves) <= 4:
             return list(combinations(leaves, 2))
-        return [(one, other) for one, other in (chance.sample(leaves, 2) for _ in leaves)]
+        return [
+            (one, other) for one, other in (chance.sample(leaves, 2) for _ in leaves[: max(SAMPLED, len(leaves) // 2)])
+        ]
 
     def _confirm_span(self, root: Node | Leaf) -> None:
         """Larger units must be hidden alike: otherwise the mask hides them in part, and counts mean nothing."""
@@ -166,34 +172,72 @@ class Builder:
         if len(rest) == 1:
             return [rest]
         parts: list[list[Leaf]] = []
-        if len(rest) >= LARGE:  # the branch of the first leaf is often all of it
+        if len(rest) >= LARGE and self._is_common(rest, same):  # the branch of the first leaf is often all of it
             parts = [self._branch(rest[0], rest, same)]
             rest = _without(rest, parts[0])
-        self.probe.ask_pairs(self._likely_pairs(rest))
-        inside = {*rest}
-        close = [(one, other) for one in rest for other in self.probe.met(one)
-                 if other in inside and order(one) < order(other) and same(self.probe.lost(one, other))]  # fmt: skip
-        for seed, other in close:
-            if seed in inside and other in inside:
-                part = self._branch(seed, rest, same)
-                parts.append(part)
-                inside -= {*part}
-                rest = [leaf for leaf in rest if leaf in inside]
-        return sorted([*parts, *([leaf] for leaf in rest)], key=lambda part: order(part[0]))  # single leaves are left
+        joined = _Joined(rest)
+        for pairs in self._likely_pairs(rest, joined, same):
+            self.probe.ask_pairs(pairs)
+            joined.take(pair for pair in pairs if same(self.probe.lost(*pair)))
+        joined.take((one, other) for one in rest for other in self.probe.met(one)
+                    if other in joined.part and same(self.probe.lost(one, other)))  # fmt: skip
+        found = [part for part in joined.parts() if len(part) > 1]
+        single = [leaf for leaf in rest if len(joined.part[leaf]) == 1]
+        seeds = [part[0] for part in found]
+        asked = [(seed, leaf) for seed in seeds for leaf in single]
+        asked += combinations(seeds, 2) if len(seeds) <= SEEDS else []
+        self.probe.ask_pairs(asked)
+        joined.take(pair for pair in asked if same(self.probe.lost(*pair)))
+        return sorted([*parts, *joined.parts()], key=lambda part: order(part[0]))
+
+    def _is_common(self, leaves: list[Leaf], same: Callable[[int], bool]) -> bool:
+        """Whether the branch of the first leaf has another one of a few."""
+        few = [(leaves[0], leaf) for leaf in leaves[1 :: len(leaves) // FIRST]]
+        self.probe.ask_pairs(few)
+        return any(same(self.probe.lost(*pair)) for pair in few)
 
     def _branch(self, seed: Leaf, leaves: list[Leaf], same: Callable[[int], bool]) -> list[Leaf]:
         self.probe.ask_pairs((seed, leaf) for leaf in leaves if leaf != seed)
         return [leaf for leaf in leaves if leaf == seed or same(self.probe.lost(seed, leaf))]
 
-    def _likely_pairs(self, group: list[Leaf]) -> Iterator[tuple[Leaf, Leaf]]:
-        """Pairs within the branches that a unit is likely to have: neighbours, and numbers that differ in one bit."""
-        yield from ((one, other) for one, other in pairwise(group))
-        numbers = {leaf for leaf in group if leaf != "c"}
-        for k in sorted(numbers):
-            for place in range((self.probe.model.length - 1).bit_length()):
-                other = k ^ (1 << place)
-                if other > k and other in numbers:
-                    yield k, other
+    def _likely_pairs(
+        self, group: list[Leaf], joined: _Joined, same: Callable[[int], bool]
+    ) -> Iterator[list[tuple[Leaf, Leaf]]]:
+        """Pairs within the branches that a unit is likely to have: neighbours, and numbers that differ in one bit; of
+        many of these first a few."""
+        if len(group) <= SMALL and len(self.probe.leaves) <= LARGE:
+            yield list(combinations(group, 2))
+            return
+        yield list(pairwise(group))
+        numbers = sorted(leaf for leaf in joined.part if leaf != "c")
+        for place in range((self.probe.model.length - 1).bit_length()):
+            pairs: list[tuple[Leaf, Leaf]] = [(k, k ^ (1 << place)) for k in numbers if k ^ (1 << place) > k]
+            pairs = [(k, other) for k, other in pairs if other in joined.part and not joined.alike(k, other)]
+            few = pairs[:: max(1, len(pairs) // FIRST)]
+            yield few
+            if len(few) < len(pairs) and any(same(self.probe.lost(*pair)) for pair in few):
+                yield [pair for pair in pairs if not joined.alike(*pair)]
+
+
+class _Joined:
+    """Leaves, and those that are known to be in one branch."""
+
+    def __init__(self, leaves: list[Leaf]) -> None:
+        self.part: dict[Leaf, list[Leaf]] = {leaf: [leaf] for leaf in leaves}
+
+    def alike(self, one: Leaf, other: Leaf) -> bool:
+        return self.part[one] is self.part[other]
+
+    def take(self, pairs: Iterable[tuple[Leaf, Leaf]]) -> None:
+        for one, other in pairs:
+            if not self.alike(one, other):
+                small, large = sorted((self.part[one], self.part[other]), key=len)
+                large += small
+                self.part.update(dict.fromkeys(small, large))
+
+    def parts(self) -> list[list[Leaf]]:
+        """The branches, and single leaves."""
+        return [sorted_leaves(part) for part in {id(part): part for part in self.part.values()}.values()]
 
 
 def _without(leaves: list[Leaf], some: list[Leaf]) -> list[Leaf]:

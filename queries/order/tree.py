@@ -21,7 +21,7 @@ Pair = tuple[Leaf, Leaf]
 
 KINDS = {
     "binary": "added",
-    "fused": "added in one step, cut at the largest term",
+    "fused": "added in one step, aligned to the largest term",
     "exact": "added in one step without loss",
 }
 

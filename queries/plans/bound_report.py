@@ -88,8 +88,8 @@ def find_plan_bound(
     plan: Plan, inputs: Inputs, lengths: Sequence[int], settle: Settle = lambda goal: None,
     progress: Callable[[str], None] = lambda text: None, searched: int = LARGEST,
 ) -> PlanBound:  # fmt: skip
-    """Bounds; those of K up to `searched` are held against samples. Raises ParameterError for a length or a restriction
-    that no bound can have, and FaultError where an evaluation contradicts one."""
+    """Bounds; those of K up to `searched` are checked against samples. Raises ParameterError for a length or a
+    restriction that no bound can have, and FaultError where an evaluation contradicts one."""
     start = time.monotonic()
     if inputs != Inputs(exponents=inputs.exponents):
         raise ParameterError("inputs", "error-bound is about all finite inputs; it takes exponents alone")

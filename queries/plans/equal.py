@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queries.compare.steady import same_answer
-from queries.equality.lemmas import Proof, Verdict
 from queries.equality.staged import prove
+from queries.proof.records import Proof, Verdict
 from queries.search.distinguish import Options, distinguish
 from queries.search.problem import Problem, evaluate_on
 from queries.search.samples import sample_rows
@@ -36,7 +36,7 @@ from smtmodel.nodes.normal import normal
 from smtmodel.nodes.round import Rounding
 from smtmodel.numbers import from_numbers
 from smtmodel.operands import Layout, Operands, layout_of
-from smtmodel.plans import Interleaved, Plan, Promoted, Rounded, Span, Split, Stage
+from smtmodel.plans import Halves, Interleaved, Plan, Promoted, Rounded, Span, Split, Stage
 from smtmodel.plans.loop import around, step_of, unit_of_step
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.reference import PLAN
@@ -52,7 +52,7 @@ SMALLER = 8  # numbers of products below that of a difference at which a smaller
 MULTIPLES = 4  # of the tile at which a difference is looked for where K is free
 BRIEF = 0.2  # of the time, for one question with few products
 WHOLE = 128  # products up to which the whole question is asked
-SEED, CHECKING = 1, 20  # the second one for what is held against a verdict
+SEED, CHECKING = 1, 20  # the second one for what is checked against a verdict
 
 
 @dataclass(frozen=True)
@@ -193,6 +193,7 @@ class _Prover:
             return self._equal(ground)
         if any(self._differ_on_samples(k) or self._differ_by_solver(k) for k in lengths):
             return None
+        self._note(f"a few products that differ, at K = {', '.join(map(str, lengths))}: none found")
         return self._whole(length) if length and length <= WHOLE else None
 
     def _smaller(self) -> None:
@@ -257,8 +258,10 @@ class _Prover:
         """Why two stages are equal from any start, for any products, of numbers that are a multiple."""
         if one == other and _conversions(self.left) == _conversions(self.right):
             return Ground("the same stage", 1)
-        inner = self._congruent(one, other)
-        return inner or self._by_induction(one, other)
+        found = self._congruent(one, other) or self._by_induction(one, other)
+        if found is None:
+            self._note("rules for every K: none compares the stages that differ")
+        return found
 
     def _congruent(self, one: Stage, other: Stage) -> Ground | None:
         match one, other:
@@ -282,6 +285,11 @@ class _Prover:
                 if inner is None or one.every % inner.multiples:
                     return None
                 return Ground(f"sums of {one.every} products, each one equal", one.every, (), (inner,))
+            case Halves(), Halves() if (one.most, one.rounding, one.grain) == (other.most, other.rounding, other.grain):
+                inner = self._stages(one.body, other.body)
+                if inner is None or one.grain % inner.multiples:
+                    return None
+                return Ground(f"halves of multiples of {one.grain}, each one equal", one.grain, (), (inner,))
             case _:
                 return None
         return None if inner is None else replace(inner, multiples=inner.multiples * times)
@@ -306,9 +314,13 @@ class _Prover:
         models = [Model(f"step of {unit.reference}", unit) for unit in units]
         proof = prove(Problem(models[0], models[1]), self._remaining(0.5), self.confirm)
         if proof.verdict != "equal":
-            self.proof.tried.append(f"a step of {period} products: {proof.verdict}")
+            self._note(f"a step of {period} products from any sum so far: {proof.verdict}")
             return None
         return Ground(f"{induction} is proved equal", period, (proof,))
+
+    def _note(self, text: str) -> None:
+        if text not in self.proof.tried:
+            self.proof.tried.append(text)
 
     def _whole(self, length: int) -> None:
         """The whole question at a K, as units are asked."""

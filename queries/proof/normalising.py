@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from queries.equality.lemmas import Lemma
 from queries.proof.kernel import RuleError, Theorem
 from queries.proof.ranges import Scope
+from queries.proof.records import Lemma
 from queries.proof.rewriting import (
     REWRITES,
     Alike,

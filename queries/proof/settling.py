@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from queries.equality.confirm import confirm
-from queries.equality.lemmas import Lemma as ProofLemma
+from queries.proof.confirm import confirm
 from queries.proof.kernel import RuleError, Theorem
 from queries.proof.lemmas import Lemma, exhausted, settled
+from queries.proof.records import Lemma as ProofLemma
 from queries.search.distinguish import Options
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query

@@ -55,7 +55,7 @@ class BoundResult:
 def find_bound(
     model: Model, inputs: Inputs, length: int | None = None, settle: Settle = lambda goal: None
 ) -> BoundResult:
-    """A bound, held against samples. Raises ParameterError for a length or a restriction that no bound can have,
+    """A bound, checked against samples. Raises ParameterError for a length or a restriction that no bound can have,
     and FaultError where an evaluation contradicts it."""
     start = time.monotonic()
     if inputs != Inputs(exponents=inputs.exponents):
@@ -101,7 +101,7 @@ def premises_of(model: Model) -> list[str]:
     limits = sorted({node.limit for node in nodes if isinstance(node, Product) and node.limit is not None})
     found += [f"no product reaches 2^{limit}" for limit in limits]
     if any(_flushes(node) for node in nodes):
-        found.append("exact is of the inputs as they are read, subnormals as zero")
+        found.append("exact is the sum of the inputs as read, subnormals as zero")
     return found
 
 

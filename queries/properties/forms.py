@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from queries.equality.lemmas import Proof
 from queries.proof.normalising import Normaliser, normal_form, rules_of
+from queries.proof.records import Proof
 from queries.properties.statements import Reordered
 from queries.search.distinguish import Options
 from queries.search.problem import Problem

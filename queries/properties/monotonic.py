@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from queries.equality.confirm import confirm as second_words
-from queries.equality.lemmas import Lemma, Proof
+from queries.equality.entire import settle_whole
 from queries.equality.staged import RESULT
+from queries.proof.confirm import confirm as second_words
+from queries.proof.kernel import RuleError
+from queries.proof.records import Proof
 from queries.properties.monotone.late import Joined, Nested
-from queries.properties.monotone.ledger import ADMITTED, Ledger, UnprovedError
+from queries.properties.monotone.ledger import ADMITTED, NamedFacts, UnprovedError
 from queries.properties.monotone.many import FixedPoint
 from queries.properties.monotone.path import Passage, path_of, pattern_of, terms_below
 from queries.properties.monotone.search import find_fall
@@ -62,30 +64,29 @@ def _for_confirmation(problem: Monotonic, options: Options, spent: float) -> Opt
 def _staged(problem: Monotonic, options: Options, proof: Proof, start: float) -> bool:
     """Whether the lemmas prove it."""
     deadline = None if options.timeout is None else start + options.timeout * SHARE
-    ledger = Ledger(problem, options, proof, deadline)
+    ledger = NamedFacts(problem, options, proof, deadline)
     try:
-        prove_by_lemmas(ledger)
-    except UnprovedError:
+        ledger.answer(prove_by_lemmas(ledger))
+    except (UnprovedError, RuleError):
         return False
-    if ledger.answered:  # whatever the proof was said to be of
-        proof.verdict, proof.chain = "equal", ledger.chain
-    return ledger.answered
+    return True
 
 
 def _whole(problem: Monotonic, options: Options, proof: Proof, start: float) -> None:
-    left = None if options.timeout is None else max(0.0, options.timeout - (time.monotonic() - start))
-    outcome = distinguish(problem, replace(options, timeout=left, count=1))
+    def left() -> float | None:
+        return None if options.timeout is None else max(0.0, options.timeout - (time.monotonic() - start))
+
+    outcome = distinguish(problem, replace(options, timeout=left(), count=1), small=True)
     proof.tried += [answer for step in outcome.steps for answer in step.answers]
-    proof.verdict = outcome.verdict
-    if outcome.verdict == "different":
-        proof.witness = outcome.witnesses[0]
-    elif outcome.verdict == "equal":
-        proof.lemmas = [Lemma("the whole question", 0, outcome.steps[-1].query, outcome.steps[-1].answer)]
+    if outcome.witnesses:
+        proof.verdict, proof.witness = "different", outcome.witnesses[0]
+    else:
+        settle_whole(proof, options, left())
 
 
-def prove_by_lemmas(ledger: Ledger) -> None:
+def prove_by_lemmas(ledger: NamedFacts) -> str:
     """The step that the raised operand enters does not let the result fall, nor do the steps after it, one of whose
-    operands that result is. Raises UnprovedError."""
+    operands that result is. The name of the fact that is the answer. Raises UnprovedError."""
     problem = ledger.problem
     assert isinstance(problem, Monotonic)
     entering = ADMITTED
@@ -100,10 +101,10 @@ def prove_by_lemmas(ledger: Ledger) -> None:
         patterns = (proved.before.result, proved.after.result)
     ledger.inner = ()
     results = (ledger.left.d, ledger.right.d)
-    ledger.establish(RESULT, ~problem.differ(*results), results, [entering])
+    return ledger.establish(RESULT, ~problem.differ(*results), results, [entering])
 
 
-def _step(ledger: Ledger, passage: Passage, entering: str, patterns: Sequence[Bits]) -> Step[Any]:
+def _step(ledger: NamedFacts, passage: Passage, entering: str, patterns: Sequence[Bits]) -> Step[Any]:
     """The proof for a sum by how it adds; `patterns`: those of what is raised, if it is the addend or a result. Raises
     UnprovedError."""
     name, last = _name(ledger.left.trace, passage), len(passage.entered) - 1
@@ -117,7 +118,7 @@ def _step(ledger: Ledger, passage: Passage, entering: str, patterns: Sequence[Bi
     return kind(ledger, passage.prefix, passage.place, entering, patterns, name)
 
 
-def _kind(ledger: Ledger, passage: Passage, rounded: bool) -> type[Step[Any]]:
+def _kind(ledger: NamedFacts, passage: Passage, rounded: bool) -> type[Step[Any]]:
     """How one sum adds; `rounded`: what is raised is the addend or a result. Raises UnprovedError."""
     trace, place = ledger.left.trace, passage.place
     if isinstance(passage.inner.node, FusedSum):

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from queries.equality.lemmas import Proof, Verdict
 from queries.equality.staged import prove
+from queries.proof.opposite import Turns
+from queries.proof.records import Proof, Verdict
+from queries.proof.same import SidesAgree
 from queries.properties.forms import SAME, by_form
 from queries.properties.monotonic import prove_monotonic
 from queries.properties.signs import by_nodes
@@ -18,6 +20,7 @@ from queries.properties.statements import Monotonic, Negated, exchangeable, symm
 from queries.search.contradiction import check_problems
 from queries.search.distinguish import Options
 from queries.search.problem import Problem
+from smtmodel.errors import FaultError
 from smtmodel.progress import Pieces
 
 STEPS = "products of a step whose order is of no effect stand for one another (queries/properties/proving.py)."
@@ -39,6 +42,16 @@ def proofs_of(problems: Sequence[Problem], options: Options, confirm: bool, form
     if evaluated and verdict_of(proofs) == "equal" and not any(proof.interrupted for proof in proofs):
         check_problems(problems)
     return proofs
+
+
+def stands(proof: Proof) -> bool:
+    """Whether a proof that two sides are equal is a theorem about them, or says by which form they are."""
+    if proof.theorem is None:
+        return bool(proof.why)
+    goal = proof.theorem.goal
+    if isinstance(goal, Turns):
+        return isinstance(proof.problem, Negated) and goal.turns and goal.unit == proof.problem.left.unit
+    return isinstance(goal, SidesAgree) and goal.problem == proof.problem
 
 
 def verdict_of(proofs: Sequence[Proof]) -> Verdict:
@@ -88,6 +101,8 @@ class _Proving:
             proof = prove_monotonic(problem, rest, self.confirm)
         else:
             proof = prove(problem, rest, self.confirm)
+        if proof.verdict == "equal" and not stands(proof):
+            raise FaultError(f"{proof.problem.left.reference}: called equal without a theorem that says so")
         self.spent += proof.seconds
         if proof.interrupted:
             self._add(proof)

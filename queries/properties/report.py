@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from queries.equality.lemmas import Proof
+from queries.proof.records import Proof
 from queries.properties.proving import verdict_of
 from queries.search.problem import Problem
 from queries.search.witness import moved_input

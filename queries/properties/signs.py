@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from queries.equality.certify import certify_all
-from queries.equality.lemmas import Proof
 from queries.proof.kernel import RuleError, Theorem
-from queries.proof.opposite import lemmas_of, turned
+from queries.proof.opposite import Turns, lemmas_of, turned
+from queries.proof.records import Proof
 from queries.proof.settling import Settled
 from queries.properties.bound_certificate import certify_theorems
 from queries.properties.statements import Negated
 from queries.search.distinguish import Options
 from smtmodel.nodes import Node
 from smtmodel.unit import Unit
-
-
-@dataclass
-class Tree(Proof):
-    """A proof that is a theorem of the kernel."""
-
-    theorem: Theorem | None = None
-
 
 BY_NODES = "each node is negated if its operands are"
 LEMMA_SECONDS = 10.0
@@ -60,14 +51,14 @@ def by_nodes(problem: Negated, options: Options, confirm: bool) -> Proof | None:
         found = symmetry_of(problem.left.unit, settle)
     except RuleError:
         return None
-    return Tree(problem, "equal", settle.asked, seconds=time.monotonic() - start, why=BY_NODES, theorem=found)
+    return Proof(problem, "equal", settle.asked, seconds=time.monotonic() - start, why=BY_NODES, theorem=found)
 
 
 def certify_proofs(
     proofs: Sequence[Proof], directory: Path, options: Options, question: str, argument: str
 ) -> list[tuple[Path, dict[str, Any]]]:
     """The certificate of each proof, as `certify_all`: of a theorem its tree. Raises CertificateError."""
-    if len(proofs) == 1 and isinstance(proofs[0], Tree) and proofs[0].theorem is not None:
+    if len(proofs) == 1 and (theorem := proofs[0].theorem) is not None and isinstance(theorem.goal, Turns):
         unit = proofs[0].problem.left.unit
-        return [(directory, certify_theorems([proofs[0].theorem], unit, question, directory, options))]
+        return [(directory, certify_theorems([theorem], unit, question, directory, options))]
     return certify_all(proofs, directory, options, question, argument)

@@ -31,7 +31,7 @@ class PairAnswer:
 
     @property
     def verdict(self) -> AnswerVerdict:
-        """That of the outcome. Where no one input tells a hypothesis apart from all others, nothing is equal."""
+        """That of the outcome. Where no one input distinguishes a hypothesis from all others, nothing is equal."""
         nowhere = self.outcome.verdict == "equal" and isinstance(self.outcome.problem, AgainstAll)
         return "divided" if nowhere else self.outcome.verdict
 

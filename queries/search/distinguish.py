@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 
 from queries.search.exercises import EXERCISES, exercises
-from queries.search.problem import Problem
+from queries.search.problem import Problem, symbolic_operands
 from queries.search.samples import sample_rows, tie_rows
 from queries.search.witness import Replay, Row, Witness, confirmed, replay, shrink
 from queries.solvers.contract import DEFAULT_MEMORY, Answer
@@ -27,12 +27,11 @@ from queries.solvers.pool import Pool
 from queries.solvers.portfolio import solve
 from queries.solvers.smtlib import Query
 from queries.solvers.store import Store
-from smtmodel.algebra import Bit, Bits, all_of, constant
+from smtmodel.algebra import Bit, all_of
 from smtmodel.batch import Patterns, to_integers
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.dot import Evaluation
 from smtmodel.errors import FaultError
-from smtmodel.operands import Operands
 from smtmodel.progress import Wait
 
 Verdict = Literal["different", "equal", "unknown"]
@@ -247,19 +246,6 @@ def build_query(
     assertions = tuple(condition.node for condition in conditions) + tuple(carrier.definitions)
     symbols = tuple(bits.node for bits in operands.every if bits.value is None)
     return Query(symbols, assertions)
-
-
-def symbolic_operands(problem: Problem, carrier: TermCarrier, free: Sequence[int] | None = None) -> Operands[Bits]:
-    """Symbols a0, b0, ..., c; products other than the `free` ones, and those fixed to zero, are constants."""
-    layout, fixed = problem.layout, problem.inputs.zero_terms
-    chosen = set(range(layout.length) if free is None else free) - set(fixed)
-    zero = set(range(layout.length)) - chosen
-    constants = {f"{side}{k}" for side in "ab" for k in zero} | ({"c"} if layout.length in fixed else set())
-
-    def operand(name: str, width: int) -> Bits:
-        return constant(carrier, 0, width) if name in constants else carrier.symbol(name, width)
-
-    return layout.split([operand(name, fmt.width) for name, fmt in zip(layout.names, layout.formats, strict=True)])
 
 
 def free_sets(problem: Problem) -> list[tuple[int, ...]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from hypotheses.schema import Compare, Inputs, Window, check_comparable, check_inputs, zeros_only
 from smtmodel import ieee
 from smtmodel.algebra import Bit, Bits, all_of, any_of, constant, truth
-from smtmodel.carriers.terms import SignedSum
+from smtmodel.carriers.terms import SignedSum, TermCarrier
 from smtmodel.decode import Unpacked, multiply, unpack
 from smtmodel.dot import Evaluation, Model, evaluate
 from smtmodel.errors import ParameterError
@@ -189,3 +190,16 @@ def _inside(value: Unpacked, window: Window, fmt: Format) -> Bit:
         return truth(bits.carrier, False)
     edges = [constant(bits.carrier, edge + fmt.bias, bits.width) for edge in (low, high)]
     return edges[0].ule(bits) & bits.ule(edges[1])
+
+
+def symbolic_operands(problem: Problem, carrier: TermCarrier, free: Sequence[int] | None = None) -> Operands[Bits]:
+    """Symbols a0, b0, ..., c; products other than the `free` ones, and those fixed to zero, are constants."""
+    layout, fixed = problem.layout, problem.inputs.zero_terms
+    chosen = set(range(layout.length) if free is None else free) - set(fixed)
+    zero = set(range(layout.length)) - chosen
+    constants = {f"{side}{k}" for side in "ab" for k in zero} | ({"c"} if layout.length in fixed else set())
+
+    def operand(name: str, width: int) -> Bits:
+        return constant(carrier, 0, width) if name in constants else carrier.symbol(name, width)
+
+    return layout.split([operand(name, fmt.width) for name, fmt in zip(layout.names, layout.formats, strict=True)])

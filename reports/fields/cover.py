@@ -9,7 +9,8 @@ class OutOfReach(Part):
     """A condition that no input reaches."""
 
     condition: str
-    """the step, what of it, the case; `not NAME=VALUE`: a change of a parameter that no input shows"""
+    """the step, what of it, the case; `differs from NAME=VALUE`: not the result of the unit with this parameter
+    changed"""
     rule: str
     """the rule of inference that gives it"""
     why: str
@@ -17,7 +18,7 @@ class OutOfReach(Part):
 
 
 class Conditions(Part):
-    """What became of the conditions of one kind."""
+    """The conditions of one kind: reached, out of reach, or open."""
 
     reached: list[str]
     """those that a vector reaches"""

@@ -85,7 +85,7 @@ class Mismatch(Part):
 
 
 class Evaluate(Document):
-    """Rows with an observed result held against their models."""
+    """Rows with an observed result checked against their models."""
 
     rows: int
     """in the file"""
@@ -265,7 +265,7 @@ class Difference(Part):
     neighbours: NeighboursOfSides
     """what may be behind it"""
     questions: list[str]
-    """questions of the library that tell these results apart"""
+    """questions of the library that distinguish these results"""
 
 
 class CommonChange(Part):
@@ -276,7 +276,7 @@ class CommonChange(Part):
     agree: int
     """answers that the changed model gives"""
     answers: int
-    """of so many"""
+    """of this many answers"""
 
 
 class CommonChanges(Part):
@@ -296,7 +296,7 @@ class Support(Part):
     agree: int
     """answers that it predicts"""
     answers: int
-    """of so many"""
+    """of this many answers"""
 
 
 class QuestionOfLibrary(Part):

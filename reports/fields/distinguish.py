@@ -34,16 +34,16 @@ class Asked(Part):
 
 
 class PairOfHypotheses(Part):
-    """Two hypotheses and whether an input tells them apart."""
+    """Two hypotheses and whether an input distinguishes them."""
 
     left: str
     """name of the first"""
     right: str
     """name of the second"""
     verdict: Literal["different", "equal", "unknown", "divided"]
-    """divided: no input tells it apart from all the others at once"""
+    """divided: no input distinguishes it from all the others at once"""
     reused_vector: bool
-    """whether a vector found for another pair tells these apart, too"""
+    """whether a vector found for another pair distinguishes these, too"""
     complete: bool
     """whether there is no other kind of vector"""
     found_by_simulation: bool
@@ -82,7 +82,7 @@ class QuestionAnswered(Part):
 
 
 class Distinguish(Document):
-    """Inputs that tell hypotheses, or two models, apart."""
+    """Inputs that distinguish hypotheses, or two models."""
 
     questions: list[QuestionAnswered]
     """one for each question asked"""

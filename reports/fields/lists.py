@@ -45,7 +45,7 @@ class ModelRow(Row):
     fraction_bits: int | str = ABSENT
     """bits kept below the largest exponent, or exact; of instructions of the table"""
     source: str
-    """who says so"""
+    """the publication, or where else it is from"""
     evidence: str
     """what it rests on"""
     recorded: dict[str, int] = ABSENT
@@ -124,7 +124,7 @@ class ClaimRow(Row):
     """A claim (`list claims`)."""
 
     source: str
-    """who says so"""
+    """the publication, or where else it is from"""
     says: str
     """what the source says"""
     expect: str
@@ -165,7 +165,7 @@ class PlanRow(Row):
     about: str
     """in words"""
     source: str
-    """who says so"""
+    """the publication, or where else it is from"""
     evidence: str
     """what it rests on"""
 

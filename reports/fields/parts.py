@@ -69,6 +69,6 @@ class Vector(Part):
     exercises: list[str] = ABSENT
     """conditions of the datapath that the input reaches"""
     family: str = ABSENT
-    """the family whose candidates it helps to tell apart"""
+    """the family whose candidates it helps to distinguish"""
     outcomes: dict[str, int] = ABSENT
     """result: how many classes of that family's candidates give it"""

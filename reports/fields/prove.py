@@ -23,7 +23,7 @@ class OneLemma(Part):
     seconds: float
     """its time"""
     confirmed_by: str | None
-    """a solver of another lineage that says so, too"""
+    """a solver of another lineage that gives the same answer"""
 
 
 class WitnessVector(Vector):
@@ -137,7 +137,7 @@ class ProvePlans(Document):
     """Two plans equal, for one K or for every K."""
 
     property: Literal["equal"]
-    """what is asked"""
+    """the property"""
     left: str
     """the first plan"""
     right: str
@@ -227,7 +227,7 @@ class ErrorBound(Document):
     """A bound of |d - exact| of one model."""
 
     property: Literal["error-bound"]
-    """what is asked"""
+    """the property"""
     model: str
     """the model"""
     length: int
@@ -253,7 +253,7 @@ class ErrorBound(Document):
     lemmas: list[LemmaOfBound] = ABSENT
     """what solvers proved of the datapath"""
     tried: int = ABSENT
-    """inputs that the bound was held against"""
+    """inputs that the bound was checked against"""
     nearest: Nearest | None = ABSENT
     """the worst of them"""
     certificates: list[Certificate] = ABSENT
@@ -316,7 +316,7 @@ class PlanErrorBound(Document):
     """A bound of |d - exact| of a plan."""
 
     property: Literal["error-bound"]
-    """what is asked"""
+    """the property"""
     plan: str
     """the plan"""
     verdict: Literal["holds", "unknown"]

@@ -16,7 +16,7 @@ class ClaimLemma(Part):
     answer: str
     """the solver, its version and its time"""
     confirmed_by: str | None
-    """a solver of another lineage that says so, too"""
+    """a solver of another lineage that gives the same answer"""
 
 
 class Step(Part):
@@ -37,8 +37,12 @@ class PartResult(Part):
     """the bit pattern"""
     value: str
     """the number, in powers of two"""
+    decimal: str
+    """the number, in decimal digits"""
     error: str = ABSENT
-    """|d - exact|, of finite results"""
+    """|d - exact|, of finite results, in powers of two"""
+    error_decimal: str = ABSENT
+    """the same in decimal digits"""
     error_ulps: float = ABSENT
     """the same in ulps of the exact sum"""
 
@@ -64,7 +68,9 @@ class ClaimVector(Part):
     c: Hex
     """bit pattern of the addend"""
     exact: str
-    """c + sum of a_k * b_k"""
+    """c + sum of a_k * b_k, in powers of two"""
+    exact_decimal: str
+    """the same in decimal digits"""
     results: dict[str, PartResult]
     """part: its result"""
     first_divergence: dict[str, FirstStep] | None
@@ -102,7 +108,7 @@ class Claim(Part):
     about: str
     """in words"""
     source: str
-    """who says so"""
+    """the publication"""
     says: str
     """what the source says"""
     quantifier: Literal["all", "exists"]
@@ -110,7 +116,7 @@ class Claim(Part):
     claim: str
     """the statement"""
     parts: dict[str, str]
-    """name in the statement: what it stands for"""
+    """name in the statement: the algorithm or model that it names"""
     zeros_only: list[str]
     """operands of which its restrictions admit zeros alone"""
     expect: str

@@ -80,7 +80,7 @@ class Multiword:
         model = self.model
         if model.scale is not None:
             raise ParameterError("unit", f"{self.unit} has scale factors: no algorithm gives them")
-        if model.c.name != model.d.name and model.d.name != "e8m13":
+        if not model.c.takes(model.d):
             raise ParameterError("unit", f"{self.unit} takes c in {model.c.name} and gives {model.d.name}")
         levels = self._levels()
         if self.products not in levels:

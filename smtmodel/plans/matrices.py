@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from smtmodel.plans.plan import Plan, Products
 from smtmodel.plans.span import Span
 from smtmodel.plans.stages import Engine
 from smtmodel.tiles import Elementwise, Given, Matrix, Tiler, kind_of
+
+AT_ONCE = 1 << 21  # elements of B that the steps of one call read; no result depends on it
 
 
 @dataclass(frozen=True)
@@ -93,11 +96,33 @@ class Strip(Engine[Patterns]):
         a, b = self.job.a[self.rows, places], self.job.b[places]
         if missing:
             a, b = np.pad(a, ((0, 0), (0, missing))), np.pad(b, ((0, missing), (0, 0)))
+        return self._tiles(model, a, b, start, [first])
+
+    def tiles(self, model: Model, span: Span, start: Patterns) -> Patterns:
+        first, loops = span.loops(model.length)
+        if first.groups > 1:
+            raise first.unfit(model.length)
+        starts = np.array([first.start.offset])
+        for count, distance in loops:
+            starts = (starts[:, None] + distance * np.arange(count)).ravel()
+        most = max(1, AT_ONCE // (model.length * max(self.job.b.shape[1], 1)))
+        if model.c.width != model.d.width:  # each result is first made an addend
+            most = 1
+        for done in range(0, len(starts), most):
+            some = starts[done : done + most]
+            places: Any = (some[:, None] + first.step * np.arange(model.length)).ravel()
+            if (np.diff(places) == 1).all():  # a view, no copy
+                places = slice(places[0], places[-1] + 1)
+            start = self._tiles(model, self.job.a[self.rows, places], self.job.b[places], start, some.tolist())
+        return start
+
+    def _tiles(self, model: Model, a: Matrix, b: Matrix, start: Patterns, first: Sequence[int]) -> Patterns:
+        """Steps of a unit; `first`: where the products of each begin in the whole matrices."""
         c = self._as(start, model.c)
         scales: list[Matrix | None] = [None, None]
         if self.job.scales is not None:
             left, right = self.job.scales
-            at = slice(first // model.scale_block, first // model.scale_block + model.scales)
+            at = [k // model.scale_block + n for k in first for n in range(model.scales)]
             scales = [left[self.rows, at], right[at]]
         return Patterns(self.job.tilers[model](a, b, c.matrix, *scales), model.d)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from queries.properties.monotone.ledger import Ledger, UnprovedError
+from queries.properties.monotone.ledger import NamedFacts, UnprovedError
 from queries.properties.monotone.many import LABELS
 from queries.properties.monotone.path import Passage, terms_below
 from queries.properties.monotone.steps import bits_of, implies
@@ -25,7 +25,7 @@ class Level(Truncated):
     """One of the sums of a step: that of `passage.entered[level]`."""
 
     def __init__(
-        self, ledger: Ledger, passage: Passage, level: int, entering: str, patterns: Sequence[Bits], name: str
+        self, ledger: NamedFacts, passage: Passage, level: int, entering: str, patterns: Sequence[Bits], name: str
     ) -> None:
         self.passage, self.level = passage, level
         super().__init__(ledger, passage.prefix, passage.entered[level][1], entering, patterns, name)
@@ -138,7 +138,7 @@ class Nested(Inside):
     together = 1
 
     def __init__(
-        self, ledger: Ledger, passage: Passage, level: int, entering: str, patterns: Sequence[Bits], name: str
+        self, ledger: NamedFacts, passage: Passage, level: int, entering: str, patterns: Sequence[Bits], name: str
     ) -> None:
         super().__init__(ledger, passage, level, entering, patterns, name)
         self.weight = 1 << (self.fraction_bits - self.kept_bits)

@@ -1,10 +1,4 @@
-"""A ledger of proved facts about two evaluations of a model, from which later facts are proved with cut-points.
-
-Every fact is a claim over the model's own terms. It is proved from facts proved before, with chosen terms replaced by
-fresh variables in all of them alike: an over-approximation, so that "unsat" holds whichever terms are replaced and
-whichever facts are used. Nothing enters the ledger but definitions (what inputs are admitted, what a maximum is) and
-what a solver refuted the negation of.
-"""
+"""The facts proved of two evaluations of a model, by name: each from facts named, with chosen terms cut out."""
 
 from __future__ import annotations
 
@@ -13,101 +7,75 @@ from collections.abc import Mapping, Sequence
 
 from pysmt.fnode import FNode
 
-from queries.equality.cutting import Cutter
-from queries.equality.lemmas import Chain, Derived, Lemma, Proof
-from queries.search.distinguish import Options, symbolic_operands
+from queries.proof.facts import defined
+from queries.proof.kernel import Theorem
+from queries.proof.ledger import ADMITTED, Ledger, UnprovedError
+from queries.proof.records import Proof
+from queries.proof.same import Compared, agreed
+from queries.search.distinguish import Options
 from queries.search.problem import Problem
+from queries.solvers.contract import Answer
 from queries.solvers.engines import engines_of
 from queries.solvers.smtlib import Query
 from smtmodel.algebra import Bit, Bits, all_of
-from smtmodel.carriers.terms import TermCarrier
 
-ADMITTED = "the admitted inputs"
+__all__ = ["ADMITTED", "NamedFacts", "UnprovedError"]
+
 SHARE = 0.4  # of the time that is left, at most, for one lemma
 
 
-class UnprovedError(Exception):
-    """A lemma that no engine proved: the argument does not apply, or time ran out."""
-
-
-class Ledger:
+class NamedFacts:
     """The facts proved so far on one problem. `proof` collects the lemmas and every answer."""
 
     def __init__(self, problem: Problem, options: Options, proof: Proof, deadline: float | None) -> None:
         self.problem, self.options, self.proof, self.deadline = problem, options, proof, deadline
         self.solver = engines_of(options.solver)[0]  # the others slow it down
-        self.carrier = TermCarrier(maximum="relational")
-        self.inputs = symbolic_operands(problem, self.carrier)
-        self.left, self.right = problem.evaluate(self.inputs)
-        self.facts: dict[str, FNode] = {ADMITTED: problem.admits(self.inputs).node}
+        self.compared = Compared(problem)
+        self.carrier, self.inputs = self.compared.carrier, self.compared.inputs
+        self.left, self.right = self.compared.left, self.compared.right
+        self.ledger = Ledger(self.compared)
+        self.texts = set[str]()
+        self.facts: dict[str, Theorem | None] = {ADMITTED: self.ledger.admitted}
         self.inner: tuple[Bits, ...] = ()  # terms to cut in every lemma, wherever no other cut contains them
-        self._asked: dict[str, int] = {}  # by the text of a lemma: its place among those of the proof
-        self._steps: list[Derived] = []
-        self._definitions: set[str] = set()
 
-    @property
-    def answered(self) -> bool:
-        """Whether what was proved last is the question itself: on no admitted input do the two sides differ."""
-        goal = ~self.problem.differ(self.left.d, self.right.d)
-        return bool(self._steps) and self._steps[-1].claim == goal.node
-
-    @property
-    def chain(self) -> Chain:
-        """How the facts were proved."""
-        axioms = [(name, fact) for name, fact in self.facts.items() if name == ADMITTED or name in self._definitions]
-        return Chain(tuple(axioms), tuple(self._steps))
+    def answer(self, name: str) -> None:
+        """The question is answered by a fact. Raises RuleError where it says something else."""
+        fact = self.facts[name]
+        assert fact is not None
+        self.proof.theorem, self.proof.chain = agreed(self.compared, fact), self.ledger.chain(fact)
+        self.proof.verdict, self.proof.lemmas = "equal", self.ledger.lemmas(fact)
 
     def maximum(self, symbol: Bits) -> str:
-        """The name of the fact that defines a maximum (none for one that folded to a term)."""
-        name = f"definition of {symbol.node}"
-        self._definitions.add(name)
-        terms = self.carrier.maxima.get(symbol.node)
-        true = self.carrier.manager.TRUE()
-        self.facts[name] = (
-            true if terms is None else self.carrier.define_maximum(symbol.node, sorted(terms, key=FNode.node_id))
-        )
+        """The name of the fact that defines a maximum (nothing is said of one that folded to a term)."""
+        name, node = f"definition of {symbol.node}", symbol.node
+        terms = self.carrier.maxima.get(node)
+        self.facts[name] = None if terms is None else defined(self.compared, node, sorted(terms, key=FNode.node_id))
         return name
 
     def establish(self, name: str, claim: Bit, cuts: Sequence[Bits | Bit] = (), using: Sequence[str] = ()) -> str:
         """Prove a claim from the facts named, with terms cut out; its name. Raises UnprovedError."""
-        if self.facts.get(name) == claim.node:
-            return name
-        self._prove(name, claim, cuts, using)
-        self.facts[name] = claim.node
+        known = self.facts.get(name)
+        if known is None or known.goal.term != claim.node:  # type: ignore[attr-defined]
+            self.facts[name] = self._proved(name, claim, cuts, using)
         return name
 
     def establish_each(self, name: str, claims: Mapping[str, Bit], using: Sequence[str] = ()) -> list[str]:
-        """Prove claims in one lemma, each of which is a fact by its own name afterwards. Raises UnprovedError."""
-        self._prove(name, all_of(list(claims.values())), (), using)
-        self.facts |= {fact: claim.node for fact, claim in claims.items()}
+        """Prove claims in one lemma, which is a fact by the name of each afterwards. Raises UnprovedError."""
+        proved = self._proved(name, all_of(list(claims.values())), (), using)
+        self.facts |= dict.fromkeys(claims, proved)
         return list(claims)
 
-    def _prove(self, name: str, claim: Bit, cuts: Sequence[Bits | Bit], using: Sequence[str]) -> None:
-        using = list(dict.fromkeys(using))  # a fact may say something about several cases
-        query, terms = self._query(claim, cuts, using)
-        if query.text not in self._asked:
+    def _proved(self, name: str, claim: Bit, cuts: Sequence[Bits | Bit], using: Sequence[str]) -> Theorem:
+        def ask(what: str, query: Query, count: int) -> Answer:
             left = None if self.deadline is None else max(0.0, self.deadline - time.monotonic()) * SHARE
-            answers = self.options.ask(query, left, f"lemma {name}: {len(terms)} cuts", self.solver)
+            answers = self.options.ask(query, left, f"lemma {what}: {count} cuts", self.solver)
             self.proof.tried += answers
-            if answers[0].status != "unsat":
-                raise UnprovedError(name)
-            self._asked[query.text] = len(self.proof.lemmas)
-            shown = ", ".join(fact for fact in using if fact not in self._definitions)
-            self.proof.lemmas.append(Lemma(name, len(terms), query, answers[0], using=shown))
-        facts = tuple(self.facts[fact] for fact in using)
-        replaced = tuple((symbol, term) for term, symbol in terms.items())
-        self._steps.append(Derived(name, self._asked[query.text], facts, claim.node, replaced))
+            return answers[0]
 
-    def _query(self, claim: Bit, cuts: Sequence[Bits | Bit], using: Sequence[str]) -> tuple[Query, dict[FNode, FNode]]:
-        """The negated claim beside the facts, and what was cut out. Cut terms are named by their places, so that lemmas
-        of one form are one text, which is asked once."""
-        manager = self.carrier.manager
-        parts = [*(self.facts[name] for name in using), manager.Not(claim.node)]
-        chosen: dict[FNode, FNode] = {}
-        for place, cut in enumerate([*cuts, *self.inner]):
-            node = cut.node.arg(0) if cut.node.is_not() else cut.node  # terms drop a negation where they can
-            if not node.is_constant() and node not in chosen:
-                width = "" if isinstance(cut, Bit) else cut.width
-                chosen[node] = manager.Symbol(f"cut{place}w{width}", node.get_type())
-        changed = tuple(map(Cutter(self.carrier.environment, chosen), parts))
-        return Query((), changed), chosen
+        facts = dict.fromkeys(fact for use in using if (fact := self.facts[use]) is not None)
+        found = self.ledger.prove(name, claim.node, list(facts), [cut.node for cut in (*cuts, *self.inner)], ask)
+        lemma = self.ledger.lemma_of(found)
+        if lemma.query.text not in self.texts:
+            self.texts.add(lemma.query.text)
+            self.proof.lemmas.append(lemma)  # should this be all: an answer names those that it rests on
+        return found

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from queries.properties.monotone.ledger import Ledger
+from queries.properties.monotone.ledger import NamedFacts
 from queries.properties.monotone.steps import absolute, implies, signed
 from smtmodel.algebra import Bits, all_of, any_of
 from smtmodel.decode import Term, multiply
 
 
 def scaled_order(
-    ledger: Ledger, name: str, totals: Sequence[Bits], rises: str, terms: Sequence[Term], factors: Sequence[Term]
+    ledger: NamedFacts, name: str, totals: Sequence[Bits], rises: str, terms: Sequence[Term], factors: Sequence[Term]
 ) -> str:
     """The name of the fact that the two terms are ordered: sums (in two's complement, of which `rises` says that the
     first is not above the second) times the product of two scale factors. Raises UnprovedError."""

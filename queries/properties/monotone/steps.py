@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from queries.properties.monotone.ledger import Ledger, UnprovedError
+from queries.properties.monotone.ledger import NamedFacts, UnprovedError
 from queries.properties.monotone.path import rounding_at
 from smtmodel.algebra import Bit, Bits, all_of, any_of, constant, select, truth
 from smtmodel.decode import Exponent, Unpacked, unpack
@@ -146,7 +146,7 @@ class Step(ABC, Generic[Parts]):
     """
 
     def __init__(
-        self, ledger: Ledger, prefix: str, raised: int, entering: str, patterns: Sequence[Bits], name: str
+        self, ledger: NamedFacts, prefix: str, raised: int, entering: str, patterns: Sequence[Bits], name: str
     ) -> None:
         self.ledger, self.prefix, self.raised, self.entering = ledger, prefix, raised, entering
         self.patterns, self.name = tuple(patterns), name

@@ -9,6 +9,7 @@ from pysmt.environment import Environment
 from pysmt.fnode import FNode
 
 from queries.certificates.certificate import Leaf
+from queries.proof.kernel import Theorem
 from queries.search.problem import Problem
 from queries.search.witness import Witness
 from queries.solvers.contract import Answer
@@ -89,6 +90,7 @@ class Proof:
     basis: Basis | None = None
     chain: Chain | None = None
     why: str = ""
+    theorem: Theorem | None = None
 
     @property
     def engines(self) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from queries.equality.lemmas import Lemma
+from queries.proof.records import Lemma
 from queries.search.distinguish import Options, SolverFaultError
 from queries.solvers.contract import Answer
 

@@ -45,8 +45,20 @@ def conjuncts(term: FNode) -> list[FNode]:
     return found
 
 
-def renamed(environment: Environment, parts: Sequence[FNode]) -> tuple[FNode, ...]:
-    """Terms with their symbols named by the order in which they occur: what has one form becomes one text."""
+def linked(parts: Sequence[FNode], goal: Sequence[FNode]) -> list[FNode]:
+    """Those of some terms that say something about the goal's variables, or about theirs: what is nearer first."""
+    known = {symbol for term in goal for symbol in term.get_free_variables()}
+    found, rest = list[FNode](), list(parts)
+    while near := dict.fromkeys(part for part in rest if not known.isdisjoint(part.get_free_variables())):
+        found += near
+        rest = [part for part in rest if part not in near]
+        known.update(*(part.get_free_variables() for part in near))
+    return found
+
+
+def renamed(environment: Environment, parts: Sequence[FNode]) -> tuple[tuple[FNode, ...], dict[FNode, FNode]]:
+    """Terms with their symbols named by the order in which they occur: what has one form becomes one text. With the new
+    symbol of each."""
     manager = environment.formula_manager
     names: dict[FNode, FNode] = {}
     seen: set[FNode] = set()
@@ -61,4 +73,4 @@ def renamed(environment: Environment, parts: Sequence[FNode]) -> tuple[FNode, ..
             width = "" if kind.is_bool_type() else kind.width
             names[node] = manager.Symbol(f"v{len(names):03}w{width}", kind)
         stack.extend(reversed(node.args()))
-    return tuple(map(Cutter(environment, names), parts))
+    return tuple(map(Cutter(environment, names), parts)), names

@@ -1,0 +1,207 @@
+"""Random statements that two plans are equal, held against products of matrices through both.
+
+Units of e2m1 products with e4m3 sums, of which matrices of random bits meet most cases; stages within stages; the
+second plan is the first one with one or two things changed, such as a unit, an order or a number, so that half of the
+pairs are equal. A verdict `equal` for every multiple of a K is tried at five of these.
+
+`python -m benchmarks.plan_statements [--count 500] [--first 0] [--timeout 15] [-o FILE]`
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from queries.plans.equal import prove_plans
+from queries.search.distinguish import Options
+from smtmodel.dot import Model
+from smtmodel.errors import FaultError, InputError, ParameterError
+from smtmodel.formats import FORMATS
+from smtmodel.gemm import simulate
+from smtmodel.plans import Plan
+from smtmodel.plans.planfile import parse_plan
+from smtmodel.unitfile import parse_unit
+
+UNITS = {
+    "fma": (1, "r(exact(a[0] * b[0], c))"),
+    "two": (2, "r(exact(a[0:2] * b[0:2], c))"),
+    "short": (2, "r(fused(a[0:2] * b[0:2], c, F=3))"),
+    "late": (2, "r(exact(r(exact(a[0:2] * b[0:2])), c))"),
+    "four": (4, "r(exact(a[0:4] * b[0:4], c))"),
+    "ones": (4, "repeat(i in range(4), c, r(exact(a[i] * b[i], acc)))"),
+    "pairs": (4, "repeat(i in range(0, 4, 2), c, r(exact(a[i:i + 2] * b[i:i + 2], acc)))"),
+}
+FORMATS_USED = "formats: {{a: e2m1, b: e2m1, c: e4m3, d: e4m3}}\n"
+UNIT = (
+    "unit: {name}\n" + FORMATS_USED + "length: {length}\n"
+    "roundings:\n  r: round(e4m3, nearest_even)\nsteps:\n  d: {step}\n"
+)
+PLAN = "plan: small\n" + FORMATS_USED + "units:\n{units}\nroundings:\n{roundings}\nsteps:\n  d: {step}\n"
+MODES = {"r": "nearest_even", "z": "toward_zero"}
+CHANGES = (
+    ("ones", "fma"), ("fma", "ones"), ("pairs", "two"), ("two", "pairs"), ("two", "short"), ("short", "two"),
+    ("four", "two"), ("late", "two"), (", order=pairwise", ""), (", grain=2", ""), (", grain=4", ", grain=2"),
+    (", even=4", ""),
+    ("promote(8", "promote(4"), ("promote(4", "promote(8"), ("split(2", "split(4"), ("split(4", "split(2"),
+    ("halve(8", "halve(4"), (", tail=fma", ""), (", z", ", r"), (", +0)", ", c)"), ("interleave(2", "split(2"),
+)  # fmt: skip
+LENGTHS = (None, None, 1, 3, 4, 6, 8, 12, 16, 24)
+MULTIPLES = (1, 2, 3, 5, 8)
+SIDE = 128  # rows and columns of the matrices
+
+
+@dataclass(frozen=True)
+class Statement:
+    """The two are equal for `length` products, or for every multiple of some number."""
+
+    left: str
+    right: str
+    length: int | None
+
+    def __str__(self) -> str:
+        return f"{self.left} | {self.right}; K = {self.length or 'any'}"
+
+
+def statement(number: int) -> Statement:
+    """The statement of a number."""
+    draw = random.Random(number)
+    stage = _stage(draw, 2)
+    step = draw.choice([f"sum({stage}, c)", f"r(exact(sum({stage}, +0), c))", f"sum({stage}, +0)"])
+    other = _changed(draw, step)
+    if draw.random() < 0.3:
+        other = _changed(draw, other)
+    return Statement(step, other, draw.choice(LENGTHS))
+
+
+def _stage(draw: random.Random, depth: int) -> str:
+    kinds = ["unit", "unit", "promote", "split", "interleave", "halve", "round", "chain"]
+    kind = draw.choice(kinds if depth else ["unit", "unit", "chain"])
+    if kind == "unit":
+        return draw.choice(list(UNITS))
+    if kind == "chain":
+        return f"chain({draw.choice(list(UNITS))}, tail={draw.choice(['fma', 'two'])})"
+    body, how = _stage(draw, depth - 1), draw.choice("rrrz")
+    order, grain = draw.choice(["", ", order=pairwise"]), draw.choice(["", ", grain=2", ", grain=4"])
+    match kind:
+        case "promote":
+            return f"promote({draw.choice([2, 4, 8, 12])}, {body}, {how}{draw.choice(['', '', ', even=4'])})"
+        case "split":
+            return f"split({draw.choice([2, 3, 4])}, {body}, {how}{order}{grain})"
+        case "interleave":
+            return f"interleave({draw.choice([2, 4])}, {body}, {how}{order}{grain}{draw.choice(['', ', tail=fma'])})"
+        case "halve":
+            return f"halve({draw.choice([4, 8])}, {body}, {how}{grain})"
+    return f"{how}({body})"
+
+
+def _changed(draw: random.Random, step: str) -> str:
+    changes = [change for change in CHANGES if change[0] in step]
+    if not changes or draw.random() < 0.1:
+        return step
+    old, new = draw.choice(changes)
+    place = draw.choice([k for k in range(len(step)) if step.startswith(old, k)])
+    return step[:place] + new + step[place + len(old) :]
+
+
+def plan(step: str) -> Plan:
+    """The plan of a step. Raises InputError for one that is none."""
+
+    def unit(name: str) -> Model:
+        length, text = UNITS[name]
+        return Model(name, parse_unit(UNIT.format(name=name, length=length, step=text), f"{name}.yaml"))
+
+    units = "\n".join(f"  {name}: {name}" for name in UNITS if name in step)
+    used = [name for name in MODES if f", {name}" in step or f"{name}(" in step.replace("four(", "")]
+    roundings = "\n".join(f"  {name}: round(e4m3, {MODES[name]})" for name in used) or "  {}"
+    return parse_plan(PLAN.format(units=units, roundings=roundings, step=step), "small.yaml", unit)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`verdict`: that of the prover; `refused`: the plans cannot be compared; `wrong` where matrices differ under
+    `equal`, or an evaluation met the prover's verdict."""
+
+    verdict: str
+    seconds: float
+    wrong: str = ""
+
+
+def check(asked: Statement, timeout: float, seed: int) -> Outcome:
+    """What the prover says of a statement, held against matrices."""
+    start = time.perf_counter()
+    try:
+        plans = plan(asked.left), plan(asked.right)
+        proof = prove_plans(*plans, asked.length, Options(timeout=timeout), confirm=False)
+    except (ParameterError, InputError) as error:
+        return Outcome("refused", time.perf_counter() - start, "" if str(error) else "no reason is given")
+    except FaultError as error:
+        return Outcome("fault", time.perf_counter() - start, str(error))
+    seconds = time.perf_counter() - start
+    wrong = ""
+    if proof.verdict == "equal" and proof.ground is not None:
+        for length in _lengths(asked, proof.ground.multiples):
+            if not _agree(*plans, length, seed):
+                wrong = f"they differ at K = {length}"
+                break
+    return Outcome(proof.verdict, seconds, wrong)
+
+
+def _lengths(asked: Statement, multiples: int) -> Iterator[int]:
+    if asked.length is None:
+        yield from (multiples * n for n in MULTIPLES)
+    else:
+        yield asked.length
+
+
+def _agree(left: Plan, right: Plan, length: int, seed: int) -> bool:
+    """Whether matrices of random bits, most of them zeros in every second case, give the same bits, all NaNs equal."""
+    draw = np.random.default_rng((seed, length))
+    shapes = (SIDE, length), (length, SIDE), (SIDE, SIDE)
+    a, b, c = (
+        draw.integers(0, 1 << fmt.width, shape).astype(np.uint64)
+        for shape, fmt in zip(shapes, (left.a, left.b, left.c), strict=True)
+    )
+    if seed % 2:
+        a[draw.random(a.shape) < 0.6] = 0
+    one, other = (simulate(a, b, c, side, engine="numpy") for side in (left, right))
+    nan = FORMATS["e4m3"].sign_bit - 1
+    return bool(np.all((one == other) | ((one & nan == nan) & (other & nan == nan))))
+
+
+def main() -> None:
+    assert __doc__ is not None
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--count", type=int, default=500)
+    options.add_argument("--first", type=int, default=0)
+    options.add_argument("--timeout", type=float, default=15.0)
+    options.add_argument("-o", "--output", type=Path)
+    args = options.parse_args()
+    counts: Counter[str] = Counter()
+    lines, seconds = [], []
+    for number in range(args.first, args.first + args.count):
+        asked = statement(number)
+        outcome = check(asked, args.timeout, number)
+        counts[outcome.verdict] += 1
+        counts["wrong"] += bool(outcome.wrong)
+        seconds.append(outcome.seconds)
+        if outcome.wrong or outcome.verdict == "unknown":
+            lines.append(f"- {number}, {outcome.verdict}{outcome.wrong and ', wrong: ' + outcome.wrong}: `{asked}`")
+            print(lines[-1], flush=True)
+    found = ", ".join(f"{counts[key]} {key}" for key in ("equal", "different", "unknown", "refused", "fault", "wrong"))
+    text = f"{args.count} statements in {sum(seconds):.0f} s (longest {max(seconds):.1f} s): {found}."
+    print(text)
+    if args.output:
+        args.output.write_text(
+            "\n".join(["# Random statements about two plans\n", __doc__.strip(), "", text, "", *lines, ""])
+        )
+
+
+if __name__ == "__main__":
+    main()

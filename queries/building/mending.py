@@ -1,0 +1,124 @@
+"""Units that are a change or two away from one that gives most answers: a defect of one term, one bit short."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queries.compare.neighbours import neighbours
+from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
+from smtmodel.nodes import Cut, Each, FusedSum, Node, Round
+from smtmodel.nodes.node import walk
+from smtmodel.nodes.rewriting import at_place, replaced
+from smtmodel.rounding import Mode
+from smtmodel.unit import Unit
+
+CHANGES = 3  # that are made one after another
+TAKEN = 3  # units that are changed further
+Wrong = NDArray[np.bool_]  # the answers that a unit does not give
+
+
+def of_result(unit: Unit, result: Node) -> Unit:
+    """A unit of the same signature."""
+    return Unit(unit.a, unit.b, unit.c, unit.length, result, unit.scale, unit.scale_block)
+
+
+def in_mode(unit: Unit, mode: Mode) -> Unit:
+    """The unit with all that it rounds rounded in one mode."""
+
+    def changed(node: Node) -> Node | None:
+        if isinstance(node, Round):
+            return Round(replaced(node.term, changed), replace(node.rounding, mode=mode))
+        return replace(node, term=replaced(node.term, changed), mode=mode) if isinstance(node, Cut) else None
+
+    return of_result(unit, replaced(unit.result, changed))
+
+
+def beside(unit: Unit) -> Iterator[Unit]:
+    """The units that differ in one parameter, of all terms or of one term of a fused sum."""
+    seen = {unit.result}
+    for _, _, near in neighbours(Model("", unit)):
+        if near.unit.result not in seen and _alike(unit, near.unit):
+            seen.add(near.unit.result)
+            yield of_result(unit, near.unit.result)
+    for result in _of_one_term(unit.result):
+        if result not in seen:
+            yield of_result(unit, result)
+
+
+def _alike(unit: Unit, other: Unit) -> bool:
+    return (unit.length, unit.d) == (other.length, other.d)
+
+
+def _of_one_term(root: Node) -> Iterator[Node]:
+    """The expressions in which one term of a fused sum keeps a bit less, or one more, than the others."""
+    for node in walk(root):
+        if not isinstance(node, FusedSum) or node.carry_bits is not None:
+            continue
+        for at, item in enumerate(node.items):
+            for parts, place in _apart(item):
+                for change in (-1, 1):
+                    changed = _kept(node, at, parts, place, change)
+                    if changed is not None:
+                        yield _with(root, node, changed)
+
+
+def _with(root: Node, old: Node, new: Node) -> Node:
+    return replaced(root, lambda part: new if part == old else None)
+
+
+def _apart(item: Node) -> Iterator[tuple[list[Node], int]]:
+    """The parts of an operand in which each of its terms stands alone, and its place among them."""
+    if not isinstance(item, Each):
+        yield [item], 0
+        return
+    places = list(item.places)
+    for number, place in enumerate(places):
+        before, after = places[:number], places[number + 1 :]
+        parts = [*_range(item, before), at_place(item.body, item.level, place), *_range(item, after)]
+        yield parts, len(_range(item, before))
+
+
+def _range(item: Each, places: Sequence[int]) -> list[Node]:
+    if len(places) < 2:
+        return [at_place(item.body, item.level, place) for place in places]
+    return [replace(item, places=tuple(places))]
+
+
+def _kept(node: FusedSum, at: int, parts: Sequence[Node], place: int, change: int) -> Node | None:
+    """The sum with one part of an operand kept to fewer or more bits."""
+    terms: list[tuple[int, Node]] = []
+    for position, item in enumerate(node.items):
+        terms += [(position, part) for part in parts] if position == at else [(position, item)]
+    bits = [node.each(node.fraction_bits, position) or 0 for position, _ in terms]
+    bits[at + place] += change
+    try:
+        return replace(node.of_terms(terms), fraction_bits=tuple(bits))
+    except ParameterError:
+        return None
+
+
+def mended(units: Sequence[Unit], wrong: Callable[[Sequence[Unit]], Wrong]) -> list[Unit]:
+    """The units that give every answer, of those a few changes away from some: each change gives more answers than the
+    unit before it. `wrong`: of each unit, the answers that it does not give."""
+    nearest = _nearest(list(dict.fromkeys(units)), wrong)
+    for _ in range(CHANGES):
+        if not nearest or nearest[0][0] == 0:
+            break
+        tried = dict.fromkeys(other for _, unit in nearest for other in beside(unit))
+        least = nearest[0][0]
+        nearest = [(count, unit) for count, unit in _nearest(list(tried), wrong) if count < least]
+    return [unit for count, unit in nearest if count == 0]
+
+
+def _nearest(units: Sequence[Unit], wrong: Callable[[Sequence[Unit]], Wrong]) -> list[tuple[int, Unit]]:
+    """The units with the fewest wrong answers; all that have none."""
+    if not units:
+        return []
+    counts = wrong(units).sum(axis=1)
+    order = np.argsort(counts, kind="stable")
+    return [(int(counts[at]), units[at]) for place, at in enumerate(order) if place < TAKEN or not counts[at]]

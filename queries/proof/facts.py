@@ -1,0 +1,190 @@
+"""Facts about terms: what holds of all values of some symbols, proved one from another.
+
+A lemma is a question with terms cut out: a free symbol stands for each, in what is known and in the claim alike. That
+over-approximates, so that an engine's "unsat" holds whichever terms are cut and whichever facts are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from pysmt.fnode import FNode
+
+from queries.proof.cutting import Cutter, conjuncts, linked, renamed
+from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
+from queries.solvers.contract import Answer
+from queries.solvers.smtlib import Query
+from smtmodel.carriers.terms import TermCarrier
+
+
+class Basis:
+    """What facts are about: terms of a carrier, of all values of their symbols that meet what is `assumed`."""
+
+    def __init__(self, carrier: TermCarrier, assumed: FNode) -> None:
+        self.carrier, self.assumed = carrier, assumed
+
+    def holds(self, *terms: FNode) -> bool:
+        """Whether terms are of this carrier."""
+        return all(term in self.carrier.manager for term in terms)
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A term is true wherever what the basis assumes is, and every symbol of a maximum is that maximum."""
+
+    basis: Basis
+    term: FNode
+
+    def statement(self) -> str:
+        return f"a term of {len(self.term.get_free_variables())} symbols is true"
+
+
+@rule
+def given(basis: Basis) -> Made:
+    """What is assumed holds."""
+    return Made(Fact(basis, basis.assumed))
+
+
+@rule
+def defined(basis: Basis, symbol: FNode, terms: Sequence[FNode], alike: Theorem | None = None) -> Made:
+    """The symbol of a maximum is at least each of its terms, and one of them: for any values of these there is such a
+    number, and nothing else is said of it. Terms may stand there that are `alike` them."""
+    known, premises = basis.carrier.maxima.get(symbol), [] if alike is None else [alike]
+    if known is not None and alike is not None:
+        known = frozenset(map(_others(basis, alike, "defined"), known))
+    if known != frozenset(terms):
+        raise RuleError("defined: the terms are not those of the maximum")
+    return Made(Fact(basis, basis.carrier.define_maximum(symbol, terms)), tuple(premises))
+
+
+@rule
+def follows(
+    basis: Basis,
+    claim: FNode,
+    facts: Sequence[Theorem],
+    cuts: Iterable[FNode],
+    answer: Callable[[Query], Answer],
+    inputs: Sequence[FNode] = (),
+) -> Made:
+    """F1, ..., Fn are facts. If no values of the symbols of F'i and C' make all F'i true and C' false, where a fresh
+    symbol stands for each term that is cut out of Fi and C, then C holds wherever the Fi do: a counterexample gives one
+    of the question, each fresh symbol with the value of its term. Leaving out conjuncts of the Fi makes that stronger,
+    and names of symbols are of no account."""
+    goals = [goal_of(fact, Fact, "follows") for fact in facts]
+    if any(goal.basis is not basis for goal in goals):
+        raise RuleError("follows: a fact is about something else")
+    if not basis.holds(claim):
+        raise RuleError("follows: the claim is a term of another carrier")
+    query, _ = question(basis, claim, [goal.term for goal in goals], cuts, inputs)
+    found = answer(query)
+    if found.status != "unsat":
+        raise RuleError(f"follows: {found.status}")
+    return Made(Fact(basis, claim), tuple(facts), str(found))
+
+
+def question(
+    basis: Basis, claim: FNode, facts: Sequence[FNode], cuts: Iterable[FNode], inputs: Sequence[FNode] = ()
+) -> tuple[Query, dict[FNode, FNode]]:
+    """Is there a counterexample? What says nothing of the claim's symbols, or of theirs, is left out. Symbols are named
+    by the order in which they occur, so that lemmas of one form are one text; `inputs`: they keep their names, and
+    their values are asked for. With what each symbol of the question stands for. Raises RuleError."""
+    carrier = basis.carrier
+    fresh: dict[FNode, FNode] = {}
+    for cut_out in cuts:
+        term = cut_out.arg(0) if cut_out.is_not() else cut_out  # terms drop a negation where they can
+        if not (term.is_constant() or term.is_symbol()) and term not in fresh:
+            kind = term.get_type()
+            width = "b" if kind.is_bool_type() else kind.width
+            fresh[term] = carrier.manager.Symbol(f"cut{len(fresh)}w{width}", kind)
+    free = {symbol for term in (claim, *facts) for symbol in term.get_free_variables()}
+    if not free.isdisjoint(fresh.values()):
+        raise RuleError("follows: a symbol that stands for a term is in use")
+    cut = Cutter(carrier.environment, fresh)
+    goal = conjuncts(cut(carrier.manager.Not(claim)))
+    parts = [part for fact in facts for part in conjuncts(cut(fact))]
+    asserted = [*goal, *linked(parts, goal)]
+    stands = {symbol: term for term, symbol in fresh.items()}
+    if inputs:
+        return Query(tuple(inputs), tuple(asserted)), stands
+    terms, names = renamed(carrier.environment, asserted)
+    return Query((), terms), {new: stands.get(old, old) for old, new in names.items()}
+
+
+# -- terms in each other's place
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Terms, and others that have the same values, one each, wherever what is assumed is true."""
+
+    basis: Basis
+    terms: tuple[FNode, ...]
+    others: tuple[FNode, ...]
+
+    def statement(self) -> str:
+        return f"{len(self.terms)} terms are others"
+
+
+def _others(basis: Basis, alike: Theorem, name: str) -> Callable[[FNode], FNode]:
+    """What is known to be alike a term; a term itself is."""
+    goal: Alike = goal_of(alike, Alike, name)
+    if goal.basis is not basis:
+        raise RuleError(f"{name}: what is alike is about something else")
+    known = dict(zip(goal.terms, goal.others, strict=True))
+    return lambda term: known.get(term, term)
+
+
+@rule
+def themselves(basis: Basis, terms: Sequence[FNode]) -> Made:
+    """Terms are alike themselves."""
+    if not basis.holds(*terms):
+        raise RuleError("themselves: a term of another carrier")
+    return Made(Alike(basis, tuple(terms), tuple(terms)))
+
+
+@rule
+def replaced(alike: Theorem, changes: Sequence[tuple[Theorem, FNode, FNode]]) -> Made:
+    """Congruence: where it is a fact that x = y, y may stand for x anywhere in a term."""
+    goal: Alike = goal_of(alike, Alike, "replaced")
+    for theorem, old, new in changes:
+        fact: Fact = goal_of(theorem, Fact, "replaced")
+        if fact.basis is not goal.basis or not _says(goal.basis, fact.term, old, new):
+            raise RuleError("replaced: it is no fact that a term is what stands for it")
+    cut = Cutter(goal.basis.carrier.environment, {old: new for _, old, new in changes})
+    others = tuple(map(cut, goal.others))
+    return Made(Alike(goal.basis, goal.terms, others), (alike, *(theorem for theorem, _, _ in changes)))
+
+
+def _says(basis: Basis, term: FNode, left: FNode, right: FNode) -> bool:
+    return any(term == equal(basis, *sides) for sides in ((left, right), (right, left)))
+
+
+def equal(basis: Basis, left: FNode, right: FNode) -> FNode:
+    """That two terms of one type are equal."""
+    manager = basis.carrier.manager
+    found: FNode = manager.Iff(left, right) if left.get_type().is_bool_type() else manager.Equals(left, right)
+    return found
+
+
+@rule
+def one_maximum(basis: Basis, first: FNode, second: FNode, alike: Theorem) -> Made:
+    """The largest of some terms is the largest of terms that are alike these, all of both."""
+    maxima, other = basis.carrier.maxima, _others(basis, alike, "one_maximum")
+    if first not in maxima or second not in maxima:
+        raise RuleError("one_maximum: a term is no maximum")
+    if frozenset(map(other, maxima[first])) != frozenset(map(other, maxima[second])):
+        raise RuleError("one_maximum: the maxima are of other terms")
+    return Made(Fact(basis, equal(basis, first, second)), (alike,))
+
+
+@rule
+def never(basis: Basis, term: FNode, alike: Theorem, fact: Theorem | None = None) -> Made:
+    """A term is false if one that is alike is: the constant, or one of which that is a fact."""
+    other = _others(basis, alike, "never")(term)
+    premises = (alike,) if fact is None else (alike, fact)
+    if fact is None and not other.is_false():
+        raise RuleError("never: it is not known to be false")
+    if fact is not None and goal_of(fact, Fact, "never") != Fact(basis, basis.carrier.manager.Not(other)):
+        raise RuleError("never: the fact says something else")
+    return Made(Fact(basis, basis.carrier.manager.Not(term)), premises)

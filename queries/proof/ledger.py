@@ -1,0 +1,105 @@
+"""What has been proved of a basis, lemma by lemma: a tactic's notes, from which it shows what a theorem rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from pysmt.fnode import FNode
+
+from queries.proof.facts import Basis, Fact, follows, given, question
+from queries.proof.kernel import RuleError, Theorem
+from queries.proof.records import Chain, Derived, Lemma
+from queries.solvers.contract import Answer
+from queries.solvers.smtlib import Query
+
+Ask = Callable[[str, Query, int], Answer]  # an engine's answer; how many terms are cut out
+ADMITTED = "the admitted inputs"
+
+
+class UnprovedError(Exception):
+    """A lemma that no engine proved: the argument does not apply, or time ran out."""
+
+
+@dataclass(frozen=True)
+class _Note:
+    name: str
+    query: Query
+    answer: Answer
+    cuts: tuple[FNode, ...]
+    inputs: tuple[FNode, ...]
+
+    @property
+    def lemma(self) -> Lemma:
+        return Lemma(self.name, len(self.cuts), self.query, self.answer)
+
+
+class Ledger:
+    """Facts of one basis. Lemmas of one text are asked once."""
+
+    def __init__(self, basis: Basis) -> None:
+        self.basis = basis
+        self.admitted = given(basis)
+        self._answers: dict[str, Answer] = {}
+        self._notes: dict[Theorem, _Note] = {}
+
+    def prove(
+        self,
+        name: str,
+        claim: FNode,
+        facts: Sequence[Theorem],
+        cuts: Iterable[FNode],
+        ask: Ask,
+        inputs: Sequence[FNode] = (),
+    ) -> Theorem:
+        """A claim, from facts, with terms cut out. Raises UnprovedError."""
+        chosen, asked = tuple(dict.fromkeys(cuts)), list[Query]()
+
+        def answer(query: Query) -> Answer:
+            asked.append(query)
+            known = self._answers.get(query.text)
+            if known is None or known.status == "unknown":
+                known = self._answers[query.text] = ask(name, query, len(chosen))
+            return known
+
+        try:
+            found = follows(self.basis, claim, facts, chosen, answer, inputs)
+        except RuleError:
+            raise UnprovedError(name) from None
+        (query,) = asked
+        self._notes[found] = _Note(name, query, self._answers[query.text], chosen, tuple(inputs))
+        return found
+
+    def lemmas(self, *theorems: Theorem) -> list[Lemma]:
+        """Those that theorems rest on, each once."""
+        found: dict[str, Lemma] = {}
+        for theorem, note in self._noted(theorems).items():
+            used = dict.fromkeys(self._notes[one].name for one in theorem.premises if one in self._notes)
+            found.setdefault(note.query.text, replace(note.lemma, using=", ".join(used)))
+        return list(found.values())
+
+    def lemma_of(self, theorem: Theorem) -> Lemma:
+        """The lemma that a fact was proved by."""
+        return self._notes[theorem].lemma
+
+    def chain(self, *theorems: Theorem) -> Chain:
+        """The steps by which they were proved."""
+        places = {lemma.query.text: place for place, lemma in enumerate(self.lemmas(*theorems))}
+        steps = []
+        for theorem, note in self._noted(theorems).items():
+            uses = tuple(map(_term, theorem.premises))
+            _, stands = question(self.basis, _term(theorem), uses, note.cuts, note.inputs)
+            place = places[note.query.text]
+            steps.append(Derived(note.name, place, uses, _term(theorem), tuple(stands.items())))
+        every = dict.fromkeys(one for theorem in theorems for one in theorem.walk())
+        maxima = [("definition of a maximum", _term(one)) for one in every if one.rule == "defined"]
+        return Chain(((ADMITTED, self.basis.assumed), *dict.fromkeys(maxima)), tuple(steps))
+
+    def _noted(self, theorems: Sequence[Theorem]) -> dict[Theorem, _Note]:
+        every = dict.fromkeys(one for theorem in theorems for one in theorem.walk())
+        return {theorem: self._notes[theorem] for theorem in every if theorem in self._notes}
+
+
+def _term(theorem: Theorem) -> FNode:
+    assert isinstance(theorem.goal, Fact)
+    return theorem.goal.term

@@ -1,0 +1,44 @@
+"""Two sides of a problem agree: what a fact about their terms has to say for that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from queries.proof.facts import Basis, Fact
+from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
+from queries.search.problem import Problem, symbolic_operands
+from smtmodel.carriers.terms import Maximum, TermCarrier
+
+
+class Compared(Basis):
+    """A problem as terms: both sides on the same `inputs`, and in `differ` whether they differ;
+    `never`: they do not."""
+
+    def __init__(self, problem: Problem, maximum: Maximum = "relational") -> None:
+        sums = problem.signed_sum if maximum == "relational" else "twos_complement"
+        carrier = TermCarrier(maximum=maximum, signed_sum=sums)
+        self.problem = problem
+        self.inputs = symbolic_operands(problem, carrier)
+        self.left, self.right = problem.evaluate(self.inputs)
+        self.differ = problem.differ(self.left.d, self.right.d)
+        self.never = carrier.manager.Not(self.differ.node)
+        super().__init__(carrier, problem.admits(self.inputs).node)
+
+
+@dataclass(frozen=True)
+class SidesAgree:
+    """On no admitted input do the two sides of a problem differ."""
+
+    problem: Problem
+
+    def statement(self) -> str:
+        left, right = self.problem.sides
+        return f"{left} of {self.problem.left.reference} = {right} of {self.problem.right.reference}"
+
+
+@rule
+def agreed(compared: Compared, fact: Theorem) -> Made:
+    """The terms of a problem do not differ, for any values of their symbols that are admitted."""
+    if goal_of(fact, Fact, "agreed") != Fact(compared, compared.never):
+        raise RuleError("agreed: the fact says something else, or of another problem")
+    return Made(SidesAgree(compared.problem), (fact,))

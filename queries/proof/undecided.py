@@ -1,0 +1,151 @@
+"""No input decides a claim about algorithms: what the facts about its terms have to say for that.
+
+The terms are those of the claim on free symbols (queries/search/scene.py), which the rule makes itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from hypotheses.claim import Claim
+from queries.proof.facts import Basis, Fact
+from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
+from queries.search.scene import conditions, deciding, symbolic_scene
+from smtmodel.algebra import Bit, Bits, all_of, constant, truth
+from smtmodel.algorithms.exact import admitted
+from smtmodel.algorithms.parts import Part
+from smtmodel.carriers.terms import TermCarrier
+from smtmodel.decode import unpack
+from smtmodel.dot import Model, evaluate
+from smtmodel.formats import Format
+
+Symbol = Callable[[str, int], Bits]
+
+
+@dataclass(frozen=True)
+class FirstWordIsWhole:
+    """Of a number with its exponent in one of the windows, or of a zero, the first word is the number itself, and the
+    others are +0."""
+
+    part: Part
+    factors: Format
+    windows: tuple[tuple[int, int], tuple[int, int]]
+
+    def statement(self) -> str:
+        return f"first words of {self.part.text} are whole, exponents {self.windows[0]} and {self.windows[1]}"
+
+    def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
+        return (symbol("x", self.factors.width),)
+
+    def claim(self, inputs: tuple[Bits, ...]) -> Bit:
+        (number,) = inputs
+        outside = all_of([~admitted(number, self.factors, bounds) for bounds in self.windows])
+        return outside | self.part.whole(number, self.factors)
+
+
+@dataclass(frozen=True)
+class ZerosGiveZero:
+    """Of finite numbers, `count` zeros for their other factors, and +0 a unit makes +0."""
+
+    model: Model
+    count: int
+
+    def statement(self) -> str:
+        return f"{self.model.reference} makes +0 of {self.count} products with zeros"
+
+    def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
+        sides = enumerate((self.model.a, self.model.b))
+        return tuple(symbol(f"x{side}_{k}", fmt.width) for side, fmt in sides for k in range(self.count))
+
+    def claim(self, inputs: tuple[Bits, ...]) -> Bit:
+        model, carrier = self.model, inputs[0].carrier
+        found = []
+        for side, (own, other) in enumerate(((model.a, model.b), (model.b, model.a))):
+            numbers = inputs[side * self.count : (side + 1) * self.count]
+            zeros = (constant(carrier, 0, other.width),) * self.count
+            operands = (numbers, zeros) if side == 0 else (zeros, numbers)
+            values = [unpack(number, own) for number in numbers]
+            finite = all_of([~(value.is_nan | value.is_infinite) for value in values])
+            found.append(~finite | ~evaluate(model, *operands, constant(carrier, 0, model.c.width)).d.any())
+        return all_of(found)
+
+
+@dataclass(frozen=True)
+class ByFirstWords:
+    """On admitted inputs of a claim the steps of a part are what its first words alone make (FirstWordForm)."""
+
+    claim: Claim
+    part: str
+
+    def statement(self) -> str:
+        return f"the steps of {self.part} are made of first words"
+
+
+def lemmas_of(claim: Claim, name: str) -> tuple[FirstWordIsWhole, ZerosGiveZero]:
+    """What has to be known of a part with several words."""
+    part, shape = claim.shape.parts[name], claim.shape
+    if isinstance(part.what, Model):
+        raise RuleError(f"by_first_words: {name} is a unit alone, and has no words")
+    model = part.what.model
+    return (FirstWordIsWhole(part, shape.factors, (shape.window.a, shape.window.b)),
+            ZerosGiveZero(model, min(claim.terms, model.length)))  # fmt: skip
+
+
+@rule
+def by_first_words(claim: Claim, name: str, whole: Theorem, zeros: Theorem) -> Made:
+    """A part splits each factor into words, adds up their products in its unit, and that outside. If the first word of
+    every factor is the factor, and the others are +0, and the unit makes +0 of zeros, finite numbers and +0, then
+    each step is that of the first words, with +0 for what the unit makes of other words and +0. Fewer products than
+    the lemma's are products with zeros."""
+    wanted = lemmas_of(claim, name)
+    found = (goal_of(whole, FirstWordIsWhole, "by_first_words"), goal_of(zeros, ZerosGiveZero, "by_first_words"))
+    if found != wanted:
+        raise RuleError("by_first_words: a lemma is about another part, or other numbers")
+    return Made(ByFirstWords(claim, name), (whole, zeros))
+
+
+class Question(Basis):
+    """A claim as terms; `counts`: an input is admitted; `fits`: the claim's values are numbers; `goal`: it decides.
+    The parts in `whole` are made of first words."""
+
+    def __init__(self, claim: Claim, whole: frozenset[str] = frozenset()) -> None:
+        shaped = replace(claim, shape=replace(claim.shape, whole=whole))
+        self.claim, self.whole = claim, whole
+        self.scene, self.symbols, _ = symbolic_scene(shaped)
+        self.counts, self.goal = conditions(shaped, self.scene), deciding(shaped, self.scene)
+        assert isinstance(self.scene.carrier, TermCarrier)
+        self.fits = all_of([truth(self.scene.carrier, True), *self.scene.fits.values()])
+        super().__init__(self.scene.carrier, self.counts.node)
+
+    @property
+    def none(self) -> Bit:
+        """An input does not decide, where its values are numbers."""
+        return ~(self.fits & self.goal)
+
+
+@dataclass(frozen=True)
+class NoInputDecides:
+    """On every admitted input the values of a claim are numbers, and it does not decide the claim."""
+
+    claim: Claim
+
+    def statement(self) -> str:
+        return f"no input decides {self.claim.id}: {self.claim.text}"
+
+
+@rule
+def undecided(question: Question, none: Theorem, numbers: Theorem | None, first: Sequence[Theorem] = ()) -> Made:
+    """No admitted input has values that are numbers and decides; on every one they are numbers. Parts whose terms are
+    those of first words are equal to these."""
+    premises = [none, *([] if numbers is None else [numbers])]
+    wanted = [question.none] + ([] if numbers is None else [question.fits])
+    goals: list[Fact] = [goal_of(premise, Fact, "undecided") for premise in premises]
+    if [(goal.basis, goal.term) for goal in goals] != [(question, bit.node) for bit in wanted]:
+        raise RuleError("undecided: a fact says something else, or of another claim")
+    if numbers is None and not question.fits.node.is_true():
+        raise RuleError("undecided: whether all values are numbers is not known")
+    words: list[ByFirstWords] = [goal_of(one, ByFirstWords, "undecided") for one in first]
+    if any(one.claim is not question.claim for one in words) or {one.part for one in words} != question.whole:
+        raise RuleError("undecided: that first words are whole is not known of every part made of them")
+    return Made(NoInputDecides(question.claim), (*premises, *first))
