@@ -192,13 +192,15 @@ def main() -> None:
         counts["wrong"] += bool(outcome.wrong)
         seconds.append(outcome.seconds)
         if outcome.wrong or outcome.verdict == "unknown":
-            lines.append(f"- {number}, {outcome.verdict} {outcome.wrong}: {asked}")
+            lines.append(f"- {number}, {outcome.verdict}{outcome.wrong and ', wrong: ' + outcome.wrong}: `{asked}`")
             print(lines[-1], flush=True)
     found = ", ".join(f"{counts[key]} {key}" for key in ("equal", "different", "unknown", "refused", "fault", "wrong"))
     text = f"{args.count} statements in {sum(seconds):.0f} s (longest {max(seconds):.1f} s): {found}."
     print(text)
     if args.output:
-        args.output.write_text("\n".join([f"{__doc__.strip()}\n", text, "", *lines, ""]))
+        args.output.write_text(
+            "\n".join(["# Random statements about two plans\n", __doc__.strip(), "", text, "", *lines, ""])
+        )
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@ from smtmodel.wording import counted
 
 if TYPE_CHECKING:
     from queries.order.tree import Leaf, Node
-    from queries.plans.library import Kind, Mapped, Span, Tally
+    from queries.plans.library import Mapped
+    from queries.plans.rules import Shape
     from queries.search.distinguish import Options
     from smtmodel.tiles import Matrix
 
@@ -27,7 +28,8 @@ def map_gemm(
 ) -> NoReturn:
     """Ask the function, say what was found, and end with the exit code. Raises MmaprobeError."""
     from queries.order.reveal import UnrevealedError, reveal
-    from queries.plans.library import Mapper, Shape
+    from queries.plans.library import Mapper
+    from queries.plans.rules import Shape
     from runner.callable import CallableDevice
     from runner.devices import open_device
     from smtmodel.signature import parse_signature
@@ -40,8 +42,9 @@ def map_gemm(
     if asked.addend and not device.addend:
         raise ParameterError("--formats", f"{name} takes no addend: give three formats, a,b,d")
 
-    def order(m: int, n: int, k: int) -> Node | Leaf | None:
-        part, given = CallableDevice(device.function, name, (m, n)), parse_signature(formats, k)
+    def order(shape: Shape, place: tuple[int, int]) -> Node | Leaf | None:
+        part = CallableDevice(device.function, name, (shape.rows, shape.columns), place)
+        given = parse_signature(formats, shape.length)
 
         def every(vectors: Any) -> list[int]:
             if options.timeout is not None and time.monotonic() > start + options.timeout:
@@ -77,7 +80,7 @@ def map_gemm(
         print_json(_document(name, found, failure, time.monotonic() - start))
     if failure is not None:
         raise failure
-    whole = all(span.plan for span in found.spans) and not any(t.differ or t.open for t in found.checks.values())
+    whole = found.rules and all(said.plan for said in found.rules) and not found.differ and not found.open
     sys.exit(0 if whole else 3 if found.plans else 1)
 
 
@@ -142,53 +145,32 @@ def _sides(text: str) -> tuple[int, int]:
 def _show(found: Mapped, seconds: float) -> None:
     from queries.plans.library import LOOKED
 
-    for (kind, length), tree in list(found.orders.items())[:1]:
-        say(f"order of {kind.rows} x {kind.columns} x {length}:")
+    for (shape, _), tree in list(found.orders.items())[:1]:
+        say(f"order of {shape}:")
         for line in _outline(tree):
             say(f"  {line}")
-    kinds = list(dict.fromkeys(span.kind for span in found.spans))
-    for kind in kinds:
-        say(f"{_title(kind, found)} (looked at with M, N = {kind.rows}, {kind.columns}):")
-        for span in (span for span in found.spans if span.kind == kind):
-            say(f"  {_range(span)}: {'no plan found' if span.plan is None else span.plan.reference}")
-        for line in _tally(found.checks.get(kind.name)):
-            say(f"  {line}")
-    say(f"{counted(found.asked, 'product')} of finite numbers asked, up to {LOOKED} rows and columns of each computed "
-        f"again; a K or a shape between those looked at is assumed to be alike; {seconds:.1f} s")  # fmt: skip
-
-
-def _title(kind: Kind, found: Mapped) -> str:
-    from queries.plans.library import INSIDE, SMALL
-
-    (rows, columns), (low, high) = found.edges, found.volumes
-    parts = [f"rows up to the last multiple of {rows}"] if rows else []
-    parts += [f"columns up to the last multiple of {columns}"] if columns else []
-    if kind.name == INSIDE:
-        return ", ".join([INSIDE, *([f"M * N * K from {high}"] if high else []), *parts])
-    if kind.name == SMALL:
-        return ", ".join([INSIDE, f"M * N * K up to {low}", *parts])
-    return kind.name
-
-
-def _range(span: Span) -> str:
-    return f"K = {span.low}" if span.low == span.high else f"K from {span.low} to {span.high}"
-
-
-def _tally(tally: Tally | None) -> list[str]:
-    """What random shapes say of a kind of elements."""
-    if tally is None:
-        return ["no random shape was looked at"]
-    total = tally.agree + len(tally.differ) + len(tally.open)
-    lines = [f"{tally.agree} of {counted(total, 'random shape')} agree bit for bit"]
-    if tally.differ:
-        lines.append(f"another kernel runs on {len(tally.differ)}: {_some(tally.differ)}")
-    if tally.open:
-        lines.append(f"nothing is known of {len(tally.open)}: {_some(tally.open)}")
-    return lines
+    for said in found.rules:
+        say(f"{said.rule.text()}: {'no plan found' if said.plan is None else said.plan.reference}")
+        if said.differ:
+            total = said.agree + len(said.differ)
+            say(
+                f"  another kernel runs on {len(said.differ)} of {counted(total, 'random shape')}: {_some(said.differ)}"
+            )
+        elif said.plan is not None:
+            say(f"  {counted(said.agree, 'random shape')}: bit for bit so")
+    if found.open:
+        say(f"nothing is known of {counted(len(found.open), 'random shape')}: {_some(found.open)}")
+    say(f"{found.checked - len({*found.differ, *found.open})} of {counted(found.checked, 'new random shape')} are as "
+        f"the rules say; {counted(found.asked, 'product')} of finite numbers asked, up to {LOOKED} rows and columns of "
+        f"each computed again; {seconds:.1f} s")  # fmt: skip
 
 
 def _some(shapes: list[Any]) -> str:
     return ", ".join([*map(str, shapes[:LISTED]), *(["..."] if len(shapes) > LISTED else [])])
+
+
+def _sides_of(shape: Shape) -> list[int]:
+    return [shape.rows, shape.columns, shape.length]
 
 
 def _outline(tree: Node | Leaf | None) -> list[str]:
@@ -204,30 +186,21 @@ def _document(name: str, found: Mapped, failure: MmaprobeError | None, seconds: 
         "schema": 1,
         "device": {"name": name},
         "error": None if failure is None else str(failure),
-        "spans": [
+        "rules": [
             {
-                "elements": _title(span.kind, found),
-                "shape": [span.kind.rows, span.kind.columns],
-                "from": span.low,
-                "to": span.high,
-                "plan": None if span.plan is None else span.plan.reference,
+                "elements": said.rule.text(),
+                "plan": None if said.plan is None else said.plan.reference,
+                "agree": said.agree,
+                "differ": [_sides_of(shape) for shape in said.differ],
             }
-            for span in found.spans
+            for said in found.rules
         ],
         "plans": {plan.reference: plan_text(plan) for plan in found.plans},
-        "edges": list(found.edges),
-        "volumes": list(found.volumes),
-        "checked": {
-            kind: {
-                "agree": tally.agree,
-                "differ": [[shape.rows, shape.columns, shape.length] for shape in tally.differ],
-                "open": [[shape.rows, shape.columns, shape.length] for shape in tally.open],
-            }
-            for kind, tally in found.checks.items()
-        },
+        "checked": found.checked,
+        "open": [_sides_of(shape) for shape in found.open],
         "orders": [
-            {"shape": [kind.rows, kind.columns, length], "outline": _outline(tree)}
-            for (kind, length), tree in found.orders.items()
+            {"shape": _sides_of(shape), "place": list(place), "outline": _outline(tree)}
+            for (shape, place), tree in found.orders.items()
         ],
         "products_asked": found.asked,
         "seconds": round(seconds, 3),

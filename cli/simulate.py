@@ -44,8 +44,9 @@ ROUNDINGS = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
 @click.option("--scale-a", type=click.Path(path_type=Path), metavar="FILE", help="Scale factors of A, as patterns.")
 @click.option("--scale-b", type=click.Path(path_type=Path), metavar="FILE", help="Scale factors of B, as patterns.")
 @click.option(
-    "--engine", type=Choice(["auto", "numpy", "compiled"]), default="auto", show_default=True,
-    help="compiled: C code, built by this machine's compiler; auto: compiled where that is possible and pays off.",
+    "--engine", type=Choice(["auto", "numpy", "compiled", "cuda"]), default="auto", show_default=True,
+    help="compiled: C code, built by this machine's compiler; auto: compiled where that is possible and pays off; "
+    "cuda: the same code on an NVIDIA GPU, for a --model.",
 )  # fmt: skip
 @click.option("--threads", type=click.IntRange(1), help="Processor cores to use (default: all).")
 @JSON
@@ -117,6 +118,12 @@ def _product(
     factors: dict[str, Any],
 ) -> NDArray[Any]:  # fmt: skip
     from smtmodel.gemm import simulate
+
+    if engine == "cuda":
+        from runner.cuda import launcher_here
+        from runner.cuda_product import CudaProduct
+
+        engine = CudaProduct(launcher_here())
     from smtmodel.numbers import from_numbers, to_numbers, type_of
     from smtmodel.progress import Count
 

@@ -74,7 +74,7 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
         progress("")
         document = document_of(outcome)
         _show(document, claim.zeros if isinstance(claim, PropertyClaim) else {})
-        if certificate is not None and not (outcome.lemmas or outcome.proofs):
+        if certificate is not None and not (outcome.lemmas or outcome.proofs or outcome.theorem):
             say("  no certificate: the verdict follows from evaluation, not from lemmas")
         elif certificate is not None:
             folder = certificate if len(claims) == 1 else certificate / claim.id

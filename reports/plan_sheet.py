@@ -8,7 +8,7 @@ from typing import Any
 from reports.datasheet import Line, Sheet, special_values
 from smtmodel.dot import Model
 from smtmodel.nodes.round import Rounding
-from smtmodel.plans import Chain, Halves, Interleaved, Plan, Promoted, Rounded, Split, Stage
+from smtmodel.plans import Chain, Halves, Interleaved, Lanes, Plan, Promoted, Rounded, Split, Stage
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.plantext import stage_text
 from smtmodel.wording import counted
@@ -43,7 +43,11 @@ def _rounding(how: Rounding) -> str:
 
 def _words(stage: Stage) -> Iterator[str]:
     """The stages in words, the outer one first."""
-    added = f"added as {_rounding(stage.rounding)}" if isinstance(stage, (Promoted, Split, Interleaved, Halves)) else ""
+    added = (
+        f"added as {_rounding(stage.rounding)}"
+        if isinstance(stage, (Promoted, Split, Interleaved, Lanes, Halves))
+        else ""
+    )
     match stage:
         case Chain():
             length = stage.model.length
@@ -58,11 +62,14 @@ def _words(stage: Stage) -> Iterator[str]:
             yield f"{stage.ways} runs of K{grain}, {added}, {stage.order}"
         case Interleaved():
             yield f"{stage.ways} sums that take {counted(stage.grain, 'product')} in turn, {added}, {stage.order}"
+        case Lanes():
+            widths = ", then ".join(str(step) for step in stage.steps if isinstance(step, int))
+            yield f"{widths} lanes that take a product each in turn, folded: {added}"
         case Halves():
             yield f"halves, down to {counted(stage.most, 'product')}, {added}"
         case Rounded():
             yield f"the sum of what follows, rounded to {_rounding(stage.rounding)}"
-    over = stage.tail if isinstance(stage, (Chain, Interleaved)) else None
+    over = stage.tail if isinstance(stage, (Chain, Promoted, Interleaved, Lanes)) else None
     for part in stage.parts:
         yield from (f"left over: {text}" if part is over else text for text in _words(part))
 

@@ -31,13 +31,15 @@ class CallableDevice(Device):
     SIDE x SIDE, or of another `shape` (rows, columns). A question is in a row of a and a column of b of its own;
     the columns change from call to call, so that the answers come from all places of the product. Where one input does
     not give one result in all places (libraries have other kernels at the edges), questions stand only in places that
-    answer as row 0, column 0 does, and the description says so.
+    answer as `place` (row, column) does, and the description says so.
 
     Arrays have NumPy's type of their format, or that of ml_dtypes. The result may hold patterns as unsigned integers.
     """
 
-    def __init__(self, function: Callable[..., Any], name: str, shape: Shape = (SIDE, SIDE)) -> None:
-        self.function, self.name, self.shape = function, name, shape
+    def __init__(
+        self, function: Callable[..., Any], name: str, shape: Shape = (SIDE, SIDE), place: tuple[int, int] = (0, 0)
+    ) -> None:
+        self.function, self.name, self.shape, self.place = function, name, shape, place
         self.description: dict[str, Any] = {"name": name}
         self.addend = _takes(function, 3)
         if not self.addend and not _takes(function, 2):
@@ -63,7 +65,7 @@ class CallableDevice(Device):
         source.finish()
 
     def _places_alike(self, vector: Vector) -> NDArray[Any] | None:
-        """Rows and columns, each once, of places that give the results of row 0, column 0 on a few inputs that stand
+        """Rows and columns, each once, of places that give the results of `place` on a few inputs that stand
         in every place; None if all places do. `vector` is the question that is waiting."""
         model = vector.model
         rows, width = self.shape
@@ -75,10 +77,12 @@ class CallableDevice(Device):
             )
             c = np.zeros(self.shape, dtype=kind_of(model.c))
             found = self._product(model, np.tile(x, (rows, 1)), np.tile(y[:, None], (1, width)), c, vector)
-            alike &= found == found[0, 0]
+            alike &= found == found[self.place]
         if alike.all():
             return None
-        self.description["places"] = "row 0, column 0 and those that answer alike; other places give other results"
+        row, column = self.place
+        alike_ones = f"row {row}, column {column} and those that answer alike"
+        self.description["places"] = f"{alike_ones}; other places give other results"
         pairs: list[tuple[int, int]] = []
         free = np.ones(width, dtype=bool)
         for row in range(rows):

@@ -12,7 +12,13 @@ from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.plans import Plan
 from smtmodel.plans.matrices import Job, Patterns, Strip
+from smtmodel.plans.stages import check_holds
 from smtmodel.tiles import Engine, Matrix, kind_of
+
+#: a model's whole product by other means than tiles: D of patterns A, B and C, K a multiple of its length, and scales
+Product = Callable[
+    [Model, Matrix, Matrix, Matrix, tuple[Matrix, Matrix] | None, Callable[[int, int], None] | None], Matrix
+]
 
 ROWS = 128  # outputs of a strip of rows are computed together; no result depends on it
 
@@ -25,7 +31,7 @@ def simulate(
     *,
     scale_a: Matrix | None = None,
     scale_b: Matrix | None = None,
-    engine: Engine = "auto",
+    engine: Engine | Product = "auto",
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Matrix:
@@ -38,7 +44,10 @@ def simulate(
     plan = Plan.chained(model) if isinstance(model, Model) else model
     c = np.zeros((a.shape[0], b.shape[1]), dtype=kind_of(plan.c)) if c is None else c
     _check(a, b, c, plan)
-    job = Job(plan, a, b, engine, _scales(plan, scale_a, scale_b, a, b))
+    scales = _scales(plan, scale_a, scale_b, a, b)
+    if callable(engine):
+        return _whole(engine, model, a, b, c, scales, progress)
+    job = Job(plan, a, b, engine, scales)
     out = np.empty(c.shape, dtype=kind_of(plan.d))
 
     def strip(start: int) -> None:
@@ -51,6 +60,21 @@ def simulate(
             if progress is not None:
                 progress(min(done * ROWS, out.shape[0]), out.shape[0])
     return out
+
+
+def _whole(
+    product: Product, model: Model | Plan, a: Matrix, b: Matrix, c: Matrix, scales: tuple[Matrix, Matrix] | None,
+    progress: Callable[[int, int], None] | None,
+) -> Matrix:  # fmt: skip
+    if not isinstance(model, Model):
+        raise ParameterError("engine", "a plan is computed by tiles: numpy or compiled")
+    short = -a.shape[1] % model.length
+    if a.shape[1] + short > model.length:
+        check_holds(model.reference, model.c, model.d)
+    if not a.size or model.c.width != model.d.width:
+        return simulate(a, b, c, model, scale_a=scales and scales[0], scale_b=scales and scales[1])
+    a, b = np.pad(a, ((0, 0), (0, short))), np.pad(b, ((0, short), (0, 0)))
+    return product(model, a, b, c, scales, progress)
 
 
 def _check(a: Matrix, b: Matrix, c: Matrix, plan: Plan) -> None:

@@ -50,7 +50,7 @@ LONG = (
     "test_families.py::test_a_family_for_other_formats_is_named",
     "test_identify.py::test_normal_forms_compute_as_the_candidates[any]",
     "test_identify.py::test_normal_forms_compute_as_the_candidates[nvidia-fp8]",
-    "test_identify_gemm.py::test_edges_are_kinds_of_their_own",
+    "test_identify_gemm.py::test_edges_are_elements_of_their_own",
     "test_identify_gemm.py::test_no_plan_is_named_for_an_order_of_no_plan",
     "test_rewriting.py::test_small_units_near_the_limits_compute_as_their_normal_forms",
     "test_studies.py::test_curves", "test_table9.py::test_bounds_hold_on_all_inputs_and_none_smaller_does[unit4-",

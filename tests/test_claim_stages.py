@@ -140,7 +140,8 @@ def test_sizes_bound_what_is_lost_of_signed_numbers(split: str) -> None:
     found, lemmas = ways(bounds[0], "relative")
     assert found == ["relative"]
     assert lemmas == [
-        "the sum of magnitudes is no less than that of powers of two", "bound of unit.a0b0[0:1] of three",
+        "magnitude 0 is no less than a power of two", "the sum of magnitudes is no less than that of powers of two",
+        "bound of unit.a0b0[0:1] of three",
         "bound of unit.a0b1[0:1] of three", "bound of unit.a1b0[0:1] of four", "the claim follows",
     ]  # fmt: skip
     found, wrong = ways(bounds[1], "relative")

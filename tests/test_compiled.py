@@ -19,6 +19,7 @@ from smtmodel.carriers import code
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.compiled import CompiledModel, c_source, compile_lanes, compile_model, compiler
 from smtmodel.dot import Model
+from smtmodel.gemm import simulate
 from smtmodel.reference import parse_reference
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler")
@@ -211,3 +212,49 @@ def test_scale_factors() -> None:
     assert np.array_equal(found, expected.reshape(rows, columns))
     with pytest.raises(ValueError, match="do not fit"):
         compiled.tile(a, b, c)
+
+
+#: a model of every family of the table, and of every kind of step that unit files have besides
+FAMILIES = (
+    "hopper/mma/m16n8k16.f32.f16.f16.f32",
+    "hopper/mma/m16n8k32.f32.e4m3.e5m2.f32",
+    "hopper/wgmma/m64n8k32.f32.e4m3.e4m3",
+    "ampere/mma/m16n8k8.f32.tf32.tf32.f32",
+    "ampere/mma/m16n8k16.f16.f16.f16.f16",
+    "blackwell/tcgen05mma_block_scale/m64n8k32.block32.f32.e4m3.e2m1.ue8m0",
+    "blackwell/tcgen05mma_block_scale/m64n8k64.block16.f32.e2m1.e2m1.ue4m3",
+    "ampere/mma/m8n8k4.f64.f64.f64.f64",
+    "cdna1/mfma/f32_32x32x4f16",
+    "cdna1/mfma/f32_32x32x2bf16",
+    "cdna2/mfma/f32_32x32x8f16",
+    "cdna3/mfma/f32_16x16x16_f16",
+    "cdna3/mfma/f32_16x16x32_fp8_bf8",
+    "arm/neon/bfdot",
+    "rdna3.5/wmma/f32_16x16x16_bf16",
+    "rdna4/wmma/f32_16x16x16_f16",
+    "x86/amx/tdpbf16ps",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reference", FAMILIES)
+def test_ten_million_outputs(reference: str) -> None:
+    """Half of them of numbers near one, where terms cancel and meet, half of any patterns."""
+    model, rng, rows, columns = parse_reference(reference), np.random.default_rng(17), 250, 2000
+    k, s, scale = model.length, model.scales, model.scale
+    for turn in range(20):
+        shapes = ((model.a, (rows, k)), (model.b, (k, columns)), (model.c, (rows, columns)))
+        sides = [patterns(rng, fmt, shape, turn % 4 == 0) for fmt, shape in shapes]
+        if turn % 2:
+            sides = [rng.integers(0, 1 << fmt.width, shape, dtype=np.uint64, endpoint=False) if fmt.width < 64
+                     else rng.integers(0, (1 << 64) - 1, shape, dtype=np.uint64, endpoint=True)
+                     for fmt, shape in shapes]  # fmt: skip
+        factors = {} if scale is None else {
+            "scale_a": rng.integers(0, 1 << scale.width, (rows, s), dtype=np.uint64),
+            "scale_b": rng.integers(0, 1 << scale.width, (s, columns), dtype=np.uint64),
+        }  # fmt: skip
+        compiled, arrays = (
+            simulate(*sides, model, engine=engine, threads=1, **factors)  # type: ignore[arg-type]
+            for engine in ("compiled", "numpy")
+        )
+        assert np.array_equal(compiled, arrays)

@@ -13,12 +13,19 @@ from click.testing import CliRunner
 from cli.main import main
 from queries.order.tree import Leaf, Node
 from queries.plans import library as gemm_plans
+from queries.plans.candidates import Candidates
+from queries.plans.lane_stages import blocks_of, lanes_of
+from queries.plans.rules import Shape, chosen, features_of, learned
 from queries.plans.tree_stages import stages_of
+from smtmodel.batch import evaluate_row
+from smtmodel.dot import Model
 from smtmodel.gemm import simulate
 from smtmodel.nodes import Constant
 from smtmodel.nodes.round import Rounding
+from smtmodel.operands import Operands
 from smtmodel.plan_table import plans
-from smtmodel.plans import Chain, Halves, Interleaved, Plan, Products, Promoted, Split, Stage
+from smtmodel.plans import Chain, Fold, Halves, Interleaved, Lanes, Plan, Products, Promoted, Split, Stage
+from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.planfile import parse_plan
 from smtmodel.plans.plantext import plan_text
 from smtmodel.reference import parse_plan_path, parse_reference
@@ -78,46 +85,49 @@ def asked(tmp_path: Path, name: str, *rest: str) -> tuple[int, dict[str, Any], s
 
 @pytest.fixture(autouse=True)
 def fewer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gemm_plans, "CHECKED", 20)
+    for name, number in (("CHECKED", 20), ("FIRST", 16), ("MORE", 8), ("TREES", 6)):
+        monkeypatch.setattr(gemm_plans, name, number)
 
 
 def test_a_change_of_the_plan_with_k_is_found(tmp_path: Path) -> None:
     code, found, _ = asked(tmp_path, "changes", "--save", str(tmp_path / "plan.yaml"))
-    assert code == 0
-    inside = [(span["from"], span["to"], span["plan"]) for span in found["spans"] if span["shape"] == [8, 8]]
-    assert inside[0] == (1, 19, "sum(muladd, +0)")
-    assert inside[1][:2] == (20, 22)  # of that range a split in two and one more halving are the same
-    assert inside[1][2] in ("sum(split(2, muladd, r, grain=1), +0)", "sum(halve(16, muladd, r), +0)")
-    assert not any(tally["differ"] or tally["open"] for tally in found["checked"].values())
+    assert code == 0, found
+    rules = {rule["elements"]: rule["plan"] for rule in found["rules"]}
+    assert set(rules) == {"K up to 19", "K from 20"}
+    assert rules["K up to 19"] == "sum(muladd, +0)"
+    assert rules["K from 20"].startswith(("sum(split(2, muladd, r", "sum(halve(1", "sum(promote("))
+    assert found["checked"] == 20
+    assert not found["open"]
     rng = np.random.default_rng(4)
     a, b = rng.standard_normal((5, 21)).astype(np.float32), rng.standard_normal((21, 5)).astype(np.float32)
     space: dict[str, Any] = {}
     exec(LIBRARY, space)
-    plan = parse_plan(found["plans"][inside[1][2]], "plan.yaml", parse_reference)
+    plan = parse_plan(found["plans"][rules["K from 20"]], "plan.yaml", parse_reference)
     d = simulate(a.view(np.uint32), b.view(np.uint32), None, plan)
     assert np.array_equal(d.view(np.float32), space["changes"](a, b))
-    assert parse_plan_path(str(tmp_path / "plan.yaml")).reference == inside[0][2]
+    assert parse_plan_path(str(tmp_path / "plan.yaml")).reference == found["rules"][0]["plan"]
 
 
-def test_edges_are_kinds_of_their_own(tmp_path: Path) -> None:
+def test_edges_are_elements_of_their_own(tmp_path: Path) -> None:
     """Columns after the last multiple of 4 are summed from the end: they have no plan, and no other element is said
     to be like them."""
     code, found, _ = asked(tmp_path, "edges")
     assert code == 3
-    assert found["edges"] == [0, 4]
-    (inside,) = [span for span in found["spans"] if span["shape"] == [8, 8]]
-    assert (inside["from"], inside["to"], inside["plan"]) == (1, 22, "sum(muladd, +0)")
-    tally = found["checked"]["M and N above 1"]
-    assert tally["agree"]
-    assert not tally["differ"]
-    edge = found["checked"]["columns after the last multiple of 4"]
-    assert edge["differ"] or edge["open"]
+    plans = {rule["plan"] for rule in found["rules"] if "columns up to the last multiple of 4" in rule["elements"]}
+    assert plans == {"sum(muladd, +0)"}
+    after = [rule for rule in found["rules"] if "columns after the last multiple of 4" in rule["elements"]]
+    assert any(rule["plan"] is None for rule in after)
+    assert found["open"]
+    for rule in found["rules"]:  # what is said of the others is so
+        assert "columns after" in rule["elements"] or not rule["differ"], rule
 
 
 def test_no_plan_is_named_for_an_order_of_no_plan(tmp_path: Path) -> None:
     code, found, _ = asked(tmp_path, "shuffled")
     assert code in (1, 3)
-    assert not [span for span in found["spans"] if span["plan"] and span["to"] > 3]
+    for rule in found["rules"]:
+        assert rule["plan"] is None or not rule["agree"] or "K up to" in rule["elements"] or "K =" in rule["elements"]
+    assert found["open"] or any(rule["differ"] for rule in found["rules"])
 
 
 def test_a_narrow_result_hides_no_order() -> None:
@@ -130,12 +140,38 @@ def test_a_narrow_result_hides_no_order() -> None:
         found: Matrix = space["narrow"](a.view(np.float16), b.view(np.float16)).view(np.uint16)
         return found
 
-    top = gemm_plans.Shape(8, 8, 16)
-    mapper = gemm_plans.Mapper(asked, multiply, lambda m, n, k: None, top)
+    mapper = gemm_plans.Mapper(asked, multiply, lambda shape, place: None, Shape(8, 8, 16))
     forwards = next(plan for plan in mapper.plans(Chain(parse_reference("ieee/fma/f32.f16.f16.f32")), False))
     for length in (4, 6, 16):
-        place = gemm_plans.Place(gemm_plans.Shape(8, 8, length), range(8), range(8))
-        assert not mapper._fits(forwards, place)
+        looked = mapper._seen(Shape(8, 8, length))
+        assert not mapper._fitting(forwards, looked).all()
+
+
+def test_rules_are_learned_as_they_are() -> None:
+    """Of elements whose kernel follows from limits and edges, the rules say these limits, and speak of no number
+    between two that were seen."""
+    rng = np.random.default_rng(3)
+    features, kernels = [], []
+    for _ in range(200):
+        shape = Shape(*map(int, rng.integers(1, 64, 3)))
+        rows, columns = (np.arange(side) for side in (shape.rows, shape.columns))
+        at = np.array([(i, j) for i in rows[-9:] for j in columns[-9:]])
+        features.append(features_of(shape, at[:, 0], at[:, 1]))
+        edge = at[:, 1] >= shape.columns - shape.columns % 8
+        kernels.append(np.where(shape.volume <= 20000, 0, np.where(edge, 1, 2)))
+    every, kernel = np.concatenate(features), np.concatenate(kernels)
+    rules = learned(every, kernel[:, None] == np.arange(3))
+    assert all(rule.whole for rule in rules)
+    assert {rule.plan for rule in rules} == {0, 1, 2}
+    assert (np.array([rules[n].plan for n in chosen(rules, every)]) == kernel).all()
+    (small,) = [rule for rule in rules if rule.plan == 0]
+    (limit,) = small.below
+    assert limit.low <= 20000 < limit.high
+    between = every[:1].copy()
+    between[0, limit.feature] = (limit.low + limit.high) // 2
+    if limit.high - limit.low > 1:
+        assert chosen(rules, between)[0] == -1
+    assert small.text() == f"M * N * K up to {limit.low}"
 
 
 @pytest.mark.parametrize(
@@ -164,7 +200,7 @@ def test_two_results_have_their_plans(tmp_path: Path, monkeypatch: pytest.Monkey
         Plan(FMA.a, FMA.b, FMA.c, Products(stage, Constant()), reference=name)
         for name, stage in (("plain", chain), ("blocks", Promoted(16, chain, R)))
     )
-    monkeypatch.setattr(gemm_plans.Candidates, "usual", lambda self, length: iter([plain, blocks]))
+    monkeypatch.setattr(Candidates, "usual", lambda self, length: iter([plain, blocks]))
     rng = np.random.default_rng(2)
     a, b = rng.standard_normal((6, 40)).astype(np.float32), rng.standard_normal((40, 6)).astype(np.float32)
     files = {"a": a, "b": b}
@@ -256,6 +292,107 @@ def test_a_tree_suggests_its_stage(stage: Stage) -> None:
         for guess in guesses
         if not isinstance(guess, Promoted) or guess.every < length
     ), guesses
+
+
+def lanes_tree(stage: Lanes, count: int) -> Node | Leaf:
+    """The tree of a sum by lanes, written anew from its description."""
+    sums: list[Any] = [None] * stage.lanes
+    place, last = 0, [step for step in stage.steps if not isinstance(step, Fold)][-1]
+
+    def take(lane: int, product: int) -> None:
+        sums[lane] = product if sums[lane] is None else Node("binary", (sums[lane], product))
+
+    if stage.head:
+        while (count - place) % stage.lanes >= stage.head:
+            for lane in range(stage.head):
+                take(place + lane if place < stage.lanes else lane, place + lane)
+            place += stage.head
+    for number, step in enumerate(stage.steps):
+        if isinstance(step, Fold):
+            sums = [added([sums[lane] for lane in group]) for group in step.groups(len(sums))]
+            continue
+        while count - place >= step or (stage.tail is None and step == last and place < count):
+            for lane in range(min(step, count - place)):
+                take(lane, place + lane)
+            place += min(step, count - place)
+        assert number < len(stage.steps) - 1
+    rest = list(range(place, count))
+    if rest and isinstance(stage.tail, Promoted):
+        return added([sums[0], added(rest)])
+    return added([sums[0], *rest])
+
+
+LANES = [
+    Lanes(CHAIN, R, (64, Fold(2, 8), 32, Fold(4, 8), Fold(2, 4), Fold(2, 1), Fold(2, 1)), tail=CHAIN),
+    Lanes(CHAIN, R, (8, Fold(2, 4), Fold(2, 1), Fold(2, 1)), 4, Promoted(8, CHAIN, R)),
+    Lanes(CHAIN, R, (16, Fold(2, 8), Fold(2, 4), Fold(2, 2), Fold(2, 1))),
+    Lanes(CHAIN, R, (16, Fold(2, 1), Fold(2, 1), Fold(2, 1), Fold(2, 1))),
+]
+
+
+@pytest.mark.parametrize("stage", LANES, ids=["dot", "gemv", "reduced", "in-pairs"])
+@pytest.mark.parametrize("length", [200, 236, 239, 253])
+def test_a_tree_suggests_lanes(stage: Lanes, length: int) -> None:
+    """Among the guesses is the stage itself, or one with its tree at every K."""
+    guesses = list(lanes_of(lanes_tree(stage, length), FMA, R))
+    assert any(
+        isinstance(guess, Lanes)
+        and all(lanes_tree(guess, count) == lanes_tree(stage, count) for count in range(150, 280))
+        for guess in guesses
+    ), guesses
+
+
+def test_a_tree_suggests_blocks() -> None:
+    """Blocks of 8 products, then one of 4, of 2 and of 1, each summed apart."""
+    tree = added([added(list(range(8))), added(list(range(8, 16))), added([16, 17, 18, 19]), added([20, 21]), 22])
+    two = Promoted(2, CHAIN, R)
+    assert Promoted(8, CHAIN, R, tail=Promoted(4, CHAIN, R, tail=two)) in list(blocks_of(tree, FMA, R))
+
+
+def product(stage: Stage, x: Matrix, y: Matrix) -> np.float32:
+    plan = Plan(FMA.a, FMA.b, FMA.c, Products(stage, Constant()))
+    found = simulate(x[None].view(np.uint32), y[:, None].copy().view(np.uint32), None, plan)
+    return np.float32(found.view(np.float32)[0, 0])
+
+
+@pytest.mark.parametrize("length", [1, 3, 7, 8, 12, 15, 21, 22, 31])
+def test_lanes_compute_as_a_loop(length: int) -> None:
+    """Vectors of lanes in float32, with a multiplication and an addition each, written by hand; the expression of the
+    plan at this K gives the same."""
+    unit = Chain(parse_reference("ieee/muladd/f32"))
+    rng = np.random.default_rng(length)
+    x, y = (rng.standard_normal(length).astype(np.float32) for _ in range(2))
+    short = Lanes(unit, R, (8, Fold(2, 4), Fold(4, 1)))
+    sums = np.zeros(8, np.float32)
+    for k in range(length):
+        sums[k % 8] += x[k] * y[k]
+    half = sums[:4] + sums[4:]
+    assert product(short, x, y) == ((half[0] + half[1]) + half[2]) + half[3]
+    folded = Lanes(unit, R, (8, Fold(2, 4), 4, Fold(2, 1), Fold(2, 1)), tail=unit)
+    sums, whole = np.zeros(8, np.float32), length - length % 8
+    for k in range(whole):
+        sums[k % 8] += x[k] * y[k]
+    half, four = sums[:4] + sums[4:], length - length % 4
+    for k in range(whole, four):
+        half[k % 4] += x[k] * y[k]
+    total = (half[0] + half[1]) + (half[2] + half[3])
+    for k in range(four, length):
+        total = total + x[k] * y[k]
+    assert product(folded, x, y) == total
+    first = Lanes(unit, R, (8, Fold(2, 4), Fold(4, 1)), 4, Promoted(4, unit, R))
+    sums, start = np.zeros(8, np.float32), 4 if length % 8 >= 4 else 0
+    for k in range(four):
+        sums[k if k < start else (k - start) % 8] += x[k] * y[k]
+    half = sums[:4] + sums[4:]
+    total, rest = ((half[0] + half[1]) + half[2]) + half[3], np.float32(0)
+    for k in range(four, length):
+        rest = rest + x[k] * y[k]
+    assert product(first, x, y) == (total + rest if four < length else total)
+    for stage in (short, folded, first):
+        model = Model("lanes", unit_of_plan(Plan(FMA.a, FMA.b, FMA.c, Products(stage, Constant())), length))
+        bits = [int(value) for value in x.view(np.uint32)], [int(value) for value in y.view(np.uint32)]
+        expected = int(product(stage, x, y).view(np.uint32))
+        assert evaluate_row(model, Operands(tuple(bits[0]), tuple(bits[1]), 0)) == expected
 
 
 @pytest.mark.parametrize("length", [16, 17, 31, 32, 33, 47, 48, 50])

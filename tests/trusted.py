@@ -36,13 +36,13 @@ SIGNS = Part("the rule of sign symmetry", "signs", _in("queries/proof", "opposit
 PLANS = Part("rules of plans, and what their stages do", "error bounds of plans", _in("queries/proof", "sums steps"))
 COVERING = Part("what no input reaches", "cover", _in("queries/covering", "unreachable conditions"))
 FACTS = Part("rules of facts about terms", "claims, equality, properties", _in("queries/proof", "facts"))
+ROWS = Part("rules of sums of numbers", "claims of overflow", _in("queries/proof", "rows truncating"))
 ASKED = Part("rules that tie facts to a question", "claims, equality, properties",
              _in("queries/proof", "same undecided"))  # fmt: skip
-RULED = (KERNEL, BOUNDS, REWRITING, SIGNS, PLANS, FACTS, ASKED, COVERING)
+RULED = (KERNEL, BOUNDS, REWRITING, SIGNS, PLANS, FACTS, ASKED, ROWS, COVERING)
 CUTTING = Part("terms cut out of a lemma", "claims, equality, properties", _in("queries/proof", "cutting"))
 TOGETHER = Part("what parts give together", "order, signs, monotonicity, padding",
                 _in("queries/properties", "proving signs"))  # fmt: skip
-CLAIMS = Part("arguments about algorithms", "claims of overflow", _in("queries/claims", "overflow scope"))
 SAID = Part("what a claim says", "claims", ["hypotheses/claim.py", "queries/search/scene.py", *_in(
     "smtmodel/algorithms", "exact fixed forms parts predicate products scene steps words")])  # fmt: skip
 GOALS = Part("what is asked", "all", ["queries/search/problem.py", "queries/properties/statements.py",
@@ -59,9 +59,9 @@ CARRIERS = Part("terms, arrays (all inputs evaluated), and the way to SMT-LIB", 
                 [*_in("smtmodel/carriers", "carrier terms arrays limbs"), "queries/solvers/smtlib.py"])  # fmt: skip
 ANSWERS = Part("the engines' processes and answers", "all", _in("queries/solvers", "children contract worker"))
 CHECKER = Part("the checker", "with `mmaprobe check`, in place of what finds a proof", [
-    "queries/proof/checking.py",
+    *_in("queries/proof", "checking written_rows"),
     *_in("queries/certificates", "tree goals document node_rules loop_rules result_rules sign_rules magnitudes"),
-    *_in("queries/certificates", "chain checker slow bitblast gates"),
+    *_in("queries/certificates", "chain row_rules checker slow bitblast gates"),
 ])  # fmt: skip
 PARTS = (
     KERNEL,
@@ -71,10 +71,10 @@ PARTS = (
     PLANS,
     FACTS,
     ASKED,
+    ROWS,
     COVERING,
     CUTTING,
     TOGETHER,
-    CLAIMS,
     SAID,
     GOALS,
     MEANING,

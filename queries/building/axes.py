@@ -18,6 +18,7 @@ MODES: tuple[Mode, ...] = (*ROUNDINGS, "to_odd")
 NEAREST = frozenset(("nearest_even", "nearest_away"))
 NEVER_UP = frozenset(("toward_zero", "to_odd"))  # no result reaches the next power of two
 INNER = ("f32", "f64", "bf16", "f16", "e8m13", "tf32")  # formats of results within
+ROOMY = ("f32", "f64")  # of these, those in which sums are often kept
 MOST_BITS = 40  # of a fused sum, where the result has no more
 GUARDS = range(1, 9)  # bits beyond those of a format that are kept of a sum which is not exact
 WIDE = "f64"  # the format of sums of more bits than the result has
@@ -93,6 +94,16 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
         for name, mode, bits in product(others, MODES, every_f):
             yield from converted(choices, role, Step(How(mode, name), bits), asked, (mode, "nearest_even"))
 
+    def aligned_elsewhere(choices: Choices) -> Iterator[Choices]:
+        for name, mode in product((name for name in others if name in ROOMY), MODES):
+            precision = FORMATS[name].precision
+            modes: tuple[Mode, ...] = (mode, "nearest_even")
+            for bits in range(precision - 4, precision + 9):
+                yield from converted(choices, role, Step(How(mode, name), bits, sticky=True), asked, modes)
+                for align in MODES:
+                    if align != "toward_zero":
+                        yield from converted(choices, role, Step(How(mode, name), bits, align), asked, modes)
+
     def grouped(choices: Choices) -> Iterator[Choices]:
         for groups, bits, align, mode in product(GROUPS, range(20, 34), MODES, MODES[:3]):
             yield with_step(choices, role, Step(How(mode), bits, groups=groups, late=Late(bits, bits, align)))
@@ -110,7 +121,7 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
     if kind == "any":
         return [likely, likely_fused, *([elsewhere, fused, aligned] if asked.length <= SMALL else [])]
     if kind == "fused":
-        return [fused, aligned, wrapped, fused_elsewhere, grouped]
+        return [fused, aligned, wrapped, fused_elsewhere, grouped, aligned_elsewhere]
     exact: list[Tier] = [settled, rounded, guarded, elsewhere, shortened]
     return exact if kind == "exact" else [*exact, lengthened, fused, aligned]
 
@@ -269,11 +280,19 @@ def tiny_tiers(asked: Signature) -> list[Tier]:
         for zeros, reads in product(floors(choices, asked.d), READS[:3]):
             yield with_floor(read_as(choices, reads), zeros)
 
+    def tiny_products(choices: Choices) -> Iterator[Choices]:
+        """Products that are rounded where they are tiny alone, as all others fit."""
+        if asked.a.precision + asked.b.precision > asked.d.precision:
+            return
+        for mode in MODES:
+            yield from alike(replace(choices, products=How(mode)), READS[:3])
+
     def every(choices: Choices) -> Iterator[Choices]:
         for zeros, tried in product(floors(choices, asked.d), list(alike(choices, READS))):
             yield with_floor(tried, zeros)
 
-    return [lambda choices: alike(choices, READS[:3]), floored, lambda choices: alike(choices, READS), apart, every]
+    first = [lambda choices: alike(choices, READS[:3]), floored, tiny_products]
+    return [*first, lambda choices: alike(choices, READS), apart, every]
 
 
 def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:

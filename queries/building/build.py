@@ -70,6 +70,7 @@ AT_ONCE = 6  # questions between two looks at what is left
 VALIDATION = 6000  # vectors over the whole range
 PROOFS = 40.0  # seconds for the proofs that candidates are equal
 COVERED = 1024  # samples of each kind from which covering vectors are chosen, besides the rows of every stage
+BESIDE = 0.3  # of the time that is left, for rows of every role that tell a unit from those beside it
 COVERING = 12.0  # seconds for those that reach conditions
 COMPARED = 60  # units that proofs are sought for
 BATCH = 512  # of them at a time
@@ -688,6 +689,7 @@ class Builder:
         questions."""
         result, long = self.result, self.asked.length > LONG
         result.stage = "validation"
+        until = None if self.deadline is None else time.monotonic() + BESIDE * (self.deadline - time.monotonic())
         places: dict[Kept, list[tuple[int, Table]]] = {}
         whole = found.choices is None
         for rank, pool in self._beside():
@@ -701,7 +703,9 @@ class Builder:
                 cases=not long, samples=COVERED,
             )  # fmt: skip
             ranks: list[int] = []
-            for rank, rows in pools:
+            for number, (rank, rows) in enumerate(pools):
+                if number >= len(KINDS) and until is not None and time.monotonic() > until:
+                    break
                 covering.take(rows)
                 ranks += [rank] * (len(covering.found.rows) - len(ranks))
             if not long and self.asked.addend:

@@ -54,7 +54,7 @@ SCHEMA = 2
 MANIFEST, README = "manifest.json", "README.md"
 TREE, UNIT = "tree.json", "unit.yaml"  # of a theorem
 CHAIN, FACTS = "chain.json", "facts.smt2"  # of facts that are proved one from another
-CLAIM = "claim.yaml"  # that such facts are about
+CLAIM, ROWS = "claim.yaml", "rows.json"  # that such facts are about; of sums of numbers
 SUFFIXES = ("smt2", "cnf", "drat")
 LEAF_SECONDS = 20.0  # for the proof of a lemma, at most: engines' words stand for one that takes longer
 
@@ -147,7 +147,7 @@ class _Writer:
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             pieces = (f"{stem}.{end}" for stem in ("whole", "lemma-*") for end in SUFFIXES)
-            for pattern in (MANIFEST, TREE, UNIT, CHAIN, FACTS, CLAIM, *pieces):
+            for pattern in (MANIFEST, TREE, UNIT, CHAIN, FACTS, CLAIM, ROWS, *pieces):
                 for path in self.directory.glob(pattern):
                     path.unlink()
         except OSError as error:

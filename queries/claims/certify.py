@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from hypotheses.unit_claims import BoundClaim, PropertyClaim
-from queries.certificates.certificate import CLAIM, CertificateError, write_certificate
+from hypotheses.claim_file import Statement
+from hypotheses.unit_claims import BoundClaim, OverflowClaim, PropertyClaim
+from queries.certificates.certificate import CLAIM, ROWS, CertificateError, write_certificate
 from queries.claims.outcome import Outcome
 from queries.claims.settle import problems_of_claim
 from queries.equality.certify import chain_texts
@@ -18,6 +20,7 @@ from queries.proof.kernel import Theorem
 from queries.proof.lemmas import query_of
 from queries.proof.records import Chain, Lemma
 from queries.proof.undecided import ByFirstWords, NoInputDecides
+from queries.proof.written_rows import row_document
 from queries.properties.bound_certificate import certify_theorems
 from queries.properties.proving import ARGUMENTS, proofs_of
 from queries.properties.signs import certify_proofs
@@ -42,6 +45,12 @@ def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[t
     if isinstance(claim, BoundClaim) and outcome.theorem is not None:
         manifest = certify_theorems([outcome.theorem], claim.model.unit, question, directory, options)
         return [(directory, manifest)]
+    if isinstance(claim, OverflowClaim) and outcome.theorem is not None:
+        texts = {CLAIM: _claim_text(claim), ROWS: json.dumps(row_document(outcome.theorem)) + "\n"}
+        manifest = write_certificate(
+            directory, [], None, question, options.timeout, options.memory, options.progress, texts, "rows.md"
+        )
+        return [(directory, manifest)]
     if outcome.theorem is None or outcome.chain is None:
         raise CertificateError("only what is proved by lemmas has a certificate")
     leaves = [lemma.leaf for lemma in outcome.lemmas]
@@ -60,6 +69,10 @@ def _texts(theorem: Theorem, chain: Chain, lemmas: Sequence[Lemma]) -> dict[str,
     whole = {one.goal.part: [names[query_of(lemma.goal).text] for lemma in one.premises]  # type: ignore[arg-type]
              for one in theorem.premises if isinstance(one.goal, ByFirstWords)}  # fmt: skip
     before = len(lemmas) - 1 - max(step.lemma for step in chain.steps)
-    data = {key: value for key, value in theorem.goal.claim.file.data.items() if key != "cases"}  # this case alone
-    claim = yaml.safe_dump(data, sort_keys=False)
-    return {CLAIM: claim} | chain_texts(chain, facts, before, {"whole": whole})
+    return {CLAIM: _claim_text(theorem.goal.claim)} | chain_texts(chain, facts, before, {"whole": whole})
+
+
+def _claim_text(claim: Statement) -> str:
+    """The file of this case alone."""
+    data = {key: value for key, value in claim.file.data.items() if key != "cases"}
+    return yaml.safe_dump(data, sort_keys=False)

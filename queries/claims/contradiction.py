@@ -11,8 +11,8 @@ from hypotheses.claim import Claim
 from hypotheses.schema import Inputs
 from hypotheses.unit_claims import BoundClaim, OverflowClaim
 from queries.claims.outcome import Outcome
-from queries.claims.overflow import BELOW_ONE
 from queries.claims.samples import claim_rows
+from queries.proof.rows import BELOW_ONE
 from queries.search.admitted import admitted_rows, numbers
 from queries.search.contradiction import SEED, contradicted, kept_bits, row_text
 from queries.search.samples import sample_rows

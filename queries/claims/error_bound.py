@@ -6,9 +6,9 @@ import time
 
 from hypotheses.unit_claims import BoundClaim
 from queries.claims.outcome import Asked, Outcome
-from queries.claims.scope import truncating_steps
 from queries.proof.kernel import RuleError
 from queries.proof.settling import Settled
+from queries.proof.truncating import truncating_steps
 from queries.properties.bound import bound_in_units
 from queries.search.distinguish import Options
 from smtmodel.errors import ParameterError

@@ -8,7 +8,7 @@ compares with that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
 from typing import Protocol
@@ -16,11 +16,14 @@ from typing import Protocol
 from queries.proof.kernel import Theorem
 from queries.proof.ledger import UnprovedError
 from queries.proof.undecided import Question
-from smtmodel.algebra import Bit, Bits
+from smtmodel.algebra import Bit, Bits, constant
 from smtmodel.algorithms import fixed
 from smtmodel.algorithms.exact import Fixed, in_units, magnitude
 from smtmodel.algorithms.products import Multiword
+from smtmodel.algorithms.scene import Scene
 from smtmodel.algorithms.steps import RESULT, InUnit, Step, Word
+from smtmodel.dot import Model, evaluate
+from smtmodel.trace import Stage
 
 BOUND_SHARE = 0.2  # of the time that is left, for one bound
 LAST_SHARE = 0.5  # for what follows from all bounds
@@ -55,10 +58,40 @@ class Sizes:
         if not self.scene.fits or "magnitude_sum" not in self.claim.predicate_text:
             raise UnprovedError("it compares no values with the sum of magnitudes")
         sizes, whole = self.scene.tops(), self.scene.exact(magnitudes=True)
-        least = self.ask("the sum of magnitudes is no less than that of powers of two", [self.admitted],
-                         ~fixed.less(whole, reduce(fixed.add, sizes)), [], BOUND_SHARE)  # fmt: skip
+        least = self._least(sizes, whole)
         facts, cuts = self._bounds(sizes, results=False)
         return self.ask("the claim follows", [*facts, least], self.question.none, [*cuts, whole.bits], LAST_SHARE)
+
+    def _least(self, sizes: Sequence[Fixed], whole: Fixed) -> Theorem:
+        """The sum of magnitudes is no less than that of powers of two: term by term, then their sums. Raises
+        UnprovedError."""
+        terms, facts = self._terms(whole), list[Theorem]()
+        width, largest = whole.bits.width, 1 << (whole.bits.width - 1 - len(terms).bit_length())
+        most = constant(whole.bits.carrier, largest, width)
+        for place, (term, size) in enumerate(zip(terms, sizes, strict=False)):
+            claim = ~fixed.less(term, size) & term.bits.ule(most)
+            facts.append(self.ask(f"magnitude {place} is no less than a power of two", [self.admitted], claim, [],
+                                  BOUND_SHARE))  # fmt: skip
+        name = "the sum of magnitudes is no less than that of powers of two"
+        total = Fixed(constant(whole.bits.carrier, 0, width) + terms[0].bits, whole.unit)
+        own, known = sizes[0], facts[0]
+        for place in range(1, len(terms)):
+            cuts = [total.bits, own.bits, terms[place].bits, sizes[place].bits]
+            total, own = Fixed(total.bits + terms[place].bits, total.unit), fixed.add(own, sizes[place])
+            least = ~fixed.less(total, own)
+            claim = least & total.bits.ule(constant(most.carrier, (place + 1) * largest, width))
+            known = self.ask(f"{name}, up to {place}", [known, facts[place]], claim, cuts, BOUND_SHARE)
+        return self.ask(
+            name, [known], ~fixed.less(whole, reduce(fixed.add, sizes)), [total.bits, own.bits], BOUND_SHARE
+        )
+
+    def _terms(self, whole: Fixed) -> list[Fixed]:
+        """What the sum of magnitudes adds up; c that is fixed to zero is left out."""
+        carrier, scene = self.question.carrier, self.scene
+        before = len(carrier.addends)
+        a, b = ([x.bits for x in side] for side in (scene.a, scene.b))
+        Scene(scene.shape, a, b, scene.c.bits).exact(magnitudes=True)  # the same terms once more
+        return [Fixed(Bits(carrier, whole.bits.width, node), whole.unit) for node in carrier.addends[before:]]
 
     def _bounds(self, sizes: Sequence[Fixed], results: bool) -> tuple[list[Theorem], list[Bits]]:
         """What is known of inputs and sums, and these, of `results` too. Raises UnprovedError.
@@ -77,16 +110,37 @@ class Sizes:
                 found[bits.node] = bits
         return facts, list(found.values())
 
-    def _limits(self, part: str, sizes: Sequence[Fixed]) -> Iterator[tuple[Step, Bits, Fixed]]:
+    def _limits(self, part: str, sizes: Sequence[Fixed]) -> Iterator[tuple[str, Bits, Fixed]]:
         """The sums of a part in their order, each with what its magnitude does not exceed if words are truncated."""
         what, carrier = self.claim.shape.parts[part].what, self.scene.carrier
         fraction = (what.model if isinstance(what, Multiword) else what).a.fraction
         *products, addend = sizes
         limit = fixed.number(carrier, 0) if self.claim.zero_addend else fixed.multiply(fixed.number(carrier, 2), addend)
-        for step, bits in self.scene.steps(part).items():
+        before, steps = self.scene.c.bits, self.scene.steps(part)
+        for step, bits in steps.items():
             if isinstance(step, InUnit):
                 factor = fixed.number(carrier, Fraction(4, 2 ** (fraction * sum(step.words or ()))))
-                own = products[step.start : step.stop]
-                limit = reduce(fixed.add, [fixed.multiply(factor, size) for size in own], limit)
+                own = {k: fixed.multiply(factor, size) for k, size in enumerate(products[step.start : step.stop])}
+                for place, (block, result) in enumerate(_inner(what, step, steps, before)):
+                    limit = reduce(fixed.add, [own.pop(k) for k in block if k in own], limit)
+                    yield f"{step}, block {place}", result, limit
+                limit = reduce(fixed.add, own.values(), limit)
             if not isinstance(step, Word):
-                yield step, bits, limit
+                yield str(step), bits, limit
+                before = bits
+
+
+def _inner(
+    what: Multiword | Model, step: InUnit, steps: Mapping[Step, Bits], before: Bits
+) -> list[tuple[tuple[int, ...], Bits]]:
+    """The products of each block of an instruction but the last, and its result; nothing where they are not told."""
+    if not isinstance(what, Multiword) or step.words is None:
+        return []
+    every = range(step.start, step.stop)
+    a = [steps[Word("a", step.words[0], k)] for k in every]
+    b = [steps[Word("b", step.words[1], k)] for k in every]
+    found = evaluate(what.model, a, b, before, traced=True)
+    results = [signal.bits for signal in found.trace if signal.name.stage is Stage.RESULT]
+    if found.d.node != steps[step].node or len(results) != len(what.model.blocks):
+        return []
+    return list(zip(what.model.blocks, results, strict=True))[:-1]

@@ -10,7 +10,7 @@ import numpy as np
 
 from queries.compare.gemm import Element, Matrices
 from queries.compare.steady import same_answer
-from queries.plans.library import Candidates, Sample
+from queries.plans.candidates import Candidates, Sample
 from smtmodel.compiled import compiler
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError

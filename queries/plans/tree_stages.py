@@ -13,8 +13,9 @@ from smtmodel.dot import Model
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans import Chain, Halves, Interleaved, Promoted, Split, Stage
 
-MOST = 8  # guesses for one tree, and for the tree of one part
+MOST = 32  # guesses for one tree, and for the tree of one part
 DEEP = 6  # stages within stages
+WORK = 60  # trees of parts that are read for one tree
 CUTS = 6  # places at which the sums of a tree are looked at as parts of one stage
 GRAINS = (1, 2, 4, 8, 16, 32, 64)  # multiples in which parts are made equal
 
@@ -23,17 +24,22 @@ Branch = Node | Leaf
 
 def stages_of(root: Branch, model: Model, rounding: Rounding) -> list[Stage]:
     """Stages of a unit that takes one product, whose sums are rounded so, with this tree of all products."""
-    return _Guesser(model, rounding, DEEP).stages(_ranked(root))
+    return _Guesser(model, rounding, DEEP, [WORK]).stages(_ranked(root))
 
 
 class _Guesser:
-    def __init__(self, model: Model, rounding: Rounding, deep: int) -> None:
-        self.model, self.rounding, self.deep = model, rounding, deep
+    """`left`: how many more parts are read, one number for all parts of a tree."""
+
+    def __init__(self, model: Model, rounding: Rounding, deep: int, left: list[int]) -> None:
+        self.model, self.rounding, self.deep, self.left = model, rounding, deep, left
         self.chain = Chain(model)
 
     def _bodies(self, root: Branch) -> list[Stage]:
         """Stages of a part of the tree."""
-        return _Guesser(self.model, self.rounding, self.deep - 1).stages(_ranked(root)) if self.deep else []
+        self.left[0] -= 1
+        if not self.deep or self.left[0] < 0:
+            return []
+        return _Guesser(self.model, self.rounding, self.deep - 1, self.left).stages(_ranked(root))
 
     def stages(self, root: Branch) -> list[Stage]:
         """Of a tree over the products 0, 1, ..., the simplest reading first."""
@@ -95,19 +101,19 @@ class _Guesser:
         ways, first, last, how = len(sizes), sizes[0], sizes[-1], self.rounding
         if last > first or set(sizes[:-2]) - {first}:
             return
-        even = next((grain for grain in GRAINS if sizes[-2] == -(-sum(sizes[-2:]) // (2 * grain)) * grain), 0)
+        evens = [grain for grain in GRAINS if sizes[-2] == -(-sum(sizes[-2:]) // (2 * grain)) * grain]
+        even = evens[0] if evens else 0
         if grain := next((grain for grain in GRAINS if sizes == _split(sum(sizes), ways, grain)), 0):
             yield Split(ways, body, how, "sequential", grain)
         if even and ways > 2 and sizes[-2] < first < sum(sizes[-2:]):
-            yield Promoted(first, body, how, even)
+            yield from (Promoted(first, body, how, grain) for grain in evens)
         if ways == 2 and even:  # a run is at least as long as the first one: how long, other K tell
             if isinstance(body, Halves):
                 yield body
-            else:
-                longest = dict.fromkeys([first, 1 << (first - 1).bit_length()])
-                yield from (Halves(most, body, how, even) for most in longest if most < sum(sizes))
-            blocks = range(-(-first // 64) * 64, 2 * first, 64)
-            yield from (Promoted(block, body, how, even) for block in blocks if block > first)
+            blocks = [block for block in range(-(-first // 64) * 64, 2 * first, 64) if block > first]
+            yield from (Promoted(block, body, how, grain) for grain in (evens[0], evens[-1]) for block in blocks[:12])
+            longest = dict.fromkeys([first, 1 << (first - 1).bit_length()])
+            yield from (Halves(most, body, how, even) for most in longest if most < sum(sizes) and body == self.chain)
         if sizes[-2] == first:
             yield Promoted(first, body, how)
 

@@ -13,12 +13,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from hypotheses.claim import Claim, build_claims
+from hypotheses.unit_claims import OverflowClaim
 from queries.certificates.certificate import (
     CHAIN,
     CLAIM,
     FACTS,
     MANIFEST,
+    ROWS,
     SCHEMA,
     SUFFIXES,
     TREE,
@@ -28,13 +32,18 @@ from queries.certificates.certificate import (
     formula_fault,
 )
 from queries.certificates.chain import Facts, chain_faults
+from queries.certificates.row_rules import row_faults
 from queries.certificates.tree import Tree, statement_text
 from queries.proof.lemmas import LEMMAS, Lemma, query_of
 from queries.proof.opposite import RoundsOpposite
+from queries.proof.rows import BELOW_ONE, left_open, need_truncation, recorded, units_of
 from queries.proof.undecided import Question, lemmas_of
 from queries.proof.written import Written
+from queries.proof.written_rows import same_operations, start_of
 from queries.solvers.contract import ENGINE_NAMES, Answer
 from queries.solvers.smtlib import Query
+from smtmodel.algorithms import sum_of_array
+from smtmodel.display import exact_value
 from smtmodel.errors import InputError, MmaprobeError
 from smtmodel.formats import Format
 from smtmodel.rounding import Target
@@ -68,6 +77,8 @@ def check_folder(folder: Path, ask: Ask | None = None, timeout: float | None = N
         yield from _tree(folder, names)
     elif CHAIN in manifest["sha256"]:
         yield from _chain(folder, names)
+    elif ROWS in manifest["sha256"]:
+        yield from _rows(folder)
     elif "whole" not in names:
         yield _argument(manifest.get("argument", ""))
 
@@ -218,6 +229,38 @@ def _claim(folder: Path, document: Mapping[str, Any], facts: Facts, pieces: list
                 yield Finding(CLAIM, f"{name}.smt2 does not ask: {lemma.statement()}", "fault")
                 return
     yield Finding(CLAIM, f"no admitted input decides, and every value is a number: {claim.text}")
+
+
+def _rows(folder: Path) -> Iterator[Finding]:
+    """The bounds of rows, one finding for each that does not follow, and what they say."""
+    try:
+        document = json.loads((folder / ROWS).read_text(encoding="utf-8"))
+        (claim,) = build_claims(read_yaml((folder / CLAIM).read_text(encoding="utf-8"), CLAIM))
+        assert isinstance(claim, OverflowClaim)
+        faults = row_faults(document)
+        starts = [start_of(document, place) for place in document["states"]]
+        made = [recorded(claim.reduction, start) for start in starts]
+        strange = [place for place, one in zip(document["states"], made, strict=True)
+                   if not same_operations(document, place, one)]  # fmt: skip
+        for one in made:
+            for unit in units_of(one):
+                need_truncation(unit)
+        least = claim.numbers - (claim.overflow == "smallest")
+        count = left_open(claim.reduction, least, starts)
+        ones = np.full(claim.numbers, BELOW_ONE, dtype=np.uint32)
+        last = exact_value(sum_of_array(claim.reduction, ones), claim.reduction.result_format)
+    except Exception as error:  # whatever files that are no such documents raise
+        yield Finding(ROWS, f"cannot be read: {type(error).__name__}: {error}", "fault")
+        return
+    yield from (Finding(f"{ROWS}, theorem {number}", fault, "fault") for number, fault in faults)
+    yield from (Finding(f"{ROWS}, theorem {number}", "is about other operations", "fault") for number in strange)
+    if count is not None:
+        yield Finding(ROWS, f"nothing is said of {count} numbers", "fault")
+    if claim.overflow == "smallest" and last != "inf":
+        yield Finding(CLAIM, f"{claim.numbers} times the largest number below 1 do not overflow", "fault")
+    elif not faults and not strange and count is None:
+        yield Finding(ROWS, f"{len(document['theorems'])} bounds follow one from another")
+        yield Finding(CLAIM, claim.text)
 
 
 def _unit(folder: Path, document: Mapping[str, Any]) -> Finding:

@@ -71,9 +71,9 @@ def replay(problem: Problem, rows: Sequence[Row] | Patterns, traced: bool = Fals
 
 def confirmed(problem: Problem, row: Row) -> Witness | None:
     """The witness of a row, or None if the models agree on it (or it does not count)."""
-    if not replay(problem, [row]).differs[0]:
-        return None
     result = replay(problem, [row], traced=True)
+    if not result.differs[0]:
+        return None
     with np.errstate(over="ignore"):
         flags = tuple(
             tuple(name for name, flag in exercises(model, evaluation).items() if to_integers(flag, 1)[0])

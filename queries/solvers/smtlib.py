@@ -66,8 +66,10 @@ class _Printer:
     def __init__(self, query: Query) -> None:
         self.query = query
         self.lines: list[str] = []
-        self.names: dict[FNode, tuple[str, int]] = {}  # text and nesting depth
-        self.uses: dict[FNode, int] = {}
+        # by the identity of a term, of which there is one: pysmt's own hash is a call in Python
+        self.names: dict[int, tuple[str, int]] = {}  # text and nesting depth
+        self.uses: dict[int, int] = {}
+        self.symbols: list[FNode] = []
 
     def text(self) -> str:
         query = self.query
@@ -88,12 +90,14 @@ class _Printer:
         stack = list(roots)
         while stack:
             node = stack.pop()
-            self.uses[node] = self.uses.get(node, 0) + 1
-            if self.uses[node] == 1:
+            uses = self.uses[id(node)] = self.uses.get(id(node), 0) + 1
+            if uses == 1:
                 stack.extend(node.args())
+                if node.is_symbol():
+                    self.symbols.append(node)
 
     def _declare(self, roots: Sequence[FNode]) -> None:
-        symbols = {node for node in self.uses if node.is_symbol()} - set(self.query.inputs)
+        symbols = set(self.symbols) - set(self.query.inputs)
         ordered = [*self.query.inputs, *sorted(symbols, key=lambda symbol: symbol.symbol_name())]
         for symbol in ordered:
             self.lines.append(f"(declare-const {symbol.symbol_name()} {self._sort(symbol)})")
@@ -107,33 +111,33 @@ class _Printer:
         stack = [root]
         while stack:
             node = stack[-1]
-            if node in self.names:
+            if id(node) in self.names:
                 stack.pop()
                 continue
-            missing = [child for child in node.args() if child not in self.names]
+            missing = [child for child in node.args() if id(child) not in self.names]
             if missing:
                 stack.extend(reversed(missing))
                 continue
             stack.pop()
             text, depth = self._applied(node)
-            if node.args() and (self.uses[node] > 1 or depth >= _DEPTH):
+            if node.args() and (self.uses[id(node)] > 1 or depth >= _DEPTH):
                 name = f"t{len(self.names)}"
                 self.lines.append(f"(define-fun {name} () {self._sort(node)} {text})")
                 text, depth = name, 0
-            self.names[node] = (text, depth)
-        return self.names[root][0]
+            self.names[id(node)] = (text, depth)
+        return self.names[id(root)][0]
 
     def _applied(self, node: FNode) -> tuple[str, int]:
-        if node.is_symbol():
-            return node.symbol_name(), 0
-        if node.is_bv_constant():
-            return f"#b{node.constant_value():0{node.bv_width()}b}", 0
-        if node.is_bool_constant():
-            return str(node.constant_value()).lower(), 0
-        arguments = [self.names[child] for child in node.args()]
-        depth = 1 + max(depth for _, depth in arguments)
-        joined = " ".join(text for text, _ in arguments)
         kind = node.node_type()
+        if kind == op.SYMBOL:
+            return node.symbol_name(), 0
+        if kind == op.BV_CONSTANT:
+            return f"#b{node.constant_value():0{node.bv_width()}b}", 0
+        if kind == op.BOOL_CONSTANT:
+            return str(node.constant_value()).lower(), 0
+        arguments = [self.names[id(child)] for child in node.args()]
+        depth = 1 + max([depth for _, depth in arguments])
+        joined = " ".join([text for text, _ in arguments])
         if kind == op.BV_EXTRACT:
             return f"((_ extract {node.bv_extract_end()} {node.bv_extract_start()}) {joined})", depth
         if kind in (op.BV_ZEXT, op.BV_SEXT):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field
-
 from reports.fields.parts import ABSENT, Document, Hex, Part, Vector
 
 
@@ -222,37 +220,26 @@ class Build(Document):
     """answers that it does not give"""
 
 
-class Span(Part):
-    """Values of K with one plan."""
+class Rule(Part):
+    """Elements of products that one plan gives."""
 
     elements: str
-    """which elements of the product, in words"""
-    shape: list[int]
-    """M and N that were looked at"""
-    from_: int = Field(alias="from")
-    """smallest K"""
-    to: int
-    """largest K"""
+    """which, in words"""
     plan: str | None
     """the plan found"""
-
-
-class Tally(Part):
-    """Random shapes checked against the plans."""
-
     agree: int
-    """shapes that are as said"""
+    """new random shapes in which all of these elements are as the plan gives them"""
     differ: list[list[int]]
-    """[M, N, K] of shapes that another kernel computes"""
-    open: list[list[int]]
-    """[M, N, K] of shapes of which nothing is known"""
+    """[M, N, K] of those in which another kernel computes some"""
 
 
 class OrderAt(Part):
-    """The summation order of one shape."""
+    """The summation order of one element."""
 
     shape: list[int]
     """M, N and K"""
+    place: list[int]
+    """its row and column"""
     outline: list[str]
     """as text, line by line"""
 
@@ -279,22 +266,20 @@ class IdentifyProduct(Document):
 
 
 class IdentifyGemm(Document):
-    """Which plan a library's matrix product runs at which K."""
+    """Which plan a library's matrix product runs where."""
 
     device: dict[str, Any]
     """`name`"""
     error: str | None
     """what ended it early"""
-    spans: list[Span]
-    """values of K"""
+    rules: list[Rule]
+    """which elements have which plan"""
     plans: dict[str, str]
     """name: the plan file"""
-    edges: list[int]
-    """rows and columns in whose multiples the inside of a product ends"""
-    volumes: list[int]
-    """M * N * K up to which, and from which, other kernels run"""
-    checked: dict[str, Tally]
-    """sort of elements: what random shapes say"""
+    checked: int
+    """new random shapes that were held against the rules"""
+    open: list[list[int]]
+    """[M, N, K] of those with elements of which nothing is known"""
     orders: list[OrderAt]
     """the orders revealed"""
     products_asked: int

@@ -115,6 +115,7 @@ class CodeWords(Carrier):
     known: dict[str, Name] = field(default_factory=dict)
     #: of a value: the operation that made it, which loses nothing, and its operands
     made: dict[str, tuple[str, Name, Name]] = field(default_factory=dict)
+    flushing: bool = FLUSHES  # whether they can
     flushes: bool | None = None  # whether the processor's own additions and products flush what is tiny, once known
 
     def _emit(self, text: str, kind: str, most: int, *operands: Name) -> Name:
@@ -240,7 +241,7 @@ class CodeWords(Carrier):
 
     def fuses(self, flush: bool) -> bool:
         """Flushing is a mode of the whole code: what comes first decides it."""
-        return (FLUSHES or not flush) and self.flushes in (None, flush)
+        return (self.flushing or not flush) and self.flushes in (None, flush)
 
     def multiply_and_add(self, left: Name, right: Name, addend: Name, width: int, flush: bool) -> Name:
         self.flushes = flush
@@ -409,10 +410,11 @@ class CodeWords(Carrier):
 
 
 class CodeCarrier(WideCarrier):
-    """Vectors of any width. `words` holds the statements."""
+    """Vectors of any width. `words` holds the statements; `flushing`: whether the processor's own additions can flush
+    what is tiny."""
 
-    def __init__(self) -> None:
-        self.words: CodeWords = CodeWords()
+    def __init__(self, flushing: bool = FLUSHES) -> None:
+        self.words: CodeWords = CodeWords(flushing=flushing)
 
     def input(self, text: str, width: int, place: int) -> Bits:
         """An operand that the surrounding loops provide under a name."""

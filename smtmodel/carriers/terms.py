@@ -37,9 +37,9 @@ class _Terms(FormulaManager):  # type: ignore[misc]
     has checked them, a test checks whole questions, and every solver checks the text that it reads."""
 
     def create_node(self, node_type: int, args: tuple[FNode, ...], payload: object = None) -> FNode:
-        content = FNodeContent(node_type, args, payload)
-        found = self.formulae.get(content)
+        found = self.formulae.get((node_type, args, payload))  # a plain tuple is equal to the key, and sooner made
         if found is None:
+            content = FNodeContent(node_type, args, payload)
             found = self.formulae[content] = _Term(content, self._next_free_id)
             self._next_free_id += 1
         return found
@@ -107,7 +107,7 @@ class TermCarrier(Carrier):
         return Bits(self, width, self.manager.Symbol(self.prefix + name, BVType(width)))
 
     def constant(self, value: int, width: int) -> FNode:
-        return self.manager.BV(value, width)
+        return self.manager.create_node(op.BV_CONSTANT, (), (value, width))
 
     def truth(self, value: bool) -> FNode:
         return self.manager.Bool(value)
@@ -196,20 +196,19 @@ class TermCarrier(Carrier):
         """
         filler = (1 << result_width) - width
         padded = self.manager.BVConcat(value, self.constant(1 << (filler - 1), filler))
-        return self._leading_zeros(padded, 1 << result_width)[1]
+        return self._leading_zeros(padded, 1 << result_width)
 
-    def _leading_zeros(self, value: FNode, width: int) -> tuple[FNode, FNode]:
-        """(whether all bits are zero, the count if not) for a power of two of bits, at least 2."""
+    def _leading_zeros(self, value: FNode, width: int) -> FNode:
+        """The count of a power of two of bits, at least 2, that are not all zero."""
         half = width // 2
         high, low = self.extract(value, width - 1, half, width), self.extract(value, half - 1, 0, width)
         empty = self.compare("eq", high, self.constant(0, half), half)
-        all_empty = self.logic("and", empty, self.compare("eq", low, self.constant(0, half), half))
         upper_bit = self.select(empty, self.constant(1, 1), self.constant(0, 1), 1)
         if half == 1:
-            return all_empty, upper_bit
-        counts = [self._leading_zeros(part, half)[1] for part in (high, low)]
+            return upper_bit
+        counts = [self._leading_zeros(part, half) for part in (high, low)]
         rest = self.select(empty, counts[1], counts[0], half.bit_length() - 1)
-        return all_empty, self.manager.BVConcat(upper_bit, rest)
+        return self.manager.BVConcat(upper_bit, rest)
 
     def max_of(self, values: Sequence[FNode], width: int) -> FNode:
         if self.maximum == "relational":

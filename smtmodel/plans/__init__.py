@@ -2,6 +2,19 @@
 
 from smtmodel.plans.plan import Plan, Products
 from smtmodel.plans.span import Span
-from smtmodel.plans.stages import Chain, Halves, Interleaved, Promoted, Rounded, Split, Stage
+from smtmodel.plans.stages import Chain, Fold, Halves, Interleaved, Lanes, Promoted, Rounded, Split, Stage
 
-__all__ = ["Chain", "Halves", "Interleaved", "Plan", "Products", "Promoted", "Rounded", "Span", "Split", "Stage"]
+__all__ = [
+    "Chain",
+    "Fold",
+    "Halves",
+    "Interleaved",
+    "Lanes",
+    "Plan",
+    "Products",
+    "Promoted",
+    "Rounded",
+    "Span",
+    "Split",
+    "Stage",
+]

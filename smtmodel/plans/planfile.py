@@ -7,9 +7,12 @@ where a STAGE says how:
     mma                                         a name of `units`: tiles in order, each result the next one's addend
     chain(mma, tail=STAGE)                      the same; what fills no tile goes through a stage, not beside zeros
     promote(128, STAGE, r, even=1)              each 128 products summed from +0, added to the accumulator, rounded;
-                                                with even, the last two sums are equally long
+                                                with even, the last two sums are equally long; or with tail=STAGE
     split(4, STAGE, r, order=pairwise, grain=64)    four runs of K, of multiples of 64, summed apart, then added
     interleave(4, STAGE, r, order=sequential, grain=2, tail=STAGE)    four accumulators that take 2 products in turn
+    lanes(STAGE, r, 8, fold(2, 4), 4, fold(4, 1), head=4, tail=STAGE)    8 lanes take a product each in turn, what is
+                                                left goes to 4 lanes, pairs of the first ones that are 4 apart; these
+                                                are added; with head, a short turn of multiples of 4 comes first
     halve(8, STAGE, r, grain=8)                 pairwise summation down to 8 products
     r(STAGE)                                    a stage's result rounded, by a rounding of `roundings`
 """
@@ -28,11 +31,11 @@ from smtmodel.errors import MmaprobeError, ParameterError, UnknownNameError
 from smtmodel.nodes import Constant, Node
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans.plan import Plan, Products
-from smtmodel.plans.stages import ORDERS, Chain, Halves, Interleaved, Promoted, Rounded, Split, Stage
+from smtmodel.plans.stages import ORDERS, Chain, Fold, Halves, Interleaved, Lanes, Promoted, Rounded, Split, Stage
 from smtmodel.unitfile import ExpressionFile, ExpressionReader, MistakeError, Scope
 from smtmodel.yamlfile import YamlFile, read_yaml, validate
 
-STAGES = ("chain", "promote", "split", "interleave", "halve")
+STAGES = ("chain", "promote", "split", "interleave", "lanes", "halve")
 
 
 class _File(ExpressionFile):
@@ -127,13 +130,27 @@ class _Reader(ExpressionReader):
         return Chain(self._unit(unit), **self._options(tree, options, ("tail",)))
 
     def _stage_promote(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
-        return self._several(Promoted, tree)(**self._options(tree, options, ("even",)))
+        return self._several(Promoted, tree)(**self._options(tree, options, ("even", "tail")))
 
     def _stage_split(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
         return self._several(Split, tree)(**self._options(tree, options, ("order", "grain")))
 
     def _stage_interleave(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
         return self._several(Interleaved, tree)(**self._options(tree, options, ("order", "grain", "tail")))
+
+    def _stage_lanes(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
+        body, how, *steps = self._arguments(tree, 3, len(tree.args))
+        rounding = self.roundings[self._word(how, tuple(self.roundings))]
+        return Lanes(
+            self._stage(body), rounding, tuple(map(self._step, steps)), **self._options(tree, options, ("head", "tail"))
+        )
+
+    def _step(self, tree: ast.expr) -> int | Fold:
+        if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "fold":
+            ways, stride = self._arguments(tree, 2)
+            self._only(tree, {str(word.arg): word.value for word in tree.keywords}, ())
+            return Fold(self._number(ways), self._number(stride))
+        return self._number(tree)
 
     def _stage_halve(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
         return self._several(Halves, tree)(**self._options(tree, options, ("grain",)))
@@ -148,6 +165,6 @@ class _Reader(ExpressionReader):
         self._only(tree, options, known)
         read: dict[str, Callable[[ast.expr], Any]] = {
             "order": lambda value: self._word(value, ORDERS), "grain": self._number, "even": self._number,
-            "tail": self._stage,
+            "head": self._number, "tail": self._stage,
         }  # fmt: skip
         return {name: read[name](value) for name, value in options.items()}

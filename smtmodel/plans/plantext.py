@@ -10,7 +10,7 @@ from smtmodel.nodes import Constant, Element, ExactSum, Literal, Node, Product, 
 from smtmodel.nodes.node import walk
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans.plan import Plan, Products
-from smtmodel.plans.stages import Around, Chain, Halves, Interleaved, Promoted, Rounded, Split, Stage
+from smtmodel.plans.stages import Around, Chain, Fold, Halves, Interleaved, Lanes, Promoted, Rounded, Split, Stage
 
 
 def plan_text(plan: Plan) -> str:
@@ -85,18 +85,22 @@ class _Writer:
             return name if stage.tail is None else f"chain({name}, tail={self.stage(stage.tail)})"
         assert isinstance(stage, Around)
         body, how = self.stage(stage.body), self.roundings[stage.rounding]
+        over = getattr(stage, "tail", None)
+        tail = "" if over is None else f", tail={self.stage(over)}"
         match stage:
             case Rounded():
                 return f"{how}({body})"
             case Promoted():
-                return f"promote({stage.every}, {body}, {how}{_option('even', stage.even, 0)})"
+                return f"promote({stage.every}, {body}, {how}{_option('even', stage.even, 0)}{tail})"
             case Split():
                 order = _option("order", stage.order, "sequential")
                 return f"split({stage.ways}, {body}, {how}{order}{_option('grain', stage.grain, 0)})"
             case Interleaved():
-                tail = "" if stage.tail is None else f", tail={self.stage(stage.tail)}"
                 order = _option("order", stage.order, "sequential")
                 return f"interleave({stage.ways}, {body}, {how}{order}{_option('grain', stage.grain, 1)}{tail})"
+            case Lanes():
+                steps = (f"fold({x.ways}, {x.stride})" if isinstance(x, Fold) else str(x) for x in stage.steps)
+                return f"lanes({', '.join((body, how, *steps))}{_option('head', stage.head, 0)}{tail})"
             case Halves():
                 return f"halve({stage.most}, {body}, {how}{_option('grain', stage.grain, 1)})"
         raise ParameterError("plan", f"a stage {type(stage).__name__} has no text here")

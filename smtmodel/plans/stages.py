@@ -16,7 +16,7 @@ from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
 from smtmodel.nodes.index import Index
 from smtmodel.nodes.round import Rounding
-from smtmodel.plans.span import Span
+from smtmodel.plans.span import Span, moved
 
 V = TypeVar("V")
 Order = Literal["sequential", "pairwise"]
@@ -201,16 +201,20 @@ class Rounded(Around):
 @dataclass(frozen=True)
 class Promoted(Around):
     """Every `every` products are summed by a stage from +0, and that sum is added to the accumulator and rounded. What
-    is left at the end is a shorter sum; with `even` (not 0) it and the sum before it are made equal, the first of them
-    the larger, in multiples of `even`."""
+    is left at the end is a shorter sum, or goes through `tail`, from the accumulator; with `even` (not 0) the shorter
+    sum and the one before it are made equal, the first of them the larger, in multiples of `even`."""
 
     every: int
     body: Stage
     rounding: Rounding
     even: int = 0
+    tail: Stage | None = None
 
     def __post_init__(self) -> None:
         _positive("promote", self.every)
+        _check_tail(self, self.tail)
+        if self.even and self.tail is not None:
+            raise ParameterError("even", "what is left goes through a tail, or is made equal: one of them")
         if self.even < 0:
             raise ParameterError("even", f"{self.even} is impossible; it takes a positive whole number, or 0 for none")
 
@@ -226,6 +230,10 @@ class Promoted(Around):
     def period(self) -> int:
         return math.lcm(self.every, self.body.period)
 
+    @property
+    def parts(self) -> tuple[Stage, ...]:
+        return _with_tail(self.body, self.tail)
+
     def run(self, engine: Engine[V], span: Span, start: V) -> V:
         def chunk(part: Span, running: V) -> V:
             return engine.rounded([running, self.body.from_zero(engine, part)], self.rounding)
@@ -235,6 +243,9 @@ class Promoted(Around):
             value, rest = _through(engine, span, self.every, "chunk", start, chunk)
             if rest is None:
                 return value
+            if self.tail is not None:
+                with engine.part("tail"):
+                    return self.tail.run(engine, rest, value)
             with engine.part("last"):
                 return chunk(rest, value)
         whole, ends = span.cut((full - 1) * self.every)
@@ -309,7 +320,7 @@ class Interleaved(Around):
 
     @property
     def parts(self) -> tuple[Stage, ...]:
-        return (self.body,) if self.tail is None else (self.body, self.tail)
+        return _with_tail(self.body, self.tail)
 
     def run(self, engine: Engine[V], span: Span, start: V) -> V:
         turn = self.ways * self.grain
@@ -333,6 +344,118 @@ class Interleaved(Around):
             raise ParameterError("interleave", f"{span.count} products do not fit: {fits}")
         with engine.part("tail"):
             return self.tail.run(engine, rest, value)
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Groups of `ways` lanes, `stride` apart, each become one: added in order, each addition rounded."""
+
+    ways: int
+    stride: int
+
+    def groups(self, lanes: int) -> list[list[int]]:
+        """The lanes that each of those that are left takes."""
+        size = self.ways * self.stride
+        return [
+            [first + inner + n * self.stride for n in range(self.ways)]
+            for first in range(0, lanes, size)
+            for inner in range(self.stride)
+        ]
+
+
+@dataclass(frozen=True)
+class Lanes(Around):
+    """The lanes of vectors: a step that is a number of lanes takes whole turns of as many products, one for each lane;
+    a fold adds lanes to each other. Later steps take what earlier ones left; lane 0 begins with the start, the others
+    with +0. What is left in the end goes through `tail`, from the sum; without one the last lanes that take products
+    take it in a turn that is short. With `head` (not 0) a short turn comes first: of the products that fill no turn of
+    the first lanes, as many as `head` divides."""
+
+    body: Stage
+    rounding: Rounding
+    steps: tuple[int | Fold, ...]
+    head: int = 0
+    tail: Stage | None = None
+
+    def __post_init__(self) -> None:
+        _check_tail(self, self.tail)
+        if self.head < 0:
+            raise ParameterError("head", f"{self.head} is impossible; it takes a positive whole number, or 0 for none")
+        check_holds("lanes", self.body.accumulator, self.d)
+        if self.body.d != self.d:
+            raise ParameterError(
+                "lanes", f"their sums are {self.body.d.name}, folds give {self.d.name}: round them alike"
+            )
+        lanes = self.lanes
+        for step in self.steps:
+            if not isinstance(step, Fold):
+                _positive("lanes", step)
+                if step != lanes:
+                    raise ParameterError("lanes", f"{step} lanes do not follow {lanes}")
+                continue
+            _positive("fold", step.ways)
+            _positive("fold", step.stride)
+            if step.ways < 2 or lanes % (step.ways * step.stride):
+                raise ParameterError("fold", f"{lanes} lanes are not groups of {step.ways}, {step.stride} apart")
+            lanes //= step.ways
+        if lanes != 1:
+            raise ParameterError("lanes", f"{lanes} lanes are left at the end: fold them")
+
+    @property
+    def lanes(self) -> int:
+        """How many there are at first."""
+        first = self.steps[0] if self.steps else None
+        if first is None or isinstance(first, Fold):
+            raise ParameterError("lanes", "the first step is a number of lanes")
+        return first
+
+    @property
+    def period(self) -> int:
+        return self.lanes * self.body.period
+
+    @property
+    def parts(self) -> tuple[Stage, ...]:
+        return _with_tail(self.body, self.tail)
+
+    def run(self, engine: Engine[V], span: Span, start: V) -> V:
+        if span.groups > 1:
+            raise span.unfit(self.lanes)
+        found = [start, *(engine.zero(self.body.accumulator) for _ in range(self.lanes - 1))]
+        rest: Span | None = span
+        if self.head:
+            left = span.count % self.lanes
+            rest = self._taken(engine, "head", found, span, left - left % self.head, self.lanes)
+        last = max(number for number, step in enumerate(self.steps) if not isinstance(step, Fold))
+        for number, step in enumerate(self.steps):
+            if isinstance(step, Fold):
+                groups = step.groups(len(found))
+                with engine.part(f"fold{number}"):
+                    found = [self._folded(engine, [found[lane] for lane in group]) for group in groups]
+            elif rest is not None:
+                short = self.tail is None and number == last
+                count = rest.count if short else rest.count - rest.count % step
+                rest = self._taken(engine, f"step{number}", found, rest, count, step)
+        if rest is None:
+            return found[0]
+        assert self.tail is not None
+        with engine.part("tail"):
+            return self.tail.run(engine, rest, found[0])
+
+    def _taken(self, engine: Engine[V], name: str, found: list[V], span: Span, count: int, lanes: int) -> Span | None:
+        """Adds the first products of a span to lanes in turn, and gives the rest of the span."""
+        whole, rest = span.cut(count)
+        for lane in range(min(lanes, count)) if whole is not None else ():
+            place = moved(span.start, lane * span.step)
+            own = Span.of(-(-(count - lane) // lanes), place, lanes * span.step)
+            with engine.part(f"{name}.lane{lane}"):
+                found[lane] = self.body.run(engine, own, found[lane])
+        return rest
+
+    def _folded(self, engine: Engine[V], values: Sequence[V]) -> V:
+        value, *others = values
+        for other in others:
+            value = engine.rounded([value, other], self.rounding)
+        return value
 
 
 @dataclass(frozen=True)
@@ -378,6 +501,10 @@ def _joined(engine: Engine[V], values: Sequence[V], stage: Split | Interleaved) 
 def _alone(engine: Engine[V], value: V, stage: Split | Interleaved | Halves) -> V:
     """A sum to which nothing is added, in the stage's format all the same."""
     return value if stage.body.d == stage.d else engine.rounded([value], stage.rounding)
+
+
+def _with_tail(body: Stage, tail: Stage | None) -> tuple[Stage, ...]:
+    return (body,) if tail is None else (body, tail)
 
 
 def _check_tail(stage: Stage, tail: Stage | None) -> None:

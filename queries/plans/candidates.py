@@ -1,0 +1,153 @@
+"""Plans that a library's matrix product may run, and whether one gives the bits that it gave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queries.order.tree import Leaf, Node, leaves_of, nodes_of, pruned
+from queries.plans.lane_stages import blocks_of, lanes_of
+from queries.plans.tree_stages import stages_of
+from smtmodel.compiled import compiler
+from smtmodel.dot import Model
+from smtmodel.errors import MmaprobeError, ParameterError
+from smtmodel.formats import FORMATS
+from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.nodes import Constant, Element, ExactSum, Round
+from smtmodel.nodes.round import Rounding
+from smtmodel.numbers import nans
+from smtmodel.plan_table import plans as shipped_plans
+from smtmodel.plans import Chain, Halves, Interleaved, Plan, Products, Promoted, Split, Stage
+from smtmodel.plans.matrices import Job, Patterns, Strip
+from smtmodel.plans.plantext import stage_text
+from smtmodel.plans.stages import ORDERS, holds
+from smtmodel.reference import PLAN, parse_plan_path, parse_reference
+from smtmodel.signature import Signature
+from smtmodel.tiles import Engine, Matrix
+from smtmodel.unit_table import units
+
+RUNS = (16, 32, 64, 96, 128, 192, 240, 256, 320, 352, 384, 448, 512, 640, 768, 1024)  # K that are summed apart
+WAYS = (2, 4, 8, 16, 32)  # parts or lanes
+WIDER = {"f16": "f32", "bf16": "f32", "f32": "f64"}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Random inputs, and what the library gives: several products stand beside each other, of which the elements in
+    `mine` are results."""
+
+    a: Matrix
+    b: Matrix
+    c: Matrix
+    d: Matrix
+    mine: NDArray[np.bool_]
+
+
+class Candidates:
+    """Plans of the formats asked, and whether one gives what a library gave."""
+
+    def __init__(self, asked: Signature) -> None:
+        self.asked = asked
+
+    def steps(self) -> Iterator[Model]:
+        """Steps of one product: fused or not, in the format of the result or a wider one."""
+        a, b, d = self.asked.a, self.asked.b, self.asked.d
+        for fmt in dict.fromkeys((d.name, WIDER.get(d.name, d.name))):
+            if fmt in ("f64", "f32", "f16") and holds(FORMATS[fmt], a) and holds(FORMATS[fmt], b):
+                yield parse_reference(f"ieee/fma/{fmt}.{a.name}.{b.name}.{fmt}")
+                if a.name == b.name == fmt:
+                    yield parse_reference(f"ieee/muladd/{fmt}")
+
+    def plans(self, stage: Stage, at_end: bool) -> Iterator[Plan]:
+        """A stage as a whole plan: from c or with c at the end, rounded where the result is narrower."""
+        asked, out = self.asked, Rounding(self.asked.d)
+        if asked.addend and not at_end:
+            starts: list[Element | Constant] = [Element("c")]
+        else:
+            starts = [Constant()]
+        for start in starts:
+            try:
+                total: Products | Round = Products(stage, start)
+                if asked.addend and at_end:
+                    total = Round(ExactSum((total, Element("c"))), out)
+                elif stage.d != asked.d:
+                    total = Round(total, out)
+                yield named(Plan(asked.a, asked.b, asked.c, total))
+            except ParameterError:
+                continue
+
+    def table(self) -> Iterator[Plan]:
+        """What ships: plans of these formats, and instructions that take K in tiles."""
+        asked = self.asked
+        for name in shipped_plans():
+            plan = parse_plan_path(PLAN + name)
+            same_c = not asked.addend or plan.c == asked.c
+            if (plan.a, plan.b, plan.d) == (asked.a, asked.b, asked.d) and same_c:
+                yield plan
+        for reference in [*INSTRUCTIONS, *units()]:
+            model = parse_reference(reference)
+            if (model.a, model.b) == (asked.a, asked.b) and model.scale is None and holds(model.c, model.d):
+                yield from self.plans(Chain(model), False)
+
+    def usual(self, length: int) -> Iterator[Plan]:
+        """What libraries usually do with this K, where no order is known: what ships, and cuts of usual sizes."""
+        yield from self.table()
+        for model in self.steps():
+            chain, how = Chain(model), Rounding(model.d)
+            stages: list[Stage] = [chain]
+            stages += [Promoted(run, chain, how, even) for run in RUNS if run < length for even in (0, 1)]
+            stages += [Interleaved(ways, chain, how, order, 1, chain) for ways in WAYS for order in ORDERS]
+            stages += [Split(ways, chain, how, "sequential", grain) for ways in WAYS[:3] for grain in (1, 16)]
+            stages += [Halves(most, chain, how) for most in (8, 16, 32, 64, 128) if most < length]
+            for stage in stages:
+                yield from self.plans(stage, False)
+
+    def guesses(self, tree: Node | Leaf) -> Iterator[Plan]:
+        """Plans with this tree."""
+        leaves = leaves_of(tree)
+        at_end = isinstance(tree, Node) and "c" in tree.children and len(leaves) > 2 == len(tree.children)
+        products = pruned(tree, frozenset(leaf for leaf in leaves if leaf != "c"))
+        assert products is not None
+        for model in self.steps():
+            how = Rounding(model.d)
+            for stage in (*lanes_of(products, model, how), *blocks_of(products, model, how),
+                          *stages_of(products, model, how)):  # fmt: skip
+                yield from self.plans(stage, at_end)
+
+    def of_units(self, tree: Node | Leaf) -> bool:
+        """Whether more than loops over scalars may have this tree: steps of several terms, or factors of a matrix
+        unit."""
+        fused = isinstance(tree, Node) and any(node.kind != "binary" for node in nodes_of(tree))
+        return fused or self.asked.a.name not in ("f32", "f64")
+
+    def same(self, plan: Plan, sample: Sample) -> bool:
+        """Whether a plan gives all results of a sample."""
+        found = self.results(plan, sample)
+        if found is None:
+            return False
+        return not self.differing(found, sample)
+
+    def agreeing(self, found: Matrix, sample: Sample) -> NDArray[np.bool_]:
+        """Which results of a sample are these, True where there is none; all NaNs are one."""
+        same: NDArray[np.bool_] = (found == sample.d) | ~sample.mine
+        return same | (nans(found, self.asked.d) & nans(sample.d, self.asked.d))
+
+    def differing(self, found: Matrix, sample: Sample) -> int:
+        """How many results of a sample are others than these."""
+        return int((~self.agreeing(found, sample)).sum())
+
+    def results(self, plan: Plan, sample: Sample) -> Matrix | None:
+        """What a plan gives for the inputs of a sample; None for a K that no tile fits."""
+        engine: Engine = "compiled" if compiler() is not None and any(x.length == 1 for x in plan.models) else "numpy"
+        try:
+            job = Job(plan, sample.a, sample.b, engine)
+            return Strip(job, slice(None), Patterns(sample.c, plan.c)).result()
+        except MmaprobeError:
+            return None
+
+
+def named(plan: Plan) -> Plan:
+    return replace(plan, reference=stage_text(plan))

@@ -1,0 +1,185 @@
+"""From the summation tree of a sum that lanes of vectors form to the stages that have this tree.
+
+A lane adds every W-th product. At the end lanes are folded: groups of them are added, until one is left. A kernel may
+fold first, and take more products with the lanes that are left: a tree shows that at some K only, and it is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from queries.order.tree import Leaf, Node, leaves_of
+from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
+from smtmodel.formats import FORMATS
+from smtmodel.nodes.round import Rounding
+from smtmodel.plans import Chain, Fold, Interleaved, Lanes, Promoted, Rounded, Stage
+from smtmodel.reference import parse_reference
+from smtmodel.unit_table import units
+
+Key = int | tuple["Key", "Key"]
+WAYS = (16, 8, 4, 3, 2)  # lanes that one fold adds
+MOST_LANES = 256
+
+
+def lanes_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
+    """Stages of lanes with this tree over the products 0, 1, ..., the simplest first."""
+    for head in _heads(root):
+        first = sorted(_first_products(head))
+        lanes = len(first)
+        short = next((n for n, product in enumerate(first) if n != product), 0)  # a first turn that is short
+        begins = [lane if lane < short or not short else lane + short for lane in range(lanes)]
+        if not 2 <= lanes <= MOST_LANES or first != begins:
+            continue
+        if (folds := _folds(_key(head, lanes, short), lanes)) is None:
+            continue
+        for steps in _widths(lanes, folds):
+            for tail in _tails(lanes, model, rounding):
+                for length in dict.fromkeys((short, folds[0].stride) if tail is not None else (short,)):
+                    try:
+                        yield Lanes(Chain(model), rounding, steps, length, tail)
+                    except ParameterError:
+                        continue
+
+
+def blocks_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
+    """Blocks of products, each summed apart and added to the sum so far; what is left in blocks of half as many."""
+    chain: Stage = Chain(model)
+    node, sizes = root, set[int]()
+    while isinstance(node, Node) and len(node.children) == 2:
+        one, other = sorted(node.children, key=lambda x: min(map(_place, leaves_of(x))))
+        if isinstance(other, Node):
+            sizes.add(len(leaves_of(other)))
+        node = one
+    bodies = [chain, *_pairs(model), Interleaved(2, chain, rounding, tail=chain)]
+    for size in sorted(sizes, reverse=True)[:2]:
+        block = 1 << (size - 1).bit_length()
+        for body in bodies:
+            for smallest in dict.fromkeys((body, *bodies[:2])):
+                for last in (None, chain):
+                    tail, half = last, 2
+                    while half < block:
+                        tail = Promoted(half, smallest if half == 2 else body, rounding, tail=tail)
+                        half *= 2
+                    yield Promoted(block, body, rounding, tail=tail)
+            yield Promoted(block, body, rounding)
+            yield Promoted(block, body, rounding, tail=chain)
+            yield Interleaved(1, Promoted(block, body, rounding), rounding, grain=2 * block, tail=chain)
+
+
+def _pairs(model: Model) -> list[Stage]:
+    """Products one after another, of the first two the second one first: of two at a time, and of four."""
+    two, four = (f"ieee/fma{count}/{model.d.name}" for count in (2, 4))
+    if not (model.reference.startswith("ieee/fma/") and model.a == model.b == model.d and four in units()):
+        return []
+    pairs = Chain(parse_reference(two), Chain(model))
+    return [pairs, Chain(parse_reference(four), pairs)]
+
+
+def _heads(root: Node | Leaf) -> Iterator[Node]:
+    """The sums of lanes that a sum may begin with: all of it, or what its last products are added to."""
+    node = root
+    while isinstance(node, Node) and len(node.children) == 2:
+        yield node
+        one, other = sorted(node.children, key=lambda x: min(map(_place, leaves_of(x))))
+        places = sorted(map(_place, leaves_of(other)))
+        if places != list(range(places[0], places[0] + len(places))) or places[-1] + 1 != len(leaves_of(node)):
+            return
+        node = one
+
+
+def _first_products(head: Node) -> list[int]:
+    """The first product of each lane: products that are added to another one of a chain are no lane's first."""
+    found, waiting = [], [head]
+    while waiting:
+        node = waiting.pop()
+        leaves = [_place(child) for child in node.children if not isinstance(child, Node)]
+        if len(leaves) == 2:
+            found.append(min(leaves))
+        waiting += [child for child in node.children if isinstance(child, Node)]
+    return found
+
+
+def _key(node: Node | Leaf, lanes: int, short: int) -> Key:
+    """The tree over lanes: chains are one lane, by the place of its products in a turn, the first one of which may be
+    short."""
+    if not isinstance(node, Node):
+        place = _place(node)
+        return place if place < short else (place - short) % lanes
+    sums = [child for child in node.children if isinstance(child, Node)]
+    if len(sums) == 1:
+        return _key(sums[0], lanes, short)  # and a product more of a lane, or of lanes that were folded
+    one, other = sorted((_key(child, lanes, short) for child in node.children), key=_lowest)
+    return one if one == other else (one, other)
+
+
+def _lowest(key: Key) -> int:
+    while not isinstance(key, int):
+        key = key[0]
+    return key
+
+
+def _folds(key: Key, lanes: int) -> list[Fold] | None:
+    """Folds that make one sum of lanes, as the tree has it; None where none do."""
+    sums, found = set[Key](), list[Fold]()
+    waiting = [key]
+    while waiting:
+        part = waiting.pop()
+        sums.add(part)
+        waiting += [] if isinstance(part, int) else list(part)
+    current: list[Key] = list(range(lanes))
+    while len(current) > 1:
+        tried = [
+            Fold(ways, stride)
+            for ways in WAYS
+            if len(current) % ways == 0
+            for stride in range(1, len(current) // ways + 1)
+            if len(current) % (ways * stride) == 0
+        ]
+        for fold in tried:
+            joined = [_added([current[lane] for lane in group]) for group in fold.groups(len(current))]
+            if all(one in sums for one in joined):
+                break
+        else:
+            return None
+        current = joined
+        found.append(fold)
+    return found
+
+
+def _added(keys: Sequence[Key]) -> Key:
+    whole, *rest = keys
+    for key in rest:
+        whole = (whole, key) if _lowest(whole) < _lowest(key) else (key, whole)
+    return whole
+
+
+def _widths(lanes: int, folds: list[Fold]) -> Iterator[tuple[int | Fold, ...]]:
+    """The folds at the end, and with more products for the lanes that the first one or the first two left."""
+    yield (lanes, *folds)
+    if len(folds) > 1:
+        left = lanes // folds[0].ways
+        yield (lanes, folds[0], left, *folds[1:])
+        if len(folds) > 2:
+            yield (lanes, folds[0], left, folds[1], left // folds[1].ways, *folds[2:])
+
+
+def _tails(lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage | None]:
+    """How the last products are added: one after another, or summed apart, in f64 as well."""
+    yield None
+    fmt = model.d.name
+    fused = parse_reference(f"ieee/fma/{fmt}") if model.a == model.b == model.d else model
+    for each in dict.fromkeys((model, fused)):
+        chain = Chain(each)
+        yield from (chain, Promoted(lanes, chain, rounding))
+        for pairs in _pairs(each)[:1]:
+            yield Promoted(lanes, pairs, rounding)
+            for body in (pairs, Interleaved(2, chain, rounding, tail=chain)):
+                yield Promoted(3, pairs, rounding, tail=Promoted(2, body, rounding, tail=chain))
+    if model.a.name == model.b.name == rounding.format.name == "f32":
+        wide = Chain(parse_reference("ieee/muladd/f64.f32.f32.f64"))
+        yield Rounded(Promoted(lanes, wide, Rounding(FORMATS["f64"])), rounding)
+
+
+def _place(leaf: Leaf) -> int:
+    return -1 if leaf == "c" else int(leaf)

@@ -1,0 +1,60 @@
+"""Matrix products by a model on an NVIDIA GPU, bit for bit: the model's kernel, not the GPU's matrix unit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from runner.launch import Launcher
+from runner.nvrtc import compiler_for
+from smtmodel.compiled import TooLongError
+from smtmodel.cuda_text import NAME, THREADS, cuda_source
+from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
+from smtmodel.tiles import Matrix, kind_of
+
+MOST = 1 << 32  # outputs of an instruction in one launch: a second or so
+TIMEOUT = 120.0  # seconds for one launch
+
+
+@cache
+def _cubin(model: Model, capability: tuple[int, int], cuda: int) -> bytes:
+    """Raises CompilerError and TooLongError."""
+    return compiler_for(capability, cuda).compile(cuda_source(model), f"sm_{capability[0]}{capability[1]}").cubin
+
+
+class CudaProduct:
+    """Products on one GPU, for `simulate`."""
+
+    def __init__(self, launcher: Launcher) -> None:
+        self._launcher = launcher
+
+    def __call__(
+        self, model: Model, a: Matrix, b: Matrix, c: Matrix, scales: tuple[Matrix, Matrix] | None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Matrix:  # fmt: skip
+        """D of patterns A (rows x K), B (K x columns) and C, K a multiple of the model's length, and scale factors.
+        Raises ParameterError, CompilerError and LaunchError."""
+        gpu = self._launcher
+        try:
+            gpu.load(_cubin(model, gpu.capability, gpu.cuda[0]), NAME)
+        except TooLongError as error:
+            raise ParameterError("engine", f"{model.reference} is too long for a kernel: {error}") from None
+        (rows, columns), steps = c.shape, a.shape[1] // model.length
+        sides = [(a, model.a), (b, model.b), (c, model.c)]
+        if scales is not None and model.scale is not None:
+            sides += [(scales[0], model.scale), (scales[1], model.scale)]
+        arrays = [np.ascontiguousarray(side, dtype=kind_of(fmt)) for side, fmt in sides]
+        out = np.empty(c.shape, dtype=kind_of(model.d))
+        each = max(1, MOST // max(1, columns * steps))
+        for start in range(0, rows if columns else 0, each):
+            part = slice(start, min(start + each, rows))
+            count = part.stop - start
+            given = [x[part] if place in (0, 2, 3) else x for place, x in enumerate(arrays)]  # rows of a, c and p
+            numbers = [count, columns, steps]
+            gpu.launch(-(-count * columns // THREADS), THREADS, given, out[part], numbers, TIMEOUT)
+            if progress is not None:
+                progress(part.stop, rows)
+        return out

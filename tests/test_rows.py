@@ -1,0 +1,168 @@
+"""Rules about rows of numbers that are summed: bounds bound, and every side condition is looked at."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from hypotheses.claim import build_claims
+from queries.certificates.certificate import CLAIM, MANIFEST, digest
+from queries.certificates.row_rules import row_faults
+from queries.claims.certify import certify_claim
+from queries.claims.overflow import bound, never
+from queries.claims.settle import settle
+from queries.proof.checking import check_folder
+from queries.proof.kernel import RuleError
+from queries.proof.rows import (
+    BELOW_ONE,
+    F32,
+    Bounded,
+    Given,
+    NeverOverflows,
+    below_one,
+    column_sums,
+    converted,
+    in_sequence,
+    joined,
+    never_overflows,
+    parted,
+    recorded,
+    rounded,
+    trees,
+)
+from queries.proof.written_rows import row_document, same_operations, start_of
+from queries.search.distinguish import Options
+from smtmodel.algorithms import parse_reduction, sum_of_array
+from smtmodel.display import exact_value
+from smtmodel.errors import ParameterError
+from smtmodel.formats import FORMATS
+from smtmodel.reference import parse_reference
+from smtmodel.yamlfile import read_yaml
+from tests.algorithm_oracle import convert
+from tests.oracle import decode
+
+VOLTA = parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32")
+F16 = FORMATS["f16"]
+REDUCTIONS = ["recurrence@side=4,chain=2", "single-pass@side=4,chain=2,warps=3", "split@side=4,share=30,warps=2",
+              "warp-shuffle@format=f16,warps=3", "single-pass@side=4,chain=3,columns=outside"]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", REDUCTIONS)
+def test_bounds_are_above_every_sum(text: str) -> None:
+    reduction, rng = parse_reduction(text), np.random.default_rng(3)
+    for count in (1, 2, 17, 33, 300):
+        goal = bound(reduction, count).goal
+        assert isinstance(goal, Bounded)
+        assert goal.made == recorded(reduction, count)
+        assert goal.format == reduction.result_format
+        (most,) = goal.bounds
+        for low in (0, 1 << 14, BELOW_ONE):
+            row = np.uint32(BELOW_ONE) - rng.integers(0, low + 1, count, dtype=np.uint32)
+            found = exact_value(sum_of_array(reduction, row), reduction.result_format)
+            assert (Fraction(0) if isinstance(found, str) else found) <= most
+
+
+@pytest.mark.parametrize("text", REDUCTIONS)
+def test_fewer_numbers_are_as_many_with_zeros(text: str) -> None:
+    """What the last rule says of counts of one shape."""
+    reduction, rng = parse_reduction(text), np.random.default_rng(4)
+    shapes = {count: getattr(recorded(reduction, count), "shape", ()) for count in (5, 40, 63, 64, 65, 200)}
+    for count, more in ((5, 40), (40, 63), (63, 64), (65, 200)):
+        if shapes[count] == shapes[more] and not text.startswith("split"):  # whose parts each end in zeros
+            row = rng.random(count, dtype=np.float32).view(np.uint32)
+            assert sum_of_array(reduction, row) == sum_of_array(reduction, np.pad(row, (0, more - count)))
+    assert len(set(shapes.values())) == (2 if text.startswith("recurrence") else 1)
+
+
+def test_rounding_of_bounds() -> None:
+    for pattern in range(0, 0x3B800000, 0x1234567):
+        value = Fraction(decode("f32", pattern).value)
+        assert rounded(value, F16, True) == decode("f16", convert(pattern, "f32", "f16", "nearest_even")).value
+        assert rounded(value, F16, False) == decode("f16", convert(pattern, "f32", "f16", "toward_zero")).value
+    with pytest.raises(RuleError, match="may exceed the largest f16"):
+        rounded(Fraction(65520), F16, True)
+    assert rounded(Fraction(65519), F16, True) == 65504
+
+
+def test_side_conditions() -> None:
+    row = below_one(12)
+    half = converted(row, F16)
+    with pytest.raises(RuleError, match="of f32, not of f16"):
+        column_sums(row, VOLTA, (2, 2), 1)
+    with pytest.raises(RuleError, match="two formats"):
+        joined(row, half)
+    for changed in ("align_rounding=up", "output_rounding=nearest_even", "product_overflow=0"):
+        with pytest.raises(ParameterError, match="may round up"):
+            column_sums(half, parse_reference(f"{VOLTA.reference}@{changed}"), (2, 2), 1)
+    with pytest.raises(ParameterError, match="d: f16: "):
+        column_sums(half, parse_reference("volta/mma/m8n8k4.f16.f16.f16.f16@output_rounding=toward_zero"), (2, 2), 1)
+    with pytest.raises(RuleError, match="may exceed the largest f16"):
+        trees(converted(below_one(1 << 16), F16), 1 << 16)
+    large = trees(converted(below_one(1 << 16), F16), 1 << 15)
+    with pytest.raises(RuleError, match="may exceed the largest f16"):
+        in_sequence(large)
+    with pytest.raises(RuleError, match="another kind"):
+        in_sequence(never_overflows(parse_reduction("warp-shuffle"), 3, [bound(parse_reduction("warp-shuffle"), 3)]))
+    assert parted(row, 3, 5).goal.made.length == 2  # type: ignore[attr-defined]
+
+
+def test_side_conditions_of_the_last_rule() -> None:
+    reduction, other = (parse_reduction(f"recurrence@side=2,chain={chain}") for chain in (1, 2))
+    sums = [bound(reduction, count) for count in (4, 16, 50)]
+    assert never_overflows(reduction, 50, sums).goal == NeverOverflows(reduction, 50)
+    for numbers, known, said in ((51, sums, "51 numbers"), (50, sums[1:], "4 numbers"), (50, sums[:2], "50 numbers")):
+        with pytest.raises(RuleError, match=f"nothing is known of {said}"):
+            never_overflows(reduction, numbers, known)
+    with pytest.raises(RuleError, match="of other operations"):
+        never_overflows(other, 4, sums[:1])
+    with pytest.raises(RuleError, match="of other operations"):
+        never_overflows(reduction, 4, [below_one(4)])
+
+
+@pytest.mark.parametrize("text", REDUCTIONS)
+def test_the_check_finds_the_same_bounds(text: str) -> None:
+    """And one that is changed at its theorem or at those that rest on it."""
+    reduction = parse_reduction(text)
+    theorem = never(reduction, 300)
+    assert theorem is not None
+    document = json.loads(json.dumps(row_document(theorem)))
+    assert row_faults(document) == []
+    for place, start in zip(document["states"], {start_of(document, at) for at in document["states"]}, strict=False):
+        assert same_operations(document, place, recorded(reduction, start_of(document, place)))
+        assert not same_operations(document, place, recorded(reduction, start + 1000))
+    for number, one in enumerate(document["theorems"]):
+        changes: list[dict[str, Any]] = [{"bounds": [[count, str(Fraction(x) * 2)] for count, x in one["bounds"]]},
+                                         {"format": one["format"] | {"fraction": 9}}]  # fmt: skip
+        changes += [{"premises": [number]}, {"premises": [*one["premises"], 0]}] if one["premises"] else []
+        for change in changes:
+            broken = document | {"theorems": [*document["theorems"]]}
+            broken["theorems"][number] = one | change
+            users = {k for k, other in enumerate(document["theorems"]) if number in other["premises"]}
+            assert {k for k, _ in row_faults(broken)} & {number, *users}, (number, change)
+
+
+def test_a_certificate_of_overflow(tmp_path: Path) -> None:
+    data = {"id": "mine", "about": "", "source": "", "says": "nothing", "expect": "holds", "overflow": "never",
+            "reduction": "recurrence@side=2,chain=1", "numbers": 50}  # fmt: skip
+    (claim,) = build_claims(read_yaml(yaml.safe_dump(data), "mine.yaml"))
+    certify_claim(settle(claim, Options()), tmp_path, Options())
+    assert {found.kind for found in check_folder(tmp_path)} == {"fine"}
+    for change in ({"numbers": 51}, {"overflow": "smallest"}, {"reduction": "recurrence@side=2,chain=2"}):
+        (tmp_path / CLAIM).write_text(yaml.safe_dump(data | change))
+        manifest = json.loads((tmp_path / MANIFEST).read_text())
+        manifest["sha256"][CLAIM] = digest(tmp_path / CLAIM)
+        (tmp_path / MANIFEST).write_text(json.dumps(manifest))
+        assert "fault" in {found.kind for found in check_folder(tmp_path)}, change
+
+
+def test_a_sum_that_overflows_has_no_bound() -> None:
+    reduction = parse_reduction("warp-shuffle@format=f16,warps=32")
+    assert never(reduction, 65535) is None
+    assert never(reduction, 30000) is not None
+    assert Bounded(Given(1), F32, (Fraction(1),)).statement() == "1 numbers of f32 are at most 1"
