@@ -26,7 +26,7 @@ from queries.properties.statements import problems_of
 from queries.search.admitted import admitted_rows, numbers
 from queries.search.problem import Problem
 from queries.search.samples import sample_rows
-from queries.search.scene import look
+from queries.search.scene import evaluate_claim
 from queries.search.witness import replay
 from smtmodel.batch import evaluate_batch
 from smtmodel.errors import MmaprobeError
@@ -190,7 +190,7 @@ def claims() -> Iterator[Statement]:
                     claim = claim_of(statement)
                     assert isinstance(claim, Claim)
                     table = claim_rows(claim, 4096, 3)
-                    found = np.flatnonzero(look(claim, table).deciding)
+                    found = np.flatnonzero(evaluate_claim(claim, table).deciding)
                 except MmaprobeError:
                     continue
                 if len(found):

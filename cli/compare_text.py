@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from smtmodel.operands import Operands
     from smtmodel.vectors import Vector
 
+FEW = 16  # answers that several questions explain by chance
 SHOWN = 5  # explanations of each sort, and contradictions
 LISTED = 100  # contradictions in JSON
 
@@ -75,6 +76,13 @@ class Report:
                 answers = counted(change.asked, "answer")
                 return f"they differ by {change.change}: with it the {word} model gives all {answers} of the {other}"
         every = [one for one in self.found if one.complete and len(one.differences) == count]
+        reasons = [one for one in every if one.about_one_model]
+        if len(reasons) > 1 and min(one.whole[0].asked for one in reasons) < FEW:
+            names = [one.question.id for one in reasons]
+            return (
+                f"too few answers to say why they differ: {len(names)} questions explain them all "
+                f"({', '.join(names)}); ask both more vectors"
+            )
         for explained in sorted(every, key=lambda one: not one.about_one_model):
             (left, right), question = explained.whole, explained.question
             return (

@@ -33,7 +33,7 @@ def cover(model: str, output: str | None, pairs: bool, options: Options, as_json
 
     Conditions are the cases of each step: which term is the largest, how far others lie below it, bits lost or not,
     carries, cancellation, ties, odd and even, overflow, subnormals, zeros and special values; then two of a step
-    together, and every change of one parameter, which some vector shows. Samples come first, then solvers; what no
+    together, and every change of one parameter that alters some result. Samples come first, then solvers; what no
     input reaches is proved. Each vector says in `reaches` what it was chosen for, and has its result in `d`.
 
     \b

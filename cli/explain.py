@@ -123,7 +123,7 @@ def _show(explanations: list[Explanation], observed: list[int | None], differenc
             canvas.say("-" * canvas.width, "fill")
         click.echo("\n".join(canvas.lines), color=True)
     if len(explanations) == 2:
-        click.echo(f"first difference: {difference_text(difference)}")
+        click.echo(f"first divergence: {difference_text(difference)}")
 
 
 def terminal(stream: Any) -> tuple[int, bool]:

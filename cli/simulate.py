@@ -30,7 +30,7 @@ ROUNDINGS = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
 )
 @click.option(
     "--plan", metavar="PLAN", shell_complete=plans,
-    help="How K is cut and sums are added: plan:NAME (`list plans`), or the path of a plan file.",
+    help="How K is divided and sums are added: plan:NAME (`list plans`), or the path of a plan file.",
 )  # fmt: skip
 @click.option(
     "-o",

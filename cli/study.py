@@ -69,11 +69,11 @@ DIGITS = 9  # of a size
 
 
 def _sizes(text: str) -> tuple[int, ...]:
-    """Whole numbers with commas between them, each once and in order. Raises ParameterError."""
+    """The sizes of a list such as 32,64,128, each once and in order. Raises ParameterError."""
     from smtmodel.errors import ParameterError
 
     if not re.fullmatch(r"\d+(,\d+)*", text):
-        raise ParameterError("--sizes", f"{text!r}: whole numbers with commas between them are needed")
+        raise ParameterError("--sizes", f"{text!r} is no list of sizes such as 32,64,128")
     if long := [part for part in text.split(",") if len(part) > DIGITS]:
         raise ParameterError("--sizes", f"{long[0]} is too large: a size has up to {DIGITS} digits")
     return tuple(sorted({int(part) for part in text.split(",")}))

@@ -66,7 +66,7 @@ class Identified(Verdicts):
     unexplained or no candidate (nothing fits), or open (cut short, or `undecided`). `unit`: the model found, for
     `matmul` and all else; `text`: its unit file, where it was built. `equal`: instructions of the table that are proved
     equal to it; `undecided`: what answers alike where nothing is proved. `decided`: of a family, each parameter with
-    its value. `questions`: how many were asked about the arithmetic. `why`: what ended it, where nothing was found.
+    its value. `questions`: how many were asked about the arithmetic. `why`: the reason, where nothing was found.
     """
 
     verdict: str

@@ -67,7 +67,7 @@ class Explained:
             draw(explanation, canvas)
             lines += canvas.lines
         if len(self.explanations) == 2:
-            lines.append(f"first difference: {self.difference or 'none'}")
+            lines.append(f"first divergence: {self.difference or 'none'}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:

@@ -35,12 +35,12 @@ def matmul(
     anything with `__array__` or DLPack, of floating-point numbers.
 
     Units: `unit` takes K in tiles of its length, each result the next one's addend, the last tile filled up with zero
-    products; `plan` says how K is cut and how sums are added. One of the two is given, by name or as `mmaprobe.unit`
-    and `mmaprobe.plan` return it. Numbers that its formats do not hold are an error, unless `convert` names a rounding:
-    nearest_even, nearest_away, toward_zero, up or down. The result has the type of the unit's result: float16, float32
-    (also for tf32 and e8m13, which end in zeros), float64, or a type of ml_dtypes; arrays of a format for which nobody
-    has a type (`binary8p3`) hold its bit patterns as unsigned integers, here and in the arguments. Units
-    with scale factors need `scale_a`, M x (K / block), and `scale_b`, (K / block) x N.
+    products; `plan` says how K is divided and how sums are added. One of the two is given, by name or as
+    `mmaprobe.unit` and `mmaprobe.plan` return it. Numbers that its formats do not hold are an error, unless `convert`
+    names a rounding: nearest_even, nearest_away, toward_zero, up or down. The result has the type of the unit's result:
+    float16, float32 (also for tf32 and e8m13, which end in zeros), float64, or a type of ml_dtypes; arrays of a format
+    for which nobody has a type (`binary8p3`) hold its bit patterns as unsigned integers, here and in the arguments.
+    Units with scale factors need `scale_a`, M x (K / block), and `scale_b`, (K / block) x N.
 
     Raises MmaprobeError: a wrong type, shapes that do not fit, inexact numbers, a name that is not known.
 

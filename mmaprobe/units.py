@@ -65,7 +65,7 @@ def unit(reference: str | os.PathLike[str]) -> Model:
 
 
 def plan(reference: str | os.PathLike[str]) -> Plan:
-    """The plan of a whole matrix product: how K is cut, and how the partial sums are added.
+    """The plan of a whole matrix product: how K is divided, and how the partial sums are added.
 
     `reference`: a name of `mmaprobe list plans`, with or without `plan:` before it; the path of a plan file (it ends in
     .yaml); or a unit, for the plan that has it take K in tiles, from c. The plan's `a`, `b`, `c` and `d` are formats.

@@ -170,9 +170,10 @@ def _fraction_bits(node: FusedSum) -> str:
 
 
 def _shifted_out(node: FusedSum) -> str:
-    cut = "ORed into one bit below the sum" if node.sticky else f"cut {_words(node.rounding)}"
+    truncated = "truncated" if node.rounding == "toward_zero" else f"rounded {_words(node.rounding)}"
+    lost = "ORed into one bit below the sum" if node.sticky else truncated
     far = [str(places) for places in node.reach if places is not None]
-    return cut + (f"; a term more than {' or '.join(far)} places below the largest exponent vanishes" if far else "")
+    return lost + (f"; a term more than {' or '.join(far)} places below the largest exponent vanishes" if far else "")
 
 
 def _carry_bits(node: FusedSum) -> str:

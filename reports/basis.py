@@ -15,7 +15,7 @@ NAMED = "the instruction itself"  # formats, shape
 ABOVE = "the lines above"  # the expression, and what follows from it
 EVALUATED = "the expression, evaluated"
 GIVEN = "given in the reference"
-ASSUMED = "not asked: the family takes it for granted"
+ASSUMED = "assumed: the family does not vary it"
 
 
 def of_group(rows: Sequence[Instruction], parameters: Collection[str]) -> str:

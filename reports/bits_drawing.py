@@ -31,7 +31,7 @@ class Folded:
 
     @property
     def text(self) -> str:
-        loss = f"; {self.losing} lose bits, together {powers(self.lost)}" if self.losing else ", nothing cut off"
+        loss = f"; {self.losing} lose bits, together {powers(self.lost)}" if self.losing else ", nothing truncated"
         return f"{self.count} more terms: together {powers(self.value)}{loss}"
 
 
@@ -185,7 +185,7 @@ class BitsDrawing:
                 labels.append(Text(places[maximum] - BAR_WIDTH - 1, sheet.y + 10, "carry", "mp-small", "end"))
         below = [x for column, x in self.places if isinstance(column, int) and unit is not None and column < unit]
         if below:
-            labels.append(Text(below[0], sheet.y + 10, "cut off", "mp-small"))
+            labels.append(Text(below[0], sheet.y + 10, "truncated", "mp-small"))
         sheet.y += 14 + LINE * max(0, sheet.labels(labels, MARGIN) - 1)
         sheet.text(self.gutter.name, "term", "mp-small", "end", y=sheet.y + 10)
         sheet.text(self.gutter.exponent, "exp", "mp-small", "end", y=sheet.y + 10)
@@ -200,7 +200,7 @@ class BitsDrawing:
         sheet.y += 18
 
     def _verticals(self, layer: Group, top: float, bottom: float) -> None:
-        """The alignment line left of the maximum exponent, and the line below which bits are cut off."""
+        """The alignment line left of the maximum exponent, and the line below which bits are truncated."""
         places = dict(self.places)
         for place, css in ((self.grid.maximum, "mp-align"), (self.grid.unit, "mp-unit")):
             if place in places:
@@ -274,6 +274,6 @@ def _spoken(row: Row, name: str, note: str, sign: str, marked: bool) -> str:
     if row.bits:
         parts.append(f"bits {row.bits} from 2^{row.first} down")
     if row.cut:
-        parts.append(f"cut off {row.cut} from 2^{row.cut_first} down")
+        parts.append(f"truncated {row.cut} from 2^{row.cut_first} down")
     parts += [note, "the models differ here" if marked else ""]
     return ", ".join(part for part in parts if part)

@@ -71,7 +71,7 @@ class Grid:
         return isinstance(place, int) and self.maximum is not None and place > self.maximum
 
     def bits(self, row: Row, panel: int, paint: Paint) -> str:
-        """The bits of a row; those cut off are painted, and `x` where they stand among bits that others keep."""
+        """The bits of a row; those truncated are painted, and `x` where they stand among bits that others keep."""
         cells: list[tuple[str, str]] = []
         for column in self.panels[panel]:
             if not isinstance(column, int):
@@ -84,7 +84,7 @@ class Grid:
         return "".join(paint(text, style) for style, text in runs)
 
     def cell(self, row: Row, place: int) -> tuple[str, str]:
-        """What a row shows at a place, and how: a bit, `x` or `.` for a set or clear bit cut off among kept ones."""
+        """What a row shows at a place, and how: a bit, `x` or `.` for a set or clear bit truncated among kept ones."""
         if not row.bits and not row.cut and place == (self.panels[-1][-1] if self.unit is None else self.unit):
             return "0", BIT
         if row.bits and row.last <= place <= row.first:

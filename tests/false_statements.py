@@ -23,7 +23,7 @@ from queries.properties.proving import proofs_of, verdict_of
 from queries.properties.statements import problems_of
 from queries.search.distinguish import Options
 from queries.search.problem import Problem
-from queries.search.scene import look
+from queries.search.scene import evaluate_claim
 from queries.search.witness import replay
 from smtmodel.algorithms import sum_of_array
 from smtmodel.batch import evaluate_rows
@@ -72,7 +72,7 @@ def is_false(statement: Statement) -> bool:
         return bool(replay(problems(statement)[statement["problem"]], [tuple(row)]).differs[0])
     claim = claim_of(statement)
     if isinstance(claim, Claim):
-        return claim.quantifier == "all" and bool(look(claim, np.array([row], dtype=np.uint64)).deciding[0])
+        return claim.quantifier == "all" and bool(evaluate_claim(claim, np.array([row], dtype=np.uint64)).deciding[0])
     if isinstance(claim, BoundClaim):
         return breaks_bound(claim, row)
     assert isinstance(claim, OverflowClaim)

@@ -26,7 +26,7 @@ from queries.proof.kernel import Theorem
 from queries.proof.ledger import Ledger, UnprovedError
 from queries.proof.undecided import Question
 from queries.search.distinguish import Options
-from queries.search.scene import lanes_of, look
+from queries.search.scene import evaluate_claim, lanes_of
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
 from smtmodel.algebra import Bit, Bits, constant
@@ -244,7 +244,7 @@ def test_first_words(name: str, split: str) -> None:
     assert plain.keys() == whole.keys()
     assert all(np.array_equal(plain[step], whole[step]) for step in plain)
     assert len(np.unique(plain[RESULT])) > 1000
-    assert not look(claim, table).deciding.any()
+    assert not evaluate_claim(claim, table).deciding.any()
 
 
 def test_rows_of_the_table() -> None:

@@ -126,6 +126,20 @@ def test_the_reason_in_one_sentence(recorded: str) -> None:
     assert odd.startswith(("no single change reproduces every answer; ", "no single change of a model"))
 
 
+def test_few_answers_name_no_reason_that_others_give_too(tmp_path: Path) -> None:
+    """Recordings of one input, which rounding down on CDNA3 would explain as well as a bit of alignment."""
+    row = {"a": ["4c00"], "b": ["3c00"], "c": "b7080000"}
+    files = []
+    for name, model in (("one", AMPERE), ("other", HOPPER)):
+        vectors, answers = tmp_path / f"{name}-in.jsonl", tmp_path / f"{name}.jsonl"
+        vectors.write_text(json.dumps({"model": AMPERE, **row}) + "\n", encoding="utf-8")
+        run("run", str(vectors), "--device", f"model:{model}", "-o", str(answers), code=0)
+        files.append(f"recorded:{answers}")
+    reason = compared(*files, code=0)["reason"]
+    assert reason.startswith("too few answers to say why they differ: ")
+    assert {"alignment-bits", "xie-asymmetry"} <= set(re.findall(r"[\w-]+", reason))
+
+
 def test_without_a_vector_answered_by_both_nothing_is_compared(recorded: str, tmp_path: Path) -> None:
     path = tmp_path / "one.jsonl"
     path.write_text(json.dumps({"model": HOPPER, "a": ["3c00"], "b": ["3c00"], "c": "00000001", "d": "3f800000"}))

@@ -19,7 +19,7 @@ from tests.test_explain import AMPERE, EQUATION_10, HOPPER, VOLTA, drawn, explai
 
 def test_explain_with_a_second_model() -> None:
     lines = run("explain", AMPERE, json.dumps(EQUATION_10), "--and", HOPPER).stdout.splitlines()
-    assert lines[-1] == "first difference: alignment: block0.aligned[2]: 0 | 2^-2"
+    assert lines[-1] == "first divergence: alignment: block0.aligned[2]: 0 | 2^-2"
     marked = [line for line in lines if "<-- differs" in line]
     assert marked == [
         "     2 -  -2  .|.........................|1  <-- differs",

@@ -215,7 +215,7 @@ def test_one_evaluation_and_where_two_part() -> None:
     assert found.other == mmaprobe.dot(A[0, :16], B[:16, 0], unit=AMPERE)
     assert found.difference is not None
     assert HOPPER in str(found)
-    assert f"first difference: {found.difference}" in str(found)
+    assert f"first divergence: {found.difference}" in str(found)
     assert found._repr_svg_().startswith("<svg")
     alone = mmaprobe.explain(HOPPER, A[0, :3], B[:3, 0])
     assert (alone.other, alone.difference) == (None, None)

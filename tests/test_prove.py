@@ -17,7 +17,7 @@ from cli.main import main
 from hypotheses.properties import STATEMENTS, Property
 from hypotheses.schema import Inputs
 from queries.equality.staged import prove
-from queries.proof.cutting import Cutter, conjuncts
+from queries.proof.cutting import Abstraction, conjuncts
 from queries.proof.records import Proof
 from queries.properties.statements import Reordered, reorderings
 from queries.search.distinguish import Options
@@ -174,7 +174,7 @@ def test_a_cut_takes_a_whole_cone_and_leaves_the_rest() -> None:
     build = environment.formula_manager
     x, y, z, cut = (build.Symbol(name, BVType(8)) for name in ("x", "y", "z", "cut"))
     cone, rest = build.BVAdd(x, y), build.BVULT(x, z)
-    changed = Cutter(environment, {cone: cut, y: z})
+    changed = Abstraction(environment, {cone: cut, y: z})
     assert changed(build.And(build.Equals(build.BVMul(cone, y), x), rest)) is build.And(
         build.Equals(build.BVMul(cut, z), x), rest
     )

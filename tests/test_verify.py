@@ -22,7 +22,7 @@ from queries.claims.report import document_of
 from queries.claims.samples import claim_rows
 from queries.claims.settle import settle
 from queries.search.distinguish import Options
-from queries.search.scene import build_query, deciding, look, scene_of
+from queries.search.scene import build_query, deciding, evaluate_claim, scene_of
 from smtmodel.algorithms import parse_reduction, sum_of_array
 from smtmodel.algorithms.predicate import FUNCTIONS
 from smtmodel.carriers.terms import TermCarrier
@@ -128,11 +128,11 @@ def test_every_function_is_checked() -> None:
 def test_language(text: str) -> None:
     claim = claim_of(claim=text, quantifier="exists")
     table = claim_rows(claim, 60, 3)
-    sight = look(claim, table)
-    assert sight.admitted.all()
-    assert not sight.unfit.any()
+    batch = evaluate_claim(claim, table)
+    assert batch.admitted.all()
+    assert not batch.unrepresentable.any()
     expected = [Rationals(claim, row).decides() for row in table.tolist()]
-    assert [bool(x) for x in sight.deciding] == expected
+    assert [bool(x) for x in batch.deciding] == expected
     symbolic = TermCarrier()
     names = dict(zip(claim.layout.names, claim.layout.formats, strict=True))
     scene = scene_of(claim, [symbolic.symbol(name, fmt.width) for name, fmt in names.items()])
@@ -146,7 +146,7 @@ def test_the_language_is_not_idle() -> None:
     both = 0
     for text in PREDICATES:
         claim = claim_of(claim=text, quantifier="exists")
-        found = look(claim, claim_rows(claim, 2000, 3)).deciding
+        found = evaluate_claim(claim, claim_rows(claim, 2000, 3)).deciding
         both += found.any() and not found.all()
     assert both >= len(PREDICATES) - 2  # finite(p), and what is equal by definition
 
@@ -257,7 +257,7 @@ def test_a_fixed_zero_stays_zero() -> None:
     table = claim_rows(claim, 200, 1)
     assert not table[:, -1].any()
     table[:, -1] = 0x3F800000
-    assert not look(claim, table).admitted.any()
+    assert not evaluate_claim(claim, table).admitted.any()
 
 
 @pytest.mark.slow
@@ -320,10 +320,10 @@ def test_bounds_against_rationals(model: str, fraction_bits: int, bound: str) ->
     inputs = {"format": "f16", "a": [-14, 4], "b": [-14, 4], "c": [-28, 8]}
     claim = claim_of(terms=4, inputs=inputs, parts={"d": model}, claim=f"error(d) <= {formula}")
     rows = claim_rows(claim, 4096, 5)
-    assert not look(claim, rows).deciding.any()
+    assert not evaluate_claim(claim, rows).deciding.any()
     assert not any(Rationals(claim, row).decides() for row in rows[:100].tolist())
     half = claim_of(terms=4, inputs=inputs, parts={"d": model}, claim=f"2 * error(d) <= {formula}")
-    assert look(half, rows).deciding.any()
+    assert evaluate_claim(half, rows).deciding.any()
 
 
 # --- overflow --------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from queries.proof.rows import BELOW_ONE
 from queries.search.admitted import admitted_rows, numbers
 from queries.search.contradiction import SEED, contradicted, kept_bits, row_text
 from queries.search.samples import sample_rows
-from queries.search.scene import look
+from queries.search.scene import evaluate_claim
 from smtmodel.algorithms import sum_of_array
 from smtmodel.batch import evaluate_batch
 from smtmodel.display import exact_value, ulp_of
@@ -43,7 +43,7 @@ def check_outcome(outcome: Outcome) -> None:
 
 def _check_claim(claim: Claim, claimed: str) -> None:
     rows = claim_rows(claim, CLAIM_ROWS, SEED)
-    for hit in np.flatnonzero(look(claim, rows).deciding)[:1]:
+    for hit in np.flatnonzero(evaluate_claim(claim, rows).deciding)[:1]:
         contradicted(claimed, row_text(claim.layout, rows[hit].tolist()), "the opposite")
 
 

@@ -34,7 +34,7 @@ from queries.proof.undecided import (
     undecided,
 )
 from queries.search.distinguish import Options, SolverFaultError
-from queries.search.scene import build_query, look, row_of
+from queries.search.scene import build_query, evaluate_claim, row_of
 from queries.search.witness import Row, shrink_rows
 from queries.solvers.contract import Answer
 from queries.solvers.engines import engines_of
@@ -94,12 +94,12 @@ class _Verifier:
             spent = min(time.monotonic() - began, limit)
             self.options.progress(Share(f"simulated {count} inputs", spent, limit, "inputs"))
             table = claim_rows(claim, BATCH, 1 + count // BATCH)
-            sight = look(claim, table)
+            batch = evaluate_claim(claim, table)
             count += BATCH
-            self.admitted |= bool(sight.admitted.any())
-            if sight.unfit.any():
-                self._unfit(tuple(map(int, table[int(np.flatnonzero(sight.unfit)[0])])))
-            hits = np.flatnonzero(sight.deciding)
+            self.admitted |= bool(batch.admitted.any())
+            if batch.unrepresentable.any():
+                self._unrepresentable(tuple(map(int, table[int(np.flatnonzero(batch.unrepresentable)[0])])))
+            hits = np.flatnonzero(batch.deciding)
             if len(hits):
                 self.outcome.asked.append(Asked(f"{count} simulated inputs", (), time.monotonic() - began))
                 self._decide(tuple(map(int, table[int(hits[0])])))
@@ -124,19 +124,21 @@ class _Verifier:
         return row is not None
 
     def _decides(self, row: Row) -> bool:
-        return bool(look(self.claim, np.array([row], dtype=np.uint64)).deciding[0])
+        return bool(evaluate_claim(self.claim, np.array([row], dtype=np.uint64)).deciding[0])
 
     def _decide(self, row: Row) -> None:
         claim, limit = self.claim, self.remaining()
         limit = SHRINK if limit is None else min(SHRINK, max(SAMPLE_LEAST, limit))
         small = shrink_rows(
-            claim.layout, row, lambda rows: look(claim, np.array(rows, dtype=np.uint64)).deciding, limit
+            claim.layout, row, lambda rows: evaluate_claim(claim, np.array(rows, dtype=np.uint64)).deciding, limit
         )
         self.outcome.row, self.outcome.verdict = small, self.found
 
-    def _unfit(self, row: Row) -> None:
+    def _unrepresentable(self, row: Row) -> None:
         claim = self.claim
-        small = shrink_rows(claim.layout, row, lambda rows: look(claim, np.array(rows, dtype=np.uint64)).unfit)
+        small = shrink_rows(
+            claim.layout, row, lambda rows: evaluate_claim(claim, np.array(rows, dtype=np.uint64)).unrepresentable
+        )
         shown = ", ".join(f"{name} = {x:#x}" for name, x in zip(claim.layout.names, small, strict=True) if x)
         raise claim.file.error(
             ("claim",), f"a quantity overflows: a result is outside the sum's finite range for {shown}; "
@@ -201,7 +203,7 @@ class _Verifier:
         except UnprovedError:
             answer = self.outcome.asked[-1].answers[0]
             if answer.status == "sat":
-                self._unfit(row_of(self.claim, answer))
+                self._unrepresentable(row_of(self.claim, answer))
             raise IncompleteError("whether every value is a finite number stayed open: the time ran out") from None
 
     def _first_words(self) -> dict[str, Theorem]:

@@ -20,7 +20,7 @@ from pysmt.fnode import FNode
 from queries.equality.entire import settle_whole, symbols_of
 from queries.equality.matching import Matcher
 from queries.proof.confirm import confirm
-from queries.proof.cutting import Cutter
+from queries.proof.cutting import Abstraction
 from queries.proof.facts import Alike, Fact, defined, equal, never, one_maximum, replaced, themselves
 from queries.proof.kernel import Theorem
 from queries.proof.ledger import Ledger, UnprovedError
@@ -234,7 +234,7 @@ class _Prover:
         """Of the maxima that a claim mentions, and that their terms do: what speaks of the claim's variables comes
         first, so that the same lemma about another product is the same text."""
         manager = self.carrier.manager
-        cut = Cutter(self.carrier.environment, {node: manager.Symbol(f"cut{node.node_id()}", node.get_type())
+        cut = Abstraction(self.carrier.environment, {node: manager.Symbol(f"cut{node.node_id()}", node.get_type())
                                                 for node in cuts})  # fmt: skip
         near = cut(claim).get_free_variables()
 

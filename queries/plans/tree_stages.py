@@ -1,6 +1,6 @@
 """From the summation tree of a matrix product at one K to stages of plans that have this tree there.
 
-A stage says how K is cut for every K, and a tree shows one: several stages may have it. Each is a guess, to be held
+A stage says how K is divided for every K, and a tree shows one: several stages may have it. Each is a guess, to be held
 against answers at other K.
 """
 

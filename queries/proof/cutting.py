@@ -1,4 +1,4 @@
-"""Substitution in terms, for cutting, merging and renaming."""
+"""Substitution in terms: abstraction at cut-points, merging and renaming."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pysmt.fnode import FNode
 from pysmt.walkers import IdentityDagWalker
 
 
-class Cutter(IdentityDagWalker):  # type: ignore[misc]
+class Abstraction(IdentityDagWalker):  # type: ignore[misc]
     """Substitution that does not look below what it replaces: a cut-point abstracts a whole cone of terms.
 
-    A cutter is for one set of changes: what is built alike in the terms that it is given is walked once.
+    An abstraction is for one set of changes: what is built alike in the terms that it is given is walked once.
     """
 
     def __init__(self, environment: Environment, changes: Mapping[FNode, FNode]) -> None:
@@ -73,4 +73,4 @@ def renamed(environment: Environment, parts: Sequence[FNode]) -> tuple[tuple[FNo
             width = "" if kind.is_bool_type() else kind.width
             names[node] = manager.Symbol(f"v{len(names):03}w{width}", kind)
         stack.extend(reversed(node.args()))
-    return tuple(map(Cutter(environment, names), parts)), names
+    return tuple(map(Abstraction(environment, names), parts)), names

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pysmt.fnode import FNode
 
-from queries.proof.cutting import Cutter, conjuncts, linked, renamed
+from queries.proof.cutting import Abstraction, conjuncts, linked, renamed
 from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
@@ -100,7 +100,7 @@ def question(
     free = {symbol for term in (claim, *facts) for symbol in term.get_free_variables()}
     if not free.isdisjoint(fresh.values()):
         raise RuleError("follows: a symbol that stands for a term is in use")
-    cut = Cutter(carrier.environment, fresh)
+    cut = Abstraction(carrier.environment, fresh)
     goal = conjuncts(cut(carrier.manager.Not(claim)))
     parts = [part for fact in facts for part in conjuncts(cut(fact))]
     asserted = [*goal, *linked(parts, goal)]
@@ -151,7 +151,7 @@ def replaced(alike: Theorem, changes: Sequence[tuple[Theorem, FNode, FNode]]) ->
         fact: Fact = goal_of(theorem, Fact, "replaced")
         if fact.basis is not goal.basis or not _says(goal.basis, fact.term, old, new):
             raise RuleError("replaced: it is no fact that a term is what stands for it")
-    cut = Cutter(goal.basis.carrier.environment, {old: new for _, old, new in changes})
+    cut = Abstraction(goal.basis.carrier.environment, {old: new for _, old, new in changes})
     others = tuple(map(cut, goal.others))
     return Made(Alike(goal.basis, goal.terms, others), (alike, *(theorem for theorem, _, _ in changes)))
 

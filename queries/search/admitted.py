@@ -25,9 +25,9 @@ def admitted_rows(layout: Layout, inputs: Inputs, count: int, seed: int, bits: S
     rng = np.random.default_rng(seed)
     products = layout.length
     base = 2 * products + 1 + 2 * layout.scales
-    manner = rng.integers(0, 1 << 30, count)
+    mode = rng.integers(0, 1 << 30, count)
     whole = inputs.products_below_two  # b has powers of two alone
-    columns = [_numbers(fmt, inputs, manner, rng, whole and products <= k < 2 * products)
+    columns = [_numbers(fmt, inputs, mode, rng, whole and products <= k < 2 * products)
                for k, fmt in enumerate(layout.formats[: 2 * products + 1])]  # fmt: skip
     if inputs.exponents is None:
         _cut_off(columns, layout, bits, rng)
@@ -40,16 +40,16 @@ def admitted_rows(layout: Layout, inputs: Inputs, count: int, seed: int, bits: S
     return with_raised(layout, np.stack(columns, axis=1), rng)
 
 
-def _numbers(fmt: Format, inputs: Inputs, manner: Lanes, rng: np.random.Generator, whole: bool) -> Table:
+def _numbers(fmt: Format, inputs: Inputs, mode: Lanes, rng: np.random.Generator, whole: bool) -> Table:
     """One operand: of a row, exponents are anywhere, at the ends, or all about one."""
-    count, window = len(manner), inputs.exponents
+    count, window = len(mode), inputs.exponents
     low, high = (fmt.emin, fmt.emax) if window is None else (max(fmt.emin, window.min), min(fmt.emax, window.max))
     if low > high:
         return np.zeros(count, dtype=np.uint64)  # zeros are all that may be admitted
     anywhere = rng.integers(low, high + 1, count)
     ends = np.where(rng.random(count) < 0.5, low, high)
-    near = np.clip((manner >> 8) % 13 - 6 + rng.integers(-2, 3, count), low, high)
-    exponent = np.choose(manner % 4, [anywhere, ends, near, np.full(count, (low, high)[int(rng.integers(2))])])
+    near = np.clip((mode >> 8) % 13 - 6 + rng.integers(-2, 3, count), low, high)
+    exponent = np.choose(mode % 4, [anywhere, ends, near, np.full(count, (low, high)[int(rng.integers(2))])])
     bits = rng.integers(0, 1 << fmt.fraction, count, dtype=np.uint64)
     most = np.uint64((1 << fmt.fraction) - 1)
     edge = rng.choice(np.array([0, 0, 1, most, max(int(most) - 1, 0), (int(most) + 1) >> 1], dtype=np.uint64), count)
@@ -57,7 +57,7 @@ def _numbers(fmt: Format, inputs: Inputs, manner: Lanes, rng: np.random.Generato
     biased = exponent + fmt.bias
     if not (inputs.normal or window is not None or whole) and fmt.subnormals:
         biased = np.where(rng.random(count) < 0.08, -rng.integers(0, fmt.fraction + 1, count), biased)
-    sign = np.where((manner >> 4) % 3 == 0, 0, rng.integers(0, 2, count)) * (fmt.signed and not inputs.nonnegative)
+    sign = np.where((mode >> 4) % 3 == 0, 0, rng.integers(0, 2, count)) * (fmt.signed and not inputs.nonnegative)
     found = pattern_of(fmt, sign, biased, fraction)
     chance = rng.random(count)
     if not inputs.finite:

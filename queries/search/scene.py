@@ -23,13 +23,13 @@ _ARRAYS = ArrayCarrier()
 
 
 @dataclass(frozen=True)
-class Sight:
+class ClaimBatch:
     """A claim evaluated on a batch of inputs: which are admitted, which decide it, and on which a value is not
     representable."""
 
     admitted: Patterns
     deciding: Patterns
-    unfit: Patterns
+    unrepresentable: Patterns
 
 
 def deciding(claim: Claim, scene: Scene) -> Bit:
@@ -57,7 +57,7 @@ def lanes_of(claim: Claim, table: Patterns) -> Scene:
     return scene_of(claim, columns)
 
 
-def look(claim: Claim, table: Patterns) -> Sight:
+def evaluate_claim(claim: Claim, table: Patterns) -> ClaimBatch:
     """Simulate a claim on rows of patterns."""
     with np.errstate(over="ignore"):
         scene = lanes_of(claim, table)
@@ -68,7 +68,7 @@ def look(claim: Claim, table: Patterns) -> Sight:
     if claim.zero_addend:
         keep = (table[:, -1] == 0).astype(np.uint64)
         flags = [flag & keep for flag in flags]
-    return Sight(*flags)
+    return ClaimBatch(*flags)
 
 
 def build_query(claim: Claim, what: Literal["deciding", "admitted", "unfit"], free: int | None = None) -> Query:
