@@ -1,10 +1,10 @@
 """Are units built rightly without a family? Instructions of the table, and units that nobody has built.
 
 `python -m benchmarks.built invented [--only TEXT] [-o FILE]` serves the units of benchmarks/invented_units.py by exact
-rationals (benchmarks/exact_unit.py); `python -m benchmarks.built table` the arithmetics of the instruction table and
-the units that ship, by `model:`. Each is a run of the command line of its own. A unit that was built is held against
-the truth on 20,000 vectors; "exact" where their normal forms are one or no vector differs, "wrong" otherwise. With
--o a second run goes on from the rows that the output already has.
+rationals (benchmarks/exact_unit.py), `plausible` those of benchmarks/plausible_units.py, and `table` the arithmetics of
+the instruction table and the units that ship, by `model:`. Each is a run of the command line of its own. A unit that
+was built is held against the truth on 20,000 vectors; "exact" where no vector differs, "wrong" otherwise. With -o a
+second run goes on from the rows that the output already has.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.invented_units import invented
+from benchmarks.plausible_units import plausible
 from queries.building.build import nans
 from queries.building.shapes import Kind, Shapes
 from smtmodel.batch import evaluate_models
@@ -29,6 +30,7 @@ from smtmodel.dot import Model
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import parse_reference
 from smtmodel.signature import Signature
+from smtmodel.unit import Unit
 from smtmodel.unit_table import units
 from smtmodel.unitfile import parse_unit, unit_text
 
@@ -69,10 +71,24 @@ def table_cases() -> Iterator[Case]:
 
 def invented_cases(folder: Path) -> Iterator[Case]:
     for made in invented():
-        path = folder / f"{made.name}.yaml"
-        path.write_text(unit_text(replace(made.unit, reference=made.name)), encoding="utf-8")
-        device = f"command:{sys.executable} -m benchmarks.exact_unit {path}"
-        yield Case(made.name, device, Model(made.name, made.unit), "outside" if made.outside else "")
+        yield _served(made.name, made.unit, folder, "outside" if made.outside else "")
+
+
+def _served(name: str, unit: Unit, folder: Path, note: str = "") -> Case:
+    """A unit behind exact rationals."""
+    path = folder / f"{name}.yaml"
+    path.write_text(unit_text(replace(unit, reference=name)), encoding="utf-8")
+    return Case(name, f"command:{sys.executable} -m benchmarks.exact_unit {path}", Model(name, unit), note)
+
+
+def cases(what: str, folder: Path) -> Iterator[Case]:
+    """The devices of one table."""
+    if what == "table":
+        yield from table_cases()
+    elif what == "invented":
+        yield from invented_cases(folder)
+    else:
+        yield from (_served(unit.reference, unit, folder) for unit in plausible())
 
 
 def run(case: Case, folder: Path) -> dict[str, Any]:
@@ -115,7 +131,7 @@ def differences(truth: Model, built: Model) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("table", "invented"))
+    parser.add_argument("what", choices=("table", "invented", "plausible"))
     parser.add_argument("--only", default="")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
@@ -123,7 +139,7 @@ def main() -> None:
     known = {json.loads(line)["name"] for line in old}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for case in table_cases() if options.what == "table" else invented_cases(folder):
+        for case in cases(options.what, folder):
             if options.only not in case.name or case.name in known:
                 continue
             line = json.dumps(run(case, folder))
