@@ -82,8 +82,9 @@ def part(library: Library, found: dict[str, Any]) -> str:
     lines = [
         f"## {library.name}",
         "",
-        f"{library.package} {version(library.package)}, {processor()}, {today}; M and N up to {library.shape}, K up to "
-        f"{library.length}. **{found['checked'] - bad} of {found['checked']} new random shapes are as the rules say**; "
+        f"{library.package} {version(library.package)}, {processor()}, {today}; M and N up to "
+        f"{library.shape.split(',')[0]}, K up to {library.length}. "
+        f"**{found['checked'] - bad} of {found['checked']} new random shapes are as the rules say**; "
         f"{found['products_asked']} products asked, {found['seconds']:.0f} s.",
         "",
         "| elements | plan | new shapes: so, not so |",
