@@ -90,9 +90,10 @@ def part(library: Library, found: dict[str, Any]) -> str:
         "| elements | plan | new shapes: so, not so |",
         "|---|---|---|",
     ]
-    for rule in found["rules"]:
-        plan = "no plan found" if rule["plan"] is None else f"`{rule['plan']}`"
-        lines.append(f"| {rule['elements']} | {plan} | {rule['agree']}, {len(rule['differ'])} |")
+    for rule in (rule for rule in found["rules"] if rule["plan"] is not None):
+        lines.append(f"| {rule['elements']} | `{rule['plan']}` | {rule['agree']}, {len(rule['differ'])} |")
+    if any(rule["plan"] is None for rule in found["rules"]):
+        lines.append("| other elements that were looked at | no plan found | |")
     if found["error"]:
         lines += ["", f"It ended early: {found['error']}."]
     return "\n".join(lines) + "\n"

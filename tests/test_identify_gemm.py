@@ -390,7 +390,14 @@ def test_lanes_compute_as_a_loop(length: int) -> None:
     for k in range(four, length):
         rest = rest + x[k] * y[k]
     assert product(first, x, y) == (total + rest if four < length else total)
-    for stage in (short, folded, first):
+    twos = Lanes(unit, R, (8, Fold(2, 4), Fold(4, 1)), 2, unit)
+    sums, start, even = np.zeros(8, np.float32), length % 8 // 2 * 2, length - length % 2
+    for k in range(even):
+        sums[k if k < start else (k - start) % 8] += x[k] * y[k]
+    half = sums[:4] + sums[4:]
+    total = ((half[0] + half[1]) + half[2]) + half[3]
+    assert product(twos, x, y) == (total + x[-1] * y[-1] if even < length else total)
+    for stage in (short, folded, first, twos):
         model = Model("lanes", unit_of_plan(Plan(FMA.a, FMA.b, FMA.c, Products(stage, Constant())), length))
         bits = [int(value) for value in x.view(np.uint32)], [int(value) for value in y.view(np.uint32)]
         expected = int(product(stage, x, y).view(np.uint32))
@@ -442,6 +449,23 @@ def test_a_recorded_product_has_its_plans(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, line)
     assert done.exit_code == 2
     assert "do not give D (24, 3)" in done.stderr
+
+
+@pytest.mark.parametrize("length", [3, 4, 8, 11, 15, 16, 23])
+def test_what_fills_no_block_goes_through_the_tail(length: int) -> None:
+    """Blocks of 8 products, then of 4, of 2 and of 1, each summed apart, as a loop in float32 written by hand."""
+    unit = Chain(parse_reference("ieee/muladd/f32"))
+    stage = Promoted(8, unit, R, tail=Promoted(4, unit, R, tail=Promoted(2, unit, R)))
+    rng = np.random.default_rng(length)
+    x, y = (rng.standard_normal(length).astype(np.float32) for _ in range(2))
+    total, start = np.float32(0), 0
+    for size in (8, 4, 2, 1):
+        while length - start >= size:
+            part = np.float32(0)
+            for k in range(start, start + size):
+                part = part + x[k] * y[k]
+            total, start = total + part, start + size
+    assert product(stage, x, y) == total
 
 
 LANES_FILE = """plan: lanes
