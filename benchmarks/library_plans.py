@@ -30,8 +30,8 @@ HEAD = """# Libraries on one processor
 
 What `mmaprobe identify --gemm` says of NumPy's and PyTorch's products: which plan ([plans](plans.md)) gives which
 elements, bit for bit. Learned from random shapes, held against 200 new ones. Of another processor, version or number of
-threads it says nothing; `python -m benchmarks.library_plans` maps those of this machine. These were given three to
-seven minutes each on a busy machine: rules were not all narrowed down. PyTorch takes K in other tiles at some K.
+threads it says nothing; `python -m benchmarks.library_plans` maps those of this machine. Each took two to
+three minutes on a busy machine: rules were not all narrowed down. PyTorch takes K in other tiles at some K.
 """
 
 
