@@ -150,14 +150,18 @@ def _show(found: Mapped, seconds: float) -> None:
         for line in _outline(tree):
             say(f"  {line}")
     for said in found.rules:
-        say(f"{said.rule.text()}: {'no plan found' if said.plan is None else said.plan.reference}")
+        if said.plan is None:
+            continue
+        say(f"{said.rule.text()}: {said.plan.reference}")
         if said.differ:
             total = said.agree + len(said.differ)
             say(
                 f"  another kernel runs on {len(said.differ)} of {counted(total, 'random shape')}: {_some(said.differ)}"
             )
-        elif said.plan is not None:
+        else:
             say(f"  {counted(said.agree, 'random shape')}: bit for bit so")
+    if any(said.plan is None for said in found.rules):
+        say("other elements that were looked at: no plan found")
     if found.open:
         say(f"nothing is known of {counted(len(found.open), 'random shape')}: {_some(found.open)}")
     say(f"{found.checked - len({*found.differ, *found.open})} of {counted(found.checked, 'new random shape')} are as "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from queries.plans.rules import Shape, chosen, features_of, learned
 from queries.plans.tree_stages import stages_of
 from smtmodel.batch import evaluate_row
 from smtmodel.dot import Model
+from smtmodel.errors import IncompleteError, InputError
 from smtmodel.gemm import simulate
 from smtmodel.nodes import Constant
 from smtmodel.nodes.round import Rounding
@@ -388,7 +390,14 @@ def test_lanes_compute_as_a_loop(length: int) -> None:
     for k in range(four, length):
         rest = rest + x[k] * y[k]
     assert product(first, x, y) == (total + rest if four < length else total)
-    for stage in (short, folded, first):
+    twos = Lanes(unit, R, (8, Fold(2, 4), Fold(4, 1)), 2, unit)
+    sums, start, even = np.zeros(8, np.float32), length % 8 // 2 * 2, length - length % 2
+    for k in range(even):
+        sums[k if k < start else (k - start) % 8] += x[k] * y[k]
+    half = sums[:4] + sums[4:]
+    total = ((half[0] + half[1]) + half[2]) + half[3]
+    assert product(twos, x, y) == (total + x[-1] * y[-1] if even < length else total)
+    for stage in (short, folded, first, twos):
         model = Model("lanes", unit_of_plan(Plan(FMA.a, FMA.b, FMA.c, Products(stage, Constant())), length))
         bits = [int(value) for value in x.view(np.uint32)], [int(value) for value in y.view(np.uint32)]
         expected = int(product(stage, x, y).view(np.uint32))
@@ -449,3 +458,77 @@ def test_a_recorded_product_has_its_plans(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, line)
     assert done.exit_code == 2
     assert "do not give D (24, 3)" in done.stderr
+
+
+@pytest.mark.parametrize("length", [3, 4, 8, 11, 15, 16, 23])
+def test_what_fills_no_block_goes_through_the_tail(length: int) -> None:
+    """Blocks of 8 products, then of 4, of 2 and of 1, each summed apart, as a loop in float32 written by hand."""
+    unit = Chain(parse_reference("ieee/muladd/f32"))
+    stage = Promoted(8, unit, R, tail=Promoted(4, unit, R, tail=Promoted(2, unit, R)))
+    rng = np.random.default_rng(length)
+    x, y = (rng.standard_normal(length).astype(np.float32) for _ in range(2))
+    total, start = np.float32(0), 0
+    for size in (8, 4, 2, 1):
+        while length - start >= size:
+            part = np.float32(0)
+            for k in range(start, start + size):
+                part = part + x[k] * y[k]
+            total, start = total + part, start + size
+    assert product(stage, x, y) == total
+
+
+LANES_FILE = """plan: lanes
+formats: {a: f32, b: f32, c: f32, d: f32}
+units: {fma: ieee/fma/f32}
+roundings:
+  r: round(f32, nearest_even)
+steps:
+  d: sum(STAGE, +0)
+"""
+
+
+@pytest.mark.parametrize("stage", LANES, ids=["dot", "gemv", "reduced", "in-pairs"])
+def test_the_text_of_lanes_is_the_plan(stage: Lanes) -> None:
+    plan = Plan(FMA.a, FMA.b, FMA.c, Products(stage, Constant()), reference="lanes")
+    assert parse_plan(plan_text(plan), "lanes", parse_reference) == plan
+
+
+@pytest.mark.parametrize(
+    ("stage", "message"),
+    [
+        ("lanes(fma, r)", "2 arguments are given, 3"),
+        ("lanes(fma, r, fold(2, 1))", "the first step is a number of lanes"),
+        ("lanes(fma, r, 8, fold(2, 3))", "8 lanes are not groups of 2, 3 apart"),
+        ("lanes(fma, r, 8, fold(1, 1), fold(8, 1))", "8 lanes are not groups of 1"),
+        ("lanes(fma, r, 8, 4, fold(4, 1))", "4 lanes do not follow 8"),
+        ("lanes(fma, r, 8, fold(2, 4))", "4 lanes are left at the end"),
+        ("lanes(fma, r, 8, fold(8, 1), head=9)", "a turn of 9 is not shorter"),
+        ("lanes(fma, r, 8, fold(8))", "1 argument"),
+        ("promote(4, fma, r, even=1, tail=fma)", "goes through a tail, or is made equal"),
+        ("promote(4, fma, r, head=1)", "head"),
+    ],
+)
+def test_stages_that_are_none(stage: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as error:
+        parse_plan(LANES_FILE.replace("STAGE", stage), "lanes.yaml", parse_reference)
+    assert str(error.value).startswith("lanes.yaml:7: steps.d: column")
+
+
+def test_time_that_runs_out_loses_no_rule() -> None:
+    """What was learned is there when the time is over, and half of it is kept for the check."""
+    asked, space = parse_signature("f32,f32,f32", 16), dict[str, Any]()
+    exec(LIBRARY, space)
+
+    def multiply(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
+        found: Matrix = space["chain"](a.view(np.float32), b.view(np.float32)).view(np.uint32)
+        return found
+
+    def stop(text: str) -> None:
+        if "random shapes" in text:
+            mapper.deadline = time.monotonic() - 1
+
+    mapper = gemm_plans.Mapper(asked, multiply, lambda shape, place: None, Shape(6, 6, 24), progress=stop)
+    with pytest.raises(IncompleteError):
+        mapper.run()
+    assert [said.plan and said.plan.reference for said in mapper.found.rules] == ["sum(muladd, +0)"]
+    assert mapper.found.checked == 0

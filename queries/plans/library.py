@@ -96,7 +96,7 @@ class Mapper(Candidates):
         super().__init__(asked)
         self.multiply, self.reveal, self.top = multiply, reveal, top
         self.rng = np.random.default_rng(seed)
-        self.deadline, self.progress = deadline, progress
+        self.begun, self.deadline, self.progress = time.monotonic(), deadline, progress
         self.found = Mapped()
         self.known: list[Plan] = [plan for model in self.steps() for plan in self.plans(Chain(model), False)]
         self.looked: dict[Shape, Looked] = {}
@@ -109,15 +109,15 @@ class Mapper(Candidates):
         rules = self._explained()
         for number in range(ROUNDS):
             for _ in range(3):
-                rules = self._narrowed(rules)
+                rules = rules if self._late() else self._narrowed(rules)
             new = [self._random_shape(n) for n in range(MORE)]
             self._look_at(new)
             wrong = sum(not self._agrees(rules, self.looked[shape]) for shape in new)
             rules = self._explained()
             self._say(f"round {number + 1}: {wrong} of {MORE} shapes not as the rules said")
-            if not wrong:
+            if not wrong or self._late():
                 break
-        rules = self._narrowed(rules)
+        rules = rules if self._late() else self._narrowed(rules)
         self._check(rules)
         return self.found
 
@@ -159,7 +159,7 @@ class Mapper(Candidates):
 
     def _explained(self) -> list[Rule]:
         """Rules, after plans were looked for where none is known: at a long K and at a short one in turn."""
-        while len(self.found.orders) < TREES:
+        while len(self.found.orders) < TREES and not self._late():
             features, fits, where = self._table()
             rest = [where[n] for n in np.flatnonzero(~fits.any(axis=1))]
             rest = [(x, n) for x, n in rest if (x.shape, self._place(x, n)) not in self.untried]
@@ -171,7 +171,9 @@ class Mapper(Candidates):
             self.untried |= {(looked.shape, self._place(looked, n)) for x, n in rest if x is looked}
             self._new(looked, number)
         features, fits, _ = self._table()
-        return learned(features, fits)
+        rules = learned(features, fits)
+        self.found.rules = [Said(rule, self.known[rule.plan] if rule.plan >= 0 else None) for rule in rules]
+        return rules
 
     @staticmethod
     def _place(looked: Looked, number: int) -> tuple[int, int]:
@@ -181,10 +183,12 @@ class Mapper(Candidates):
     def _new(self, looked: Looked, number: int) -> None:
         """Plans that give an element: of several, those that give most other elements of which no plan is known."""
         tree = self._order(looked.shape, self._place(looked, number))
-        fitting = [plan for plan in dict.fromkeys(self.guesses(tree)) if plan not in self.known
-                   and self._fitting(plan, looked)[number]] if tree is not None else []  # fmt: skip
-        if not fitting and (tree is None or self.of_units(tree)):
-            fitting = [plan for plan in self.table() if plan not in self.known and self._fitting(plan, looked)[number]]
+        guesses = [] if tree is None else list(self.guesses(tree))
+        if tree is None or self.of_units(tree):
+            guesses = [*self.table(), *guesses]
+        fitting = [
+            plan for plan in dict.fromkeys(guesses) if plan not in self.known and self._fitting(plan, looked)[number]
+        ]
         if not fitting:
             return
         _, fits, where = self._table()
@@ -271,7 +275,6 @@ class Mapper(Candidates):
     def _check(self, rules: list[Rule]) -> None:
         """New random shapes, held against the rules."""
         found = self.found
-        found.rules = [Said(rule, self.known[rule.plan] if rule.plan >= 0 else None) for rule in rules]
         for number in range(CHECKED):
             self._say(f"{number} of {CHECKED} random shapes")
             looked = self._seen(self._random_shape(number))
@@ -350,6 +353,10 @@ class Mapper(Candidates):
     def _say(self, text: str) -> None:
         self.progress(f"{text}; {counted(len(self.known), 'plan')} so far")
         self._in_time()
+
+    def _late(self) -> bool:
+        """Whether half of the time is over: the rest is for the check."""
+        return self.deadline is not None and 2 * time.monotonic() > self.begun + self.deadline
 
     def _in_time(self) -> None:
         if self.deadline is not None and time.monotonic() > self.deadline:

@@ -139,7 +139,7 @@ class _Reader(ExpressionReader):
         return self._several(Interleaved, tree)(**self._options(tree, options, ("order", "grain", "tail")))
 
     def _stage_lanes(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
-        body, how, *steps = self._arguments(tree, 3, len(tree.args))
+        body, how, *steps = self._arguments(tree, 3, max(3, len(tree.args)))
         rounding = self.roundings[self._word(how, tuple(self.roundings))]
         return Lanes(
             self._stage(body), rounding, tuple(map(self._step, steps)), **self._options(tree, options, ("head", "tail"))

@@ -387,6 +387,8 @@ class Lanes(Around):
                 "lanes", f"their sums are {self.body.d.name}, folds give {self.d.name}: round them alike"
             )
         lanes = self.lanes
+        if self.head >= lanes:
+            raise ParameterError("head", f"a turn of {self.head} is not shorter than one of {lanes} lanes")
         for step in self.steps:
             if not isinstance(step, Fold):
                 _positive("lanes", step)
