@@ -90,6 +90,19 @@ def test_facts_follow_from_facts_with_terms_cut_out(basis: Basis) -> None:
         follows(basis, claim, [], [product.node], engine)
 
 
+def test_a_counterexample_is_a_whole_input() -> None:
+    """What says nothing of the claim holds of it as well."""
+    carrier = TermCarrier()
+    x, y = (carrier.symbol(name, 8) for name in "xy")
+    basis = Basis(carrier, (x.any() & y.equals(7)).node)
+    whole, _ = question(basis, x.equals(0).node, [basis.assumed], [], (x.node, y.node))
+    answer = engine(whole)
+    assert answer.values["x"] != 0
+    assert answer.values["y"] == 7
+    lemma, _ = question(basis, x.equals(0).node, [basis.assumed], [])
+    assert lemma.text.count("declare-const") == 1
+
+
 def test_a_negated_term_that_is_cut_out_is_cut_everywhere(basis: Basis) -> None:
     some = basis.carrier.symbol("x", 8).any()
     query, stands = question(basis, (some | ~some).node, [], [some.node])

@@ -10,7 +10,7 @@ import pytest
 
 from hypotheses.schema import Inputs
 from queries.proof.records import Proof
-from queries.properties.monotone.ledger import Ledger, UnprovedError
+from queries.properties.monotone.ledger import NamedFacts, UnprovedError
 from queries.properties.monotone.path import path_of
 from queries.properties.statements import problems_of
 from queries.search.distinguish import Options
@@ -51,7 +51,7 @@ def ways(reference: str, raised: int | None) -> list[tuple[str, str, int]]:
         found for found in problems_of("monotonic", parse_reference(reference), Inputs())
         if getattr(found, "raised", None) == raised
     ]  # fmt: skip
-    trace = Ledger(problem, Options(), Proof(problem), None).left.trace
+    trace = NamedFacts(problem, Options(), Proof(problem), None).left.trace
     return [(passage.prefix, passage.inner.prefix, passage.place) for passage in path_of(trace, raised)]
 
 

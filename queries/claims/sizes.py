@@ -8,7 +8,7 @@ compares with that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import reduce
 from typing import Protocol
@@ -22,8 +22,6 @@ from smtmodel.algorithms.exact import Fixed, in_units, magnitude
 from smtmodel.algorithms.products import Multiword
 from smtmodel.algorithms.scene import Scene
 from smtmodel.algorithms.steps import RESULT, InUnit, Step, Word
-from smtmodel.dot import Model, evaluate
-from smtmodel.trace import Stage
 
 BOUND_SHARE = 0.2  # of the time that is left, for one bound
 LAST_SHARE = 0.5  # for what follows from all bounds
@@ -110,37 +108,16 @@ class Sizes:
                 found[bits.node] = bits
         return facts, list(found.values())
 
-    def _limits(self, part: str, sizes: Sequence[Fixed]) -> Iterator[tuple[str, Bits, Fixed]]:
+    def _limits(self, part: str, sizes: Sequence[Fixed]) -> Iterator[tuple[Step, Bits, Fixed]]:
         """The sums of a part in their order, each with what its magnitude does not exceed if words are truncated."""
         what, carrier = self.claim.shape.parts[part].what, self.scene.carrier
         fraction = (what.model if isinstance(what, Multiword) else what).a.fraction
         *products, addend = sizes
         limit = fixed.number(carrier, 0) if self.claim.zero_addend else fixed.multiply(fixed.number(carrier, 2), addend)
-        before, steps = self.scene.c.bits, self.scene.steps(part)
-        for step, bits in steps.items():
+        for step, bits in self.scene.steps(part).items():
             if isinstance(step, InUnit):
                 factor = fixed.number(carrier, Fraction(4, 2 ** (fraction * sum(step.words or ()))))
-                own = {k: fixed.multiply(factor, size) for k, size in enumerate(products[step.start : step.stop])}
-                for place, (block, result) in enumerate(_inner(what, step, steps, before)):
-                    limit = reduce(fixed.add, [own.pop(k) for k in block if k in own], limit)
-                    yield f"{step}, block {place}", result, limit
-                limit = reduce(fixed.add, own.values(), limit)
+                own = products[step.start : step.stop]
+                limit = reduce(fixed.add, [fixed.multiply(factor, size) for size in own], limit)
             if not isinstance(step, Word):
-                yield str(step), bits, limit
-                before = bits
-
-
-def _inner(
-    what: Multiword | Model, step: InUnit, steps: Mapping[Step, Bits], before: Bits
-) -> list[tuple[tuple[int, ...], Bits]]:
-    """The products of each block of an instruction but the last, and its result; nothing where they are not told."""
-    if not isinstance(what, Multiword) or step.words is None:
-        return []
-    every = range(step.start, step.stop)
-    a = [steps[Word("a", step.words[0], k)] for k in every]
-    b = [steps[Word("b", step.words[1], k)] for k in every]
-    found = evaluate(what.model, a, b, before, traced=True)
-    results = [signal.bits for signal in found.trace if signal.name.stage is Stage.RESULT]
-    if found.d.node != steps[step].node or len(results) != len(what.model.blocks):
-        return []
-    return list(zip(what.model.blocks, results, strict=True))[:-1]
+                yield step, bits, limit

@@ -87,8 +87,8 @@ def question(
     basis: Basis, claim: FNode, facts: Sequence[FNode], cuts: Iterable[FNode], inputs: Sequence[FNode] = ()
 ) -> tuple[Query, dict[FNode, FNode]]:
     """Is there a counterexample? What says nothing of the claim's symbols, or of theirs, is left out. Symbols are named
-    by the order in which they occur, so that lemmas of one form are one text; `inputs`: they keep their names, and
-    their values are asked for. With what each symbol of the question stands for. Raises RuleError."""
+    by the order in which they occur, so that lemmas of one form are one text; `inputs`: nothing is left out, they keep
+    their names, and their values are asked for. With what each symbol of the question stands for. Raises RuleError."""
     carrier = basis.carrier
     fresh: dict[FNode, FNode] = {}
     for cut_out in cuts:
@@ -103,10 +103,10 @@ def question(
     cut = Abstraction(carrier.environment, fresh)
     goal = conjuncts(cut(carrier.manager.Not(claim)))
     parts = [part for fact in facts for part in conjuncts(cut(fact))]
-    asserted = [*goal, *linked(parts, goal)]
     stands = {symbol: term for term, symbol in fresh.items()}
-    if inputs:
-        return Query(tuple(inputs), tuple(asserted)), stands
+    if inputs:  # a counterexample is an input, all of it
+        return Query(tuple(inputs), (*goal, *parts)), stands
+    asserted = [*goal, *linked(parts, goal)]
     terms, names = renamed(carrier.environment, asserted)
     return Query((), terms), {new: stands.get(old, old) for old, new in names.items()}
 

@@ -81,6 +81,7 @@ def _whole(problem: Monotonic, options: Options, proof: Proof, start: float) -> 
     if outcome.witnesses:
         proof.verdict, proof.witness = "different", outcome.witnesses[0]
     else:
+        proof.lemmas.clear()  # those of an argument that led nowhere
         settle_whole(proof, options, left())
 
 
