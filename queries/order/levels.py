@@ -11,7 +11,7 @@ from queries.order.probe import Probe, sorted_leaves
 from queries.order.tree import Leaf, Node, in_order, leaves_of, masked_leaves, nodes_of, order
 
 LARGE = 64  # leaves of a group whose first one is asked about with all others before anything else
-SMALL = 8  # leaves of a group of which every pair is asked about, in sums that are not LARGE
+SMALL = 8  # leaves of a group of which every pair is asked about, so that none goes unseen, in sums that are not LARGE
 FIRST = 4  # pairs that are asked about first, of many that are alike
 SAMPLED = 32  # pairs that a tree is checked against, besides those that it was made of; half as many as leaves, if more
 SEEDS = 8  # branches whose first leaves are asked about with each other
