@@ -19,8 +19,8 @@ ENDINGS = ("", "s", "es", "ed", "d", "ing", "ly")
 #: ordinary English of the help texts. A word that is in neither list is either a term of art (then define it in
 #: cli/glossary.py) or belongs here
 PLAIN = """
-alter call came carries change chosen cuda divide drawings either even far gpus hold kernels known lie lost markdown odd overflow
-place samples simulators studies
+alter call came carries change chosen cuda divide drawings either even far gpus hold kernels known lie lost markdown
+odd overflow place samples simulators studies
 tests text tikzpicture
 about above added adds after again against algorithms all alone alpha also and another answer apart append are
 arithmetic ask assumed auto bad bar belong below beta both build built but cache called can cannot case changed
