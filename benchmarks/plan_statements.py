@@ -50,6 +50,8 @@ CHANGES = (
     ("four", "two"), ("late", "two"), (", order=pairwise", ""), (", grain=2", ""), (", grain=4", ", grain=2"),
     (", even=4", ""),
     ("promote(8", "promote(4"), ("promote(4", "promote(8"), ("split(2", "split(4"), ("split(4", "split(2"),
+    ("fold(2, 2), 2, fold(2, 1)", "fold(4, 1)"), (", head=2", ""),
+    ("split([4]", "split([8]"), ("split([8]", "split([4]"),
     ("halve(8", "halve(4"), (", tail=fma", ""), (", z", ", r"), (", +0)", ", c)"), ("interleave(2", "split(2"),
 )  # fmt: skip
 LENGTHS = (None, None, 1, 3, 4, 6, 8, 12, 16, 24)
@@ -81,7 +83,7 @@ def statement(number: int) -> Statement:
 
 
 def _stage(draw: random.Random, depth: int) -> str:
-    kinds = ["unit", "unit", "promote", "split", "interleave", "halve", "round", "chain"]
+    kinds = ["unit", "unit", "promote", "split", "interleave", "lanes", "halve", "round", "chain"]
     kind = draw.choice(kinds if depth else ["unit", "unit", "chain"])
     if kind == "unit":
         return draw.choice(list(UNITS))
@@ -93,9 +95,13 @@ def _stage(draw: random.Random, depth: int) -> str:
         case "promote":
             return f"promote({draw.choice([2, 4, 8, 12])}, {body}, {how}{draw.choice(['', '', ', even=4'])})"
         case "split":
-            return f"split({draw.choice([2, 3, 4])}, {body}, {how}{order}{grain})"
+            ways = draw.choice(["2", "3", "4", "[4]", "[8]", "[4, 8]"])
+            return f"split({ways}, {body}, {how}{order}{grain if ways.isdigit() else ''})"
         case "interleave":
             return f"interleave({draw.choice([2, 4])}, {body}, {how}{order}{grain}{draw.choice(['', ', tail=fma'])})"
+        case "lanes":
+            folds = draw.choice(["4, fold(2, 2), fold(2, 1)", "4, fold(4, 1)", "4, fold(2, 2), 2, fold(2, 1)"])
+            return f"lanes({body}, {how}, {folds}{draw.choice(['', ', head=2'])}{draw.choice(['', ', tail=fma'])})"
         case "halve":
             return f"halve({draw.choice([4, 8])}, {body}, {how}{grain})"
     return f"{how}({body})"

@@ -24,6 +24,7 @@ from smtmodel.plan_table import FOLDER, plans
 from smtmodel.plans import Plan
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.planfile import parse_plan
+from smtmodel.plans.plantext import plan_text
 from smtmodel.reference import parse_plan_reference, parse_reference
 from smtmodel.unitfile import parse_unit, unit_text
 from tests import plan_oracle
@@ -50,6 +51,10 @@ SUMS = {
     "split(3, mma, r)": (4, 12, 30),
     "split(4, h(mma), r, order=pairwise)": (4, 33),
     "split(3, fma, z, grain=2)": (3, 17),
+    "split([8, 12], mma, r)": (13, 16, 30),
+    "split([3, 4, 11], h(fma), r, order=pairwise)": (12, 17),
+    "split(2, split([4], promote(2, fma, r), z), r)": (12, 17),
+    "interleave(2, split([4], fma, z), r)": (10, 16),
     "interleave(4, fma, r, order=pairwise, tail=fma)": (3, 19),
     "interleave(2, mma, r, grain=4, tail=mma)": (8, 27),
     "interleave(2, mma, r)": (16, 24),
@@ -104,8 +109,10 @@ def check(plan: Plan, k: int, rows: int = 3, columns: int = 4) -> None:
 
 @pytest.mark.parametrize("stage", SUMS)
 def test_every_stage_is_what_it_says(stage: str) -> None:
+    plan = plan_of(f"sum({stage}, c)")
     for k in SUMS[stage]:
-        check(plan_of(f"sum({stage}, c)"), k)
+        check(plan, k)
+    assert parse_plan(plan_text(plan), "tested", parse_reference) == plan
 
 
 @pytest.mark.parametrize("step", ENDS)
@@ -200,6 +207,11 @@ def test_scale_factors_are_cut_with_k() -> None:
         ("sum(mma, c)", "sum(nma, c)", 12, r"steps\.d: column 5 of the expression: unknown unit 'nma'; did you mean"),
         ("sum(mma, c)", "sum(splt(2, mma, r), c)", 12, r"unknown stage 'splt'; did you mean 'split'"),
         ("sum(mma, c)", "sum(split(0, mma, r), c)", 12, r"split: 0 is impossible"),
+        ("sum(mma, c)", "sum(split([], mma, r), c)", 12, r"split: a list says where K is cut: it needs a place"),
+        ("sum(mma, c)", "sum(split([8, 8], mma, r), c)", 12, r"split: K cannot be cut at 8 after 8: places rise"),
+        ("sum(mma, c)", "sum(split([0], fma, r), c)", 12, r"split: K cannot be cut at 0 after 0"),
+        ("sum(mma, c)", "sum(split([6], mma, r), c)", 12, r"cut at 6 after 0: .* are multiples of 4"),
+        ("sum(mma, c)", "sum(split([8], mma, r, grain=4), c)", 12, r"unknown parameter 'grain'"),
         ("sum(mma, c)", "sum(split(2, mma), c)", 12, r"2 arguments are given, 3 are needed"),
         ("sum(mma, c)", "sum(split(2, mma, r, order=tree), c)", 12, r"column 28 .*unknown value 'tree'.*pairwise"),
         ("sum(mma, c)", "sum(split(2, mma, r, size=4), c)", 12, r"unknown parameter 'size'"),
@@ -228,6 +240,8 @@ def test_lengths_that_do_not_fit_are_named() -> None:
     for step, k, message in (
         ("sum(interleave(4, fma, r), c)", 6, r"interleave: 6 products do not fit: it takes multiples of 4 unless"),
         ("sum(interleave(2, mma, r, grain=3), c)", 12, r"interleave: runs of 3 products and steps of 4 do not fit"),
+        ("sum(split([8, 16], mma, r), c)", 16, r"split: 16 products do not fit: the last cut is at 16"),
+        ("sum(split(2, split([8], mma, r), r), c)", 16, r"split: 4 products do not fit: the last cut is at 8"),
         ("sum(split(2, interleave(2, mma, r, grain=2), r), c)", 32, r"interleave: runs of 2 products"),
     ):
         plan = plan_of(step)
