@@ -210,7 +210,7 @@ def _answer(row: dict[str, Any], choice: Choice) -> str:
         what = f"K = {choice.length}" if choice.length else f"every multiple of {row['multiples']}"
         by = f" ({', '.join(row['engines'])})" if row["engines"] else ""
         return f"neutral for {what}: {'; '.join(line.strip() for line in row['rules'])}{by}"
-    terms = [f"{place}: {a} * {b}" for place, a, b in row["products"]]
+    terms = [f"{place}: {a} * {b}" for place, a, b in row["products"]] or ["no product but zeros"]
     fmt = choice.plans[0].d
     values = [number_text(int(result, 16), fmt) for result in row["results"]]
     shown = [f"{result} ({value})" for result, value in zip(row["results"], values, strict=True)]
