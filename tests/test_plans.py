@@ -17,15 +17,16 @@ from smtmodel.batch import evaluate_batch
 from smtmodel.compiled import compiler
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
-from smtmodel.formats import Format
+from smtmodel.formats import FORMATS, Format
 from smtmodel.gemm import simulate
-from smtmodel.numbers import from_numbers
+from smtmodel.numbers import from_numbers, to_numbers
 from smtmodel.plan_table import FOLDER, plans
 from smtmodel.plans import Plan
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.planfile import parse_plan
 from smtmodel.plans.plantext import plan_text
 from smtmodel.reference import parse_plan_reference, parse_reference
+from smtmodel.rounding import ROUNDINGS, Rounding
 from smtmodel.unitfile import parse_unit, unit_text
 from tests import plan_oracle
 from tests.oracle import decode
@@ -138,6 +139,20 @@ def test_conversion_is_part_of_the_plan() -> None:
         for name in ("tf32", "tf32-truncated")
     ]
     assert found == [0x3F802000, 0x3F800000]
+
+
+@pytest.mark.parametrize("mode", ROUNDINGS)
+@pytest.mark.parametrize("name", ["e4m3", "e5m2"])
+def test_max_with_zero_is_the_same_before_and_after_a_rounding(name: str, mode: Rounding) -> None:
+    """What docs/plans.md says of activations, for every finite f16 number; numbers beyond e4m3 are NaNs there."""
+    fmt, patterns = FORMATS[name], np.arange(1 << 16, dtype=np.uint16)
+    numbers = patterns[patterns & 0x7C00 != 0x7C00].view(np.float16)
+    before = to_numbers(from_numbers(np.maximum(numbers, 0), fmt, mode), fmt).astype(np.float64)
+    rounded = to_numbers(from_numbers(numbers, fmt, mode), fmt).astype(np.float64)
+    kept = ~np.isnan(rounded)
+    assert np.array_equal(before[kept], np.maximum(rounded, 0)[kept])
+    assert np.all(kept) == (name == "e5m2" or mode == "toward_zero")
+    assert len(np.unique(before[kept])) > 100
 
 
 def test_choices_of_a_plan_count() -> None:
