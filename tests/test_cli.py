@@ -298,7 +298,7 @@ BAD: list[tuple[list[str], str]] = [
     (["distinguish", VOLTA, f"{VOLTA}@block=3"], "does not divide"),
     (["distinguish", VOLTA, f"{VOLTA}@product=normalized"], "did you mean 'normalised'"),
     (["distinguish", VOLTA, "ampere/mma/m16n8k8.f32.bf16.bf16.f32"], "f16 and bf16"),
-    (["distinguish", VOLTA, f"{VOLTA}@output=f16"], "compare them"),
+    (["distinguish", VOLTA, f"{VOLTA}@output=f16"], "choose to compare by value"),
     (["distinguish", VOLTA, VOLTA, "--inputs", "finit"], "did you mean 'finite'"),
     (["distinguish", "exact-products", "--inputs", "finite"], "--inputs"),
     (["distinguish", "exact-products", VOLTA], VOLTA),

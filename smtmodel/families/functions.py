@@ -90,7 +90,7 @@ def tr_fdpa(
 def gtr_fdpa(
     steps: Steps, inputs: Inputs, products: Products, alignment: Alignment, late: Late, result: Result, scales: Scales
 ) -> Expression:
-    """TR-FDPA of even and odd products, summed apart and then together (Algorithm 11)."""
+    """TR-FDPA of even and odd products, summed separately and then together (Algorithm 11)."""
     if steps.block % 2:
         raise ParameterError("block", f"{steps.block}: even and odd products need an even number of them")
     sketch, bits = Sketch(steps, inputs, products, scales), late.bits(alignment)
@@ -189,13 +189,13 @@ class Family(NamedTuple):
 _IEEE = {"zero_sign": "ieee", "overflow": "ieee"}
 
 FAMILIES = (
-    Family("t-fdpa", "fused sums of products and addend, aligned and cut, steps chained", "Algorithm 7", t_fdpa),
+    Family("t-fdpa", "fused sums of products and addend, aligned and truncated, steps chained", "Algorithm 7", t_fdpa),
     Family("st-fdpa", "T-FDPA of products with scale factors", "Algorithm 8", st_fdpa),
     Family("gst-fdpa", "fused sums of groups, each exact and scaled", "Algorithm 9", gst_fdpa),
     Family("emulated-fp8", "T-FDPA steps chained from +0, the addend added to the finished sum",
            "recorded results of H100, H200 and B200", emulated_fp8),
     Family("tr-fdpa", "the addend joins the finished, aligned sum of products", "Algorithm 10", tr_fdpa),
-    Family("gtr-fdpa", "TR-FDPA with even and odd products summed apart", "Algorithm 11", gtr_fdpa),
+    Family("gtr-fdpa", "TR-FDPA with even and odd products summed separately", "Algorithm 11", gtr_fdpa),
     Family("e-fdpa", "exact sums of products and addend, each rounded once", "Algorithm 6", e_fdpa),
     Family("fma-chain", "IEEE fused multiply-adds, one after another", "Algorithm 4", fma_chain,
            {"block": 1, **_IEEE}),
