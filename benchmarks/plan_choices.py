@@ -82,6 +82,7 @@ def plan_of(step: str, convert: str, ab: str) -> Plan:
 
 BIT = "facebookexperimental/triton, bitequiv"
 GPUS = "pytorch 105726 and 111457 (two GPUs differ)"
+STREAM = "Osama et al. 2023 (Stream-K); CUTLASS"
 CHOICES = (
     Choice("Hopper: `mma` or `wgmma`?", BIT, "sum(hopper_mma, c)", "sum(wgmma, c)"),
     Choice("`wgmma` or `tcgen05`?", BIT, "sum(wgmma, c)", "sum(tcgen05, c)"),
@@ -97,6 +98,12 @@ CHOICES = (
            "sum(split(2, ampere16, r, grain=32), +0)", "sum(split(4, ampere16, r, grain=32), +0)"),
     Choice("Are the sums of a split added in order or in pairs?", "stream-K and parallel split-K in CUTLASS",
            "sum(split(4, ampere16, r), +0)", "sum(split(4, ampere16, r, order=pairwise), +0)"),
+    Choice("Stream-K: do tiles of K dealt unevenly give what split-K gives?", STREAM,
+           "sum(split(2, ampere16, r, grain=32), +0)", "sum(split([32], ampere16, r), +0)", 128),
+    Choice("Stream-K: do two tiles of D, cut at other places, agree?", STREAM,
+           "sum(split([32], ampere16, r), +0)", "sum(split([64], ampere16, r), +0)"),
+    Choice("Stream-K: one tile of D, units of 16 or of 8?", STREAM,
+           "sum(split([32, 96], ampere16, r), +0)", "sum(split([32, 96], ampere8, r), +0)"),
     Choice("Workspace of a split in f32 or f16?", "cuBLAS, CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE",
            "sum(split(2, ampere16, r), +0)", "sum(split(2, h(ampere16), r), +0)"),
     Choice("One split, units of 16 or of 8?", "CUTLASS instruction shapes",
@@ -105,6 +112,14 @@ CHOICES = (
            "sum(ampere16, +0)", "sum(interleave(2, ampere16, r, grain=16), +0)"),
     Choice("Start from c, or add it at the end?", "cuBLAS, beta = 1",
            "sum(ampere16, c)", "r(exact(sum(ampere16, +0), c))"),
+    Choice("beta * c: added to the sum, or by a fused multiply-add? (beta is 0.5)", "CUTLASS, linear_combination.h",
+           "r(exact(sum(ampere16, +0), r(product(number(0x3f000000, f32), c))))",
+           "r(exact(sum(ampere16, +0), product(number(0x3f000000, f32), c)))"),
+    Choice("beta * c: the same, beta is 0.1", "CUTLASS, linear_combination.h",
+           "r(exact(sum(ampere16, +0), r(product(number(0x3dcccccd, f32), c))))",
+           "r(exact(sum(ampere16, +0), product(number(0x3dcccccd, f32), c)))"),
+    Choice("A bias: before the result is rounded to f16, or after?", "fused epilogues (cuBLASLt, EPILOGUE_BIAS)",
+           "r(h(exact(sum(ampere16, +0), c)))", "r(h(exact(h(sum(ampere16, +0)), c)))"),
     Choice("Is the sum rounded once per k (a chain of FMAs), or a product first?", "ROCm rocm-systems 10344",
            "sum(fma, c)", "sum(promote(1, fma, r), c)"),
     Choice("Tail through zeros or FMAs, K a multiple of 16", "odd K in cuBLAS and CUTLASS",
@@ -195,7 +210,7 @@ def _answer(row: dict[str, Any], choice: Choice) -> str:
         what = f"K = {choice.length}" if choice.length else f"every multiple of {row['multiples']}"
         by = f" ({', '.join(row['engines'])})" if row["engines"] else ""
         return f"neutral for {what}: {'; '.join(line.strip() for line in row['rules'])}{by}"
-    terms = [f"{place}: {a} * {b}" for place, a, b in row["products"]]
+    terms = [f"{place}: {a} * {b}" for place, a, b in row["products"]] or ["no product but zeros"]
     fmt = choice.plans[0].d
     values = [number_text(int(result, 16), fmt) for result in row["results"]]
     shown = [f"{result} ({value})" for result, value in zip(row["results"], values, strict=True)]

@@ -60,6 +60,7 @@ def _show(found: list[Loss], count: int) -> None:
 
 
 def _operands(files: tuple[str, ...], element: str, formats: tuple[Any, Any, Any]) -> Operands[int]:
+    from smtmodel.gemm import addend
     from smtmodel.numbers import from_numbers
     from smtmodel.operands import Operands
 
@@ -79,8 +80,7 @@ def _operands(files: tuple[str, ...], element: str, formats: tuple[Any, Any, Any
     if not a.shape[1]:
         raise InputError("K = 0: an element without a product is its addend", files[0])
     shape = (a.shape[0], b.shape[1])
-    if any(c.shape != shape for c in rest):
-        raise ParameterError("C", f"its shape is not that of the product, {shape}")
+    rest = [addend(c, shape) for c in rest]
     if i >= shape[0] or j >= shape[1]:
         raise ParameterError("element", f"{i},{j} is outside the product, which is {shape[0]} x {shape[1]}")
     c = int(rest[0][i, j]) if rest else 0

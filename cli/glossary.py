@@ -40,6 +40,9 @@ GLOSSARY = tuple(Word(*row) for row in (
      "A generation of hardware, the first part of the name of a model: volta, hopper, cdna3, x86. A GPU name "
      "is read as its architecture.",
      _command("list gpus")),
+    ("bias",
+     "An addend of one row, which all rows of a matrix product share, or of one column.",
+     "[plans](plans.md)"),
     ("bit pattern",
      "A number as its format stores it, written in hexadecimal digits: 3c00 is 1 in f16.",
      _command("list formats")),

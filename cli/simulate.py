@@ -57,8 +57,8 @@ def simulate(
     """Compute D = C + A * B bit for bit as the model's instruction does, in tiles of its K, or as a plan does.
 
     A, B and C are .npy files: floating-point numbers exact in the model's formats (or --convert), or bit patterns as
-    unsigned integers. With .npz files every name that A and B share is one product. alpha and
-    beta belong to plans; without one, scale the matrices yourself.
+    unsigned integers. C may be a bias: one row (1 x N) or one column (M x 1). With .npz files every name that A and B
+    share is one product. alpha and beta belong to plans; without one, scale the matrices yourself.
 
     \b
     mmaprobe simulate a.npy b.npy -o d.npy --model hopper/mma/m16n8k16.f32.f16.f16.f32

@@ -31,8 +31,9 @@ def matmul(
 ) -> NDArray[Any]:
     """d = a @ b + c, bit for bit as a unit or a plan computes it.
 
-    Shapes: `a` M x K, `b` K x N, `c` and the result M x N; without `c` it is +0. Arrays of NumPy or ml_dtypes, or
-    anything with `__array__` or DLPack, of floating-point numbers.
+    Shapes: `a` M x K, `b` K x N, `c` and the result M x N; without `c` it is +0, and one row (1 x N) or one column
+    (M x 1) is a bias, that of all rows or columns. Arrays of NumPy or ml_dtypes, or anything with `__array__` or
+    DLPack, of floating-point numbers.
 
     Units: `unit` takes K in tiles of its length, each result the next one's addend, the last tile filled up with zero
     products; `plan` says how K is divided and how sums are added. One of the two is given, by name or as

@@ -8,7 +8,7 @@ from typing import Any
 from reports.datasheet import Line, Sheet, special_values
 from smtmodel.dot import Model
 from smtmodel.nodes.round import Rounding
-from smtmodel.plans import Chain, Halves, Interleaved, Lanes, Plan, Promoted, Rounded, Split, Stage
+from smtmodel.plans import Chain, Halves, Interleaved, Lanes, Plan, Promoted, Rounded, Runs, Split, Stage, Uneven
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.plantext import stage_text
 from smtmodel.wording import counted
@@ -45,7 +45,7 @@ def _words(stage: Stage) -> Iterator[str]:
     """The stages in words, the outer one first."""
     added = (
         f"added as {_rounding(stage.rounding)}"
-        if isinstance(stage, (Promoted, Split, Interleaved, Lanes, Halves))
+        if isinstance(stage, (Promoted, Runs, Interleaved, Lanes, Halves))
         else ""
     )
     match stage:
@@ -60,6 +60,9 @@ def _words(stage: Stage) -> Iterator[str]:
         case Split():
             grain = f" in multiples of {stage.grain}" if stage.grain else ""
             yield f"{stage.ways} runs of K{grain}, {added}, {stage.order}"
+        case Uneven():
+            places = ", ".join(map(str, stage.at))
+            yield f"runs of K that end after {places} products and at the end, {added}, {stage.order}"
         case Interleaved():
             yield f"{stage.ways} sums that take {counted(stage.grain, 'product')} in turn, {added}, {stage.order}"
         case Lanes():

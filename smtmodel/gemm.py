@@ -35,14 +35,17 @@ def simulate(
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Matrix:
-    """D as bit patterns (rows x columns, unsigned integers) of patterns A (rows x K), B (K x columns) and C.
+    """D as bit patterns (rows x columns, unsigned integers) of patterns A (rows x K), B (K x columns) and C, of which
+    one row or one column is that of all (`addend`).
 
     A model takes K in tiles of its length, the last one filled up with zero products; each tile's result is the next
     tile's addend. `scale_a` (rows x K / scale block) and `scale_b` (K / scale block x columns) for models with scale
     factors. `progress(done, total)` counts rows. Raises ParameterError for shapes that do not fit.
     """
     plan = Plan.chained(model) if isinstance(model, Model) else model
-    c = np.zeros((a.shape[0], b.shape[1]), dtype=kind_of(plan.c)) if c is None else c
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
+        raise ParameterError("A and B", f"shapes {a.shape} and {b.shape} cannot be multiplied")
+    c = addend(np.zeros((1, 1), dtype=kind_of(plan.c)) if c is None else c, (a.shape[0], b.shape[1]))
     _check(a, b, c, plan)
     scales = _scales(plan, scale_a, scale_b, a, b)
     if callable(engine):
@@ -74,14 +77,18 @@ def _whole(
     if not a.size or model.c.width != model.d.width:
         return simulate(a, b, c, model, scale_a=scales and scales[0], scale_b=scales and scales[1])
     a, b = np.pad(a, ((0, 0), (0, short))), np.pad(b, ((0, short), (0, 0)))
-    return product(model, a, b, c, scales, progress)
+    return product(model, a, b, np.ascontiguousarray(c), scales, progress)
+
+
+def addend(c: Matrix, shape: tuple[int, int]) -> Matrix:
+    """C of a product of a shape: a bias of one row (1 x columns) is that of every row, one of one column (rows x 1) of
+    every column. Raises ParameterError for other shapes."""
+    if c.ndim != 2 or any(own not in (1, size) for own, size in zip(c.shape, shape, strict=True)):
+        raise ParameterError("C", f"shape {c.shape} is not that of the product, {shape}, or of a row or column of it")
+    return np.broadcast_to(c, shape)
 
 
 def _check(a: Matrix, b: Matrix, c: Matrix, plan: Plan) -> None:
-    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
-        raise ParameterError("A and B", f"shapes {a.shape} and {b.shape} cannot be multiplied")
-    if c.shape != (a.shape[0], b.shape[1]):
-        raise ParameterError("C", f"shape {c.shape} is not that of the product, {(a.shape[0], b.shape[1])}")
     for name, side, fmt in (("A", a, plan.a), ("B", b, plan.b), ("C", c, plan.c)):
         if side.dtype.kind != "u":
             raise ParameterError(name, "bit patterns (unsigned integers) are needed")

@@ -13,7 +13,7 @@ from smtmodel.dot import Model
 from smtmodel.formats import Format
 from smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, Node, Product, Round
 from smtmodel.nodes.round import Rounding
-from smtmodel.plans import Chain, Halves, Interleaved, Plan, Products, Promoted, Rounded, Split, Stage
+from smtmodel.plans import Chain, Halves, Interleaved, Plan, Products, Promoted, Rounded, Split, Stage, Uneven
 from tests import node_oracle
 from tests.node_oracle import ANY_NAN, Value
 from tests.oracle import FORMATS, decode, encode, infinity
@@ -103,6 +103,9 @@ class Output:
                 grains = -(-len(ks) // grain)
                 size = -(-grains // stage.ways) * grain
                 return self.joined(stage, [ks[first : first + size] for first in range(0, len(ks), size)], start)
+            case Uneven():
+                ends = [*stage.at, len(ks)]
+                return self.joined(stage, [ks[i:j] for i, j in zip([0, *stage.at], ends, strict=True)], start)
             case Interleaved():
                 turn = stage.ways * stage.grain
                 whole = len(ks) // turn * turn
@@ -125,7 +128,7 @@ class Output:
                 return self.added([self.sum(stage, ks[:half], start), right], stage.rounding)
         raise TypeError(f"no sum: {stage!r}")
 
-    def joined(self, stage: Split | Interleaved, parts: Sequence[Places], start: Sum) -> Sum:
+    def joined(self, stage: Split | Uneven | Interleaved, parts: Sequence[Places], start: Sum) -> Sum:
         zero = (0, stage.body.accumulator)
         sums = [self.sum(stage.body, part, zero if n else start) for n, part in enumerate(parts)]
         if len(sums) == 1 and sums[0][1] != stage.rounding.format:

@@ -94,6 +94,11 @@ def test_the_command(tmp_path: Path) -> None:
     document = json.loads(out)
     assert (code, document["length"]) == (0, 40)
     assert int(document["d"], 16) == np.load(tmp_path / "d.npy").view(np.uint16)[4, 2]
+    np.save(tmp_path / "bias.npy", np.load(files[2])[4:])
+    biased = run(
+        "plan:cutlass/linear-combination", *files[:2], str(tmp_path / "bias.npy"), "--element", "4,2", "--json"
+    )
+    assert json.loads(biased[1])["d"] == document["d"]
     code, out, _ = run("plan:cublas/plain", *files[:2], "--element", "0,0")
     assert code == 0
     assert "tile[1]" in out

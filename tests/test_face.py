@@ -132,6 +132,9 @@ def test_an_addend_and_a_dot_product() -> None:
     found = mmaprobe.matmul(A, B, c, unit=HOPPER)
     assert mmaprobe.dot(A[1], B[:, 2], 0.5, unit=HOPPER) == found[1, 2]
     assert type(mmaprobe.dot(A[1], B[:, 2], unit=HOPPER)) is np.float32
+    assert np.array_equal(mmaprobe.matmul(A, B, c[:1], unit=HOPPER), found)
+    column = mmaprobe.matmul(A, B, np.array([[1.0], [2.0], [3.0]], np.float32), unit=HOPPER)
+    assert [mmaprobe.dot(A[i], B[:, 4], i + 1.0, unit=HOPPER) for i in range(3)] == column[:, 4].tolist()
 
 
 def test_conversion_is_asked_for_by_name() -> None:

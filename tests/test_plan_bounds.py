@@ -48,6 +48,7 @@ steps:
 """
 AXPBY = "r(exact(product(number(0x3fc00000, f32), sum(mma, +0)), r(product(number(0xbf000000, f32), c))))"
 STEPS = [
+    "sum(split([16, 32], mma, r, order=pairwise), c)",
     "sum(mma, c)", "sum(fma, +0)", "sum(split(3, fma, r, order=pairwise), +0)", "sum(promote(32, mma, r), c)",
     "sum(promote(16, split(2, fma, z), r), c)", "sum(split(2, promote(16, mma, r), r), +0)",
     "sum(interleave(4, fma, r), c)", "sum(interleave(2, mma, r, grain=8), +0)", "h(exact(sum(h(mma), +0), c))",
@@ -80,7 +81,7 @@ def test_no_product_is_beyond_its_bound(step: str) -> None:
     assert near.ratio > Fraction(1, 20)
 
 
-@pytest.mark.parametrize("step", [step for step in STEPS if "halve" not in step])
+@pytest.mark.parametrize("step", [step for step in STEPS if "halve" not in step and "[" not in step])
 def test_the_formula_is_about_every_multiple(step: str) -> None:
     plan = plan_of(step)
     theorem = bound_of_plan(plan)

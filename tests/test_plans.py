@@ -17,14 +17,16 @@ from smtmodel.batch import evaluate_batch
 from smtmodel.compiled import compiler
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
-from smtmodel.formats import Format
+from smtmodel.formats import FORMATS, Format
 from smtmodel.gemm import simulate
-from smtmodel.numbers import from_numbers
+from smtmodel.numbers import from_numbers, to_numbers
 from smtmodel.plan_table import FOLDER, plans
 from smtmodel.plans import Plan
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.planfile import parse_plan
+from smtmodel.plans.plantext import plan_text
 from smtmodel.reference import parse_plan_reference, parse_reference
+from smtmodel.rounding import ROUNDINGS, Rounding
 from smtmodel.unitfile import parse_unit, unit_text
 from tests import plan_oracle
 from tests.oracle import decode
@@ -50,6 +52,10 @@ SUMS = {
     "split(3, mma, r)": (4, 12, 30),
     "split(4, h(mma), r, order=pairwise)": (4, 33),
     "split(3, fma, z, grain=2)": (3, 17),
+    "split([8, 12], mma, r)": (13, 16, 30),
+    "split([3, 4, 11], h(fma), r, order=pairwise)": (12, 17),
+    "split(2, split([4], promote(2, fma, r), z), r)": (12, 17),
+    "interleave(2, split([4], fma, z), r)": (10, 16),
     "interleave(4, fma, r, order=pairwise, tail=fma)": (3, 19),
     "interleave(2, mma, r, grain=4, tail=mma)": (8, 27),
     "interleave(2, mma, r)": (16, 24),
@@ -104,8 +110,10 @@ def check(plan: Plan, k: int, rows: int = 3, columns: int = 4) -> None:
 
 @pytest.mark.parametrize("stage", SUMS)
 def test_every_stage_is_what_it_says(stage: str) -> None:
+    plan = plan_of(f"sum({stage}, c)")
     for k in SUMS[stage]:
-        check(plan_of(f"sum({stage}, c)"), k)
+        check(plan, k)
+    assert parse_plan(plan_text(plan), "tested", parse_reference) == plan
 
 
 @pytest.mark.parametrize("step", ENDS)
@@ -131,6 +139,20 @@ def test_conversion_is_part_of_the_plan() -> None:
         for name in ("tf32", "tf32-truncated")
     ]
     assert found == [0x3F802000, 0x3F800000]
+
+
+@pytest.mark.parametrize("mode", ROUNDINGS)
+@pytest.mark.parametrize("name", ["e4m3", "e5m2"])
+def test_max_with_zero_is_the_same_before_and_after_a_rounding(name: str, mode: Rounding) -> None:
+    """What docs/plans.md says of activations, for every finite f16 number; numbers beyond e4m3 are NaNs there."""
+    fmt, patterns = FORMATS[name], np.arange(1 << 16, dtype=np.uint16)
+    numbers = patterns[patterns & 0x7C00 != 0x7C00].view(np.float16)
+    before = to_numbers(from_numbers(np.maximum(numbers, 0), fmt, mode), fmt).astype(np.float64)
+    rounded = to_numbers(from_numbers(numbers, fmt, mode), fmt).astype(np.float64)
+    kept = ~np.isnan(rounded)
+    assert np.array_equal(before[kept], np.maximum(rounded, 0)[kept])
+    assert np.all(kept) == (name == "e5m2" or mode == "toward_zero")
+    assert len(np.unique(before[kept])) > 100
 
 
 def test_choices_of_a_plan_count() -> None:
@@ -200,6 +222,11 @@ def test_scale_factors_are_cut_with_k() -> None:
         ("sum(mma, c)", "sum(nma, c)", 12, r"steps\.d: column 5 of the expression: unknown unit 'nma'; did you mean"),
         ("sum(mma, c)", "sum(splt(2, mma, r), c)", 12, r"unknown stage 'splt'; did you mean 'split'"),
         ("sum(mma, c)", "sum(split(0, mma, r), c)", 12, r"split: 0 is impossible"),
+        ("sum(mma, c)", "sum(split([], mma, r), c)", 12, r"split: a list says where K is cut: it needs a place"),
+        ("sum(mma, c)", "sum(split([8, 8], mma, r), c)", 12, r"split: K cannot be cut at 8 after 8: places rise"),
+        ("sum(mma, c)", "sum(split([0], fma, r), c)", 12, r"split: K cannot be cut at 0 after 0"),
+        ("sum(mma, c)", "sum(split([6], mma, r), c)", 12, r"cut at 6 after 0: .* are multiples of 4"),
+        ("sum(mma, c)", "sum(split([8], mma, r, grain=4), c)", 12, r"unknown parameter 'grain'"),
         ("sum(mma, c)", "sum(split(2, mma), c)", 12, r"2 arguments are given, 3 are needed"),
         ("sum(mma, c)", "sum(split(2, mma, r, order=tree), c)", 12, r"column 28 .*unknown value 'tree'.*pairwise"),
         ("sum(mma, c)", "sum(split(2, mma, r, size=4), c)", 12, r"unknown parameter 'size'"),
@@ -228,6 +255,8 @@ def test_lengths_that_do_not_fit_are_named() -> None:
     for step, k, message in (
         ("sum(interleave(4, fma, r), c)", 6, r"interleave: 6 products do not fit: it takes multiples of 4 unless"),
         ("sum(interleave(2, mma, r, grain=3), c)", 12, r"interleave: runs of 3 products and steps of 4 do not fit"),
+        ("sum(split([8, 16], mma, r), c)", 16, r"split: 16 products do not fit: the last cut is at 16"),
+        ("sum(split(2, split([8], mma, r), r), c)", 16, r"split: 4 products do not fit: the last cut is at 8"),
         ("sum(split(2, interleave(2, mma, r, grain=2), r), c)", 32, r"interleave: runs of 2 products"),
     ):
         plan = plan_of(step)

@@ -22,7 +22,7 @@ from smtmodel.nodes import Each, Element, ExactSum, Index, Product, Repeat, Roun
 from smtmodel.nodes.normal import normal
 from smtmodel.nodes.round import Rounding
 from smtmodel.operands import layout_of
-from smtmodel.plans import Plan
+from smtmodel.plans import Chain, Plan
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.reference import parse_plan_reference, parse_reference
 from smtmodel.vectors import vector_of
@@ -134,6 +134,8 @@ def test_plans_that_differ_in_a_unit_within_are_equal_where_it_is() -> None:
         ("sum(interleave(2, mma, r, grain=16), +0)", 32),
         ("r(exact(sum(promote(32, mma, r), +0), c))", 32),
         ("sum(halve(64, mma, r, grain=48), c)", 48),
+        ("sum(split([32, 96], mma, r, order=pairwise), +0)", 16),
+        ("sum(lanes(mma, r, 4, fold(2, 2), fold(2, 1), head=2, tail=fma), c)", 64),
     ):
         proof = prove(with_units(step, AMPERE16), with_units(step, AMPERE8))
         assert proof.verdict == "equal", step
@@ -146,6 +148,30 @@ def test_halves_of_other_multiples_than_the_units_have_no_rule() -> None:
     prover = asked._Prover(sides[0], sides[1], None, Options(), confirm=False)
     assert prover._for_all(by_solver=False) is None
     assert prover.proof.tried == ["rules for every K: none compares the stages that differ"]
+
+
+@pytest.mark.parametrize("step", ["sum(split([8], mma, r), c)", "sum(lanes(fma, r, 4, fold(4, 1), tail=mma), c)"])
+def test_stages_are_compared_where_their_units_are_equal_alone(step: str) -> None:
+    """Units that differ, within stages that are alike: no rule says that they are equal."""
+    sides = plan_of(step), plan_of(step.replace("mma", "fma") if "split" in step else step.replace("fma", "mma", 1))
+    prover = asked._Prover(sides[0], sides[1], None, Options(), confirm=False)
+    assert prover._for_all(by_solver=False) is None
+    assert prove(*sides).verdict == "different"
+
+
+def test_runs_that_the_units_do_not_fill_have_no_rule() -> None:
+    sides = [with_units("sum(split([24], mma, r), c)", mma) for mma in (AMPERE8, f"{AMPERE8}@carry_bits=4")]
+    prover = asked._Prover(sides[0], sides[1], None, Options(), confirm=False)
+    for multiples in (16, 12):
+        inner = asked.Ground("supposed of the units", multiples)
+        prover._by_induction = lambda one, _: inner if isinstance(one, Chain) else None  # type: ignore # noqa: B023
+        found = prover._for_all(by_solver=False)
+        assert (None if found is None else found.multiples) == (None if multiples == 16 else 12)
+
+
+def test_a_plan_that_does_not_take_every_k_equals_itself() -> None:
+    for step in ("sum(interleave(8, fma, r), c)", "sum(split([8, 12], mma, r), c)"):
+        assert prove(plan_of(step), plan_of(step)).verdict == "equal"
 
 
 def test_a_split_of_one_run_is_a_chain_at_that_k() -> None:
@@ -186,6 +212,11 @@ def test_a_verdict_that_evaluations_contradict_is_a_fault(monkeypatch: pytest.Mo
         ("sum(mma, c)", "r(exact(sum(mma, +0), c))", None),
         ("sum(mma, c)", "sum(promote(8, mma, r), c)", None),
         ("sum(mma, c)", "sum(split(2, mma, r), c)", None),
+        ("sum(mma, +0)", "sum(split([8], mma, r), +0)", None),
+        ("sum(split([8], mma, r), c)", "sum(split([12], mma, r), c)", None),
+        ("sum(split([4, 12], mma, r), +0)", "sum(split([4, 12], mma, z), +0)", None),
+        ("sum(lanes(fma, r, 2, fold(2, 1)), c)", "sum(lanes(mma, r, 2, fold(2, 1)), c)", None),
+        ("sum(lanes(fma, r, 4, fold(2, 2), fold(2, 1)), c)", "sum(lanes(fma, r, 4, fold(2, 1), fold(2, 1)), c)", None),
         ("sum(split(4, mma, r), c)", "sum(split(4, mma, r, order=pairwise), c)", None),
         ("sum(mma, +0)", "sum(chain(mma, tail=fma), +0)", 7),
         ("sum(mma, +0)", "sum(interleave(2, mma, r, grain=4), +0)", None),  # which does not take every K

@@ -17,10 +17,11 @@ from smtmodel.compiled import compile_model, compiler
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format
-from smtmodel.gemm import simulate
+from smtmodel.gemm import ROWS, simulate
 from smtmodel.numbers import from_numbers, to_numbers
-from smtmodel.reference import parse_reference
-from smtmodel.tiles import LONG, Tiler
+from smtmodel.plans import Plan
+from smtmodel.reference import parse_plan_reference, parse_reference
+from smtmodel.tiles import LONG, Engine, Tiler
 
 HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
 MODELS = (
@@ -45,7 +46,7 @@ def patterns(fmt: Format, shape: tuple[int, int], rng: np.random.Generator) -> N
     return np.where(np.arange(shape[0])[:, None] * 2 < shape[0], bits, plain)
 
 
-def operands(model: Model, rows: int, columns: int, k: int, seed: int = 0) -> list[NDArray[Any]]:
+def operands(model: Model | Plan, rows: int, columns: int, k: int, seed: int = 0) -> list[NDArray[Any]]:
     rng = np.random.default_rng(seed)
     return [
         patterns(model.a, (rows, k), rng),
@@ -73,6 +74,26 @@ def test_compiled_and_numpy_agree_with_the_chain_by_hand(reference: str) -> None
     assert len(np.unique(expected)) > 20
     for engine in ("numpy", "compiled"):
         assert np.array_equal(simulate(a, b, c, model, engine=engine), expected), engine  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("how", [HOPPER, "plan:cutlass/linear-combination"])
+@pytest.mark.parametrize("engine", ["numpy", pytest.param("compiled", marks=needs_compiler)])
+def test_a_bias_is_the_addend_of_every_row_or_column(how: str, engine: Engine) -> None:
+    """More rows than a strip has, also none; each element with the bias of its own column or row."""
+    model = parse_plan_reference(how) if how.startswith("plan:") else parse_reference(how)
+    a, b, c = operands(model, ROWS + 3, 5, 17)
+    for bias in (c[:1], c[:, :1], c[:1, :1]):
+        whole = np.tile(bias, (len(c) // len(bias), c.shape[1] // bias.shape[1]))
+        found = simulate(a, b, bias, model, engine=engine)
+        assert np.array_equal(found, simulate(a, b, whole, model, engine="numpy"))
+        assert len(np.unique(found)) > 100
+    assert simulate(a[:0], b, c[:1], model, engine=engine).shape == (0, 5)
+
+
+def test_a_bias_without_products_is_the_result() -> None:
+    column = np.arange(3, dtype=np.uint32)[:, None]
+    a, b = np.zeros((3, 0), dtype=np.uint16), np.zeros((0, 4), dtype=np.uint16)
+    assert np.array_equal(simulate(a, b, column, parse_reference(HOPPER)), np.tile(column, (1, 4)))
 
 
 @needs_compiler
@@ -117,7 +138,14 @@ def test_progress_counts_rows() -> None:
 
 @pytest.mark.parametrize(
     ("a", "b", "c", "match"),
-    [((4, 8), (9, 4), None, "cannot be multiplied"), ((4, 8), (8, 4), (4, 5), "not that of the product")],
+    [
+        ((4, 8), (9, 4), None, "cannot be multiplied"),
+        ((4, 8), (8, 4), (4, 5), "not that of the product"),
+        ((4, 8), (8, 4), (2, 4), "or of a row or column of it"),
+        ((4, 8), (8, 4), (1, 5), r"\(1, 5\) is not that"),
+        ((4, 8), (8, 4), (4,), r"\(4,\) is not that"),
+        ((4, 8), (8, 1), (1, 4), r"\(1, 4\) is not that"),
+    ],
 )
 def test_shapes_that_do_not_fit(a: tuple[int, int], b: tuple[int, int], c: tuple[int, int] | None, match: str) -> None:
     sides = [None if shape is None else np.zeros(shape, dtype=np.uint16) for shape in (a, b, c)]

@@ -23,7 +23,7 @@ from smtmodel.nodes.node import walk
 from smtmodel.numbers import to_numbers
 from smtmodel.plans.plan import Plan, Products
 from smtmodel.plans.span import Span
-from smtmodel.plans.stages import Around, Interleaved, Promoted, Split, Stage
+from smtmodel.plans.stages import Around, Interleaved, Promoted, Runs, Stage
 from smtmodel.tiles import Matrix, kind_of
 
 SEED, GAPS, RANDOM = 37, 30, 16
@@ -154,7 +154,7 @@ def _begins(stage: Stage, length: int) -> Iterator[range | list[int]]:
     match stage:
         case Promoted():
             yield range(0, length, stage.every)
-        case Split():
+        case Runs():
             yield [span.start.offset for span in stage.spans(Span.of(length))]
         case Interleaved():
             yield range(min(length, stage.ways * stage.grain))

@@ -36,7 +36,7 @@ from smtmodel.nodes.normal import normal
 from smtmodel.nodes.round import Rounding
 from smtmodel.numbers import from_numbers
 from smtmodel.operands import Layout, Operands, layout_of
-from smtmodel.plans import Halves, Interleaved, Plan, Promoted, Rounded, Span, Split, Stage
+from smtmodel.plans import Halves, Interleaved, Lanes, Plan, Promoted, Rounded, Runs, Span, Split, Stage, Uneven
 from smtmodel.plans.loop import around, step_of, unit_of_step
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.reference import PLAN
@@ -274,6 +274,18 @@ class _Prover:
                     return None
                 multiples = one.ways * math.lcm(grains, inner.multiples)
                 return Ground(f"split in {one.ways} equal runs, each one equal", multiples, (), (inner,))
+            case Uneven(), Uneven() if replace(one, body=other.body) == other:
+                inner = self._stages(one.body, other.body)
+                if inner is None or any(place % inner.multiples for place in one.at):
+                    return None
+                places = " and ".join(map(str, one.at))  # no plan takes a K that ends before the last of them
+                return Ground(f"split at {places}, each run equal", inner.multiples, (), (inner,))
+            case Lanes(), Lanes() if replace(one, body=other.body) == other:
+                inner = self._stages(one.body, other.body)
+                if inner is None:
+                    return None
+                multiples = one.lanes * inner.multiples  # whole turns: no head, no tail
+                return Ground(f"vectors of {one.lanes} lanes, each lane equal", multiples, (), (inner,))
             case Interleaved(), Interleaved() if replace(one, body=other.body) == other:
                 inner = self._stages(one.body, other.body)
                 if inner is None:
@@ -400,8 +412,11 @@ class _Prover:
         """Raises FaultError if matrices through the two plans, or samples, differ where these were proved equal."""
         ground = self.proof.ground
         assert ground is not None
-        lengths = [n * ground.multiples for n in (1, 3)] if ground.multiples else [self.length or 0]
-        for length in [k for k in lengths if k <= LONGEST]:
+        lengths = [self.length or 0]
+        if (multiples := ground.multiples) != 0:
+            some = {multiples, 3 * multiples, math.lcm(multiples, self.tile)}
+            lengths = [k for k in sorted(some) if k <= LONGEST and self._fits(k)]
+        for length in lengths:
             for places in places_asked(self.left, self.right, length)[: 4 if length <= LONG else 0]:
                 problem = self._problem(length, places)
                 if np.any(replay(problem, _rows(problem, CHECKING)).differs):
@@ -473,7 +488,7 @@ def _cuts(plan: Plan, length: int) -> Iterator[int]:
 
 
 def _cuts_of(stage: Stage, length: int) -> Iterator[int]:
-    if isinstance(stage, Split):
+    if isinstance(stage, Runs):
         yield from (run.start.offset for run in stage.spans(Span.of(length)))
     size = stage.every if isinstance(stage, Promoted) else stage.period
     if isinstance(stage, Interleaved):

@@ -2,7 +2,7 @@
 
 from smtmodel.plans.plan import Plan, Products
 from smtmodel.plans.span import Span
-from smtmodel.plans.stages import Chain, Fold, Halves, Interleaved, Lanes, Promoted, Rounded, Split, Stage
+from smtmodel.plans.stages import Chain, Fold, Halves, Interleaved, Lanes, Promoted, Rounded, Runs, Split, Stage, Uneven
 
 __all__ = [
     "Chain",
@@ -14,7 +14,9 @@ __all__ = [
     "Products",
     "Promoted",
     "Rounded",
+    "Runs",
     "Span",
     "Split",
     "Stage",
+    "Uneven",
 ]

@@ -9,6 +9,7 @@ where a STAGE says how:
     promote(128, STAGE, r, even=1)              each 128 products summed from +0, added to the accumulator, rounded;
                                                 with even, the last two sums are equally long; or with tail=STAGE
     split(4, STAGE, r, order=pairwise, grain=64)    four runs of K, of multiples of 64, summed apart, then added
+    split([96, 256], STAGE, r, order=pairwise)  runs of K that end after 96 products, after 256, and at the end
     interleave(4, STAGE, r, order=sequential, grain=2, tail=STAGE)    four accumulators that take 2 products in turn
     lanes(STAGE, r, 8, fold(2, 4), 4, fold(4, 1), head=4, tail=STAGE)    8 lanes take a product each in turn, what is
                                                 left goes to 4 lanes, pairs of the first ones that are 4 apart; these
@@ -31,7 +32,19 @@ from smtmodel.errors import MmaprobeError, ParameterError, UnknownNameError
 from smtmodel.nodes import Constant, Node
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans.plan import Plan, Products
-from smtmodel.plans.stages import ORDERS, Chain, Fold, Halves, Interleaved, Lanes, Promoted, Rounded, Split, Stage
+from smtmodel.plans.stages import (
+    ORDERS,
+    Chain,
+    Fold,
+    Halves,
+    Interleaved,
+    Lanes,
+    Promoted,
+    Rounded,
+    Split,
+    Stage,
+    Uneven,
+)
 from smtmodel.unitfile import ExpressionFile, ExpressionReader, MistakeError, Scope
 from smtmodel.yamlfile import YamlFile, read_yaml, validate
 
@@ -133,6 +146,10 @@ class _Reader(ExpressionReader):
         return self._several(Promoted, tree)(**self._options(tree, options, ("even", "tail")))
 
     def _stage_split(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
+        if tree.args and isinstance(tree.args[0], ast.List):
+            places, body, how = self._arguments(tree, 3)
+            at = tuple(number for number in self._numbers(places) if number is not None)
+            return Uneven(at, self._stage(body), self._how(how), **self._options(tree, options, ("order",)))
         return self._several(Split, tree)(**self._options(tree, options, ("order", "grain")))
 
     def _stage_interleave(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
@@ -140,9 +157,11 @@ class _Reader(ExpressionReader):
 
     def _stage_lanes(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
         body, how, *steps = self._arguments(tree, 3, max(3, len(tree.args)))
-        rounding = self.roundings[self._word(how, tuple(self.roundings))]
         return Lanes(
-            self._stage(body), rounding, tuple(map(self._step, steps)), **self._options(tree, options, ("head", "tail"))
+            self._stage(body),
+            self._how(how),
+            tuple(map(self._step, steps)),
+            **self._options(tree, options, ("head", "tail")),
         )
 
     def _step(self, tree: ast.expr) -> int | Fold:
@@ -158,8 +177,11 @@ class _Reader(ExpressionReader):
     def _several(self, kind: Callable[..., Stage], tree: ast.Call) -> Callable[..., Stage]:
         """A stage of a number, another stage and a rounding."""
         number, body, how = self._arguments(tree, 3)
-        rounding = self.roundings[self._word(how, tuple(self.roundings))]
-        return partial(kind, self._number(number), self._stage(body), rounding)
+        return partial(kind, self._number(number), self._stage(body), self._how(how))
+
+    def _how(self, tree: ast.expr) -> Rounding:
+        """A rounding by its name."""
+        return self.roundings[self._word(tree, tuple(self.roundings))]
 
     def _options(self, tree: ast.Call, options: dict[str, ast.expr], known: tuple[str, ...]) -> dict[str, Any]:
         self._only(tree, options, known)

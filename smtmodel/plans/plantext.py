@@ -10,7 +10,19 @@ from smtmodel.nodes import Constant, Element, ExactSum, Literal, Node, Product, 
 from smtmodel.nodes.node import walk
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans.plan import Plan, Products
-from smtmodel.plans.stages import Around, Chain, Fold, Halves, Interleaved, Lanes, Promoted, Rounded, Split, Stage
+from smtmodel.plans.stages import (
+    Around,
+    Chain,
+    Fold,
+    Halves,
+    Interleaved,
+    Lanes,
+    Promoted,
+    Rounded,
+    Split,
+    Stage,
+    Uneven,
+)
 
 
 def plan_text(plan: Plan) -> str:
@@ -95,6 +107,9 @@ class _Writer:
             case Split():
                 order = _option("order", stage.order, "sequential")
                 return f"split({stage.ways}, {body}, {how}{order}{_option('grain', stage.grain, 0)})"
+            case Uneven():
+                order = _option("order", stage.order, "sequential")
+                return f"split([{', '.join(map(str, stage.at))}], {body}, {how}{order})"
             case Interleaved():
                 order = _option("order", stage.order, "sequential")
                 return f"interleave({stage.ways}, {body}, {how}{order}{_option('grain', stage.grain, 1)}{tail})"

@@ -258,11 +258,29 @@ class Promoted(Around):
         return value
 
 
+class Runs(Around):
+    """A stage that cuts its products into runs, each summed by a stage; the first one from the start, the others from
+    +0. The sums are added in order or in pairs, each addition rounded."""
+
+    order: Order
+
+    @abstractmethod
+    def spans(self, span: Span) -> Iterator[Span]:
+        """The runs of products. Raises ParameterError for a number of products that does not fit."""
+
+    def run(self, engine: Engine[V], span: Span, start: V) -> V:
+        found = []
+        spans = list(self.spans(span))
+        for number, part in enumerate(spans):
+            with engine.part(f"part{number}" if len(spans) > 1 else ""):
+                begin = start if number == 0 else engine.zero(self.body.accumulator)
+                found.append(self.body.run(engine, part, begin))
+        return _joined(engine, found, self)
+
+
 @dataclass(frozen=True)
-class Split(Around):
-    """`ways` runs of products, as equal as multiples of `grain` can be (the last ones may be shorter, or none), each
-    summed by a stage; the first one from the start, the others from +0. The sums are added in order or in pairs, each
-    addition rounded."""
+class Split(Runs):
+    """`ways` runs, as equal as multiples of `grain` can be; the last ones may be shorter, or none."""
 
     ways: int
     body: Stage
@@ -278,7 +296,6 @@ class Split(Around):
         return self.ways * math.lcm(self.grain or 1, self.body.period)
 
     def spans(self, span: Span) -> Iterator[Span]:
-        """The runs of products."""
         grain = self.grain or self.body.period
         size = -(-span.count // (grain * self.ways)) * grain
         rest: Span | None = span
@@ -287,14 +304,40 @@ class Split(Around):
             if first is not None:
                 yield first
 
-    def run(self, engine: Engine[V], span: Span, start: V) -> V:
-        found = []
-        spans = list(self.spans(span))
-        for number, part in enumerate(spans):
-            with engine.part(f"part{number}" if len(spans) > 1 else ""):
-                begin = start if number == 0 else engine.zero(self.body.accumulator)
-                found.append(self.body.run(engine, part, begin))
-        return _joined(engine, found, self)
+
+@dataclass(frozen=True)
+class Uneven(Runs):
+    """Runs that end at given numbers of products, the last one at the end: stream-K deals tiles of K to workers, and
+    one of them may end a result and begin the next one."""
+
+    at: tuple[int, ...]
+    body: Stage
+    rounding: Rounding
+    order: Order = "sequential"
+
+    def __post_init__(self) -> None:
+        if not self.at:
+            raise ParameterError("split", "a list says where K is cut: it needs a place")
+        for before, place in zip((0, *self.at), self.at, strict=False):
+            if place <= before or place % self.body.period:
+                fits = f"places rise, and are multiples of {self.body.period}"
+                raise ParameterError("split", f"K cannot be cut at {place} after {before}: {fits}")
+
+    @property
+    def period(self) -> int:
+        return (self.at[-1] // self.body.period + 1) * self.body.period
+
+    def spans(self, span: Span) -> Iterator[Span]:
+        if span.count <= self.at[-1]:
+            raise ParameterError("split", f"{span.count} products do not fit: the last cut is at {self.at[-1]}")
+        rest: Span | None = span
+        for before, place in zip((0, *self.at), self.at, strict=False):
+            assert rest is not None
+            first, rest = rest.cut(place - before)
+            assert first is not None
+            yield first
+        assert rest is not None
+        yield rest
 
 
 @dataclass(frozen=True)
@@ -488,7 +531,7 @@ class Halves(Around):
         return engine.rounded([one, other], self.rounding)
 
 
-def _joined(engine: Engine[V], values: Sequence[V], stage: Split | Interleaved) -> V:
+def _joined(engine: Engine[V], values: Sequence[V], stage: Runs | Interleaved) -> V:
     """Values added, each addition rounded: one after another, or neighbours in pairs until one is left."""
     rounding, layer = stage.rounding, list(values)
     while stage.order == "pairwise" and len(layer) > 1:
@@ -500,7 +543,7 @@ def _joined(engine: Engine[V], values: Sequence[V], stage: Split | Interleaved) 
     return value
 
 
-def _alone(engine: Engine[V], value: V, stage: Split | Interleaved | Halves) -> V:
+def _alone(engine: Engine[V], value: V, stage: Runs | Interleaved | Halves) -> V:
     """A sum to which nothing is added, in the stage's format all the same."""
     return value if stage.body.d == stage.d else engine.rounded([value], stage.rounding)
 
