@@ -10,19 +10,21 @@ import pytest
 from hypotheses.schema import Inputs
 from queries.proof.facts import follows
 from queries.proof.kernel import RuleError, Theorem
-from queries.proof.opposite import Turns
+from queries.proof.opposite import Turns, turned
 from queries.proof.records import Proof
 from queries.proof.same import Compared, SidesAgree, agreed
 from queries.proof.settling import Settled
-from queries.properties.expressions import one_expression, one_form, one_sum
+from queries.properties.expressions import _moved, one_expression, one_form, one_sum
 from queries.properties.proving import established, proofs_of, stands, verdict_on
 from queries.properties.signs import symmetry_of
-from queries.properties.statements import Monotonic, Reordered, negations, problems_of, reorderings
+from queries.properties.statements import Monotonic, Negated, Reordered, negations, problems_of, reorderings
 from queries.properties.together import HasProperty, each_part, every_order, negates, raised_elsewhere
 from queries.search.distinguish import Options
 from queries.search.problem import Problem
 from queries.solvers.contract import Answer
+from smtmodel.dot import Model
 from smtmodel.errors import FaultError
+from smtmodel.nodes import Each, Element, ExactSum, Index, Node, Product, Round
 from smtmodel.reference import parse_reference
 
 VOLTA = parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32")
@@ -125,6 +127,17 @@ def test_a_result_that_turns_is_symmetric() -> None:
         refused("that the result turns", negates, problem, one)
 
 
+def test_a_result_that_stays_is_not_symmetric() -> None:
+    factor = Element("b", Index(0))
+    result = Round(ExactSum((Product(factor, factor),)), CHAIN.unit.rounding)
+    unit = replace(CHAIN.unit, result=result, names={}, signals={}, titles={})
+    known: dict[Node, Theorem] = {}
+    for node in (factor, result.term.operands[0], result.term, result):
+        known[node] = turned(unit, node, [known[operand] for operand in node.operands], [])
+    model = Model("squares", unit)
+    refused("that the result turns", negates, Negated(model, model, compare="value"), known[result])
+
+
 def test_expressions_of_two_units() -> None:
     wide = parse_reference(f"{VOLTA.reference}@fraction_bits=24")
     assert one_expression(Problem(VOLTA, VOLTA)).goal == SidesAgree(Problem(VOLTA, VOLTA))
@@ -142,6 +155,12 @@ def test_forms_are_of_the_units_of_the_problem() -> None:
     assert one_form(problem, left, right).goal == SidesAgree(problem)
     refused("another unit", one_form, problem, right, left)
     refused("are two", one_form, problem, left, None)
+
+
+def test_products_in_a_loop_have_no_place() -> None:
+    loop = Index(0, ((1, 1),))
+    terms = Each(1, range(4), Product(Element("a", loop), Element("b", loop)))
+    refused("a loop is left", _moved, ExactSum((terms,)), (1, 0, 2, 3))
 
 
 def test_an_order_is_of_terms_of_one_sum() -> None:
