@@ -176,7 +176,7 @@ def prove(
     """
     from cli.options import parse_inputs
     from hypotheses.properties import Property
-    from queries.properties.proving import proofs_of, verdict_of
+    from queries.properties.proving import proofs_of, verdict_on
     from queries.properties.statements import problems_of
     from queries.search.problem import Problem
 
@@ -207,7 +207,7 @@ def prove(
     confirmed = bool(lemmas) and all(proof.confirmations for proof in lemmas)
     return Proved(
         property,
-        verdict_of(proofs) if proofs else "unknown",
+        verdict_on(property, proofs) if proofs else "unknown",
         difference,
         tuple(sorted({engine for proof in proofs for engine in proof.engines})),
         tuple(sorted({name for proof in proofs for name in proof.confirmations})) if confirmed else (),

@@ -160,7 +160,7 @@ def test_rules_are_learned_as_they_are() -> None:
         at = np.array([(i, j) for i in rows[-9:] for j in columns[-9:]])
         features.append(features_of(shape, at[:, 0], at[:, 1]))
         edge = at[:, 1] >= shape.columns - shape.columns % 8
-        kernels.append(np.where(shape.volume <= 20000, 0, np.where(edge, 1, 2)))
+        kernels.append(np.where(shape.rows * shape.columns * shape.length <= 20000, 0, np.where(edge, 1, 2)))
     every, kernel = np.concatenate(features), np.concatenate(kernels)
     rules = learned(every, kernel[:, None] == np.arange(3))
     assert all(rule.whole for rule in rules)

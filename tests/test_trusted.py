@@ -20,6 +20,7 @@ from tests.trusted import (
     ROWS,
     RULED,
     SHOWN,
+    TOGETHER,
     size,
 )
 
@@ -45,7 +46,7 @@ def test_every_rule_is_listed() -> None:
 def test_the_kernel_and_its_rules_import_nothing_that_is_not_listed() -> None:
     listed = {module(file) for part in PARTS for file in part.files} | set(SHOWN)
     waiting, seen = (
-        [module(file) for part in RULED if part not in (COVERING, ASKED, ROWS) for file in part.files],
+        [module(file) for part in RULED if part not in (COVERING, ASKED, TOGETHER, ROWS) for file in part.files],
         set[str](),
     )
     while waiting:

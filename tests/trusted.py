@@ -38,18 +38,17 @@ COVERING = Part("what no input reaches", "cover", _in("queries/covering", "unrea
 FACTS = Part("rules of facts about terms", "claims, equality, properties", _in("queries/proof", "facts"))
 ROWS = Part("rules of sums of numbers", "claims of overflow", _in("queries/proof", "rows truncating"))
 ASKED = Part("rules that tie facts to a question", "claims, equality, properties",
-             _in("queries/proof", "same undecided"))  # fmt: skip
-RULED = (KERNEL, BOUNDS, REWRITING, SIGNS, PLANS, FACTS, ASKED, ROWS, COVERING)
+             [*_in("queries/proof", "same undecided"), "queries/properties/expressions.py"])  # fmt: skip
+TOGETHER = Part("rules of what parts give together", "properties", _in("queries/properties", "together"))
+RULED = (KERNEL, BOUNDS, REWRITING, SIGNS, PLANS, FACTS, ASKED, TOGETHER, ROWS, COVERING)
 CUTTING = Part("terms cut out of a lemma", "claims, equality, properties", _in("queries/proof", "cutting"))
-TOGETHER = Part("what parts give together", "order, signs, monotonicity, padding",
-                _in("queries/properties", "proving signs"))  # fmt: skip
 SAID = Part("what a claim says", "claims", ["hypotheses/claim.py", "queries/search/scene.py", *_in(
     "smtmodel/algorithms", "exact fixed forms parts predicate products scene steps words")])  # fmt: skip
 GOALS = Part("what is asked", "all", ["queries/search/problem.py", "queries/properties/statements.py",
                                      "hypotheses/schema.py"])  # fmt: skip
 MEANING = Part("what a unit is", "all", [
     *_in("smtmodel", "algebra alignment decode dot formats ieee operands ordering rounding unit"),
-    *_in("smtmodel/nodes", "cut element exact fused grid index node product repeat rewriting round scale sums"),
+    *_in("smtmodel/nodes", "cut element exact fused grid index node normal product repeat rewriting round scale sums"),
 ])  # fmt: skip
 PLANNED = Part("what a plan is, and the families that plans name units of", "plans", [
     *_in("smtmodel/plans", "plan span stages"), *_in("smtmodel/families", "functions member parts sketch"),
@@ -71,10 +70,10 @@ PARTS = (
     PLANS,
     FACTS,
     ASKED,
+    TOGETHER,
     ROWS,
     COVERING,
     CUTTING,
-    TOGETHER,
     SAID,
     GOALS,
     MEANING,

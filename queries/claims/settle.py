@@ -12,7 +12,7 @@ from queries.claims.error_bound import verify_bound
 from queries.claims.outcome import Asked, Outcome
 from queries.claims.overflow import verify_overflow
 from queries.claims.verify import verify
-from queries.properties.proving import proofs_of, verdict_of
+from queries.properties.proving import proofs_of, verdict_on
 from queries.properties.statements import problems_of
 from queries.search.distinguish import Options
 from queries.search.problem import Problem
@@ -50,7 +50,7 @@ def verify_property(claim: PropertyClaim, options: Options) -> Outcome:
     start, outcome = time.monotonic(), Outcome(claim)
     with located(claim.file, ("property",)):
         proofs = proofs_of(problems_of_claim(claim), options, confirm=True)
-    verdict = verdict_of(proofs)
+    verdict = verdict_on(claim.wanted, proofs)
     outcome.interrupted = any(proof.interrupted for proof in proofs)
     outcome.asked = [Asked(proof.why or "staged proof", tuple(proof.tried), proof.seconds) for proof in proofs]
     if verdict == "different":

@@ -31,10 +31,6 @@ class Shape:
     columns: int
     length: int
 
-    @property
-    def volume(self) -> int:
-        return self.rows * self.columns * self.length
-
     def __str__(self) -> str:
         return f"{self.rows} x {self.columns} x {self.length}"
 

@@ -7,23 +7,25 @@ that step, is monotonic in each of them: the order is proved once, and the other
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from queries.equality.staged import prove
-from queries.proof.opposite import Turns
+from queries.proof.kernel import RuleError, Theorem
 from queries.proof.records import Proof, Verdict
 from queries.proof.same import SidesAgree
 from queries.properties.forms import SAME, by_form
 from queries.properties.monotonic import prove_monotonic
 from queries.properties.signs import by_nodes
-from queries.properties.statements import Monotonic, Negated, exchangeable, symmetries_of
+from queries.properties.statements import Monotonic, Negated, Reordered, exchangeable, problems_of, symmetries_of
+from queries.properties.together import ORDER, each_part, every_order, raised_elsewhere
 from queries.search.contradiction import check_problems
 from queries.search.distinguish import Options
 from queries.search.problem import Problem
 from smtmodel.errors import FaultError
 from smtmodel.progress import Pieces
 
-STEPS = "products of a step whose order is of no effect stand for one another (queries/properties/proving.py)."
+STEPS = "products of a step whose order is of no effect stand for one another (queries/properties/together.py)."
 #: why several proofs together give a property
 ARGUMENTS = {
     "order-independent": "an exchange of two products and a rotation of all generate every order.",
@@ -44,14 +46,47 @@ def proofs_of(problems: Sequence[Problem], options: Options, confirm: bool, form
     return proofs
 
 
+def verdict_on(wanted: str, proofs: Sequence[Proof]) -> Verdict:
+    """The verdict on a property: of "equal" there is a theorem. Raises FaultError where there is not."""
+    verdict = verdict_of(proofs)
+    if verdict == "equal" and proofs:
+        established(wanted, proofs)
+    return verdict
+
+
 def stands(proof: Proof) -> bool:
-    """Whether a proof that two sides are equal is a theorem about them, or says by which form they are."""
-    if proof.theorem is None:
-        return bool(proof.why)
-    goal = proof.theorem.goal
-    if isinstance(goal, Turns):
-        return isinstance(proof.problem, Negated) and goal.turns and goal.unit == proof.problem.left.unit
-    return isinstance(goal, SidesAgree) and goal.problem == proof.problem
+    """Whether a proof that two sides are equal is a theorem about them."""
+    return proof.theorem is not None and proof.theorem.goal == SidesAgree(proof.problem)
+
+
+def established(wanted: str, proofs: Sequence[Proof]) -> Theorem:
+    """The theorem that a verdict "equal" rests on: of two models that they agree, of one that it has the property.
+    Raises FaultError where the proofs do not give it."""
+    first, known = proofs[0].problem, [proof.theorem for proof in proofs if proof.theorem is not None]
+    if wanted == "equal":
+        (theorem,) = known
+        return theorem
+    model = first.right if wanted == "zero-padding" else first.left  # a shorter one is on the left
+    inputs, compare = first.inputs, first.compare
+    try:
+        if wanted == ORDER:
+            return every_order(model, inputs, compare, known)
+        own = {proof.problem: proof.theorem for proof in proofs}
+        problems = problems_of(wanted, model, inputs, compare)
+        parts = [own[one] if one in own else _elsewhere(one, proofs) for one in problems]
+        return each_part(wanted, model, inputs, compare, [part for part in parts if part is not None])
+    except RuleError as error:
+        raise FaultError(f"{model.reference}: called {wanted} without a theorem that says so: {error}") from None
+
+
+def _elsewhere(problem: Problem, proofs: Sequence[Proof]) -> Theorem | None:
+    """That a product may rise, from the rise of another one and the orders that are known to be without effect."""
+    known = [proof.theorem for proof in proofs if proof.theorem is not None]
+    orders = [one for one in known if isinstance(one.goal, SidesAgree) and isinstance(one.goal.problem, Reordered)]
+    for one in known:
+        with suppress(RuleError):
+            return raised_elsewhere(problem, one, orders)
+    return None
 
 
 def verdict_of(proofs: Sequence[Proof]) -> Verdict:
@@ -131,4 +166,4 @@ class _Proving:
                     self._add(proof)
             if not self.alike[order]:
                 return False
-        return bool(orders)
+        return _elsewhere(problem, self.proofs) is not None

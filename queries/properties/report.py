@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from queries.proof.records import Proof
-from queries.properties.proving import verdict_of
+from queries.properties.proving import verdict_on
 from queries.search.problem import Problem
 from queries.search.witness import moved_input
 from queries.solvers.store import result_key
@@ -25,7 +25,7 @@ def proof_document(wanted: str, proofs: list[Proof]) -> dict[str, Any]:
     return {
         "schema": 1,
         "property": wanted,
-        "verdict": verdict_of(proofs),
+        "verdict": verdict_on(wanted, proofs),
         "interrupted": any(proof.interrupted for proof in proofs),
         "seconds": round(sum(proof.seconds for proof in proofs), 3),
         "engines": sorted({engine for proof in proofs for engine in proof.engines}),

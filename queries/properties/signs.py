@@ -9,11 +9,12 @@ from typing import Any
 
 from queries.equality.certify import certify_all
 from queries.proof.kernel import RuleError, Theorem
-from queries.proof.opposite import Turns, lemmas_of, turned
+from queries.proof.opposite import lemmas_of, turned
 from queries.proof.records import Proof
 from queries.proof.settling import Settled
 from queries.properties.bound_certificate import certify_theorems
 from queries.properties.statements import Negated
+from queries.properties.together import negates
 from queries.search.distinguish import Options
 from smtmodel.nodes import Node
 from smtmodel.unit import Unit
@@ -48,7 +49,7 @@ def by_nodes(problem: Negated, options: Options, confirm: bool) -> Proof | None:
         return None
     start, settle = time.monotonic(), Settled(options, confirm, LEMMA_SECONDS, needed=False)
     try:
-        found = symmetry_of(problem.left.unit, settle)
+        found = negates(problem, symmetry_of(problem.left.unit, settle))
     except RuleError:
         return None
     return Proof(problem, "equal", settle.asked, seconds=time.monotonic() - start, why=BY_NODES, theorem=found)
@@ -58,7 +59,7 @@ def certify_proofs(
     proofs: Sequence[Proof], directory: Path, options: Options, question: str, argument: str
 ) -> list[tuple[Path, dict[str, Any]]]:
     """The certificate of each proof, as `certify_all`: of a theorem its tree. Raises CertificateError."""
-    if len(proofs) == 1 and (theorem := proofs[0].theorem) is not None and isinstance(theorem.goal, Turns):
+    if len(proofs) == 1 and (theorem := proofs[0].theorem) is not None and theorem.rule == "negates":
         unit = proofs[0].problem.left.unit
-        return [(directory, certify_theorems([theorem], unit, question, directory, options))]
+        return [(directory, certify_theorems(theorem.premises, unit, question, directory, options))]
     return certify_all(proofs, directory, options, question, argument)

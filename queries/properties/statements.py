@@ -150,12 +150,18 @@ def _scaled_together(model: Model) -> int:
     return min([model.scale_block, *counts])
 
 
-def reorderings(model: Model) -> list[Reordered]:
-    """Every exchange inside a step, scale block or group; a chain of single products is reordered as a whole."""
+def reordered_groups(model: Model) -> list[Sequence[int]]:
+    """The products whose order is asked about: those of each step, scale block or group; a chain of single products is
+    reordered as a whole."""
     groups = exchangeable(model)
     if all(len(group) == 1 for group in groups):
         groups = [[k for group in groups for k in group]]
-    found = [problem for group in groups for problem in reorderings_of(model, group)]
+    return groups
+
+
+def reorderings(model: Model) -> list[Reordered]:
+    """What generates every order inside each group."""
+    found = [problem for group in reordered_groups(model) for problem in reorderings_of(model, group)]
     return sorted(found, key=lambda problem: problem.order, reverse=True)  # rotations differ soonest
 
 

@@ -13,7 +13,7 @@ from hypotheses.claim import Claim
 from queries.search.witness import Row
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
-from smtmodel.algebra import Bit, Bits, all_of, constant, truth
+from smtmodel.algebra import Bit, Bits, all_of, constant
 from smtmodel.algorithms.scene import Scene
 from smtmodel.batch import Patterns, to_integers
 from smtmodel.carriers.arrays import ArrayCarrier
@@ -71,18 +71,14 @@ def evaluate_claim(claim: Claim, table: Patterns) -> ClaimBatch:
     return ClaimBatch(*flags)
 
 
-def build_query(claim: Claim, what: Literal["deciding", "admitted", "unfit"], free: int | None = None) -> Query:
-    """Is there an admitted input that decides (whose values are numbers), that is admitted at all, or on which a value
-    is not representable? All products but the first `free` ones are zero."""
+def build_query(claim: Claim, what: Literal["deciding", "admitted"], free: int | None = None) -> Query:
+    """Is there an admitted input that decides (whose values are numbers), or one that is admitted at all? All products
+    but the first `free` ones are zero."""
     scene, symbols, definitions = symbolic_scene(claim, free)
     counts, goal = [], conditions(claim, scene)
     if what != "admitted":
         counts, goal = [goal], deciding(claim, scene)
-        fits = list(scene.fits.values())
-        if what == "deciding":
-            counts += fits
-        else:
-            goal = ~all_of([truth(scene.carrier, True), *fits])
+        counts += scene.fits.values()
     return Query(symbols, (*(bit.node for bit in counts), *definitions(), goal.node))
 
 

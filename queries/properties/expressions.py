@@ -1,0 +1,95 @@
+"""Rules: two sides are equal by their expressions, which are one, or have one normal form."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
+from queries.proof.rewriting import SameResults
+from queries.proof.same import SidesAgree
+from queries.properties.statements import Reordered
+from queries.search.problem import Problem
+from smtmodel.nodes import Each, Element, Index, Node, Sum
+from smtmodel.nodes.normal import normal
+from smtmodel.nodes.rewriting import at_place, rebuilt, replaced, written_out
+from smtmodel.unit import Unit
+
+
+@rule
+def one_expression(problem: Problem) -> Made:
+    """Two units whose results are one expression over the same operands compute the same on every input."""
+    left, right = units_of(problem, "one_expression")
+    if left.result != right.result:
+        raise RuleError("one_expression: the expressions are two")
+    return Made(SidesAgree(problem))
+
+
+@rule
+def one_sum(problem: Reordered) -> Made:
+    """Of an expression without loops, E, let E' have a[order[k]] and b[order[k]] for a[k] and b[k]: its value is that
+    of E on the moved products. If the two have one normal form, in which the terms of a sum have no order, they are
+    equal on every input."""
+    if type(problem) is not Reordered or problem.left != problem.right:
+        raise RuleError("one_sum: the sides are not one model in two orders")
+    if sorted(problem.order) != list(range(problem.left.length)):
+        raise RuleError("one_sum: it is no order of the products")
+    result = _terms_written_out(problem.left.unit.result)
+    if normal(result) != normal(_moved(result, problem.order)):
+        raise RuleError("one_sum: the normal forms are two")
+    return Made(SidesAgree(problem))
+
+
+@rule
+def one_form(problem: Problem, left: Theorem | None, right: Theorem | None) -> Made:
+    """Two units over the same operands, each of which computes the same as with an expression that is one for both
+    (its own, where no theorem is given), compute the same."""
+    forms = []
+    for unit, theorem in zip(units_of(problem, "one_form"), (left, right), strict=True):
+        goal = SameResults(unit, unit.result) if theorem is None else goal_of(theorem, SameResults, "one_form")
+        if goal.unit != unit:
+            raise RuleError("one_form: the premise is about another unit")
+        forms.append(goal.other)
+    if forms[0] != forms[1]:
+        raise RuleError("one_form: the normal forms are two")
+    return Made(SidesAgree(problem), tuple(theorem for theorem in (left, right) if theorem is not None))
+
+
+def units_of(problem: Problem, name: str) -> tuple[Unit, Unit]:
+    """Both units, NaNs of every pattern as one where one of them names none. Raises RuleError where operands differ, or
+    the sides are given other inputs."""
+    if type(problem) is not Problem:
+        raise RuleError(f"{name}: the sides are given other inputs")
+    left, right = problem.left, problem.right
+    if left.nan is None or right.nan is None:
+        left, right = left.any_nan, right.any_nan
+    one, other = left.unit, right.unit
+    if one.operands != other.operands:
+        raise RuleError(f"{name}: the operands are others")
+    return one, other
+
+
+def _terms_written_out(node: Node) -> Node:
+    """Without loops."""
+
+    def terms(item: Node) -> list[Node]:
+        return [at_place(item.body, item.level, k) for k in item.places] if isinstance(item, Each) else [item]
+
+    def change(_: Node, new: Node) -> Node:
+        if not isinstance(new, Sum):
+            return new
+        return new.of_terms([(at, term) for at, item in enumerate(new.items) for term in terms(item)])
+
+    return rebuilt(written_out(node), change, {})
+
+
+def _moved(node: Node, order: tuple[int, ...]) -> Node:
+    """The expression where the product in place k is that in place order[k]. Raises RuleError where a loop is left."""
+
+    def leaf(part: Node) -> Node | None:
+        if not (isinstance(part, Element) and part.operand in ("a", "b") and part.index is not None):
+            return None
+        if part.index.factors:
+            raise RuleError("one_sum: a loop is left")
+        return replace(part, index=Index(order[part.index.offset]))
+
+    return replaced(node, leaf)

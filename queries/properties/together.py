@@ -1,0 +1,122 @@
+"""Rules: what several problems give together, the property of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hypotheses.schema import Compare, Inputs
+from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
+from queries.proof.opposite import Turns
+from queries.proof.same import SidesAgree
+from queries.properties.statements import Monotonic, Negated, Reordered, problems_of, reordered_groups
+from queries.search.problem import Problem
+from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
+
+ORDER = "order-independent"
+
+
+@dataclass(frozen=True)
+class HasProperty:
+    """On the admitted inputs, results compared so, a model has a property: order-independent, its result is the same
+    in every order of the products of each step (`reordered_groups`); any other, the sides of each of its problems
+    agree, which is what the property means (`problems_of`)."""
+
+    wanted: str
+    model: Model
+    inputs: Inputs
+    compare: Compare
+
+    def statement(self) -> str:
+        return f"{self.model.reference} is {self.wanted}"
+
+
+@rule
+def every_order(model: Model, inputs: Inputs, compare: Compare, parts: Sequence[Theorem]) -> Made:
+    """Let f(x) = f(x.g) for g the exchange of the first two products of a group, and for g the rotation of all of it,
+    and all admitted x. The admitted x are restricted alike in each product, so that x.g is admitted too, and f(x) =
+    f(x.g) for every g that the two generate: every order of the group. Orders of several groups are made one after
+    another. Equality of results, as patterns with all NaNs one or as values, is transitive."""
+    if inputs.zero_terms:
+        raise RuleError("every_order: some products stand fixed")
+    orders = _orders(model, inputs, compare, parts, "every_order")
+    for group in reordered_groups(model):
+        if len(group) > 1:
+            exchange, rotation = (group[1], group[0], *group[2:]), (*group[1:], group[0])
+            for moved in (exchange, rotation):
+                places = dict(zip(group, moved, strict=True))
+                if tuple(places.get(k, k) for k in range(model.length)) not in orders:
+                    raise RuleError(f"every_order: it is not known of {moved}")
+    return Made(HasProperty(ORDER, model, inputs, compare), tuple(parts))
+
+
+@rule
+def each_part(wanted: str, model: Model, inputs: Inputs, compare: Compare, parts: Sequence[Theorem]) -> Made:
+    """A property other than that of the order is by definition that the sides of each of its problems agree."""
+    if wanted == ORDER:
+        raise RuleError("each_part: every order is more than two")
+    try:
+        problems = problems_of(wanted, model, inputs, compare)
+    except (KeyError, ParameterError) as error:
+        raise RuleError(f"each_part: {error}") from None
+    known = {goal_of(part, SidesAgree, "each_part").problem for part in parts}
+    if not problems or not known.issuperset(problems):
+        raise RuleError("each_part: a part is not known")
+    return Made(HasProperty(wanted, model, inputs, compare), tuple(parts))
+
+
+@rule
+def raised_elsewhere(problem: Problem, known: Theorem, parts: Sequence[Theorem]) -> Made:
+    """Let f not fall when product j rises, and f(x) = f(x.g) for every g of some orders, bit by bit but for NaNs, and
+    so for all that they generate. Let one of these, h, bring the product of place k to place j. If x' is x with
+    product k raised, x'.h is x.h with product j raised, and f(x) = f(x.h) <= f(x'.h) = f(x'), or one is a NaN. The
+    admitted inputs are restricted alike in each product."""
+    proved: Problem = goal_of(known, SidesAgree, "raised_elsewhere").problem
+    if type(problem) is not Monotonic or type(proved) is not Monotonic or problem.left != problem.right:
+        raise RuleError("raised_elsewhere: it is about the rise of a product of one model")
+    if problem.raised is None or proved.raised is None:
+        raise RuleError("raised_elsewhere: the addend is no product")
+    same = (proved.left, proved.right, proved.inputs) == (problem.left, problem.right, problem.inputs)
+    if not same or problem.inputs.zero_terms:
+        raise RuleError("raised_elsewhere: of another model, or of other inputs, or some products stand fixed")
+    orders = _orders(problem.left, problem.inputs, "bits", parts, "raised_elsewhere")
+    reached, waiting = {proved.raised}, [proved.raised]
+    while waiting:
+        place = waiting.pop()
+        found = {order[place] for order in orders} - reached
+        reached |= found
+        waiting += found
+    if problem.raised not in reached:
+        raise RuleError("raised_elsewhere: no order brings the product there")
+    return Made(SidesAgree(problem), (known, *parts))
+
+
+@rule
+def negates(problem: Negated, known: Theorem) -> Made:
+    """If a unit's result turns when every a and c is negated, then f(a, b, c) = -f(-a, b, -c) as a value: a NaN twice,
+    two zeros, or numbers of opposite signs."""
+    goal: Turns = goal_of(known, Turns, "negates")
+    if type(problem) is not Negated or problem.left != problem.right or problem.compare != "value":
+        raise RuleError("negates: it is about the values of one model")
+    unit = problem.left.unit
+    if (goal.unit, goal.node) != (unit, unit.result) or not goal.turns or goal.assuming:
+        raise RuleError("negates: that the result turns is not known")
+    return Made(SidesAgree(problem), (known,))
+
+
+def _orders(
+    model: Model, inputs: Inputs, compare: Compare, parts: Sequence[Theorem], name: str
+) -> set[tuple[int, ...]]:
+    """The orders that are known to be without effect. Raises RuleError for a part about anything else."""
+    orders = set()
+    for part in parts:
+        problem = goal_of(part, SidesAgree, name).problem
+        if type(problem) is not Reordered or (problem.left, problem.right) != (model, model):
+            raise RuleError(f"{name}: a part is about something else than orders of the model")
+        if problem.inputs != inputs or problem.compare != compare:
+            raise RuleError(f"{name}: a part is about other inputs, or compares otherwise")
+        if sorted(problem.order) != list(range(model.length)):
+            raise RuleError(f"{name}: it is no order of the products")
+        orders.add(problem.order)
+    return orders
