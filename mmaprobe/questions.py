@@ -207,7 +207,7 @@ def prove(
     confirmed = bool(lemmas) and all(proof.confirmations for proof in lemmas)
     return Proved(
         property,
-        verdict_on(property, proofs) if proofs else "unknown",
+        verdict_on(property, proofs),
         difference,
         tuple(sorted({engine for proof in proofs for engine in proof.engines})),
         tuple(sorted({name for proof in proofs for name in proof.confirmations})) if confirmed else (),

@@ -254,6 +254,8 @@ def test_proofs() -> None:
     assert other.difference is not None
     for case in (other.difference.left, other.difference.right):
         assert mmaprobe.dot(case.a, case.b, case.c, unit=case.unit) == case.d
+    alone = mmaprobe.prove("ieee/fma/f32", property="order-independent")
+    assert alone.verdict == "equal"  # no step adds two products
     plans = mmaprobe.prove("plan:cublas/plain", "plan:cublas/plain")
     assert plans.verdict == "equal"
     assert plans.multiples
