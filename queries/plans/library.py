@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from queries.order.tree import Leaf, Node
 from queries.plans.candidates import Candidates, Sample
-from queries.plans.rules import FEATURES, Limit, Numbers, Rule, Shape, chosen, features_of, learned
+from queries.plans.rules import FEATURES, Feature, Limit, Numbers, Rule, Shape, chosen, features_of, learned
 from smtmodel.errors import IncompleteError
 from smtmodel.formats import Format
 from smtmodel.numbers import from_numbers, type_of
@@ -221,7 +221,7 @@ class Mapper(Candidates):
     def _narrowed(self, rules: list[Rule]) -> list[Rule]:
         """Shapes between those where one rule ends and those where the next one begins, and the rules then."""
         limits = dict.fromkeys(limit for rule in rules for limit in (*rule.below, *rule.above))
-        open_ones = (limit for limit in limits if not FEATURES[limit.feature].step and limit.high - limit.low > 1)
+        open_ones = (limit for limit in limits if FEATURES[limit.feature].counts and limit.high - limit.low > 1)
         self._look_at(between for limit in open_ones if (between := self._between(limit)) is not None)
         return self._explained()
 
@@ -235,7 +235,7 @@ class Mapper(Candidates):
         found = [
             Shape(min(m, top.rows), min(n, top.columns), min(k, top.length))
             for base in (low, high)
-            for m, n, k in self._changed(base, FEATURES[limit.feature].name, wanted)
+            for m, n, k in self._changed(base, FEATURES[limit.feature], wanted)
         ]
         away = [(abs(self._number(shape, limit) - wanted), n) for n, shape in enumerate(found)
                 if limit.low < self._number(shape, limit) < limit.high]  # fmt: skip
@@ -244,15 +244,15 @@ class Mapper(Candidates):
     @staticmethod
     def _number(shape: Shape, limit: Limit) -> int:
         """A shape's number that a limit is about."""
-        return int(features_of(shape, *np.zeros((2, 1), dtype=np.int64))[0, limit.feature])
+        return int(FEATURES[limit.feature].values(shape, *np.zeros((2, 1), dtype=np.int64))[0])
 
     @staticmethod
-    def _changed(base: Shape, name: str, wanted: int) -> list[tuple[int, int, int]]:
+    def _changed(base: Shape, feature: Feature, wanted: int) -> list[tuple[int, int, int]]:
         m, n, k = base.rows, base.columns, base.length
-        if "modulo" in name:
-            side = int(name.split()[-1])
-            return [(m, n - n % side + wanted, k) if name[0] == "N" else (m - m % side + wanted, n, k)]
-        match name:
+        if feature.kind == "rest":
+            side = feature.step
+            return [(m, n - n % side + wanted, k) if feature.of == "N" else (m - m % side + wanted, n, k)]
+        match feature.of:
             case "M":
                 return [(wanted, n, k)]
             case "N":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,56 +36,76 @@ class Shape:
         return f"{self.rows} x {self.columns} x {self.length}"
 
 
+Kind = Literal["number", "rest", "after", "first", "multiple"]
+
+
 @dataclass(frozen=True)
 class Feature:
-    """What rules may ask of an element: a number (`step` 0), or whether something is so (1) or not (0): whether it is
-    after the last multiple of `step`, or, with `turn`, one of the first that are left of the multiples of `step` where
-    the others fill multiples of `turn`."""
+    """What rules may ask of an element. number: M, N, K, or a product of them; rest: of M or N, divided by `step`. The
+    others are so (1) or not (0). after: its row or column is after the last multiple of `step`; first: it is one of the
+    first that are left of the multiples of `step` where the others fill multiples of `turn`; multiple: K is one of
+    `step`."""
 
-    name: str
+    kind: Kind
+    of: str
     step: int = 0
     turn: int = 0
 
+    @property
+    def counts(self) -> bool:
+        """Whether it is a number."""
+        return self.kind in ("number", "rest")
+
+    def values(self, shape: Shape, rows: Numbers, columns: Numbers) -> Numbers:
+        """It, of elements of one product."""
+        m, n, k = shape.rows, shape.columns, shape.length
+        places, side = (rows, m) if self.of in ("M", "rows") else (columns, n)
+        match self.kind:
+            case "after":
+                return (places >= side - side % self.step).astype(np.int64)
+            case "first":
+                return (places < (side - side % self.step) % self.turn).astype(np.int64)
+            case "rest":
+                value = side % self.step
+            case "multiple":
+                value = int(k % self.step == 0)
+            case _:
+                value = {"M": m, "N": n, "K": k, "M * N": m * n, "M * N * K": m * n * k}[self.of]
+        return np.full(len(rows), value)
+
     def text(self, low: int | None, high: int | None) -> str:
         """That it is from `low` to `high`; None: no limit."""
-        if self.step:
-            holds = low is not None
-            if self.name == "K":
-                return f"K a multiple of {self.step}" if holds else f"K no multiple of {self.step}"
-            if self.turn:
-                return f"{'' if holds else 'not '}the first {self.name}, {self.step}s that fill no {self.turn}"
-            return f"{self.name} {'after' if holds else 'up to'} the last multiple of {self.step}"
-        least = 0 if "modulo" in self.name else 1
+        holds = low is not None
+        match self.kind:
+            case "multiple":
+                return f"{self.of} a multiple of {self.step}" if holds else f"{self.of} no multiple of {self.step}"
+            case "first":
+                return f"{'' if holds else 'not '}the first {self.of}, {self.step}s that fill no {self.turn}"
+            case "after":
+                return f"{self.of} {'after' if holds else 'up to'} the last multiple of {self.step}"
+        name, least = (f"{self.of} modulo {self.step}", 0) if self.kind == "rest" else (self.of, 1)
         if low is not None and high is not None and low == high:
-            return f"{self.name} = {low}"
+            return f"{name} = {low}"
         if low is None or (low <= least and high is not None):
-            return f"{self.name} = {high}" if high == least else f"{self.name} up to {high}"
+            return f"{name} = {high}" if high == least else f"{name} up to {high}"
         if high is None:
-            return f"{self.name} from {low}"
-        return f"{self.name} from {low} to {high}"
+            return f"{name} from {low}"
+        return f"{name} from {low} to {high}"
 
 
 #: those that come first are asked where several tell elements apart alike
 FEATURES = (
-    Feature("M"), Feature("N"), Feature("K"), Feature("M * N * K"), Feature("M * N"),
-    *(Feature(f"N modulo {side}") for side in SIDES), *(Feature(f"M modulo {side}") for side in SIDES),
-    *(Feature("columns", edge) for edge in EDGES), *(Feature("rows", edge) for edge in EDGES),
-    *(Feature("columns", *first) for first in FIRSTS), *(Feature("rows", *first) for first in FIRSTS),
-    *(Feature("K", step) for step in MULTIPLES),
-)  # fmt: skip
+    *(Feature("number", of) for of in ("M", "N", "K", "M * N * K", "M * N")),
+    *(Feature("rest", of, side) for of in ("N", "M") for side in SIDES),
+    *(Feature("after", of, edge) for of in ("columns", "rows") for edge in EDGES),
+    *(Feature("first", of, *first) for of in ("columns", "rows") for first in FIRSTS),
+    *(Feature("multiple", "K", step) for step in MULTIPLES),
+)
 
 
 def features_of(shape: Shape, rows: Numbers, columns: Numbers) -> Numbers:
     """The features of elements of one product, a line each."""
-    m, n, k = shape.rows, shape.columns, shape.length
-    whole = [m, n, k, m * n * k, m * n, *(n % side for side in SIDES), *(m % side for side in SIDES)]
-    found = [np.full(len(rows), value) for value in whole]
-    found += [(columns >= n - n % edge).astype(np.int64) for edge in EDGES]
-    found += [(rows >= m - m % edge).astype(np.int64) for edge in EDGES]
-    found += [(columns < (n - n % step) % turn).astype(np.int64) for step, turn in FIRSTS]
-    found += [(rows < (m - m % step) % turn).astype(np.int64) for step, turn in FIRSTS]
-    found += [np.full(len(rows), int(k % step == 0)) for step in MULTIPLES]
-    return np.array(found).T
+    return np.array([feature.values(shape, rows, columns) for feature in FEATURES]).T
 
 
 @dataclass(frozen=True)
@@ -167,7 +188,7 @@ def _best(features: Numbers, fits: NDArray[np.bool_]) -> Limit | None:
             len(fits) - size
         )
         at = max(range(len(ends)), key=lambda x: (right[x], spread[x]))
-        score = (float(right[at]), round(float(spread[at]), 6), -float(number > 4))
+        score = (float(right[at]), round(float(spread[at]), 6), -float(FEATURES[number].kind != "number"))
         if score > best:
             best = score
             found = Limit(number, int(values[ends[at]]), int(values[ends[at] + 1]))
