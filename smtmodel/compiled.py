@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smtmodel.algebra import Bit, Bits, any_of
-from smtmodel.carriers.code import COLUMN, INNER, IS_X86, PRELUDE, ROW, CodeCarrier, Name
+from smtmodel.carriers.code import COLUMN, INNER, IS_X86, PRELUDE, ROW, CodeCarrier, Name, word_type
 from smtmodel.decode import unpack
 from smtmodel.dot import Model
 from smtmodel.folders import cache_folder
@@ -116,7 +116,7 @@ def c_source(model: Model) -> str:
         for side, fmt, factors in ((a, unit.a, p), (b, unit.b, q), ([c], unit.c, []))
     ]
     loops = _Loops(model, carrier, results, specials)
-    kinds = {f"t{side}": _kind(getattr(model, side).width) for side in "abcd"}
+    kinds = {f"t{side}": word_type(getattr(model, side).width) for side in "abcd"}
     bodies = {name: "\n".join(" " * 8 + line for line in lines) for name, lines in loops.bodies.items()}
     return _PROGRAM.format(
         prelude=PRELUDE,
@@ -140,7 +140,7 @@ class _Loops:
     """The statements sorted into the loops; what the inner loops read of the column loop waits in arrays (`slots`)."""
 
     def __init__(self, model: Model, carrier: CodeCarrier, results: Sequence[Name], specials: Sequence[Name]) -> None:
-        k, column, row = model.length, _kind(model.b.width), _kind(model.a.width)
+        k, column, row = model.length, word_type(model.b.width), word_type(model.a.width)
         inner, finite = (needed(carrier, [result]) for result in results)
         addend = needed(carrier, [specials[2]])
         shared = needed(carrier, [*specials[:2], *(name for name, _ in (*inner, *finite) if name.place != INNER)])
@@ -168,10 +168,10 @@ class _Loops:
                 self.bodies["row"].append(f"const {name.kind} {name.text} = {text};")
         self.bodies["column"].append(f"special |= {specials[1].text};")
         kept = {name.text: name for name, _ in [*given, *shared] if name.text in self.slots}
-        start = [f"const {_kind(model.c.width)} c0 = cc[j];"]
+        start = [f"const {word_type(model.c.width)} c0 = cc[j];"]
         self.bodies["addend"] = [*start, *self._lines(addend, kept), f"here |= {specials[2].text};"]
         for part, statements, result in (("inner", inner, results[0]), ("finite", finite, results[1])):
-            last = f"dd[j] = ({_kind(model.d.width)}){result.text};"
+            last = f"dd[j] = ({word_type(model.d.width)}){result.text};"
             self.bodies[part] = [*start, *self._lines(statements, kept), last]
 
     def _slot(self, name: Name) -> str:
@@ -205,10 +205,6 @@ class _Loops:
                         lines.append(f"const {kept[word].kind} {word} = {self.slots[word]};")
                 lines.append(f"const {name.kind} {name.text} = {text};")
         return lines
-
-
-def _kind(width: int) -> str:
-    return "uint32_t" if width <= 32 else "uint64_t"
 
 
 def words(text: str) -> list[str]:
@@ -354,11 +350,11 @@ def compile_lanes(function: Callable[..., Sequence[Bits]], widths: tuple[int, ..
         names = [result.node for result in results]
     except TooLongError:
         return None
-    lines = [f"const {_kind(width)} x{k} = in{k}[i];" for k, width in enumerate(widths)]
+    lines = [f"const {word_type(width)} x{k} = in{k}[i];" for k, width in enumerate(widths)]
     lines += [f"const {name.kind} {name.text} = {text};" for name, text in needed(carrier, names)]
-    lines += [f"out{k}[i] = ({_kind(x.width)}){x.node.text};" for k, x in enumerate(results)]
-    parameters = [f"const {_kind(width)} *in{k}" for k, width in enumerate(widths)]
-    parameters += [f"{_kind(x.width)} *restrict out{k}" for k, x in enumerate(results)]
+    lines += [f"out{k}[i] = ({word_type(x.width)}){x.node.text};" for k, x in enumerate(results)]
+    parameters = [f"const {word_type(width)} *in{k}" for k, width in enumerate(widths)]
+    parameters += [f"{word_type(x.width)} *restrict out{k}" for k, x in enumerate(results)]
     body = "\n".join("    " + line for line in lines)
     arguments = ", ".join(parameter.rpartition("*")[2].removeprefix("restrict ") for parameter in parameters)
     source = _LANES.format(

@@ -7,10 +7,14 @@ multiply-add, and keeps subnormals: a step that flushes is computed as the model
 
 from __future__ import annotations
 
-from smtmodel.carriers.code import COLUMN, INNER, ROW, CodeCarrier
+import numpy as np
+
+from smtmodel.algebra import Bits
+from smtmodel.carriers.code import COLUMN, INNER, ROW, CodeCarrier, word_type
 from smtmodel.compiled import LONGEST, TooLongError, needed
 from smtmodel.dot import Model
 from smtmodel.formats import Format
+from smtmodel.tiles import kind_of
 from smtmodel.trace import Silent
 
 NAME = "product"
@@ -46,8 +50,8 @@ extern "C" __global__ void {name}({parameters}, uint32_t rows, uint32_t columns,
 
 
 def word_of(fmt: Format) -> str:
-    """The type in which patterns of a format are given, the narrowest one."""
-    return f"uint{next(bits for bits in (8, 16, 32, 64) if fmt.width <= bits)}_t"
+    """The type in which patterns of a format are given: that of their arrays."""
+    return f"{np.dtype(kind_of(fmt)).name}_t"
 
 
 def cuda_source(model: Model) -> str:
@@ -56,21 +60,17 @@ def cuda_source(model: Model) -> str:
     carrier, unit, k, s = CodeCarrier(flushing=False), model.unit, model.length, model.scales
     given: list[str] = []
 
-    def operands(name: str, fmt: Format | None, count: int, place: int) -> list[str]:
+    def operands(name: str, fmt: Format | None, count: int, place: int) -> list[Bits]:
         if fmt is None:
             return []
-        at = (
-            f"i * steps * {count} + step * {count} + {{}}" if place == ROW else f"(step * {count} + {{}}) * columns + j"
-        )
-        given.extend(f"const {_word(fmt)} {name}{x} = {name}[{at.format(x)}];" for x in range(count))
-        return [f"{name}{x}" for x in range(count)]
+        of_row, of_column = f"i * steps * {count} + step * {count} + {{}}", f"(step * {count} + {{}}) * columns + j"
+        at = of_row if place == ROW else of_column
+        given.extend(f"const {word_type(fmt.width)} {name}{x} = {name}[{at.format(x)}];" for x in range(count))
+        return [carrier.input(f"{name}{x}", fmt.width, place) for x in range(count)]
 
     sides = (("a", unit.a, k, ROW), ("b", unit.b, k, COLUMN), ("p", unit.scale, s, ROW), ("q", unit.scale, s, COLUMN))
-    a, b, p, q = (
-        [carrier.input(name, fmt.width, place) for name in operands(side, fmt, count, place)] if fmt else []
-        for side, fmt, count, place in sides
-    )
-    given.append(f"const {_word(unit.c)} c0 = sum;")
+    a, b, p, q = (operands(*side) for side in sides)
+    given.append(f"const {word_type(unit.c.width)} c0 = sum;")
     result = unit.evaluate(a, b, carrier.input("c0", unit.c.width, INNER), p, q, trace=Silent())[0].node
     statements = needed(carrier, [result])
     if len(statements) > LONGEST:
@@ -88,11 +88,6 @@ def cuda_source(model: Model) -> str:
         scales=s,
         name=NAME,
         parameters=", ".join(parameters),
-        kept=_word(unit.d if unit.d.width > unit.c.width else unit.c),
+        kept=word_type(max(unit.c.width, unit.d.width)),
         body="\n".join("    " + line for line in lines),
     )
-
-
-def _word(fmt: Format) -> str:
-    """The type in which it is computed with."""
-    return "uint32_t" if fmt.width <= 32 else "uint64_t"

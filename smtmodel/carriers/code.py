@@ -135,7 +135,7 @@ class CodeWords(Carrier):
 
     def _trim(self, text: str, width: int, most: int, *operands: Name) -> Name:
         """What is at most `most` in `width` bits."""
-        kind, largest = _type(width), (1 << width) - 1
+        kind, largest = word_type(width), (1 << width) - 1
         if most <= largest:
             return self._emit(f"({kind})({text})", kind, most, *operands)
         if width in (32, 64):
@@ -152,7 +152,7 @@ class CodeWords(Carrier):
         return self._emit(f"({kind})({_SIGNED[kind]})(int32_t){condition.text}", kind, (1 << LIMB) - 1, condition)
 
     def constant(self, value: int, width: int) -> Name:
-        kind = _type(width)
+        kind = word_type(width)
         return Name(_literal(value, kind), 0, kind, value)
 
     def truth(self, value: bool) -> Name:
@@ -162,9 +162,9 @@ class CodeWords(Carrier):
         symbol = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}[operation]
         text = f"{left.text} {symbol} {right.text}"
         if operation in ("or", "xor"):
-            return self._emit(text, _type(width), _ones(max(left.most, right.most)), left, right)
+            return self._emit(text, word_type(width), _ones(max(left.most, right.most)), left, right)
         if operation == "and":
-            return self._emit(text, _type(width), min(left.most, right.most), left, right)
+            return self._emit(text, word_type(width), min(left.most, right.most), left, right)
         most = {"add": left.most + right.most, "mul": left.most * right.most, "sub": UNKNOWN}[operation]
         if operation == "add" and most < 1 << width and not right.place and (parts := self._hoisted("add", left)):
             outer, rest = parts
@@ -197,7 +197,7 @@ class CodeWords(Carrier):
         return self._trim(f"0 - {value.text}", width, UNKNOWN, value)
 
     def shift(self, operation: str, value: Name, amount: Name, width: int) -> Name:
-        kind, bits = _type(width), _bits(width)
+        kind, bits = word_type(width), _bits(width)
         if operation == "ashr":
             value = self.sext(value, width, bits)
             last = self._capped(amount, bits - 1, kind)
@@ -230,7 +230,7 @@ class CodeWords(Carrier):
 
     def shift_right_jam(self, value: Name, amount: Name, width: int) -> Name | None:
         """A vector with a place to spare in its lane is moved out altogether by all places but one."""
-        kind, bits = _type(width), _bits(width)
+        kind, bits = word_type(width), _bits(width)
         if value.most >= 1 << (bits - 1):
             return None
         last = self._capped(amount, bits - 1, kind)
@@ -246,7 +246,7 @@ class CodeWords(Carrier):
     def multiply_and_add(self, left: Name, right: Name, addend: Name, width: int, flush: bool) -> Name:
         self.flushes = flush
         text = f"fma{width}({left.text}, {right.text}, {addend.text})"
-        return self._emit(text, _type(width), (1 << width) - 1, left, right, addend)
+        return self._emit(text, word_type(width), (1 << width) - 1, left, right, addend)
 
     def shift_constant(self, operation: str, value: Name, amount: int, width: int) -> Name:
         if operation == "shl":
@@ -255,18 +255,18 @@ class CodeWords(Carrier):
                 return self._kept("mul", self.shift_constant("shl", outer, amount, width), rest, width)
             return self._trim(f"{value.text} << {amount}", width, value.most << amount, value)
         if operation == "lshr":
-            return self._emit(f"{value.text} >> {amount}", _type(width), value.most >> amount, value)
+            return self._emit(f"{value.text} >> {amount}", word_type(width), value.most >> amount, value)
         return self.shift(operation, value, self.constant(amount, width), width)
 
     def extract(self, value: Name, high: int, low: int, width: int) -> Name:
         to, most = high - low + 1, value.most >> low
-        if not low and most < 1 << to and _type(to) == value.kind:
+        if not low and most < 1 << to and word_type(to) == value.kind:
             return value
         text = f"{value.text} >> {low}" if low else value.text
         return self._trim(text, to, most, value)
 
     def concat(self, high: Name, low: Name, high_width: int, low_width: int) -> Name:
-        kind = _type(high_width + low_width)
+        kind = word_type(high_width + low_width)
         above, below = self._widen(high, kind), self._widen(low, kind)
         most = (high.most << low_width) + low.most
         if not low.most:
@@ -276,10 +276,10 @@ class CodeWords(Carrier):
         return self._emit(f"({above.text} << {low_width}) | {below.text}", kind, most, above, below)
 
     def zext(self, value: Name, width: int, to: int) -> Name:
-        return self._widen(value, _type(to))
+        return self._widen(value, word_type(to))
 
     def sext(self, value: Name, width: int, to: int) -> Name:
-        kind = _type(to)
+        kind = word_type(to)
         wide, sign = self._widen(value, kind), 1 << (width - 1)
         if value.most < sign:
             return wide
@@ -296,7 +296,7 @@ class CodeWords(Carrier):
         return found
 
     def select(self, condition: Name, then: Name, otherwise: Name, width: int) -> Name:
-        kind = _type(width)
+        kind = word_type(width)
         if self.made.get(condition.text) == ("ult", then, otherwise):
             most = min(then.most, otherwise.most)
             return self._emit(
@@ -330,7 +330,7 @@ class CodeWords(Carrier):
 
     def leading_zeros(self, value: Name, width: int, result_width: int) -> Name:
         """A lane filled up with a one below the vector has as many zeros as the vector, zero too."""
-        kind, bits = _type(width), _bits(width)
+        kind, bits = word_type(width), _bits(width)
         text = f"zeros{bits}"
         if width < bits:
             spare = bits - width
@@ -342,18 +342,18 @@ class CodeWords(Carrier):
             filled = self._emit(f"{value.text} | {_literal(1, kind)}", kind, (1 << bits) - 1, value)
             count = f"(uint32_t){text}({filled.text}) + (uint32_t)({value.text} == 0)"
             found = self._emit(count, "uint32_t", width, filled, value)
-        return self._widen(found, _type(result_width))
+        return self._widen(found, word_type(result_width))
 
     def max_of(self, values: Sequence[Name], width: int) -> Name:
         largest = values[0]
         for value in values[1:]:
             text = f"{largest.text} > {value.text} ? {largest.text} : {value.text}"
-            largest = self._emit(text, _type(width), max(largest.most, value.most), largest, value)
+            largest = self._emit(text, word_type(width), max(largest.most, value.most), largest, value)
         return largest
 
     def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> Name:
         """Runs of terms that together fit 32 bits and a sign are summed in such lanes."""
-        kind = _type(width)
+        kind = word_type(width)
         parts, run, room = list[Name](), list[tuple[Name, Name]](), 0
         terms = [(sign.node, magnitude.node) for sign, magnitude in zip(signs, magnitudes, strict=True)]
         for mask, magnitude in terms:
@@ -418,7 +418,7 @@ class CodeCarrier(WideCarrier):
 
     def input(self, text: str, width: int, place: int) -> Bits:
         """An operand that the surrounding loops provide under a name."""
-        return Bits(self, width, Name(text, place, _type(width), (1 << width) - 1))
+        return Bits(self, width, Name(text, place, word_type(width), (1 << width) - 1))
 
     @property
     def environment(self) -> str:
@@ -440,7 +440,8 @@ def _bits(width: int) -> int:
     return 32 if width <= 32 else 64
 
 
-def _type(width: int) -> str:
+def word_type(width: int) -> str:
+    """The type in which vectors of a width are computed with."""
     return f"uint{_bits(width)}_t"
 
 
