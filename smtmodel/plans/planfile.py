@@ -147,8 +147,8 @@ class _Reader(ExpressionReader):
 
     def _stage_split(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
         if tree.args and isinstance(tree.args[0], ast.List):
-            places, body, how = self._arguments(tree, 3)
-            at = tuple(number for number in self._numbers(places) if number is not None)
+            _, body, how = self._arguments(tree, 3)
+            at = tuple(map(self._number, tree.args[0].elts))
             return Uneven(at, self._stage(body), self._how(how), **self._options(tree, options, ("order",)))
         return self._several(Split, tree)(**self._options(tree, options, ("order", "grain")))
 

@@ -475,7 +475,7 @@ class Lanes(Around):
             if isinstance(step, Fold):
                 groups = step.groups(len(found))
                 with engine.part(f"fold{number}"):
-                    found = [self._folded(engine, [found[lane] for lane in group]) for group in groups]
+                    found = [_in_order(engine, [found[lane] for lane in group], self.rounding) for group in groups]
             elif rest is not None:
                 short = self.tail is None and number == last
                 count = rest.count if short else rest.count - rest.count % step
@@ -495,12 +495,6 @@ class Lanes(Around):
             with engine.part(f"{name}.lane{lane}"):
                 found[lane] = self.body.run(engine, own, found[lane])
         return rest
-
-    def _folded(self, engine: Engine[V], values: Sequence[V]) -> V:
-        value, *others = values
-        for other in others:
-            value = engine.rounded([value, other], self.rounding)
-        return value
 
 
 @dataclass(frozen=True)
@@ -537,8 +531,13 @@ def _joined(engine: Engine[V], values: Sequence[V], stage: Runs | Interleaved) -
     while stage.order == "pairwise" and len(layer) > 1:
         pairs = [engine.rounded(layer[k : k + 2], rounding) for k in range(0, len(layer) - 1, 2)]
         layer = pairs + (layer[-1:] if len(layer) % 2 else [])
-    value = layer[0] if len(values) > 1 else _alone(engine, values[0], stage)
-    for other in layer[1:]:
+    return _in_order(engine, layer, rounding) if len(values) > 1 else _alone(engine, values[0], stage)
+
+
+def _in_order(engine: Engine[V], values: Sequence[V], rounding: Rounding) -> V:
+    """Values added one after another, each addition rounded."""
+    value, *others = values
+    for other in others:
         value = engine.rounded([value, other], rounding)
     return value
 
