@@ -11,9 +11,10 @@ import numpy as np
 
 from hypotheses.unit_claims import OverflowClaim
 from queries.claims.outcome import Asked, Outcome
-from queries.proof.kernel import RuleError, Theorem
+from queries.proof.kernel import RuleError, Theorem, goal_of
 from queries.proof.rows import (
     BELOW_ONE,
+    Bounded,
     below_one,
     column_sums,
     converted,
@@ -88,7 +89,7 @@ class _Proved(Row[Theorem]):
     """Rows with bounds."""
 
     def length(self, numbers: Theorem) -> int:
-        return numbers.goal.made.length  # type: ignore[attr-defined, no-any-return]
+        return int(goal_of(numbers, Bounded, "length").made.length)
 
     def part(self, numbers: Theorem, start: int, stop: int) -> Theorem:
         return parted(numbers, start, stop)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pysmt.fnode import FNode
 
 from queries.proof.facts import Basis, Fact, follows, given, question
-from queries.proof.kernel import RuleError, Theorem
+from queries.proof.kernel import RuleError, Theorem, goal_of
 from queries.proof.records import Chain, Derived, Lemma
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
@@ -87,12 +87,12 @@ class Ledger:
         places = {lemma.query.text: place for place, lemma in enumerate(self.lemmas(*theorems))}
         steps = []
         for theorem, note in self._noted(theorems).items():
-            uses = tuple(map(_term, theorem.premises))
-            _, stands = question(self.basis, _term(theorem), uses, note.cuts, note.inputs)
+            uses = tuple(map(term_of, theorem.premises))
+            _, stands = question(self.basis, term_of(theorem), uses, note.cuts, note.inputs)
             place = places[note.query.text]
-            steps.append(Derived(note.name, place, uses, _term(theorem), tuple(stands.items())))
+            steps.append(Derived(note.name, place, uses, term_of(theorem), tuple(stands.items())))
         every = dict.fromkeys(one for theorem in theorems for one in theorem.walk())
-        maxima = [("definition of a maximum", _term(one)) for one in every if one.rule == "defined"]
+        maxima = [("definition of a maximum", term_of(one)) for one in every if one.rule == "defined"]
         return Chain(((ADMITTED, self.basis.assumed), *dict.fromkeys(maxima)), tuple(steps))
 
     def _noted(self, theorems: Sequence[Theorem]) -> dict[Theorem, _Note]:
@@ -100,6 +100,7 @@ class Ledger:
         return {theorem: self._notes[theorem] for theorem in every if theorem in self._notes}
 
 
-def _term(theorem: Theorem) -> FNode:
-    assert isinstance(theorem.goal, Fact)
-    return theorem.goal.term
+def term_of(fact: Theorem) -> FNode:
+    """What a fact says. Raises RuleError for another theorem."""
+    found: FNode = goal_of(fact, Fact, "ledger").term
+    return found

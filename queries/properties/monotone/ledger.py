@@ -9,7 +9,7 @@ from pysmt.fnode import FNode
 
 from queries.proof.facts import defined
 from queries.proof.kernel import Theorem
-from queries.proof.ledger import ADMITTED, Ledger, UnprovedError
+from queries.proof.ledger import ADMITTED, Ledger, UnprovedError, term_of
 from queries.proof.records import Proof
 from queries.proof.same import Compared, agreed
 from queries.search.distinguish import Options
@@ -55,7 +55,7 @@ class NamedFacts:
     def establish(self, name: str, claim: Bit, cuts: Sequence[Bits | Bit] = (), using: Sequence[str] = ()) -> str:
         """Prove a claim from the facts named, with terms cut out; its name. Raises UnprovedError."""
         known = self.facts.get(name)
-        if known is None or known.goal.term != claim.node:  # type: ignore[attr-defined]
+        if known is None or term_of(known) != claim.node:
             self.facts[name] = self._proved(name, claim, cuts, using)
         return name
 
