@@ -215,7 +215,7 @@ def _studies() -> list[dict[str, Any]]:
 
     return [
         {"id": study.name, "summary": study.about, "sizes": list(study.sizes),
-         "series": {series.label: series.algorithm for series in study.series}}
+         "series": {series.label: series.subject for series in study.series}}
         for study in STUDIES.values()
     ]  # fmt: skip
 

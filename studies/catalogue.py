@@ -9,21 +9,31 @@ from smtmodel.errors import UnknownNameError
 
 Kind = Literal["product", "sum", "bias"]
 NORMS = ("l1", "l2", "linf")
-BOUND = "bound of "  # before the reference of a plan
 SIGNED = ("mean", "deviation", "negative")  # measures of a bias
 
 
 @dataclass(frozen=True)
 class Series:
-    """One curve: an algorithm, or (`minus`) the difference between its results and another's; or, where the text begins
-    with `BOUND`, the proved error bound of a plan on the same inputs. `dashed` and `group`: how it is drawn; the series
-    of a group share a colour."""
+    """One curve: an algorithm, or (`minus`) the difference between its results and another's; or (`bound`) the proved
+    error bound of a plan on the same inputs. `dashed` and `group`: how it is drawn; the series of a group share a
+    colour."""
 
     label: str
     algorithm: str
     minus: str = ""
     dashed: bool = False
     group: str = ""
+    bound: bool = False
+
+    @property
+    def subject(self) -> str:
+        """The algorithm, or what of the plan is drawn, in words."""
+        return f"bound of {self.algorithm}" if self.bound else self.algorithm
+
+
+def _proved(what: str, plan: str, group: str) -> Series:
+    """The proved bound of a plan."""
+    return Series(f"{what}, proved bound", plan, dashed=True, group=group, bound=True)
 
 
 @dataclass(frozen=True)
@@ -67,7 +77,7 @@ _HALF = "ampere/mma/m16n8k16.f16.f16.f16.f16"
 _ONE = "multiword@words=1,products=1"
 _SGEMM = f"{_ONE},unit=ieee/fma/f32"
 _DGEMM = f"{_ONE},unit=ieee/fma/f64,source=f64"
-_SGEMM_BOUND = Series("SGEMM, proved bound", f"{BOUND}plan:ieee/fma/f32", group="SGEMM", dashed=True)
+_SGEMM_BOUND = _proved("SGEMM", "plan:ieee/fma/f32", "SGEMM")
 _OUTSIDE = "chain=1,addend=first"
 _CUT = "split=toward_zero"  # as the unit cuts an f32 operand to TF32
 
@@ -94,8 +104,7 @@ _VALERO_TF32 = Study(
         Series("4xFP16", f"multiword@unit={_F16},products=4", group="4xFP16", dashed=True),
         Series("|SGEMM - 3xTF32|", _SGEMM, f"multiword@unit={_TF32}", group="difference", dashed=True),
         _SGEMM_BOUND,
-        Series("1xTF32, truncated, proved bound", f"{BOUND}plan:cutlass/tf32-truncated", group="1xTF32 truncated",
-               dashed=True),
+        _proved("1xTF32, truncated", "plan:cutlass/tf32-truncated", "1xTF32 truncated"),
     ),
 )  # fmt: skip
 
@@ -110,7 +119,7 @@ _VALERO_TF64 = Study(
         Series("3xTF64", "tf64", group="3xTF64"),
         Series("4xTF64", "tf64@products=4", group="4xTF64", dashed=True),
         Series("|DGEMM - 3xTF64|", _DGEMM, "tf64", group="difference", dashed=True),
-        Series("DGEMM, proved bound", f"{BOUND}plan:ieee/fma/f64", group="DGEMM", dashed=True),
+        _proved("DGEMM", "plan:ieee/fma/f64", "DGEMM"),
     ),
 )  # fmt: skip
 
@@ -154,9 +163,7 @@ UNITS = {
 
 def _bounds(*names: str) -> tuple[Series, ...]:
     """The proved bounds of sums that stay in the unit."""
-    return tuple(
-        Series(f"{name}, proved bound", f"{BOUND}plan:{UNITS[name][0]}", group=name, dashed=True) for name in names
-    )
+    return tuple(_proved(name, f"plan:{UNITS[name][0]}", name) for name in names)
 
 
 PROMOTED = 128  # products in the unit before their sum goes outside
@@ -205,7 +212,7 @@ _BIAS = Study(
         *(Series(name, f"{_ONE},unit={UNITS[name][0]}", group=name) for name in ("Volta", "Ampere", "Hopper", "CDNA2")),
         Series("SGEMM", _SGEMM, group="SGEMM"),
         *_bounds("Volta", "Hopper"),
-        Series("CDNA3, down, proved bound", f"{BOUND}plan:{_CDNA3}", group="CDNA3", dashed=True),
+        _proved("CDNA3, down", f"plan:{_CDNA3}", "CDNA3"),
         _SGEMM_BOUND,
     ),
     rows=128, grid="f16", factor=1000, measures=SIGNED, axis="K",

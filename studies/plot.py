@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from smtmodel.files import whole_file
-from studies.catalogue import BOUND, Study
+from studies.catalogue import Study
 from studies.run import points
 from studies.table import Table
 
@@ -101,7 +101,7 @@ def _panel(
         label = series.label + (f" (overflows from {lost[0]:,})" if lost else "")
         colour, marker = looks[series.group]
         curve_of = zip(*shown, strict=True) if shown else ([], [])
-        if series.algorithm.startswith(BOUND):
+        if series.bound:
             curve_of = curve_of if study.measures[column] in BOUNDED else ([], [])
             panel.plot(*curve_of, linestyle=(0, (8, 2)), color=colour, linewidth=1.0, label=label)
             continue

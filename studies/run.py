@@ -18,7 +18,7 @@ from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS
 from smtmodel.numbers import from_numbers, to_numbers
 from smtmodel.reference import parse_plan_reference
-from studies.catalogue import BOUND, Kind, Series, Study
+from studies.catalogue import Kind, Series, Study
 from studies.exact import exact_product, measures_of_bound, percent_error, relative_error, signed_measures, size_of
 from studies.table import Point, Table
 
@@ -93,8 +93,8 @@ class Product:
     def error(self, series: Series) -> Floats:
         """The deviation of every element, with its sign."""
         with np.errstate(invalid="ignore", over="ignore"):
-            if series.algorithm.startswith(BOUND):
-                return bound_of_elements(series.algorithm.removeprefix(BOUND), self.a, self.b, self.addend)
+            if series.bound:
+                return bound_of_elements(series.algorithm, self.a, self.b, self.addend)
             if series.minus:
                 return self.result(series.algorithm) - self.result(series.minus)
             if self.exact is None:
@@ -141,7 +141,7 @@ class Bias(Product):
         self.addend = draw.numbers(self.addend.shape, "c", study)
 
     def measure(self, series: Series, measures: Sequence[str]) -> tuple[float, ...]:
-        measured = measures_of_bound if series.algorithm.startswith(BOUND) else signed_measures
+        measured = measures_of_bound if series.bound else signed_measures
         found = measured(self.error(series))
         return tuple(found[name] for name in measures)
 
@@ -170,7 +170,7 @@ def points(study: Study, sizes: Sequence[int], seed: int) -> Iterator[tuple[Poin
     for size in sizes:
         for distribution in study.distributions:
             for series in study.series:
-                text = series.algorithm + (f" - {series.minus}" if series.minus else "")
+                text = series.subject + (f" - {series.minus}" if series.minus else "")
                 yield Point(study.name, seed, distribution, study.drawn, size, series.label, text), series
 
 
