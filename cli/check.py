@@ -44,7 +44,7 @@ def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:
     mmaprobe prove --property error-bound arm/neon/bfdot --certificate proof
     mmaprobe check proof
     """  # fmt: skip
-    from queries.proof.checking import check_folder
+    from queries.checking.folder import check_folder
     from queries.solvers.contract import SolverProcess
 
     def ask(engine: str, text: str) -> Answer:
@@ -54,10 +54,9 @@ def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:
     for found in check_folder(folder, ask if engines else None, timeout):
         say(f"{found.place}: {found.says}")
         findings.append(found)
-    counts = {kind: sum(found.kind == kind for found in findings) for kind in ("fault", "open", "word", "argument")}
+    counts = {kind: sum(found.kind == kind for found in findings) for kind in ("fault", "open", "word")}
     verdict = "fault" if counts["fault"] else "incomplete" if counts["open"] else "checked"
     rests = f"; {counted(counts['word'], 'lemma')} for which solvers alone answer" if counts["word"] else ""
-    rests += f"; {counted(counts['argument'], 'argument')} stated, not checked" if counts["argument"] else ""
     say({
         "fault": f"rejected by the checker: {counted(counts['fault'], 'fault')}",
         "incomplete": f"incomplete: {counted(counts['open'], 'part')} could not be checked{rests}",
