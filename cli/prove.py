@@ -99,11 +99,11 @@ def prove(
             prove_bound(models, parse_inputs(restrictions), length, options, confirm, explain, as_json, certificate)
         )
     if about_plans(models, length):
-        if wanted != "equal" or restrictions or compare or certificate is not None:
+        if wanted != "equal" or restrictions or compare:
             raise click.UsageError(
                 "plans for any K can only be proved equal, on every input; for the rest fix K: plan:NAME@length=K"
             )
-        run_plans(models, length, options, confirm, as_json)
+        run_plans(models, length, options, confirm, as_json, certificate)
     if length is not None:
         raise click.UsageError(f"--length is for two plans, units that take K in tiles, and {ERROR_BOUND}")
     problems = _problems(models, wanted, restrictions, compare)

@@ -55,8 +55,8 @@ TREE, UNIT = "tree.json", "unit.yaml"  # of a theorem
 CHAIN, FACTS = "chain.json", "facts.smt2"  # of facts that are proved one from another
 CLAIM, ROWS = "claim.yaml", "rows.json"  # that such facts are about; of sums of numbers
 QUESTION, LEFT, RIGHT = "question.json", "left.yaml", "right.yaml"  # whether two sides agree
-PROPERTY = "property.json"  # of a unit, which parts give
-OTHERS = (TREE, UNIT, CHAIN, FACTS, CLAIM, ROWS, QUESTION, LEFT, RIGHT, PROPERTY)
+PROPERTY, PLANS = "property.json", "plans.json"  # of a unit, which parts give; that two plans are equal
+OTHERS = (UNIT, TREE, CHAIN, FACTS, CLAIM, ROWS, QUESTION, LEFT, RIGHT, PROPERTY, PLANS, "*.plan.yaml", "unit-*.yaml")
 SUFFIXES = ("smt2", "cnf", "drat")
 LEAF_SECONDS = 20.0  # for the proof of a lemma, at most: engines' words stand for one that takes longer
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from queries.certificates.document import operands_of
 from queries.certificates.magnitudes import FaultError, need
+from queries.certificates.writing_out import alike, free_of
 
 Plain = dict[str, Any]
 Order = tuple[int, ...]
@@ -84,7 +85,7 @@ def groups_of(unit: Plain) -> list[Order]:
     """The products that each step adds, in the order of the steps: those that a repetition reads in each round, and
     what is read outside of repetitions; parts of these with scale factors of their own; all where each is one."""
     nodes, count = unit["nodes"], unit["unit"]["length"]
-    free = _free(nodes)
+    free = free_of(nodes)
     loops = [at for at, node in enumerate(nodes) if node["kind"] == "repeat" and not free[at]]
     steps = [_reads(nodes, nodes[at]["body"], {nodes[at]["level"]: place}) for at in loops for place in
              nodes[at]["places"]]  # fmt: skip
@@ -106,25 +107,6 @@ def _scaled(nodes: Sequence[Plain]) -> Iterator[int]:
         if node["kind"] == "scale" and nodes[node["term"]]["kind"] == "exact":
             items = [nodes[item] for item in nodes[node["term"]]["items"]]
             yield sum(len(item["places"]) if item["kind"] == "each" else 1 for item in items)
-
-
-def _free(nodes: Sequence[Plain]) -> list[set[int]]:
-    """The loop variables that each node depends on, operands first."""
-    found: list[set[int]] = []
-    for node in nodes:
-        own = set[int]()
-        if node["kind"] == "element" and node["index"] is not None:
-            own = {level for level, _ in node["index"]["factors"]}
-        elif node["kind"] == "acc":
-            own = {node["level"]}
-        elif node["kind"] == "repeat":
-            own = found[node["start"]] | (found[node["body"]] - {node["level"]})
-        elif node["kind"] == "each":
-            own = found[node["body"]] - {node["level"]}
-        else:
-            own = own.union(*(found[operand] for operand in operands_of(node)))
-        found.append(own)
-    return found
 
 
 def _reads(nodes: Sequence[Plain], at: int, places: Mapping[int, int]) -> set[int]:
@@ -252,19 +234,22 @@ RULES = {
 }
 
 
-# -- one unit
+# -- by what units are made of
 
 
-def one_unit(left: Plain, right: Plain) -> bool:
-    """Whether two units are one expression over the same operands; where one names no pattern of a NaN result, those of
-    both are any."""
+def one_unit(left: Plain, right: Plain, order: Sequence[int] | None = None) -> bool:
+    """Whether two units make their results alike of the same operands, those of the right one in an order; where one
+    names no pattern of a NaN result, those of both are any."""
+    given = [({name: value for name, value in side["unit"].items() if name not in ("result", "d")},
+              side["formats"][: 1 + max(side["unit"][name] for name in ("a", "b", "c", "scale") if
+                                        side["unit"][name] is not None)]) for side in (left, right)]  # fmt: skip
     patterns = [_last_rounding(side)["nan"] for side in (left, right)]
     if None in patterns:
         left, right = (_any_nan(side, pattern) for side, pattern in zip((left, right), patterns, strict=True))
-    return left == right
+    return given[0] == given[1] and alike(left, right, order)
 
 
 def _any_nan(unit: Plain, pattern: int | None) -> Plain:
-    nodes = [node | {"rounding": node["rounding"] | {"nan": None}} if node["kind"] == "round"
+    nodes = [{**node, "rounding": {**node["rounding"], "nan": None}} if node["kind"] == "round"
              and node["rounding"]["nan"] == pattern else node for node in unit["nodes"]]  # fmt: skip
     return {**unit, "nodes": nodes}

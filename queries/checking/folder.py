@@ -22,6 +22,7 @@ from queries.certificates.certificate import (
     CLAIM,
     FACTS,
     MANIFEST,
+    PLANS,
     PROPERTY,
     QUESTION,
     ROWS,
@@ -37,6 +38,8 @@ from queries.certificates.chain import Facts, chain_faults
 from queries.certificates.row_rules import row_faults
 from queries.certificates.together import one_unit, property_fault, property_text
 from queries.certificates.tree import Tree, statement_text
+from queries.checking.plans import plans_fault, plans_text
+from queries.plans.certify import LEFT_PLAN, RIGHT_PLAN, read_plan
 from queries.proof.lemmas import LEMMAS, Lemma, query_of
 from queries.proof.opposite import RoundsOpposite
 from queries.proof.rows import BELOW_ONE, left_open, need_truncation, recorded, units_of
@@ -45,7 +48,7 @@ from queries.proof.undecided import Question, lemmas_of
 from queries.proof.written import Written
 from queries.proof.written_rows import same_operations, start_of
 from queries.properties.asked import plain, read_document, read_question, read_unit
-from queries.properties.statements import Negated
+from queries.properties.statements import Negated, Reordered
 from queries.search.problem import Problem
 from queries.solvers.contract import ENGINE_NAMES, Answer
 from queries.solvers.smtlib import Query
@@ -60,7 +63,7 @@ from smtmodel.yamlfile import read_yaml
 
 MAXIMA: tuple[Maximum, ...] = ("relational", "select")
 SIDES = ("left", "right")
-ANSWERS = (TREE, CHAIN, ROWS, QUESTION, PROPERTY)  # the files that say what was proved
+ANSWERS = (TREE, CHAIN, ROWS, QUESTION, PROPERTY, PLANS)  # the files that say what was proved
 MEANING = {"smt2": "as written", "cnf": "the formula of the query", "drat": "verified"}
 Ask = Callable[[str, str], Answer]  # what an engine says of a text in SMT-LIB
 
@@ -95,6 +98,8 @@ def check_folder(folder: Path, ask: Ask | None = None, timeout: float | None = N
         yield from _question(folder, files, names)
     if PROPERTY in files:
         yield from _property(folder, manifest["parts"])
+    if PLANS in files:
+        yield from _plans(folder, manifest["parts"])
     if files.keys().isdisjoint(ANSWERS):
         yield Finding(MANIFEST, "nothing in the folder says what was proved", "fault")
 
@@ -214,6 +219,9 @@ def _question(folder: Path, files: Mapping[str, str], pieces: list[str]) -> Iter
         elif "whole" in pieces:
             text = (folder / "whole.smt2").read_text(encoding="utf-8")
             fits = text in (text_of(problem, maximum) for maximum in MAXIMA)
+        elif type(problem) is Reordered:
+            fits = left == right and sorted(problem.order) == list(range(problem.length))
+            fits = fits and one_unit(left, right, problem.order)
         else:
             fits = type(problem) is Problem and one_unit(left, right)
     except Exception as error:  # whatever files that are not a question raise
@@ -258,6 +266,19 @@ def _property(folder: Path, parts: Sequence[str]) -> Iterator[Finding]:
         yield Finding(PROPERTY, f"cannot be read: {type(error).__name__}: {error}", "fault")
         return
     yield Finding(PROPERTY, text, "fault" if fault else "fine")
+
+
+def _plans(folder: Path, parts: Sequence[str]) -> Iterator[Finding]:
+    """Whether two plans are equal, by rules and by the parts, each of which is checked."""
+    try:
+        stated = read_document(folder / PLANS)
+        left, right = (read_plan(folder, name) for name in (LEFT_PLAN, RIGHT_PLAN))
+        fault = plans_fault(stated, left, right, [read_question(folder / part) for part in parts])
+        text = fault or f"{LEFT_PLAN} and {RIGHT_PLAN} are equal {plans_text(stated)}"
+    except Exception as error:  # whatever files that are no plans raise
+        yield Finding(PLANS, f"cannot be read: {type(error).__name__}: {error}", "fault")
+        return
+    yield Finding(PLANS, text, "fault" if fault else "fine")
 
 
 def _chain(folder: Path, pieces: list[str]) -> Iterator[Finding]:

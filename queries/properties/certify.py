@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from queries.certificates.certificate import CertificateError, write_certificate
+from queries.certificates.certificate import CertificateError, OutOfTimeError, write_certificate
 from queries.equality.certify import certify
 from queries.equality.staged import prove
 from queries.proof.records import Proof
@@ -49,10 +50,17 @@ def certify_sides(proof: Proof, directory: Path, options: Options) -> dict[str, 
     if theorem.rule == "negates":
         return certify_theorems(theorem.premises, problem.left.unit, question, directory, options, texts)
     if theorem.rule == "one_expression":
-        return write_certificate(
-            directory, [], None, question, options.timeout, options.memory, options.progress, texts, "one.md"
-        )
-    again = prove(problem, options, confirm=True)  # equal by their forms: a proof of the question itself is wanted
-    if again.verdict != "equal":
-        raise CertificateError(f"the whole question stays open: {'; '.join(map(str, again.tried[-1:])) or 'no time'}")
-    return certify(again, texts, directory, options)
+        return _by_form(question, directory, options, texts)
+    with suppress(OutOfTimeError):  # equal by their forms: the whole question, if a proof of it is found
+        again = prove(problem, options, confirm=True)
+        if again.verdict == "equal":
+            return certify(again, texts, directory, options)
+    if theorem.rule == "one_sum":
+        return _by_form(question, directory, options, texts)
+    raise CertificateError("equal by rules of rewriting, and the whole question stays open")
+
+
+def _by_form(question: str, directory: Path, options: Options, texts: dict[str, str]) -> dict[str, Any]:
+    return write_certificate(
+        directory, [], None, question, options.timeout, options.memory, options.progress, texts, "one.md"
+    )
