@@ -56,7 +56,9 @@ CHAIN, FACTS = "chain.json", "facts.smt2"  # of facts that are proved one from a
 CLAIM, ROWS = "claim.yaml", "rows.json"  # that such facts are about; of sums of numbers
 QUESTION, LEFT, RIGHT = "question.json", "left.yaml", "right.yaml"  # whether two sides agree
 PROPERTY, PLANS = "property.json", "plans.json"  # of a unit, which parts give; that two plans are equal
-OTHERS = (UNIT, TREE, CHAIN, FACTS, CLAIM, ROWS, QUESTION, LEFT, RIGHT, PROPERTY, PLANS, "*.plan.yaml", "unit-*.yaml")
+COVER = "cover.json"  # what no input reaches
+OTHERS = (UNIT, TREE, CHAIN, FACTS, CLAIM, ROWS, QUESTION, LEFT, RIGHT, PROPERTY, PLANS, "*.plan.yaml", "unit-*.yaml",
+          COVER)  # fmt: skip
 SUFFIXES = ("smt2", "cnf", "drat")
 LEAF_SECONDS = 20.0  # for the proof of a lemma, at most: engines' words stand for one that takes longer
 

@@ -16,10 +16,12 @@ from typing import Any, Literal
 import numpy as np
 
 from hypotheses.claim import Claim, build_claims
+from hypotheses.schema import Inputs
 from hypotheses.unit_claims import OverflowClaim
 from queries.certificates.certificate import (
     CHAIN,
     CLAIM,
+    COVER,
     FACTS,
     MANIFEST,
     PLANS,
@@ -39,6 +41,7 @@ from queries.certificates.row_rules import row_faults
 from queries.certificates.together import one_unit, property_fault, property_text
 from queries.certificates.tree import Tree, statement_text
 from queries.checking.plans import plans_fault, plans_text
+from queries.covering.unreachable import datapath
 from queries.plans.certify import LEFT_PLAN, RIGHT_PLAN, read_plan
 from queries.proof.lemmas import LEMMAS, Lemma, query_of
 from queries.proof.opposite import RoundsOpposite
@@ -55,15 +58,17 @@ from queries.solvers.smtlib import Query
 from smtmodel.algorithms import sum_of_array
 from smtmodel.carriers.terms import Maximum
 from smtmodel.display import exact_value
+from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError
 from smtmodel.formats import Format
 from smtmodel.rounding import Target
 from smtmodel.unitfile import parse_unit
+from smtmodel.wording import counted
 from smtmodel.yamlfile import read_yaml
 
 MAXIMA: tuple[Maximum, ...] = ("relational", "select")
 SIDES = ("left", "right")
-ANSWERS = (TREE, CHAIN, ROWS, QUESTION, PROPERTY, PLANS)  # the files that say what was proved
+ANSWERS = (TREE, CHAIN, ROWS, QUESTION, PROPERTY, PLANS, COVER)  # the files that say what was proved
 MEANING = {"smt2": "as written", "cnf": "the formula of the query", "drat": "verified"}
 Ask = Callable[[str, str], Answer]  # what an engine says of a text in SMT-LIB
 
@@ -100,6 +105,8 @@ def check_folder(folder: Path, ask: Ask | None = None, timeout: float | None = N
         yield from _property(folder, manifest["parts"])
     if PLANS in files:
         yield from _plans(folder, manifest["parts"])
+    if COVER in files:
+        yield from _cover(folder, names, manifest["parts"])
     if files.keys().isdisjoint(ANSWERS):
         yield Finding(MANIFEST, "nothing in the folder says what was proved", "fault")
 
@@ -279,6 +286,38 @@ def _plans(folder: Path, parts: Sequence[str]) -> Iterator[Finding]:
         yield Finding(PLANS, f"cannot be read: {type(error).__name__}: {error}", "fault")
         return
     yield Finding(PLANS, text, "fault" if fault else "fine")
+
+
+def _cover(folder: Path, pieces: list[str], parts: Sequence[str]) -> Iterator[Finding]:
+    """Whether the lemmas ask about cases of this unit, and speak of all that is said to be out of reach."""
+    try:
+        stated, unit = read_document(folder / COVER), read_unit(folder / UNIT)
+        known = datapath(Model(UNIT, unit))
+        conditions = {str(condition): condition for condition in known.flags}
+        faults = []
+        for lemma, cases in stated["lemmas"].items():
+            text = known.query([tuple(conditions[name] for name in case) for case in cases]).text
+            if lemma not in pieces or (folder / f"{lemma}.smt2").read_text(encoding="utf-8") != text:
+                faults.append(f"{lemma}.smt2 does not ask whether some input reaches these cases")
+        for case in stated["cases"]:
+            said = stated["lemmas"][case["lemma"]]
+            if not case["conditions"] or not any(set(part) <= set(case["conditions"]) and part for part in said):
+                faults.append(f"{case['lemma']} does not speak of {' and '.join(case['conditions'])}")
+        faults += [f"nobody says what {part} is for" for part in parts
+                   if part not in {change["part"] for change in stated["changes"]}]  # fmt: skip
+        for change in stated["changes"]:
+            problem = read_question(folder / change["part"])
+            plainly = type(problem) is Problem and problem.inputs == Inputs() and problem.compare == "bits"
+            if change["part"] not in parts or not plainly or plain(problem.left.unit) != plain(unit):
+                faults.append(f"{change['part']} does not say that {change['change']} changes nothing")
+    except Exception as error:  # whatever files that are no such documents raise
+        yield Finding(COVER, f"cannot be read: {type(error).__name__}: {error}", "fault")
+        return
+    yield from (Finding(COVER, fault, "fault") for fault in faults)
+    if not faults:
+        told = f"no input reaches any of {counted(len(stated['cases']), 'case')}"
+        same = [f"{change['change']} gives the same results" for change in stated["changes"]]
+        yield Finding(COVER, "; ".join([told, *same]))
 
 
 def _chain(folder: Path, pieces: list[str]) -> Iterator[Finding]:
