@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
-from queries.building.draft import STARTS, SWAPPED, Choices, Groups, How, Late, Start, Step
+from queries.building.draft import STARTS, SWAPPED, Choices, Groups, How, Late, Reading, Start, Step
 from smtmodel.formats import FORMATS, Format
 from smtmodel.nodes.element import Subnormals
 from smtmodel.nodes.round import Tiny, Zero
@@ -20,6 +20,7 @@ NEVER_UP = frozenset(("toward_zero", "to_odd"))  # no result reaches the next po
 INNER = ("f32", "f64", "bf16", "f16", "e8m13", "tf32")  # formats of results within
 ROOMY = ("f32", "f64")  # of these, those in which sums are often kept
 MOST_BITS = 40  # of a fused sum, where the result has no more
+READ_BITS = (8, 11, 12, 16, 22, 24)  # of inputs in long formats, where a and b are read apart
 GUARDS = range(1, 9)  # bits beyond those of a format that are kept of a sum which is not exact
 WIDE = "f64"  # the format of sums of more bits than the result has
 SMALL = 8  # products of a sum whose order is not known, up to which everything is tried
@@ -206,7 +207,26 @@ def product_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
             name = "" if bits <= asked.d.precision else WIDE
             yield replace(choices, start=start, products=How(mode, name, bits))
 
-    return [known, *([swapped] if "binary" in kinds else []), other, normalised, shortened]
+    def read(choices: Choices) -> Iterator[Choices]:
+        """Both inputs with fewer bits than they have."""
+        for bits, mode, tried in product(range(2, asked.a.precision), MODES, list(known(choices))):
+            yield replace(tried, read_a=Reading(bits, mode), read_b=Reading(bits, mode))
+
+    def read_apart(choices: Choices) -> Iterator[Choices]:
+        modes: tuple[Mode, ...] = ("nearest_even", "toward_zero")
+        for mode, start in product(modes, starts):
+            for one, other in product(_readings(asked.a, mode), _readings(asked.b, mode)):
+                yield replace(choices, start=start, read_a=one, read_b=other)
+
+    narrow = [read] if asked.a.precision > 2 and asked.a.precision == asked.b.precision else []
+    first = [known, *([swapped] if "binary" in kinds else [])]
+    return [*first, other, normalised, shortened, *narrow, read_apart]
+
+
+def _readings(fmt: Format, mode: Mode) -> list[Reading | None]:
+    """What may be all that is read of an input: as many bits as it has, or fewer."""
+    known = range(2, fmt.precision) if fmt.precision <= FORMATS["f16"].precision else READ_BITS
+    return [None, *(Reading(bits, mode) for bits in known if bits < fmt.precision)]
 
 
 # -- the ends of the range
@@ -372,10 +392,20 @@ def neighbours(choices: Choices, asked: Signature) -> Iterator[Choices]:
         yield replace(choices, products=how)
     for reads in READS:
         yield read_as(choices, reads)
+    for read in _other_readings(choices.read_a):
+        yield replace(choices, read_a=read)
+    for read in _other_readings(choices.read_b):
+        yield replace(choices, read_b=read)
     for name in INNER:
         if choices.convert is None and FORMATS[name] != asked.d:
             steps = tuple(replace(step, how=replace(step.how, format=name)) for step in choices.steps)
             yield replace(choices, steps=steps, convert=How(choices.steps[0].how.mode))
+
+
+def _other_readings(reading: Reading | None) -> Iterator[Reading]:
+    if reading is not None:
+        yield from (replace(reading, mode=mode) for mode in MODES)
+        yield from (replace(reading, bits=bits) for bits in (reading.bits - 1, reading.bits + 1) if bits > 1)
 
 
 def _other_steps(step: Step) -> Iterator[Step]:

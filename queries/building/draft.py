@@ -95,12 +95,21 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Reading:
+    """Significant bits of an input that are read, and how it is rounded to them."""
+
+    bits: int
+    mode: Mode
+
+
+@dataclass(frozen=True)
 class Choices:
     """What a tree leaves open. `tree`: which one, where the order itself is open. `steps`: by role.
 
     `start`: how a step begins that adds two products: both at once; the `first` rounded, or added to +0 (`zero`); or
     the second. `products`: rounded before they are added. `limit`: a product of that power of two or more is infinite.
-    `convert`: the last step's result becomes a number of the result's format.
+    `convert`: the last step's result becomes a number of the result's format. `read_a`, `read_b`: None: as they
+    are.
     """
 
     tree: int = 0
@@ -113,6 +122,8 @@ class Choices:
     a: Subnormals = "keep"
     c: Subnormals = "keep"
     positive_zeros: bool = False
+    read_a: Reading | None = None
+    read_b: Reading | None = None
 
     def hows(self) -> list[How]:
         """Every rounding."""
@@ -276,7 +287,10 @@ class _Draft:
         if leaf == "c":
             return Element("c", None, choices.c, choices.positive_zeros)
         index = Index(leaf, loop)
-        left, right = (Element(side, index, choices.a, choices.positive_zeros) for side in SIDES)
+        left, right = (
+            self.read(Element(side, index, choices.a, choices.positive_zeros), reading)
+            for side, reading in zip(SIDES, (choices.read_a, choices.read_b), strict=True)
+        )
         product: Node = Product(left, right, choices.normalised, choices.limit)
         if choices.products is not None:
             product = self.made(product, choices.products)
@@ -284,6 +298,13 @@ class _Draft:
             return product
         block = Index(leaf // self.drafter.asked.scale_block)
         return Scale(product, Element("scale_a", block), Element("scale_b", block))
+
+    def read(self, element: Element, reading: Reading | None) -> Node:
+        """An input as far as its bits are read."""
+        if reading is None:
+            return element
+        fmt = self.drafter.asked.a if element.operand == "a" else self.drafter.asked.b
+        return Round(Cut(element, reading.bits, reading.mode, fmt.emin), Rounding(fmt, reading.mode))
 
     # -- sums
 
