@@ -215,7 +215,7 @@ class Sketch:
             whole = self.parts[choices.tree]
             part = whole if kept is None else whole.of_few(kept)
             assert part is not None
-            self._drafters[key] = Drafter(part.root, self.asked, part.roles, kept is not None)
+            self._drafters[key] = Drafter(part, self.asked, kept is not None)
         return self._drafters[key].unit(choices)
 
 
