@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.choice import Choice
+from cli.command import Command
 from cli.completion import models, questions_or_models
 from cli.options import (
     JSON,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from queries.search.distinguish import Options
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("names", nargs=-1, required=True, metavar="ID... | MODEL MODEL", shell_complete=questions_or_models)
 @click.option(
     "-n",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.certificates import PROVED_WITHOUT, attach, show_certificate
+from cli.command import Command
 from cli.completion import claim_names
 from cli.options import JSON, overall, print_json, progress, say, show_zeros, solver_options
 from cli.prove import show_witness
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from queries.search.distinguish import Options
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("names", nargs=-1, required=True, metavar="CLAIM...", shell_complete=claim_names)
 @click.option(
     "--certificate",
