@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.command import Command
 from cli.options import JSON, print_json, say
 from smtmodel.wording import counted
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 SECONDS = 300.0
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER")
 @click.option(
     "--engines/--no-engines",

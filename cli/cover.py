@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.command import Command
 from cli.completion import models
 from cli.options import JSON, VECTORS_OUTPUT, print_json, progress, say, solver_options, write_vectors
 from smtmodel.wording import counted
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 LISTED = 12  # conditions out of reach, and open ones, that are listed
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("model", metavar="MODEL", shell_complete=models)
 @VECTORS_OUTPUT
 @click.option(
