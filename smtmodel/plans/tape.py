@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from smtmodel.compiled import CompiledModel, compile_lanes, compile_model, loaded
 from smtmodel.dot import Model
@@ -147,7 +148,7 @@ class Tape(Results[Noted]):
         longest = max((step[8] for step in self._steps), default=1)
         scratch = [np.empty(longest * side * 8, dtype=np.uint8) for side in (rows, columns)]
         player = loaded(_PLAYER).play
-        arrays = [steps, places, *sides, sums, *scratch]
+        arrays: list[NDArray[Any]] = [steps, places, *sides, sums, *scratch]
         at = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
         numbers = [ctypes.c_long(x) for x in (blocks, rows, columns, k, *(side.itemsize for side in sides))]
         player(ctypes.c_long(len(steps)), *at[:2], *numbers, *at[2:])
