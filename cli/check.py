@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.command import Command
 from cli.options import JSON, print_json, say
 from smtmodel.wording import counted
 
@@ -22,7 +23,7 @@ BELIEVED = (
 )
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER")
 @click.option(
     "--engines/--no-engines",

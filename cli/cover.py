@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.certificates import PROVED_WITHOUT, attach, show_certificate
+from cli.command import Command
 from cli.completion import models
 from cli.options import JSON, VECTORS_OUTPUT, print_json, progress, say, solver_options, write_vectors
 from smtmodel.wording import counted
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 LISTED = 12  # conditions out of reach, and open ones, that are listed
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("model", metavar="MODEL", shell_complete=models)
 @VECTORS_OUTPUT
 @click.option(

@@ -13,6 +13,7 @@ import click
 
 from cli.certificates import PROVED_WITHOUT, attach, show_certificate
 from cli.choice import Choice
+from cli.command import Command
 from cli.completion import models
 from cli.error_bound import ERROR_BOUND, prove_bound
 from cli.options import (
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from queries.search.problem import Problem
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("models", nargs=-1, required=True, metavar="MODEL [MODEL]", shell_complete=models)
 @click.option(
     "--property",
