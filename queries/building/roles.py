@@ -28,6 +28,12 @@ class Part:
         """The steps of a role."""
         return [node for node in nodes_of(self.root) if self.roles[id(node)] == role]
 
+    def adds_below(self, role: int, kept: frozenset[Leaf]) -> bool:
+        """Whether some of these leaves meet in a step of a role below."""
+        few = self.of_few(kept)
+        assert few is not None
+        return any(len(node.children) > 1 and few.roles[id(node)] > role for node in nodes_of(few.root))
+
     def of_few(self, kept: frozenset[Leaf]) -> Part | None:
         """The tree of some leaves. A step with one of them alone still rounds it; two such of one role are one."""
         roles: Roles = {}
@@ -105,7 +111,7 @@ class _Keys:
 
 def placements(part: Part, role: int, chance: random.Random, count: int) -> list[frozenset[Leaf]]:
     """Some sets of leaves that show what the steps of a role do: one below each of a step's branches, so that steps
-    below have nothing to add, and some that meet its result later."""
+    below have nothing to add, and some that meet its result later, and each other in no step of a role below."""
     steps = part.steps(role)
     below = {id(node): leaves_of(node) for node in steps[:1] + steps[-1:]}
     everything = leaves_of(part.root)
@@ -120,7 +126,9 @@ def placements(part: Part, role: int, chance: random.Random, count: int) -> list
         inside = below.get(id(node)) or leaves_of(node)
         outside = [leaf for leaf in everything if leaf not in set(inside)]
         if outside:
-            chosen += chance.sample(outside, min(len(outside), 1 + number % 2))
+            more = chance.sample(outside, min(len(outside), 1 + number % 2))
+            if not part.adds_below(role, frozenset([*chosen, *more])):
+                chosen += more
         found[frozenset(chosen)] = None
         if len(found) == count:
             break
