@@ -56,7 +56,8 @@ class Part:
 
 
 def alike(root: Node | Leaf) -> Part:
-    """Steps of one place in a pattern have one role: those of a run in a chain, and of branches of one shape."""
+    """Steps of one place in a pattern have one role: those of a chain that add what has one shape, and those of
+    branches of one shape."""
     outliner, keys = Outliner(root), _Keys()
     waiting: list[tuple[Node | Leaf, Hashable]] = [(root, ())]
     while waiting:
@@ -64,10 +65,8 @@ def alike(root: Node | Leaf) -> Part:
         if not isinstance(branch, Node):
             continue
         start, steps = outliner.steps(branch)
-        runs = outliner.runs(steps) or [[(branch, branch.children)]]
-        numbers = {id(node): number for number, run in enumerate(runs) for node, _ in run}
-        for node, added in reversed([step for run in runs for step in run]):
-            role = keys.give(node, (key, numbers[id(node)]))
+        for node, added in reversed(steps or [(branch, branch.children)]):
+            role = keys.give(node, (key, node.kind, tuple(sorted(map(outliner.shape, added)))))
             waiting += [(child, (role, outliner.shape(child))) for child in added]
         if start is not branch:
             waiting.append((start, (key, "start")))
