@@ -84,8 +84,8 @@ class Late:
 @dataclass(frozen=True)
 class Step:
     """What the steps of one role do. `fraction_bits`: F of a fused sum; None for one without loss. `groups`: products
-    that are summed first. `leaves`: how the result becomes an operand of a step of another role, where it is converted.
-    """
+    that are summed first. `rounded`: whether the sum becomes a number. `leaves`: how the result becomes an operand of a
+    step of another role, where it is converted."""
 
     how: How = How()
     fraction_bits: int | None = None
@@ -95,6 +95,7 @@ class Step:
     zeros: int | None = None
     groups: Groups = ""
     late: Late | None = None
+    rounded: bool = True
     leaves: How | None = None
 
 
@@ -391,7 +392,7 @@ class _Draft:
             total = self.fused(does, terms)
         else:
             total = terms[0] if len(terms) == 1 and not isinstance(terms[0], Each) else ExactSum(tuple(terms))
-        return self.made(total, does.how)
+        return self.made(total, does.how) if does.rounded else total
 
     def fused(self, does: Step, terms: Sequence[Node]) -> Node:
         assert does.fraction_bits is not None
