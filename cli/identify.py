@@ -512,7 +512,11 @@ def _document(
         "impossible": _impossible(family),
         "units": units,
         "decided": {name: plain(value) for name, value in decided.items() if name in family.values},
-        "assumed": {name: plain(value) for name, value in decided.items() if name not in family.values},
+        "assumed": {
+            name: plain(value)
+            for name, value in decided.items()
+            if name not in family.values and (name != "scale_block" or decided.get("scale_format"))
+        },
         "undecided": {name: [plain(value) for value in values] for name, values in undecided.items()},
         "why_undecided": sorted({m.why for members in found.classes for m in members if m.why}),
         "classes": [_members(members) for members in found.classes],
