@@ -88,10 +88,11 @@ def separate(
     from smtmodel.operands import layout_of
     from smtmodel.vectors import Vector, to_hex
 
+    start = time.monotonic()  # --timeout includes what builds the candidates
     chosen = _family(family, model)
     candidates = chosen.candidates()
     _say_impossible(chosen)
-    found = single(candidates, options) if one else separate_family(candidates, options, each=each or EACH)
+    found = single(candidates, options) if one else separate_family(candidates, options, each=each or EACH, start=start)
     progress("")
     base = chosen.base
     layout = layout_of(candidates[0])
