@@ -203,11 +203,8 @@ def identify(
     mmaprobe identify nvidia-f16 --device command:./my-gpu -o answers.jsonl
     mmaprobe identify nvidia-fp8 --device model:hopper/wgmma/m64n8k32.f32.e4m3.e4m3
     mmaprobe identify H100 --device recorded:answers.jsonl
-
     mmaprobe identify --device cpu:vdpbf16ps --formats bf16,bf16,f32,f32 --length 2 --save unit.yaml
-
     mmaprobe identify --gemm --device python:mine.py:matmul --formats f32,f32,f32 --length 1000
-
     mmaprobe identify --gemm --device recorded:a.npy,b.npy,d.npy --formats f16,f16,f16
 
     Exit codes: 0 one class of candidates is left (with --gemm: every shape looked at has its plan), 1 no candidate
