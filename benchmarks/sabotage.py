@@ -20,6 +20,7 @@ import json
 import os
 import pickle
 import random
+import shlex
 import shutil
 import subprocess
 import sys
@@ -280,8 +281,8 @@ def run(change: dict[str, str], known: Path, numbers: Sequence[int], seconds: fl
             found.counts["broken"] += 1
         unmet = not numbers or Path(change["file"]).parent.name in CHECKERS
         if change.get("tests") and (found.missed or unmet):
-            tests = subprocess.run([sys.executable, "-P", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p",
-                                    "no:xdist", *change["tests"].split()], cwd=copy, capture_output=True, text=True,
+            pytest = [sys.executable, "-P", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"]
+            tests = subprocess.run([*pytest, *shlex.split(change["tests"])], cwd=copy, capture_output=True, text=True,
                                    env=environment, timeout=600)  # fmt: skip
             found.counts["tests"] += tests.returncode in (1, 2)  # 2: they cannot even be read
             found.counts["tested"] += 1
