@@ -293,9 +293,6 @@ class _Rise:
         for one in (*others, raised):
             self.lemmas |= dict.fromkeys(one.lemmas)
         gains = _summed(node, raised, others, low)
-        for e in range(low, high + 1):  # a sum that is not zero is a multiple of its unit
-            for key in ((ZERO, e), (e, ZERO)):
-                gains[key] = power(max(e - finest, grid))
         return Term(low, high, finest, head, grid, lambda: gains)
 
 
@@ -379,7 +376,14 @@ def _summed(node: FusedSum, own: _Other, others: Sequence[_Other], low: int) -> 
     for one in others:
         kind = (one.bits, one.term.grid, one.reach, one.term.head)
         kinds[kind] = (one, kinds.get(kind, (one, 0))[1] + 1)
-    return {key: gain for up in (True, False) for key, gain in _moved(least, own, list(kinds.values()), low, up)}
+    found = {key: gain for up in (True, False) for key, gain in _moved(least, own, list(kinds.values()), low, up)}
+    for (before, after), gain in own.term.gains().items():  # of a sum that counts as zero all terms do
+        if ZERO in (before, after):
+            top = max(counted(after if before == ZERO else before), zero)
+            key = (ZERO, top) if before == ZERO else (top, ZERO)
+            least_gain = _kept(gain - own.part(top, 0 if before == ZERO else 1))
+            found[key] = min(least_gain, found.get(key, least_gain))
+    return found
 
 
 def _moved(least: Gains, own: _Other, kinds: Sequence[tuple[_Other, int]], low: int, up: bool
@@ -395,9 +399,7 @@ def _moved(least: Gains, own: _Other, kinds: Sequence[tuple[_Other, int]], low: 
             continue
         whole = 0 if own.whole else own.part(top, 0 if up else 1)
         first = min([low, *(under for under in unders if under > NONE)])
-        so_far: int | None = unders.get(NONE)  # from lower exponents than the other sum's largest
-        if so_far is not None:  # all other terms are zero
-            yield ((NONE, top) if up else (top, NONE)), _kept(so_far - whole)
+        so_far: int | None = unders.get(NONE)  # the least gain from lower exponents
         for m in range(first, top):
             lost = sum(count * one.falls(*((m, top) if up else (top, m))) for one, count in kinds)
             found = []
