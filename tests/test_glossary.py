@@ -19,7 +19,7 @@ ENDINGS = ("", "s", "es", "ed", "d", "ing", "ly")
 #: ordinary English of the help texts. A word that is in neither list is either a term of art (then define it in
 #: cli/glossary.py) or belongs here
 PLAIN = """
-alter call came carries change chosen cuda divide drawings either even far gpus hold kernels known lie lost markdown odd
+alter among call came carries change chosen cuda divide drawings either even far gpus hold kernels known lie lost markdown odd
 overflow place samples simulators studies
 tests text tikzpicture
 about above added adds after again against algorithms all alone alpha also and another answer apart append are
@@ -33,7 +33,7 @@ implements includes incomplete instead integers intermediate interrupt into its 
 largest last later left library like limit line list loads log look lose machine made make many marks matplotlib
 matrices matrix may memory mib minimise mmaprobe more most multiple must name need network next nonnegative nonzero
 not nothing number numerical object observed off once one only open opposite option other out outcomes output own
-page pair part path pays picture positive possible print process processor program proof properties prove published
+page pair part path gives several pays picture positive possible print process processor program proof properties prove published
 python quantity query random read recompute reduce refute rejected repeat replays reported result reveal right
 round ruler run same say scheduler script search second see separate serve set shape share short show shown simpler
 simulation single size small some sqlite standard stands start stay step still stopped study subject sum table take

@@ -14,11 +14,11 @@ import pytest
 from hypotheses.claim import Claim
 from queries.certificates.certificate import CLAIM, MANIFEST, digest
 from queries.certificates.tree import Tree
+from queries.checking.folder import check_folder
 from queries.claims.certify import certify_claim
 from queries.claims.samples import claim_rows
 from queries.claims.shares import by_shares
 from queries.claims.verify import verify
-from queries.proof.checking import check_folder
 from queries.proof.kernel import RuleError, Theorem
 from queries.proof.lemmas import Lemma, exhausted, settled
 from queries.proof.recorded import Added, Addend, Instruction, Nothing, Word, Words, recorded_part
@@ -32,11 +32,11 @@ from queries.proof.shares import (
     after_addition,
     after_instruction,
     begins,
-    compared,
     compares,
     from_here,
     near_each_other,
     near_the_sum,
+    share_claim,
     space_of,
 )
 from queries.proof.undecided import NoInputDecides, ZerosGiveZero
@@ -139,10 +139,12 @@ def test_only_sums_of_products_are_recorded() -> None:
     "error(p) <= 2**-9 * magnitude_sum() or zero(a)",
 ])  # fmt: skip
 def test_other_claims_are_not_taken(text: str) -> None:
-    with pytest.raises(RuleError, match="compared"):
-        compared(claim_of(text, inputs=SMALL, parts={"p": VOLTA}))
-    with pytest.raises(RuleError, match="compared"):
-        compared(claim_of("error(p) <= 2**-9 * magnitude_sum()", inputs=SMALL, parts={"p": VOLTA}, quantifier="exists"))
+    with pytest.raises(RuleError, match="share_claim"):
+        share_claim(claim_of(text, inputs=SMALL, parts={"p": VOLTA}))
+    with pytest.raises(RuleError, match="share_claim"):
+        share_claim(
+            claim_of("error(p) <= 2**-9 * magnitude_sum()", inputs=SMALL, parts={"p": VOLTA}, quantifier="exists")
+        )
 
 
 # -- side conditions
@@ -291,7 +293,7 @@ def _rewritten(folder: Path, name: str, text: str) -> None:
 def document(claim: Claim) -> dict[str, Any]:
     theorem = by_shares(claim, believed)
     lemmas = [one for one in theorem.walk() if one.rule == "settled"]
-    written = Written(compared(claim).zeros[0].model.unit).stating(theorem.premises, dict.fromkeys(lemmas, "lemma"))
+    written = Written(share_claim(claim).zeros[0].model.unit).stating(theorem.premises, dict.fromkeys(lemmas, "lemma"))
     found: dict[str, Any] = json.loads(json.dumps(written))
     return found
 

@@ -60,9 +60,9 @@ CARRIERS = Part("terms, arrays (all inputs evaluated), and the way to SMT-LIB", 
                 [*_in("smtmodel/carriers", "carrier terms arrays limbs"), "queries/solvers/smtlib.py"])  # fmt: skip
 ANSWERS = Part("the engines' processes and answers", "all", _in("queries/solvers", "children contract worker"))
 CHECKER = Part("the checker", "with `mmaprobe check`, in place of what finds a proof", [
-    *_in("queries/proof", "checking written_rows"),
+    *_in("queries/checking", "folder plans"), "queries/proof/written_rows.py",
     *_in("queries/certificates", "tree goals document node_rules loop_rules result_rules sign_rules magnitudes"),
-    *_in("queries/certificates", "share_rules chain row_rules checker slow bitblast gates"),
+    *_in("queries/certificates", "share_rules together chain row_rules checker slow bitblast gates"),
 ])  # fmt: skip
 PARTS = (
     KERNEL,

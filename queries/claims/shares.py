@@ -16,11 +16,11 @@ from queries.proof.shares import (
     after_addition,
     after_instruction,
     begins,
-    compared,
     compares,
     from_here,
     near_each_other,
     near_the_sum,
+    share_claim,
     units,
 )
 from queries.properties.bound import Settle, bound_of
@@ -34,7 +34,7 @@ def by_shares(claim: Claim, settle: Settle) -> Theorem:
 
 class _Sharing:
     def __init__(self, claim: Claim, settle: Settle) -> None:
-        self.claim, self.settle, self.wanted = claim, settle, compared(claim)
+        self.claim, self.settle, self.wanted = claim, settle, share_claim(claim)
         self.space = self.wanted.space
         self.bounds: dict[Model, Theorem] = {}
 

@@ -500,7 +500,7 @@ def _left(space: Space, side: str, kind: Words, premises: Sequence[Theorem]) -> 
 
 
 @dataclass(frozen=True)
-class Compared:
+class ShareClaim:
     """That |value(first) - value(second)|, or error(first), is at most share * M: the parts, and what `Within` has to
     say of their values, of at most `size`; and what units have to do where M is zero."""
 
@@ -512,7 +512,7 @@ class Compared:
     text: str
 
 
-def compared(claim: Claim) -> Compared:
+def share_claim(claim: Claim) -> ShareClaim:
     """What a claim that compares with the sum of magnitudes says. Raises RuleError for another."""
     names, share = _sides(claim)
     space = space_of(claim)
@@ -521,9 +521,9 @@ def compared(claim: Claim) -> Compared:
     zeros = tuple(ZerosGiveZero(model, min(space.terms, model.length)) for model in used)
     exact = lanes_of(claim, np.zeros((1, len(claim.layout.formats)), dtype=np.uint64)).exact()
     if exact.unit > space.unit:
-        raise RuleError("compared: the exact sum has another unit")
+        raise RuleError("share_claim: the exact sum has another unit")
     # numbers of a claim are multiples of the exact sum's unit, within its width
-    return Compared(space, values, share, power(exact.unit + exact.bits.width - 1) / space.most, zeros,
+    return ShareClaim(space, values, share, power(exact.unit + exact.bits.width - 1) / space.most, zeros,
                     claim.text)  # fmt: skip
 
 
@@ -542,7 +542,7 @@ def _sides(claim: Claim) -> tuple[tuple[str, ...], Fraction]:
                             func=ast.Name("value"), args=[ast.Name(other)]))]):  # fmt: skip
                         if name in claim.shape.parts and other in claim.shape.parts:
                             return (name, other), _constant(found[0])
-    raise RuleError("compared: the claim compares no error, or two results, with the sum of magnitudes")
+    raise RuleError("share_claim: the claim compares no error, or two results, with the sum of magnitudes")
 
 
 def _constant(tree: ast.expr) -> Fraction:
@@ -555,14 +555,14 @@ def _constant(tree: ast.expr) -> Fraction:
             return Fraction(_constant(left) ** int(_constant(right)))
         case ast.BinOp(op=ast.Mult(), left=left, right=right):
             return _constant(left) * _constant(right)
-    raise RuleError("compared: a factor of the sum of magnitudes that is no constant")
+    raise RuleError("share_claim: a factor of the sum of magnitudes that is no constant")
 
 
 @rule
 def compares(claim: Claim, within: Theorem, zeros: Sequence[Theorem]) -> Made:
     """Where M is zero, every result is: a unit makes a zero of products with zeros and of a zero, and so does a sum of
     zeros. Elsewhere the results are as near as the claim says, and numbers of it."""
-    wanted, goal = compared(claim), goal_of(within, Within, "compares")
+    wanted, goal = share_claim(claim), goal_of(within, Within, "compares")
     if (goal.space, goal.values) != (wanted.space, wanted.values) or goal.share > wanted.share:
         raise RuleError("compares: the premise is not about the results of its parts, or says less")
     if goal.size > wanted.size:

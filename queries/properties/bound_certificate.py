@@ -47,7 +47,7 @@ def certify_theorems(
     tree = json.dumps(Written(unit).stating(roots, names), separators=(",", ":")) + "\n"
     return write_certificate(
         directory, leaves, None, question, options.timeout, options.memory, options.progress,
-        texts={TREE: tree, UNIT: unit_text(unit), **(texts or {})}, template="bound.md",
+        {TREE: tree, UNIT: unit_text(unit)} | dict(texts or {}), "bound.md",
     )  # fmt: skip
 
 
