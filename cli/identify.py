@@ -15,6 +15,7 @@ import click
 
 from cli.build import build
 from cli.choice import Seconds
+from cli.command import Command
 from cli.completion import families, file_names, models
 from cli.identify_gemm import RECORDED, map_gemm, plans_of_files
 from cli.options import (
@@ -57,7 +58,7 @@ MODEL = click.option(
 )
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("family", metavar="FAMILY", shell_complete=families)
 @MODEL
 @VECTORS_OUTPUT
@@ -157,7 +158,7 @@ def _members(members: Sequence[Equality]) -> list[dict[str, Any]]:
     return [{"model": m.model.reference, "why": m.why or None, "confirmed_by": m.confirmed} for m in members]
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("family", metavar="[FAMILY]", required=False, shell_complete=families)
 @DEVICE
 @MODEL

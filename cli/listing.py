@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from cli.choice import Choice
+from cli.command import Command
 from cli.options import JSON, print_json, say
 
 KINDS = ("models", "hypotheses", "families", "parameters", "formats", "algorithms", "studies", "claims", "devices",
@@ -29,7 +30,7 @@ class KindOrGpu(Choice):
             self.fail(f"{error.message} Nor is it an architecture, or {gpu}.")
 
 
-@click.command("list")
+@click.command("list", cls=Command)
 @click.argument("kind", type=KindOrGpu(KINDS), metavar="KIND|GPU|ARCH")
 @click.argument("words", nargs=-1, metavar="[WORD]...")
 @JSON

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reports.views import MOST_VECTORS, Pictures, Section, Tone, VectorView, models_named, vector_view
+from smtmodel.display import both
 from smtmodel.reference import parse_reference
 from smtmodel.vectors import vector_of
 from smtmodel.wording import counted
@@ -151,10 +152,10 @@ def _claim_vector(section: Section, row: dict[str, Any] | None) -> None:
     section.header = ("", "bits", "value", "error")
     pairs = [(f"{side}{k}", text) for side in "ab" for k, text in enumerate(row[side])]
     section.rows = [(name, text, "", "") for name, text in [*pairs, ("c", row["c"])]]
-    section.rows.append(("exact sum", "", f"{row['exact']} = {row['exact_decimal']}", ""))
+    section.rows.append(("exact sum", "", both(row["exact"], row["exact_decimal"]), ""))
     for name, one in results.items():
-        error = f"{one['error']} = {one['error_decimal']}" if "error" in one else ""
-        section.rows.append((name, one["d"], f"{one['value']} = {one['decimal']}", error))
+        error = both(one["error"], one["error_decimal"]) if "error" in one else ""
+        section.rows.append((name, one["d"], both(one["value"], one["decimal"]), error))
 
 
 def separated(document: dict[str, Any], pictures: Pictures) -> list[Section]:

@@ -263,7 +263,7 @@ def compiler() -> str | None:
 
 
 @cache
-def _library(source: str) -> Any:
+def loaded(source: str) -> Any:
     """The loaded library of a source, built if it is not in the cache; None where that fails."""
     cc = compiler()
     if cc is None:
@@ -272,6 +272,13 @@ def _library(source: str) -> Any:
         return ctypes.CDLL(str(kept_build(cc, FLAGS, source, ".so")))
     except (OSError, subprocess.CalledProcessError):
         return None
+
+
+def address_of(function: Any) -> int:
+    """Where a loaded function is."""
+    found = ctypes.cast(function, ctypes.c_void_p).value
+    assert found is not None
+    return found
 
 
 def kept_build(cc: str, flags: tuple[str, ...], source: str, suffix: str) -> Path:
@@ -300,6 +307,11 @@ class CompiledModel:
         self._function = library.tile
         self._function.restype = None
         self._function.argtypes = [*[ctypes.c_long] * 3, *[ctypes.c_void_p] * 6]
+
+    @property
+    def address(self) -> int:
+        """Of its function in C: `tile` in its source."""
+        return address_of(self._function)
 
     @staticmethod
     def _formats(model: Model) -> list[Any]:
@@ -340,7 +352,7 @@ def compile_model(model: Model) -> CompiledModel | None:
     if compiler() is None:
         return None
     try:
-        library = _library(c_source(model))
+        library = loaded(c_source(model))
     except TooLongError:
         return None
     return None if library is None else CompiledModel(model, library)
@@ -356,6 +368,11 @@ class CompiledLanes:
         self._function = library.lanes
         self._function.restype = None
         self._function.argtypes = [ctypes.c_long, *[ctypes.c_void_p] * (len(inputs) + len(outputs))]
+
+    @property
+    def address(self) -> int:
+        """Of its function in C: `lanes` in its source."""
+        return address_of(self._function)
 
     def __call__(self, *arrays: NDArray[Any]) -> list[NDArray[Any]]:
         """The results for arrays of patterns of one shape, any integer type."""
@@ -391,5 +408,5 @@ def compile_lanes(function: Callable[..., Sequence[Bits]], widths: tuple[int, ..
         arguments=arguments,
         body=body,
     )
-    library = _library(source)
+    library = loaded(source)
     return None if library is None else CompiledLanes(library, [x.width for x in results], widths)

@@ -48,7 +48,8 @@ def from_numbers(matrix: Matrix, fmt: Format, convert: Rounding | None = None) -
         return _checked(matrix, fmt)
     source = format_of(matrix.dtype)
     if source is None:
-        raise ParameterError("dtype", f"{matrix.dtype} is neither f16, f32, f64, a type of ml_dtypes nor patterns")
+        known = "f16, f32, f64, a type of ml_dtypes, or bit patterns as unsigned integers"
+        raise ParameterError("dtype", f"{matrix.dtype} is none of {known}")
     patterns = matrix.astype(matrix.dtype.newbyteorder("=")).view(f"u{matrix.dtype.itemsize}")
     if _alike(source, fmt):
         return patterns.astype(kind_of(fmt))

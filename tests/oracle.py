@@ -80,6 +80,7 @@ FORMATS: dict[str, Format] = {
     "ue4m3": Format(4, 3, -6, "all_ones", signed=False),
     "e8m13": Format(8, 13, -126, "ieee", padding=10),
     "e4m3_ieee": Format(4, 3, -6, "ieee"),
+    "e6m9_ieee": Format(6, 9, -30, "ieee"),
     "e3m4_ieee": Format(3, 4, -2, "ieee"),
     "e4m3b11_negative_zero": Format(4, 3, -10, "fnuz"),
     "e2m5_none": Format(2, 5, 0, "none"),

@@ -14,10 +14,10 @@ import yaml
 from hypotheses.claim import build_claims
 from queries.certificates.certificate import CLAIM, MANIFEST, digest
 from queries.certificates.row_rules import row_faults
+from queries.checking.folder import check_folder
 from queries.claims.certify import certify_claim
 from queries.claims.overflow import bound, never
 from queries.claims.settle import settle
-from queries.proof.checking import check_folder
 from queries.proof.kernel import RuleError
 from queries.proof.rows import (
     BELOW_ONE,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Literal
 
-from queries.building.roles import Roles
+from queries.building.roles import Part
 from queries.order.text import Outliner
-from queries.order.tree import Leaf
+from queries.order.tree import Leaf, leaves_of
 from queries.order.tree import Node as Sum
 from smtmodel.formats import FORMATS, Format
 from smtmodel.nodes import (
@@ -82,7 +82,8 @@ class Late:
 @dataclass(frozen=True)
 class Step:
     """What the steps of one role do. `fraction_bits`: F of a fused sum; None for one without loss. `groups`: products
-    that are summed first."""
+    that are summed first. `leaves`: how the result becomes an operand of a step of another role, where it is converted.
+    """
 
     how: How = How()
     fraction_bits: int | None = None
@@ -92,6 +93,23 @@ class Step:
     zeros: int | None = None
     groups: Groups = ""
     late: Late | None = None
+    leaves: How | None = None
+
+
+@dataclass(frozen=True)
+class Store:
+    """The running sum is converted after every so many of its steps."""
+
+    every: int
+    how: How
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Significant bits of an input that are read, and how it is rounded to them."""
+
+    bits: int
+    mode: Mode
 
 
 @dataclass(frozen=True)
@@ -100,7 +118,8 @@ class Choices:
 
     `start`: how a step begins that adds two products: both at once; the `first` rounded, or added to +0 (`zero`); or
     the second. `products`: rounded before they are added. `limit`: a product of that power of two or more is infinite.
-    `convert`: the last step's result becomes a number of the result's format.
+    `convert`: the last step's result becomes a number of the result's format. `read_a`, `read_b`: None: as they
+    are.
     """
 
     tree: int = 0
@@ -113,20 +132,28 @@ class Choices:
     a: Subnormals = "keep"
     c: Subnormals = "keep"
     positive_zeros: bool = False
+    store: Store | None = None
+    read_a: Reading | None = None
+    read_b: Reading | None = None
 
     def hows(self) -> list[How]:
         """Every rounding."""
         found = [step.how for step in self.steps]
-        return [*found, *(how for how in (self.products, self.convert) if how is not None)]
+        ends = [step.leaves for step in self.steps] + [
+            self.products,
+            self.convert,
+            None if self.store is None else self.store.how,
+        ]
+        return [*found, *(how for how in ends if how is not None)]
 
 
 class Drafter:
     """Drafts units of one tree. `plain`: one of few leaves, written without loops. Raises TooDeepError."""
 
-    def __init__(self, root: Sum | Leaf, asked: Signature, roles: Roles, plain: bool = False) -> None:
-        self.root, self.asked, self.roles = root, asked, roles
+    def __init__(self, part: Part, asked: Signature, plain: bool = False) -> None:
+        self.root, self.asked, self.roles, self.turns = part.root, asked, part.roles, part.turns
         self.plain = plain or asked.scale is not None
-        self.outliner = Outliner(root) if not self.plain else None
+        self.outliner = Outliner(part.root) if not self.plain else None
         self._chains: dict[int, tuple[Sum | Leaf, list[list[Added]]]] = {}
 
     def unit(self, choices: Choices) -> Unit:
@@ -171,20 +198,45 @@ class _Draft:
             return self.step(branch, branch.children, None, loop, level, depth)
         if all(len(run) < REPEATED for run in runs) and len(runs) + depth > DEEPEST:
             raise TooDeepError
-        found, number = None, 0
+        found, number, below = None, 0, start
         for run in runs:
-            for _, alike in groupby(run, key=lambda step: self.does(step[0])):
+            for _, alike in groupby(run, key=self.does_then):
                 steps = list(alike)
                 if found is None:
                     found, steps = self.begun(start, steps, loop, level, depth)
+                if steps:
+                    found = self.joined(found, below, *steps[0])
                 if len(steps) >= REPEATED:
                     found = self.repeated(found, steps, loop, level, depth)
                 else:
                     for node, added in steps:
                         number += 1
                         found = self.step(node, added, found, loop, level, depth + number)
+                below = run[-1][0] if not steps else steps[-1][0]
         assert found is not None
         return found
+
+    def does_then(self, step: Added) -> tuple[Step, int]:
+        """What a step of a chain does, and which stores of the running sum come before it."""
+        return self.does(step[0]), self.stored(step[1])
+
+    def stored(self, branches: Iterable[Sum | Leaf]) -> int:
+        """How often the running sum is stored before the last of these branches joins it."""
+        store = self.choices.store
+        if store is None:
+            return 0
+        return max(self.drafter.turns[leaf] for branch in branches for leaf in leaves_of(branch)) // store.every
+
+    def joined(self, value: Node, branch: Sum | Leaf, node: Sum, added: Sequence[Sum | Leaf]) -> Node:
+        """The value of a branch as an operand of a step that adds something to it."""
+        if isinstance(branch, Sum):
+            leaves = self.does(branch).leaves
+            if leaves is not None and self.drafter.roles[id(branch)] != self.drafter.roles[id(node)]:
+                value = self.made(value, leaves)
+        store = self.choices.store
+        if store is not None and self.stored([branch]) < self.stored(added):
+            value = self.made(value if isinstance(branch, Sum) else self.total(node, (value,)), store.how)
+        return value
 
     def begun(
         self, start: Sum | Leaf, steps: list[Added], loop: Loop, level: int, depth: int
@@ -231,8 +283,16 @@ class _Draft:
     ) -> Node:
         """One step: the sum so far, if there is one, and what is added."""
         leaves = sorted(leaf for leaf in added if isinstance(leaf, int))
-        sums = [self.value(child, loop, level, depth + 1) for child in added if isinstance(child, Sum)]
-        ends: list[Node] = [self.term("c", loop)] if "c" in added else []
+        sums = [
+            self.joined(self.value(child, loop, level, depth + 1), child, node, added)
+            for child in added
+            if isinstance(child, Sum)
+        ]
+        ends: list[Node] = [self.joined(self.term("c", loop), "c", node, added)] if "c" in added else []
+        if running is None and self.choices.store is not None and not sums:
+            return self.total(
+                node, [*ends, *(self.joined(self.term(leaf, loop), leaf, node, added) for leaf in leaves)]
+            )
         if running is None and node.kind == "binary" and len(leaves) == 2:
             begun, rest = self.begun(leaves[0], [(node, (leaves[1],))], loop, level, depth)
             return self.total(node, (begun, self.value(rest[0][1][0], loop, level, depth)))
@@ -276,7 +336,10 @@ class _Draft:
         if leaf == "c":
             return Element("c", None, choices.c, choices.positive_zeros)
         index = Index(leaf, loop)
-        left, right = (Element(side, index, choices.a, choices.positive_zeros) for side in SIDES)
+        left, right = (
+            self.read(Element(side, index, choices.a, choices.positive_zeros), reading)
+            for side, reading in zip(SIDES, (choices.read_a, choices.read_b), strict=True)
+        )
         product: Node = Product(left, right, choices.normalised, choices.limit)
         if choices.products is not None:
             product = self.made(product, choices.products)
@@ -285,21 +348,28 @@ class _Draft:
         block = Index(leaf // self.drafter.asked.scale_block)
         return Scale(product, Element("scale_a", block), Element("scale_b", block))
 
+    def read(self, element: Element, reading: Reading | None) -> Node:
+        """An input as far as its bits are read."""
+        if reading is None:
+            return element
+        fmt = self.drafter.asked.a if element.operand == "a" else self.drafter.asked.b
+        return Round(Cut(element, reading.bits, reading.mode, fmt.emin), Rounding(fmt, reading.mode))
+
     # -- sums
 
-    def total(self, node: Sum, terms: tuple[Node, ...]) -> Node:
+    def total(self, node: Sum, terms: Sequence[Node]) -> Node:
         """The sum of terms as a step does it, rounded."""
         does = self.does(node)
         total: Node
         if does.fraction_bits is not None:
             total = self.fused(does, terms)
         else:
-            total = terms[0] if len(terms) == 1 and not isinstance(terms[0], Each) else ExactSum(terms)
+            total = terms[0] if len(terms) == 1 and not isinstance(terms[0], Each) else ExactSum(tuple(terms))
         return self.made(total, does.how)
 
-    def fused(self, does: Step, terms: tuple[Node, ...]) -> Node:
+    def fused(self, does: Step, terms: Sequence[Node]) -> Node:
         assert does.fraction_bits is not None
-        return FusedSum(terms, does.fraction_bits, does.align, does.sticky, does.carry_bits, does.zeros)
+        return FusedSum(tuple(terms), does.fraction_bits, does.align, does.sticky, does.carry_bits, does.zeros)
 
     def made(self, term: Node, how: How) -> Node:
         """A term as a number."""

@@ -10,16 +10,19 @@ from queries.order.text import Outliner
 from queries.order.tree import Leaf, Node, leaves_of, nodes_of
 
 Roles = dict[int, int]  # the role of each step, by its identity
+Turns = dict[Leaf, int]
 OPERANDS = 5  # branches of a step that get a number where it is looked at
 
 
 @dataclass(frozen=True)
 class Part:
-    """A tree, and the roles of its steps. The first role is the root's, and one stands before all that are below it."""
+    """A tree, and the roles of its steps. The first role is the root's, and one stands before all that are below it.
+    `turns`: of each leaf, the number of the step in which it joins the tree's longest chain."""
 
     root: Node | Leaf
     roles: Roles
     count: int
+    turns: Turns
 
     def steps(self, role: int) -> list[Node]:
         """The steps of a role."""
@@ -43,7 +46,7 @@ class Part:
         if not isinstance(self.root, Node):
             return self if self.root in kept else None
         root = found[id(self.root)]
-        return None if root is None else Part(root, roles, self.count)
+        return None if root is None else Part(root, roles, self.count, self.turns)
 
 
 def alike(root: Node | Leaf) -> Part:
@@ -62,7 +65,7 @@ def alike(root: Node | Leaf) -> Part:
             waiting += [(child, (role, outliner.shape(child))) for child in added]
         if start is not branch:
             waiting.append((start, (key, "start")))
-    return Part(root, keys.roles, max(1, len(keys.known)))
+    return Part(root, keys.roles, max(1, len(keys.known)), turns_of(root))
 
 
 def apart(root: Node | Leaf) -> Part:
@@ -70,12 +73,24 @@ def apart(root: Node | Leaf) -> Part:
     keys = _Keys()
     for number, node in enumerate(reversed(nodes_of(root))):
         keys.give(node, number)
-    return Part(root, keys.roles, max(1, len(keys.known)))
+    return Part(root, keys.roles, max(1, len(keys.known)), turns_of(root))
 
 
 def uniform(root: Node | Leaf) -> Part:
     """All steps have one role."""
-    return Part(root, {id(node): 0 for node in nodes_of(root)}, 1)
+    return Part(root, {id(node): 0 for node in nodes_of(root)}, 1, turns_of(root))
+
+
+def turns_of(root: Node | Leaf) -> Turns:
+    """When each leaf joins the chain that a tree is; a chain that starts with one product counts it as a step."""
+    if not isinstance(root, Node):
+        return {root: 0}
+    start, steps = Outliner(root).steps(root)
+    first = int(isinstance(start, int))
+    found = dict.fromkeys(leaves_of(start), 0)
+    for number, (_, added) in enumerate(steps, start=first):
+        found.update(dict.fromkeys((leaf for branch in added for leaf in leaves_of(branch)), number))
+    return found
 
 
 class _Keys:

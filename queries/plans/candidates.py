@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,26 +25,26 @@ from smtmodel.plans import Chain, Halves, Interleaved, Plan, Products, Promoted,
 from smtmodel.plans.matrices import Job, Patterns, Strip
 from smtmodel.plans.plantext import stage_text
 from smtmodel.plans.stages import ORDERS, holds
+from smtmodel.plans.tape import Tape, UncompiledError
 from smtmodel.reference import PLAN, parse_plan_path, parse_reference
 from smtmodel.signature import Signature
-from smtmodel.tiles import Engine, Matrix
+from smtmodel.tiles import Matrix
 from smtmodel.unit_table import units
 
 RUNS = (16, 32, 64, 96, 128, 192, 240, 256, 320, 352, 384, 448, 512, 640, 768, 1024)  # K that are summed apart
+QUICK = 4  # products of a unit that takes a compiler little time
 WAYS = (2, 4, 8, 16, 32)  # parts or lanes
 WIDER = {"f16": "f32", "bf16": "f32", "f32": "f64"}
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Random inputs, and what the library gives: several products stand beside each other, of which the elements in
-    `mine` are results."""
+    """Some products of one shape: A (products x rows x K), B (products x K x columns), C and D."""
 
     a: Matrix
     b: Matrix
     c: Matrix
     d: Matrix
-    mine: NDArray[np.bool_]
 
 
 class Candidates:
@@ -51,6 +52,7 @@ class Candidates:
 
     def __init__(self, asked: Signature) -> None:
         self.asked = asked
+        self.compiled: set[Model] = set()  # longer units that are worth a compiler's time
 
     def steps(self) -> Iterator[Model]:
         """Steps of one product: fused or not, in the format of the result or a wider one."""
@@ -131,8 +133,8 @@ class Candidates:
         return not self.differing(found, sample)
 
     def agreeing(self, found: Matrix, sample: Sample) -> NDArray[np.bool_]:
-        """Which results of a sample are these, True where there is none; all NaNs are one."""
-        same: NDArray[np.bool_] = (found == sample.d) | ~sample.mine
+        """Which results of a sample are these; all NaNs are one."""
+        same: NDArray[np.bool_] = found == sample.d
         return same | (nans(found, self.asked.d) & nans(sample.d, self.asked.d))
 
     def differing(self, found: Matrix, sample: Sample) -> int:
@@ -141,12 +143,26 @@ class Candidates:
 
     def results(self, plan: Plan, sample: Sample) -> Matrix | None:
         """What a plan gives for the inputs of a sample; None for a K that no tile fits."""
-        engine: Engine = "compiled" if compiler() is not None and any(x.length == 1 for x in plan.models) else "numpy"
         try:
-            job = Job(plan, sample.a, sample.b, engine)
-            return Strip(job, slice(None), Patterns(sample.c, plan.c)).result()
+            if compiler() is not None and all(x.length <= QUICK or x in self.compiled for x in plan.models):
+                with suppress(UncompiledError):
+                    return Tape(plan, sample.a.shape[2]).play(sample.a, sample.b, sample.c)
+            return _by_tiles(plan, sample)
         except MmaprobeError:
             return None
+
+
+def _by_tiles(plan: Plan, sample: Sample) -> Matrix:
+    """The products of a sample as the blocks on the diagonal of one product."""
+    blocks, rows, length = sample.a.shape
+    columns = sample.b.shape[2]
+    job = Job(plan, sample.a.reshape(-1, length), np.concatenate(list(sample.b), axis=1), "numpy")
+    c = np.zeros((blocks, rows, blocks, columns), dtype=sample.c.dtype)
+    own = np.arange(blocks)
+    c[own, :, own] = sample.c
+    found = Strip(job, slice(None), Patterns(c.reshape(blocks * rows, -1), plan.c)).result()
+    mine: Matrix = found.reshape(c.shape)[own, :, own]
+    return mine
 
 
 def named(plan: Plan) -> Plan:

@@ -142,10 +142,7 @@ class Mapper(Candidates):
         found = self.results(plan, looked.sample)
         if found is None:
             return np.zeros(len(looked.places), dtype=np.bool_)
-        same = self.agreeing(found, looked.sample)
-        m, n = len(np.unique(looked.places[:, 0])), len(np.unique(looked.places[:, 1]))
-        blocks = [same[k * m : (k + 1) * m, k * n : (k + 1) * n] for k in range(len(same) // m)]
-        every: NDArray[np.bool_] = np.logical_and.reduce(blocks).ravel()
+        every: NDArray[np.bool_] = self.agreeing(found, looked.sample).all(axis=0).ravel()
         return every
 
     def _table(self) -> tuple[Numbers, NDArray[np.bool_], list[tuple[Looked, int]]]:
@@ -209,6 +206,7 @@ class Mapper(Candidates):
 
     def _know(self, plan: Plan) -> None:
         self.known.append(plan)
+        self.compiled.update(plan.models)
         for looked in self.looked.values():
             looked.fits.append(self._fitting(plan, looked))
 
@@ -297,15 +295,9 @@ class Mapper(Candidates):
         rows, columns = self._places(shape.rows), self._places(shape.columns)
         times = -(-LEAST // (len(rows) * len(columns)))
         parts = [self._drawn(shape, rows, columns, cancels) for _ in range(times) for cancels in (False, True)]
-        a = np.concatenate([part[0] for part in parts])
-        b = np.concatenate([part[1] for part in parts], axis=1)
-        c, d = (np.zeros((len(a), b.shape[1]), dtype=part.dtype) for part in parts[0][2:])
-        mine = np.zeros(d.shape, dtype=np.bool_)
-        for n, part in enumerate(parts):
-            at = np.s_[n * len(rows) : (n + 1) * len(rows), n * len(columns) : (n + 1) * len(columns)]
-            c[at], d[at], mine[at] = part[2], part[3], True
         places = np.array([(row, column) for row in rows for column in columns])
-        return Sample(a, b, c, d, mine), places
+        a, b, c, d = (np.array(side) for side in zip(*parts, strict=True))
+        return Sample(a, b, c, d), places
 
     def _drawn(
         self, shape: Shape, rows: NDArray[np.int64], columns: NDArray[np.int64], cancels: bool

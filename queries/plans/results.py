@@ -40,14 +40,14 @@ def plans_of_results(
     asked = Signature(model.a, model.b, model.c, model.d, matrices.a.shape[1], matrices.c is not None)
     candidates = Candidates(asked)
     rows, columns = [element.row for element in elements], [element.column for element in elements]
-    a, b = matrices.a[rows], matrices.b[:, columns]
-    c = np.zeros((len(elements), len(elements)), dtype=kind_of(model.c))
+    a, b = matrices.a[rows][:, None], matrices.b[:, columns].T[:, :, None]
+    c = np.zeros((len(elements), 1, 1), dtype=kind_of(model.c))
     if matrices.c is not None:
-        np.fill_diagonal(c, matrices.c[rows, columns])
+        c[:, 0, 0] = matrices.c[rows, columns]
     given = [matrices.d[side][rows, columns] for side in (0, 1)]
     found: tuple[list[Plan], list[Plan]] = [], []
     tried, start = 0, time.monotonic()
-    sample = Sample(a, b, c, c, np.eye(len(elements), dtype=np.bool_))
+    sample = Sample(a, b, c, c)
     for plan in dict.fromkeys(candidates.usual(asked.length)):
         if time.monotonic() > start + SECONDS:
             break
@@ -55,7 +55,7 @@ def plans_of_results(
         tried += 1
         results = candidates.results(plan, sample)
         for side in (0, 1) if results is not None else ():
-            pairs = zip(np.diagonal(results).tolist(), given[side].tolist(), strict=True)  # type: ignore[arg-type]
+            pairs = zip(results.ravel().tolist(), given[side].tolist(), strict=True)  # type: ignore[union-attr]
             if all(same_answer(model.d, one, other) for one, other in pairs):
                 found[side].append(plan)
     return Given(tuple(found[0]), tried), Given(tuple(found[1]), tried)
@@ -87,7 +87,7 @@ def plans_of_product(
         rows, columns = (np.unique(np.linspace(0, own - 1, min(own, side)).astype(int)) for own in shape)
         at = np.ix_(rows, columns)
         addend = np.zeros((len(rows), len(columns)), dtype=kind_of(asked.c)) if c is None else c[at]
-        return Sample(a[rows], b[:, columns], addend, d[at], np.ones((len(rows), len(columns)), dtype=np.bool_))
+        return Sample(a[None, rows], b[None, :, columns], addend[None], d[at][None])
 
     sample = looked(SIDE)
     found: list[Plan] = []

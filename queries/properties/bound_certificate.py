@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,11 @@ def certify_bound(result: BoundResult, directory: Path, options: Options) -> dic
 
 
 def certify_theorems(
-    roots: Sequence[Theorem], unit: Unit, question: str, directory: Path, options: Options
-) -> dict[str, Any]:
-    """Write the certificate of theorems about one unit, check its proofs, and give its manifest. Raises
-    CertificateError."""
+    roots: Sequence[Theorem], unit: Unit, question: str, directory: Path, options: Options,
+    texts: Mapping[str, str] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Write the certificate of theorems about one unit, check its proofs, and give its manifest. `texts`: more files.
+    Raises CertificateError."""
     every = dict.fromkeys(theorem for root in roots for theorem in root.walk())
     leaves: list[Leaf] = []
     names: dict[Theorem, str] = {}
@@ -42,7 +43,7 @@ def certify_theorems(
     tree = json.dumps(Written(unit).stating(roots, names), separators=(",", ":")) + "\n"
     return write_certificate(
         directory, leaves, None, question, options.timeout, options.memory, options.progress,
-        texts={TREE: tree, UNIT: unit_text(unit)}, template="bound.md",
+        {TREE: tree, UNIT: unit_text(unit)} | dict(texts or {}), "bound.md",
     )  # fmt: skip
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -21,6 +23,16 @@ from smtmodel.plans.stages import Engine
 from smtmodel.tiles import Elementwise, Given, Matrix, Tiler, kind_of
 
 AT_ONCE = 1 << 21  # elements of B that the steps of one call read; no result depends on it
+
+
+class Formatted(Protocol):
+    """Numbers of a format."""
+
+    @property
+    def format(self) -> Format: ...
+
+
+F = TypeVar("F", bound=Formatted)
 
 
 @dataclass(frozen=True)
@@ -56,34 +68,64 @@ class Job:
         return Patterns(function.of([x.matrix for x in given], self.compiled).astype(kind_of(fmt)), fmt)
 
 
-class Strip(Engine[Patterns]):
+class Results(Engine[F]):
+    """What a plan makes of its sums and of c."""
+
+    c: F
+
+    @abstractmethod
+    def elementwise(self, node: Round, given: Sequence[F]) -> F:
+        """A rounded expression over `Given` nodes."""
+
+    def value(self, node: Node, count: int) -> F:
+        """A node of a plan, of that many products: a sum of them, c, or rounded."""
+        if isinstance(node, Products):
+            start = node.start
+            begin = self.zero(node.stage.accumulator) if isinstance(start, Constant) else self.value(start, count)
+            return node.stage.run(self, Span.of(count), begin) if count else self.in_format(begin, node.stage.d)
+        if isinstance(node, Element):
+            return self.c
+        assert isinstance(node, Round)
+        given: list[F] = []
+
+        def leaf(part: Node) -> Node | None:
+            if not isinstance(part, (Products, Element)):
+                return None
+            given.append(self.value(part, count))
+            return Given(len(given) - 1, given[-1].format)
+
+        return self.elementwise(_round(replaced(node, leaf)), given)
+
+    def in_format(self, value: F, fmt: Format) -> F:
+        """The same numbers in a format that holds them; of one width, their patterns are the same as well."""
+        if value.format.width == fmt.width:
+            return value
+        return self.elementwise(Round(Given(0, value.format), Rounding(fmt)), [value])
+
+    def rounded(self, values: Sequence[F], rounding: Rounding) -> F:
+        return self.elementwise(_sum(tuple(value.format for value in values), rounding), values)
+
+    def repeat(self, count: int, name: str, start: F, body: Callable[[Index, F], F]) -> F:
+        for number in range(count):
+            start = body(Index(number), start)
+        return start
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        yield
+
+
+class Strip(Results[Patterns]):
     """Some rows of D."""
 
     def __init__(self, job: Job, rows: slice, c: Patterns) -> None:
         self.job, self.rows, self.c = job, rows, c
 
     def result(self) -> Matrix:
-        return self._value(self.job.plan.result).matrix
+        return self.value(self.job.plan.result, self.job.a.shape[1]).matrix
 
-    def _value(self, node: Node) -> Patterns:
-        """A node of a plan: a sum of products, c, or rounded."""
-        if isinstance(node, Products):
-            start = node.start
-            begin = self.zero(node.stage.accumulator) if isinstance(start, Constant) else self._value(start)
-            count = self.job.a.shape[1]
-            return node.stage.run(self, Span.of(count), begin) if count else self._as(begin, node.stage.d)
-        if isinstance(node, Element):
-            return self.c
-        assert isinstance(node, Round)
-        given: list[Patterns] = []
-
-        def leaf(part: Node) -> Node | None:
-            if not isinstance(part, (Products, Element)):
-                return None
-            given.append(self._value(part))
-            return Given(len(given) - 1, given[-1].format)
-
-        return self.job.elementwise(_round(replaced(node, leaf)), given)
+    def elementwise(self, node: Round, given: Sequence[Patterns]) -> Patterns:
+        return self.job.elementwise(node, given)
 
     def zero(self, fmt: Format) -> Patterns:
         return Patterns(np.zeros(self.c.matrix.shape, dtype=kind_of(fmt)), fmt)
@@ -118,7 +160,7 @@ class Strip(Engine[Patterns]):
 
     def _tiles(self, model: Model, a: Matrix, b: Matrix, start: Patterns, first: Sequence[int]) -> Patterns:
         """Steps of a unit; `first`: where the products of each begin in the whole matrices."""
-        c = self._as(start, model.c)
+        c = self.in_format(start, model.c)
         scales: list[Matrix | None] = [None, None]
         if self.job.scales is not None:
             left, right = self.job.scales
@@ -126,24 +168,12 @@ class Strip(Engine[Patterns]):
             scales = [left[self.rows, at], right[at]]
         return Patterns(self.job.tilers[model](a, b, c.matrix, *scales), model.d)
 
-    def _as(self, value: Patterns, fmt: Format) -> Patterns:
-        """The same numbers in a format that holds them; of one width, their patterns are the same as well."""
-        if value.format.width == fmt.width:
-            return value
-        return self.job.elementwise(Round(Given(0, value.format), Rounding(fmt)), [value])
 
-    def rounded(self, values: Sequence[Patterns], rounding: Rounding) -> Patterns:
-        leaves = tuple(Given(slot, value.format) for slot, value in enumerate(values))
-        return self.job.elementwise(Round(ExactSum(leaves) if len(leaves) > 1 else leaves[0], rounding), values)
-
-    def repeat(self, count: int, name: str, start: Patterns, body: Callable[[Index, Patterns], Patterns]) -> Patterns:
-        for number in range(count):
-            start = body(Index(number), start)
-        return start
-
-    @contextmanager
-    def part(self, name: str) -> Iterator[None]:
-        yield
+@lru_cache(maxsize=256)
+def _sum(formats: tuple[Format, ...], rounding: Rounding) -> Round:
+    """One node for each sum, which then knows its hash."""
+    leaves = tuple(Given(slot, fmt) for slot, fmt in enumerate(formats))
+    return Round(ExactSum(leaves) if len(leaves) > 1 else leaves[0], rounding)
 
 
 def _round(node: Node) -> Round:

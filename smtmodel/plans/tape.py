@@ -1,0 +1,179 @@
+"""A plan computed for many small products of one shape: its steps are noted first, then done by one loop in C.
+
+A plan of many short sums has thousands of steps, each of a microsecond; done from Python one by one they would take a
+hundred times that.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smtmodel.compiled import CompiledModel, compile_lanes, compile_model, loaded
+from smtmodel.dot import Model
+from smtmodel.formats import Format
+from smtmodel.nodes import Round
+from smtmodel.nodes.round import Rounding
+from smtmodel.plans.matrices import Results
+from smtmodel.plans.plan import Plan
+from smtmodel.plans.span import Span
+from smtmodel.tiles import Elementwise, Given, Matrix, kind_of
+
+INPUTS = 4  # of an expression of one step, at most
+NONE = -1  # the place of a product that is missing: zero times zero
+
+_PLAYER = """
+#include <stdint.h>
+#include <string.h>
+typedef void tile(long, long, long, const void *, const void *, const void *, void *, const void *, const void *);
+typedef void one(long, void *, void *);
+typedef void two(long, void *, void *, void *);
+typedef void three(long, void *, void *, void *, void *);
+typedef void four(long, void *, void *, void *, void *, void *);
+typedef struct { int64_t call, inputs, out, in[4], first, products, length, wc, wd; } step;
+
+/* rows of `width` bytes at some places, one after another */
+static void gather(char *to, const char *from, const int32_t *places, long count, long width) {
+  for (long n = 0; n < count; n++, to += width)
+    if (places[n] < 0) memset(to, 0, width);
+    else memcpy(to, from + places[n] * width, width);
+}
+
+/* sums: values of 8 bytes, or fewer, for each element of each block. a: blocks x rows x k; b: blocks x k x columns. A
+   step without inputs is a tile. */
+void play(long count, const step *steps, const int32_t *places, long blocks, long rows, long columns, long k, long wa,
+          long wb, const char *a, const char *b, char *sums, char *left, char *right) {
+  const long each = rows * columns, all = blocks * each;
+  for (const step *s = steps; s < steps + count; s++) {
+    char *out = sums + s->out * all * 8, *in[4];
+    for (int n = 0; n < 4; n++) in[n] = sums + s->in[n] * all * 8;
+    void *call = (void *)s->call;
+    switch (s->inputs) {
+    case 1: ((one *)call)(all, in[0], out); continue;
+    case 2: ((two *)call)(all, in[0], in[1], out); continue;
+    case 3: ((three *)call)(all, in[0], in[1], in[2], out); continue;
+    case 4: ((four *)call)(all, in[0], in[1], in[2], in[3], out); continue;
+    }
+    const int32_t *at = places + s->first;
+    for (long n = 0; n < blocks; n++) {
+      for (long i = 0; i < rows; i++)
+        gather(left + i * s->products * wa, a + (n * rows + i) * k * wa, at, s->products, wa);
+      gather(right, b + n * k * columns * wb, at, s->products, columns * wb);
+      ((tile *)call)(rows, columns, s->products / s->length, left, right, in[0] + n * each * s->wc,
+                     out + n * each * s->wd, 0, 0);
+    }
+  }
+}
+"""
+
+
+@dataclass(frozen=True)
+class Noted:
+    """A value for every element, by its number."""
+
+    number: int
+    format: Format
+
+
+class UncompiledError(Exception):
+    """A unit or an expression of a plan cannot be compiled."""
+
+
+class Tape(Results[Noted]):
+    """The steps of a plan for K products. Raises ParameterError for a K that does not fit, UncompiledError."""
+
+    def __init__(self, plan: Plan, length: int) -> None:
+        self.plan, self.length = plan, length
+        self.c, self._count = Noted(0, plan.c), 2  # c, and a value of zeros
+        self._steps: list[tuple[int, ...]] = []
+        self._places: list[int] = []
+        self.result = self.value(plan.result, length)
+
+    def zero(self, fmt: Format) -> Noted:
+        return Noted(1, fmt)
+
+    def tile(self, model: Model, span: Span, start: Noted) -> Noted:
+        if span.groups > 1:
+            raise span.unfit(model.length)
+        first, missing = span.start.offset, model.length - span.count
+        return self._tiles(model, [*range(first, first + span.count * span.step, span.step), *[NONE] * missing], start)
+
+    def tiles(self, model: Model, span: Span, start: Noted) -> Noted:
+        first, loops = span.loops(model.length)
+        if first.groups > 1:
+            raise first.unfit(model.length)
+        places = [first.start.offset]
+        for count, distance in (*loops, (model.length, first.step)):
+            places = [place + distance * n for place in places for n in range(count)]
+        most = len(places) if model.c.width == model.d.width else model.length  # each result is first made an addend
+        for done in range(0, len(places), most):
+            start = self._tiles(model, places[done : done + most], start)
+        return start
+
+    def _tiles(self, model: Model, places: list[int], start: Noted) -> Noted:
+        c = self.in_format(start, model.c)
+        words = (_word(fmt).itemsize for fmt in (model.c, model.d))
+        entry = (_compiled(model).address, 0), (c.number, 0, 0, 0, len(self._places), len(places), model.length, *words)
+        self._places += places
+        return self._step(*entry, model.d)
+
+    def elementwise(self, node: Round, given: Sequence[Noted]) -> Noted:
+        found = compile_lanes(Elementwise(node, tuple(x.format for x in given)), tuple(x.format.width for x in given))
+        if found is None or not 0 < len(given) <= INPUTS:
+            raise UncompiledError(str(node))
+        numbers = [x.number for x in given] + [0] * (INPUTS - len(given))
+        return self._step((found.address, len(given)), (*numbers, *[0] * 5), node.rounding.format)
+
+    def _step(self, what: tuple[int, int], rest: tuple[int, ...], fmt: Format) -> Noted:
+        self._steps.append((*what, self._count, *rest))
+        self._count += 1
+        return Noted(self._count - 1, fmt)
+
+    def play(self, a: Matrix, b: Matrix, c: Matrix) -> Matrix:
+        """D of each block: of patterns A (blocks x rows x K), B (blocks x K x columns) and C (blocks x rows x
+        columns)."""
+        plan = self.plan
+        sides = [_converted(*x) for x in ((a, plan.a, plan.convert_a), (b, plan.b, plan.convert_b))]
+        (blocks, rows, columns), k = c.shape, a.shape[2]
+        out, size = _word(plan.d), c.size
+        sums = np.zeros((self._count, size), dtype=np.uint64)
+        sums[0].view(_word(plan.c))[:size] = c.ravel()
+        steps, places = np.array(self._steps, dtype=np.int64), np.array(self._places, dtype=np.int32)
+        longest = max((step[8] for step in self._steps), default=1)
+        scratch = [np.empty(longest * side * 8, dtype=np.uint8) for side in (rows, columns)]
+        player = loaded(_PLAYER).play
+        arrays: list[NDArray[Any]] = [steps, places, *sides, sums, *scratch]
+        at = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
+        numbers = [ctypes.c_long(x) for x in (blocks, rows, columns, k, *(side.itemsize for side in sides))]
+        player(ctypes.c_long(len(steps)), *at[:2], *numbers, *at[2:])
+        found: Matrix = sums[self.result.number].view(out)[:size].reshape(c.shape).astype(kind_of(plan.d))
+        return found
+
+
+@cache
+def _compiled(model: Model) -> CompiledModel:
+    found = compile_model(model)
+    if found is None:
+        raise UncompiledError(model.reference)
+    return found
+
+
+def _word(fmt: Format) -> Any:
+    """The type in which compiled functions take patterns."""
+    return np.dtype(np.uint32 if fmt.width <= 32 else np.uint64)
+
+
+def _converted(side: Matrix, fmt: Format, how: Rounding | None) -> Matrix:
+    """A side as the units take it."""
+    if how is not None:
+        lanes = compile_lanes(Elementwise(Round(Given(0, fmt), how), (fmt,)), (fmt.width,))
+        if lanes is None:
+            raise UncompiledError(str(how))
+        side, fmt = lanes(side)[0], how.format
+    return np.ascontiguousarray(side, dtype=_word(fmt))
