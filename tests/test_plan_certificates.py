@@ -169,3 +169,10 @@ def test_a_plan_that_names_a_file_elsewhere_is_refused(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("unit-1.yaml", "../unit-1.yaml"))
     with pytest.raises(InputError, match="not in the folder"):
         read_plan(folder, path.name)
+
+
+def test_a_long_loop_is_written_out_to_its_end() -> None:
+    chain = plain(parse_reference("ieee/fma/f32@length=16").unit)
+    for k in (0, 9, 14):
+        order = [*range(k), k + 1, k, *range(k + 2, 16)]
+        assert not alike(chain, chain, order)
