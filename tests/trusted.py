@@ -41,7 +41,7 @@ ASKED = Part("rules that tie facts to a question", "claims, equality, properties
              [*_in("queries/proof", "same undecided"), "queries/properties/expressions.py"])  # fmt: skip
 SHARES = Part("rules of shares of the sum of magnitudes", "claims that compare with it",
               _in("queries/proof", "shares recorded"))  # fmt: skip
-TOGETHER = Part("rules of what parts give together", "properties", _in("queries/properties", "together"))
+TOGETHER = Part("rules of what parts give together", "properties", _in("queries/properties", "together rises"))
 RULED = (KERNEL, BOUNDS, REWRITING, SIGNS, PLANS, FACTS, ASKED, SHARES, TOGETHER, ROWS, COVERING)
 CUTTING = Part("terms cut out of a lemma", "claims, equality, properties", _in("queries/proof", "cutting"))
 SAID = Part("what a claim says", "claims", ["hypotheses/claim.py", "queries/search/scene.py", *_in(

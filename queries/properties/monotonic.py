@@ -1,7 +1,7 @@
 """Monotonicity: does the result ever fall when one operand rises?
 
-Concrete rows shaped for it are tried first, then a proof by lemmas for the kinds of sums that have an argument, at last
-the solvers are asked: small questions, then the whole.
+Concrete rows shaped for it are tried first, then the rule about nodes (rises.py), then a proof by lemmas about terms
+for the kinds of sums that have an argument, at last the solvers are asked: small questions, then the whole.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from queries.equality.staged import RESULT
 from queries.proof.confirm import confirm as second_words
 from queries.proof.kernel import RuleError
 from queries.proof.records import Proof
-from queries.proof.rises import needed, rises
 from queries.proof.settling import Settled
 from queries.properties.monotone.late import Joined, Nested
 from queries.properties.monotone.ledger import ADMITTED, NamedFacts, UnprovedError
@@ -26,6 +25,7 @@ from queries.properties.monotone.search import find_fall
 from queries.properties.monotone.steps import Step, ordered
 from queries.properties.monotone.sums import RoundedAddition, TwoTerms
 from queries.properties.monotone.truncated import Truncated
+from queries.properties.rises import needed, rises
 from queries.properties.statements import Monotonic, exchangeable
 from queries.search.distinguish import Options, distinguish
 from smtmodel.algebra import Bits
@@ -38,15 +38,17 @@ SHARE = 0.8  # of the time, at most, for the proof by lemmas
 CONFIRM_SHARE = 0.25  # of the time, at most, for the confirmation of all operands' proofs
 
 
-def prove_monotonic(problem: Monotonic, options: Options, confirm: bool) -> Proof:
-    """Find a fall, or prove that there is none. An interrupt ends the work; what was proved until then is kept.
-    Raises SolverFaultError."""
+def prove_monotonic(problem: Monotonic, options: Options, confirm: bool, forms: bool = True) -> Proof:
+    """Find a fall, or prove that there is none; not `forms`: by lemmas about its terms alone. An interrupt ends the
+    work; what was proved until then is kept. Raises SolverFaultError."""
     start, proof = time.monotonic(), Proof(problem)
     try:
         proof.witness = find_fall(problem) if options.timeout is None or options.timeout > 0 else None
         if proof.witness is not None:
             proof.verdict = "different"
-        elif not _by_nodes(problem, options, proof, confirm) and not _staged(problem, options, proof, start):
+        elif not (forms and _by_nodes(problem, options, proof, confirm)) and not _staged(
+            problem, options, proof, start
+        ):
             _whole(problem, options, proof, start)
         if confirm and proof.verdict == "equal" and not proof.why:
             spent = time.monotonic() - start

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queries.proof.enclosures import LOSSES, terms_of
-from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
+from queries.proof.kernel import Made, RuleError, Theorem, rule
 from queries.proof.lemmas import AlignmentLoses, Lemma
 from queries.proof.rewriting import target_of
 from queries.proof.same import SidesAgree
@@ -379,10 +379,11 @@ def _summed(node: FusedSum, own: _Other, others: Sequence[_Other], low: int) -> 
     found = {key: gain for up in (True, False) for key, gain in _moved(least, own, list(kinds.values()), low, up)}
     for (before, after), gain in own.term.gains().items():  # of a sum that counts as zero all terms do
         if ZERO in (before, after):
-            top = max(counted(after if before == ZERO else before), zero)
+            e = after if before == ZERO else before
+            top = max(counted(e), zero)
             key = (ZERO, top) if before == ZERO else (top, ZERO)
-            least_gain = _kept(gain - own.part(top, 0 if before == ZERO else 1))
-            found[key] = min(least_gain, found.get(key, least_gain))
+            lost = 0 if own.whole and top == e else own.part(top, 0 if before == ZERO else 1)
+            found[key] = min(max(0, gain - lost), found.get(key, gain))
     return found
 
 
@@ -492,6 +493,6 @@ def rises(problem: Monotonic, lemmas: Sequence[Theorem]) -> Made:
     """The docstring of this file: each sum gains where its largest exponent moves, by the values that the raised term
     has on both sides of it; what is rounded from it does not fall, nor does a loop's next step."""
     wanted = needed(problem)
-    if {goal_of(lemma, type(one), "rises") for lemma, one in zip(lemmas, wanted, strict=True)} != set(wanted):
+    if {lemma.goal for lemma in lemmas} != set(wanted):
         raise RuleError("rises: a lemma about the datapath is missing, or about another one")
     return Made(SidesAgree(problem), tuple(lemmas))
