@@ -13,7 +13,7 @@ from queries.equality.staged import prove
 from queries.proof.records import Proof
 from queries.properties.asked import property_texts, question_texts
 from queries.properties.bound_certificate import certify_theorems
-from queries.properties.monotonic import by_facts
+from queries.properties.monotonic import prove_monotonic
 from queries.properties.proving import established
 from queries.properties.statements import Monotonic
 from queries.properties.together import HasProperty
@@ -54,7 +54,10 @@ def certify_sides(proof: Proof, directory: Path, options: Options) -> dict[str, 
     if theorem.rule == "one_expression":
         return _by_form(question, directory, options, texts)
     with suppress(OutOfTimeError):  # by rules of which no tree is written: the whole question, if a proof is found
-        again = by_facts(problem, options) if isinstance(problem, Monotonic) else prove(problem, options, confirm=True)
+        if isinstance(problem, Monotonic):
+            again = prove_monotonic(problem, options, confirm=True, forms=False)
+        else:
+            again = prove(problem, options, confirm=True)
         if again.verdict == "equal":
             return certify(again, texts, directory, options)
     if theorem.rule == "one_sum":
