@@ -142,7 +142,8 @@ def test_steps_are_those_of_the_property() -> None:
 
 def test_products_that_no_order_brings_do_not_rise() -> None:
     own = plain(parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32").unit)
-    stated = {"property": "monotonic-product", "compare": "bits", "inputs": Inputs().model_dump(mode="json")}
+    stated: dict[str, Any] = {"property": "monotonic-product", "compare": "bits",
+                              "inputs": Inputs().model_dump(mode="json")}  # fmt: skip
     base = {"inputs": stated["inputs"], "compare": "bits", "left": own, "right": own}
     rises = base | {"asks": "raised", "raised": 1}
     turn = base | {"asks": "reordered", "order": [1, 2, 3, 0]}
@@ -153,6 +154,9 @@ def test_products_that_no_order_brings_do_not_rise() -> None:
     assert "in another way" in property_fault(stated, own, [rises, turn | {"compare": "value"}])
     assert property_fault(stated, own, [turn])
     assert property_fault(stated, own, [rises | {"raised": 9}, turn])
+    inputs = stated["inputs"] | {"zero_terms": [3]}
+    assert "stand fixed" in property_fault(stated | {"inputs": inputs}, own, [
+        part | {"inputs": inputs} for part in (rises, turn)])  # fmt: skip
 
 
 def test_the_addend_and_every_product_rise() -> None:
