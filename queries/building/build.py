@@ -164,6 +164,10 @@ def nonzero(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
     return found & finite(patterns, fmt)
 
 
+def not_zero(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
+    return nonzero(patterns, fmt) | ~finite(patterns, fmt)
+
+
 def every(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
     return np.ones(patterns.shape, dtype=np.bool_)
 
@@ -331,7 +335,7 @@ class Builder:
         if alive:
             alive = self._validated(alive)
         while alive and not self._covered(alive[0]):
-            alive = self._agreeing(alive, self.stages[-1])
+            alive = self._agreeing(alive, self._everything)
         return self._decided(alive) if alive else []
 
     def _recognised(self) -> list[_Candidate]:
@@ -412,8 +416,17 @@ class Builder:
             *found,
             Stage("the smallest numbers", rank + 2, tiny_tiers(asked), small, nonzero),
             Stage("zeros", rank + 2, zero_tiers(every_kind, asked), [self._pool("small")], finite),
-            Stage("overflow and specials", rank + 3, end_tiers(asked), [self._pool("large")], every),
+            Stage("overflow and specials", rank + 3, end_tiers(asked), *self._ends()),
         ]  # fmt: skip
+
+    def _ends(self) -> tuple[list[Pool], Callable[[Patterns, Format], NDArray[np.bool_]]]:
+        """The largest numbers; of long sums at few leaves, where zeros that the others add have signs of their own."""
+        return ([self._pool("large")], every) if self.asked.length <= LONG else (self._pools("large"), not_zero)
+
+    @property
+    def _everything(self) -> Stage:
+        """The last stage, every answer of which counts."""
+        return replace(self.stages[-1], counts=every)
 
     def _ranks(self) -> list[int]:
         """The ranks of the stages that rows of each kind tell about."""
@@ -772,7 +785,7 @@ class Builder:
     def _decided(self, alive: list[_Candidate]) -> list[_Candidate]:
         """Solvers prove what is left equal, to the instructions of the table that answer alike as well, or find vectors
         that the device is asked; none is left where it answers otherwise than all of them."""
-        result, last = self.result, self.stages[-1]
+        result, last = self.result, self._everything
         while alive:
             known = self._known()
             result.stage = "proof"
