@@ -53,7 +53,8 @@ FILE = click.Path(path_type=Path)
     "reference",
     metavar="MODEL",
     shell_complete=models,
-    help="The instruction whose formats and length the vectors have, where no device says; which one of a recording.",
+    help="The instruction that gives the vectors their formats and length, where no device does; the one to compare, "
+    "of a recording of several.",
 )
 @click.option(
     "--compare",

