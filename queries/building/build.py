@@ -711,9 +711,9 @@ class Builder:
         right = True
         for kept, pools in places.items():
             cases = kept is None and self.asked.length <= LONG and self.asked.addend
-            if not pools and not cases:
-                continue
             changes = [] if few and kept is None else list(self._changes(found, kept))
+            if not cases and not changes:
+                continue
             model = Model(BUILT, self._unit(found, kept))
             covering = Covering(model, False, changes, cases=cases, samples=COVERED)
             ranks: list[int] = []
@@ -747,7 +747,9 @@ class Builder:
     def _agrees(self, cover: Cover, ranks: NDArray[np.int64], kept: Kept, found: _Candidate) -> bool:
         """Whether the device answers covering vectors as the unit does; where not, they are kept as questions: of the
         leaves alone, but where the signs of the other zeros count."""
-        rows = np.array(cover.rows, dtype=np.uint64).reshape(len(cover.rows), -1)
+        if not cover.rows:
+            return True
+        rows = np.array(cover.rows, dtype=np.uint64)
         [expected] = self._evaluated([self._unit(found, None)], rows)
         alone = self._same(np.array(cover.results, dtype=np.uint64)) == expected
         right = True
