@@ -15,7 +15,7 @@ from queries.order.tree import Leaf, Pair, order, pair_of
 from smtmodel.display import exact_value, number_text
 from smtmodel.dot import Model
 from smtmodel.errors import IncompleteError
-from smtmodel.formats import Format
+from smtmodel.formats import FORMATS, Format
 from smtmodel.operands import Operands
 from smtmodel.vectors import Vector, to_hex
 
@@ -164,6 +164,10 @@ class Probe:
             mask = min(high, max(low + bits, bits // 2))
             for unit in range(mask - bits, mask - self.needed + 1, 4):
                 yield Span(mask, unit), normal
+        within = FORMATS["f16"]  # sums may be kept in it, whatever the result's format
+        low, high = max(given[True][0], within.emin - within.fraction), min(given[True][1], within.emax)
+        if high < mask and high - low >= self.needed:
+            yield Span(high, low), True
 
     def widest(self) -> int:
         """The places between the largest and the smallest power of two."""
