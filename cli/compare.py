@@ -187,14 +187,14 @@ class _Run:
 
     def gemm(self, files: Sequence[Path], rest: dict[str, Any]) -> None:
         """From differing matrices to a dot product of a few terms. Raises MmaprobeError."""
-        from cli.compare_gemm import run_gemm
+        from cli.compare_gemm import formats_of, run_gemm
         from smtmodel.reference import parse_reference
 
         if self.recordings:
             raise InputError(f"{self.recordings[0].name}: a recording cannot recompute a dot product")
-        if not self.sides and self.reference is None:
-            raise InputError("--model: without devices a model is needed")
-        model = parse_reference(self.reference) if not self.sides and self.reference else None
+        model = None
+        if not self.sides:
+            model = formats_of(files, rest["addend"]) if self.reference is None else parse_reference(self.reference)
         run_gemm(self.comparison, self.report, self.sides, model, self.compare, files, rest)
 
     def finish(self, failure: MmaprobeError | None, output: str | None, as_json: bool) -> None:
