@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -83,21 +83,34 @@ class Candidates:
                 continue
 
     def table(self) -> Iterator[Plan]:
-        """What ships: plans of these formats, and instructions that take K in tiles."""
+        """What ships: plans of these formats, and units that take K in tiles."""
+        yield from self.shipped()
+        yield from self.chains(INSTRUCTIONS)
+
+    def shipped(self) -> Iterator[Plan]:
+        """Plans, and units of processors."""
         asked = self.asked
         for name in shipped_plans():
             plan = parse_plan_path(PLAN + name)
             same_c = not asked.addend or plan.c == asked.c
             if (plan.a, plan.b, plan.d) == (asked.a, asked.b, asked.d) and same_c:
                 yield plan
-        for reference in [*INSTRUCTIONS, *units()]:
+        yield from self.chains(units())
+
+    def chains(self, references: Iterable[str]) -> Iterator[Plan]:
+        """Units that take K in tiles."""
+        for reference in references:
             model = parse_reference(reference)
-            if (model.a, model.b) == (asked.a, asked.b) and model.scale is None and holds(model.c, model.d):
+            if (model.a, model.b) == (self.asked.a, self.asked.b) and model.scale is None and holds(model.c, model.d):
                 yield from self.plans(Chain(model), False)
 
     def usual(self, length: int) -> Iterator[Plan]:
         """What libraries usually do with this K, where no order is known: what ships, and cuts of usual sizes."""
         yield from self.table()
+        yield from self.loops(length)
+
+    def loops(self, length: int) -> Iterator[Plan]:
+        """Cuts of usual sizes of steps of one product."""
         for model in self.steps():
             chain, how = Chain(model), Rounding(model.d)
             stages: list[Stage] = [chain]

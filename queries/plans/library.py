@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from queries.plans.candidates import Candidates, Sample
 from queries.plans.rules import FEATURES, Feature, Limit, Numbers, Rule, Shape, chosen, features_of, learned
 from smtmodel.errors import IncompleteError
 from smtmodel.formats import Format
+from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.numbers import from_numbers, type_of
 from smtmodel.plans import Chain, Plan
 from smtmodel.signature import Signature
@@ -198,13 +200,16 @@ class Mapper(Candidates):
     def _new(self, looked: Looked, number: int) -> None:
         """Plans that give an element: of several, those that give most other elements of which no plan is known."""
         tree = self._order(looked.shape, self._place(looked, number))
-        guesses = [] if tree is None else list(self.guesses(tree))
+        groups = [self.loops(looked.shape.length) if tree is None else self.guesses(tree)]
         if tree is None or self.of_units(tree):
-            guesses = [*self.table(), *guesses]
-        fitting = [
-            plan for plan in dict.fromkeys(guesses) if plan not in self.known and self._fitting(plan, looked)[number]
-        ]
-        if not fitting:
+            groups = [chain(self.shipped(), *groups), self.chains(INSTRUCTIONS)]  # which take longest to evaluate
+        for group in groups:
+            fitting = [
+                plan for plan in dict.fromkeys(group) if plan not in self.known and self._fitting(plan, looked)[number]
+            ]
+            if fitting:
+                break
+        else:
             return
         _, fits, where = self._table()
         open_at = np.flatnonzero(~fits.any(axis=1))
