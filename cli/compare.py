@@ -64,7 +64,13 @@ FILE = click.Path(path_type=Path)
 @VECTORS_OUTPUT
 @DEVICE_TIMEOUT
 @click.option("--gemm", nargs=4, type=FILE, metavar="A B D1 D2", help="Matrices, and two results of their product.")
-@click.option("--c", "addend", type=FILE, metavar="C", help="The addend of the matrix product (default: zeros).")
+@click.option(
+    "--c",
+    "addend",
+    type=FILE,
+    metavar="C",
+    help="The addend of the matrix product, or a bias of one row or column (default: zeros).",
+)
 @click.option("--convert", type=Choice(ROUNDINGS), help="Round A, B and C to the input formats.")
 @click.option("--scale-a", type=FILE, metavar="FILE", help="Scale factors of A, as patterns.")
 @click.option("--scale-b", type=FILE, metavar="FILE", help="Scale factors of B, as patterns.")

@@ -185,10 +185,13 @@ def _again(pair: Pair, traces: Sequence[Trace]) -> dict[str, Any]:
 def load_matrices(pair: Pair, files: Sequence[Path], rest: dict[str, Any]) -> Matrices:
     """The matrices as bit patterns. Raises InputError."""
     from queries.compare.gemm import Matrices
+    from smtmodel.gemm import addend
 
     model, convert = pair.left.model, rest["convert"]
     a, b = (_patterns(path, fmt, convert) for path, fmt in zip(files[:2], (model.a, model.b), strict=True))
     c = None if rest["addend"] is None else _patterns(rest["addend"], model.c, convert)
+    if c is not None and a.shape[1] == b.shape[0]:
+        c = addend(c, (a.shape[0], b.shape[1]))
     one, two = (_patterns(path, side.model.d, None) for path, side in zip(files[2:], pair.sides, strict=True))
     scales = [
         None if rest[key] is None else _patterns(rest[key], model.scale or model.a, None)

@@ -435,7 +435,9 @@ def test_two_results_without_a_model_have_plans_and_a_reason(tmp_path: Path) -> 
     words = [str(tmp_path / f"{name}.npy") for name in ("a", "b", "d1", "d2")]
     for path, matrix in zip(words, (a, b, *results), strict=True):
         np.save(path, matrix)
-    document = json.loads(run("compare", "--json", "--gemm", *words, code=0).stdout)
+    np.save(tmp_path / "bias.npy", np.zeros((1, 4), np.float32))
+    bias = ["--c", str(tmp_path / "bias.npy")]
+    document = json.loads(run("compare", "--json", "--gemm", *words, *bias, code=0).stdout)
     found = document["gemm"]["plans"]
     assert found["D1"]["plans"][0].startswith("sum(hopper/")
     assert found["D2"]["plans"][0].startswith("sum(split(2, hopper/")

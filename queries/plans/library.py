@@ -41,6 +41,7 @@ SHORT = 32
 SIDES = ("rows", "columns", "length")
 FEW = 8  # elements that a plan has to explain, of those that no other one does
 TREES = 24  # orders that are revealed
+BRIEF = 128  # products at which instructions of the table are tried, which take a while for many
 LONG_ORDER = 1100  # products whose order is asked, where a longer K is no use
 
 Multiply = Callable[[Matrix, Matrix, Matrix], Matrix]
@@ -202,7 +203,9 @@ class Mapper(Candidates):
         tree = self._order(looked.shape, self._place(looked, number))
         groups = [self.loops(looked.shape.length) if tree is None else self.guesses(tree)]
         if tree is None or self.of_units(tree):
-            groups = [chain(self.shipped(), *groups), self.chains(INSTRUCTIONS)]  # which take longest to evaluate
+            groups = [chain(self.shipped(), *groups)]
+            if looked.shape.length <= BRIEF:
+                groups.append(self.chains(INSTRUCTIONS))
         for group in groups:
             fitting = [
                 plan for plan in dict.fromkeys(group) if plan not in self.known and self._fitting(plan, looked)[number]
