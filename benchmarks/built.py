@@ -1,41 +1,46 @@
 """Are units built rightly without a family? Instructions of the table, and units that nobody has built.
 
 `python -m benchmarks.built invented [--only TEXT] [-o FILE]` serves the units of benchmarks/invented_units.py by exact
-rationals (benchmarks/exact_unit.py), `plausible` those of benchmarks/plausible_units.py, and `table` the arithmetics of
-the instruction table and the units that ship, by `model:`. Each is a run of the command line of its own. A unit that
-was built is held against the truth on 20,000 vectors; "exact" where no vector differs, "wrong" otherwise. With -o a
-second run goes on from the rows that the output already has.
+rationals (benchmarks/exact_unit.py), `plausible` those of benchmarks/plausible_units.py, `first` the blind set of
+benchmarks/blind, and `table` the arithmetics of the instruction table and the units that ship, by `model:`. Each is a
+run of the command line of its own. A unit that was built is held against the truth on 20,000 vectors (5,000 for
+programs in exact numbers, fewer of long sums); "exact" where no vector differs, "wrong" otherwise. With -o a second run
+goes on from the rows that the output already has.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.blind.first import FIRST
+from benchmarks.blind.units import Blind
 from benchmarks.invented_units import invented
 from benchmarks.plausible_units import plausible
 from queries.building.build import nans
 from queries.building.shapes import Kind, Shapes
-from smtmodel.batch import evaluate_models
+from smtmodel.batch import Patterns, evaluate_models
 from smtmodel.dot import Model
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import parse_reference
-from smtmodel.signature import Signature
+from smtmodel.signature import Signature, parse_signature
 from smtmodel.unit import Unit
 from smtmodel.unit_table import units
 from smtmodel.unitfile import parse_unit, unit_text
 
 KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything")
 ROWS = 4000  # of each kind
+EXACT_ROWS = 1000  # of each kind, answered by exact numbers
 SECONDS = 180
 
 
@@ -45,8 +50,20 @@ class Case:
 
     name: str
     device: str
-    truth: Model
+    asked: Signature
+    truth: Model | Blind
     note: str = ""
+
+
+def model_case(name: str, device: str, truth: Model, note: str = "") -> Case:
+    asked = Signature(truth.a, truth.b, truth.c, truth.d, truth.length, True, truth.scale, truth.scale_block)
+    return Case(name, device, asked, truth, note)
+
+
+def blind_cases(units: Iterable[Blind]) -> Iterator[Case]:
+    for unit in units:
+        device = f"command:{sys.executable} -m benchmarks.blind.device {unit.name}"
+        yield Case(unit.name, device, parse_signature(unit.formats, unit.length), unit, unit.like)
 
 
 def table_cases() -> Iterator[Case]:
@@ -64,9 +81,9 @@ def table_cases() -> Iterator[Case]:
             seen[key] = old[0], old[1], old[2] + 1
     cheapest_first = sorted(seen.values(), key=lambda found: (found[1].scale is not None, found[1].length))
     for reference, model, count in cheapest_first:
-        yield Case(reference, f"model:{reference}", model, f"{count}")
+        yield model_case(reference, f"model:{reference}", model, f"{count}")
     for reference in units():
-        yield Case(reference, f"model:{reference}", parse_reference(reference), "1")
+        yield model_case(reference, f"model:{reference}", parse_reference(reference), "1")
 
 
 def invented_cases(folder: Path) -> Iterator[Case]:
@@ -78,7 +95,7 @@ def _served(name: str, unit: Unit, folder: Path, note: str = "") -> Case:
     """A unit behind exact rationals."""
     path = folder / f"{name}.yaml"
     path.write_text(unit_text(replace(unit, reference=name)), encoding="utf-8")
-    return Case(name, f"command:{sys.executable} -m benchmarks.exact_unit {path}", Model(name, unit), note)
+    return model_case(name, f"command:{sys.executable} -m benchmarks.exact_unit {path}", Model(name, unit), note)
 
 
 def cases(what: str, folder: Path) -> Iterator[Case]:
@@ -87,52 +104,72 @@ def cases(what: str, folder: Path) -> Iterator[Case]:
         yield from table_cases()
     elif what == "invented":
         yield from invented_cases(folder)
+    elif what == "first":
+        yield from blind_cases(FIRST.units.values())
     else:
         yield from (_served(unit.reference, unit, folder) for unit in plausible())
 
 
-def run(case: Case, folder: Path) -> dict[str, Any]:
-    """What `identify` says, and whether it is right."""
-    truth, file = case.truth, folder / "built.yaml"
+def run(case: Case, folder: Path, seconds: float) -> dict[str, Any]:
+    """What `identify` says, and whether it is right. `user`: seconds of a processor, the device's with it."""
+    asked, file = case.asked, folder / "built.yaml"
     file.unlink(missing_ok=True)
-    formats = ",".join(side.name for side in (truth.a, truth.b, truth.c, truth.d))
+    formats = ",".join(side.name for side in (asked.a, asked.b, *([asked.c] if asked.addend else []), asked.d))
     command = [sys.executable, "-P", "-m", "cli.main", "identify", "--device", case.device, "--formats", formats]
-    command += ["--length", str(truth.length), "--timeout", str(SECONDS), "--save", str(file), "--json"]
-    if truth.scale is not None:
-        command += ["--scale", f"{truth.scale.name}/{truth.scale_block}"]
+    command += ["--length", str(asked.length), "--timeout", str(seconds), "--save", str(file), "--json"]
+    if asked.scale is not None:
+        command += ["--scale", f"{asked.scale.name}/{asked.scale_block}"]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     done = subprocess.run(command, capture_output=True, text=True, check=False)
+    user = round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before, 1)
     if not done.stdout.strip():
         return {"name": case.name, "note": case.note, "outcome": "error", "said": done.stderr.strip()[-300:]}
     found = json.loads(done.stdout)
     order = (found.get("summation_order") or {}).get("questions", 0)
-    row = {"name": case.name, "note": case.note, "K": truth.length, "order": order, "code": done.returncode}
-    row |= {"questions": found.get("questions", 0), "seconds": found["seconds"], "verdict": found["verdict"]}
+    row = {"name": case.name, "note": case.note, "K": asked.length, "order": order, "code": done.returncode}
+    row |= {
+        "questions": found.get("questions", 0),
+        "seconds": found["seconds"],
+        "user": user,
+        "verdict": found["verdict"],
+    }
     row |= {"equal": [x["model"] for x in found.get("equal", [])][:3], "open": len(found.get("undecided", []))}
     row["outcome"] = "not found"
     row["stage"] = found.get("stage") or found.get("error")
     if file.exists():
         unit = parse_unit(file.read_text(encoding="utf-8"), file.name)
-        wrong = differences(truth, Model("built", unit))
-        row["outcome"] = f"wrong ({wrong} of {ROWS * len(KINDS)})" if wrong else "exact"
+        wrong, rows = differences(case, unit)
+        row["outcome"] = f"wrong ({wrong} of {rows})" if wrong else "exact"
     return row
 
 
-def differences(truth: Model, built: Model) -> int:
-    """The vectors on which two units differ."""
-    asked = Signature(truth.a, truth.b, truth.c, truth.d, truth.length, True, truth.scale, truth.scale_block)
-    shapes, count = Shapes(asked, seed=77), max(200, ROWS * 32 // max(32, truth.length))
+def differences(case: Case, built: Unit) -> tuple[int, int]:
+    """The vectors on which a unit differs from the truth, and how many were looked at."""
+    asked, truth = case.asked, case.truth
+    most = ROWS if isinstance(truth, Model) else EXACT_ROWS
+    shapes, count = Shapes(asked, seed=77), max(200, most * 32 // max(32, asked.length))
     wrong = 0
     for kind in KINDS:
-        one, other = evaluate_models([truth, built], shapes.rows(kind, count))
-        both = nans(one, truth.d) & nans(other, truth.d)
+        rows = shapes.rows(kind, count)
+        [one] = evaluate_models([Model("built", built)], rows)
+        other = evaluate_models([truth], rows)[0] if isinstance(truth, Model) else answers(truth, rows)
+        both = nans(one, asked.d) & nans(other, asked.d)
         wrong += int(np.count_nonzero((one != other) & ~both))
-    return wrong
+    return wrong, count * len(KINDS)
+
+
+def answers(unit: Blind, rows: Patterns) -> Patterns:
+    """What a blind unit gives."""
+    given, length = rows.tolist(), unit.length
+    found = [unit.result(row[:length], row[length : 2 * length], row[2 * length]) for row in given]
+    return np.array(found, dtype=np.uint64)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("table", "invented", "plausible"))
+    parser.add_argument("what", choices=("table", "invented", "plausible", "first"))
     parser.add_argument("--only", default="")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="for each unit")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
     old = options.output.read_text().splitlines() if options.output and options.output.exists() else []
@@ -142,7 +179,7 @@ def main() -> None:
         for case in cases(options.what, folder):
             if options.only not in case.name or case.name in known:
                 continue
-            line = json.dumps(run(case, folder))
+            line = json.dumps(run(case, folder, options.seconds))
             print(line, flush=True)
             if options.output:
                 with options.output.open("a") as file:

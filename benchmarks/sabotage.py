@@ -6,6 +6,9 @@ benchmarks/statements.py, of which the truth is known by all their inputs: 300 f
 that call the function changed and are soon answered. The provers look at no example, so that nothing but their own
 reasoning stands between a false statement and "proved". The changes are data, benchmarks/sabotage.yaml.
 
+What comes of a change is kept in a file of lines, benchmarks/sabotage.jsonl; a run goes on with changes that are not
+there.
+
 `python -m benchmarks.sabotage [--only TEXT] [--statements FILE] [--seconds 15] [-o FILE]`
 """
 
@@ -17,21 +20,23 @@ import json
 import os
 import pickle
 import random
+import shlex
 import shutil
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import yaml
 
+from benchmarks import plan_statements
 from benchmarks.statements import (
     SHAPES,
     Statement,
@@ -46,16 +51,19 @@ from benchmarks.statements import (
 )
 from queries.certificates.certificate import CertificateError
 from queries.certificates.tree import Tree
-from queries.equality.certify import certify_all
-from queries.proof.checking import check_folder
+from queries.checking.folder import check_folder
+from queries.checking.plans import plans_fault
+from queries.plans import equal as plans_equal
 from queries.proof.kernel import RuleError, Theorem
 from queries.proof.lemmas import Lemma, exhausted
 from queries.proof.normalising import Normaliser, normal_form
 from queries.proof.records import Proof
+from queries.proof.settling import Settled
 from queries.proof.written import Written
 from queries.properties.bound import bound_of, error_of
+from queries.properties.certify import certify_proofs
 from queries.properties.forms import by_rewriting
-from queries.properties.proving import ARGUMENTS, verdict_of
+from queries.properties.proving import verdict_of
 from queries.search.contradiction import check_problems
 from queries.search.distinguish import Options
 from smtmodel.dot import Model
@@ -63,6 +71,7 @@ from smtmodel.errors import FaultError, MmaprobeError
 
 ROOT = Path(__file__).parents[1]
 CHANGES = Path(__file__).with_suffix(".yaml")
+KEPT = Path(__file__).with_suffix(".jsonl")
 FALSE, TRUE = 300, 100  # statements
 SMALL = 1 << 14  # inputs of one, at most
 ANSWER = 10.0  # seconds for the answer about one statement
@@ -72,7 +81,9 @@ CHECKED = 3  # of the false statements that are proved, those whose certificate 
 #: normal forms of random units
 BOUNDS, FORMS = ("enclosures", "forms", "induction"), ("rewriting", "ranges", "effects", "normalising")
 UNITS = 80  # random units
-Function = tuple[str, int]  # file, and the first line of a function
+PLANS = 80  # random statements about plans, for changes to queries/plans
+CHECKERS = ("certificates", "checking")  # packages that no prover calls: their tests are run
+Function = tuple[str, str]  # file, and the qualified name of a function
 HEAD = """# Sabotage: changes to the provers
 
 `python -m benchmarks.sabotage -o benchmarks/sabotage.md`: one change at a time to queries/, under which false and true
@@ -87,7 +98,9 @@ example.
   out below the truth, *refused* how many trees the check refuses.
 - A change of a rule of rewriting is also tried on normal forms of random units (*forms*); *changed* are those that
   compute something else.
-- *missed*: what neither evaluation nor check notices; *tests*: whether the tests of what was changed fail then.
+- A change to queries/plans is tried on random statements about two plans (benchmarks/plan_statements.py) as well.
+- *missed*: what neither evaluation nor check notices; *tests*: whether the tests of what was changed fail then, or
+  where no statement meets the change, as in the checker of certificates.
 """
 
 
@@ -154,8 +167,8 @@ def _known(number: int, true: bool) -> Known | None:
             raise SystemExit(f"a false statement is proved without any change: {number}: {statement.text()}")
         if true or seconds > ANSWER:
             return None
-    places = {(Path(code.co_filename), code.co_firstlineno) for code in calls}
-    own = {(str(file.relative_to(ROOT)), line) for file, line in places if file.is_relative_to(ROOT / "queries")}
+    places = {(Path(code.co_filename), code.co_qualname.partition(".<")[0]) for code in calls}
+    own = {(str(file.relative_to(ROOT)), name) for file, name in places if file.is_relative_to(ROOT / "queries")}
     return Known(statement, said, seconds, frozenset(own))
 
 
@@ -189,14 +202,17 @@ def changes() -> list[dict[str, str]]:
     return found
 
 
-@cache
-def _functions(file: str) -> list[tuple[int, int, int]]:
-    """The functions of a file: first line (that of a decorator, if there is one), and the lines of all of it."""
-    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-    return [
-        (min([node.lineno, *(one.lineno for one in node.decorator_list)]), node.lineno, node.end_lineno or 0)
-        for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-    ]  # fmt: skip
+def _function_at(file: str, line: int) -> Function | None:
+    """The function that a line of a file is in, the outermost one that is no class."""
+    nodes, name = ast.parse((ROOT / file).read_text(encoding="utf-8")).body, ""
+    while True:
+        around = next((node for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+                       and node.lineno <= line <= (node.end_lineno or 0)), None)  # fmt: skip
+        if around is None:
+            return None
+        if isinstance(around, ast.FunctionDef):
+            return file, name + around.name
+        nodes, name = around.body, f"{name}{around.name}."
 
 
 def concerned(change: dict[str, str], known: Sequence[Known]) -> list[int]:
@@ -204,8 +220,7 @@ def concerned(change: dict[str, str], known: Sequence[Known]) -> list[int]:
     are soon answered first."""
     source = (ROOT / change["file"]).read_text(encoding="utf-8")
     line = source[: source.index(change["old"])].count("\n") + 1
-    around = [(start, first) for start, first, last in _functions(change["file"]) if start <= line <= last]
-    place = (change["file"], max(around)[0]) if around else None
+    place = _function_at(change["file"], line)
     found = [number for number, one in enumerate(known) if place in one.calls]
     found = found or [
         number for number, one in enumerate(known) if any(file == change["file"] for file, _ in one.calls)
@@ -250,6 +265,7 @@ def run(change: dict[str, str], known: Path, numbers: Sequence[int], seconds: fl
         file = Path(change["file"])
         command += ["--bounds"] * (file.parent.name == "proof" and file.stem in BOUNDS)
         command += ["--forms"] * (file.parent.name == "proof" and file.stem in FORMS)
+        command += ["--plans"] * (file.parent.name == "plans")
         try:
             done = subprocess.run(command, cwd=copy, timeout=60 + 8 * seconds, capture_output=True, text=True,
                                   env=environment)  # fmt: skip
@@ -263,18 +279,20 @@ def run(change: dict[str, str], known: Path, numbers: Sequence[int], seconds: fl
             found.missed += told["missed"]
         if failed:
             found.counts["broken"] += 1
-        if found.missed and change.get("tests"):
-            tests = subprocess.run([sys.executable, "-P", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p",
-                                    "no:xdist", *change["tests"].split()], cwd=copy, capture_output=True, text=True,
+        unmet = not numbers or Path(change["file"]).parent.name in CHECKERS
+        if change.get("tests") and (found.missed or unmet):
+            pytest = [sys.executable, "-P", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"]
+            tests = subprocess.run([*pytest, *shlex.split(change["tests"])], cwd=copy, capture_output=True, text=True,
                                    env=environment, timeout=600)  # fmt: skip
-            found.counts["tests"] += tests.returncode == 1
+            found.counts["tests"] += tests.returncode in (1, 2)  # 2: they cannot even be read
+            found.counts["tested"] += 1
     return found
 
 
 # -- what runs in the changed copy
 
 
-def work(path: Path, numbers: Sequence[int], bounds: bool, forms: bool) -> None:
+def work(path: Path, numbers: Sequence[int], bounds: bool, forms: bool, plans: bool) -> None:
     known: list[Known] = pickle.loads(path.read_bytes())
     checked = 0
     for number in numbers:
@@ -297,6 +315,8 @@ def work(path: Path, numbers: Sequence[int], bounds: bool, forms: bool) -> None:
         _bounds()
     if forms:
         _forms()
+    if plans:
+        _plans()
 
 
 def noticed(statement: Statement, proofs: list[Proof], certificate: bool) -> list[str]:
@@ -313,8 +333,7 @@ def noticed(statement: Statement, proofs: list[Proof], certificate: bool) -> lis
     if certificate or not found:
         with TemporaryDirectory() as folder:
             try:
-                argument = ARGUMENTS.get(statement.wanted, "")
-                certify_all(proofs, Path(folder) / "c", Options(timeout=60.0), statement.wanted, argument)
+                certify_proofs(statement.wanted, proofs, Path(folder) / "c", Options(timeout=20.0))
                 kinds = {one.kind for one in check_folder(Path(folder) / "c")}
                 found += ["check"] * ("fault" in kinds)
             except (CertificateError, MmaprobeError, RuleError):
@@ -341,20 +360,19 @@ def _bounds() -> None:
         print(json.dumps({"counts": counts, "missed": missed}), flush=True)
 
 
-class _Exhausting(Normaliser):
+class _Exhausting(Settled):
     """Lemmas by all inputs of their bits, without an engine."""
 
-    def settle(self, lemma: Lemma) -> Theorem | None:
-        if lemma not in self.lemmas:
-            self.lemmas[lemma] = None
-            with suppress(RuleError):
-                self.lemmas[lemma] = exhausted(lemma)
-        return self.lemmas[lemma]
+    def _settled(self, goal: Lemma) -> Theorem | None:
+        with suppress(RuleError):
+            return exhausted(goal)
+        return None
 
 
 def _forms() -> None:
     """Normal forms of random units, against all inputs."""
-    rng, normaliser = random.Random("normal forms"), _Exhausting(Options())
+    rng, normaliser = random.Random("normal forms"), Normaliser(Options())
+    normaliser.settle = _Exhausting(Options(), confirmed=False, needed=False)
     for place in range(UNITS):
         unit = random_unit(rng, rng.choice(SHAPES[:3]), "equal")
         counts, missed = Counter[str](), []
@@ -377,6 +395,35 @@ def _forms() -> None:
         print(json.dumps({"counts": counts, "missed": missed}), flush=True)
 
 
+def _plans() -> None:
+    """Statements about two plans, put to a prover that looks at no product, and held against matrices."""
+    for number in range(PLANS):
+        asked = plan_statements.statement(number)
+        counts, missed = Counter[str](), []
+        try:
+            sides = plan_statements.plan(asked.left), plan_statements.plan(asked.right)
+            with (patch.object(plans_equal._Prover, "_check", lambda self: None),
+                  patch.object(plans_equal._Prover, "_differ_on_samples", lambda self, length: False),
+                  patch.object(plans_equal._Prover, "_differ_by_solver", lambda self, length: False)):  # fmt: skip
+                proof = plans_equal.prove_plans(*sides, asked.length, Options(timeout=2.0), confirm=False)
+            multiples = 0 if proof.ground is None else proof.ground.multiples
+            lengths = plan_statements.lengths_of(asked, sides, multiples)
+            true = all(plan_statements.agree(*sides, length, number) for length in lengths)
+            counts["true" if true else "false"] += 1
+            if proof.verdict == "equal" and not true:
+                counts["proved"] += 1
+                who = ["evaluation"] * (plan_statements.check(asked, 2.0, number).verdict == "fault")
+                stated = {"schema": 1, "length": asked.length, "multiples": multiples}
+                who += ["check"] * bool(plans_fault(stated, *sides, []))
+                counts.update(who)
+                missed = [] if who else [f"plans {number}"]
+        except MmaprobeError:
+            continue
+        except Exception:
+            counts["errors"] += 1
+        print(json.dumps({"counts": counts, "missed": missed}), flush=True)
+
+
 # -- the table
 
 COLUMNS = ("false", "proved", "evaluation", "check", "true", "lost", "errors", "below", "refused", "forms", "changed")
@@ -385,7 +432,7 @@ COLUMNS = ("false", "proved", "evaluation", "check", "true", "lost", "errors", "
 def row_of(found: Found) -> str:
     change = found.change
     where = f"{Path(change['file']).stem}: `{_flat(change['old'])}` becomes `{_flat(change['new'])}`"
-    tests = "fail" if found.counts["tests"] else "pass" if change.get("tests") and found.missed else ""
+    tests = "fail" if found.counts["tests"] else "pass" if found.counts["tested"] else ""
     cells = [where.replace("|", chr(92) + "|"), *(found.counts[name] or "" for name in COLUMNS), tests]
     note = "all" if found.counts["broken"] else "out of time" if found.counts["time"] else ""
     return f"| {' | '.join(map(str, cells))} | {', '.join(found.missed) or note} |"
@@ -395,12 +442,52 @@ def _flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def table(only: str, path: Path, seconds: float) -> Iterator[tuple[str, Found]]:
+def kept() -> list[Found]:
+    """What came of changes, in their order; of changes that are no longer made nothing."""
+    lines = KEPT.read_text(encoding="utf-8").splitlines() if KEPT.exists() else []
+    found = {}
+    for told in map(json.loads, lines):
+        found[tuple(told["change"])] = Counter(told["counts"]), told["missed"]
+    return [Found(change, *found[key_of(change)]) for change in changes() if key_of(change) in found]
+
+
+def key_of(change: dict[str, str]) -> tuple[str, ...]:
+    return change["file"], change["old"], change["new"]
+
+
+def campaign(only: str, path: Path, seconds: float) -> None:
+    """Run the changes of which nothing is kept."""
     known: list[Known] = pickle.loads(path.read_bytes())
-    for change in changes():
-        if only in change["file"] + change["old"]:
+    done = {key_of(found.change) for found in kept()}
+    every = changes()
+    random.Random("order").shuffle(every)  # so that a part of them says something of all
+    for change in every:
+        if only in change["file"] + change["old"] and key_of(change) not in done:
             found = run(change, path, chosen(change, known, seconds), seconds)
-            yield row_of(found), found
+            told = {"change": key_of(change), "counts": found.counts, "missed": found.missed}
+            with KEPT.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(told) + "\n")
+            print(row_of(found), flush=True)
+
+
+def page(every: Sequence[Found]) -> str:
+    """The page of what is kept."""
+    lines = [f"| change | {' | '.join(COLUMNS)} | tests | missed |", "|---" * (len(COLUMNS) + 3) + "|"]
+    totals: Counter[str] = Counter()
+    for found in every:
+        lines.append(row_of(found))
+        totals.update({"proving": bool(found.counts["proved"] or found.counts["below"]), "missing": bool(found.missed)})
+        totals.update({"by tests": bool(found.missed and found.counts["tests"])})
+        totals.update({"tested": bool(found.counts["tested"] and not found.missed)})
+        totals.update({"failing": bool(found.counts["tests"] and not found.missed)})
+        totals.update({name: found.counts[name] for name in ("false", "true")})
+    summary = (
+        f"{len(every)} changes of {len(changes())}, of {totals['false']} false and {totals['true']} true statements in "
+        f"all; under {totals['proving']} a false statement is proved; of {totals['missing']} one is missed by "
+        f"evaluation and check, of which {totals['by tests']} fail their tests. Of {totals['tested']} others whose "
+        f"tests were run, {totals['failing']} fail them."
+    )
+    return "\n".join([HEAD, summary, "", *lines]) + "\n"
 
 
 def main() -> None:
@@ -412,27 +499,18 @@ def main() -> None:
     parser.add_argument("--work", nargs="+", help=argparse.SUPPRESS)
     parser.add_argument("--bounds", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--forms", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--plans", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args()
     if given.work:
-        work(Path(given.work[0]), list(map(int, given.work[1:])), given.bounds, given.forms)
+        work(Path(given.work[0]), list(map(int, given.work[1:])), given.bounds, given.forms, given.plans)
         return
     collected(given.statements, lambda text: print(text, file=sys.stderr, flush=True))
     if given.collect:
         return
-    lines = [f"| change | {' | '.join(COLUMNS)} | tests | missed |", "|---" * (len(COLUMNS) + 3) + "|"]
-    totals: Counter[str] = Counter()
-    for line, found in table(given.only, given.statements.resolve(), given.seconds):
-        print(line, flush=True)
-        lines.append(line)
-        totals.update({"changes": 1, "proving": bool(found.counts["proved"] or found.counts["below"])})
-        totals.update({"missing": bool(found.missed), "by tests": bool(found.counts["tests"])})
-    summary = (
-        f"{totals['changes']} changes; under {totals['proving']} a false statement is proved; of {totals['missing']} "
-        f"one is missed by evaluation and check, of which {totals['by tests']} fail their tests."
-    )
+    campaign(given.only, given.statements.resolve(), given.seconds)
     if given.output is not None:
-        given.output.write_text("\n".join([HEAD, summary, "", *lines]) + "\n", encoding="utf-8")
+        given.output.write_text(page(kept()), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.choice import Choice
+from cli.command import Command
 from cli.completion import models, questions_or_models
 from cli.options import (
     JSON,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from queries.search.distinguish import Options
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("names", nargs=-1, required=True, metavar="ID... | MODEL MODEL", shell_complete=questions_or_models)
 @click.option(
     "-n",
@@ -91,7 +92,6 @@ def distinguish(
     options = replace(options, count=count, progress=pieces)
     done: list[Answered] = []
     fault: FaultError | None = None
-    vectors = []
 
     def work(question: Question) -> Answered:
         part = question.id.replace("/", "-")
@@ -109,20 +109,19 @@ def distinguish(
             return
         progress("")
         done.append(answered)
-        vectors.extend(answered.vectors)
         for name, reason in question.dropped.items():
             say(f"  dropped {name}: {reason}")
         show_zeros(question.zeros)
         show_answer(answered)
-        if output is not None:  # kept up to date, so that nothing found is lost
-            write_vectors(vectors, output)
+        if output is not None:  # at once, so that nothing found is lost
+            write_vectors(answered.vectors, output, more=len(done) > 1)
         pieces.next()
 
     options.pool.gather(work, questions, take)
     if as_json:
         print_json({"schema": 1, "questions": [_as_json(answered) for answered in done]})
     elif output is None:
-        write_vectors(vectors, None)
+        write_vectors((vector for answered in done for vector in answered.vectors), None)
     codes = [answered.exit_code for answered in done]
     if len(codes) > 1:
         say(f"{codes.count(0)} of {len(codes)} questions answered as expected, {codes.count(3)} unknown")

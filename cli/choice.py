@@ -1,8 +1,9 @@
-"""Parameters: one of a few words, a number of seconds."""
+"""Parameters: one of a few words, a number of seconds, a page to write."""
 
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import click
@@ -39,3 +40,17 @@ class Seconds(click.ParamType[float]):
             least = "from 0" if self.zero else "above 0"
             self.fail(f"{value!r} is not a number of seconds {least} and up to {self.LONGEST:.0e}.", param, ctx)
         return seconds
+
+
+class PageFile(click.Path):
+    """A file to write whose name ends in one of a few ways, which say what goes into it."""
+
+    def __init__(self, *endings: str) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
+        self.endings = endings
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = Path(str(super().convert(value, param, ctx)))
+        if path.suffix not in self.endings and not path.is_char_device():  # /dev/stdout
+            self.fail(f"{path}: a name that ends in {' or '.join(self.endings)} is needed.", param, ctx)
+        return path

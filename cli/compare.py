@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.choice import Choice
+from cli.command import Command
 from cli.compare_text import Report
 from cli.completion import file_names, models
 from cli.options import DEVICE_TIMEOUT, JSON, VECTORS_OUTPUT, print_json, progress, write_vectors
@@ -30,7 +31,7 @@ ROUNDINGS = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
 FILE = click.Path(path_type=Path)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("names", nargs=-1, metavar="[DEVICE DEVICE]")
 @click.option(
     "-n",
@@ -52,7 +53,8 @@ FILE = click.Path(path_type=Path)
     "reference",
     metavar="MODEL",
     shell_complete=models,
-    help="The instruction whose formats and length the vectors have, where no device says; which one of a recording.",
+    help="The instruction that gives the vectors their formats and length, where no device does; the one to compare, "
+    "of a recording of several.",
 )
 @click.option(
     "--compare",

@@ -9,6 +9,7 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from cli.choice import Choice
+from cli.command import Command
 
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 PROGRAM, VARIABLE = "mmaprobe", "_MMAPROBE_COMPLETE"
@@ -78,7 +79,7 @@ claim_names = _completer(_claims)
 file_names = _completer()  # of parameters that also take "-", a line of a file or JSON
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("shell", type=Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:

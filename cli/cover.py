@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.certificates import PROVED_WITHOUT, attach, show_certificate
+from cli.command import Command
 from cli.completion import models
 from cli.options import JSON, VECTORS_OUTPUT, print_json, progress, say, solver_options, write_vectors
 from smtmodel.wording import counted
@@ -19,16 +22,22 @@ if TYPE_CHECKING:
 LISTED = 12  # conditions out of reach, and open ones, that are listed
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("model", metavar="MODEL", shell_complete=models)
 @VECTORS_OUTPUT
 @click.option(
     "--pairs/--no-pairs", default=True, show_default=True,
     help="Also every two conditions of a step that can hold together.",
 )  # fmt: skip
+@click.option(
+    "--certificate", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
+    help="Write what is proved, with checked proofs, into this folder (`mmaprobe check` checks it again).",
+)  # fmt: skip
 @solver_options("everything together")
 @JSON
-def cover(model: str, output: str | None, pairs: bool, options: Options, as_json: bool) -> None:
+def cover(
+    model: str, output: str | None, pairs: bool, certificate: Path | None, options: Options, as_json: bool
+) -> None:
     """Write vectors that reach every condition of MODEL's datapath, for tests of RTL, simulators and kernels.
 
     Conditions are the cases of each step: which term is the largest, how far others lie below it, bits lost or not,
@@ -55,11 +64,22 @@ def cover(model: str, output: str | None, pairs: bool, options: Options, as_json
         write_vectors(vectors, output)
         if output not in (None, "-"):
             say(f"{output}: {counted(len(vectors), 'vector')}")
+    document = _document(found, vectors, seconds)
+    failure = None if certificate is None else attach(document, lambda: _certify(found, certificate, options))
     if as_json:
-        print_json(_document(found, vectors, seconds))
+        print_json(document)
     if found.interrupted:
         say("interrupted; what was found so far is written")
+    if failure is not None:
+        say(PROVED_WITHOUT)
+        raise failure
     sys.exit(3 if found.open or found.interrupted else 0)
+
+
+def _certify(found: Cover, directory: Path, options: Options) -> list[dict[str, Any]]:
+    from queries.covering.certify import certify_cover
+
+    return [show_certificate(*written) for written in certify_cover(found, directory, options)]
 
 
 def vectors_of(found: Cover) -> list[Vector]:

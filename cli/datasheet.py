@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.choice import Seconds
+from cli.choice import PageFile, Seconds
+from cli.command import Command
 from cli.completion import models_or_architectures
 from cli.options import opened_store, progress, say
 from smtmodel import VERSION
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from smtmodel.dot import Model
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument(
     "subject",
     metavar="[MODEL | PLAN | ARCH | GPU | IDENTIFIED.json]",
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     shell_complete=models_or_architectures,
 )
 @click.option("--all", "every", is_flag=True, help="Every architecture of the table.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=True, metavar="FILE",
+@click.option("-o", "--output", type=PageFile(".html", ".md"), required=True, metavar="FILE",
               help="Write the page here: HTML, or of a GPU a short one as Markdown (FILE.md).")  # fmt: skip
 @click.option("--limit", type=Seconds(zero=True), default=20.0, show_default=True,
               help="Seconds for each property to be proved; 0: only what the store knows.")  # fmt: skip
@@ -121,6 +122,8 @@ def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
             raise InputError(reason, subject) from None
     if names_plan(subject):
         return [_sheet_of_plan(subject, ask)]
+    if subject.endswith(".json"):
+        raise InputError("no such file", subject)
     if "/" not in subject and not is_unit_file(subject):
         if (arch := architecture_of(subject)) is not None:
             return sheets_of(arch, ask, pieces)

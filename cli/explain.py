@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.command import Command
 from cli.completion import file_names, models
 from cli.options import JSON, loudness, print_json, say
 from cli.picture_files import PictureFiles, picture_options
@@ -31,7 +32,7 @@ NARROWEST, WIDEST = 60, 160
 MOST_NEIGHBOURS = 6  # shown with their first divergence; the others are named
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("model", shell_complete=models)
 @click.argument("vectors", nargs=-1, required=True, metavar="VECTOR", shell_complete=file_names)
 @click.option(

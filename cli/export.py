@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -10,10 +9,10 @@ from pathlib import Path
 import click
 
 from cli.choice import Choice
+from cli.command import Command
 from cli.completion import file_names, models
 from cli.options import say
 from cli.reading import open_input
-from smtmodel.errors import InputError
 from smtmodel.files import write_whole
 from smtmodel.wording import counted
 
@@ -38,7 +37,7 @@ mmaprobe export answers.jsonl --format npz -o answers.npz
 """
 
 
-@click.command(help=HELP.format(formats="\n".join(f"{name:<7} {row[0]}" for name, row in FORMATS.items())))
+@click.command(cls=Command, help=HELP.format(formats="\n".join(f"{name:<7} {row[0]}" for name, row in FORMATS.items())))
 @click.argument("file", metavar="FILE", shell_complete=file_names)
 @click.option("--format", "wanted", type=Choice(list(FORMATS)), required=True, help="See above.")
 @click.option(
@@ -52,8 +51,6 @@ def export(file: str, wanted: str, output: str | None, model: str | None) -> Non
     from smtmodel.reference import parse_reference
     from smtmodel.vectors import read_vectors
 
-    if output not in (None, "-") and os.path.realpath(str(output)) == os.path.realpath(file):
-        raise InputError("the output would overwrite the input", output)
     if wanted == "npz" and output in (None, "-") and _terminal():
         raise click.UsageError("npz is binary, and standard output is a terminal: name a file with --output")
     candidate = parse_reference(model) if model else None

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from cli.choice import Choice
+from cli.command import Command
 from cli.options import JSON, print_json, say
 
 KINDS = ("models", "hypotheses", "families", "parameters", "formats", "algorithms", "studies", "claims", "devices",
@@ -29,7 +30,7 @@ class KindOrGpu(Choice):
             self.fail(f"{error.message} Nor is it an architecture, or {gpu}.")
 
 
-@click.command("list")
+@click.command("list", cls=Command)
 @click.argument("kind", type=KindOrGpu(KINDS), metavar="KIND|GPU|ARCH")
 @click.argument("words", nargs=-1, metavar="[WORD]...")
 @JSON
@@ -37,8 +38,8 @@ def list_command(kind: str, words: tuple[str, ...], as_json: bool) -> None:
     """List what there is, one line each; with WORDs only the lines that contain all of them.
 
     KIND is models, hypotheses, families, parameters, formats, algorithms, studies, claims, devices, plans, gpus or
-    words. A GPU (H100, "RTX 4090", MI300X) is read as its architecture, as the first word or a later one; as the first,
-    either lists its models.
+    words. In its place an architecture or a GPU (H100, "RTX 4090", MI300X) lists its models; among the words a GPU is
+    read as its architecture.
 
     \b
     mmaprobe list hypotheses

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Any
 
 import click
 
+from cli.command import Command
 from cli.completion import file_names, models
 from cli.options import JSON, print_json, say, write_vectors
 from cli.reading import open_input
@@ -17,7 +17,7 @@ SHOWN = 10  # mismatches printed as text
 EXPLAINED = 3  # of them, with the model's evaluation and the neighbours that give what was observed
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("file", metavar="FILE", shell_complete=file_names)
 @click.option(
     "--model", metavar="MODEL", shell_complete=models, help="Evaluate every row under this model instead of its own."
@@ -45,8 +45,6 @@ def evaluate(file: str, model: str | None, output: str | None, as_json: bool) ->
     from smtmodel.reference import parse_reference
     from smtmodel.vectors import read_vectors
 
-    if output is not None and output != "-" and os.path.realpath(output) == os.path.realpath(file):
-        raise InputError("the output would overwrite the input", output)
     report = Report(keep=output is not None)
     failure: MmaprobeError | None = None
     with open_input(file) as (lines, name):

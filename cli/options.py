@@ -17,7 +17,7 @@ from cli.choice import Choice, Seconds
 from cli.completion import file_names
 from cli.line import Line
 from smtmodel import VERSION
-from smtmodel.files import write_whole
+from smtmodel.files import append_whole, write_whole
 
 if TYPE_CHECKING:
     from hypotheses.schema import Inputs
@@ -214,14 +214,16 @@ def progress(text: str, loud: int | None = None) -> None:
         LINE.show(text, stays=loud > 0)
 
 
-def write_vectors(vectors: Iterable[Vector], target: str | None) -> None:
-    """Vectors as JSONL to a file, or to standard output for None or "-". Raises what `write_whole` does."""
+def write_vectors(vectors: Iterable[Vector], target: str | None, more: bool = False) -> None:
+    """Vectors as JSONL to a file, or to standard output for None or "-"; `more` of them come after those in the file.
+    Raises what `write_whole` does."""
     lines = "".join(json.dumps(vector.to_json()) + "\n" for vector in vectors)
-    if target in (None, "-"):
+    if target is None or target == "-":
         click.echo(lines, nl=False)
-        return
-    assert target is not None
-    write_whole(Path(target), lines)
+    elif more:
+        append_whole(Path(target), lines)
+    else:
+        write_whole(Path(target), lines)
 
 
 def overall(codes: Sequence[int]) -> int:

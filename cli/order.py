@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.choice import Seconds
+from cli.command import Command
 from cli.completion import file_names
 from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, say
 from cli.picture_files import PictureFiles, picture_options
@@ -33,7 +34,7 @@ FORMATS = click.option(
 LENGTH = click.option("--length", type=int, required=True, metavar="K", help="The number of products, up to 4096.")
 
 
-@click.command()
+@click.command(cls=Command)
 @DEVICE
 @FORMATS
 @LENGTH

@@ -39,7 +39,6 @@ class PictureFiles:
             raise click.UsageError("--width is that of --svg, --pdf or --tikz")
         if not self:
             return
-        self._check_two_files()
         drawing = draw(None if self.width is None else pixels(self.width))
         if self.svg is not None:
             from reports.svg import svg_of
@@ -53,15 +52,6 @@ class PictureFiles:
             from reports.pdf import pdf_of
 
             write_whole(self.pdf, pdf_of(drawing, millimetres=self.width))
-
-    def _check_two_files(self) -> None:
-        """Raises UsageError where two pictures would be one file."""
-        seen: dict[Path, str] = {}
-        for option, path in (("--svg", self.svg), ("--pdf", self.pdf), ("--tikz", self.tikz)):
-            if path is None:
-                continue
-            if (other := seen.setdefault(path.resolve(), option)) != option:
-                raise click.UsageError(f"{other} and {option} name one file, {path}")
 
 
 def picture_options(command: Callable[..., Any]) -> Callable[..., Any]:

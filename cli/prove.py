@@ -13,6 +13,7 @@ import click
 
 from cli.certificates import PROVED_WITHOUT, attach, show_certificate
 from cli.choice import Choice
+from cli.command import Command
 from cli.completion import models
 from cli.error_bound import ERROR_BOUND, prove_bound
 from cli.options import (
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from queries.search.problem import Problem
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("models", nargs=-1, required=True, metavar="MODEL [MODEL]", shell_complete=models)
 @click.option(
     "--property",
@@ -99,11 +100,11 @@ def prove(
             prove_bound(models, parse_inputs(restrictions), length, options, confirm, explain, as_json, certificate)
         )
     if about_plans(models, length):
-        if wanted != "equal" or restrictions or compare or certificate is not None:
+        if wanted != "equal" or restrictions or compare:
             raise click.UsageError(
                 "plans for any K can only be proved equal, on every input; for the rest fix K: plan:NAME@length=K"
             )
-        run_plans(models, length, options, confirm, as_json)
+        run_plans(models, length, options, confirm, as_json, certificate)
     if length is not None:
         raise click.UsageError(f"--length is for two plans, units that take K in tiles, and {ERROR_BOUND}")
     problems = _problems(models, wanted, restrictions, compare)
@@ -111,7 +112,7 @@ def prove(
     store = options.store
     document = store.find_result(key) if store and not options.fresh and certificate is None else None
     if document is None or not _proved_by(document, options.solver):
-        proofs = proofs_of(problems, options, confirm, forms=certificate is None)
+        proofs = proofs_of(problems, options, confirm)
         document = proof_document(wanted, proofs)
         by_form = all(proof.why and not proof.lemmas for proof in proofs)
         complete = document["confirmed_by"] or not confirm or document["verdict"] == "different" or by_form
@@ -143,13 +144,10 @@ def _proved_by(document: Mapping[str, Any], solver: str) -> bool:
 
 
 def _certify(proofs: list[Proof], wanted: str, directory: Path, options: Options) -> list[dict[str, Any]]:
-    """A certificate of each proof, in a folder of its own if there are several. Raises CertificateError."""
-    from queries.properties.proving import ARGUMENTS
-    from queries.properties.signs import certify_proofs
+    """The certificate of what the proofs give, and of its parts. Raises CertificateError."""
+    from queries.properties.certify import certify_proofs
 
-    question = f"{wanted} of {proofs[0].problem.left.reference}"
-    found = certify_proofs(proofs, directory, options, question, ARGUMENTS.get(wanted, ""))
-    return [show_certificate(folder, manifest) for folder, manifest in found]
+    return [show_certificate(*written) for written in certify_proofs(wanted, proofs, directory, options)]
 
 
 def _problems(models: tuple[str, ...], wanted: str, restrictions: str, compare: Any) -> list[Problem]:
@@ -190,7 +188,7 @@ def _show(document: dict[str, Any], explain: bool) -> None:
         engines = ", ".join(document["engines"]) or "construction alone"
         say(f"{stated}: proved in {seconds:.1f} s, {count}, by {engines}; confirmed by {by}")
     elif verdict == "different":
-        say(f"{stated}: no; both results above were recomputed by the array carrier")
+        say(f"{stated}: no; both results above were evaluated again, with NumPy")
     else:
         tried = _tried(text for proof in proofs for text in proof["unanswered"]) or "nothing in time"
         stopped = "interrupted" if document["interrupted"] else "unknown"

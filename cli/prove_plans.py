@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cli.certificates import PROVED_WITHOUT, attach, show_certificate
 from cli.options import print_json, say
+from smtmodel.errors import MmaprobeError
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
@@ -20,7 +23,9 @@ def about_plans(names: tuple[str, ...], length: int | None) -> bool:
     return len(names) == 2 and (length is not None or any(names_plan(name) for name in names))
 
 
-def run_plans(names: tuple[str, ...], length: int | None, options: Options, confirm: bool, as_json: bool) -> None:
+def run_plans(
+    names: tuple[str, ...], length: int | None, options: Options, confirm: bool, as_json: bool, certificate: Path | None
+) -> None:
     """Ask, show, and end with the exit code of the verdict."""
     from queries.plans.equal import prove_plans
     from smtmodel.reference import parse_plan_reference
@@ -30,9 +35,21 @@ def run_plans(names: tuple[str, ...], length: int | None, options: Options, conf
     options.progress("")
     document = _document(names, length, proof)
     _show(document, proof)
+    failure: MmaprobeError | None = None
+    if certificate is not None and proof.verdict == "equal":
+        failure = attach(document, lambda: _certify(proof, certificate, options))
     if as_json:
         print_json(document)
+    if failure is not None:
+        say(PROVED_WITHOUT)
+        raise failure
     sys.exit({"equal": 0, "different": 1, "unknown": 3}[proof.verdict])
+
+
+def _certify(proof: PlanProof, directory: Path, options: Options) -> list[dict[str, Any]]:
+    from queries.plans.certify import certify_plans
+
+    return [show_certificate(*written) for written in certify_plans(proof, directory, options)]
 
 
 def _document(names: tuple[str, ...], length: int | None, proof: PlanProof) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from cli.choice import PageFile
+from cli.command import Command
 from cli.completion import file_names
 from cli.options import say
 from smtmodel import VERSION
@@ -13,10 +15,10 @@ from smtmodel.files import write_whole
 from smtmodel.wording import counted
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("results", nargs=-1, required=True, metavar="RESULTS...", shell_complete=file_names)
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=True, metavar="FILE",
-              help="Write the page here.")  # fmt: skip
+@click.option("-o", "--output", type=PageFile(".html"), required=True, metavar="FILE",
+              help="Write the page here: HTML.")  # fmt: skip
 @click.option("--title", default="", help="Its title.")
 def report(results: tuple[str, ...], output: Path, title: str) -> None:
     """Make one self-contained HTML page from results: verdicts, vectors, pictures, and how to repeat them.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.command import Command
 from cli.completion import file_names, models
 from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, say
 from cli.reading import open_input
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from smtmodel.vectors import Vector
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("model", metavar="MODEL", shell_complete=models)
 @DEVICE_TIMEOUT
 def device(model: str, device_timeout: float) -> None:
@@ -52,7 +52,7 @@ def device(model: str, device_timeout: float) -> None:
         serve(opened)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("file", metavar="FILE", shell_complete=file_names)
 @DEVICE
 @click.option(
@@ -80,8 +80,6 @@ def run(file: str, device_name: str, output: str | None, device_timeout: float, 
     """
     from queries.compare.standing import Standings
 
-    if output is not None and output != "-" and os.path.realpath(output) == os.path.realpath(file):
-        raise InputError("the answers would overwrite the vectors", output)
     session = _Session(device_name, device_timeout, Standings())
     failure: MmaprobeError | None = None
     with open_input(file) as (lines, name):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cli.options import say
-from smtmodel.display import bit_fields, decimal_text, number_text
+from smtmodel.display import bit_fields, both, decimal_text, number_text
 from smtmodel.vectors import Vector, to_hex
 from smtmodel.wording import counted
 
@@ -84,9 +84,8 @@ def operand_lines(model: Model, operands: Operands[int]) -> dict[str, str]:
 
 
 def value_text(pattern: int, fmt: Format) -> str:
-    """A number in powers of two, and in decimals where the two differ: -2^13 + 2^-8 = -8191.99609."""
-    text, decimal = number_text(pattern, fmt), decimal_text(pattern, fmt)
-    return f"{text} = {decimal}" if decimal != text else text
+    """A number in powers of two and in decimals."""
+    return both(number_text(pattern, fmt), decimal_text(pattern, fmt))
 
 
 def show_vector(question: Question, vector: Vector) -> None:

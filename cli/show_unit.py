@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.command import Command
 from cli.completion import models
 from cli.picture_files import PictureFiles, picture_options
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from smtmodel.dot import Model
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("model", shell_complete=models)
 @picture_options
 def show(model: str, pictures: PictureFiles) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.choice import Choice
+from cli.command import Command
 from cli.completion import file_names, models, plans
 from cli.options import JSON, print_json, progress, say
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 ROUNDINGS = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("files", nargs=-1, required=True, metavar="A B [C]", shell_complete=file_names)
 @click.option(
     "--model", metavar="MODEL", shell_complete=models, help="The model of one instruction, which takes K in tiles."
@@ -80,8 +81,6 @@ def simulate(
     kind = ".npy" if "" in names else ".npz"
     if output.suffix in (".npy", ".npz") and output.suffix != kind:
         raise InputError(f"the inputs are {kind} files: name the output {kind}", str(output))
-    if not output.parent.is_dir():
-        raise InputError(f"there is no folder {output.parent}: make it first", str(output))
     results, document = {}, []
     for name in names:
         start = time.perf_counter()
@@ -182,11 +181,12 @@ def _load(path: Path) -> dict[str, NDArray[Any]]:
             return {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
     except FileNotFoundError:
         raise InputError("no such file", str(path)) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", str(path)) from None
     except MemoryError:
         raise
-    except Exception as error:  # NumPy reads headers with Python's own parser, which raises errors of many kinds
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise InputError(f"not a .npy or .npz file: {reason}", str(path)) from None
+    except Exception:  # NumPy reads headers with Python's own parser, which raises errors of many kinds
+        raise InputError("not a .npy or .npz file of numbers", str(path)) from None
 
 
 def _save(path: Path, results: dict[str, NDArray[Any]]) -> None:

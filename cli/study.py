@@ -8,12 +8,13 @@ from pathlib import Path
 
 import click
 
+from cli.command import Command
 from cli.completion import studies
 from cli.options import CLUSTER, JSON, loudness, opened_pool, print_json, progress, say
 from smtmodel.wording import install
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("name", shell_complete=studies)
 @click.option("--sizes", metavar="N,N,...", help="Sizes instead of the study's own.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same numbers.")

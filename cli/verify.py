@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.certificates import PROVED_WITHOUT, attach, show_certificate
+from cli.command import Command
 from cli.completion import claim_names
 from cli.options import JSON, overall, print_json, progress, say, show_zeros, solver_options
 from cli.prove import show_witness
+from smtmodel.display import both
 from smtmodel.errors import FaultError, MmaprobeError
 from smtmodel.progress import Pieces
 from smtmodel.wording import counted
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from queries.search.distinguish import Options
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("names", nargs=-1, required=True, metavar="CLAIM...", shell_complete=claim_names)
 @click.option(
     "--certificate",
@@ -157,10 +159,6 @@ def _by(document: dict[str, Any]) -> str:
     return f"by {counted(len(lemmas), 'lemma')}"
 
 
-def _both(powers: str, decimal: str) -> str:
-    return powers if powers == decimal else f"{powers} = {decimal}"
-
-
 def _show_vector(vector: dict[str, Any]) -> None:
     from cli.show import value_text
     from smtmodel.formats import format_named
@@ -171,12 +169,12 @@ def _show_vector(vector: dict[str, Any]) -> None:
             if any(int(one, 16) for one in pair):
                 say(f"  {side}{k} = {text}  {value_text(int(text, 16), fmt)}")
     say(f"   c = {vector['c']}")
-    say(f"  exact sum {_both(vector['exact'], vector['exact_decimal'])}")
+    say(f"  exact sum {both(vector['exact'], vector['exact_decimal'])}")
     width = max(map(len, vector["results"]))
     for name, result in vector["results"].items():
-        say(f"  {name:>{width}} gives {result['d']}  {_both(result['value'], result['decimal'])}")
+        say(f"  {name:>{width}} gives {result['d']}  {both(result['value'], result['decimal'])}")
         if "error" in result:
-            error = _both(result["error"], result["error_decimal"])
+            error = both(result["error"], result["error_decimal"])
             say(f"  {'':>{width}} error {error} = {result['error_ulps']:.4g} ulp")
     if vector["first_divergence"]:
         steps = "; ".join(

@@ -210,7 +210,7 @@ def claims_named(name: str) -> list[AnyClaim]:
         found = [claim for claim in found if str(claim.case.get(key)) == value]
         if not found:
             known = [claim.id for claim in build_claims(_shipped()[plain])]
-            raise UnknownNameError("case", name, known)
+            raise UnknownNameError("case", name, known, f" (`mmaprobe list claims {plain}` shows all)")
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reports.views import MOST_VECTORS, Pictures, Section, Tone, VectorView, models_named, vector_view
+from smtmodel.display import both
 from smtmodel.reference import parse_reference
 from smtmodel.vectors import vector_of
 from smtmodel.wording import counted
@@ -36,9 +37,6 @@ def _question(question: dict[str, Any], pictures: Pictures) -> Section:
         candidates = [(name, models[name], bits) for name, bits in said.items() if name in models]
         section.vectors.append(vector_view(str(row.get("id", "vector")), vector, candidates, pictures))
     section.more = _more(len(question["vectors"]))
-    section.repeat = f"mmaprobe distinguish {question['id']}"
-    if question["id"] == "left-right":
-        section.repeat = "mmaprobe distinguish " + " ".join(model.reference for model in models.values())
     return section
 
 
@@ -91,8 +89,6 @@ def proved(document: dict[str, Any], pictures: Pictures) -> list[Section]:
             (x["name"], str(x["cuts"]), x["answer"], x["confirmed_by"] or "no second solver") for x in lemmas
         ]
     section.vectors = [view for proof in proofs if proof["vector"] for view in _sides(proof, pictures)]
-    prefix = "" if wanted == "equal" else f"--property {wanted} "
-    section.repeat = f"mmaprobe prove {prefix}{' '.join(names)}"
     return [section]
 
 
@@ -138,7 +134,6 @@ def verified(document: dict[str, Any], pictures: Pictures) -> list[Section]:
         _claim_vector(section, claim.get("vector"))
         if claim.get("counterexample"):
             section.vectors = _sides(claim["counterexample"], pictures)
-        section.repeat = f"mmaprobe verify {claim['id']}"
         sections.append(section)
     return sections
 
@@ -151,10 +146,10 @@ def _claim_vector(section: Section, row: dict[str, Any] | None) -> None:
     section.header = ("", "bits", "value", "error")
     pairs = [(f"{side}{k}", text) for side in "ab" for k, text in enumerate(row[side])]
     section.rows = [(name, text, "", "") for name, text in [*pairs, ("c", row["c"])]]
-    section.rows.append(("exact sum", "", f"{row['exact']} = {row['exact_decimal']}", ""))
+    section.rows.append(("exact sum", "", both(row["exact"], row["exact_decimal"]), ""))
     for name, one in results.items():
-        error = f"{one['error']} = {one['error_decimal']}" if "error" in one else ""
-        section.rows.append((name, one["d"], f"{one['value']} = {one['decimal']}", error))
+        error = both(one["error"], one["error_decimal"]) if "error" in one else ""
+        section.rows.append((name, one["d"], both(one["value"], one["decimal"]), error))
 
 
 def separated(document: dict[str, Any], pictures: Pictures) -> list[Section]:
@@ -186,5 +181,4 @@ def separated(document: dict[str, Any], pictures: Pictures) -> list[Section]:
             view.notes.append(f"{len(candidates)} different results, of which {MOST_OUTCOMES} are shown")
         section.vectors.append(view)
     section.more = _more(len(rows))
-    section.repeat = f"mmaprobe separate {document['family']}"
     return [section]

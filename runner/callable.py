@@ -123,7 +123,9 @@ class CallableDevice(Device):
         try:
             found = np.asarray(self.function(*arrays))
         except Exception as error:
-            raise self._failure(f"{type(error).__name__}: {error}", vector) from None
+            shapes = " and ".join(str(array.shape) for array in arrays)
+            said = f"{type(error).__name__}: {error} (it was called with arrays of shapes {shapes})"
+            raise self._failure(said, vector) from None
         if found.shape != c.shape:
             raise self._failure(f"the product has the shape {found.shape}, not {c.shape}", vector)
         expected = type_of(model.d)

@@ -1,8 +1,8 @@
 """Models compiled to machine code: the same definition traced through the algebra into C.
 
-Needs a C compiler (`cc`, or the one named by CC); without one, or for a unit of very many steps, `compile_model` gives
-None and the array carrier does the work. Libraries are kept in the user's cache folder, named by their source, the
-compiler and the processor.
+Needs a C compiler (the one named by CC; `clang`, else `cc`); without one, or for a unit of very many steps,
+`compile_model` gives None and the array carrier does the work. Libraries are kept in the user's cache folder, named by
+their source, the compiler and the processor.
 """
 
 from __future__ import annotations
@@ -38,34 +38,43 @@ FLAGS = (
 )  # fmt: skip
 LONGEST = 8000  # statements: an optimising compiler takes minutes for many more
 CACHE = 48 << 10  # bytes for what the columns of a strip decode to: the nearest cache, and some of the next
+LINES = 16  # rows decoded at a time, as lanes of one vector
 
 _PROGRAM = """{prelude}
 #define STRIP {strip}
+#define LINES {lines}
 #define INPUTS long rows, long columns, long steps, const {ta} *a, const {tb} *b, const {tc} *c, {td} *d, SCALES
 #define SCALES const uint32_t *p, const uint32_t *q
 static __attribute__((noinline)) void loops(INPUTS) {{
-  /* a: rows x {k} steps; b: {k} steps x columns; c, d: rows x columns; p: rows x {s} steps; q: {s} steps x columns */
+  /* a: {k} steps x rows; b: {k} steps x columns; c, d: rows x columns; p: {s} steps x rows; q: {s} steps x columns */
   {slots}
   for (long start = 0; start < columns; start += STRIP)
   for (long step = 0; step < steps; step++) {{
     long count = columns - start < STRIP ? columns - start : STRIP;
     uint32_t special = 0;
-    for (long j = 0; j < count; j++) {{
+    EACH for (long j = 0; j < count; j++) {{
 {column}
     }}
-    for (long i = 0; i < rows; i++) {{
+    for (long j = 0; j < count; j++) special |= {column_special};
+    for (long top = 0; top < rows; top += LINES) {{
+      long lines = rows - top < LINES ? rows - top : LINES;
+      EACH for (long i = 0; i < lines; i++) {{
 {row}
-      const {tc} *cc = (step ? (const {tc} *)d : c) + i * columns + start;
-      {td} *restrict dd = d + i * columns + start;
-      uint32_t here = special{row_special};
-      for (long j = 0; j < count; j++) {{
+      }}
+      for (long i = 0; i < lines; i++) {{
+{given}
+        const {tc} *cc = (step ? (const {tc} *)d : c) + (top + i) * columns + start;
+        {td} *dd = d + (top + i) * columns + start;
+        uint32_t here = special;
+        EACH for (long j = 0; j < count; j++) {{
 {addend}
-      }}
-      if (here) for (long j = 0; j < count; j++) {{
+        }}
+        if (here) EACH for (long j = 0; j < count; j++) {{
 {inner}
-      }}
-      else for (long j = 0; j < count; j++) {{
+        }}
+        else EACH for (long j = 0; j < count; j++) {{
 {finite}
+        }}
       }}
     }}
   }}
@@ -79,7 +88,7 @@ void tile(INPUTS) {{
 
 _LANES = """{prelude}
 static __attribute__((noinline)) void loop(long count, {parameters}) {{
-  for (long i = 0; i < count; i++) {{
+  EACH for (long i = 0; i < count; i++) {{
 {body}
   }}
 }}
@@ -121,11 +130,12 @@ def c_source(model: Model) -> str:
     return _PROGRAM.format(
         prelude=PRELUDE,
         strip=loops.strip,
+        lines=LINES,
         k=k,
         s=unit.scales,
         environment=carrier.environment,
+        column_special=loops.column_special,
         slots="\n  ".join(loops.arrays),
-        row_special=loops.row_special,
         **kinds,
         **bodies,
     )
@@ -137,61 +147,61 @@ def _is_special(pattern: Bits, fmt: Format) -> Bit:
 
 
 class _Loops:
-    """The statements sorted into the loops; what the inner loops read of the column loop waits in arrays (`slots`)."""
+    """The statements sorted into the loops. What the inner loops read of the loops over rows and over columns waits in
+    arrays (`slots`)."""
 
     def __init__(self, model: Model, carrier: CodeCarrier, results: Sequence[Name], specials: Sequence[Name]) -> None:
-        k, column, row = model.length, word_type(model.b.width), word_type(model.a.width)
         inner, finite = (needed(carrier, [result]) for result in results)
         addend = needed(carrier, [specials[2]])
-        shared = needed(carrier, [*specials[:2], *(name for name, _ in (*inner, *finite) if name.place != INNER)])
+        outer = [name for name, _ in (*inner, *finite) if name.place != INNER]
+        shared = needed(carrier, [*specials[:2], *outer])
         if max(len(inner), len(finite)) > LONGEST:
             raise TooLongError(f"{len(inner)} statements")
         texts = [text for part in (inner, finite) for name, text in part if name.place == INNER]
         used = set(words(" ".join([*texts, *(result.text for result in results)])))
         self.slots: dict[str, str] = {}
-        self.counts: dict[str, int] = {}
-        self.row_special = f" | {specials[0].text}"
-        factors, s = range(model.scales), model.scales
-        self.bodies: dict[str, list[str]] = {"row": [], "column": []}
-        self.bodies["row"] += [f"const {row} a{x} = a[(i * steps + step) * {k} + {x}];" for x in range(k)]
-        self.bodies["row"] += [f"const uint32_t p{x} = p[(i * steps + step) * {s} + {x}];" for x in factors]
-        given = [(Name(f"b{x}", COLUMN, column, 0), f"b[(step * {k} + {x}) * columns + start + j]") for x in range(k)]
-        factor = f"q[(step * {s} + {{x}}) * columns + start + j]"
-        given += [(Name(f"q{x}", COLUMN, "uint32_t", 0), factor.format(x=x)) for x in factors]
-        for name, text in [*given, *shared]:
-            if name.place == COLUMN:
-                self.bodies["column"].append(f"const {name.kind} {name.text} = {text};")
-                if name.text in used:
-                    self.slots[name.text] = self._slot(name)
-                    self.bodies["column"].append(f"{self.slots[name.text]} = {name.text};")
-            elif name.place != INNER:
-                self.bodies["row"].append(f"const {name.kind} {name.text} = {text};")
-        self.bodies["column"].append(f"special |= {specials[1].text};")
-        kept = {name.text: name for name, _ in [*given, *shared] if name.text in self.slots}
+        self.counts: dict[tuple[int, str], int] = {}
+        self.bodies: dict[str, list[str]] = {"row": [], "column": [], "given": []}
+        kept: dict[str, Name] = {}
+        for place, part in ((ROW, "row"), (COLUMN, "column")):
+            for name, text in [*_operands(model, place), *shared]:
+                if (name.place or ROW) == place:  # what depends on nothing waits with the rows
+                    self.bodies[part].append(f"const {name.kind} {name.text} = {text};")
+                    if name.text in used or name in specials[:2]:
+                        self.slots[name.text] = self._slot(place, name.kind)
+                        self.bodies[part].append(f"{self.slots[name.text]} = {name.text};")
+                        kept[name.text] = name
+        for name in kept.values():
+            if name.place != COLUMN:
+                self.bodies["given"].append(f"const {name.kind} {name.text} = {self.slots.pop(name.text)};")
+        self.column_special = self.slots.get(specials[1].text, specials[1].text)
         start = [f"const {word_type(model.c.width)} c0 = cc[j];"]
-        self.bodies["addend"] = [*start, *self._lines(addend, kept), f"here |= {specials[2].text};"]
+        here = f"here |= {specials[0].text} | {specials[2].text};"
+        self.bodies["addend"] = [*start, *self._lines(addend, kept), here]
         for part, statements, result in (("inner", inner, results[0]), ("finite", finite, results[1])):
             last = f"dd[j] = ({word_type(model.d.width)}){result.text};"
             self.bodies[part] = [*start, *self._lines(statements, kept), last]
 
-    def _slot(self, name: Name) -> str:
-        """A place in the one array of its type: one address then serves for all."""
-        kind = name.kind.replace(" ", "_")
-        number = self.counts[name.kind] = self.counts.get(name.kind, 0) + 1
-        return f"kept_{kind}[{number - 1}][j]"
+    def _slot(self, place: int, kind: str) -> str:
+        """A place in the one array of its place and type: one address then serves for all."""
+        number = self.counts[place, kind] = self.counts.get((place, kind), 0) + 1
+        return f"{_array(place, kind)}[{number - 1}][{'i' if place == ROW else 'j'}]"
 
     @property
     def strip(self) -> int:
         """How many columns are decoded at a time."""
-        column = sum(count * {"uint32_t": 4, "uint64_t": 8}.get(kind, 16) for kind, count in self.counts.items())
+        column = sum(
+            count * (4 if kind == "uint32_t" else 8) for (place, kind), count in self.counts.items() if place == COLUMN
+        )
         return max(64, min(512, CACHE // max(1, column) // 64 * 64))
 
     @property
     def arrays(self) -> list[str]:
-        """Where the column loop's values wait."""
+        """Where the values of rows and columns wait."""
+        size = {ROW: "LINES", COLUMN: "STRIP"}
         return [
-            f"{kind} kept_{kind.replace(' ', '_')}[{count}][STRIP] __attribute__((aligned(64)));"
-            for kind, count in self.counts.items()
+            f"{kind} {_array(place, kind)}[{count}][{size[place]}] __attribute__((aligned(64)));"
+            for (place, kind), count in self.counts.items()
         ]
 
     def _lines(self, statements: Sequence[tuple[Name, str]], kept: Mapping[str, Name]) -> list[str]:
@@ -200,16 +210,31 @@ class _Loops:
         for name, text in statements:
             if name.place == INNER:
                 for word in words(text):
-                    if word in kept and word not in loaded:
+                    if word in self.slots and word not in loaded:
                         loaded.add(word)
                         lines.append(f"const {kept[word].kind} {word} = {self.slots[word]};")
                 lines.append(f"const {name.kind} {name.text} = {text};")
         return lines
 
 
+def _operands(model: Model, place: int) -> list[tuple[Name, str]]:
+    """The patterns and scale factors of a row, or of a column, and where they are."""
+    side, factor, at = ("a", "p", "rows + top + i") if place == ROW else ("b", "q", "columns + start + j")
+    kinds = {side: (getattr(model, side).width, model.length), factor: (32, model.scales)}
+    return [
+        (Name(f"{array}{x}", place, word_type(width), 0), f"{array}[(step * {count} + {x}) * {at}]")
+        for array, (width, count) in kinds.items()
+        for x in range(count)
+    ]
+
+
+def _array(place: int, kind: str) -> str:
+    return f"{'row' if place == ROW else 'column'}_{kind}"
+
+
 def words(text: str) -> list[str]:
     """The names in a statement."""
-    return [word for word in "".join(x if x.isalnum() else " " for x in text).split() if word[0] in "vbqx"]
+    return [word for word in "".join(x if x.isalnum() else " " for x in text).split() if word[0] in "vabpqx"]
 
 
 def needed(carrier: CodeCarrier, results: Sequence[Name]) -> list[tuple[Name, str]]:
@@ -232,8 +257,9 @@ def needed(carrier: CodeCarrier, results: Sequence[Name]) -> list[tuple[Name, st
 
 @cache
 def compiler() -> str | None:
-    """The C compiler found, if there is one."""
-    return shutil.which(os.environ.get("CC", "cc"))
+    """The C compiler found, if there is one; clang's loops are the quickest (benchmarks/simulate.md)."""
+    named = os.environ.get("CC")
+    return next(filter(None, map(shutil.which, (named,) if named else ("clang", "cc"))), None)
 
 
 @cache
@@ -303,14 +329,15 @@ class CompiledModel:
         factors (rows x scales, scales x columns) of models that take them. For several steps as many times the
         length, and scales; results are then addends as they are."""
         left, right, addend = (
-            np.ascontiguousarray(side, dtype=kind) for side, kind in zip((a, b, c), self._types, strict=False)
+            np.ascontiguousarray(side, dtype=kind) for side, kind in zip((a.T, b, c), self._types, strict=False)
         )
         out = np.empty(addend.shape, dtype=self._types[3])
         none = np.empty(0, dtype=np.uint32)
-        factors = [none if side is None else np.ascontiguousarray(side, dtype=np.uint32) for side in (scale_a, scale_b)]
-        (rows, columns), steps = out.shape, max(1, left.shape[1] // self.model.length)
+        given = (None if scale_a is None else scale_a.T, scale_b)
+        factors = [none if side is None else np.ascontiguousarray(side, dtype=np.uint32) for side in given]
+        (rows, columns), steps = out.shape, max(1, len(left) // self.model.length)
         k, s = steps * self.model.length, steps * self.model.scales
-        expected = [(rows, k), (k, columns), *([(rows, s), (s, columns)] if s else [(0,), (0,)])]
+        expected = [(k, rows), (k, columns), *([(s, rows), (s, columns)] if s else [(0,), (0,)])]
         found = [side.shape for side in (left, right, *factors)]
         if found != expected:
             raise ValueError(f"shapes {found} do not fit {expected}")

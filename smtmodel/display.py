@@ -42,9 +42,10 @@ def ulp_of(value: Fraction, fmt: Format) -> Fraction:
 
 
 def powers(value: Fraction) -> str:
-    """An exact dyadic number as a sum of at most three signed powers of two, else as an odd number times one."""
-    if value == 0:
-        return "0"
+    """An exact dyadic number: a whole one below ten in digits, else a sum of at most three signed powers of two, else
+    an odd number times one. 2^0 is written 1."""
+    if value.denominator == 1 and abs(value) < 10:
+        return str(value)
     exponent = -(value.denominator.bit_length() - 1)
     number = value.numerator
     low = (number & -number).bit_length() - 1
@@ -52,9 +53,9 @@ def powers(value: Fraction) -> str:
     digits = _signed_digits(abs(number))
     if len(digits) <= MAX_POWERS:
         terms = [(digit * (1 if number > 0 else -1), place + exponent) for digit, place in digits]
-        text = "".join(f" {'+' if digit > 0 else '-'} 2^{place}" for digit, place in terms)
+        text = "".join(f" {'+' if digit > 0 else '-'} {f'2^{place}' if place else '1'}" for digit, place in terms)
         return text[3:] if text.startswith(" +") else "-" + text[3:]
-    return f"{number}*2^{exponent}"
+    return f"{number}*2^{exponent}" if exponent else str(number)
 
 
 def _signed_digits(number: int) -> list[tuple[int, int]]:
@@ -79,6 +80,11 @@ def decimal_text(pattern: int, fmt: Format) -> str:
     """The value of a pattern in decimal digits, as many as tell the numbers of f32 apart."""
     value = exact_value(pattern, fmt)
     return value if isinstance(value, str) else decimal(value)
+
+
+def both(text: str, decimals: str) -> str:
+    """A number in powers of two, and in decimals where the two differ: -2^13 + 2^-8 = -8191.99609."""
+    return text if text == decimals else f"{text} = {decimals}"
 
 
 def decimal(value: Fraction) -> str:

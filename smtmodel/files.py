@@ -55,6 +55,21 @@ def write_whole(path: Path, content: str | bytes) -> None:
         stream.write(content.encode() if isinstance(content, str) else content)
 
 
+def append_whole(path: Path, content: str) -> None:
+    """Add text to the end of a file, all of it or nothing. Raises what `whole_file` does."""
+    with _opened(path, "ab") as stream, _written(path):
+        end = stream.tell()
+        try:
+            stream.write(content.encode())
+            stream.flush()
+        except OSError:
+            with suppress(OSError):  # the buffer, once more
+                stream.close()
+            with suppress(OSError):
+                os.truncate(path, end)
+            raise
+
+
 def _special(path: Path) -> bool:
     """Whether a path is not a regular file, or a name of one that is already open, such as /dev/stdout."""
     parent = os.path.realpath(path.parent)

@@ -123,7 +123,7 @@ def _impossible(name: str, text: str, row: Parameter) -> ParameterError:
 def parse_parameter(name: str, value: Any, table: Mapping[str, Parameter] = PARAMETERS) -> Any:
     """A parameter's value from the text of a reference or from YAML. Raises UnknownNameError, ParameterError."""
     if name not in table:
-        raise UnknownNameError("parameter", name, table)
+        raise UnknownNameError("parameter", name, table, " (`mmaprobe list parameters` shows all)")
     row = table[name]
     if isinstance(value, list) and row.order:
         parts = [part if isinstance(part, list) else [part] for part in value]

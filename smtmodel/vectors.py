@@ -93,7 +93,9 @@ def parse_row(row: Any, line: int = 0, model_of: ModelOf | None = None) -> Vecto
     model = _model_of(row, model_of)
     sides = []
     for name, fmt in (("a", model.a), ("b", model.b)):
-        items = row.get(name)
+        if name not in row:
+            raise ValueError(f"{name}: this field is missing")
+        items = row[name]
         if not isinstance(items, list) or not items:
             raise ValueError(f"{name}: a list of at least one bit pattern is needed")
         if len(items) > model.length:
@@ -202,7 +204,9 @@ def read_vectors(lines: Iterable[str], name: str, model_of: ModelOf | None = Non
                 yield vector
             except (ValueError, MmaprobeError) as error:
                 raise InputError(str(error), name, number) from None
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+    except UnicodeDecodeError:
+        raise InputError("cannot be read: not text in UTF-8", name, number + 1) from None
+    except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"cannot be read: {error}", name, number + 1) from None
     if not found:
         raise InputError("there is no vector in it", name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -188,3 +189,63 @@ def test_families_without_end(tmp_path, monkeypatch):
     monkeypatch.setattr("hypotheses.family.MOST_COMBINATIONS", 100)
     path.write_text(head + "  block: [1, 2, 4]\n  fraction_bits: {from: 1, to: 60}\n")
     run("separate", str(path), code=2, said="parameters: more than 100 combinations: leave values out")
+
+
+# --- files that are read and written ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "simulate IN IN -o IN --model M",
+        "distinguish IN -o IN",
+        "separate IN -o IN",
+        "cover IN -o IN",
+        "evaluate IN -o IN",
+        "export IN --format csv -o IN",
+        "run IN --device model:M -o IN",
+        "identify nvidia-f16 --device recorded:IN -o IN",
+        "identify --device recorded:IN --formats f16,f16,f32,f32 --length 4 --save IN",
+        "order --device recorded:IN --formats f16,f16,f32,f32 --length 4 -o IN",
+        "compare recorded:IN model:M -o IN",
+        "compare model:M model:M --vectors IN -o IN",
+        "explain M IN:1 --svg IN",
+        "explain IN@block=2 v.jsonl:1 --pdf IN",
+        "show IN --tikz IN",
+        "report IN -o IN",
+        "datasheet IN -o IN",
+    ],
+)
+def test_no_output_takes_the_place_of_an_input(arguments, tmp_path):
+    path, other = tmp_path / "sub" / "in.html", tmp_path / "in.html"
+    path.parent.mkdir()
+    path.write_text(QUESTION)
+    other.symlink_to(path)  # the same file by another name
+    read, _, written = arguments.rpartition("IN")
+    line = f"{read.replace('IN', str(path))}{other}{written}".replace("M", V).split()
+    run(*line, code=2, said="would overwrite an input")
+    assert path.read_text() == QUESTION
+
+
+def test_files_that_are_not_what_they_should_be(tmp_path):
+    rows, matrix = tmp_path / "rows.jsonl", tmp_path / "a.npy"
+    rows.write_bytes(b"\x7fELF\xd0")
+    run("evaluate", str(rows), code=2, said=f"{rows}:1: cannot be read: not text in UTF-8")
+    run("evaluate", str(tmp_path), code=2, said="cannot be read: Is a directory")
+    rows.write_text('{"aa": ["3c00"], "b": ["3c00"], "c": "00000000"}\n')
+    run("run", str(rows), "--device", f"model:{V}", code=2, said="rows.jsonl:1: a: this field is missing")
+    product = ["simulate", str(matrix), str(matrix), "--model", V, "-o", str(tmp_path / "d.npy")]
+    matrix.write_bytes(b"")
+    run(*product, code=2, said="a.npy: not a .npy or .npz file of numbers")
+    np.save(matrix, np.ones((2, 2), np.int32))
+    run(*product, code=2, said="a.npy: dtype: int32 is none of")
+    product[1] = str(tmp_path)
+    run(*product, code=2, said="cannot be read: Is a directory")
+
+
+def test_an_output_that_cannot_be_is_found_before_the_work(tmp_path):
+    ask = ["distinguish", V, f"{V}@carry_bits=2", "-o"]
+    run(*ask, str(tmp_path / "no" / "x"), code=2, said=f"no/x: there is no folder {tmp_path / 'no'}: make it first")
+    run(*ask, str(tmp_path), code=2, said=f"{tmp_path}: is a folder: a file is needed")
+    run("datasheet", "H100", "-o", "h100.pdf", code=2, said="a name that ends in .html or .md is needed")
+    run("report", "x.json", "-o", "report.pdf", code=2, said="a name that ends in .html is needed")

@@ -52,9 +52,9 @@ AMPERE_DRAWING = f"""
 
   k  a              b          product  exponent, significand
   0  f000 -2^13     6400 2^10  -2^23      23  -1
-  1  b800 -2^-1     3c00 2^0   -2^-1      -1  -1
-  2  b400 -2^-2     3c00 2^0   -2^-2      -2  -1
-  3  b000 -2^-3     3c00 2^0   -2^-3      -3  -1
+  1  b800 -2^-1     3c00 1     -2^-1      -1  -1
+  2  b400 -2^-2     3c00 1     -2^-2      -2  -1
+  3  b000 -2^-3     3c00 1     -2^-3      -3  -1
   c  4b000000 2^23                        23  +1
   12 zero products: 4-15
 
@@ -162,7 +162,7 @@ def test_two_less_2_to_the_minus_40_is_cut_to_two() -> None:
     assert (picture.total.value, picture.zeros) == (2, ("1", "2", "3"))
     lines = drawn(explanation)
     assert "     0 - -28  ........................| ~ 1" in lines
-    assert lines[-1] == "d = 40000000  0 10000000 00000000000000000000000  2^1"
+    assert lines[-1] == "d = 40000000  0 10000000 00000000000000000000000  2"
 
 
 def test_a_sum_that_wraps() -> None:
@@ -239,7 +239,7 @@ def test_a_scaled_group() -> None:
     rows = named(step.pictures[0])
     assert (rows["0-15"].value, rows["16-31"].value) == (48, Fraction(-9, 16))
     assert step.pictures[0].zeros == ("32-47", "48-63", "c")
-    assert "  group 0-15: exact sum 2^6 - 2^4, scaled * 2^1 * 2^-1" in drawn(explanation)
+    assert "  group 0-15: exact sum 2^6 - 2^4, scaled * 2 * 2^-1" in drawn(explanation)
 
 
 def test_a_sum_rounded_up() -> None:

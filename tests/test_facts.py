@@ -11,10 +11,10 @@ import pytest
 from pysmt.fnode import FNode
 
 from queries.certificates.certificate import CHAIN, CLAIM, MANIFEST, digest
+from queries.checking.folder import check_folder
 from queries.claims.certify import certify_claim
 from queries.claims.verify import verify
 from queries.equality.staged import prove
-from queries.proof.checking import check_folder
 from queries.proof.facts import (
     Alike,
     Basis,

@@ -12,8 +12,8 @@ ROOT = Path(__file__).parents[1]
 #: the packages of the top level, each of which may import those after it
 LEVELS = ("mmaprobe", "cli", "reports", "studies", "runner", "queries", "hypotheses", "smtmodel")
 #: the packages of queries, each of which may import those after it
-FLOORS = ("plans", "building", "candidates", "order", "covering", "compare", "claims", "properties", "equality",
-          "proof", "certificates", "search", "solvers")  # fmt: skip
+FLOORS = ("checking", "plans", "building", "candidates", "order", "covering", "compare", "claims", "properties",
+          "equality", "proof", "certificates", "search", "solvers")  # fmt: skip
 
 
 @cache

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from cli.main import main
 from runner.answers import AnswersFile
 from smtmodel.errors import FaultError, InputError, OutputError
-from smtmodel.files import whole_file, write_whole
+from smtmodel.files import append_whole, whole_file, write_whole
 from smtmodel.vectors import parse_row
 
 V = "volta/mma/m8n8k4.f32.f16.f16.f32"
@@ -81,6 +81,10 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     with pytest.raises(RuntimeError):
         half()
     assert (path.read_text(), os.listdir(tmp_path)) == ("before", ["out.txt"])
+    with small_disk(100), pytest.raises(OutputError, match=r"out\.txt: cannot be written: File too large"):
+        append_whole(path, " and " + "x" * 1000)
+    append_whole(path, " and more")
+    assert path.read_text() == "before and more"
     write_whole(path, "after")
     assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("after", 0o640)
 

@@ -15,12 +15,12 @@ from click.testing import CliRunner
 from benchmarks.plan_bounds import PAGE, page, read_records
 from cli.main import main
 from hypotheses.schema import Inputs
+from queries.checking.folder import check_folder
 from queries.plans import bound, bound_samples
 from queries.plans.bound import bound_of_plan
 from queries.plans.bound_report import document_of_plan, find_plan_bound
 from queries.plans.bound_samples import nearest_to
 from queries.proof import steps, sums
-from queries.proof.checking import check_folder
 from queries.proof.enclosures import Facts
 from queries.proof.forms import NOUGHT, Form, number
 from queries.proof.kernel import RuleError

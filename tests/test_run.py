@@ -224,7 +224,7 @@ def test_files_that_are_no_answers_stay_as_they_are(tmp_path: Path) -> None:
         assert answers.read_text(encoding="utf-8") == text
     for target, words in (
         (path, "overwrite"),
-        (str(tmp_path / "no/x"), "No such file"),
+        (str(tmp_path / "no/x"), "there is no folder"),
         (str(tmp_path / "x.gz"), ".gz"),
     ):
         assert words in run("run", path, "--device", name, "-o", target, code=2).stderr

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
-from queries.building.draft import STARTS, SWAPPED, Choices, Groups, How, Late, Start, Step
+from queries.building.draft import STARTS, SWAPPED, Choices, Groups, How, Late, Reading, Start, Step, Store
 from smtmodel.formats import FORMATS, Format
 from smtmodel.nodes.element import Subnormals
 from smtmodel.nodes.round import Tiny, Zero
@@ -19,7 +19,11 @@ NEAREST = frozenset(("nearest_even", "nearest_away"))
 NEVER_UP = frozenset(("toward_zero", "to_odd"))  # no result reaches the next power of two
 INNER = ("f32", "f64", "bf16", "f16", "e8m13", "tf32")  # formats of results within
 ROOMY = ("f32", "f64")  # of these, those in which sums are often kept
+SHORT = ("bf16", "f16")  # in which sums are stored on the way
+STORED = tuple(2**k for k in range(1, 12))  # steps between two such stores
+LEAVING = -10  # see `hows_of`
 MOST_BITS = 40  # of a fused sum, where the result has no more
+READ_BITS = (8, 11, 12, 16, 22, 24)  # of inputs in long formats, where a and b are read apart
 GUARDS = range(1, 9)  # bits beyond those of a format that are kept of a sum which is not exact
 WIDE = "f64"  # the format of sums of more bits than the result has
 SMALL = 8  # products of a sum whose order is not known, up to which everything is tried
@@ -71,13 +75,34 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
         for bits, mode in product(range(2, asked.d.precision), MODES):
             yield with_step(choices, role, Step(How(mode, "", bits)))
 
+    def leaving(choices: Choices) -> Iterator[Choices]:
+        """The result of such steps is converted before another step adds it."""
+        for name, mode, short in product(dict.fromkeys(("", *own(choices), *ROOMY)), MODES, SHORT):
+            if role and FORMATS[short].precision < (FORMATS[name] if name else asked.d).precision:
+                for last in dict.fromkeys((mode, MODES[0])):
+                    yield with_step(choices, role, Step(How(mode, name), leaves=How(last, short)))
+
+    def stored(choices: Choices) -> Iterator[Choices]:
+        """The running sum of the chain that ends here is converted now and then."""
+        every = [size for size in STORED if size < asked.length]
+        for name, short, mode, size in product(ROOMY, SHORT, (MODES[0], "toward_zero"), every if not role else ()):
+            for tried in converted(choices, role, Step(How(MODES[0], name)), asked, MODES[:1]):
+                yield replace(tried, store=Store(size, How(mode, short)))
+
     def lengthened(choices: Choices) -> Iterator[Choices]:
         for bits, mode in product(range(asked.d.precision + 1, FORMATS[WIDE].precision), MODES):
             yield from converted(choices, role, Step(How(mode, WIDE, bits)), asked, (mode, "nearest_even"))
 
     def fused(choices: Choices) -> Iterator[Choices]:
         for name, mode, bits in product(own(choices), MODES, every_f):
-            yield with_step(choices, role, Step(How(mode, name), bits))
+            tried = with_step(choices, role, Step(How(mode, name), bits))
+            yield tried
+            if kind == "binary":  # of numbers, which are normalised
+                yield replace(tried, products=How(mode, name))
+
+    def unrounded(choices: Choices) -> Iterator[Choices]:
+        for align, bits in product(MODES if role else (), every_f):
+            yield with_step(choices, role, Step(fraction_bits=bits, align=align, rounded=False))
 
     def aligned(choices: Choices) -> Iterator[Choices]:
         for mode, bits in product(MODES, every_f):
@@ -89,6 +114,10 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
     def wrapped(choices: Choices) -> Iterator[Choices]:
         for carry, mode, bits in product(range(5), MODES, every_f):
             yield with_step(choices, role, Step(How(mode), bits, carry_bits=carry))
+
+    def fused_roomier(choices: Choices) -> Iterator[Choices]:
+        for name, mode, bits in product(others[:1], MODES[:3], every_f):
+            yield from converted(choices, role, Step(How(mode, name), bits), asked, (mode, "nearest_even"))
 
     def fused_elsewhere(choices: Choices) -> Iterator[Choices]:
         for name, mode, bits in product(others, MODES, every_f):
@@ -114,16 +143,22 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
                 for how in (None, tried.steps[role].how):
                     yield replace(tried, start=start, products=how)
 
+    def roomier(choices: Choices) -> Iterator[Choices]:
+        for mode, start in product(MODES, STARTS):
+            for tried in converted(choices, role, Step(How(mode, others[0])), asked, (mode, "nearest_even")):
+                yield replace(tried, start=start)
+
     def likely_fused(choices: Choices) -> Iterator[Choices]:
         for mode, bits in product(MODES[:3], range(asked.d.precision - 4, asked.d.precision + 9)):
             yield with_step(choices, role, Step(How(mode), bits))
 
     if kind == "any":
-        return [likely, likely_fused, *([elsewhere, fused, aligned] if asked.length <= SMALL else [])]
+        few = [elsewhere, fused, aligned] if asked.length <= SMALL else []
+        return [likely, likely_fused, *(few or [roomier])]
     if kind == "fused":
-        return [fused, aligned, wrapped, fused_elsewhere, grouped, aligned_elsewhere]
-    exact: list[Tier] = [settled, rounded, guarded, elsewhere, shortened]
-    return exact if kind == "exact" else [*exact, lengthened, fused, aligned]
+        return [fused, fused_roomier, aligned, unrounded, wrapped, fused_elsewhere, grouped, aligned_elsewhere]
+    exact: list[Tier] = [settled, rounded, guarded, elsewhere, shortened, leaving, stored]
+    return exact if kind == "exact" else [*exact, lengthened, fused, aligned, unrounded]
 
 
 def late_tiers(role: int) -> list[Tier]:
@@ -206,24 +241,49 @@ def product_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
             name = "" if bits <= asked.d.precision else WIDE
             yield replace(choices, start=start, products=How(mode, name, bits))
 
-    return [known, *([swapped] if "binary" in kinds else []), other, normalised, shortened]
+    def read(choices: Choices) -> Iterator[Choices]:
+        """Both inputs with fewer bits than they have."""
+        for bits, mode, tried in product(range(2, asked.a.precision), MODES, list(known(choices))):
+            yield replace(tried, read_a=Reading(bits, mode), read_b=Reading(bits, mode))
+
+    def read_apart(choices: Choices) -> Iterator[Choices]:
+        modes: tuple[Mode, ...] = ("nearest_even", "toward_zero")
+        for mode, start in product(modes, starts):
+            for one, other in product(_readings(asked.a, mode), _readings(asked.b, mode)):
+                yield replace(choices, start=start, read_a=one, read_b=other)
+
+    narrow = [read] if asked.a.precision > 2 and asked.a.precision == asked.b.precision else []
+    first = [known, *([swapped] if "binary" in kinds else [])]
+    return [*first, other, normalised, shortened, *narrow, read_apart]
+
+
+def _readings(fmt: Format, mode: Mode) -> list[Reading | None]:
+    """What may be all that is read of an input: as many bits as it has, or fewer."""
+    known = range(2, fmt.precision) if fmt.precision <= FORMATS["f16"].precision else READ_BITS
+    return [None, *(Reading(bits, mode) for bits in known if bits < fmt.precision)]
 
 
 # -- the ends of the range
 
 
 def hows_of(choices: Choices) -> dict[int, How]:
-    """Every rounding: those of steps by their role, that of products (-1) and the conversion (-2), where there are."""
-    ends = {-1: choices.products, -2: choices.convert}
+    """Every rounding: those of steps by their role, that of products (-1), the conversion (-2) and the stores (-3),
+    where there are, and those with which the results of a role leave it (LEAVING - role)."""
+    ends = {-1: choices.products, -2: choices.convert, -3: None if choices.store is None else choices.store.how}
+    ends |= {LEAVING - role: step.leaves for role, step in enumerate(choices.steps)}
     steps = {role: step.how for role, step in enumerate(choices.steps)}
     return steps | {place: how for place, how in ends.items() if how is not None}
 
 
 def with_hows(choices: Choices, hows: Mapping[int, How]) -> Choices:
     """Other roundings in the places of `hows_of`; a place that is not named keeps its own."""
-    steps = tuple(replace(step, how=hows.get(role, step.how)) for role, step in enumerate(choices.steps))
+    steps = tuple(
+        replace(step, how=hows.get(role, step.how), leaves=hows.get(LEAVING - role, step.leaves))
+        for role, step in enumerate(choices.steps)
+    )
     products, convert = hows.get(-1, choices.products), hows.get(-2, choices.convert)
-    return replace(choices, steps=steps, products=products, convert=convert)
+    store = choices.store and replace(choices.store, how=hows.get(-3, choices.store.how))
+    return replace(choices, steps=steps, products=products, convert=convert, store=store)
 
 
 def all_tiny(choices: Choices, kind: Tiny, unbounded: bool, asked: Signature) -> Choices:
@@ -372,10 +432,20 @@ def neighbours(choices: Choices, asked: Signature) -> Iterator[Choices]:
         yield replace(choices, products=how)
     for reads in READS:
         yield read_as(choices, reads)
+    for read in _other_readings(choices.read_a):
+        yield replace(choices, read_a=read)
+    for read in _other_readings(choices.read_b):
+        yield replace(choices, read_b=read)
     for name in INNER:
         if choices.convert is None and FORMATS[name] != asked.d:
             steps = tuple(replace(step, how=replace(step.how, format=name)) for step in choices.steps)
             yield replace(choices, steps=steps, convert=How(choices.steps[0].how.mode))
+
+
+def _other_readings(reading: Reading | None) -> Iterator[Reading]:
+    if reading is not None:
+        yield from (replace(reading, mode=mode) for mode in MODES)
+        yield from (replace(reading, bits=bits) for bits in (reading.bits - 1, reading.bits + 1) if bits > 1)
 
 
 def _other_steps(step: Step) -> Iterator[Step]:

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from queries.building.axes import (
     MODES,
-    SMALL,
     Tier,
     all_tiny,
     carry_tiers,
@@ -74,7 +73,8 @@ BESIDE = 0.3  # of the time that is left, for rows of every role that tell a uni
 COVERING = 12.0  # seconds for those that reach conditions
 COMPARED = 60  # units that proofs are sought for
 BATCH = 512  # of them at a time
-LONG = 64  # products of a sum that is looked at through few of its leaves, and validated with fewer vectors
+WHOLE = 8  # products of a sum that is looked at through all of its leaves; through few of more
+LONG = 64  # products of a sum that is validated with fewer vectors, and whose conditions are not looked at
 AGAIN = 5  # times that a unit is sought anew, with the answers that refuted the last one
 AGAIN_ALIKE = 3  # times, where steps are still to be told apart
 LIKELY = 4  # tiers of choices that most units have
@@ -84,7 +84,7 @@ NOTED = 6  # candidates that came near, which are looked at again
 MENDS = 4  # of these and of what is known, those that changes are made to
 MENDED = 160  # answers that changed units are checked against first
 REMEMBERED = 1 << 15  # units of choices
-TOGETHER = 64  # units that are evaluated at a time
+TOGETHER = 256  # units that are evaluated at a time
 NARROW = -100  # the smallest exponent of results above which sums within may be tiny though the result is not
 PLACED = 4  # roles whose smallest numbers are looked at apart
 TRIED = 20  # orders of which each is looked at by itself, where no uniform arithmetic fits any
@@ -215,7 +215,7 @@ class Sketch:
             whole = self.parts[choices.tree]
             part = whole if kept is None else whole.of_few(kept)
             assert part is not None
-            self._drafters[key] = Drafter(part.root, self.asked, part.roles, kept is not None)
+            self._drafters[key] = Drafter(part, self.asked, kept is not None)
         return self._drafters[key].unit(choices)
 
 
@@ -456,7 +456,7 @@ class Builder:
     def _pools(self, kind: Kind) -> list[Pool]:
         """Rows of any leaves; of long sums, of few."""
         several = len(self.sketch.parts) > 1
-        if self.asked.length <= (SMALL if several else LONG):
+        if self.asked.length <= WHOLE:
             return [self._pool(kind)]
         leaves = leaves_of(self.sketch.parts[0].root)
         chosen = [frozenset(["c", *leaves[:3], *self.chance.sample(leaves, 3)]) & frozenset(leaves) for _ in range(2)]
@@ -469,7 +469,7 @@ class Builder:
 
     def _small_by_role(self) -> list[Pool]:
         """Small numbers at leaves that show one role."""
-        part, long = self.sketch.parts[0], self.asked.length > LONG
+        part, long = self.sketch.parts[0], self.asked.length > WHOLE
         if len(self.sketch.parts) > 1 or part.count < 2:
             return []
         places = [placements(part, role, self.chance, 1)[0] for role in range(part.count)]
@@ -687,28 +687,29 @@ class Builder:
         """Whether the device answers as the unit does on the covering vectors of the unit: on inputs that reach its
         conditions, and on some that tell it from each unit that differs in a single choice. Others are kept as
         questions."""
-        result, long = self.result, self.asked.length > LONG
+        result, few = self.result, self.asked.length > WHOLE and found.choices is not None
         result.stage = "validation"
         until = None if self.deadline is None else time.monotonic() + BESIDE * (self.deadline - time.monotonic())
-        places: dict[Kept, list[tuple[int, Table]]] = {}
-        whole = found.choices is None
-        for rank, pool in self._beside():
-            places.setdefault(None if whole else pool.kept, []).append((rank, pool.rows(POOL)))
+        places: dict[Kept, list[tuple[int, Table]]] = {None: []}
+        for rank, pool in self._beside(few):
+            places.setdefault(pool.kept, []).append((rank, pool.rows(POOL)))
         told: set[str] = set()
         names: set[str] = set()
         right = True
         for kept, pools in places.items():
-            covering = Covering(
-                Model(BUILT, self._unit(found, kept)), False, list(self._changes(found, kept)),
-                cases=not long, samples=COVERED,
-            )  # fmt: skip
+            cases = kept is None and self.asked.length <= LONG and self.asked.addend
+            if not pools and not cases:
+                continue
+            changes = [] if few and kept is None else list(self._changes(found, kept))
+            model = Model(BUILT, self._unit(found, kept))
+            covering = Covering(model, False, changes, cases=cases, samples=COVERED)
             ranks: list[int] = []
             for number, (rank, rows) in enumerate(pools):
                 if number >= len(KINDS) and until is not None and time.monotonic() > until:
                     break
                 covering.take(rows)
                 ranks += [rank] * (len(covering.found.rows) - len(ranks))
-            if not long and self.asked.addend:
+            if cases:
                 covering.run(replace(self.options, timeout=COVERING), changes=False)
                 ranks += [self.stages[-1].rank] * (len(covering.found.rows) - len(ranks))
             cover = covering.finished()
@@ -749,12 +750,11 @@ class Builder:
                 right = False
         return right
 
-    def _beside(self) -> Iterator[tuple[int, Pool]]:
-        """Rows of every kind, over all leaves and over those that show one role."""
+    def _beside(self, few: bool) -> Iterator[tuple[int, Pool]]:
+        """Rows of every kind, over all leaves and over those that show one role; `few`: as if there were no others."""
         part = self.sketch.parts[0]
-        long = self.asked.length > LONG
         ranks = self._ranks()
-        if not long:
+        if self.asked.length <= LONG:
             for kind, rank in zip(KINDS, ranks, strict=True):
                 yield rank, self._pool(kind)
         if len(self.sketch.parts) == 1:
@@ -762,7 +762,7 @@ class Builder:
                 for place in placements(part, role, self.chance, 2):
                     for kind, rank in zip(KINDS, ranks, strict=True):
                         if any(leaf != "c" for leaf in place):
-                            yield rank, replace(self._pool(kind, place), kept=place if long else None)
+                            yield rank, replace(self._pool(kind, place), kept=place if few else None)
 
     def _differences(self, model: Model, asked: Sequence[Asked]) -> NDArray[np.bool_]:
         """Where a model answers otherwise."""

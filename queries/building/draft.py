@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Literal
 
-from queries.building.roles import Roles
+from queries.building.roles import Part
 from queries.order.text import Outliner
-from queries.order.tree import Leaf
+from queries.order.tree import Leaf, leaves_of
 from queries.order.tree import Node as Sum
 from smtmodel.formats import FORMATS, Format
 from smtmodel.nodes import (
@@ -39,9 +39,11 @@ STARTS: tuple[Start, ...] = ("pair", "first", "zero")
 SWAPPED: tuple[Start, ...] = ("second", "zero_second")
 Groups = Literal["", "even_odd", "pairs", "quads"]
 REPEATED = 3  # alike steps that are written as a loop
+PERIODS = (1, 2, 3, 4, 8)  # steps of a chain that come again and again
 DEEPEST = 150  # steps within steps that a unit can have without a loop
 
 Added = tuple[Sum, tuple[Sum | Leaf, ...]]  # a step of a chain, and what it adds
+Stretch = tuple[int, list[Added]]  # steps that repeat after so many
 Loop = tuple[tuple[int, int], ...]
 
 
@@ -82,7 +84,8 @@ class Late:
 @dataclass(frozen=True)
 class Step:
     """What the steps of one role do. `fraction_bits`: F of a fused sum; None for one without loss. `groups`: products
-    that are summed first."""
+    that are summed first. `rounded`: whether the sum becomes a number. `leaves`: how the result becomes an operand of a
+    step of another role, where it is converted."""
 
     how: How = How()
     fraction_bits: int | None = None
@@ -92,6 +95,24 @@ class Step:
     zeros: int | None = None
     groups: Groups = ""
     late: Late | None = None
+    rounded: bool = True
+    leaves: How | None = None
+
+
+@dataclass(frozen=True)
+class Store:
+    """The running sum is converted after every so many of its steps."""
+
+    every: int
+    how: How
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Significant bits of an input that are read, and how it is rounded to them."""
+
+    bits: int
+    mode: Mode
 
 
 @dataclass(frozen=True)
@@ -100,7 +121,8 @@ class Choices:
 
     `start`: how a step begins that adds two products: both at once; the `first` rounded, or added to +0 (`zero`); or
     the second. `products`: rounded before they are added. `limit`: a product of that power of two or more is infinite.
-    `convert`: the last step's result becomes a number of the result's format.
+    `convert`: the last step's result becomes a number of the result's format. `read_a`, `read_b`: None: as they
+    are.
     """
 
     tree: int = 0
@@ -113,21 +135,29 @@ class Choices:
     a: Subnormals = "keep"
     c: Subnormals = "keep"
     positive_zeros: bool = False
+    store: Store | None = None
+    read_a: Reading | None = None
+    read_b: Reading | None = None
 
     def hows(self) -> list[How]:
         """Every rounding."""
         found = [step.how for step in self.steps]
-        return [*found, *(how for how in (self.products, self.convert) if how is not None)]
+        ends = [step.leaves for step in self.steps] + [
+            self.products,
+            self.convert,
+            None if self.store is None else self.store.how,
+        ]
+        return [*found, *(how for how in ends if how is not None)]
 
 
 class Drafter:
     """Drafts units of one tree. `plain`: one of few leaves, written without loops. Raises TooDeepError."""
 
-    def __init__(self, root: Sum | Leaf, asked: Signature, roles: Roles, plain: bool = False) -> None:
-        self.root, self.asked, self.roles = root, asked, roles
+    def __init__(self, part: Part, asked: Signature, plain: bool = False) -> None:
+        self.root, self.asked, self.roles, self.turns = part.root, asked, part.roles, part.turns
         self.plain = plain or asked.scale is not None
-        self.outliner = Outliner(root) if not self.plain else None
-        self._chains: dict[int, tuple[Sum | Leaf, list[list[Added]]]] = {}
+        self.outliner = Outliner(part.root) if not self.plain else None
+        self._chains: dict[int, tuple[Sum | Leaf, list[Stretch]]] = {}
 
     def unit(self, choices: Choices) -> Unit:
         """The unit of some choices. Raises ParameterError where they exclude each other."""
@@ -141,13 +171,32 @@ class Drafter:
             asked.a, asked.b, asked.c, asked.length, found, asked.scale, asked.scale_block if asked.scale else 0
         )
 
-    def runs(self, branch: Sum) -> tuple[Sum | Leaf, list[list[Added]]]:
-        """What a chain starts from, and its runs of alike steps."""
+    def stretches(self, branch: Sum) -> tuple[Sum | Leaf, list[Stretch]]:
+        """What a chain starts from, and its stretches of steps that repeat."""
         assert self.outliner is not None
         if id(branch) not in self._chains:
             start, steps = self.outliner.steps(branch)
-            self._chains[id(branch)] = start, self.outliner.runs(steps)
+            found: list[Stretch] = []
+            while steps:
+                length, period = max((self._repeats(steps, period) * period, -period) for period in PERIODS)
+                found.append((-period, steps[:length]))
+                steps = steps[length:]
+            self._chains[id(branch)] = start, found
         return self._chains[id(branch)]
+
+    def _repeats(self, steps: Sequence[Added], period: int) -> int:
+        """How often the first steps come, each time as far from the last; once where that is too seldom for a loop."""
+        assert self.outliner is not None
+        first, shape, distances = self.outliner.first, self.outliner.shape, set()
+        count = period
+        for (node, added), (later, others) in zip(steps, steps[period:], strict=False):
+            if node.kind != later.kind or [*map(shape, added)] != [*map(shape, others)] or "c" in added:
+                break
+            distances |= {first(y) - first(x) for x, y in zip(added, others, strict=True)}
+            if len(distances) > 1:
+                break
+            count += 1
+        return count // period if count // period >= REPEATED else int(period == 1)
 
 
 class _Draft:
@@ -166,25 +215,53 @@ class _Draft:
             return self.term(branch, loop)
         if self.drafter.plain:
             return self.step(branch, branch.children, None, loop, level, depth)
-        start, runs = self.drafter.runs(branch)
-        if not runs:
+        start, stretches = self.drafter.stretches(branch)
+        if not stretches:
             return self.step(branch, branch.children, None, loop, level, depth)
-        if all(len(run) < REPEATED for run in runs) and len(runs) + depth > DEEPEST:
+        if all(len(steps) < REPEATED for _, steps in stretches) and len(stretches) + depth > DEEPEST:
             raise TooDeepError
-        found, number = None, 0
-        for run in runs:
-            for _, alike in groupby(run, key=lambda step: self.does(step[0])):
+        found, number, below = None, 0, start
+        for period, stretch in stretches:
+            for _, alike in groupby(stretch, key=self.does_then):
                 steps = list(alike)
+                last = steps[-1][0]
                 if found is None:
                     found, steps = self.begun(start, steps, loop, level, depth)
-                if len(steps) >= REPEATED:
-                    found = self.repeated(found, steps, loop, level, depth)
-                else:
-                    for node, added in steps:
+                while steps:
+                    count = len(steps) // period * period if len(steps) >= REPEATED * period else 1
+                    node, added = steps[0]
+                    found = self.joined(found, below, node, added)
+                    if count > 1:
+                        found = self.repeated(found, steps[:count], period, loop, level, depth)
+                    else:
                         number += 1
                         found = self.step(node, added, found, loop, level, depth + number)
+                    below, steps = steps[count - 1][0], steps[count:]
+                below = last
         assert found is not None
         return found
+
+    def does_then(self, step: Added) -> tuple[Step, int]:
+        """What a step of a chain does, and which stores of the running sum come before it."""
+        return self.does(step[0]), self.stored(step[1])
+
+    def stored(self, branches: Iterable[Sum | Leaf]) -> int:
+        """How often the running sum is stored before the last of these branches joins it."""
+        store = self.choices.store
+        if store is None:
+            return 0
+        return max(self.drafter.turns[leaf] for branch in branches for leaf in leaves_of(branch)) // store.every
+
+    def joined(self, value: Node, branch: Sum | Leaf, node: Sum, added: Sequence[Sum | Leaf]) -> Node:
+        """The value of a branch as an operand of a step that adds something to it."""
+        if isinstance(branch, Sum):
+            leaves = self.does(branch).leaves
+            if leaves is not None and self.drafter.roles[id(branch)] != self.drafter.roles[id(node)]:
+                value = self.made(value, leaves)
+        store = self.choices.store
+        if store is not None and self.stored([branch]) < self.stored(added):
+            value = self.made(value if isinstance(branch, Sum) else self.total(node, (value,)), store.how)
+        return value
 
     def begun(
         self, start: Sum | Leaf, steps: list[Added], loop: Loop, level: int, depth: int
@@ -215,15 +292,17 @@ class _Draft:
         firsts = [self.drafter.outliner.first(k) for k in numbers]
         return len({later - earlier for earlier, later in pairwise(firsts)}) == 1
 
-    def repeated(self, start: Node, steps: Sequence[Added], loop: Loop, level: int, depth: int) -> Node:
+    def repeated(self, start: Node, steps: Sequence[Added], period: int, loop: Loop, level: int, depth: int) -> Node:
         assert self.drafter.outliner is not None
         first = self.drafter.outliner.first
-        node, added = steps[0]
-        base = first(added[0])
-        stride = first(steps[1][1][0]) - base
-        places = [base + number * stride for number in range(len(steps))]
+        base = first(steps[0][1][0])
+        stride = first(steps[period][1][0]) - base
+        places = [base + number * stride for number in range(len(steps) // period)]
         shifted = _Shifted(self, base)
-        body = shifted.step(node, added, Running(level), (*loop, (level, 1)), level + 1, depth + 1)
+        body: Node = Running(level)
+        for number, (node, added) in enumerate(steps[:period]):
+            body = shifted.joined(body, steps[number - 1][0], node, added) if number else body
+            body = shifted.step(node, added, body, (*loop, (level, 1)), level + 1, depth + 1)
         return Repeat(level, places_of(places), start, body)
 
     def step(
@@ -231,8 +310,16 @@ class _Draft:
     ) -> Node:
         """One step: the sum so far, if there is one, and what is added."""
         leaves = sorted(leaf for leaf in added if isinstance(leaf, int))
-        sums = [self.value(child, loop, level, depth + 1) for child in added if isinstance(child, Sum)]
-        ends: list[Node] = [self.term("c", loop)] if "c" in added else []
+        sums = [
+            self.joined(self.value(child, loop, level, depth + 1), child, node, added)
+            for child in added
+            if isinstance(child, Sum)
+        ]
+        ends: list[Node] = [self.joined(self.term("c", loop), "c", node, added)] if "c" in added else []
+        if running is None and self.choices.store is not None and not sums:
+            return self.total(
+                node, [*ends, *(self.joined(self.term(leaf, loop), leaf, node, added) for leaf in leaves)]
+            )
         if running is None and node.kind == "binary" and len(leaves) == 2:
             begun, rest = self.begun(leaves[0], [(node, (leaves[1],))], loop, level, depth)
             return self.total(node, (begun, self.value(rest[0][1][0], loop, level, depth)))
@@ -276,7 +363,10 @@ class _Draft:
         if leaf == "c":
             return Element("c", None, choices.c, choices.positive_zeros)
         index = Index(leaf, loop)
-        left, right = (Element(side, index, choices.a, choices.positive_zeros) for side in SIDES)
+        left, right = (
+            self.read(Element(side, index, choices.a, choices.positive_zeros), reading)
+            for side, reading in zip(SIDES, (choices.read_a, choices.read_b), strict=True)
+        )
         product: Node = Product(left, right, choices.normalised, choices.limit)
         if choices.products is not None:
             product = self.made(product, choices.products)
@@ -285,21 +375,28 @@ class _Draft:
         block = Index(leaf // self.drafter.asked.scale_block)
         return Scale(product, Element("scale_a", block), Element("scale_b", block))
 
+    def read(self, element: Element, reading: Reading | None) -> Node:
+        """An input as far as its bits are read."""
+        if reading is None:
+            return element
+        fmt = self.drafter.asked.a if element.operand == "a" else self.drafter.asked.b
+        return Round(Cut(element, reading.bits, reading.mode, fmt.emin), Rounding(fmt, reading.mode))
+
     # -- sums
 
-    def total(self, node: Sum, terms: tuple[Node, ...]) -> Node:
+    def total(self, node: Sum, terms: Sequence[Node]) -> Node:
         """The sum of terms as a step does it, rounded."""
         does = self.does(node)
         total: Node
         if does.fraction_bits is not None:
             total = self.fused(does, terms)
         else:
-            total = terms[0] if len(terms) == 1 and not isinstance(terms[0], Each) else ExactSum(terms)
-        return self.made(total, does.how)
+            total = terms[0] if len(terms) == 1 and not isinstance(terms[0], Each) else ExactSum(tuple(terms))
+        return self.made(total, does.how) if does.rounded else total
 
-    def fused(self, does: Step, terms: tuple[Node, ...]) -> Node:
+    def fused(self, does: Step, terms: Sequence[Node]) -> Node:
         assert does.fraction_bits is not None
-        return FusedSum(terms, does.fraction_bits, does.align, does.sticky, does.carry_bits, does.zeros)
+        return FusedSum(tuple(terms), does.fraction_bits, does.align, does.sticky, does.carry_bits, does.zeros)
 
     def made(self, term: Node, how: How) -> Node:
         """A term as a number."""

@@ -10,20 +10,29 @@ from queries.order.text import Outliner
 from queries.order.tree import Leaf, Node, leaves_of, nodes_of
 
 Roles = dict[int, int]  # the role of each step, by its identity
+Turns = dict[Leaf, int]
 OPERANDS = 5  # branches of a step that get a number where it is looked at
 
 
 @dataclass(frozen=True)
 class Part:
-    """A tree, and the roles of its steps. The first role is the root's, and one stands before all that are below it."""
+    """A tree, and the roles of its steps. The first role is the root's, and one stands before all that are below it.
+    `turns`: of each leaf, the number of the step in which it joins the tree's longest chain."""
 
     root: Node | Leaf
     roles: Roles
     count: int
+    turns: Turns
 
     def steps(self, role: int) -> list[Node]:
         """The steps of a role."""
         return [node for node in nodes_of(self.root) if self.roles[id(node)] == role]
+
+    def adds_below(self, role: int, kept: frozenset[Leaf]) -> bool:
+        """Whether some of these leaves meet in a step of a role below."""
+        few = self.of_few(kept)
+        assert few is not None
+        return any(len(node.children) > 1 and few.roles[id(node)] > role for node in nodes_of(few.root))
 
     def of_few(self, kept: frozenset[Leaf]) -> Part | None:
         """The tree of some leaves. A step with one of them alone still rounds it; two such of one role are one."""
@@ -43,11 +52,12 @@ class Part:
         if not isinstance(self.root, Node):
             return self if self.root in kept else None
         root = found[id(self.root)]
-        return None if root is None else Part(root, roles, self.count)
+        return None if root is None else Part(root, roles, self.count, self.turns)
 
 
 def alike(root: Node | Leaf) -> Part:
-    """Steps of one place in a pattern have one role: those of a run in a chain, and of branches of one shape."""
+    """Steps of one place in a pattern have one role: those of a chain that add what has one shape, and those of
+    branches of one shape."""
     outliner, keys = Outliner(root), _Keys()
     waiting: list[tuple[Node | Leaf, Hashable]] = [(root, ())]
     while waiting:
@@ -55,14 +65,12 @@ def alike(root: Node | Leaf) -> Part:
         if not isinstance(branch, Node):
             continue
         start, steps = outliner.steps(branch)
-        runs = outliner.runs(steps) or [[(branch, branch.children)]]
-        numbers = {id(node): number for number, run in enumerate(runs) for node, _ in run}
-        for node, added in reversed([step for run in runs for step in run]):
-            role = keys.give(node, (key, numbers[id(node)]))
+        for node, added in reversed(steps or [(branch, branch.children)]):
+            role = keys.give(node, (key, node.kind, tuple(sorted(map(outliner.shape, added)))))
             waiting += [(child, (role, outliner.shape(child))) for child in added]
         if start is not branch:
             waiting.append((start, (key, "start")))
-    return Part(root, keys.roles, max(1, len(keys.known)))
+    return Part(root, keys.roles, max(1, len(keys.known)), turns_of(root))
 
 
 def apart(root: Node | Leaf) -> Part:
@@ -70,12 +78,24 @@ def apart(root: Node | Leaf) -> Part:
     keys = _Keys()
     for number, node in enumerate(reversed(nodes_of(root))):
         keys.give(node, number)
-    return Part(root, keys.roles, max(1, len(keys.known)))
+    return Part(root, keys.roles, max(1, len(keys.known)), turns_of(root))
 
 
 def uniform(root: Node | Leaf) -> Part:
     """All steps have one role."""
-    return Part(root, {id(node): 0 for node in nodes_of(root)}, 1)
+    return Part(root, {id(node): 0 for node in nodes_of(root)}, 1, turns_of(root))
+
+
+def turns_of(root: Node | Leaf) -> Turns:
+    """When each leaf joins the chain that a tree is; a chain that starts with one product counts it as a step."""
+    if not isinstance(root, Node):
+        return {root: 0}
+    start, steps = Outliner(root).steps(root)
+    first = int(isinstance(start, int))
+    found = dict.fromkeys(leaves_of(start), 0)
+    for number, (_, added) in enumerate(steps, start=first):
+        found.update(dict.fromkeys((leaf for branch in added for leaf in leaves_of(branch)), number))
+    return found
 
 
 class _Keys:
@@ -90,7 +110,7 @@ class _Keys:
 
 def placements(part: Part, role: int, chance: random.Random, count: int) -> list[frozenset[Leaf]]:
     """Some sets of leaves that show what the steps of a role do: one below each of a step's branches, so that steps
-    below have nothing to add, and some that meet its result later."""
+    below have nothing to add, and some that meet its result later, and each other in no step of a role below."""
     steps = part.steps(role)
     below = {id(node): leaves_of(node) for node in steps[:1] + steps[-1:]}
     everything = leaves_of(part.root)
@@ -105,7 +125,9 @@ def placements(part: Part, role: int, chance: random.Random, count: int) -> list
         inside = below.get(id(node)) or leaves_of(node)
         outside = [leaf for leaf in everything if leaf not in set(inside)]
         if outside:
-            chosen += chance.sample(outside, min(len(outside), 1 + number % 2))
+            more = chance.sample(outside, min(len(outside), 1 + number % 2))
+            if not part.adds_below(role, frozenset([*chosen, *more])):
+                chosen += more
         found[frozenset(chosen)] = None
         if len(found) == count:
             break

@@ -1,7 +1,7 @@
 """Certificates: files by which anyone can check again, without our solvers, what was proved.
 
 Of a question that has no answer, a proof of the whole; of a theorem, its tree, and a proof of every lemma that it rests
-on. `mmaprobe check` (queries/proof/checking.py) checks them again.
+on. `mmaprobe check` (queries/checking/folder.py) checks them again.
 """
 
 from __future__ import annotations
@@ -47,14 +47,18 @@ __all__ = [
     "refute",
     "whole_of_query",
     "write_certificate",
-    "write_parts",
 ]
 
-SCHEMA = 2
+SCHEMA = 3
 MANIFEST, README = "manifest.json", "README.md"
 TREE, UNIT = "tree.json", "unit.yaml"  # of a theorem
 CHAIN, FACTS = "chain.json", "facts.smt2"  # of facts that are proved one from another
 CLAIM, ROWS = "claim.yaml", "rows.json"  # that such facts are about; of sums of numbers
+QUESTION, LEFT, RIGHT = "question.json", "left.yaml", "right.yaml"  # whether two sides agree
+PROPERTY, PLANS = "property.json", "plans.json"  # of a unit, which parts give; that two plans are equal
+COVER = "cover.json"  # what no input reaches
+OTHERS = (UNIT, TREE, CHAIN, FACTS, CLAIM, ROWS, QUESTION, LEFT, RIGHT, PROPERTY, PLANS, "*.plan.yaml", "unit-*.yaml",
+          COVER)  # fmt: skip
 SUFFIXES = ("smt2", "cnf", "drat")
 LEAF_SECONDS = 20.0  # for the proof of a lemma, at most: engines' words stand for one that takes longer
 
@@ -100,14 +104,14 @@ def write_certificate(
     progress: Callable[[str], None] = lambda text: None,
     texts: Mapping[str, str] | None = None,
     template: str = "certificate.md",
-    argument: str = "",
+    parts: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Write the files of a certificate, check each proof, and give the manifest, which is written last.
 
     `whole`: the formula and proof of the whole question, where one was composed; `texts`: what else is written, by name
-    of the file; `argument`: why the lemmas give the answer, where that is no file that a program can check. Time that
-    runs out leaves lemmas to the words of engines. Whatever goes wrong leaves no certificate there. Raises
-    FaultyProofError if a proof is rejected, OutOfTimeError, and what `write_whole` does.
+    of the file; `parts`: folders in this one that hold certificates of which it is made. Time that runs out leaves
+    lemmas to the words of engines. Whatever goes wrong leaves no certificate there. Raises FaultyProofError if a proof
+    is rejected, OutOfTimeError, and what `write_whole` does.
     """
     shown = Pieces(progress, "files of the certificate", len(leaves) + (whole is not None))
     writer = _Writer(directory, timeout, memory, shown)
@@ -122,13 +126,13 @@ def write_certificate(
             "question": question,
             "solver": solver_version(),
             "skipped_lemmas": [] if whole is None else [position + 1 for position in whole.skipped],
-            "argument": argument,
+            "parts": list(parts),
             "pieces": pieces,
         }
         for name, text in (texts or {}).items():
             write_whole(directory / name, text)
         manifest["sha256"] = {name: digest(directory / name) for name in texts or {}}
-        write_whole(directory / README, _readme(template, question, argument, pieces))
+        write_whole(directory / README, _readme(template, question, pieces))
         write_whole(directory / MANIFEST, json.dumps(manifest, indent=1) + "\n")
     except BaseException:
         with suppress(OSError, MmaprobeError):
@@ -147,7 +151,7 @@ class _Writer:
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             pieces = (f"{stem}.{end}" for stem in ("whole", "lemma-*") for end in SUFFIXES)
-            for pattern in (MANIFEST, TREE, UNIT, CHAIN, FACTS, CLAIM, ROWS, *pieces):
+            for pattern in (MANIFEST, *OTHERS, *pieces):
                 for path in self.directory.glob(pattern):
                     path.unlink()
         except OSError as error:
@@ -217,19 +221,12 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _readme(template: str, question: str, argument: str, pieces: Sequence[dict[str, Any]]) -> str:
+def _readme(template: str, question: str, pieces: Sequence[dict[str, Any]]) -> str:
     rows = [
         f"| {p['name']} | {p['states']} | {p.get('clauses', '-')} | {p.get('proof_lines', 'none')} | "
         f"{', '.join(p['words']) or '-'} |"
         for p in pieces
     ]
     text = files("queries.certificates").joinpath(template).read_text(encoding="utf-8")
-    by = {"QUESTION": question or "see whole.smt2", "ARGUMENT": argument, "ROWS": "\n".join(rows)}
+    by = {"QUESTION": question or "see whole.smt2", "ROWS": "\n".join(rows)}
     return reduce(lambda found, name: found.replace(name, by[name]), by, text)
-
-
-def write_parts(directory: Path, parts: Sequence[str], question: str, argument: str) -> dict[str, Any]:
-    """Write the manifest of certificates in folders of their own, which together, by an argument, answer a question."""
-    manifest = {"schema": SCHEMA, "question": question, "argument": argument, "parts": list(parts)}
-    write_whole(directory / MANIFEST, json.dumps(manifest | {"pieces": [], "sha256": {}}, indent=1) + "\n")
-    return manifest

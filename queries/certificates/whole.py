@@ -79,7 +79,7 @@ class Whole:
                 self.progress(Wait(f"whole proof: lemma {position + 1} again", self._remaining()))
                 if self._lemma(*lemmas[position][:2], (), None):
                     self.skipped.remove(position)
-            if not self._refute(goal, set(), self._remaining()):
+            if FALSE not in self.asserted and not self._refute(goal, set(), self._remaining()):
                 raise FaultyProofError("the goal of the whole question is satisfiable")
         self.proof.add(())
 

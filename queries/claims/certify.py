@@ -9,27 +9,22 @@ from typing import Any
 
 import yaml
 
+from hypotheses.claim import Claim
 from hypotheses.claim_file import Statement
 from hypotheses.unit_claims import BoundClaim, OverflowClaim, PropertyClaim
 from queries.certificates.certificate import CLAIM, ROWS, CertificateError, write_certificate
 from queries.claims.outcome import Outcome
-from queries.claims.settle import problems_of_claim
 from queries.equality.certify import chain_texts
 from queries.proof.facts import Fact
 from queries.proof.kernel import Theorem
 from queries.proof.lemmas import query_of
 from queries.proof.records import Chain, Lemma
+from queries.proof.shares import compares, share_claim, units
 from queries.proof.undecided import ByFirstWords, NoInputDecides
 from queries.proof.written_rows import row_document
 from queries.properties.bound_certificate import certify_theorems
-from queries.properties.proving import ARGUMENTS, proofs_of
-from queries.properties.signs import certify_proofs
+from queries.properties.certify import certify_proofs
 from queries.search.distinguish import Options
-
-DECIDED = (
-    "each step of `chain.json` follows from those before it. What it states is that no admitted input of `claim.yaml` "
-    "decides the claim where the claim's values are numbers, and that they are; the terms of both are made again."
-)
 
 
 def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[tuple[Path, dict[str, Any]]]:
@@ -38,12 +33,17 @@ def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[t
     claim = outcome.claim
     question = f"{claim.id}: {claim.text}"
     if isinstance(claim, PropertyClaim):
-        proofs = outcome.proofs
-        if any(proof.why for proof in proofs):  # equal by their form: a certificate is of the question itself
-            proofs = proofs_of(problems_of_claim(claim), options, confirm=True, forms=False)
-        return certify_proofs(proofs, directory, options, question, ARGUMENTS.get(claim.wanted, ""))
+        return certify_proofs(claim.wanted, outcome.proofs, directory, options)
     if isinstance(claim, BoundClaim) and outcome.theorem is not None:
         manifest = certify_theorems([outcome.theorem], claim.model.unit, question, directory, options)
+        return [(directory, manifest)]
+    if isinstance(claim, Claim) and outcome.theorem is not None and outcome.theorem.rule == compares.__name__:
+        used = {one.model.unit for value in share_claim(claim).values for one in units(value)}
+        if len(used) != 1:
+            raise CertificateError("a certificate is about one unit, and the claim about several")
+        (unit,) = used
+        manifest = certify_theorems(outcome.theorem.premises, unit, question, directory, options,
+                                    {CLAIM: _claim_text(claim)})  # fmt: skip
         return [(directory, manifest)]
     if isinstance(claim, OverflowClaim) and outcome.theorem is not None:
         texts = {CLAIM: _claim_text(claim), ROWS: json.dumps(row_document(outcome.theorem)) + "\n"}
@@ -56,7 +56,7 @@ def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[t
     leaves = [lemma.leaf for lemma in outcome.lemmas]
     manifest = write_certificate(
         directory, leaves, None, question, options.timeout, options.memory, options.progress,
-        texts=_texts(outcome.theorem, outcome.chain, outcome.lemmas), template="lemmas.md", argument=DECIDED,
+        texts=_texts(outcome.theorem, outcome.chain, outcome.lemmas), template="lemmas.md",
     )  # fmt: skip
     return [(directory, manifest)]
 

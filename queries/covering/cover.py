@@ -125,6 +125,7 @@ class Covering:
         both = [(self.singles[i], self.singles[j]) for i, j in self.together]
         self.wanted: list[Wanted] = [*((single,) for single in self.singles), *both, *self.changes]
         each = [EACH] * len(self.singles) + [1] * len(self.together) + [EACH] * len(self.changes)
+        self.places = {wanted: place for place, wanted in enumerate(self.wanted)}
         self.needs = np.array(each, dtype=np.int64)
         self.reached = np.zeros(len(self.wanted), dtype=np.int64)
         self.found = Cover(model, self.layout)
@@ -304,12 +305,8 @@ class Covering:
 
     def _left(self, wanted: Sequence[Any]) -> list[Any]:
         """Those that are not reached, and not known to be out of reach."""
-        counts = dict(zip(self.wanted, self.reached, strict=True))
-        return [
-            one
-            for one in wanted
-            if not counts[one] and one not in self.found.unreachable and one not in self.found.same
-        ]
+        reached, done = self.reached, (self.found.unreachable, self.found.same)
+        return [one for one in wanted if not reached[self.places[one]] and one not in done[0] and one not in done[1]]
 
     def _remaining(self) -> float:
         return float("inf") if self.deadline is None else self.deadline - self.options.clock()

@@ -18,30 +18,15 @@ from queries.certificates.certificate import (
     WholeLemma,
     whole_of_query,
     write_certificate,
-    write_parts,
 )
 from queries.proof.records import Basis, Chain, Proof
 from queries.search.distinguish import Options
 from queries.solvers.smtlib import Query
 
-CHAINED = "each step of `chain.json` follows from those before it, and the last is the answer."
 
-
-def certify_all(
-    proofs: Sequence[Proof], directory: Path, options: Options, question: str, argument: str
-) -> list[tuple[Path, dict[str, Any]]]:
-    """The certificate of each proof, in a folder of its own if there are several, which answer a question by an
-    argument. Raises CertificateError."""
-    if len(proofs) == 1:
-        return [(directory, certify(proofs[0], directory, options))]
-    folders = [directory / f"proof-{number}" for number in range(1, len(proofs) + 1)]
-    found = [(folder, certify(proof, folder, options)) for folder, proof in zip(folders, proofs, strict=True)]
-    write_parts(directory, [folder.name for folder in folders], question, argument)
-    return found
-
-
-def certify(proof: Proof, directory: Path, options: Options) -> dict[str, Any]:
-    """Write the certificate of a proof that two sides are equal, check it, and give its manifest.
+def certify(proof: Proof, question: Mapping[str, str], directory: Path, options: Options) -> dict[str, Any]:
+    """Write the certificate of a proof that two sides are equal, check it, and give its manifest. `question`: the files
+    that say what was asked.
 
     `options.timeout` holds for the certificate. Raises CertificateError (which says why there is none), OutOfTimeError.
     """
@@ -51,18 +36,19 @@ def certify(proof: Proof, directory: Path, options: Options) -> dict[str, Any]:
     left, right = (f"{side} of {model.reference}" for side, model in
                    zip(proof.problem.sides, (proof.problem.left, proof.problem.right), strict=True))  # fmt: skip
     leaves = [lemma.leaf for lemma in proof.lemmas]
-    texts, whole, argument, template = {}, None, "", "certificate.md"
+    texts, whole, template = dict(question), None, "certificate.md"
     if proof.basis is not None:
         whole = _whole(proof, proof.basis, options)
     elif proof.chain is not None:
-        texts, argument, template = chain_texts(proof.chain), CHAINED, "lemmas.md"
+        texts |= chain_texts(proof.chain)
+        template = "lemmas.md"
     elif len(proof.lemmas) == 1:
         whole = whole_of_query(proof.lemmas[0].query, options.timeout, options.memory)
     else:
         raise CertificateError("a list of lemmas without the steps by which they give the answer has no certificate")
     rest = None if options.timeout is None else max(0.0, options.timeout - (time.monotonic() - start))
     return write_certificate(
-        directory, leaves, whole, f"{left} = {right}", rest, options.memory, options.progress, texts, template, argument
+        directory, leaves, whole, f"{left} = {right}", rest, options.memory, options.progress, texts, template
     )
 
 

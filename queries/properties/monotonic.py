@@ -16,6 +16,8 @@ from queries.equality.staged import RESULT
 from queries.proof.confirm import confirm as second_words
 from queries.proof.kernel import RuleError
 from queries.proof.records import Proof
+from queries.proof.rises import needed, rises
+from queries.proof.settling import Settled
 from queries.properties.monotone.late import Joined, Nested
 from queries.properties.monotone.ledger import ADMITTED, NamedFacts, UnprovedError
 from queries.properties.monotone.many import FixedPoint
@@ -30,6 +32,8 @@ from smtmodel.algebra import Bits
 from smtmodel.nodes import FusedSum
 from smtmodel.trace import Trace
 
+LEMMA_SECONDS = 20.0  # for one lemma about the datapath
+BY_RISES = "where the largest exponent of a sum moves, what moved it has risen by more than the other terms lose"
 SHARE = 0.8  # of the time, at most, for the proof by lemmas
 CONFIRM_SHARE = 0.25  # of the time, at most, for the confirmation of all operands' proofs
 
@@ -42,15 +46,27 @@ def prove_monotonic(problem: Monotonic, options: Options, confirm: bool) -> Proo
         proof.witness = find_fall(problem) if options.timeout is None or options.timeout > 0 else None
         if proof.witness is not None:
             proof.verdict = "different"
-        elif not _staged(problem, options, proof, start):
+        elif not _by_nodes(problem, options, proof, confirm) and not _staged(problem, options, proof, start):
             _whole(problem, options, proof, start)
-        if confirm and proof.verdict == "equal":
+        if confirm and proof.verdict == "equal" and not proof.why:
             spent = time.monotonic() - start
             proof.lemmas = second_words(proof.lemmas, _for_confirmation(problem, options, spent), spent)
     except KeyboardInterrupt:
         proof.interrupted = True
     proof.seconds = time.monotonic() - start
     return proof
+
+
+def _by_nodes(problem: Monotonic, options: Options, proof: Proof, confirm: bool) -> bool:
+    """Whether it follows by a rule from the nodes of the unit."""
+    settle = Settled(options, confirm, LEMMA_SECONDS)
+    try:
+        lemmas = [settle(lemma) for lemma in needed(problem)]
+        proof.theorem = rises(problem, [lemma for lemma in lemmas if lemma is not None])
+    except RuleError:
+        return False
+    proof.verdict, proof.lemmas, proof.why = "equal", settle.asked, BY_RISES
+    return True
 
 
 def _for_confirmation(problem: Monotonic, options: Options, spent: float) -> Options:

@@ -25,15 +25,6 @@ from queries.search.problem import Problem
 from smtmodel.errors import FaultError
 from smtmodel.progress import Pieces
 
-STEPS = "products of a step whose order is of no effect stand for one another (queries/properties/together.py)."
-#: why several proofs together give a property
-ARGUMENTS = {
-    "order-independent": "an exchange of two products and a rotation of all generate every order.",
-    "zero-padding": "one proof for each shorter length.",
-    "monotonic-product": f"one proof for each product raised; {STEPS}",
-    "monotonic": f"one proof of the addend raised, and one for each product raised; {STEPS}",
-}
-
 
 def proofs_of(problems: Sequence[Problem], options: Options, confirm: bool, forms: bool = True) -> list[Proof]:
     """The first difference, or an interrupt, ends it. What is proved by the order of products stands for the problems

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
-from queries.equality.certify import certify_all
 from queries.proof.kernel import RuleError, Theorem
 from queries.proof.opposite import lemmas_of, turned
 from queries.proof.records import Proof
 from queries.proof.settling import Settled
-from queries.properties.bound_certificate import certify_theorems
 from queries.properties.statements import Negated
 from queries.properties.together import negates
 from queries.search.distinguish import Options
@@ -53,13 +48,3 @@ def by_nodes(problem: Negated, options: Options, confirm: bool) -> Proof | None:
     except RuleError:
         return None
     return Proof(problem, "equal", settle.asked, seconds=time.monotonic() - start, why=BY_NODES, theorem=found)
-
-
-def certify_proofs(
-    proofs: Sequence[Proof], directory: Path, options: Options, question: str, argument: str
-) -> list[tuple[Path, dict[str, Any]]]:
-    """The certificate of each proof, as `certify_all`: of a theorem its tree. Raises CertificateError."""
-    if len(proofs) == 1 and (theorem := proofs[0].theorem) is not None and theorem.rule == "negates":
-        unit = proofs[0].problem.left.unit
-        return [(directory, certify_theorems(theorem.premises, unit, question, directory, options))]
-    return certify_all(proofs, directory, options, question, argument)

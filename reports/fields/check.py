@@ -14,8 +14,8 @@ class CheckFinding(Part):
     """the file, and where in it"""
     says: str
     """what was found"""
-    kind: Literal["fine", "word", "argument", "open", "fault"]
-    """word: it relies on the engines named; argument: a written argument, not checked; open: it could not be checked"""
+    kind: Literal["fine", "word", "open", "fault"]
+    """word: it relies on the engines named; open: it could not be checked"""
 
 
 class CheckFolder(Document):

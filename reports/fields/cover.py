@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from reports.fields.parts import Document, Part, Vector
+from reports.fields.parts import ABSENT, Document, Part, Vector
+from reports.fields.prove import Certificate
 
 
 class OutOfReach(Part):
@@ -45,3 +46,7 @@ class Cover(Document):
     """`d` is the unit's result; `reaches`: what each was chosen for"""
     seconds: float
     """how long it took"""
+    certificates: list[Certificate] = ABSENT
+    """with --certificate: what was written"""
+    certificate_error: str = ABSENT
+    """why a certificate could not be written"""

@@ -88,7 +88,7 @@ class Certificate(Part):
 
     folder: str = ABSENT
     """where it is"""
-    schema_: Literal[2] = Field(alias="schema")
+    schema_: Literal[3] = Field(alias="schema")
     """the version of the manifest"""
     question: str
     """what is proved"""
@@ -96,8 +96,8 @@ class Certificate(Part):
     """who wrote the proofs"""
     skipped_lemmas: list[int]
     """lemmas that the proof of the whole did not need"""
-    argument: str
-    """how the lemmas give the answer, where no file says it"""
+    parts: list[str]
+    """folders in it that hold certificates of which it is made"""
     pieces: list[CertificatePiece]
     """the questions"""
     sha256: dict[str, Hex]
@@ -164,6 +164,10 @@ class ProvePlans(Document):
     """what was tried without an answer"""
     vector: WitnessVector | None
     """the input on which they differ"""
+    certificates: list[Certificate] = ABSENT
+    """with --certificate: what was written"""
+    certificate_error: str = ABSENT
+    """why a certificate could not be written"""
 
 
 class ErrorTerm(Part):

@@ -54,6 +54,12 @@ static void restore_environment(unsigned kept) {
 static unsigned ieee_environment(unsigned mode) { return mode; }
 static void restore_environment(unsigned kept) { (void)kept; }
 #endif
+/* before a loop whose turns do not depend on each other: made of vectors */
+#if defined(__clang__)
+#define EACH _Pragma("clang loop vectorize(assume_safety) interleave(disable)")
+#else
+#define EACH _Pragma("GCC ivdep")
+#endif
 #if defined(__AVX512CD__)
 static inline uint32_t zeros32(uint32_t x) { return __builtin_clz(x); }
 static inline uint64_t zeros64(uint64_t x) { return __builtin_clzll(x); }
@@ -115,6 +121,8 @@ class CodeWords(Carrier):
     known: dict[str, Name] = field(default_factory=dict)
     #: of a value: the operation that made it, which loses nothing, and its operands
     made: dict[str, tuple[str, Name, Name]] = field(default_factory=dict)
+    #: of a difference: what is subtracted from what, and in how many bits it is kept
+    differences: dict[str, tuple[Name, Name, int]] = field(default_factory=dict)
     flushing: bool = FLUSHES  # whether they can
     flushes: bool | None = None  # whether the processor's own additions and products flush what is tiny, once known
 
@@ -171,7 +179,10 @@ class CodeWords(Carrier):
             return self._kept("add", rest, self.binary("add", outer, right, width), width)
         if most < 1 << width:
             return self._kept(operation, left, right, width)
-        return self._trim(text, width, most, left, right)
+        found = self._trim(text, width, most, left, right)
+        if operation == "sub":
+            self.differences[found.text] = (left, right, width)
+        return found
 
     def _kept(self, operation: str, left: Name, right: Name, width: int) -> Name:
         """A sum or product that fits."""
@@ -205,7 +216,9 @@ class CodeWords(Carrier):
             return self._trim(signed, width, UNKNOWN, value, last)
         if operation == "lshr" and value.most < 1 << (bits - 1):  # moved out altogether by all places but one
             last = self._capped(amount, bits - 1, kind)
-            return self._emit(f"{value.text} >> {last.text}", kind, value.most, value, last)
+            found = self._emit(f"{value.text} >> {last.text}", kind, value.most, value, last)
+            self.made[found.text] = (operation, value, last)
+            return found
         if operation == "shl" and amount.most < width and value.most << amount.most < 1 << width:
             factors, places = self._hoisted("mul", value), self._hoisted("add", amount)
             if factors and places:
@@ -223,9 +236,14 @@ class CodeWords(Carrier):
         return self._trim(kept.text, width, largest, kept) if largest >= 1 << width else kept
 
     def _capped(self, amount: Name, last: int, kind: str) -> Name:
-        """The smaller of an amount and `last`."""
+        """The smaller of an amount and `last`. A difference that may be negative, and then is at least `last` in the
+        bits that it is kept in, is so in the whole lane."""
         if amount.most <= last:
             return amount
+        if amount.text in self.differences and amount.kind == kind:
+            left, right, width = self.differences[amount.text]
+            if left.most < 1 << width and right.most <= (1 << width) - last:
+                amount = self._emit(f"{left.text} - {right.text}", kind, UNKNOWN, left, right)
         return self._emit(f"{amount.text} < {last} ? {amount.text} : {last}", kind, last, amount)
 
     def shift_right_jam(self, value: Name, amount: Name, width: int) -> Name | None:
@@ -270,7 +288,7 @@ class CodeWords(Carrier):
         above, below = self._widen(high, kind), self._widen(low, kind)
         most = (high.most << low_width) + low.most
         if not low.most:
-            return self._emit(f"{above.text} << {low_width}", kind, most, above)
+            return self.shift_constant("shl", above, low_width, high_width + low_width)
         if not high.most:
             return below
         return self._emit(f"({above.text} << {low_width}) | {below.text}", kind, most, above, below)
@@ -390,16 +408,28 @@ class CodeWords(Carrier):
         mask, wide = self._wide_mask(sign, kind), self._widen(magnitude, kind)
         return self._emit(f"({wide.text} ^ {mask.text}) - {mask.text}", kind, UNKNOWN, wide, mask)
 
+    def _signed_product(self, magnitude: Name, sign: Name, kind: str) -> Name | None:
+        """The same of a product of a row and a column, perhaps shifted right: signed before it is formed. It is moved
+        as its ones' complement where it is negative, whose bits are those of the magnitude turned over."""
+        made, product, places = self.made.get(magnitude.text, ("", magnitude, magnitude))
+        moved = made == "lshr"
+        factors, masks = self._hoisted("mul", product if moved else magnitude), self._hoisted("xor", sign)
+        if kind != "uint32_t" or not factors or not masks:
+            return None
+        left, right = (self._signed(x, mask, kind) for x, mask in zip(factors, masks, strict=True))
+        found = self._emit(f"{left.text} * {right.text}", kind, UNKNOWN, left, right)
+        if not moved:
+            return found
+        negative = self._emit(f"(uint32_t)((int32_t){found.text} >> 31)", kind, ALL, found)
+        turned = self._emit(f"{found.text} + {negative.text}", kind, UNKNOWN, found, negative)
+        text = f"(uint32_t)((int32_t){turned.text} >> {places.text}) - {negative.text}"
+        return self._emit(text, kind, UNKNOWN, turned, places, negative)
+
     def _signed_sum(self, terms: Sequence[tuple[Name, Name]], kind: str) -> Name:
         """In two's complement of a lane."""
         total = None
         for sign, magnitude in terms:
-            factors, masks = self._hoisted("mul", magnitude), self._hoisted("xor", sign)
-            if factors and masks and kind == "uint32_t":
-                left, right = (self._signed(x, mask, kind) for x, mask in zip(factors, masks, strict=True))
-                flipped = self._emit(f"{left.text} * {right.text}", kind, UNKNOWN, left, right)
-            else:
-                flipped = self._signed(magnitude, sign, kind)
+            flipped = self._signed_product(magnitude, sign, kind) or self._signed(magnitude, sign, kind)
             total = (
                 flipped
                 if total is None

@@ -6,7 +6,9 @@ away on every carrier of words.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, TypeVar
 
 from smtmodel.algebra import Bit, Bits, any_of, constant, minimum, select, truth
 from smtmodel.carriers.carrier import Carrier, Node
@@ -27,8 +29,33 @@ def _widths(width: int) -> list[int]:
     return [min(LIMB, width - low) for low in range(0, width, LIMB)]
 
 
+Operation = TypeVar("Operation", bound=Callable[..., Any])
+
+
+def of_limbs(operation: Operation) -> Operation:
+    """An operation on limbs; where its last operand, the largest width, fits a word, that of the words."""
+    name = operation.__name__
+
+    @wraps(operation)
+    def either(carrier: WideCarrier, *operands: Any) -> Any:
+        if operands[-1] <= LIMB:
+            return getattr(carrier.words, name)(*operands)
+        return operation(carrier, *operands)
+
+    return either  # type: ignore[return-value]
+
+
+def of_words(name: str) -> Callable[..., Any]:
+    """An operation of the words, none of whose operands is ever wide."""
+    return lambda carrier, *operands: getattr(carrier.words, name)(*operands)
+
+
 class WideCarrier(Carrier):
     """Vectors of any width over a carrier of words: wider ones are limbs."""
+
+    truth = of_words("truth")
+    logic, logic_not, uniform = of_words("logic"), of_words("logic_not"), of_words("uniform")
+    fuses, multiply_and_add = of_words("fuses"), of_words("multiply_and_add")
 
     def __init__(self, words: Carrier) -> None:
         self.words = words
@@ -52,17 +79,12 @@ class WideCarrier(Carrier):
         """Copies of a bit."""
         return select(sign, constant(self, _ALL, width), constant(self, 0, width))
 
+    @of_limbs
     def constant(self, value: int, width: int) -> Node:
-        if width <= LIMB:
-            return self.words.constant(value, width)
         return tuple(constant(self, value >> (LIMB * k), size) for k, size in enumerate(_widths(width)))
 
-    def truth(self, value: bool) -> Node:
-        return self.words.truth(value)
-
+    @of_limbs
     def binary(self, operation: str, left: Node, right: Node, width: int) -> Node:
-        if width <= LIMB:
-            return self.words.binary(operation, left, right, width)
         if operation == "mul":
             return self._multiply(left, right, width)
         if operation in ("add", "sub"):
@@ -103,20 +125,20 @@ class WideCarrier(Carrier):
     def _inverted(self, value: Wide) -> Wide:
         return tuple(~limb for limb in value)
 
+    @of_limbs
     def invert(self, value: Node, width: int) -> Node:
-        return self.words.invert(value, width) if width <= LIMB else self._inverted(value)
+        return self._inverted(value)
 
+    @of_limbs
     def negate(self, value: Node, width: int) -> Node:
-        if width <= LIMB:
-            return self.words.negate(value, width)
         return self._add(self.constant(0, width), self._inverted(value), True)
 
+    @of_limbs
     def zext(self, value: Node, width: int, to: int) -> Node:
-        return self.words.zext(value, width, to) if to <= LIMB else self._cut(self._limbs(value, width), to)
+        return self._cut(self._limbs(value, width), to)
 
+    @of_limbs
     def sext(self, value: Node, width: int, to: int) -> Node:
-        if to <= LIMB:
-            return self.words.sext(value, width, to)
         limbs, sizes = self._limbs(value, width), _widths(to)
         last, fill = limbs[-1].sext(sizes[len(limbs) - 1]), self._mask(limbs[-1].msb(), LIMB)
         return self._cut([*limbs[:-1], last, *[fill] * (len(sizes) - len(limbs))], to)
@@ -145,28 +167,20 @@ class WideCarrier(Carrier):
             found = [select(moves, there, here) for there, here in zip(before, found, strict=False)]
         return self._cut(found if left else found[::-1], width)
 
+    @of_limbs
     def shift(self, operation: str, value: Node, amount: Node, width: int) -> Node:
-        if width <= LIMB:
-            return self.words.shift(operation, value, amount, width)
         return self._shifted(operation, value, amount, width)
 
+    @of_limbs
     def shift_constant(self, operation: str, value: Node, amount: int, width: int) -> Node:
-        if width <= LIMB:
-            return self.words.shift_constant(operation, value, amount, width)
         return self._shifted(operation, value, self.constant(amount, width), width)
 
+    @of_limbs
     def shift_right_jam(self, value: Node, amount: Node, width: int) -> Node | None:
-        return self.words.shift_right_jam(value, amount, width) if width <= LIMB else None
+        return None
 
-    def fuses(self, flush: bool) -> bool:
-        return self.words.fuses(flush)
-
-    def multiply_and_add(self, left: Node, right: Node, addend: Node, width: int, flush: bool) -> Node:
-        return self.words.multiply_and_add(left, right, addend, width, flush)
-
+    @of_limbs
     def extract(self, value: Node, high: int, low: int, width: int) -> Node:
-        if width <= LIMB:
-            return self.words.extract(value, high, low, width)
         kept, (first, bits) = high - low + 1, divmod(low, LIMB)
         limbs = self._full(value)[first:]
         above = [*limbs[1:], constant(self, 0, LIMB)]
@@ -182,9 +196,8 @@ class WideCarrier(Carrier):
         above = self.shift_constant("shl", self.zext(high, high_width, width), low_width, width)
         return self.binary("or", above, self.zext(low, low_width, width), width)
 
+    @of_limbs
     def compare(self, operation: str, left: Node, right: Node, width: int) -> Node:
-        if width <= LIMB:
-            return self.words.compare(operation, left, right, width)
         if operation in ("slt", "sle"):
             sign = self.constant(1 << (width - 1), width)
             left, right = self.binary("xor", left, sign, width), self.binary("xor", right, sign, width)
@@ -194,23 +207,12 @@ class WideCarrier(Carrier):
             equal = equal & x.eq(y)
         return {"eq": equal, "ult": below, "slt": below}.get(operation, below | equal).node
 
+    @of_limbs
     def select(self, condition: Node, then: Node, otherwise: Node, width: int) -> Node:
-        if width <= LIMB:
-            return self.words.select(condition, then, otherwise, width)
         return tuple(select(Bit(self, condition), x, y) for x, y in zip(then, otherwise, strict=True))
 
-    def logic(self, operation: str, left: Node, right: Node) -> Node:
-        return self.words.logic(operation, left, right)
-
-    def logic_not(self, value: Node) -> Node:
-        return self.words.logic_not(value)
-
-    def uniform(self, value: Node) -> bool | None:
-        return self.words.uniform(value)
-
+    @of_limbs
     def test_bit(self, value: Node, index: int, width: int) -> Node:
-        if width <= LIMB:
-            return self.words.test_bit(value, index, width)
         return value[index // LIMB].bit(index % LIMB).node
 
     def leading_zeros(self, value: Node, width: int, result_width: int) -> Node:
@@ -223,17 +225,15 @@ class WideCarrier(Carrier):
             low += limb.width
         return found.node
 
+    @of_limbs
     def max_of(self, values: Sequence[Node], width: int) -> Node:
-        if width <= LIMB:
-            return self.words.max_of(values, width)
         largest = values[0]
         for value in values[1:]:
             largest = self.select(self.compare("ult", largest, value, width), value, largest, width)
         return largest
 
+    @of_limbs
     def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> Node:
-        if width <= LIMB:
-            return self.words.sum_of(signs, magnitudes, width)
         total = self.constant(0, width)
         for sign, magnitude in zip(signs, magnitudes, strict=True):
             wide = self._cut(self._limbs(magnitude.node, magnitude.width), width)

@@ -8,20 +8,26 @@ datapath gives, is checked by making both again.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from hypotheses.claim import Claim, build_claims
+from hypotheses.schema import Inputs
 from hypotheses.unit_claims import OverflowClaim
 from queries.certificates.certificate import (
     CHAIN,
     CLAIM,
+    COVER,
     FACTS,
     MANIFEST,
+    PLANS,
+    PROPERTY,
+    QUESTION,
     ROWS,
     SCHEMA,
     SUFFIXES,
@@ -33,35 +39,51 @@ from queries.certificates.certificate import (
 )
 from queries.certificates.chain import Facts, chain_faults
 from queries.certificates.row_rules import row_faults
+from queries.certificates.together import one_unit, property_fault, property_text
 from queries.certificates.tree import Tree, statement_text
+from queries.checking.plans import plans_fault, plans_text
+from queries.covering.unreachable import datapath
+from queries.plans.certify import LEFT_PLAN, RIGHT_PLAN, read_plan
 from queries.proof.lemmas import LEMMAS, Lemma, query_of
 from queries.proof.opposite import RoundsOpposite
+from queries.proof.recorded import Words
 from queries.proof.rows import BELOW_ONE, left_open, need_truncation, recorded, units_of
-from queries.proof.undecided import Question, lemmas_of
+from queries.proof.same import Compared
+from queries.proof.shares import ShareClaim, WordIsSmall, WordsLeave, share_claim
+from queries.proof.undecided import Question, ZerosGiveZero, lemmas_of
 from queries.proof.written import Written
 from queries.proof.written_rows import same_operations, start_of
+from queries.properties.asked import plain, read_document, read_question, read_unit
+from queries.properties.statements import Negated, Reordered
+from queries.search.problem import Problem
 from queries.solvers.contract import ENGINE_NAMES, Answer
 from queries.solvers.smtlib import Query
 from smtmodel.algorithms import sum_of_array
+from smtmodel.carriers.terms import Maximum
 from smtmodel.display import exact_value
+from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError
 from smtmodel.formats import Format
 from smtmodel.rounding import Target
 from smtmodel.unitfile import parse_unit
+from smtmodel.wording import counted
 from smtmodel.yamlfile import read_yaml
 
+MAXIMA: tuple[Maximum, ...] = ("relational", "select")
+SIDES = ("left", "right")
+ANSWERS = (TREE, CHAIN, ROWS, QUESTION, PROPERTY, PLANS, COVER)  # the files that say what was proved
 MEANING = {"smt2": "as written", "cnf": "the formula of the query", "drat": "verified"}
 Ask = Callable[[str, str], Answer]  # what an engine says of a text in SMT-LIB
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found at one place of a certificate. `word`: it holds if the engine named does not err; `argument`: it
-    is an argument in words, which is not checked; `open`: it could not be checked; `fault`: it was rejected."""
+    """What was found at one place of a certificate. `word`: it holds if the engine named does not err; `open`: it could
+    not be checked; `fault`: it was rejected."""
 
     place: str
     says: str
-    kind: Literal["fine", "word", "argument", "open", "fault"] = "fine"
+    kind: Literal["fine", "word", "open", "fault"] = "fine"
 
 
 def check_folder(folder: Path, ask: Ask | None = None, timeout: float | None = None) -> Iterator[Finding]:
@@ -69,24 +91,27 @@ def check_folder(folder: Path, ask: Ask | None = None, timeout: float | None = N
     manifest = _manifest(folder)
     yield from _digests(folder, manifest["sha256"])
     names = [piece["name"] for piece in manifest["pieces"]]
-    for part in manifest.get("parts", ()):
+    for part in manifest["parts"]:
         yield from _part(folder, str(part), ask, timeout)
     for piece in manifest["pieces"]:
         yield from _piece(folder, piece, ask, timeout)
-    if TREE in manifest["sha256"]:
+    files: dict[str, str] = manifest["sha256"]
+    if TREE in files:
         yield from _tree(folder, names)
-    elif CHAIN in manifest["sha256"]:
+    if CHAIN in files:
         yield from _chain(folder, names)
-    elif ROWS in manifest["sha256"]:
+    if ROWS in files:
         yield from _rows(folder)
-    elif "whole" not in names:
-        yield _argument(manifest.get("argument", ""))
-
-
-def _argument(text: str) -> Finding:
-    if not text:
-        return Finding(MANIFEST, "no proof of the whole question, no tree of theorems, no chain of facts", "fault")
-    return Finding(MANIFEST, f"how the parts give the answer is not checked: {text}", "argument")
+    if QUESTION in files:
+        yield from _question(folder, files, names)
+    if PROPERTY in files:
+        yield from _property(folder, manifest["parts"])
+    if PLANS in files:
+        yield from _plans(folder, manifest["parts"])
+    if COVER in files:
+        yield from _cover(folder, names, manifest["parts"])
+    if files.keys().isdisjoint(ANSWERS):
+        yield Finding(MANIFEST, "nothing in the folder says what was proved", "fault")
 
 
 def _part(folder: Path, name: str, ask: Ask | None, timeout: float | None) -> Iterator[Finding]:
@@ -109,7 +134,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
             raise InputError(f"of schema {found['schema']}; this version reads {SCHEMA}", str(folder / MANIFEST))
         for piece in found["pieces"]:
             _ = str(piece["name"]), list(piece["words"]), dict(piece["sha256"])
-        _ = dict(found["sha256"])
+        _ = dict(found["sha256"]), list(found["parts"])
     except OSError as error:
         raise InputError(f"no certificate: {error.strerror}", str(folder / MANIFEST)) from None
     except (ValueError, KeyError, TypeError) as error:
@@ -171,7 +196,7 @@ def _words(query: Path, words: list[str], ask: Ask | None) -> Finding:
 def _tree(folder: Path, pieces: list[str]) -> Iterator[Finding]:
     """The theorems, one finding for each that does not stand, and what they state."""
     try:
-        document = json.loads((folder / TREE).read_text(encoding="utf-8"))
+        document = read_document(folder / TREE)
         tree = Tree(document)
         faults = list(tree.check())
         stated = [statement_text(tree, number) for number in tree.states] if not faults else []
@@ -183,16 +208,134 @@ def _tree(folder: Path, pieces: list[str]) -> Iterator[Finding]:
     if not faults:
         yield Finding(TREE, f"{len(tree.theorems)} theorems follow by their rules")
     yield _unit(folder, document)
+    wanted = None
+    if (folder / CLAIM).exists():
+        try:
+            wanted = share_claim(_claim_of(folder))
+        except Exception as error:  # whatever a file that is no such claim raises
+            yield Finding(CLAIM, f"cannot be read: {type(error).__name__}: {error}", "fault")
+    models = [] if wanted is None else [zero.model for zero in wanted.zeros]
     for number, theorem in enumerate(document["theorems"]):
         if theorem.get("leaf") is not None:
-            yield _lemma(folder, document, number, theorem, pieces)
+            yield _lemma(folder, document, number, theorem, pieces, models)
+    if wanted is not None:
+        yield _stated(folder, document, wanted)
     yield from (Finding(TREE, f"states: {text}") for text in stated)
+
+
+def _question(folder: Path, files: Mapping[str, str], pieces: list[str]) -> Iterator[Finding]:
+    """Whether what the folder has answers its question, of which the terms are made again."""
+    try:
+        problem = read_question(folder)
+        left, right = (plain(model.unit) for model in (problem.left, problem.right))
+        if TREE in files:
+            stated = read_document(folder / TREE)
+            turns = {stated["theorems"][number]["goal"]["is"] for number in stated["states"]} == {"Turns"}
+            own = left == right == plain(read_unit(folder / UNIT))  # which is that of the tree
+            fits = type(problem) is Negated and problem.compare == "value" and turns and own
+        elif CHAIN in files:
+            fits = _chain_answers(folder, problem)
+        elif "whole" in pieces:
+            text = (folder / "whole.smt2").read_text(encoding="utf-8")
+            fits = text in (text_of(problem, maximum) for maximum in MAXIMA)
+        elif type(problem) is Reordered:
+            fits = left == right and sorted(problem.order) == list(range(problem.length))
+            fits = fits and one_unit(left, right, problem.order)
+        else:
+            fits = type(problem) is Problem and one_unit(left, right)
+    except Exception as error:  # whatever files that are not a question raise
+        yield Finding(QUESTION, f"cannot be read: {type(error).__name__}: {error}", "fault")
+        return
+    if fits:
+        yield Finding(QUESTION, f"answered: no admitted input on which {' and '.join(problem.sides)} differ")
+    else:
+        yield Finding(QUESTION, "is not what the rest of the folder answers", "fault")
+
+
+def text_of(problem: Problem, maximum: Maximum) -> str:
+    """Do the sides of a problem differ on an admitted input? In SMT-LIB."""
+    made = Compared(problem, maximum)
+    symbols = tuple(bits.node for bits in made.inputs.every if bits.value is None)
+    return Query(symbols, (made.assumed, *made.carrier.definitions, made.differ.node)).text
+
+
+def _chain_answers(folder: Path, problem: Problem) -> bool:
+    """Whether facts say that the sides do not differ, from what is admitted and definitions of maxima alone."""
+    made, facts = Compared(problem), Facts(folder / FACTS)
+    document = read_document(folder / CHAIN)
+    given = {f"known{place}": term for place, term in enumerate([made.assumed, *made.carrier.definitions])}
+    terms = facts.named(Query((), (), (*given.items(), ("never", made.never))).text)
+    known = {terms[name] for name in given}
+    return {facts.terms[name] for name in document["axioms"]} <= known and [
+        facts.terms[name] for name in document["states"]
+    ] == [terms["never"]]
+
+
+def _property(folder: Path, parts: Sequence[str]) -> Iterator[Finding]:
+    """Whether the parts, each of which is checked, give the property."""
+    try:
+        stated, unit = read_document(folder / PROPERTY), plain(read_unit(folder / UNIT))
+        asked = []
+        for part in parts:
+            question = read_document(folder / part / QUESTION)
+            asked.append(question | {name: plain(read_unit(folder / part / f"{name}.yaml")) for name in SIDES})
+        fault = property_fault(stated, unit, asked)
+        text = fault or f"the parts give it, of {UNIT}: {property_text(stated, unit, asked)}"
+    except Exception as error:  # whatever files that are no property raise
+        yield Finding(PROPERTY, f"cannot be read: {type(error).__name__}: {error}", "fault")
+        return
+    yield Finding(PROPERTY, text, "fault" if fault else "fine")
+
+
+def _plans(folder: Path, parts: Sequence[str]) -> Iterator[Finding]:
+    """Whether two plans are equal, by rules and by the parts, each of which is checked."""
+    try:
+        stated = read_document(folder / PLANS)
+        left, right = (read_plan(folder, name) for name in (LEFT_PLAN, RIGHT_PLAN))
+        fault = plans_fault(stated, left, right, [read_question(folder / part) for part in parts])
+        text = fault or f"{LEFT_PLAN} and {RIGHT_PLAN} are equal {plans_text(stated)}"
+    except Exception as error:  # whatever files that are no plans raise
+        yield Finding(PLANS, f"cannot be read: {type(error).__name__}: {error}", "fault")
+        return
+    yield Finding(PLANS, text, "fault" if fault else "fine")
+
+
+def _cover(folder: Path, pieces: list[str], parts: Sequence[str]) -> Iterator[Finding]:
+    """Whether the lemmas ask about cases of this unit, and speak of all that is said to be out of reach."""
+    try:
+        stated, unit = read_document(folder / COVER), read_unit(folder / UNIT)
+        known = datapath(Model(UNIT, unit))
+        conditions = {str(condition): condition for condition in known.flags}
+        faults = []
+        for lemma, cases in stated["lemmas"].items():
+            text = known.query([tuple(conditions[name] for name in case) for case in cases]).text
+            if lemma not in pieces or (folder / f"{lemma}.smt2").read_text(encoding="utf-8") != text:
+                faults.append(f"{lemma}.smt2 does not ask whether some input reaches these cases")
+        for case in stated["cases"]:
+            said = stated["lemmas"][case["lemma"]]
+            if not case["conditions"] or not any(set(part) <= set(case["conditions"]) and part for part in said):
+                faults.append(f"{case['lemma']} does not speak of {' and '.join(case['conditions'])}")
+        faults += [f"nobody says what {part} is for" for part in parts
+                   if part not in {change["part"] for change in stated["changes"]}]  # fmt: skip
+        for change in stated["changes"]:
+            problem = read_question(folder / change["part"])
+            plainly = type(problem) is Problem and problem.inputs == Inputs() and problem.compare == "bits"
+            if change["part"] not in parts or not plainly or plain(problem.left.unit) != plain(unit):
+                faults.append(f"{change['part']} does not say that {change['change']} changes nothing")
+    except Exception as error:  # whatever files that are no such documents raise
+        yield Finding(COVER, f"cannot be read: {type(error).__name__}: {error}", "fault")
+        return
+    yield from (Finding(COVER, fault, "fault") for fault in faults)
+    if not faults:
+        told = f"no input reaches any of {counted(len(stated['cases']), 'case')}"
+        same = [f"{change['change']} gives the same results" for change in stated["changes"]]
+        yield Finding(COVER, "; ".join([told, *same]))
 
 
 def _chain(folder: Path, pieces: list[str]) -> Iterator[Finding]:
     """The facts, one finding for each that does not follow, and what they say."""
     try:
-        document = json.loads((folder / CHAIN).read_text(encoding="utf-8"))
+        document = read_document(folder / CHAIN)
         facts = Facts(folder / FACTS)
         faults = list(chain_faults(folder, facts, document))
         strange = {step["lemma"] for step in document["steps"]} - set(pieces)
@@ -210,8 +353,7 @@ def _chain(folder: Path, pieces: list[str]) -> Iterator[Finding]:
 
 def _claim(folder: Path, document: Mapping[str, Any], facts: Facts, pieces: list[str]) -> Iterator[Finding]:
     """Whether the facts say that no admitted input decides the claim of the claim file, which is made again."""
-    (claim,) = build_claims(read_yaml((folder / CLAIM).read_text(encoding="utf-8"), CLAIM))
-    assert isinstance(claim, Claim)
+    claim = _claim_of(folder)
     whole = document["whole"]
     question = Question(claim, frozenset(whole))
     wanted = {"admitted": question.assumed, "none": question.none.node}
@@ -231,10 +373,34 @@ def _claim(folder: Path, document: Mapping[str, Any], facts: Facts, pieces: list
     yield Finding(CLAIM, f"no admitted input decides, and every value is a number: {claim.text}")
 
 
+def _claim_of(folder: Path) -> Claim:
+    (claim,) = build_claims(read_yaml((folder / CLAIM).read_text(encoding="utf-8"), CLAIM))
+    assert isinstance(claim, Claim)
+    return claim
+
+
+def _stated(folder: Path, document: Mapping[str, Any], wanted: ShareClaim) -> Finding:
+    """Whether what a tree states is what the claim of the claim file needs, which was made again."""
+    try:
+        unit = parse_unit((folder / UNIT).read_text(encoding="utf-8"), UNIT)
+        goals = [document["theorems"][place]["goal"] for place in document["states"]]
+        (within,) = (goal for goal in goals if goal["is"] == "Within")
+        zeros = [goal["count"] for goal in goals if goal["is"] == "ZerosGiveZero"]
+        again = Written(unit).restated(wanted, [Format(**fmt) for fmt in document["formats"]])
+        same = all(within[name] == again[name] for name in ("space", "values"))
+        enough = Fraction(within["share"]) <= wanted.share and Fraction(within["size"]) <= wanted.size
+        one = {zero.model.unit.result for zero in wanted.zeros} == {unit.result}
+    except Exception as error:  # whatever files that are no such documents raise
+        return Finding(CLAIM, f"cannot be read: {type(error).__name__}: {error}", "fault")
+    if same and enough and one and zeros == [zero.count for zero in wanted.zeros]:
+        return Finding(CLAIM, f"no admitted input decides, and every value is a number: {wanted.text}")
+    return Finding(CLAIM, f"{TREE} does not state what it needs", "fault")
+
+
 def _rows(folder: Path) -> Iterator[Finding]:
     """The bounds of rows, one finding for each that does not follow, and what they say."""
     try:
-        document = json.loads((folder / ROWS).read_text(encoding="utf-8"))
+        document = read_document(folder / ROWS)
         (claim,) = build_claims(read_yaml((folder / CLAIM).read_text(encoding="utf-8"), CLAIM))
         assert isinstance(claim, OverflowClaim)
         faults = row_faults(document)
@@ -278,13 +444,13 @@ def _unit(folder: Path, document: Mapping[str, Any]) -> Finding:
 
 
 def _lemma(folder: Path, document: Mapping[str, Any], number: int, theorem: Mapping[str, Any],
-           pieces: list[str]) -> Finding:  # fmt: skip
+           pieces: list[str], models: Sequence[Model] = ()) -> Finding:  # fmt: skip
     """Whether the file of a lemma asks what this datapath gives for it."""
     name, place = str(theorem["leaf"]), f"{TREE}, theorem {number}"
     if name not in pieces:
         return Finding(place, f"rests on {name}, which is not in the manifest", "fault")
     try:
-        lemma = _lemma_of(theorem["goal"], document["formats"])
+        lemma = _lemma_of(theorem["goal"], document["formats"], models)
         text = (folder / f"{name}.smt2").read_text(encoding="utf-8")
         same = query_of(lemma).text == text
     except Exception as error:  # a lemma about widths or formats that cannot be
@@ -294,14 +460,22 @@ def _lemma(folder: Path, document: Mapping[str, Any], number: int, theorem: Mapp
     return Finding(place, f"{name}.smt2 asks of the datapath: {lemma.statement()}")
 
 
-def _lemma_of(goal: Mapping[str, Any], formats: list[Any]) -> Lemma:
+def _lemma_of(goal: Mapping[str, Any], formats: list[Any], models: Sequence[Model]) -> Lemma:
+    """A lemma as it is written; `models`: that of the tree, where it is about one."""
+
     def read(parts: Mapping[str, Any]) -> dict[str, Any]:
-        kinds: dict[str, Callable[[Any], Any]] = {"format": lambda value: Format(**formats[value]),
-                                                  "target": lambda value: Target(**read(value))}  # fmt: skip
+        kinds: dict[str, Callable[[Any], Any]] = dict.fromkeys(
+            ("format", "given", "source", "into"), lambda value: Format(**formats[value])
+        )
+        kinds |= {"target": lambda value: Target(**read(value)), "words": lambda value: Words(**read(value)),
+                  "window": tuple, "share": Fraction}  # fmt: skip
         return {name: kinds[name](value) if name in kinds else value for name, value in parts.items()}
 
     parts = read(goal)
     name = parts.pop("is")
-    (kind,) = (kind for kind in (*LEMMAS, RoundsOpposite) if kind.__name__ == name)
+    if name == ZerosGiveZero.__name__:
+        (model,) = models
+        return ZerosGiveZero(model, **parts)
+    (kind,) = (kind for kind in (*LEMMAS, RoundsOpposite, WordIsSmall, WordsLeave) if kind.__name__ == name)
     found: Lemma = kind(**parts)
     return found

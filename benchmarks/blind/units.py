@@ -1,0 +1,101 @@
+"""How a blind unit is written down, and the steps that many of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from benchmarks.blind.numbers import ZERO, N, add, mul, pattern, read, to
+
+Row = Sequence[N]
+Compute = Callable[[Row, Row, N], N]
+Round = Callable[[N], N]
+
+
+@dataclass(frozen=True)
+class Blind:
+    """A unit as a program. `formats`: of a, b, c and d; of a, b and d where it takes no addend. `like`: whose it is."""
+
+    name: str
+    formats: str
+    length: int
+    like: str
+    compute: Compute
+
+    def result(self, a: Sequence[int], b: Sequence[int], c: int) -> int:
+        """The result's pattern."""
+        names = self.formats.split(",")
+        addend = read(names[2], c) if len(names) == 4 else ZERO
+        d = self.compute([read(names[0], x) for x in a], [read(names[1], x) for x in b], addend)
+        return pattern(names[-1], d)
+
+
+class Set:
+    """The units of one set, by name."""
+
+    def __init__(self) -> None:
+        self.units: dict[str, Blind] = {}
+
+    def unit(self, name: str, formats: str, length: int, like: str) -> Callable[[Compute], Compute]:
+        """Adds a unit."""
+
+        def added(compute: Compute) -> Compute:
+            assert name not in self.units
+            self.units[name] = Blind(name, formats, length, like, compute)
+            return compute
+
+        return added
+
+
+F64, F32, F16, BF16 = (partial(to, name) for name in ("f64", "f32", "f16", "bf16"))
+FLUSHED = partial(to, "f32", tiny="after")  # x86 with FTZ
+FLUSHED_BEFORE = partial(to, "f32", tiny="before")  # Arm with FZ
+
+
+def fma(r: Round, x: N, y: N, z: N) -> N:
+    return r(add((mul(x, y), z)))
+
+
+def chain(r: Round, start: N, a: Row, b: Row) -> N:
+    """Fused multiply-adds one after another."""
+    for x, y in zip(a, b, strict=True):
+        start = fma(r, x, y, start)
+    return start
+
+
+def products(r: Round, a: Row, b: Row) -> list[N]:
+    """Rounded products."""
+    return [r(mul(x, y)) for x, y in zip(a, b, strict=True)]
+
+
+def exact_products(a: Row, b: Row) -> list[N]:
+    return [mul(x, y) for x, y in zip(a, b, strict=True)]
+
+
+def in_turn(r: Round, start: N, terms: Row) -> N:
+    for x in terms:
+        start = r(add((start, x)))
+    return start
+
+
+def in_pairs(r: Round, terms: Row) -> N:
+    """Neighbours first; one that is left over goes on as it is."""
+    rest = list(terms)
+    while len(rest) > 1:
+        rest = [r(add(rest[k : k + 2])) if k + 1 < len(rest) else rest[k] for k in range(0, len(rest), 2)]
+    return rest[0]
+
+
+def in_halves(r: Round, terms: Row) -> N:
+    """The first half with the second one, place by place."""
+    rest = list(terms)
+    while len(rest) > 1:
+        half = len(rest) // 2
+        rest = [r(add(pair)) for pair in zip(rest[:half], rest[half:], strict=True)]
+    return rest[0]
+
+
+def lanes(r: Round, count: int, a: Row, b: Row, start: N = ZERO) -> list[N]:
+    """Chains of fused multiply-adds, each over every count-th product."""
+    return [chain(r, start, a[k::count], b[k::count]) for k in range(count)]

@@ -1,0 +1,51 @@
+"""A command: its outputs can be written, and none is a file that its line names as an input or as another output."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from smtmodel.errors import InputError
+
+#: parameters that name a file to write
+OUTPUTS = ("output", "save", "svg", "pdf", "tikz")
+
+
+class Command(click.Command):
+    """Refuses outputs that cannot be meant before any work is done."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        seen = dict.fromkeys(_inputs(ctx), "")
+        for parameter in self.params:
+            if parameter.name not in OUTPUTS or (value := ctx.params[parameter.name]) in (None, "-"):
+                continue
+            option, path = parameter.opts[-1], Path(os.path.realpath(value))
+            if path.is_dir():
+                if isinstance(parameter.type, click.Path) and not parameter.type.file_okay:
+                    continue
+                raise InputError("is a folder: a file is needed", str(value))
+            if not path.parent.is_dir():
+                raise InputError(f"there is no folder {Path(value).parent}: make it first", str(value))
+            if path.exists() and not path.is_file():  # a device
+                continue
+            if (other := seen.setdefault(path, option)) != option:
+                why = f"{other} and {option} name one file" if other else f"{option} would overwrite an input"
+                raise InputError(why, str(value))
+        return super().invoke(ctx)
+
+
+def _inputs(ctx: click.Context) -> Iterator[Path]:
+    """The files that are named by anything but outputs: as they are, in a device (recorded:FILE), or in a part of a
+    file or unit (FILE:LINE, FILE@name=value)."""
+    for name, value in ctx.params.items():
+        for word in value if isinstance(value, tuple) else (value,):
+            if name in OUTPUTS or not isinstance(word, str | Path):
+                continue
+            text = str(word)
+            for part in (text, text.partition(":")[2], text.rpartition(":")[0], text.partition("@")[0]):
+                if os.path.isfile(part):
+                    yield Path(os.path.realpath(part))

@@ -1,0 +1,1 @@
+"""Checking certificates, from their folders alone."""

@@ -1,0 +1,262 @@
+"""Checks that two plans are equal: a second statement of the rules by which queries/plans/equal.py proves it.
+
+For a K, both are written out over their products. For every multiple of a number of products, their stages are compared
+from outside; where they are two, each must repeat a step that makes the same of any sum so far and of its products,
+written out, or by a part of the certificate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, fields
+from functools import cache
+
+from hypotheses.schema import Inputs
+from queries.certificates.magnitudes import FaultError, need
+from queries.certificates.writing_out import Numbers, Plain
+from queries.properties.asked import plain
+from queries.search.problem import Problem
+from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
+from smtmodel.formats import Format
+from smtmodel.nodes import Constant, Element, ExactSum, Index, Node, Round
+from smtmodel.nodes.round import Rounding
+from smtmodel.plans import (
+    Chain,
+    Halves,
+    Interleaved,
+    Lanes,
+    Plan,
+    Products,
+    Promoted,
+    Rounded,
+    Span,
+    Split,
+    Stage,
+    Uneven,
+)
+from smtmodel.plans.stages import Engine
+
+unit_data = cache(plain)
+
+
+def plans_text(stated: Plain) -> str:
+    """For which K, in words."""
+    multiples, length = stated["multiples"], stated["length"]
+    return f"for every K that is a multiple of {multiples}" if multiples else f"for K = {length}"
+
+
+def plans_fault(stated: Plain, left: Plan, right: Plan, parts: Sequence[Problem]) -> str:
+    """Why it is not shown that two plans are equal for the K stated; empty if it is."""
+    length, multiples = stated["length"], stated["multiples"]
+    try:
+        need(all(type(value) is int for value in (length, multiples) if value is not None), "no number of products")
+        need((length or 1) > 0 and multiples >= 0 and bool(length or multiples), "it is not said for which K")
+        need(left.scale is None and right.scale is None, "plans with scale factors are not compared")
+        need((left.a, left.b, left.c, left.d) == (right.a, right.b, right.c, right.d), "their formats are others")
+        compared = _Compared(left, right, parts)
+        if multiples:
+            found = compared.multiples()
+            need(multiples % found == 0, f"they are equal for multiples of {found}, which is not said")
+            need(not length or length % multiples == 0, "K is no multiple")
+        else:
+            need(compared.at(length), f"nothing shows that they are equal for {length} products")
+        need(len(compared.used) == len(parts), "a part is about something else")
+    except (FaultError, ParameterError) as fault:
+        return str(fault)
+    return ""
+
+
+class _Compared:
+    def __init__(self, left: Plan, right: Plan, parts: Sequence[Problem]) -> None:
+        self.plans, self.parts = (left, right), parts
+        self.used: set[int] = set()
+
+    def at(self, length: int) -> bool:
+        """Whether the two are equal for a number of products."""
+        return self._alike(length, [plan.result for plan in self.plans], self.plans[0].c)
+
+    def multiples(self) -> int:
+        """The number of products for every multiple of which they are equal. Raises FaultError."""
+        sums = [plan.sums for plan in self.plans]
+        need(len(sums[0]) == len(sums[1]), "they have different sums of products")
+        numbers = Numbers()
+        engines = [_Written(numbers, plan, 0, dict(zip(own, range(len(own)), strict=True)))
+                   for plan, own in zip(self.plans, sums, strict=True)]  # fmt: skip
+        around = [engine.of(plan.result) for engine, plan in zip(engines, self.plans, strict=True)]
+        need(around[0] == around[1], "they make different things of their sums")
+        found = []
+        for one, other in zip(*sums, strict=True):
+            need(engines[0].of(one.start) == engines[1].of(other.start), "their sums start otherwise")
+            found.append(self._stages(one.stage, other.stage))
+        return math.lcm(*found)
+
+    def _stages(self, one: Stage, other: Stage) -> int:
+        """As `multiples`, of two stages."""
+        converts = [(plan.convert_a, plan.convert_b) for plan in self.plans]
+        if one == other and converts[0] == converts[1]:
+            return 1
+        around = _around(one, other)
+        if around is not None:
+            with suppress(FaultError):
+                return around(self._stages(one.parts[0], other.parts[0]))
+        return self._step(one, other)
+
+    def _step(self, one: Stage, other: Stage) -> int:
+        """Both stages repeat a step, from any sum so far, and round the last sum alike: by induction on the number of
+        steps, they are equal if the steps are."""
+        (first, lasts), (second, others) = _repeated(one), _repeated(other)
+        need(lasts == others, "their last sums are rounded otherwise")
+        need(first.accumulator == second.accumulator and first.d == second.d, "their sums are of other formats")
+        count = math.lcm(*(stage.every if isinstance(stage, Promoted) else stage.period for stage in (first, second)))
+        steps = [Products(stage, Element("c")) for stage in (first, second)]
+        need(self._alike(count, steps, first.accumulator), f"nothing shows that steps of {count} products are equal")
+        return count
+
+    def _alike(self, count: int, sides: Sequence[Node], addend: Format) -> bool:
+        """Whether both sides make the same of so many products and an addend: written out, or by a part."""
+        numbers = Numbers()
+        results = [_Written(numbers, plan, count).of(side) for side, plan in zip(sides, self.plans, strict=True)]
+        if results[0] == results[1]:
+            return True
+        for place, part in enumerate(self.parts):
+            models = (part.left, part.right)
+            plainly = type(part) is Problem and part.inputs == Inputs() and part.compare == "bits"
+            given = all((model.length, model.scale) == (count, None) and (model.a, model.b, model.c)
+                        == (self.plans[0].a, self.plans[0].b, addend) for model in models)  # fmt: skip
+            if (
+                plainly
+                and given
+                and results == [numbers.of_unit(unit_data(model.unit), numbers.element) for model in models]
+            ):
+                self.used.add(place)
+                return True
+        return False
+
+
+def _around(one: Stage, other: Stage) -> Callable[[int], int] | None:
+    """If two stages do the same around their bodies: the products of which any multiple is cut into multiples of n for
+    the bodies, from n; raises FaultError where there are none. None if they do not, or are none."""
+    if type(one) is not type(other) or not hasattr(one, "body"):
+        return None
+    apart = {"body", "grain"} if isinstance(one, Split) else {"body"}
+    names = [field.name for field in fields(one) if field.name not in apart]  # type: ignore[arg-type]
+    if any(getattr(one, name) != getattr(other, name) for name in names):
+        return None
+    match one:
+        case Rounded():
+            return lambda n: n
+        case Split():  # equal runs, if they are multiples of both grains
+            grains = [stage.grain or stage.body.period for stage in (one, other)]  # type: ignore[attr-defined]
+            return lambda n: one.ways * math.lcm(n, *grains)
+        case Uneven():
+            return lambda n: n if all(place % n == 0 for place in one.at) else _none("a run is no multiple")
+        case Lanes():
+            return lambda n: one.lanes * n
+        case Interleaved():
+            return lambda n: one.ways * math.lcm(n, one.grain)
+        case Promoted():
+            return lambda n: one.every if one.every % n == 0 else _none("what is promoted is no multiple")
+        case Halves():
+            return lambda n: one.grain if one.grain % n == 0 else _none("what is halved is no multiple")
+    return None
+
+
+def _none(text: str) -> int:
+    raise FaultError(text)
+
+
+def _repeated(stage: Stage) -> tuple[Chain | Promoted, tuple[Rounding, ...]]:
+    """The stage that repeats one step from its start, and the roundings of its last sum."""
+    if isinstance(stage, Rounded):
+        inner, lasts = _repeated(stage.body)
+        return inner, (*lasts, stage.rounding)
+    if not isinstance(stage, (Chain, Promoted)):
+        raise FaultError(f"the stages differ, and {type(stage).__name__} is not one step repeated")
+    return stage, ()
+
+
+class _Written(Engine[int]):
+    """What a plan makes of `count` products, written out. `given`: sums of products that stand for themselves."""
+
+    def __init__(self, numbers: Numbers, plan: Plan, count: int, given: dict[Products, int] | None = None) -> None:
+        self.numbers, self.plan, self.count, self.given = numbers, plan, count, given
+
+    def of(self, node: Node) -> int:
+        """A node of the plan's result."""
+        match node:
+            case Products():
+                if self.given is not None:
+                    return self.numbers.made("sum", self.given[node], repr(node.stage.d))
+                return node.stage.run(self, Span.of(self.count), self.of(node.start))
+            case Round():
+                terms = node.term.items if isinstance(node.term, ExactSum) else (node.term,)
+                return self.rounded(list(map(self.of, terms)), node.rounding)
+            case Element():
+                return self.numbers.element(node.operand, None, asdict(node))
+            case Constant():
+                return self.numbers.made("zero", node.negative)
+        own = [self.of(operand) for operand in node.operands]
+        rest = [(field.name, repr(getattr(node, field.name))) for field in fields(node)  # type: ignore[arg-type]
+                if not isinstance(getattr(node, field.name), (Node, tuple))]  # fmt: skip
+        return self.numbers.made(node.kind, tuple(own), repr(rest))
+
+    def zero(self, fmt: Format) -> int:
+        return self.numbers.zero()
+
+    def rounded(self, values: Sequence[int], rounding: Rounding) -> int:
+        term = values[0] if len(values) == 1 else self.numbers.exact(values)
+        return self.numbers.rounded(term, _plain(rounding), format_data(rounding.format))
+
+    def repeat(self, count: int, name: str, start: int, body: Callable[[Index, int], int]) -> int:
+        for place in range(count):
+            start = body(Index(place), start)
+        return start
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        yield
+
+    def tile(self, model: Model, span: Span, start: int) -> int:
+        if span.groups > 1 or span.start.factors:
+            raise span.unfit(model.length)
+
+        def read(operand: str, place: int | None, how: Plain) -> int:
+            if place is None:
+                return self._read(start, how, model.c)
+            if place >= span.count:
+                return self.numbers.zero()
+            convert = self.plan.convert_a if operand == "a" else self.plan.convert_b
+            at = span.start.offset + place * span.step
+            if convert is None:
+                return self.numbers.element(operand, at, how)
+            kept = self.numbers.element(operand, at, {"subnormals": "keep", "positive_zeros": False})
+            return self._read(self.rounded([kept], convert), how, getattr(model, operand))
+
+        return self.numbers.of_unit(unit_data(model.unit), read)
+
+    def _read(self, number: int, how: Plain, fmt: Format) -> int:
+        """What a unit reads where a number stands for one of its inputs."""
+        kind, *parts = self.numbers.made_of[number]
+        tiny, positive = how["subnormals"], how["positive_zeros"]
+        if kind == "element":
+            return self.numbers.element(parts[0], parts[1], how)
+        flushed = kind == "round" and parts[1][2] != "keep"
+        if kind == "zero" or not (positive or (tiny != "keep" and not flushed)):
+            return number
+        need(positive or tiny == "zero", "it is not known what a unit reads")
+        rounding = Rounding(fmt, subnormals="keep" if tiny == "keep" else "flush_after",
+                            zero="positive" if positive else "ieee")  # fmt: skip
+        return self.rounded([number], rounding)
+
+
+@cache
+def format_data(fmt: Format) -> Plain:
+    """A format as plain data, as units have it."""
+    return asdict(fmt)
+
+
+def _plain(rounding: Rounding) -> Plain:
+    return {field.name: getattr(rounding, field.name) for field in fields(rounding)}

@@ -1,0 +1,63 @@
+"""Certificates of what no input of a unit reaches, and of the changes of it that no input shows."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from queries.certificates.certificate import COVER, UNIT, CertificateError, Leaf, write_certificate
+from queries.covering.cover import Change, Cover
+from queries.covering.unreachable import Unreachable, datapath
+from queries.proof.kernel import Theorem
+from queries.properties.asked import SCHEMA
+from queries.properties.certify import Written, certify_sides
+from queries.properties.proving import proofs_of
+from queries.search.distinguish import Options
+from queries.search.problem import Problem
+from smtmodel.unitfile import unit_text
+
+
+def certify_cover(found: Cover, directory: Path, options: Options) -> list[Written]:
+    """Write the certificate of what was proved; `options.timeout` holds for each change of which it is proved again
+    that no input shows it. Raises CertificateError if nothing was proved."""
+    if not found.unreachable and not found.same:
+        raise CertificateError("everything is reached: nothing was proved that a certificate could hold")
+    refuted = [one for theorem in found.unreachable.values() for one in theorem.walk() if one.rule == "refuted"]
+    names = {theorem: f"lemma-{number:02d}" for number, theorem in enumerate(dict.fromkeys(refuted), 1)}
+    leaves = [Leaf(one.goal.statement(), datapath(found.model).query(_cases(one)), _words(one)) for one in names]
+    parts, changes, written = list[str](), list[dict[str, str]](), list[Written]()
+    for change in found.same:
+        part = directory / f"proof-{len(parts) + 1}"
+        with suppress(CertificateError):
+            written.append((part, _same(found, change, part, options)))
+            parts.append(part.name)
+            changes.append({"change": change.name, "part": part.name})
+    document = {
+        "schema": SCHEMA,
+        "lemmas": {name: [list(map(str, case)) for case in _cases(one)] for one, name in names.items()},
+        "cases": [{"conditions": list(map(str, case)), "lemma": names[theorem if theorem in names else
+                   theorem.premises[0]]} for case, theorem in found.unreachable.items()],
+        "changes": changes,
+    }  # fmt: skip
+    texts = {COVER: json.dumps(document) + "\n", UNIT: unit_text(found.model.unit)}
+    manifest = write_certificate(
+        directory, leaves, None, f"what no input of {found.model.reference} reaches", None, options.memory,
+        options.progress, texts, "cover.md", parts,
+    )  # fmt: skip
+    return [*written, (directory, manifest)]
+
+
+def _same(found: Cover, change: Change, part: Path, options: Options) -> dict[str, Any]:
+    (proof,) = proofs_of([Problem(found.model, change.model)], options, confirm=True)
+    return certify_sides(proof, part, options)
+
+
+def _cases(theorem: Theorem) -> tuple[tuple[Any, ...], ...]:
+    assert isinstance(theorem.goal, Unreachable)
+    return theorem.goal.cases
+
+
+def _words(theorem: Theorem) -> tuple[str, ...]:
+    return tuple(word for word in theorem.word.split(", confirmed by ") if "unsat" in word)

@@ -1,0 +1,70 @@
+"""Certificates that two plans are equal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import yaml
+
+from queries.certificates.certificate import PLANS, CertificateError, write_certificate
+from queries.plans.equal import PlanProof
+from queries.properties.asked import SCHEMA, read_unit
+from queries.properties.certify import Written, certify_sides
+from queries.search.distinguish import Options
+from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
+from smtmodel.plans import Plan
+from smtmodel.plans.planfile import parse_plan
+from smtmodel.plans.plantext import plan_text
+from smtmodel.unitfile import unit_text
+
+LEFT_PLAN, RIGHT_PLAN = "left.plan.yaml", "right.plan.yaml"
+
+
+def certify_plans(proof: PlanProof, directory: Path, options: Options) -> list[Written]:
+    """Write the certificate of a proof that two plans are equal, and of the proofs by solvers that it rests on. Raises
+    CertificateError (which says why there is none), OutOfTimeError."""
+    ground = proof.ground
+    if proof.verdict != "equal" or ground is None:
+        raise CertificateError("only what is proved has a certificate")
+    document = {"schema": SCHEMA, "length": proof.length, "multiples": ground.multiples}
+    texts = {PLANS: json.dumps(document) + "\n"} | _plan_texts(proof.left, proof.right)
+    folders = [directory / f"proof-{number}" for number in range(1, len(proof.proofs) + 1)]
+    found = [(folder, certify_sides(one, folder, options)) for folder, one in zip(folders, proof.proofs, strict=True)]
+    where = f"K = {proof.length}" if proof.length else f"every K that is a multiple of {ground.multiples}"
+    question = f"{proof.left.reference} = {proof.right.reference} for {where}"
+    manifest = write_certificate(
+        directory, [], None, question, options.timeout, options.memory, options.progress, texts, "plans.md",
+        [folder.name for folder in folders],
+    )  # fmt: skip
+    return [*found, (directory, manifest)]
+
+
+def _plan_texts(*plans: Plan) -> dict[str, str]:
+    """The plans as files, and their units."""
+    units: dict[str, str] = {}  # text, file
+    found: dict[str, str] = {}
+    for name, plan in zip((LEFT_PLAN, RIGHT_PLAN), plans, strict=True):
+        files = {model.reference: units.setdefault(unit_text(model.unit), f"unit-{len(units) + 1}.yaml")
+                 for model in plan.models}  # fmt: skip
+        if len(files) < len(plan.models):
+            raise CertificateError(f"two units of {plan.reference} have one name")
+        try:
+            data = yaml.safe_load(plan_text(plan))
+        except ParameterError as error:
+            raise CertificateError(f"{plan.reference} cannot be written as a file: {error}") from None
+        data["units"] = {unit: files[reference] for unit, reference in data["units"].items()}
+        found[name] = yaml.safe_dump(data, sort_keys=False)
+    return found | {file: text for text, file in units.items()}
+
+
+def read_plan(folder: Path, name: str) -> Plan:
+    """A plan of a certificate. Raises MmaprobeError, OSError."""
+
+    def model_of(file: str) -> Model:
+        if file != Path(file).name:
+            raise ParameterError("units", f"{file!r} is not in the folder")
+        return Model(file, read_unit(folder / file))
+
+    return parse_plan((folder / name).read_text(encoding="utf-8"), name, model_of)

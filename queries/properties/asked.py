@@ -1,0 +1,83 @@
+"""What a certificate is about, as files: that two sides agree, or that one unit has a property.
+
+Two sides: `question.json`, with the units in `left.yaml` and `right.yaml`. A property: `property.json`, with the unit
+in `unit.yaml`; its parts are certificates of sides. Whoever checks makes the terms of a question again from these.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from hypotheses.schema import Compare, Inputs
+from queries.certificates.certificate import LEFT, PROPERTY, QUESTION, RIGHT, UNIT
+from queries.proof.written import Written
+from queries.properties.statements import Monotonic, Negated, Reordered
+from queries.search.problem import Problem
+from smtmodel.dot import Model
+from smtmodel.unit import Unit
+from smtmodel.unitfile import parse_unit, unit_text
+
+SCHEMA = 1
+
+
+def question_texts(problem: Problem) -> dict[str, str]:
+    """The files of a question whether two sides agree, by name."""
+    document = _document(problem.inputs, problem.compare) | {"asks": "agree"}
+    match problem:
+        case Reordered():
+            document |= {"asks": "reordered", "order": list(problem.order)}
+        case Negated():
+            document |= {"asks": "negated"}
+        case Monotonic():
+            document |= {"asks": "raised", "raised": problem.raised}
+    units = {LEFT: problem.left, RIGHT: problem.right}
+    return {QUESTION: json.dumps(document) + "\n"} | {name: unit_text(model.unit) for name, model in units.items()}
+
+
+def property_texts(wanted: str, unit: Unit, inputs: Inputs, compare: Compare) -> dict[str, str]:
+    """The files of a property, by name."""
+    document = _document(inputs, compare) | {"property": wanted}
+    return {PROPERTY: json.dumps(document) + "\n", UNIT: unit_text(unit)}
+
+
+def _document(inputs: Inputs, compare: Compare) -> dict[str, Any]:
+    return {"schema": SCHEMA, "inputs": inputs.model_dump(mode="json"), "compare": compare}
+
+
+def read_question(folder: Path) -> Problem:
+    """The question of a folder. Raises what reading its files raises: MmaprobeError, ValueError, KeyError, OSError."""
+    document = read_document(folder / QUESTION)
+    left, right = (Model(name, read_unit(folder / name)) for name in (LEFT, RIGHT))
+    inputs, compare = Inputs.model_validate(document["inputs"]), document["compare"]
+    match document["asks"]:
+        case "agree":
+            return Problem(left, right, inputs, compare)
+        case "reordered":
+            return Reordered(left, right, inputs, compare, order=tuple(document["order"]))
+        case "negated":
+            return Negated(left, right, inputs, compare)
+        case "raised":
+            return Monotonic(left, right, inputs, compare, raised=document["raised"])
+    raise ValueError(f"{document['asks']!r} is no question")
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """A JSON file of a certificate. Raises ValueError for one of another schema, OSError."""
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    if found["schema"] != SCHEMA:
+        raise ValueError(f"of schema {found['schema']}; this version reads {SCHEMA}")
+    return found
+
+
+def read_unit(path: Path) -> Unit:
+    """The unit of a file of a certificate. Raises MmaprobeError, OSError."""
+    return parse_unit(path.read_text(encoding="utf-8"), path.name)
+
+
+def plain(unit: Unit) -> dict[str, Any]:
+    """A unit as plain data: formats, nodes, and what it is given; without names."""
+    document = Written(unit).stating((), {})
+    found: dict[str, Any] = json.loads(json.dumps({name: document[name] for name in ("unit", "nodes", "formats")}))
+    return found

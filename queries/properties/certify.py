@@ -1,0 +1,66 @@
+"""Certificates of what is proved of two models, or of a property of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from queries.certificates.certificate import CertificateError, OutOfTimeError, write_certificate
+from queries.equality.certify import certify
+from queries.equality.staged import prove
+from queries.proof.records import Proof
+from queries.properties.asked import property_texts, question_texts
+from queries.properties.bound_certificate import certify_theorems
+from queries.properties.proving import established
+from queries.properties.together import HasProperty
+from queries.search.distinguish import Options
+
+Written = tuple[Path, dict[str, Any]]  # a folder, and its manifest
+
+
+def certify_proofs(wanted: str, proofs: Sequence[Proof], directory: Path, options: Options) -> list[Written]:
+    """Write the certificate of what proofs give: of two models in the folder itself; of a property, the folder says
+    what it is, and has the proofs as its parts. Raises CertificateError (which says why there is none), OutOfTimeError.
+    """
+    if wanted == "equal":
+        (proof,) = proofs
+        return [(directory, certify_sides(proof, directory, options))]
+    goal = established(wanted, proofs).goal
+    assert isinstance(goal, HasProperty)
+    folders = [directory / f"proof-{number}" for number in range(1, len(proofs) + 1)]
+    found = [(folder, certify_sides(proof, folder, options)) for folder, proof in zip(folders, proofs, strict=True)]
+    manifest = write_certificate(
+        directory, [], None, goal.statement(), options.timeout, options.memory, options.progress,
+        property_texts(wanted, goal.model.unit, goal.inputs, goal.compare), "property.md",
+        [folder.name for folder in folders],
+    )  # fmt: skip
+    return [*found, (directory, manifest)]
+
+
+def certify_sides(proof: Proof, directory: Path, options: Options) -> dict[str, Any]:
+    """Write the certificate that two sides agree, by what they were proved by. Raises as `certify_proofs`."""
+    theorem, problem = proof.theorem, proof.problem
+    if proof.verdict != "equal" or theorem is None:
+        raise CertificateError("only what is proved has a certificate")
+    question, texts = theorem.goal.statement(), question_texts(problem)
+    if theorem.rule == "agreed":
+        return certify(proof, texts, directory, options)
+    if theorem.rule == "negates":
+        return certify_theorems(theorem.premises, problem.left.unit, question, directory, options, texts)
+    if theorem.rule == "one_expression":
+        return _by_form(question, directory, options, texts)
+    with suppress(OutOfTimeError):  # equal by their forms: the whole question, if a proof of it is found
+        again = prove(problem, options, confirm=True)
+        if again.verdict == "equal":
+            return certify(again, texts, directory, options)
+    if theorem.rule == "one_sum":
+        return _by_form(question, directory, options, texts)
+    raise CertificateError("equal by rules of rewriting, and the whole question stays open")
+
+
+def _by_form(question: str, directory: Path, options: Options, texts: dict[str, str]) -> dict[str, Any]:
+    return write_certificate(
+        directory, [], None, question, options.timeout, options.memory, options.progress, texts, "one.md"
+    )

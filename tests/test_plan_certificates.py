@@ -1,0 +1,162 @@
+"""Certificates that two plans are equal: they pass, and with anything in them changed they do not."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from itertools import count
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from benchmarks.plan_statements import plan
+from cli.main import main
+from queries.certificates.writing_out import alike
+from queries.checking.folder import check_folder
+from queries.checking.plans import plans_fault
+from queries.plans.certify import certify_plans, read_plan
+from queries.plans.equal import prove_plans
+from queries.properties.asked import plain
+from queries.properties.forms import by_expression
+from queries.properties.statements import reorderings
+from queries.search.distinguish import Options
+from queries.search.problem import Problem
+from smtmodel.dot import Model
+from smtmodel.errors import InputError
+from smtmodel.plans import Plan
+from smtmodel.reference import parse_reference
+from tests.tampering import accepted, tampered
+from tests.test_bounds import ARITHMETICS
+from tests.test_prove_plans import with_units
+
+QUICK = Options("bitwuzla", 60.0)
+VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
+#: pairs that are equal: both steps, and K
+EQUAL = [
+    ("sum(ones, c)", "sum(fma, c)", None),
+    ("sum(promote(8, pairs, r), c)", "sum(promote(8, two, r), c)", None),
+    ("sum(split(2, ones, r, grain=4), c)", "sum(split(2, fma, r, grain=2), c)", None),
+    ("sum(split([8], pairs, r), c)", "sum(split([8], two, r), c)", None),
+    ("sum(interleave(2, ones, r, grain=4), c)", "sum(interleave(2, fma, r, grain=4), c)", 24),
+    ("sum(lanes(fma, r, 4, fold(4, 1)), c)", "sum(lanes(fma, r, 4, fold(4, 1), tail=fma), c)", 8),
+    ("sum(halve(8, ones, r, grain=4), c)", "sum(halve(8, fma, r, grain=4), c)", None),
+    ("r(exact(sum(z(ones), +0), c))", "r(exact(sum(z(fma), +0), c))", None),
+    ("sum(split(4, two, r, grain=8), c)", "sum(two, c)", 8),
+]  # fmt: skip
+
+
+@cache
+def steps() -> tuple[Plan, Plan]:
+    """Two whose steps a solver proves equal."""
+    return with_units("sum(mma, c)", f"{VOLTA}@carry_bits=4"), with_units("sum(mma, c)", VOLTA)
+
+
+def folder_of(pair: tuple[Plan, Plan], length: int | None, folder: Path) -> Path:
+    proof = prove_plans(*pair, length, QUICK, confirm=False)
+    assert proof.verdict == "equal"
+    certify_plans(proof, folder, QUICK)
+    return folder
+
+
+@pytest.mark.parametrize(("left", "right", "length"), EQUAL)
+def test_equal_plans_have_a_certificate(left: str, right: str, length: int | None, tmp_path: Path) -> None:
+    folder = folder_of((plan(left), plan(right)), length, tmp_path)
+    assert {found.kind for found in check_folder(folder)} == {"fine"}
+    stated = json.loads((folder / "plans.json").read_text())
+    assert plans_fault(stated, read_plan(folder, "left.plan.yaml"), read_plan(folder, "right.plan.yaml"), []) == ""
+
+
+def test_any_field_changed_is_refused(tmp_path: Path) -> None:
+    folder = folder_of((plan(EQUAL[1][0]), plan(EQUAL[1][1])), None, tmp_path)
+    assert list(tampered(folder, "plans.json")) == ["plans.json: ('length',) is 0"]  # nothing is said of it
+    assert list(tampered(folder, "manifest.json")) == []
+    equal = {"left.plan.yaml: line 8: unit: unit-2.yaml"}  # then both plans are one
+    assert set(tampered(folder, "*.yaml")) <= equal
+
+
+def test_a_step_proved_by_a_solver_is_a_part(tmp_path: Path) -> None:
+    folder = folder_of(steps(), None, tmp_path)
+    assert [path.name for path in folder.glob("proof-*")] == ["proof-1"]
+    assert accepted(folder)
+    stated, plans = json.loads((folder / "plans.json").read_text()), steps()
+    assert "nothing shows that steps of 4" in plans_fault(stated, *plans, [])
+    models = [Model("step", parse_reference(reference).unit) for reference in (f"{VOLTA}@carry_bits=4", VOLTA)]
+    part = Problem(*models)
+    assert plans_fault(stated, *plans, [part]) == ""
+    assert "about something else" in plans_fault(stated, *plans, [part, part])
+    for other in (Problem(models[1], models[0]), Problem(models[0], models[0]), Problem(*models, compare="value")):
+        assert "nothing shows" in plans_fault(stated, *plans, [other])
+    (folder / "proof-1" / "whole.drat").unlink()
+    assert not accepted(folder)
+
+
+#: pairs that differ, for the K or multiples with which they are called equal
+DIFFER = [
+    ("sum(ones, c)", "sum(four, c)", None, 4),
+    ("sum(ones, c)", "sum(ones, +0)", None, 4),
+    ("sum(promote(8, ones, r), c)", "sum(promote(8, ones, z), c)", None, 8),
+    ("sum(promote(8, ones, r), c)", "sum(promote(4, ones, r), c)", None, 8),
+    ("sum(split(2, ones, r), c)", "sum(split(4, ones, r), c)", None, 16),
+    ("sum(split(2, ones, r), c)", "sum(split(2, ones, r, order=pairwise), c)", None, 8),
+    ("sum(split([4], ones, r), c)", "sum(split([8], ones, r), c)", None, 4),
+    ("sum(chain(four, tail=fma), c)", "sum(chain(four, tail=two), c)", 7, 0),
+    ("sum(promote(8, ones, r), c)", "sum(promote(8, ones, r, even=2), c)", 20, 0),
+    ("sum(lanes(fma, r, 4, fold(4, 1)), c)", "sum(lanes(fma, r, 4, fold(4, 1), tail=fma), c)", 7, 0),
+    ("sum(interleave(2, fma, r), c)", "sum(interleave(2, fma, r, grain=2), c)", None, 4),
+    ("sum(two, c)", "sum(late, c)", None, 2), ("sum(two, c)", "sum(short, c)", None, 2),
+    ("r(exact(sum(ones, +0), c))", "sum(ones, c)", None, 4), ("z(exact(sum(ones, +0), c))", "sum(ones, c)", 4, 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("left", "right", "length", "multiples"), DIFFER)
+def test_no_plans_that_differ_are_accepted(left: str, right: str, length: int | None, multiples: int) -> None:
+    stated = {"schema": 1, "length": length, "multiples": multiples}
+    assert plans_fault(stated, plan(left), plan(right), [])
+    for times in (2, 3):
+        assert plans_fault({**stated, "multiples": multiples * times or 12 * times}, plan(left), plan(right), [])
+
+
+def test_what_is_said_of_k_is_what_was_found() -> None:
+    same = plan("sum(split(2, ones, r, grain=4), c)"), plan("sum(split(2, fma, r, grain=2), c)")
+    good = {"schema": 1, "length": None, "multiples": 8}
+    assert plans_fault(good, *same, []) == ""
+    for length, multiples in ((None, 4), (None, 0), (12, 8), (0, 0), (None, -8), (None, True), (8, 1), (7, 0)):
+        assert plans_fault({"schema": 1, "length": length, "multiples": multiples}, *same, []), (length, multiples)
+    tails = plan("sum(chain(four, tail=fma), c)"), plan("sum(chain(four, tail=two), c)")
+    assert plans_fault({"schema": 1, "length": None, "multiples": 4}, *tails, []) == ""
+    assert plans_fault({"schema": 1, "length": None, "multiples": 1}, *tails, [])
+
+
+def test_the_command(tmp_path: Path) -> None:
+    folder = str(tmp_path / "proof")
+    pair = "ampere/mma/m16n8k16.f32.f16.f16.f32", "ampere/mma/m16n8k8.f32.f16.f16.f32"
+    done = CliRunner().invoke(main, ["prove", *pair, "--length", "4096", "--certificate", folder])
+    assert done.exit_code == 0, done.output
+    done = CliRunner().invoke(main, ["check", folder])
+    assert done.exit_code == 0, done.output
+    assert "are equal for every K that is a multiple of 16\nchecked" in done.output
+
+
+# -- expressions written out
+
+
+def test_units_written_out_are_one_in_any_order_that_is_of_no_effect() -> None:
+    """Of the units of the table: as the rule of the kernel says, which compares normal forms."""
+    numbers = count()
+    for reference in ARITHMETICS[::5]:
+        model = parse_reference(reference)
+        own = plain(model.unit)
+        assert alike(own, own)
+        for problem in reorderings(model):
+            assert alike(own, own, problem.order) == (by_expression(problem) is not None), reference
+            next(numbers)
+    assert next(numbers) > 40
+
+
+def test_a_plan_that_names_a_file_elsewhere_is_refused(tmp_path: Path) -> None:
+    folder = folder_of((plan(EQUAL[0][0]), plan(EQUAL[0][1])), None, tmp_path)
+    path = folder / "left.plan.yaml"
+    path.write_text(path.read_text().replace("unit-1.yaml", "../unit-1.yaml"))
+    with pytest.raises(InputError, match="not in the folder"):
+        read_plan(folder, path.name)

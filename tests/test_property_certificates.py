@@ -1,0 +1,235 @@
+"""Certificates of properties: they pass, and with anything in them changed they do not."""
+
+from __future__ import annotations
+
+import copy
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hypotheses.schema import Inputs
+from queries.certificates.together import groups_of, one_unit, property_fault
+from queries.checking.folder import check_folder
+from queries.properties.asked import plain, read_document, read_question
+from queries.properties.certify import certify_proofs
+from queries.properties.proving import proofs_of, verdict_of
+from queries.properties.statements import problems_of, reordered_groups
+from queries.search.distinguish import Options
+from queries.search.problem import Problem
+from smtmodel.dot import Model
+from smtmodel.reference import parse_reference
+from smtmodel.unitfile import parse_unit
+from tests.tampering import accepted, tampered
+from tests.test_bounds import ARITHMETICS
+
+UNIT = """unit: small
+formats: {{a: e2m1, b: e2m1, c: e4m3, d: e4m3}}
+length: 2
+roundings: {{r: "round(e4m3, {how})"}}
+steps:
+  d: {step}
+"""
+STEPS = {
+    "fused": "r(fused(a[0:2] * b[0:2], c, F={bits}))",
+    "chain": "repeat(i in range(2), c, r(exact(a[i] * b[i], acc)))",
+    "exact": "r(exact(a[0:2] * b[0:2], c))",
+}
+FREE = Options(timeout=60.0)
+
+
+def unit(step: str, how: str = "toward_zero", bits: int = 4) -> Model:
+    return Model(step, parse_unit(UNIT.format(how=how, step=STEPS[step].format(bits=bits)), "small.yaml"))
+
+
+#: of each property, a unit that has it
+CASES = {
+    "order-independent": unit("fused"), "sign-symmetric": unit("fused"), "monotonic-product": unit("exact"),
+    "exact": unit("exact"), "zero-padding": parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32@length=2"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return {name: tmp_path_factory.mktemp(name) for name in CASES}
+
+
+@cache
+def written(wanted: str, folder: Path) -> Path:
+    proofs = proofs_of(problems_of(wanted, CASES[wanted], Inputs()), FREE, confirm=False)
+    assert verdict_of(proofs) == "equal"
+    certify_proofs(wanted, proofs, folder, FREE)
+    return folder
+
+
+@pytest.mark.parametrize("wanted", CASES)
+def test_a_property_has_a_certificate(wanted: str, folders: dict[str, Path]) -> None:
+    found = list(check_folder(written(wanted, folders[wanted])))
+    assert {one.kind for one in found} == {"fine"}
+    assert found[-1].place == "property.json"
+    assert found[-1].says.startswith("the parts give it")
+
+
+def test_any_field_changed_is_refused(folders: dict[str, Path]) -> None:
+    folder = written("order-independent", folders["order-independent"])
+    for names, step in (("question.json", 1), ("property.json", 1), ("manifest.json", 5), ("*.yaml", 3)):
+        assert list(tampered(folder, names, step)) == []
+    assert accepted(folder)
+
+
+def test_any_field_of_a_chain_changed_is_refused(folders: dict[str, Path]) -> None:
+    part = written("monotonic-product", folders["monotonic-product"]) / "proof-1"
+    same = {
+        f"question.json: ('compare',) is {name}" for name in ("bitsx", "value")
+    }  # nothing that rises is compared so
+    assert set(tampered(part, "question.json", 3)) <= same
+    assert list(tampered(part, "chain.json", 61)) == []
+    assert accepted(part)
+
+
+def parts_of(folder: Path) -> list[dict[str, Any]]:
+    found = []
+    for part in sorted(folder.glob("proof-*")):
+        problem = read_question(part)
+        sides = {"left": plain(problem.left.unit), "right": plain(problem.right.unit)}
+        found.append(read_document(part / "question.json") | sides)
+    return found
+
+
+@pytest.mark.parametrize("wanted", CASES)
+def test_a_part_left_out_or_changed_is_refused(wanted: str, folders: dict[str, Path]) -> None:
+    folder = written(wanted, folders[wanted])
+    stated, parts, own = read_document(folder / "property.json"), parts_of(folder), plain(CASES[wanted].unit)
+    assert property_fault(stated, own, parts) == ""
+    for at in range(len(parts)):
+        assert property_fault(stated, own, [*parts[:at], *parts[at + 1 :]]), at
+        for name, value in (("inputs", {**stated["inputs"], "finite": True}), ("asks", "nothing"),
+                            ("compare", "bits" if stated["compare"] == "value" else "value"),
+                            ("right", plain(unit("fused", bits=3).unit))):  # fmt: skip
+            broken = copy.deepcopy(parts)
+            broken[at][name] = value
+            assert property_fault(stated, own, broken), (at, name)
+    assert property_fault(stated, plain(unit("fused", bits=3).unit), parts)
+    for other in CASES:
+        assert other == wanted or property_fault({**stated, "property": other}, own, parts), other
+
+
+def test_orders_that_do_not_generate_all_are_refused() -> None:
+    own = plain(parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32").unit)
+    stated = {"property": "order-independent", "compare": "bits", "inputs": Inputs().model_dump(mode="json")}
+
+    def parts(*orders: tuple[int, ...]) -> list[dict[str, Any]]:
+        return [{"inputs": stated["inputs"], "compare": "bits", "asks": "reordered", "order": list(order), "left": own,
+                 "right": own} for order in orders]  # fmt: skip
+
+    exchange, turn = (1, 0, 2, 3), (1, 2, 3, 0)
+    assert property_fault(stated, own, parts(exchange, turn)) == ""
+    for orders in ((exchange,), (turn,), (exchange, exchange), (exchange, (1, 2, 0, 3)), ((0, 1, 3, 2), turn), (),
+                   (exchange, turn, (0, 0, 1, 2)), (exchange, turn[:3])):  # fmt: skip
+        assert property_fault(stated, own, parts(*orders)), orders
+    fixed = {**stated, "inputs": {**stated["inputs"], "zero_terms": [1]}}
+    assert "fixed" in property_fault(fixed, own, [part | {"inputs": fixed["inputs"]} for part in parts(exchange, turn)])
+
+
+def test_steps_are_those_of_the_property() -> None:
+    """The groups of products that plain data says are those that the problems are about."""
+    for reference in ARITHMETICS[::3]:
+        model = parse_reference(reference)
+        assert groups_of(plain(model.unit)) == [tuple(group) for group in reordered_groups(model)], reference
+
+
+def test_products_that_no_order_brings_do_not_rise() -> None:
+    own = plain(parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32").unit)
+    stated = {"property": "monotonic-product", "compare": "bits", "inputs": Inputs().model_dump(mode="json")}
+    base = {"inputs": stated["inputs"], "compare": "bits", "left": own, "right": own}
+    rises = base | {"asks": "raised", "raised": 1}
+    turn = base | {"asks": "reordered", "order": [1, 2, 3, 0]}
+    exchange = base | {"asks": "reordered", "order": [1, 0, 2, 3]}
+    assert property_fault(stated, own, [rises, turn]) == ""
+    assert "[2, 3] do not rise" in property_fault(stated, own, [rises, exchange])
+    assert "do not rise" in property_fault(stated, own, [rises])
+    assert "in another way" in property_fault(stated, own, [rises, turn | {"compare": "value"}])
+    assert property_fault(stated, own, [turn])
+    assert property_fault(stated, own, [rises | {"raised": 9}, turn])
+
+
+def test_the_addend_and_every_product_rise() -> None:
+    own = plain(unit("chain").unit)
+    stated = {"property": "monotonic", "compare": "bits", "inputs": Inputs().model_dump(mode="json")}
+    base = {"inputs": stated["inputs"], "compare": "bits", "left": own, "right": own, "asks": "raised"}
+    parts = [base | {"raised": k} for k in (None, 0, 1)]
+    assert property_fault(stated, own, parts) == ""
+    for at in range(3):
+        assert property_fault(stated, own, [*parts[:at], *parts[at + 1 :]])
+    for name in ("monotonic-addend", "monotonic-product"):
+        less = {**stated, "property": name}
+        assert property_fault(less, own, parts[:1] if name == "monotonic-addend" else parts[1:]) == ""
+        assert property_fault(less, own, parts[1:] if name == "monotonic-addend" else parts[:1])
+    fixed = {**stated, "inputs": {**stated["inputs"], "zero_terms": [0]}}
+    assert property_fault(fixed, own, [part | {"inputs": fixed["inputs"]} for part in (parts[0], parts[2])]) == ""
+
+
+def test_what_is_not_the_exact_sum_is_refused(folders: dict[str, Path]) -> None:
+    folder = written("exact", folders["exact"])
+    stated, (part,), own = read_document(folder / "property.json"), parts_of(folder), plain(CASES["exact"].unit)
+    kinds = {node["kind"]: at for at, node in enumerate(part["right"]["nodes"])}
+    for kind, changes in {
+        "round": {"rounding": part["right"]["nodes"][kinds["round"]]["rounding"] | {"mode": "up"}},
+        "each": {"places": [0]}, "product": {"normalised": True}, "element": {"subnormals": "zero"},
+    }.items():  # fmt: skip
+        broken = copy.deepcopy(part)
+        broken["right"]["nodes"][kinds[kind]] |= changes
+        assert property_fault(stated, own, [broken]), kind
+    for kind, changes in {"product": {"limit": 3}, "exact": {"items": []}, "element": {"operand": "b"}}.items():
+        broken = copy.deepcopy(part)
+        broken["right"]["nodes"][kinds[kind]] |= changes
+        assert property_fault(stated, own, [broken]), kind
+    assert property_fault(stated, own, [part, part])
+
+
+def test_a_unit_that_is_not_shorter_pads_nothing() -> None:
+    own = plain(CASES["zero-padding"].unit)
+    stated = {"property": "zero-padding", "compare": "bits", "inputs": Inputs().model_dump(mode="json")}
+    part = {"inputs": stated["inputs"], "compare": "bits", "asks": "agree", "left": own, "right": own}
+    shorter = plain(parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32@length=1").unit)
+    assert property_fault(stated, own, [part | {"left": shorter}]) == ""
+    assert "not shorter" in property_fault(stated, own, [part])
+    assert "another unit" in property_fault(stated, shorter, [part | {"left": shorter}])
+    assert "one length" in property_fault(stated, own, [part | {"left": shorter}] * 2)
+    assert property_fault(stated, own, [part | {"left": own, "right": shorter}])
+
+
+def test_a_symmetric_unit_is_asked_about_its_negated_input() -> None:
+    own = plain(unit("fused").unit)
+    stated = {"property": "sign-symmetric", "compare": "value", "inputs": Inputs().model_dump(mode="json")}
+    part = {"inputs": stated["inputs"], "compare": "value", "asks": "negated", "left": own, "right": own}
+    assert property_fault(stated, own, [part]) == ""
+    for parts in ([], [part, part], [part | {"asks": "agree"}], [part | {"asks": "raised", "raised": None}]):
+        assert property_fault(stated, own, parts)
+    assert property_fault({**stated, "compare": "bits"}, own, [part | {"compare": "bits"}])
+
+
+def test_one_expression_has_a_certificate(tmp_path: Path) -> None:
+    left, right = unit("fused"), Model("other", unit("fused").unit)
+    certify_proofs("equal", proofs_of([Problem(left, right)], FREE, confirm=False), tmp_path, FREE)
+    assert accepted(tmp_path)
+    weaker = re.compile(r"question.json: \('(inputs|compare)'")  # as true, on fewer inputs
+    assert [what for what in tampered(tmp_path) if not weaker.match(what)] == []
+    assert list(tampered(tmp_path, "*.yaml")) == []
+
+
+def test_units_are_one_but_for_nans() -> None:
+    hopper = plain(parse_reference("hopper/mma/m16n8k16.f32.f16.f16.f32").unit)
+    assert one_unit(hopper, hopper)
+    other = copy.deepcopy(hopper)
+    last = other["nodes"][other["unit"]["result"]]
+    while last["kind"] == "repeat":
+        last = other["nodes"][last["body"]]
+    last["rounding"]["nan"] += 1
+    assert not one_unit(hopper, other)
+    last["rounding"]["nan"] = None
+    assert one_unit(hopper, other)
+    last["rounding"]["mode"] = "up"
+    assert not one_unit(hopper, other)
