@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from queries.building.axes import needless, product_tiers, step_tiers
-from queries.building.build import Builder, Sketch, normal
+from queries.building.build import Builder, Candidate, Sketch, normal
 from queries.building.draft import STARTS, Choices, How, Late, Reading, Step, Store
 from queries.building.mending import beside, mended
 from queries.building.naming import same_by_form
@@ -25,7 +25,7 @@ from queries.order.guess import orders
 from queries.order.tree import Leaf, Node, binary_trees, joined, leaves_of, nodes_of
 from queries.search.distinguish import Options
 from runner.batches import BatchDevice
-from smtmodel.batch import Patterns, evaluate_batch, evaluate_models
+from smtmodel.batch import Patterns, evaluate_batch, evaluate_models, evaluate_rows
 from smtmodel.dot import Model
 from smtmodel.formats import FORMATS
 from smtmodel.nodes import FusedSum, Repeat
@@ -35,6 +35,7 @@ from smtmodel.reference import parse_reference
 from smtmodel.signature import parse_signature
 from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit
+from smtmodel.vectors import Vector
 from tests.cpu import differing
 
 PAIR = """unit: pair
@@ -409,3 +410,21 @@ def test_choices_that_say_the_same_are_left_out() -> None:
 
 def test_orders_of_few_terms() -> None:
     assert [len(list(binary_trees(["c", *range(count)]))) for count in range(5)] == [1, 1, 3, 15, 105]
+
+
+def test_covering_vectors_of_a_sum_without_an_addend(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of more products than are looked at through all leaves: those that show a step tell it from what is beside it."""
+    monkeypatch.setattr("queries.building.build.POOL", 20)
+    asked = parse_signature("f32,f32,f32", 12)
+    root = chain([*range(12)])
+    unit = Sketch([alike(root)], asked).unit(Choices(start="zero"), None)
+
+    def ask(vectors: Sequence[Vector]) -> list[int]:
+        return evaluate_rows(Model("x", unit), [vector.operands for vector in vectors])
+
+    builder = Builder([root], asked, ask, Options())
+    builder.sketch = Sketch([alike(root)], asked)
+    builder.stages = builder._stages()
+    assert builder._covered(Candidate(Choices(start="zero"), unit))
+    assert builder.result.validated > 20
+    assert not builder._covered(Candidate(Choices(start="zero", steps=(Step(How("up")),)), unit))
