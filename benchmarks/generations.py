@@ -228,9 +228,8 @@ def page(known: Mapping[str, Mapping[str, Any]]) -> str:
     lines += ["| kind | " + " | ".join(f"{old} to {new}" for old, new in pairwise(GPUS)) + " |", "|---|---|---|---|"]
     for kind in KINDS:
         cells = {(step.old, step.new): _summary(step, known) for step in steps() if step.kind == kind}
-        lines.append(
-            f"| {kind} | " + " | ".join(cells.get(pair) or _absent(kind, pair) for pair in pairwise(GPUS)) + " |"
-        )
+        row = [cells.get(pair) or _absent(kind, pair) for pair in pairwise(GPUS)]
+        lines.append(f"| {kind} | {' | '.join(row)} |")
     for kind, instructions in KINDS.items():
         lines += [
             "",

@@ -7,7 +7,8 @@ patterns, one instruction of `length` products.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fractions import Fraction
+
+from gmpy2 import mpq
 
 from tests.oracle import FORMATS, Decoded, decode, encode, ieee_add, infinity, special_sum
 
@@ -31,7 +32,7 @@ def times_power(pattern: int, fmt: str, exponent: int) -> int:
     special = special_sum([x])
     if special is not None:
         return FORMATS[fmt].nan if special.kind == "nan" else infinity(fmt, x.sign)
-    return encode(fmt, x.sign, abs(x.value) * Fraction(2) ** exponent, "nearest_even", "ieee")
+    return encode(fmt, x.sign, abs(x.value) * mpq(2) ** exponent, "nearest_even", "ieee")
 
 
 def minus(pattern: int, fmt: str) -> int:
@@ -100,9 +101,9 @@ def chained(unit: Unit, length: int, a: Sequence[int], b: Sequence[int], c: int,
     return c
 
 
-def exact(fmt: str, a: Sequence[int], b: Sequence[int], c: Decoded) -> Fraction:
+def exact(fmt: str, a: Sequence[int], b: Sequence[int], c: Decoded) -> mpq:
     """The exact sum of finite numbers."""
-    return c.value + sum((decode(fmt, x).value * decode(fmt, y).value for x, y in zip(a, b, strict=True)), Fraction(0))
+    return c.value + sum((decode(fmt, x).value * decode(fmt, y).value for x, y in zip(a, b, strict=True)), mpq(0))
 
 
 # --- sums of numbers (Navarro et al. 2020) ---------------------------------------------------------------------------
@@ -131,7 +132,7 @@ def in_blocks(numbers: Sequence[int], size: int) -> list[list[int]]:
 
 def warp(unit: Unit, length: int, fmt: str, numbers: Sequence[int], side: int, links: int, outside: bool) -> int:
     """Equations 18 to 22: C_r = ones * M_r + C_(r-1), then C_R * ones; row by row in memory; C has equal rows."""
-    one = encode(fmt, False, Fraction(1), "toward_zero")
+    one = encode(fmt, False, mpq(1), "toward_zero")
     row = []
     for column in range(side):
         total = 0

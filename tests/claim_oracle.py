@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from functools import partial
 from typing import Any
+
+from gmpy2 import mpq
 
 from hypotheses.claim import Claim
 from smtmodel.algorithms.parts import Part
@@ -79,7 +80,7 @@ class Rationals:
         self.products = [decode(self.given, x).value * decode(self.given, y).value
                          for x, y in zip(self.a, self.b, strict=True)]  # fmt: skip
         self.last = decode(self.addend, self.c).value
-        self.exact = self.last + sum(self.products, Fraction(0))
+        self.exact = self.last + sum(self.products, mpq(0))
 
     def decides(self) -> bool:
         """Whether the input meets the conditions and decides the claim."""
@@ -95,7 +96,7 @@ class Rationals:
             "a": [("in", x) for x in self.a], "b": [("in", x) for x in self.b], "c": ("c", self.c),
             **{name: (self.formats[name], d) for name, d in self.results.items()}, **{name: name for name in FORMATS},
             "error": lambda x: abs(self.value(x) - self.exact), "value": self.value, "exact": lambda: self.exact,
-            "magnitude_sum": lambda: abs(self.last) + sum(map(abs, self.products), Fraction(0)),
+            "magnitude_sum": lambda: abs(self.last) + sum(map(abs, self.products), mpq(0)),
             "top": self.top, "ulp": self.ulp,
             "distance": lambda x, y: abs(self.ordinal(x) - self.ordinal(y)), "bits": lambda x: x[1],
             "finite": lambda x: decode(self.format_of(x), x[1]).kind == "finite",
@@ -106,32 +107,32 @@ class Rationals:
             "lacks": lambda x, fmt: self.every(x, lambda y: self.beyond(y, fmt) or self.value(y) == 0),
         }  # fmt: skip
         # powers of two with negative exponents must stay rationals
-        return eval(text.replace("2**", "Two**"), {"Two": Fraction(2)}, names)
+        return eval(text.replace("2**", "Two**"), {"Two": mpq(2)}, names)
 
     def format_of(self, x: Any) -> str:
         return str({"in": self.given, "c": self.addend}.get(x[0], x[0]))
 
-    def value(self, x: Any) -> Fraction:
+    def value(self, x: Any) -> mpq:
         found = decode(self.format_of(x), x[1])
         assert found.kind == "finite"
         return found.value
 
-    def ulp(self, x: Any) -> Fraction:
+    def ulp(self, x: Any) -> mpq:
         number = self.value(x) if isinstance(x, tuple) else x
         (fmt,) = set(self.formats.values())
         f = FORMATS[fmt]
-        return Fraction(2) ** (max(floor_log2(abs(number)), f.emin) - f.mantissa_bits) if number else Fraction(0)
+        return mpq(2) ** (max(floor_log2(abs(number)), f.emin) - f.mantissa_bits) if number else mpq(0)
 
     def ordinal(self, x: Any) -> int:
         f = FORMATS[self.format_of(x)]
         body = (x[1] >> f.padding) & f.ones
         return -body if (x[1] >> f.padding) > f.ones else body
 
-    def top(self) -> Fraction:
+    def top(self) -> mpq:
         sums = [exponent_of(self.given, x) + exponent_of(self.given, y)
                 for x, y, p in zip(self.a, self.b, self.products, strict=True) if p]  # fmt: skip
         sums += [exponent_of(self.addend, self.c)] if self.last else []
-        return Fraction(2) ** max(sums) if sums else Fraction(0)
+        return mpq(2) ** max(sums) if sums else mpq(0)
 
     def every(self, x: Any, test: Callable[[Any], bool]) -> bool:
         return all(map(test, x)) if isinstance(x, list) else test(x)
@@ -140,8 +141,7 @@ class Rationals:
         """Whether a normal number is not a multiple of the last place that the format would have at its exponent."""
         number = self.value(x)
         return (
-            number != 0
-            and (number / Fraction(2) ** (floor_log2(abs(number)) - FORMATS[fmt].mantissa_bits)).denominator != 1
+            number != 0 and (number / mpq(2) ** (floor_log2(abs(number)) - FORMATS[fmt].mantissa_bits)).denominator != 1
         )
 
 

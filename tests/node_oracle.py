@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cache
+
+from gmpy2 import mpq
 
 from smtmodel.nodes import (
     Constant,
@@ -26,7 +27,7 @@ from smtmodel.nodes.index import Index
 from smtmodel.nodes.node import Node
 from smtmodel.nodes.round import Rounding
 from smtmodel.unit import Unit
-from tests.oracle import FORMATS, ROUND, TWO, decode, encode, floor_log2, infinity
+from tests.oracle import FORMATS, ROUND, decode, encode, floor_log2, infinity, power
 
 BELOW_ALL = -5000  # an exponent that no term has
 ANY_NAN = -1  # the result where a NaN has no pattern of its own
@@ -42,7 +43,7 @@ class Value:
     """
 
     kind: str  # finite | inf | nan
-    exact: Fraction  # of infinity: +1 or -1
+    exact: mpq  # of infinity: +1 or -1
     exponent: int = 0
     is_zero: bool = False
     signs: frozenset[bool] = frozenset({False})
@@ -55,17 +56,12 @@ class Value:
         return self.exact < 0 if self.exact else self.signs == {True}
 
 
-NAN = Value("nan", Fraction(0))
+NAN = Value("nan", mpq(0))
 Loops = dict[int, tuple[int, Value | None]]  # level -> the loop variable, and the result so far
 
 
 def infinite(negative: bool, single: bool = True) -> Value:
-    return Value("inf", Fraction(-1 if negative else 1), signs=frozenset({negative}), single=single)
-
-
-@cache
-def power(exponent: int) -> Fraction:
-    return TWO**exponent
+    return Value("inf", mpq(-1 if negative else 1), signs=frozenset({negative}), single=single)
 
 
 @cache
@@ -77,7 +73,7 @@ def number(fmt: str, pattern: int, bits: int | None = None) -> Value:
     return Value("finite", x.value, x.exponent, not x.significand, frozenset({x.sign}), bits=bits)
 
 
-def units(value: Fraction, place: int, mode: str) -> Fraction:
+def units(value: mpq, place: int, mode: str) -> mpq:
     """Rounded to a multiple of 2^place."""
     return ROUND[mode](value / power(place)) * power(place)
 
@@ -109,7 +105,7 @@ def special(terms: Sequence[Value]) -> Value | None:
 
 def exact_sum(terms: Sequence[Value]) -> Value:
     """The sum without loss: exponent 0 of its fixed point, a zero if all its terms are."""
-    total = sum((t.exact for t in terms), Fraction(0))
+    total = sum((t.exact for t in terms), mpq(0))
     signs = frozenset[bool]().union(*(t.signs for t in terms))
     single = len(terms) == 1 and terms[0].single
     return special(terms) or Value("finite", total, 0, all(t.is_zero for t in terms), signs, single)
@@ -125,7 +121,7 @@ def fused_sum(node: FusedSum, operands: Sequence[Sequence[Value]]) -> Value:
     found = special(every)
     signs = frozenset[bool]().union(*(t.signs for t in every))
     if found is not None or all(t.is_zero for t in every):
-        return found or Value("finite", Fraction(0), 0, True, signs, single=False)
+        return found or Value("finite", mpq(0), 0, True, signs, single=False)
 
     exponents = [] if node.least is None else [node.least]
     for terms, low in zip(operands, floors, strict=True):
@@ -133,7 +129,7 @@ def fused_sum(node: FusedSum, operands: Sequence[Sequence[Value]]) -> Value:
         exponents += [e for e in counted if e is not None] + [low for _ in terms if low is not None]
     top = max(exponents)
 
-    total, lost = Fraction(0), False
+    total, lost = mpq(0), False
     for terms, precision, reach in zip(operands, bits, reaches, strict=True):
         for t in terms:
             if t.is_zero or (reach is not None and t.exponent < top - reach):
@@ -158,7 +154,7 @@ def grid_sum(node: GridSum, operands: Sequence[Sequence[Value]]) -> Value:
     found = special(every)
     signs = frozenset[bool]().union(*(t.signs for t in every))
     if found is not None or all(t.is_zero for t in every):
-        return found or Value("finite", Fraction(0), 0, True, signs, single=False)
+        return found or Value("finite", mpq(0), 0, True, signs, single=False)
 
     places = []
     for terms, bits, low in zip(operands, node.fraction_bits, node.floors or [None] * count, strict=True):
@@ -166,12 +162,12 @@ def grid_sum(node: GridSum, operands: Sequence[Sequence[Value]]) -> Value:
         places += [low - bits for _ in terms if low is not None]
     place = max(places)
 
-    total = Fraction(0)
+    total = mpq(0)
     frame = None if node.frame is None else operands[node.frame][0].negative
     for terms, reach in zip(operands, node.reach or [None] * count, strict=True):
         for t in terms:
             near = reach is None or t.is_zero or t.exponent >= place - reach
-            kept = units(t.exact, place, node.rounding) if near else Fraction(0)
+            kept = units(t.exact, place, node.rounding) if near else mpq(0)
             if frame is not None and t.negative != frame:
                 kept += (-1 if t.negative else 1) * power(place)
             total += kept
@@ -228,7 +224,7 @@ def rounded(value: Value, how: Rounding) -> Value:
 
 def zero(value: Value, how: Rounding) -> int:
     negative = zero_is_negative(value, how.zero, how.mode)
-    return encode(how.format.name, negative, Fraction(0), how.mode)
+    return encode(how.format.name, negative, mpq(0), how.mode)
 
 
 def nan_pattern(how: Rounding) -> int:
@@ -262,7 +258,7 @@ class Evaluation:
         if node.subnormals == "keep" or not subnormal:
             return x
         negative = x.negative and node.subnormals == "zero" and not node.positive_zeros
-        return Value("finite", Fraction(0), is_zero=True, signs=frozenset({negative}))
+        return Value("finite", mpq(0), is_zero=True, signs=frozenset({negative}))
 
     def terms(self, node: Node, loops: Loops) -> Iterator[Value]:
         """The terms that an operand of a sum stands for."""
@@ -282,7 +278,7 @@ class Evaluation:
         if isinstance(node, Element):
             return self.element(node, loops)
         if isinstance(node, Constant):
-            return Value("finite", Fraction(0), is_zero=True, signs=frozenset({node.negative}))
+            return Value("finite", mpq(0), is_zero=True, signs=frozenset({node.negative}))
         if isinstance(node, Literal):
             return number(node.format.name, node.pattern)
         if isinstance(node, Product):

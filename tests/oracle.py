@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
+from functools import cache, cached_property, lru_cache
 from itertools import chain
 from math import ceil, floor, trunc
 from typing import Any, Literal, get_args, get_type_hints
 
+from gmpy2 import mpq
+
 Table = Mapping[str, Any]
 Bits = Sequence[int]
 Scales = Bits | None
-TWO = Fraction(2)
-ROUND: dict[str, Callable[[Fraction], int]] = {
+ROUND: dict[str, Callable[[mpq], int]] = {
     "nearest_even": round,
-    "nearest_away": lambda x: trunc(x + Fraction(1 if x > 0 else -1, 2)),
+    "nearest_away": lambda x: trunc(x + mpq(1 if x > 0 else -1, 2)),
     "toward_zero": trunc,
     "up": ceil,
     "down": floor,
@@ -103,26 +104,33 @@ class Decoded:
 
     kind: str  # finite | inf | nan
     sign: bool
-    significand: Fraction
+    significand: mpq
     exponent: int
     cancelled: bool = False
 
-    @property
-    def value(self) -> Fraction:
-        return (-1 if self.sign else 1) * self.significand * TWO**self.exponent
+    @cached_property
+    def value(self) -> mpq:
+        return (-1 if self.sign else 1) * self.significand * power(self.exponent)
 
 
-NAN = Decoded("nan", False, Fraction(0), 0)
-ZERO = Decoded("finite", False, Fraction(0), 0)
-ONE = Decoded("finite", False, Fraction(1), 0)
+NAN = Decoded("nan", False, mpq(0), 0)
+ZERO = Decoded("finite", False, mpq(0), 0)
+ONE = Decoded("finite", False, mpq(1), 0)
 
 
-def floor_log2(x: Fraction) -> int:
+@cache
+def power(exponent: int) -> mpq:
+    """Of two."""
+    return mpq(2) ** exponent
+
+
+def floor_log2(x: mpq) -> int:
     """Largest e with 2^e <= x, for x > 0."""
     guess = x.numerator.bit_length() - x.denominator.bit_length()
-    return guess if TWO**guess <= x else guess - 1
+    return guess if power(guess) <= x else guess - 1
 
 
+@lru_cache(1 << 16)
 def decode(fmt: str, bits: int) -> Decoded:
     """The number that a bit pattern stands for; padding bits are ignored, as is the sign of an unsigned format."""
     f = FORMATS[fmt]
@@ -133,10 +141,10 @@ def decode(fmt: str, bits: int) -> Decoded:
     if (f.one_zero and sign and body == 0) or (f.specials == "all_ones" and body == f.ones):
         return NAN
     if body > f.largest:
-        return NAN if body > f.largest + 1 else Decoded("inf", sign, Fraction(1), 0)
+        return NAN if body > f.largest + 1 else Decoded("inf", sign, mpq(1), 0)
     field, mantissa = divmod(body, 1 << f.mantissa_bits)
     hidden = field > 0 or not f.subnormals
-    significand = hidden + Fraction(mantissa, 1 << f.mantissa_bits)
+    significand = hidden + mpq(mantissa, 1 << f.mantissa_bits)
     return Decoded("finite", sign, significand, f.emin + field - (hidden and f.subnormals))
 
 
@@ -148,15 +156,13 @@ def infinity(fmt: str, sign: bool, nan: int | None = None) -> int:
     return (sign * (f.ones + 1) + f.largest + (f.specials in ("ieee", "p3109"))) << f.padding
 
 
-def encode(
-    fmt: str, sign: bool, magnitude: Fraction, mode: str, overflow: str = "infinity", nan: int | None = None
-) -> int:
+def encode(fmt: str, sign: bool, magnitude: mpq, mode: str, overflow: str = "infinity", nan: int | None = None) -> int:
     """Round to the format. `nan` is the pattern given where an infinite result has no pattern of its own."""
     f = FORMATS[fmt]
     if overflow not in ("infinity", "saturate", "ieee") or (sign and magnitude and not f.signed):
         raise ValueError(f"no encoding: {fmt}, negative {sign}, overflow {overflow!r}")
     exponent = max(floor_log2(magnitude), f.emin) if magnitude else f.emin
-    unit = TWO ** (exponent - f.mantissa_bits)
+    unit = power(exponent - f.mantissa_bits)
     base = (exponent - f.emin) << f.mantissa_bits  # even but without mantissa: there the pattern itself is even or odd
     body = abs(ROUND[mode]((-1 if sign else 1) * (magnitude / unit + base)))
     n, body = body - base, max(body - (not f.subnormals), 0)
@@ -166,7 +172,7 @@ def encode(
             return infinity(fmt, sign, nan)
         body = f.largest
     negative = sign and f.signed and not (f.one_zero and body == 0)
-    return (negative * (f.ones + 1) + body) << f.padding
+    return int((negative * (f.ones + 1) + body) << f.padding)
 
 
 def multiply(x: Decoded, y: Decoded) -> Decoded:
@@ -177,7 +183,7 @@ def multiply(x: Decoded, y: Decoded) -> Decoded:
         return Decoded("finite", sign, x.significand * y.significand, x.exponent + y.exponent, cancelled)
     if "nan" in (x.kind, y.kind) or not x.significand or not y.significand:
         return NAN
-    return Decoded("inf", sign, Fraction(1), 0)
+    return Decoded("inf", sign, mpq(1), 0)
 
 
 def special_sum(terms: Sequence[Decoded]) -> Decoded | None:
@@ -185,7 +191,7 @@ def special_sum(terms: Sequence[Decoded]) -> Decoded | None:
     signs = {t.sign for t in terms if t.kind == "inf"}
     if any(t.kind == "nan" for t in terms) or len(signs) == 2:
         return NAN
-    return Decoded("inf", signs.pop(), Fraction(1), 0) if signs else None
+    return Decoded("inf", signs.pop(), mpq(1), 0) if signs else None
 
 
 def negative_zero(terms: Sequence[Decoded], mode: str) -> bool:
@@ -193,11 +199,11 @@ def negative_zero(terms: Sequence[Decoded], mode: str) -> bool:
     return all(t.sign for t in terms) or (mode == "down" and any(t.sign for t in terms))
 
 
-def cut(value: Fraction, top: int | None, bits: int | None, mode: str) -> Fraction:
+def cut(value: mpq, top: int | None, bits: int | None, mode: str) -> mpq:
     """Keep `bits` fraction bits of a term aligned at exponent `top` (RZ_F, RD_F of Algorithms 7-11)."""
     if top is None or bits is None:
         return value
-    unit = TWO ** (top - bits)
+    unit = power(top - bits)
     return ROUND[mode](value / unit) * unit
 
 
@@ -248,7 +254,7 @@ class Model:
 
     @property
     def precision(self) -> int | None:
-        """Fraction bits kept when aligning, None where nothing is lost."""
+        """mpq bits kept when aligning, None where nothing is lost."""
         exact = self.operation != "fused_dot" or self.align_rounding == "sticky"
         return None if exact or self.fraction_bits == "exact" else int(self.fraction_bits)
 
@@ -267,7 +273,7 @@ class Model:
     def result(self, bits: int) -> Decoded:
         return decode(self.formats["d"], bits)
 
-    def finish(self, total: Fraction, terms: Sequence[Decoded]) -> int:
+    def finish(self, total: mpq, terms: Sequence[Decoded]) -> int:
         """Convert a finished sum to the output format (Table 2); Algorithm 1, line 5 for flushed results."""
         d, mode = self.formats["d"], self.output_rounding
         sign = total < 0 if total else self.zero_sign == "ieee" and negative_zero(terms, mode)
@@ -275,7 +281,7 @@ class Model:
         x = self.result(bits)
         tiny = self.flush_outputs and x.kind == "finite" and x.significand < 1
         if x.kind == "finite" and (tiny or x.significand == 0):
-            return encode(d, sign and self.zero_sign != "always_positive", Fraction(0), mode)
+            return encode(d, sign and self.zero_sign != "always_positive", mpq(0), mode)
         return bits
 
     def product_term(self, x: Decoded, y: Decoded) -> Decoded:
@@ -284,12 +290,12 @@ class Model:
         nonzero = p.kind == "finite" and p.significand > 0
         if nonzero and self.product == "normalised":
             shift = floor_log2(p.significand)
-            p = replace(p, significand=p.significand / TWO**shift, exponent=p.exponent + shift)
+            p = replace(p, significand=p.significand / power(shift), exponent=p.exponent + shift)
         elif nonzero and self.product != "unnormalised":
             fmt = self.product.removeprefix("rounded_")
             p = decode(fmt, encode(fmt, p.sign, abs(p.value), self.product_rounding, "ieee"))
-        if nonzero and self.product_overflow is not None and abs(p.value) >= TWO**self.product_overflow:
-            p = Decoded("inf", p.sign, Fraction(1), 0)
+        if nonzero and self.product_overflow is not None and abs(p.value) >= power(self.product_overflow):
+            p = Decoded("inf", p.sign, mpq(1), 0)
         return p
 
     def maximum(self, terms: Sequence[Decoded]) -> int | None:
@@ -299,28 +305,28 @@ class Model:
         floors = [] if self.exponent_floor is None or not floored else [self.exponent_floor]
         return max(found + floors, default=None)
 
-    def fused_sum(self, terms: Sequence[Decoded]) -> Fraction:
+    def fused_sum(self, terms: Sequence[Decoded]) -> mpq:
         """Step 2 of Algorithm 7: align at the maximum exponent, keep F fraction bits, add; the sum may wrap."""
         top, bits = self.maximum(terms), self.precision
-        total = sum((cut(t.value, top, bits, self.align_rounding) for t in terms), Fraction(0))
+        total = sum((cut(t.value, top, bits, self.align_rounding) for t in terms), mpq(0))
         if self.carry_bits == "exact" or top is None or bits is None:
             return total
-        unit, half = TWO ** (top - bits), 1 << (bits + 1 + int(self.carry_bits))
+        unit, half = power(top - bits), 1 << (bits + 1 + int(self.carry_bits))
         return ((int(total / unit) + half) % (2 * half) - half) * unit
 
-    def late_sum(self, terms: Sequence[Decoded], addend: Decoded) -> Fraction:
+    def late_sum(self, terms: Sequence[Decoded], addend: Decoded) -> mpq:
         """Algorithms 10 and 11: the products' sum, by even and odd index if grouped, then the addend."""
         groups = [terms[0::2], terms[1::2]] if self.grouping == "even_odd" else [terms]
         top = max((e for e in map(self.maximum, groups) if e is not None), default=None)
         sums = (cut(self.fused_sum(g), top, self.precision, self.late_rounding) for g in groups)
         final = max((e for e in (top, self.maximum([addend])) if e is not None), default=None)
         f, f2 = self.precision, None if self.late_fraction_bits == "exact" else int(self.late_fraction_bits)
-        total = cut(sum(sums, Fraction(0)), final, f2, self.late_rounding)
+        total = cut(sum(sums, mpq(0)), final, f2, self.late_rounding)
         small = final is not None and f is not None and addend.exponent < final - f - 1
         kept = ZERO if small and self.late_small_addend == "cut" else addend
         return total + cut(kept.value, final, f, self.late_rounding)
 
-    def cut_sum(self, total: Fraction) -> Fraction:
+    def cut_sum(self, total: mpq) -> mpq:
         """A late addend's sum in MMA-Sim 2.1.1: normalised as a number with the smallest exponent of d, then cut."""
         if self.addend != "late" or self.late_sum_bits is None or not total:
             return total
@@ -366,7 +372,7 @@ class Model:
     def scaled_group(self, pairs: Sequence[Decoded], scale: Decoded) -> Decoded:
         """Step 1 of Algorithm 9: the exact dot product of G elements, times the scale factors. MMA-Sim 2.1.1: one whose
         products cancel keeps the exponent of its scale factors; only one of zeros counts as a zero."""
-        total = sum((t.value for t in pairs), Fraction(0))
+        total = sum((t.value for t in pairs), mpq(0))
         sign = total < 0 if total else negative_zero(pairs, "nearest_even")
         cancelled = not total and any(t.significand for t in pairs)
         return multiply(special_sum(pairs) or Decoded("finite", sign, abs(total), 0, cancelled), scale)

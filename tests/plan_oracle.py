@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
+
+from gmpy2 import mpq
 
 from smtmodel.dot import Model
 from smtmodel.formats import Format
@@ -78,7 +79,7 @@ class Output:
                 pattern, fmt = self.sum(node.stage, range(len(self.a)), (pattern_of(bits, fmt), fmt))
                 return node_oracle.number(fmt.name, pattern, pattern)
             case Constant():
-                return Value("finite", Fraction(0), is_zero=True, signs=frozenset({node.negative}))
+                return Value("finite", mpq(0), is_zero=True, signs=frozenset({node.negative}))
             case Element():
                 return node_oracle.number(self.plan.c.name, self.c, self.c)
             case Literal():

@@ -178,6 +178,13 @@ def put(value: Any, path: tuple[Any, ...], change: Callable[[Any], Any]) -> None
     value[path[-1]] = change(value[path[-1]])
 
 
+def own(document: Document, number: int) -> Document:
+    """The document with a theorem of its own at a place, to be changed."""
+    theorems = list(document["theorems"])
+    theorems[number] = copy.deepcopy(theorems[number])
+    return {**document, "theorems": theorems}
+
+
 def other(value: int | str) -> int | str:
     """Another number: a fraction becomes a little smaller, nothing becomes something."""
     return value + 1 if isinstance(value, int) else str(Fraction(value) * (1 - Fraction(1, 1 << 20)) or Fraction(1, 7))
@@ -197,7 +204,7 @@ def test_any_number_changed_in_a_conclusion_is_found_there(name: str) -> None:
     for number, theorem in enumerate(document["theorems"]):
         places = list(numbers_in(theorem["goal"]))
         for path in rng.sample(places, min(len(places), 12)):
-            broken = copy.deepcopy(document)
+            broken = own(document, number)
             less = theorem["rule"] == "loosened"  # more units would follow as well
             put(broken["theorems"][number]["goal"], path, (lambda units: units - 9) if less else other)
             if theorem["rule"] == "settled":  # a lemma about something else: those that need it miss it
@@ -222,12 +229,12 @@ def test_another_premise_or_rule_is_found_there(name: str) -> None:
             before, after = theorem["premises"][:place], theorem["premises"][place + 1 :]
             others = [new for new in range(number) if goals[new] != goals[premise]]
             for middle in [[], [number], [-1], [10**6], *([new] for new in rng.sample(others, min(3, len(others))))]:
-                broken = copy.deepcopy(document)
+                broken = own(document, number)
                 broken["theorems"][number]["premises"] = [*before, *middle, *after]
                 assert number in {k for k, _ in faults(broken)}, (number, premise, middle)
         for rule in rng.sample([*RULES, "nothing"], 5):
             if rule != theorem["rule"] and (theorem["rule"], rule) not in ALIKE:
-                broken = copy.deepcopy(document)
+                broken = own(document, number)
                 broken["theorems"][number]["rule"] = rule
                 assert number in {k for k, _ in faults(broken)}, (number, rule)
 
@@ -430,7 +437,7 @@ def test_a_changed_step_is_found_there(chain: Path) -> None:
         changes += [{"uses": step["uses"][1:]}] * bool(step["uses"])
         changes += [{"terms": dict.fromkeys(step["terms"], later)}] * bool(step["terms"])
         for change in changes:
-            broken = copy.deepcopy(document)
+            broken = own(document, number)
             broken["steps"][number] |= change
             found = {name for name, _ in chain_faults(chain, Facts(chain / FACTS), broken)}
             assert broken["steps"][number]["fact"] in found, (number, change)

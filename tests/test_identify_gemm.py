@@ -27,7 +27,7 @@ from smtmodel.nodes.round import Rounding
 from smtmodel.numbers import from_numbers, type_of
 from smtmodel.operands import Operands
 from smtmodel.plan_table import plans
-from smtmodel.plans import Chain, Fold, Halves, Interleaved, Lanes, Plan, Products, Promoted, Split, Stage
+from smtmodel.plans import Chain, Fold, Halves, Interleaved, Lanes, Plan, Products, Promoted, Split, Stage, Uneven
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.planfile import parse_plan
 from smtmodel.plans.plantext import plan_text
@@ -203,6 +203,7 @@ def test_two_results_have_their_plans(tmp_path: Path, monkeypatch: pytest.Monkey
         Plan(FMA.a, FMA.b, FMA.c, Products(stage, Constant()), reference=name)
         for name, stage in (("plain", chain), ("blocks", Promoted(16, chain, R)))
     )
+    monkeypatch.setattr(Candidates, "table", lambda self: iter(()))
     monkeypatch.setattr(Candidates, "usual", lambda self, length: iter([plain, blocks]))
     rng = np.random.default_rng(2)
     a, b = rng.standard_normal((6, 40)).astype(np.float32), rng.standard_normal((40, 6)).astype(np.float32)
@@ -246,6 +247,9 @@ def tree_of(stage: Stage, places: list[int]) -> Node | Leaf:
         case Split():
             size = -(-len(places) // (stage.grain * stage.ways)) * stage.grain
             return added([tree_of(stage.body, places[i : i + size]) for i in range(0, len(places), size)])
+        case Uneven():
+            ends = [*stage.at, len(places)]
+            return added([tree_of(stage.body, places[i:j]) for i, j in zip([0, *stage.at], ends, strict=True)])
         case Halves():
             if len(places) <= stage.most:
                 return tree_of(stage.body, places)
@@ -280,6 +284,7 @@ STAGES = [
     Interleaved(4, CHAIN, R, tail=CHAIN),
     Interleaved(2, Interleaved(2, Interleaved(2, CHAIN, R), R), R, grain=2, tail=CHAIN),
     Halves(10, CHAIN, R),
+    Uneven((16, 48), CHAIN, R),
 ]
 
 
@@ -291,7 +296,10 @@ def test_a_tree_suggests_its_stage(stage: Stage) -> None:
         length = 80
     guesses = stages_of(tree_of(stage, list(range(length))), FMA, R)
     assert any(
-        all(tree_of(guess, list(range(k))) == tree_of(stage, list(range(k))) for k in (length, length - stage.period))
+        all(
+            tree_of(guess, list(range(k))) == tree_of(stage, list(range(k)))
+            for k in (length, length - (1 if isinstance(stage, Uneven) else stage.period))
+        )
         for guess in guesses
         if not isinstance(guess, Promoted) or guess.every < length
     ), guesses

@@ -62,7 +62,8 @@ ANSWERS = Part("the engines' processes and answers", "all", _in("queries/solvers
 CHECKER = Part("the checker", "with `mmaprobe check`, in place of what finds a proof", [
     *_in("queries/checking", "folder plans"), "queries/proof/written_rows.py",
     *_in("queries/certificates", "tree goals document node_rules loop_rules result_rules sign_rules magnitudes"),
-    *_in("queries/certificates", "share_rules together chain row_rules checker slow bitblast gates"),
+    *_in("queries/certificates", "share_rules together writing_out chain row_rules checker slow bitblast gates"),
+    "queries/properties/asked.py",
 ])  # fmt: skip
 PARTS = (
     KERNEL,

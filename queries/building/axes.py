@@ -101,8 +101,14 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
                 yield replace(tried, products=How(mode, name))
 
     def unrounded(choices: Choices) -> Iterator[Choices]:
-        for align, bits in product(MODES if role else (), every_f):
-            yield with_step(choices, role, Step(fraction_bits=bits, align=align, rounded=False))
+        for align, bits, normal in product(MODES if role else (), every_f, (False, True)):
+            tried = with_step(choices, role, Step(fraction_bits=bits, align=align, rounded=False))
+            yield replace(tried, normalised=normal or choices.normalised)
+
+    def normalised(choices: Choices) -> Iterator[Choices]:
+        """Products count in the alignment with the exponents of their leading bits."""
+        for tried in (*fused(choices), *fused_roomier(choices)):
+            yield replace(tried, normalised=True)
 
     def aligned(choices: Choices) -> Iterator[Choices]:
         for mode, bits in product(MODES, every_f):
@@ -156,7 +162,17 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
         few = [elsewhere, fused, aligned] if asked.length <= SMALL else []
         return [likely, likely_fused, *(few or [roomier])]
     if kind == "fused":
-        return [fused, fused_roomier, aligned, unrounded, wrapped, fused_elsewhere, grouped, aligned_elsewhere]
+        return [
+            fused,
+            fused_roomier,
+            normalised,
+            aligned,
+            unrounded,
+            wrapped,
+            fused_elsewhere,
+            grouped,
+            aligned_elsewhere,
+        ]
     exact: list[Tier] = [settled, rounded, guarded, elsewhere, shortened, leaving, stored]
     return exact if kind == "exact" else [*exact, lengthened, fused, aligned, unrounded]
 

@@ -15,7 +15,7 @@ from queries.order.tree import Leaf, Pair, order, pair_of
 from smtmodel.display import exact_value, number_text
 from smtmodel.dot import Model
 from smtmodel.errors import IncompleteError
-from smtmodel.formats import Format
+from smtmodel.formats import FORMATS, Format
 from smtmodel.operands import Operands
 from smtmodel.vectors import Vector, to_hex
 
@@ -164,6 +164,10 @@ class Probe:
             mask = min(high, max(low + bits, bits // 2))
             for unit in range(mask - bits, mask - self.needed + 1, 4):
                 yield Span(mask, unit), normal
+        within = FORMATS["f16"]  # sums may be kept in it, whatever the result's format
+        low, high = max(given[True][0], within.emin - within.fraction), min(given[True][1], within.emax)
+        if high < mask and high - low >= self.needed:
+            yield Span(high, low), True
 
     def widest(self) -> int:
         """The places between the largest and the smallest power of two."""
@@ -313,7 +317,11 @@ class Probe:
         for signs in VARIANTS:
             terms, text = self._mask(pair, signs, 0, 0)
             [value] = self.values([(terms, text)])
-            if any(self._count(value, group, signs, 0, residue) is not None for residue in (False, True)):
+            counts = (self._count(value, group, signs, 0, residue) for residue in (False, True))
+            count = next((count for count in counts if count is not None), None)
+            if count is not None and count <= len(self.leaves) - 2:
+                if len(self.groups) == 1:
+                    self._know(pair, len(self.leaves) - count)
                 return "", None
             seen = seen or f"{text}: {number_text(self.questions[-1].d, self.model.d)}"
             if value and better is None:
@@ -342,9 +350,12 @@ class Probe:
         new = [pair for pair in dict.fromkeys(pair_of(*pair) for pair in pairs) if pair not in self._lost]
         for group in (new[:1], new[1:]):  # the first finds out which signs work
             for pair, lost in zip(group, self.measure(group, 0), strict=True):
-                self._lost[pair] = lost
-                self._met[pair[0]].append(pair[1])
-                self._met[pair[1]].append(pair[0])
+                self._know(pair, lost)
+
+    def _know(self, pair: Pair, lost: int) -> None:
+        self._lost[pair] = lost
+        self._met[pair[0]].append(pair[1])
+        self._met[pair[1]].append(pair[0])
 
     def measure(self, pairs: Sequence[Pair], raised: int) -> list[int]:
         """What masks on pairs of leaves take out of the sum, with units 2^raised times as large; always asked."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from queries.plans.candidates import Candidates, Sample
 from queries.plans.rules import FEATURES, Feature, Limit, Numbers, Rule, Shape, chosen, features_of, learned
 from smtmodel.errors import IncompleteError
 from smtmodel.formats import Format
+from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.numbers import from_numbers, type_of
 from smtmodel.plans import Chain, Plan
 from smtmodel.signature import Signature
@@ -39,6 +41,7 @@ SHORT = 32
 SIDES = ("rows", "columns", "length")
 FEW = 8  # elements that a plan has to explain, of those that no other one does
 TREES = 24  # orders that are revealed
+BRIEF = 128  # products at which instructions of the table are tried, which take a while for many
 LONG_ORDER = 1100  # products whose order is asked, where a longer K is no use
 
 Multiply = Callable[[Matrix, Matrix, Matrix], Matrix]
@@ -198,13 +201,18 @@ class Mapper(Candidates):
     def _new(self, looked: Looked, number: int) -> None:
         """Plans that give an element: of several, those that give most other elements of which no plan is known."""
         tree = self._order(looked.shape, self._place(looked, number))
-        guesses = [] if tree is None else list(self.guesses(tree))
+        groups = [self.loops(looked.shape.length) if tree is None else self.guesses(tree)]
         if tree is None or self.of_units(tree):
-            guesses = [*self.table(), *guesses]
-        fitting = [
-            plan for plan in dict.fromkeys(guesses) if plan not in self.known and self._fitting(plan, looked)[number]
-        ]
-        if not fitting:
+            groups = [chain(self.shipped(), *groups)]
+            if looked.shape.length <= BRIEF:
+                groups.append(self.chains(INSTRUCTIONS))
+        for group in groups:
+            fitting = [
+                plan for plan in dict.fromkeys(group) if plan not in self.known and self._fitting(plan, looked)[number]
+            ]
+            if fitting:
+                break
+        else:
             return
         _, fits, where = self._table()
         open_at = np.flatnonzero(~fits.any(axis=1))

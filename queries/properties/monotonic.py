@@ -158,3 +158,11 @@ def _name(trace: Trace, passage: Passage) -> str:
         return f"step {trace.rounds.index(within) + 1}"
     own = passage.prefix.rstrip(".")
     return f"step {own}" if own else "the step"
+
+
+def by_facts(problem: Monotonic, options: Options) -> Proof:
+    """A proof by lemmas about terms or by the whole question, of which a certificate can be written."""
+    start, proof = time.monotonic(), Proof(problem)
+    if not _staged(problem, options, proof, start):
+        _whole(problem, options, proof, start)
+    return proof
