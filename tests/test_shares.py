@@ -238,6 +238,43 @@ def test_the_rules_give_what_they_say() -> None:
     assert (added.distance, added.base) == (Fraction(1, 1 << 24), Addend())
 
 
+def test_what_words_leave_and_what_is_left_out_count() -> None:
+    """By the numbers: of two words that leave r and s, of which the last product is left out."""
+    two = replace(WHOLE, count=2)
+    first, second = Word(two, 0), Word(two, 1)
+    windows = (SPACE.window.a, SPACE.window.b)
+    one, part = Fraction(1), Fraction(1, 1 << 10)
+    words = [believed(WordIsSmall(two, window, share, k)) for window in windows for k, share in ((0, one), (1, part))]
+    rests = [
+        believed(WordsLeave(two, windows[0], Fraction(1, 8))),
+        believed(WordsLeave(two, windows[1], Fraction(1, 4))),
+    ]
+    near = begins(SPACE, Addend())
+    value: Any = Addend()
+    for a, b in ((first, first), (first, second), (second, first)):
+        value = Instruction(MODEL, a, b, 0, 2, value)
+        near = after_instruction(value, near, BOUND, words)
+    assert isinstance(near.goal, Near)
+    least = near.goal.distance + part * part + Fraction(1, 8) + Fraction(1, 4) + Fraction(1, 32)
+    assert isinstance(near_the_sum(near, words, rests, least).goal, Within)
+    with pytest.raises(RuleError, match="is known"):
+        near_the_sum(near, words, rests, least - Fraction(1, 1 << 40))
+    assert near.goal.size == 1 + 2 * part + near.goal.off
+    products = near.goal.distance - near.goal.distance % Fraction(1, 1 << 40)
+    assert products > 3 * Fraction(1, 1 << 23)
+
+
+def test_a_result_out_of_range_is_no_number_of_a_claim() -> None:
+    claim = error("2**-18", terms=2)
+    within, zero = by_shares(claim, believed).premises
+    huge = [believed(WordIsSmall(WHOLE, window, Fraction(1 << 6), 0)) for window in (SPACE.window.a, SPACE.window.b)]
+    near = once(words=huge)
+    wide = near_the_sum(near, huge, LEAVES, Fraction(1, 16))
+    assert isinstance(within.goal, Within)
+    with pytest.raises(RuleError, match="leave the range"):
+        compares(error("2**-4", terms=2), wide, [zero])
+
+
 @pytest.mark.parametrize(("says", "broken"), BREACHES.values(), ids=BREACHES)
 def test_side_conditions(says: str, broken: Callable[[], Theorem]) -> None:
     with pytest.raises(RuleError, match=says):

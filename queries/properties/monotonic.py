@@ -1,6 +1,6 @@
 """Monotonicity: does the result ever fall when one operand rises?
 
-Concrete rows shaped for it are tried first, then the rule about nodes (rises.py), then a proof by lemmas about terms
+The rule about nodes (rises.py) is tried first, then concrete rows shaped for a fall, then a proof by lemmas about terms
 for the kinds of sums that have an argument, at last the solvers are asked: small questions, then the whole.
 """
 
@@ -39,17 +39,16 @@ CONFIRM_SHARE = 0.25  # of the time, at most, for the confirmation of all operan
 
 
 def prove_monotonic(problem: Monotonic, options: Options, confirm: bool, forms: bool = True) -> Proof:
-    """Find a fall, or prove that there is none; not `forms`: by lemmas about its terms alone. An interrupt ends the
+    """Prove that there is no fall, or find one; not `forms`: by lemmas about its terms alone. An interrupt ends the
     work; what was proved until then is kept. Raises SolverFaultError."""
     start, proof = time.monotonic(), Proof(problem)
     try:
-        proof.witness = find_fall(problem) if options.timeout is None or options.timeout > 0 else None
-        if proof.witness is not None:
-            proof.verdict = "different"
-        elif not (forms and _by_nodes(problem, options, proof, confirm)) and not _staged(
-            problem, options, proof, start
-        ):
-            _whole(problem, options, proof, start)
+        if not (forms and _by_nodes(problem, options, proof, confirm)):
+            proof.witness = find_fall(problem) if options.timeout is None or options.timeout > 0 else None
+            if proof.witness is not None:
+                proof.verdict = "different"
+            elif not _staged(problem, options, proof, start):
+                _whole(problem, options, proof, start)
         if confirm and proof.verdict == "equal" and not proof.why:
             spent = time.monotonic() - start
             proof.lemmas = second_words(proof.lemmas, _for_confirmation(problem, options, spent), spent)
