@@ -215,9 +215,11 @@ def page(known: Mapping[str, Mapping[str, Any]]) -> str:
     """docs/generations.md."""
     text = (
         "What the matrix instructions of A100, H100, B200 and MI300X compute differently, kind by kind, and for each "
-        "change the smallest input that a solver found to show it. An input is of two models that differ in this one "
-        "parameter; the results beside it are those of whole instructions, evaluated again. Where there is none, the "
-        "line says why. "
+        "change the smallest input that a solver found to show it. Two models that differ in this one parameter give "
+        "different results for it; the results beside it are what the four instructions as a whole give. Where no "
+        "input is shown, the line says why. `at 5` is product 5; products without a place stand at 0, and all others "
+        "are zero. A unit that adds in several steps has names for them: `products`, then `late`, in which the addend "
+        "joins their sum. "
         "[gpus](gpus/README.md) says on what the models rest, line by line. `python -m benchmarks.generations` makes "
         "this page."
     )
@@ -226,11 +228,12 @@ def page(known: Mapping[str, Mapping[str, Any]]) -> str:
     lines += ["| kind | " + " | ".join(f"{old} to {new}" for old, new in pairwise(GPUS)) + " |", "|---|---|---|---|"]
     for kind in KINDS:
         cells = {(step.old, step.new): _summary(step, known) for step in steps() if step.kind == kind}
-        lines.append(f"| {kind} | " + " | ".join(cells.get(pair, "") for pair in pairwise(GPUS)) + " |")
+        row = [cells.get(pair) or _absent(kind, pair) for pair in pairwise(GPUS)]
+        lines.append(f"| {kind} | {' | '.join(row)} |")
     for kind, instructions in KINDS.items():
         lines += [
             "",
-            f"## {kind[0].upper()}{kind[1:]}",
+            f"## {kind}",
             "",
             *(f"- {gpu}: `{name}`" for gpu, name in instructions.items()),
         ]
@@ -238,6 +241,10 @@ def page(known: Mapping[str, Mapping[str, Any]]) -> str:
             if step.kind == kind:
                 lines += ["", f"**{step.old} to {step.new}**: {_sentence(step)}", *_table(step, known)]
     return "\n".join([*lines, ""])
+
+
+def _absent(kind: str, pair: tuple[str, str]) -> str:
+    return f"not on {' and '.join(gpu for gpu in pair if gpu not in KINDS[kind])}"
 
 
 def _summary(step: Step, known: Mapping[str, Mapping[str, Any]]) -> str:

@@ -153,24 +153,24 @@ def check(asked: Statement, timeout: float, seed: int) -> Outcome:
     seconds = time.perf_counter() - start
     wrong = ""
     if proof.verdict == "equal" and proof.ground is not None:
-        tile = math.lcm(*(products.stage.period for side in plans for products in side.sums))
-        for length in _lengths(asked, proof.ground.multiples, tile):
-            if not _agree(*plans, length, seed):
+        for length in lengths_of(asked, plans, proof.ground.multiples):
+            if not agree(*plans, length, seed):
                 wrong = f"they differ at K = {length}"
                 break
     return Outcome(proof.verdict, seconds, wrong)
 
 
-def _lengths(asked: Statement, multiples: int, tile: int) -> Iterator[int]:
-    """Where both are tried: also at a K that both take, the tile's."""
+def lengths_of(asked: Statement, plans: tuple[Plan, Plan], multiples: int) -> Iterator[int]:
+    """Where both are tried: for every K also at one that both take, the tile's. `multiples`: 0 where none is said."""
+    tile = math.lcm(*(products.stage.period for side in plans for products in side.sums))
     if asked.length is None:
-        yield from (multiples * n for n in MULTIPLES)
-        yield math.lcm(multiples, tile)
+        yield from ((multiples or tile) * n for n in MULTIPLES)
+        yield math.lcm(multiples or tile, tile)
     else:
         yield asked.length
 
 
-def _agree(left: Plan, right: Plan, length: int, seed: int) -> bool:
+def agree(left: Plan, right: Plan, length: int, seed: int) -> bool:
     """Whether matrices of random bits, most of them zeros in every second case, give the same bits, all NaNs equal, or
     both plans refuse this K."""
     draw = np.random.default_rng((seed, length))

@@ -20,6 +20,7 @@ import json
 import os
 import pickle
 import random
+import shlex
 import shutil
 import subprocess
 import sys
@@ -31,9 +32,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import yaml
 
+from benchmarks import plan_statements
 from benchmarks.statements import (
     SHAPES,
     Statement,
@@ -49,6 +52,8 @@ from benchmarks.statements import (
 from queries.certificates.certificate import CertificateError
 from queries.certificates.tree import Tree
 from queries.checking.folder import check_folder
+from queries.checking.plans import plans_fault
+from queries.plans import equal as plans_equal
 from queries.proof.kernel import RuleError, Theorem
 from queries.proof.lemmas import Lemma, exhausted
 from queries.proof.normalising import Normaliser, normal_form
@@ -76,6 +81,8 @@ CHECKED = 3  # of the false statements that are proved, those whose certificate 
 #: normal forms of random units
 BOUNDS, FORMS = ("enclosures", "forms", "induction"), ("rewriting", "ranges", "effects", "normalising")
 UNITS = 80  # random units
+PLANS = 80  # random statements about plans, for changes to queries/plans
+CHECKERS = ("certificates", "checking")  # packages that no prover calls: their tests are run
 Function = tuple[str, str]  # file, and the qualified name of a function
 HEAD = """# Sabotage: changes to the provers
 
@@ -91,7 +98,9 @@ example.
   out below the truth, *refused* how many trees the check refuses.
 - A change of a rule of rewriting is also tried on normal forms of random units (*forms*); *changed* are those that
   compute something else.
-- *missed*: what neither evaluation nor check notices; *tests*: whether the tests of what was changed fail then.
+- A change to queries/plans is tried on random statements about two plans (benchmarks/plan_statements.py) as well.
+- *missed*: what neither evaluation nor check notices; *tests*: whether the tests of what was changed fail then, or
+  where no statement meets the change, as in the checker of certificates.
 """
 
 
@@ -256,6 +265,7 @@ def run(change: dict[str, str], known: Path, numbers: Sequence[int], seconds: fl
         file = Path(change["file"])
         command += ["--bounds"] * (file.parent.name == "proof" and file.stem in BOUNDS)
         command += ["--forms"] * (file.parent.name == "proof" and file.stem in FORMS)
+        command += ["--plans"] * (file.parent.name == "plans")
         try:
             done = subprocess.run(command, cwd=copy, timeout=60 + 8 * seconds, capture_output=True, text=True,
                                   env=environment)  # fmt: skip
@@ -269,18 +279,20 @@ def run(change: dict[str, str], known: Path, numbers: Sequence[int], seconds: fl
             found.missed += told["missed"]
         if failed:
             found.counts["broken"] += 1
-        if found.missed and change.get("tests"):
-            tests = subprocess.run([sys.executable, "-P", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p",
-                                    "no:xdist", *change["tests"].split()], cwd=copy, capture_output=True, text=True,
+        unmet = not numbers or Path(change["file"]).parent.name in CHECKERS
+        if change.get("tests") and (found.missed or unmet):
+            pytest = [sys.executable, "-P", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"]
+            tests = subprocess.run([*pytest, *shlex.split(change["tests"])], cwd=copy, capture_output=True, text=True,
                                    env=environment, timeout=600)  # fmt: skip
-            found.counts["tests"] += tests.returncode == 1
+            found.counts["tests"] += tests.returncode in (1, 2)  # 2: they cannot even be read
+            found.counts["tested"] += 1
     return found
 
 
 # -- what runs in the changed copy
 
 
-def work(path: Path, numbers: Sequence[int], bounds: bool, forms: bool) -> None:
+def work(path: Path, numbers: Sequence[int], bounds: bool, forms: bool, plans: bool) -> None:
     known: list[Known] = pickle.loads(path.read_bytes())
     checked = 0
     for number in numbers:
@@ -303,6 +315,8 @@ def work(path: Path, numbers: Sequence[int], bounds: bool, forms: bool) -> None:
         _bounds()
     if forms:
         _forms()
+    if plans:
+        _plans()
 
 
 def noticed(statement: Statement, proofs: list[Proof], certificate: bool) -> list[str]:
@@ -381,6 +395,35 @@ def _forms() -> None:
         print(json.dumps({"counts": counts, "missed": missed}), flush=True)
 
 
+def _plans() -> None:
+    """Statements about two plans, put to a prover that looks at no product, and held against matrices."""
+    for number in range(PLANS):
+        asked = plan_statements.statement(number)
+        counts, missed = Counter[str](), []
+        try:
+            sides = plan_statements.plan(asked.left), plan_statements.plan(asked.right)
+            with (patch.object(plans_equal._Prover, "_check", lambda self: None),
+                  patch.object(plans_equal._Prover, "_differ_on_samples", lambda self, length: False),
+                  patch.object(plans_equal._Prover, "_differ_by_solver", lambda self, length: False)):  # fmt: skip
+                proof = plans_equal.prove_plans(*sides, asked.length, Options(timeout=2.0), confirm=False)
+            multiples = 0 if proof.ground is None else proof.ground.multiples
+            lengths = plan_statements.lengths_of(asked, sides, multiples)
+            true = all(plan_statements.agree(*sides, length, number) for length in lengths)
+            counts["true" if true else "false"] += 1
+            if proof.verdict == "equal" and not true:
+                counts["proved"] += 1
+                who = ["evaluation"] * (plan_statements.check(asked, 2.0, number).verdict == "fault")
+                stated = {"schema": 1, "length": asked.length, "multiples": multiples}
+                who += ["check"] * bool(plans_fault(stated, *sides, []))
+                counts.update(who)
+                missed = [] if who else [f"plans {number}"]
+        except MmaprobeError:
+            continue
+        except Exception:
+            counts["errors"] += 1
+        print(json.dumps({"counts": counts, "missed": missed}), flush=True)
+
+
 # -- the table
 
 COLUMNS = ("false", "proved", "evaluation", "check", "true", "lost", "errors", "below", "refused", "forms", "changed")
@@ -389,7 +432,7 @@ COLUMNS = ("false", "proved", "evaluation", "check", "true", "lost", "errors", "
 def row_of(found: Found) -> str:
     change = found.change
     where = f"{Path(change['file']).stem}: `{_flat(change['old'])}` becomes `{_flat(change['new'])}`"
-    tests = "fail" if found.counts["tests"] else "pass" if change.get("tests") and found.missed else ""
+    tests = "fail" if found.counts["tests"] else "pass" if found.counts["tested"] else ""
     cells = [where.replace("|", chr(92) + "|"), *(found.counts[name] or "" for name in COLUMNS), tests]
     note = "all" if found.counts["broken"] else "out of time" if found.counts["time"] else ""
     return f"| {' | '.join(map(str, cells))} | {', '.join(found.missed) or note} |"
@@ -435,11 +478,14 @@ def page(every: Sequence[Found]) -> str:
         lines.append(row_of(found))
         totals.update({"proving": bool(found.counts["proved"] or found.counts["below"]), "missing": bool(found.missed)})
         totals.update({"by tests": bool(found.missed and found.counts["tests"])})
+        totals.update({"tested": bool(found.counts["tested"] and not found.missed)})
+        totals.update({"failing": bool(found.counts["tests"] and not found.missed)})
         totals.update({name: found.counts[name] for name in ("false", "true")})
     summary = (
         f"{len(every)} changes of {len(changes())}, of {totals['false']} false and {totals['true']} true statements in "
         f"all; under {totals['proving']} a false statement is proved; of {totals['missing']} one is missed by "
-        f"evaluation and check, of which {totals['by tests']} fail their tests."
+        f"evaluation and check, of which {totals['by tests']} fail their tests. Of {totals['tested']} others whose "
+        f"tests were run, {totals['failing']} fail them."
     )
     return "\n".join([HEAD, summary, "", *lines]) + "\n"
 
@@ -453,10 +499,11 @@ def main() -> None:
     parser.add_argument("--work", nargs="+", help=argparse.SUPPRESS)
     parser.add_argument("--bounds", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--forms", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--plans", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args()
     if given.work:
-        work(Path(given.work[0]), list(map(int, given.work[1:])), given.bounds, given.forms)
+        work(Path(given.work[0]), list(map(int, given.work[1:])), given.bounds, given.forms, given.plans)
         return
     collected(given.statements, lambda text: print(text, file=sys.stderr, flush=True))
     if given.collect:

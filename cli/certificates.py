@@ -31,7 +31,8 @@ def show_certificate(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     pieces = manifest["pieces"]
     proofs = [piece for piece in pieces if "clauses" in piece]
     whole = [piece for piece in proofs if piece["name"] == "whole"]
-    text = counted(len(proofs), "proof")
+    parts = manifest["parts"]
+    text = counted(len(parts), "part") if parts and not pieces else counted(len(proofs), "proof")
     if proofs:
         text += f" accepted by the checker ({proofs[0]['checker']})"
     text += "".join(

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 SECONDS = 300.0
 BELIEVED = (
-    "believed: what the files say of units, inputs and questions, and what mmaprobe says that units compute; the way "
-    "from a question to its formula; this checker (docs/trusted.md); the engines named above, and no other"
+    "believed: what the files say of units, inputs and questions; what mmaprobe says that units compute, and how a "
+    "question becomes a formula; this checker (docs/trusted.md); {engines}"
 )
 
 
@@ -66,10 +66,11 @@ def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:
     said = Counter(found.says for found in findings if found.kind == "fine")
     files, proofs = counted(said[MEANING["smt2"]], "file"), counted(said[MEANING["drat"]], "proof")
     rests = f"; {counted(counts['word'], 'lemma')} for which solvers alone answer" if counts["word"] else ""
+    believed = BELIEVED.format(engines="the engines named above" if counts["word"] else "no engine")
     say({
         "fault": f"rejected by the checker: {counted(counts['fault'], 'fault')}",
         "incomplete": f"incomplete: {counted(counts['open'], 'part')} could not be checked{rests}",
-        "checked": f"checked: {files} as written, {proofs} verified{rests}\n{BELIEVED}",
+        "checked": f"checked: {files} as written, {proofs} verified{rests}\n{believed}",
     }[verdict])  # fmt: skip
     if as_json:
         rows = [{"place": found.place, "says": found.says, "kind": found.kind} for found in findings]

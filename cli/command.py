@@ -12,7 +12,7 @@ import click
 from smtmodel.errors import InputError
 
 #: parameters that name a file to write
-OUTPUTS = ("output", "save", "svg", "pdf", "tikz")
+OUTPUTS = ("output", "save", "svg", "pdf", "tikz", "smt2")
 
 
 class Command(click.Command):

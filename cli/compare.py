@@ -53,7 +53,8 @@ FILE = click.Path(path_type=Path)
     "reference",
     metavar="MODEL",
     shell_complete=models,
-    help="The instruction whose formats and length the vectors have, where no device says; which one of a recording.",
+    help="The instruction that gives the vectors their formats and length, where no device does; the one to compare, "
+    "of a recording of several.",
 )
 @click.option(
     "--compare",
@@ -65,7 +66,13 @@ FILE = click.Path(path_type=Path)
 @VECTORS_OUTPUT
 @DEVICE_TIMEOUT
 @click.option("--gemm", nargs=4, type=FILE, metavar="A B D1 D2", help="Matrices, and two results of their product.")
-@click.option("--c", "addend", type=FILE, metavar="C", help="The addend of the matrix product (default: zeros).")
+@click.option(
+    "--c",
+    "addend",
+    type=FILE,
+    metavar="C",
+    help="The addend of the matrix product, or a bias of one row or column (default: zeros).",
+)
 @click.option("--convert", type=Choice(ROUNDINGS), help="Round A, B and C to the input formats.")
 @click.option("--scale-a", type=FILE, metavar="FILE", help="Scale factors of A, as patterns.")
 @click.option("--scale-b", type=FILE, metavar="FILE", help="Scale factors of B, as patterns.")
@@ -188,14 +195,14 @@ class _Run:
 
     def gemm(self, files: Sequence[Path], rest: dict[str, Any]) -> None:
         """From differing matrices to a dot product of a few terms. Raises MmaprobeError."""
-        from cli.compare_gemm import run_gemm
+        from cli.compare_gemm import formats_of, run_gemm
         from smtmodel.reference import parse_reference
 
         if self.recordings:
             raise InputError(f"{self.recordings[0].name}: a recording cannot recompute a dot product")
-        if not self.sides and self.reference is None:
-            raise InputError("--model: without devices a model is needed")
-        model = parse_reference(self.reference) if not self.sides and self.reference else None
+        model = None
+        if not self.sides:
+            model = formats_of(files, rest["addend"]) if self.reference is None else parse_reference(self.reference)
         run_gemm(self.comparison, self.report, self.sides, model, self.compare, files, rest)
 
     def finish(self, failure: MmaprobeError | None, output: str | None, as_json: bool) -> None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from cli.compare_text import Report, operands_json
 from cli.options import progress, say
-from cli.simulate import _load
+from cli.simulate import load_matrix
 from smtmodel.display import number_text
 from smtmodel.errors import InputError, ParameterError
+from smtmodel.nodes.node import walk
 from smtmodel.vectors import to_hex
 
 PLANS = 4  # plans with the same result that are named
@@ -22,6 +23,24 @@ if TYPE_CHECKING:
     from queries.compare.gemm import Differences, Element, Matrices, Reproduced, Trace
     from smtmodel.dot import Model
     from smtmodel.formats import Format
+    from smtmodel.plans import Plan
+    from smtmodel.signature import Signature
+
+
+def formats_of(files: Sequence[Path], addend: Path | None) -> Signature:
+    """The formats of A, B, D1, D2 and C, by the types of the files' numbers. Raises InputError."""
+    from smtmodel.numbers import format_of
+    from smtmodel.signature import Signature
+
+    found = {}
+    for name, path in zip(("a", "b", "d", "d2", "c"), (*files, addend or files[2]), strict=True):
+        kind = load_matrix(path).dtype
+        if (fmt := format_of(kind)) is None:
+            raise InputError(f"--model: numbers of type {kind} say no format: give a model", str(path))
+        found[name] = fmt
+    if found["d"] != found["d2"]:
+        raise InputError(f"--model: results are {found['d'].name} and {found['d2'].name}: give a model", str(files[3]))
+    return Signature(found["a"], found["b"], found["c"], found["d"], 1, addend is not None)
 
 
 def run_gemm(
@@ -31,6 +50,7 @@ def run_gemm(
     """From differing matrices to a dot product of a few terms. Raises MmaprobeError."""
     from queries.compare.devices import Pair, model_side
     from queries.compare.gemm import differing_elements, reproduced
+    from smtmodel.signature import Signature
 
     first, second = sides if model is None else (model_side(model), model_side(model))
     pair = Pair(first, second, compare)
@@ -48,6 +68,9 @@ def run_gemm(
         return
     assert model is not None
     report.differ = True
+    if isinstance(model, Signature):
+        report.gemm["plans"] = _plans(model, matrices, found)
+        return
     told = reproduced(model, matrices, found.chosen, pair.problem, progress)
     progress("")
     _show_reproduced(told, pair)
@@ -79,12 +102,44 @@ def _plans(model: Model, matrices: Matrices, found: Differences) -> dict[str, An
         else:
             say(f"  D{index + 1}: none of the {one.tried} plans tried gives every element compared")
     if given[0].plans and given[1].plans and found.first is not None:
+        document["why"] = why_they_differ(given[0].plans[0], given[1].plans[0])
+        for sentence in document["why"]:
+            say(f"  {sentence}")
         count = parted_after(given[0].plans[0], given[1].plans[0], matrices, found.first)
         document["diverge_after"] = count
         where, length = f"[{found.first.row}, {found.first.column}]", matrices.a.shape[1]
         if count is not None:
             say(f"  in element {where} they agree on fewer products and first diverge at {count} of {length}")
     return document
+
+
+def why_they_differ(one: Plan, other: Plan) -> list[str]:
+    """What two plans do in different ways, a sentence each."""
+    from reports.plan_sheet import rounding_words, stage_words
+
+    def inputs(plan: Plan) -> str:
+        hows = dict.fromkeys(how for how in (plan.convert_a, plan.convert_b) if how is not None)
+        return " and ".join(f"rounded to {rounding_words(how)}" for how in hows) or "as they are"
+
+    def sums(plan: Plan) -> str:
+        return "; within, ".join(text for products in plan.sums for text in stage_words(products.stage))
+
+    def units(plan: Plan) -> str:
+        return " and ".join(model.reference for model in plan.models)
+
+    def addend(plan: Plan) -> str:
+        starts = [products.start.kind == "element" for products in plan.sums]
+        uses = any(node.kind == "element" for node in walk(plan.result))
+        return "the first sum begins with it" if any(starts) else "added at the end" if uses else "not used"
+
+    ways = {
+        "the inputs are taken": inputs, "the unit is": units, "the products are added in": sums, "C is": addend,
+    }  # fmt: skip
+    return [
+        f"why: {what}: in D1 {text(one)}; in D2 {text(other)}"
+        for what, text in ways.items()
+        if text(one) != text(other)
+    ]
 
 
 def _follow(comparison: Comparison, report: Report, pair: Pair, matrices: Matrices, found: Differences) -> None:
@@ -130,10 +185,13 @@ def _again(pair: Pair, traces: Sequence[Trace]) -> dict[str, Any]:
 def load_matrices(pair: Pair, files: Sequence[Path], rest: dict[str, Any]) -> Matrices:
     """The matrices as bit patterns. Raises InputError."""
     from queries.compare.gemm import Matrices
+    from smtmodel.gemm import addend
 
     model, convert = pair.left.model, rest["convert"]
     a, b = (_patterns(path, fmt, convert) for path, fmt in zip(files[:2], (model.a, model.b), strict=True))
     c = None if rest["addend"] is None else _patterns(rest["addend"], model.c, convert)
+    if c is not None and a.shape[1] == b.shape[0]:
+        c = addend(c, (a.shape[0], b.shape[1]))
     one, two = (_patterns(path, side.model.d, None) for path, side in zip(files[2:], pair.sides, strict=True))
     scales = [
         None if rest[key] is None else _patterns(rest[key], model.scale or model.a, None)
@@ -145,11 +203,8 @@ def load_matrices(pair: Pair, files: Sequence[Path], rest: dict[str, Any]) -> Ma
 def _patterns(path: Path, fmt: Format, convert: Any) -> NDArray[Any]:
     from smtmodel.numbers import from_numbers
 
-    tables = _load(path)
-    if "" not in tables:
-        raise InputError("one matrix is needed, in a .npy file", str(path))
     try:
-        patterns = from_numbers(tables[""], fmt, convert)
+        patterns = from_numbers(load_matrix(path), fmt, convert)
     except ParameterError as error:
         raise InputError(str(error), str(path)) from None
     if patterns.ndim != 2 or (patterns.size and int(patterns.max()) >> fmt.width):

@@ -122,6 +122,8 @@ def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
             raise InputError(reason, subject) from None
     if names_plan(subject):
         return [_sheet_of_plan(subject, ask)]
+    if subject.endswith(".json"):
+        raise InputError("no such file", subject)
     if "/" not in subject and not is_unit_file(subject):
         if (arch := architecture_of(subject)) is not None:
             return sheets_of(arch, ask, pieces)

@@ -88,10 +88,11 @@ def separate(
     from smtmodel.operands import layout_of
     from smtmodel.vectors import Vector, to_hex
 
+    start = time.monotonic()  # --timeout includes what builds the candidates
     chosen = _family(family, model)
     candidates = chosen.candidates()
     _say_impossible(chosen)
-    found = single(candidates, options) if one else separate_family(candidates, options, each=each or EACH)
+    found = single(candidates, options) if one else separate_family(candidates, options, each=each or EACH, start=start)
     progress("")
     base = chosen.base
     layout = layout_of(candidates[0])
@@ -202,11 +203,8 @@ def identify(
     mmaprobe identify nvidia-f16 --device command:./my-gpu -o answers.jsonl
     mmaprobe identify nvidia-fp8 --device model:hopper/wgmma/m64n8k32.f32.e4m3.e4m3
     mmaprobe identify H100 --device recorded:answers.jsonl
-
     mmaprobe identify --device cpu:vdpbf16ps --formats bf16,bf16,f32,f32 --length 2 --save unit.yaml
-
     mmaprobe identify --gemm --device python:mine.py:matmul --formats f32,f32,f32 --length 1000
-
     mmaprobe identify --gemm --device recorded:a.npy,b.npy,d.npy --formats f16,f16,f16
 
     Exit codes: 0 one class of candidates is left (with --gemm: every shape looked at has its plan), 1 no candidate
@@ -512,7 +510,11 @@ def _document(
         "impossible": _impossible(family),
         "units": units,
         "decided": {name: plain(value) for name, value in decided.items() if name in family.values},
-        "assumed": {name: plain(value) for name, value in decided.items() if name not in family.values},
+        "assumed": {
+            name: plain(value)
+            for name, value in decided.items()
+            if name not in family.values and (name != "scale_block" or decided.get("scale_format"))
+        },
         "undecided": {name: [plain(value) for value in values] for name, values in undecided.items()},
         "why_undecided": sorted({m.why for members in found.classes for m in members if m.why}),
         "classes": [_members(members) for members in found.classes],

@@ -158,8 +158,10 @@ def _show(found: Mapped, seconds: float) -> None:
             say(
                 f"  another kernel runs on {len(said.differ)} of {counted(total, 'random shape')}: {_some(said.differ)}"
             )
-        else:
+        elif said.confirmed:
             say(f"  {counted(said.agree, 'random shape')}: bit for bit so")
+        else:
+            say(f"  {counted(said.agree, 'random shape')}: too few to rely on")
     if any(said.plan is None for said in found.rules):
         say("other elements that were looked at: no plan found")
     if found.open:
@@ -194,6 +196,8 @@ def _document(name: str, found: Mapped, failure: MmaprobeError | None, seconds: 
             {
                 "elements": said.rule.text(),
                 "plan": None if said.plan is None else said.plan.reference,
+                "limits": said.rule.limits(),
+                "confirmed": said.confirmed,
                 "agree": said.agree,
                 "differ": [_sides_of(shape) for shape in said.differ],
             }

@@ -38,8 +38,8 @@ def list_command(kind: str, words: tuple[str, ...], as_json: bool) -> None:
     """List what there is, one line each; with WORDs only the lines that contain all of them.
 
     KIND is models, hypotheses, families, parameters, formats, algorithms, studies, claims, devices, plans, gpus or
-    words. A GPU (H100, "RTX 4090", MI300X) is read as its architecture, as the first word or a later one; as the first,
-    either lists its models.
+    words. In its place an architecture or a GPU (H100, "RTX 4090", MI300X) lists its models; among the words a GPU is
+    read as its architecture.
 
     \b
     mmaprobe list hypotheses

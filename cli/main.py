@@ -139,8 +139,8 @@ def _version(context: click.Context, _: click.Parameter, asked: bool) -> None:
 def main(context: click.Context, quiet: bool, verbose: bool) -> None:
     """Distinguish matrix multiply-accumulate units.
 
-    mmaprobe models how tensor cores compute d = c + sum of a_k * b_k, asks SMT solvers for inputs on which two
-    candidate models differ, and replays them.
+    mmaprobe models how tensor cores and other matrix units compute d = c + sum of a_k * b_k, bit for bit. It finds
+    inputs on which two units differ, proves units equal, and finds out which unit a device has.
 
     Defaults of options are read from ~/.config/mmaprobe/config.toml (MMAPROBE_CONFIG names another file):
     `timeout = 60` at the top is for every command that has the option, below `[prove]` for that command. NO_COLOR turns

@@ -188,7 +188,7 @@ def _show(document: dict[str, Any], explain: bool) -> None:
         engines = ", ".join(document["engines"]) or "construction alone"
         say(f"{stated}: proved in {seconds:.1f} s, {count}, by {engines}; confirmed by {by}")
     elif verdict == "different":
-        say(f"{stated}: no; both results above were recomputed by the array carrier")
+        say(f"{stated}: no; both results above were evaluated again, with NumPy")
     else:
         tried = _tried(text for proof in proofs for text in proof["unanswered"]) or "nothing in time"
         stopped = "interrupted" if document["interrupted"] else "unknown"

@@ -27,7 +27,7 @@ from smtmodel.vectors import to_hex
 #: property of `prove` -> what the sheet calls it
 ASKED = {
     "order-independent": "Independent of the order of products in a step",
-    "sign-symmetric": "Symmetric in sign: -d for -a and -c",
+    "sign-symmetric": "Symmetric in sign (negating every a and c negates d)",
     "monotonic-addend": "Monotonic in the addend",
 }
 #: asks for a property of a model: the document of `prove`, or None where nothing is known

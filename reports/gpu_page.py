@@ -56,8 +56,8 @@ def _sheets(arch: str, pieces: Pieces) -> Sequence[Sheet]:
 
 def _page(gpu: str, arch: str, sheets: Sequence[Sheet]) -> str:
     others = [name for name in gpus_of(arch) if name != gpu]
-    alike = f", as {_listed(others)}" if others else ""
-    head = [f"# {gpu}", "", f"{architecture_name(arch)}{alike}."]
+    alike = f", like {_listed(others)}" if others else ""
+    head = [f"# {gpu}", "", f"Architecture: {architecture_name(arch)}{alike}."]
     if not sheets:
         return "\n".join([*head, "", f"Not modelled: {not_modelled(f'{arch}/')}.", ""])
     of_files = not _instructions(arch)
@@ -108,9 +108,11 @@ def _rows_of(arch: str) -> str:
         if reference.startswith(f"{arch}/"):
             for gpu, rows in gpus.items():
                 counts[gpu] = counts.get(gpu, 0) + rows
-    return ", ".join(f"{gpu} {rows:,}" for gpu, rows in counts.items()) or (
-        "none" if _instructions(arch) else "as the unit files say"
-    )
+    if counts:
+        return ", ".join(f"{gpu} {rows:,}" for gpu, rows in counts.items())
+    if _instructions(arch):
+        return "none"
+    return "not modelled" if not_modelled(f"{arch}/") else "those that its pages name"
 
 
 def _instructions(arch: str) -> list[str]:
@@ -131,8 +133,8 @@ def _evidence(gpu: str, arch: str) -> str:
         return f"No result of this GPU is recorded; of its architecture there are rows: {known}."
     if not every:
         return (
-            "The units of this architecture are files (`mmaprobe show`). What a unit rests on is said of all of it: "
-            "which lines its recorded rows decide has not been counted."
+            "The units of this architecture are files (`mmaprobe show`). The first table says on what each one rests; "
+            "which lines of the second table the recorded rows decide has not been counted."
         )
     return "No result of this architecture is recorded: every line is published."
 
@@ -191,8 +193,11 @@ def _kind(reference: str, parameters: Sequence[str]) -> str:
 
 
 def _marked(marks: Mapping[int, str]) -> str:
-    whole, some = ([n for n, mark in marks.items() if mark == kind] for kind in ("", SOME))
-    return ", ".join(text for text in (numbered(whole), *(f"{n}{SOME}" for n in some)) if text)
+    found: list[str] = []
+    for mark, run in groupby(sorted(marks.items()), key=lambda pair: pair[1]):
+        numbers = [number for number, _ in run]
+        found += [f"{number}{SOME}" for number in numbers] if mark else [numbered(numbers)]
+    return ", ".join(found)
 
 
 def numbered(numbers: Sequence[int]) -> str:

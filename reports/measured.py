@@ -44,7 +44,6 @@ def ran(document: dict[str, Any], pictures: Pictures) -> list[Section]:
     section.more = f"{len(rows) - MOST_VECTORS} more vectors are in the results." if len(rows) > MOST_VECTORS else ""
     if not rows and document.get("output"):
         section.more = f"The answers are in {document['output']}: give that file to the report too."
-    section.repeat = f"mmaprobe run {document['file']} --device {device['name']}"
     return [section]
 
 
@@ -91,7 +90,6 @@ def evaluated(document: dict[str, Any], pictures: Pictures) -> list[Section]:
     for one in document["first_mismatches"][:MOST_VECTORS]:
         where = f"line {one['line']}"
         section.facts.append((where, f"{one['model']}: observed {one['observed']}, the model gives {one['predicted']}"))
-    section.repeat = "mmaprobe evaluate FILE"
     return [section]
 
 
@@ -103,11 +101,12 @@ def identified(document: dict[str, Any], pictures: Pictures) -> list[Section]:
     section = Section("identify", f"Which unit is {device['name']}?", verdict, tone)
     order = document["summation_order"]
     section.facts = [
+        *([("unit", ", ".join(document["units"]) or "not in the table")] if document["classes"] else []),
         ("family", f"{document['family']}, {counted(document['candidates'], 'candidate')}"),
         ("questions", f"{document['questions']}, and {order['questions']} for the summation order"),
         ("validated", f"{document['validated']} further vectors agree"),
         *_parameters(document),
-        *(("why it stays open", why) for why in document["why_undecided"]),
+        *(("what is not decided", f"equal {why}") for why in document["why_undecided"]),
         *(("open", " | ".join(pair)) for pair in document["open"]),
         *((f"near: {one['model']}", f"explains {counted(one['explains'], 'answer')}") for one in document["nearest"]),
         *_described({key: value for key, value in device.items() if key != "name"}),
@@ -125,7 +124,6 @@ def identified(document: dict[str, Any], pictures: Pictures) -> list[Section]:
         section.vectors.append(vector_view(f"question {number}", vector, candidates or own, pictures))
     if len(document["asked"]) > MOST_QUESTIONS:
         section.more = f"{len(document['asked']) - MOST_QUESTIONS} more questions are in the results."
-    section.repeat = f"mmaprobe identify {document['family']} --device {device['name']}"
     return [section]
 
 
@@ -161,5 +159,4 @@ def studied(document: dict[str, Any], pictures: Pictures) -> list[Section]:
         if path.suffix == ".png" and path.is_file():
             data = base64.b64encode(path.read_bytes()).decode()
             section.images.append((f"curves of {document['study']}", f"data:image/png;base64,{data}"))
-    section.repeat = f"mmaprobe study {document['study']} --seed {document['seed']}"
     return [section]

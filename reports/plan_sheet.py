@@ -24,10 +24,10 @@ def sheet_of_plan(plan: Plan, name: str, bound: dict[str, Any]) -> Sheet:
     sheet.lines = [
         *([Line("About", plan.about, PLAN)] if plan.about else []),
         Line("Formats", f"{plan.a.name} * {plan.b.name} + {plan.c.name} -> {plan.d.name}", PLAN),
-        *(Line(f"Elements of {side}", f"rounded to {_rounding(how)} first", PLAN)
+        *(Line(f"Elements of {side}", f"rounded to {rounding_words(how)} first", PLAN)
           for side, how in (("A", plan.convert_a), ("B", plan.convert_b)) if how is not None),
         *(Line("Unit", f"{one.reference}, {counted(one.length, 'product')} at a time", PLAN) for one in plan.models),
-        *(Line("Sum of the products", text, PLAN) for products in plan.sums for text in _words(products.stage)),
+        *(Line("Sum of the products", text, PLAN) for products in plan.sums for text in stage_words(products.stage)),
         Line("Result", stage_text(plan), PLAN),
         Line("K without a tail", f"multiples of {period}", PLAN),
         *(Line(what, text, f"evaluated at K = {period}")
@@ -37,14 +37,15 @@ def sheet_of_plan(plan: Plan, name: str, bound: dict[str, Any]) -> Sheet:
     return sheet
 
 
-def _rounding(how: Rounding) -> str:
+def rounding_words(how: Rounding) -> str:
+    """A rounding in words."""
     return f"{how.format.name}, {how.mode.replace('_', ' ')}"
 
 
-def _words(stage: Stage) -> Iterator[str]:
+def stage_words(stage: Stage) -> Iterator[str]:
     """The stages in words, the outer one first."""
     added = (
-        f"added as {_rounding(stage.rounding)}"
+        f"added as {rounding_words(stage.rounding)}"
         if isinstance(stage, (Promoted, Runs, Interleaved, Lanes, Halves))
         else ""
     )
@@ -71,10 +72,10 @@ def _words(stage: Stage) -> Iterator[str]:
         case Halves():
             yield f"halves, down to {counted(stage.most, 'product')}, {added}"
         case Rounded():
-            yield f"the sum of what follows, rounded to {_rounding(stage.rounding)}"
+            yield f"the sum of what follows, rounded to {rounding_words(stage.rounding)}"
     over = stage.tail if isinstance(stage, (Chain, Promoted, Interleaved, Lanes)) else None
     for part in stage.parts:
-        yield from (f"left over: {text}" if part is over else text for text in _words(part))
+        yield from (f"left over: {text}" if part is over else text for text in stage_words(part))
 
 
 def _bounds(bound: dict[str, Any]) -> Iterator[Line]:

@@ -107,7 +107,7 @@ def _sections(document: dict[str, Any], pictures: Pictures) -> list[Section]:
     produced = document.get("produced") or {}
     for section in made:
         section.facts += [(f"produced {key}", str(value)) for key, value in produced.items() if key != "command"]
-        section.repeat = produced.get("command") or section.repeat
+        section.repeat = produced.get("command", "")
     return made
 
 

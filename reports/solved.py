@@ -37,9 +37,6 @@ def _question(question: dict[str, Any], pictures: Pictures) -> Section:
         candidates = [(name, models[name], bits) for name, bits in said.items() if name in models]
         section.vectors.append(vector_view(str(row.get("id", "vector")), vector, candidates, pictures))
     section.more = _more(len(question["vectors"]))
-    section.repeat = f"mmaprobe distinguish {question['id']}"
-    if question["id"] == "left-right":
-        section.repeat = "mmaprobe distinguish " + " ".join(model.reference for model in models.values())
     return section
 
 
@@ -92,8 +89,6 @@ def proved(document: dict[str, Any], pictures: Pictures) -> list[Section]:
             (x["name"], str(x["cuts"]), x["answer"], x["confirmed_by"] or "no second solver") for x in lemmas
         ]
     section.vectors = [view for proof in proofs if proof["vector"] for view in _sides(proof, pictures)]
-    prefix = "" if wanted == "equal" else f"--property {wanted} "
-    section.repeat = f"mmaprobe prove {prefix}{' '.join(names)}"
     return [section]
 
 
@@ -139,7 +134,6 @@ def verified(document: dict[str, Any], pictures: Pictures) -> list[Section]:
         _claim_vector(section, claim.get("vector"))
         if claim.get("counterexample"):
             section.vectors = _sides(claim["counterexample"], pictures)
-        section.repeat = f"mmaprobe verify {claim['id']}"
         sections.append(section)
     return sections
 
@@ -187,5 +181,4 @@ def separated(document: dict[str, Any], pictures: Pictures) -> list[Section]:
             view.notes.append(f"{len(candidates)} different results, of which {MOST_OUTCOMES} are shown")
         section.vectors.append(view)
     section.more = _more(len(rows))
-    section.repeat = f"mmaprobe separate {document['family']}"
     return [section]

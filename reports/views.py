@@ -129,7 +129,7 @@ def vector_view(
     drawn = {d: model for _, model, d in reversed(predicted)}  # one model of each result
     firsts = [model for _, model, d in predicted if drawn[d] is model]
     exercises = vector.extra.get("exercises")
-    notes = [f"exercises {', '.join(exercises)}"] if exercises else []
+    notes = [f"exercises: {', '.join(exercises)}"] if exercises else []
     return VectorView(
         title,
         _paired(operands),

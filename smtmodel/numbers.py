@@ -55,6 +55,8 @@ def from_numbers(matrix: Matrix, fmt: Format, convert: Rounding | None = None) -
         return patterns.astype(kind_of(fmt))
     if not fmt.fraction:
         return _powers(matrix, fmt)
+    if not source.fraction:
+        return from_numbers(matrix.astype(np.float64), fmt, convert)
     with np.errstate(over="ignore"):
         lanes = _CARRIER.lanes(patterns.astype(np.uint64), source.width)
         rounded = ieee.convert(lanes, source, Target(fmt, convert or "nearest_even"))
@@ -65,8 +67,7 @@ def from_numbers(matrix: Matrix, fmt: Format, convert: Rounding | None = None) -
             raise ParameterError("dtype", f"{fmt.name} has no negative numbers")
         if convert is None:
             exact = np.asarray(ieee.convert(rounded, fmt, Target(source, "nearest_even")).eq(lanes).node)
-            if not np.all(exact | nan):
-                raise ParameterError("dtype", f"numbers are not exact in {fmt.name}: say how to round them (convert)")
+            _check_exact(matrix, np.broadcast_to(exact | nan, matrix.shape), fmt)
     return np.broadcast_to(np.asarray(rounded.node), matrix.shape).astype(kind_of(fmt))
 
 
@@ -87,6 +88,15 @@ def _checked(patterns: Matrix, fmt: Format) -> Matrix:
             "dtype", f"{patterns.dtype} is too narrow for patterns of {fmt.name}: {np.dtype(wanted)} is wanted"
         )
     return patterns
+
+
+def _check_exact(matrix: Matrix, exact: NDArray[np.bool_], fmt: Format) -> None:
+    """Raises ParameterError, with the first number that the format does not hold."""
+    if not exact.all():
+        place = np.argwhere(~exact)[0]
+        where = f" at [{', '.join(map(str, place))}]" if place.size else ""
+        text = f"{matrix[tuple(place)]}{where} is not exact in {fmt.name}: say how to round (convert)"
+        raise ParameterError("dtype", text)
 
 
 def _powers(matrix: Matrix, fmt: Format) -> Matrix:

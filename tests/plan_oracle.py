@@ -14,7 +14,20 @@ from smtmodel.dot import Model
 from smtmodel.formats import Format
 from smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, Node, Product, Round
 from smtmodel.nodes.round import Rounding
-from smtmodel.plans import Chain, Halves, Interleaved, Plan, Products, Promoted, Rounded, Split, Stage, Uneven
+from smtmodel.plans import (
+    Chain,
+    Fold,
+    Halves,
+    Interleaved,
+    Lanes,
+    Plan,
+    Products,
+    Promoted,
+    Rounded,
+    Split,
+    Stage,
+    Uneven,
+)
 from tests import node_oracle
 from tests.node_oracle import ANY_NAN, Value
 from tests.oracle import FORMATS, decode, encode, infinity
@@ -95,10 +108,20 @@ class Output:
             case Rounded():
                 return self.added([self.sum(stage.body, ks, start)], stage.rounding)
             case Promoted():
-                for first in range(0, len(ks), stage.every):
-                    chunk = self.sum(stage.body, ks[first : first + stage.every], (0, stage.body.accumulator))
-                    start = self.added([start, chunk], stage.rounding)
-                return start
+                sizes = [stage.every] * (len(ks) // stage.every)
+                left = len(ks) - sum(sizes)
+                if left and stage.even and sizes:  # the last two together, the first of them the larger
+                    both = sizes.pop() + left
+                    half = next(n for n in range(stage.even, both + stage.even, stage.even) if 2 * n >= both)
+                    sizes += [min(half, both), max(both - half, 0)]
+                elif left and stage.tail is None:
+                    sizes.append(left)
+                for size in filter(None, sizes):
+                    start = self.added([start, self.sum(stage.body, ks[:size], self.zero(stage))], stage.rounding)
+                    ks = ks[size:]
+                return self.sum(stage.tail, ks, start) if ks and stage.tail is not None else start
+            case Lanes():
+                return self.lanes(stage, ks, start)
             case Split():
                 grain = stage.grain or stage.body.period
                 grains = -(-len(ks) // grain)
@@ -129,9 +152,49 @@ class Output:
                 return self.added([self.sum(stage, ks[:half], start), right], stage.rounding)
         raise TypeError(f"no sum: {stage!r}")
 
+    @staticmethod
+    def zero(stage: Promoted | Split | Uneven | Interleaved | Lanes) -> Sum:
+        return 0, stage.body.accumulator
+
+    def lanes(self, stage: Lanes, ks: Places, start: Sum) -> Sum:
+        """Whose products each lane takes is written down first; lanes take theirs before they are folded."""
+        sums, waiting = [start], list(ks)
+
+        def take(own: dict[int, list[int]]) -> None:
+            for lane, products in own.items():
+                sums[lane] = self.sum(stage.body, products, sums[lane])
+
+        turns = [step for step in stage.steps if not isinstance(step, Fold)]
+        sums += [self.zero(stage) for _ in range(turns[0] - 1)]
+        if stage.head:
+            short = len(ks) % turns[0] // stage.head * stage.head
+            take({lane: [k] for lane, k in enumerate(waiting[:short])})
+            waiting = waiting[short:]
+        for step in stage.steps:
+            if isinstance(step, Fold):
+                folded: dict[int, list[Sum]] = {}
+                for lane, value in enumerate(sums):
+                    block, within = divmod(lane, step.ways * step.stride)
+                    folded.setdefault(block * step.stride + within % step.stride, []).append(value)
+                sums = [self.in_order(stage, folded[lane]) for lane in sorted(folded)]
+                continue
+            turns = turns[1:]
+            own: dict[int, list[int]] = {}
+            while len(waiting) >= step or (waiting and not turns and stage.tail is None):
+                for lane, k in enumerate(waiting[:step]):
+                    own.setdefault(lane, []).append(k)
+                waiting = waiting[step:]
+            take(own)
+        return sums[0] if not waiting or stage.tail is None else self.sum(stage.tail, waiting, sums[0])
+
+    def in_order(self, stage: Split | Uneven | Interleaved | Lanes, sums: Sequence[Sum]) -> Sum:
+        found = sums[0]
+        for other in sums[1:]:
+            found = self.added([found, other], stage.rounding)
+        return found
+
     def joined(self, stage: Split | Uneven | Interleaved, parts: Sequence[Places], start: Sum) -> Sum:
-        zero = (0, stage.body.accumulator)
-        sums = [self.sum(stage.body, part, zero if n else start) for n, part in enumerate(parts)]
+        sums = [self.sum(stage.body, part, self.zero(stage) if n else start) for n, part in enumerate(parts)]
         if len(sums) == 1 and sums[0][1] != stage.rounding.format:
             return self.added(sums, stage.rounding)
         while len(sums) > 1 and stage.order == "pairwise":
@@ -139,10 +202,7 @@ class Output:
                 self.added(sums[n : n + 2], stage.rounding) if n + 1 < len(sums) else sums[n]
                 for n in range(0, len(sums), 2)
             ]
-        found = sums[0]
-        for other in sums[1:]:
-            found = self.added([found, other], stage.rounding)
-        return found
+        return self.in_order(stage, sums)
 
     def added(self, sums: Sequence[Sum], how: Rounding) -> Sum:
         values = [node_oracle.number(fmt.name, pattern) for pattern, fmt in sums]

@@ -199,6 +199,7 @@ def test_families_without_end(tmp_path, monkeypatch):
     [
         "simulate IN IN -o IN --model M",
         "distinguish IN -o IN",
+        "distinguish IN --smt2 IN",
         "separate IN -o IN",
         "cover IN -o IN",
         "evaluate IN -o IN",

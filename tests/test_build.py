@@ -15,26 +15,27 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from queries.building.axes import needless, product_tiers, step_tiers
-from queries.building.build import Builder, Sketch, normal
-from queries.building.draft import Choices, How, Late, Step
+from queries.building.build import Builder, Candidate, Sketch, normal
+from queries.building.draft import STARTS, Choices, How, Late, Reading, Step, Store
 from queries.building.mending import beside, mended
 from queries.building.naming import same_by_form
 from queries.building.roles import alike, apart, placements
 from queries.building.shapes import Shapes
 from queries.order.guess import orders
-from queries.order.tree import Leaf, Node, binary_trees, joined, leaves_of
+from queries.order.tree import Leaf, Node, binary_trees, joined, leaves_of, nodes_of
 from queries.search.distinguish import Options
 from runner.batches import BatchDevice
-from smtmodel.batch import Patterns, evaluate_batch, evaluate_models
+from smtmodel.batch import Patterns, evaluate_batch, evaluate_models, evaluate_rows
 from smtmodel.dot import Model
 from smtmodel.formats import FORMATS
-from smtmodel.nodes import FusedSum
+from smtmodel.nodes import FusedSum, Repeat
 from smtmodel.nodes.node import walk
 from smtmodel.numbers import nans
 from smtmodel.reference import parse_reference
 from smtmodel.signature import parse_signature
 from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit
+from smtmodel.vectors import Vector
 from tests.cpu import differing
 
 PAIR = """unit: pair
@@ -325,13 +326,38 @@ def test_a_step_is_shown_by_one_leaf_below_each_of_its_branches() -> None:
         assert part.of_few(place) is not None
 
 
-@pytest.mark.parametrize("start", ["pair", "first", "zero"])
-def test_the_tree_of_few_leaves_computes_as_the_whole(start: Any) -> None:
+def test_leaves_that_show_a_step_meet_in_none_below() -> None:
+    """Steps are settled from the last one down: one below that adds something would not be known yet."""
+    lanes: list[Node | Leaf] = [*range(16)]
+    while len(lanes) > 1:
+        half = len(lanes) // 2
+        lanes = [Node("binary", pair) for pair in zip(lanes[:half], lanes[half:], strict=True)]
+    part = alike(Node("binary", (lanes[0], "c")))
+    for role in range(part.count):
+        for place in placements(part, role, random.Random(role), 8):
+            few = part.of_few(place)
+            assert few is not None
+            assert max(few.roles[id(node)] for node in nodes_of(few.root) if len(node.children) > 1) == role
+
+
+STEPS = Step(How("up")), Step(How("down", "f64")), Step(How("to_odd"))
+STORED = Choices(steps=(Step(),), convert=How("down"), store=Store(4, How("toward_zero", "bf16")))
+
+
+@pytest.mark.parametrize(
+    ("root", "choices"),
+    [
+        *((LANES, Choices(steps=STEPS, start=start)) for start in STARTS),
+        (LANES, Choices(steps=(*STEPS[:2], Step(How("to_odd"), leaves=How("down", "bf16"))))),
+        (LANES, Choices(steps=STEPS, read_a=Reading(5, "toward_zero"), read_b=Reading(7, "nearest_even"))),
+        (chain(["c", *range(8)]), STORED),
+        (chain(["c", *(k ^ 1 for k in range(8))]), STORED),
+    ],
+)
+def test_the_tree_of_few_leaves_computes_as_the_whole(root: Node, choices: Choices) -> None:
     """But for the signs of zeros."""
     asked, length = parse_signature("f16,f16,f32,f32", 8), 8
-    sketch = Sketch([alike(LANES)], asked)
-    steps = Step(How("up")), Step(How("down", "f64")), Step(How("to_odd"))
-    choices = Choices(steps=steps, start=start)
+    sketch = Sketch([alike(root)], asked)
     few_leaves: list[list[Leaf]] = [["c", 0, 5], [2, 4, 3], ["c", 7]]
     for kept in map(frozenset, few_leaves):
         rows = Shapes(asked, 5).at("middle", 60, kept)
@@ -342,6 +368,29 @@ def test_the_tree_of_few_leaves_computes_as_the_whole(start: Any) -> None:
         ordinary = normal(whole, asked.d)
         assert (whole == few)[ordinary].all()
         assert ordinary.any()
+
+
+def test_steps_that_come_again_after_a_few_are_a_loop() -> None:
+    order: list[Leaf] = ["c", *(k ^ 1 for k in range(600))]
+    unit = drafted(chain(order), Choices(), "bf16,bf16,f32,f32", 600)
+    assert isinstance(unit.result, Repeat)
+    assert len(unit.result.places) == 300
+    few = drafted(chain(order[:13]), Choices(), "bf16,bf16,f32,f32", 12)
+    plain = drafted(chain(order[:13]), Choices(), "bf16,bf16,f32,f32", 12, frozenset(order[:13]))
+    assert few != plain
+    rows = Shapes(parse_signature("bf16,bf16,f32,f32", 12)).middle(50)
+    one, other = evaluate_models([Model("x", few), Model("y", plain)], rows)
+    assert (one == other).all()
+
+
+def test_inputs_are_read_with_fewer_bits() -> None:
+    asked = parse_signature("f32,f32,f32,f32", 1)
+    tiers = product_tiers(["binary"], asked)
+    wanted = Reading(11, "toward_zero")
+    assert any(found.read_a == found.read_b == wanted for tier in tiers for found in tier(Choices()))
+    unit = Sketch([alike(joined("binary", ["c", 0]))], asked).unit(Choices(read_a=wanted, read_b=wanted), None)
+    rows = np.array([[0x3F801FFF, 0x40001FFF, 0], [0x3F803FFF, 0xC0000FFF, 0]], dtype=np.uint64)
+    assert evaluate_models([Model("x", unit)], rows)[0].tolist() == [0x40000000, 0xC0002000]
 
 
 def test_likely_orders_have_every_leaf_once() -> None:
@@ -361,3 +410,21 @@ def test_choices_that_say_the_same_are_left_out() -> None:
 
 def test_orders_of_few_terms() -> None:
     assert [len(list(binary_trees(["c", *range(count)]))) for count in range(5)] == [1, 1, 3, 15, 105]
+
+
+def test_covering_vectors_of_a_sum_without_an_addend(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of more products than are looked at through all leaves: those that show a step tell it from what is beside it."""
+    monkeypatch.setattr("queries.building.build.POOL", 20)
+    asked = parse_signature("f32,f32,f32", 12)
+    root = chain([*range(12)])
+    unit = Sketch([alike(root)], asked).unit(Choices(start="zero"), None)
+
+    def ask(vectors: Sequence[Vector]) -> list[int]:
+        return evaluate_rows(Model("x", unit), [vector.operands for vector in vectors])
+
+    builder = Builder([root], asked, ask, Options())
+    builder.sketch = Sketch([alike(root)], asked)
+    builder.stages = builder._stages()
+    assert builder._covered(Candidate(Choices(start="zero"), unit))
+    assert builder.result.validated > 20
+    assert not builder._covered(Candidate(Choices(start="zero", steps=(Step(How("up")),)), unit))

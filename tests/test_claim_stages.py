@@ -125,29 +125,6 @@ def test_any_result() -> None:
     assert (found, lemmas) == (["any_result"], ["the result of four may be any number"])
 
 
-SIGNED = {"format": "f32", "a": [-1, 1], "b": [-1, 1], "c": "zero"}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("split", ["toward_zero", "nearest_even"])
-def test_sizes_bound_what_is_lost_of_signed_numbers(split: str) -> None:
-    """Cancellation or not, a bound relative to the sum of magnitudes follows from those of all sums; a false one does
-    not."""
-    parts = {name: f"{TF32}={count}".replace("toward_zero", split) for name, count in (("three", 3), ("four", 4))}
-    changes: dict[str, Any] = {"terms": 1, "inputs": SIGNED, "parts": parts}
-    lost = "abs(value(three) - value(four)) <= 2**-{} * magnitude_sum()"
-    bounds = [claim_of(lost.format(bits), **changes) for bits in (18, 22)]
-    found, lemmas = ways(bounds[0], "relative")
-    assert found == ["relative"]
-    assert lemmas == [
-        "magnitude 0 is no less than a power of two", "the sum of magnitudes is no less than that of powers of two",
-        "bound of unit.a0b0[0:1] of three",
-        "bound of unit.a0b1[0:1] of three", "bound of unit.a1b0[0:1] of four", "the claim follows",
-    ]  # fmt: skip
-    found, wrong = ways(bounds[1], "relative")
-    assert (found, wrong) == ([], lemmas[:-1])
-
-
 @pytest.mark.slow
 def test_every_sum_on_the_way_is_a_number() -> None:
     inputs = {"format": "e4m3", "a": [-6, 8], "b": [-6, 8], "c": "zero"}

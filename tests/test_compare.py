@@ -17,12 +17,16 @@ from numpy.typing import NDArray
 from queries.compare.devices import REPEATS, Comparison, DeviceSide, Pair, model_side
 from queries.compare.gemm import Matrices, differing_elements, traced
 from queries.compare.rows import all_rows, row_of
+from queries.plans import results as plan_results
 from queries.search.problem import Problem
 from smtmodel.batch import evaluate_row
 from smtmodel.errors import IncompleteError
 from smtmodel.gemm import simulate
+from smtmodel.nodes import Constant
+from smtmodel.nodes.round import Rounding
 from smtmodel.numbers import to_numbers
 from smtmodel.operands import Operands, layout_of
+from smtmodel.plans import Chain, Plan, Products, Split
 from smtmodel.reference import parse_reference
 from smtmodel.vectors import Vector, open_text, read_vectors
 from tests.test_cli import json_lines, run
@@ -359,7 +363,8 @@ def test_matrices_and_one_model(files: dict[str, str]) -> None:
     assert document["differences"][0]["terms"] <= 3
 
 
-def test_matrices_that_no_neighbour_explains(files: dict[str, str]) -> None:
+def test_matrices_that_no_neighbour_explains(files: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_results, "SECONDS", 0.5)
     a, b, c = (np.load(files[name]) for name in "abc")
     np.save(files["a"], a[:, :20])
     np.save(files["b"], b[:20])
@@ -412,6 +417,29 @@ def test_matrices_that_do_not_fit(files: dict[str, str], recorded: str) -> None:
     assert "cannot be multiplied" in run("compare", *both, *[*words[:2], words[1], *words[3:]], code=2).stderr
     assert "not that of the product" in run("compare", *both, *words[:4], files["b"], *words[5:], code=2).stderr
     assert "a recording cannot recompute" in run("compare", recorded, both[0], *words, code=2).stderr
-    assert "--model: without devices a model is needed" in run("compare", *words, code=2).stderr
+    np.save(files["a"], np.load(files["a"]).view(np.uint16))
+    assert "say no format: give a model" in run("compare", *words, code=2).stderr
     run("compare", *both, "--c", files["c"], code=2)
     run("compare", *both, *words, "--vectors", "x", code=2)
+
+
+def test_two_results_without_a_model_have_plans_and_a_reason(tmp_path: Path) -> None:
+    """Formats are those of the files; K split in two around an instruction is found, and said to be the difference."""
+    rng = np.random.default_rng(1)
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((4, 96), (96, 4)))
+    chain = parse_reference("hopper/mma/m16n8k16.f32.f16.f16.f32")
+    how = Rounding(chain.d)
+    stages = Chain(chain), Split(2, Chain(chain), how)
+    plans = [Plan(chain.a, chain.b, chain.c, Products(stage, Constant())) for stage in stages]
+    results = [simulate(a.view(np.uint16), b.view(np.uint16), None, plan).view(np.float32) for plan in plans]
+    words = [str(tmp_path / f"{name}.npy") for name in ("a", "b", "d1", "d2")]
+    for path, matrix in zip(words, (a, b, *results), strict=True):
+        np.save(path, matrix)
+    np.save(tmp_path / "bias.npy", np.zeros((1, 4), np.float32))
+    bias = ["--c", str(tmp_path / "bias.npy")]
+    document = json.loads(run("compare", "--json", "--gemm", *words, *bias, code=0).stdout)
+    found = document["gemm"]["plans"]
+    assert found["D1"]["plans"][0].startswith("sum(hopper/")
+    assert found["D2"]["plans"][0].startswith("sum(split(2, hopper/")
+    (why,) = found["why"]
+    assert "in D2 2 runs of K, added as f32, nearest even" in why

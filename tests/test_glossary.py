@@ -19,8 +19,8 @@ ENDINGS = ("", "s", "es", "ed", "d", "ing", "ly")
 #: ordinary English of the help texts. A word that is in neither list is either a term of art (then define it in
 #: cli/glossary.py) or belongs here
 PLAIN = """
-alter call came carries change chosen cuda divide drawings either even far gpus hold kernels known lie lost markdown odd
-overflow place samples simulators studies
+alter among call came carries change chosen cuda divide drawings either even far gpus hold kernels known lie lost
+markdown odd overflow place samples simulators studies
 tests text tikzpicture
 about above added adds after again against algorithms all alone alpha also and another answer apart append are
 arithmetic ask assumed auto bad bar belong below beta both build built but cache called can cannot case changed
@@ -33,6 +33,7 @@ implements includes incomplete instead integers intermediate interrupt into its 
 largest last later left library like limit line list loads log look lose machine made make many marks matplotlib
 matrices matrix may memory mib minimise mmaprobe more most multiple must name need network next nonnegative nonzero
 not nothing number numerical object observed off once one only open opposite option other out outcomes output own
+gives several
 page pair part path pays picture positive possible print process processor program proof properties prove published
 python quantity query random read recompute reduce refute rejected repeat replays reported result reveal right
 round ruler run same say scheduler script search second see separate serve set shape share short show shown simpler
@@ -42,6 +43,14 @@ tree truncates turns two undecided under unexpected unknown unsigned use verify 
 whole whose with within without word work workers write written yourself
 combination condition cover latex millimetre paper pdf reach reached tikz width
 """
+
+#: words that are not used, and what is said instead: one word for one thing
+INSTEAD = {
+    r"mantissas?": "significand", r"denormals?|denormalised": "subnormal",
+    r"guard bits?": "F", r"(tell(s|ing)?|told) [^.:|]{0,80}apart": "distinguish",
+    r"bit-for-bit": "bit for bit", r"(de)?normali[z]\w*": "normalise", r"minimi[z]\w*": "minimise",
+    r"behaviors?": "behaviour", r"test vectors?": "vector", r"chopp(ed|ing)": "truncated", r"settled? by": "decided",
+}  # fmt: skip
 
 
 def words_of(text: str) -> set[str]:
@@ -99,3 +108,29 @@ def test_what_shows_a_term_exists() -> None:
 
 def test_help_points_to_the_glossary() -> None:
     assert "glossary" in (main.help or "")
+
+
+PAGES = sorted([PAGE.parents[1] / "README.md", *PAGE.parent.rglob("*.md")])
+
+
+def unused(text: str) -> set[str]:
+    """The words of a page or help text that are not used here: code, names and what others printed do not count."""
+    text = re.sub(r"```.*?```|`[^`]*`|\"[^\"]*\"|\b[\w/-]+\.\w+\b", " ", text, flags=re.DOTALL)
+    return {word for word in INSTEAD if re.search(rf"\b({word})\b", text, re.IGNORECASE)}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(PAGE.parents[1])))
+def test_one_word_for_one_thing(path: Path) -> None:
+    found = unused(path.read_text(encoding="utf-8").replace("Often called mantissa", ""))
+    assert not found, {word: INSTEAD[word] for word in found}
+
+
+def test_one_word_for_one_thing_in_the_help() -> None:
+    assert not {(place, word) for place, text in help_texts() for word in unused(text)}
+
+
+def test_a_word_that_is_not_used_is_found() -> None:
+    assert unused("Two denormals are told apart by their mantissa") == {
+        r"mantissas?", r"denormals?|denormalised", r"(tell(s|ing)?|told) [^.:|]{0,80}apart",
+    }  # fmt: skip
+    assert not unused('`mantissa` and "denormal" in xie-mantissa.yaml')

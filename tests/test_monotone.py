@@ -115,7 +115,7 @@ def test_the_same_product_of_other_factors_is_no_rise() -> None:
     ids=lambda problem: f"{problem.left.reference} {problem.raised}",
 )
 def test_monotonic_by_lemmas(problem: Monotonic) -> None:
-    proof = prove_monotonic(problem, replace(FAST, timeout=240.0), confirm=False)
+    proof = prove_monotonic(problem, replace(FAST, timeout=240.0), confirm=False, forms=False)
     assert proof.verdict == "equal"
     assert proof.lemmas[-1].name == RESULT
     assert {lemma.answer.status for lemma in proof.lemmas} == {"unsat"}
@@ -195,7 +195,7 @@ def test_an_interrupt_keeps_what_is_proved() -> None:
         if len(asked) > 3:
             raise KeyboardInterrupt
 
-    proof = prove_monotonic(addend("ieee/fma/f16"), replace(FAST, progress=stop), confirm=False)
+    proof = prove_monotonic(addend("ieee/fma/f16"), replace(FAST, progress=stop), confirm=False, forms=False)
     assert proof.interrupted
     assert proof.verdict == "unknown"
     assert len(proof.lemmas) == 3
@@ -203,6 +203,6 @@ def test_an_interrupt_keeps_what_is_proved() -> None:
 
 def test_without_an_argument_the_whole_question_is_asked() -> None:
     problem = addend(f"{SMALL},partials=normalised", Inputs(zero_terms=(0, 1)))
-    proof = prove_monotonic(problem, FAST, confirm=False)
+    proof = prove_monotonic(problem, FAST, confirm=False, forms=False)
     assert proof.verdict == "equal"
     assert [lemma.name for lemma in proof.lemmas] == ["the whole question"]

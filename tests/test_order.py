@@ -18,9 +18,12 @@ from queries.order.tree import Leaf, in_order
 from runner.callable import SIDE, CallableDevice
 from runner.devices import open_device
 from runner.protocol import DeviceError
+from smtmodel.batch import evaluate_row
+from smtmodel.dot import Model
 from smtmodel.errors import InputError
 from smtmodel.operands import Operands
 from smtmodel.signature import parse_signature
+from smtmodel.unitfile import parse_unit
 from smtmodel.vectors import Vector
 
 DEVICES = """
@@ -166,7 +169,7 @@ def test_fused_products_are_told_from_rounded_ones(devices: str) -> None:
     assert (rounded["products_fused"], rounded["products_rounded"]) == ([], [*range(40)])
     amx = ends("model:x86/amx/tdpbf16ps", "bf16,bf16,f32,f32", 32)
     assert "fits f32" in amx["products_not_told"]
-    assert amx["starts_from"].startswith("+0, or")
+    assert amx["starts_from"].startswith("+0, unless")
     first = ends(f"python:{devices}:blocks", "f32,f32,f32", 48)
     assert first["starts_from"].startswith("+0")
     assert first["outline"][1].startswith("├─ 0-7")
@@ -302,3 +305,28 @@ def test_a_function_answers_many_questions_in_one_call(devices: str) -> None:
 def test_a_constant_is_no_sum() -> None:
     with pytest.raises(UnrevealedError, match="do not add up exactly"):
         reveal(lambda vector: 0, parse_signature("f32,f32,f32", 16), addend=False)
+
+
+@pytest.mark.parametrize(
+    ("steps", "lines"),
+    [
+        ("o(exact(c, o(exact(o(exact(a[0] * b[0], a[1] * b[1])), o(exact(a[2] * b[2], a[3] * b[3]))))))",
+         ["added", "├─ c", "└─ 0-3 (added in pairs)"]),
+        ("repeat(k in range(4), c, o(exact(acc, a[k] * b[k])))", ["c, 0-3 (added one after another)"]),
+        ("o(fused(a[0:4] * b[0:4], c, F=26, sticky=true))",
+         ["added in one step, aligned to the largest term", "├─ c", "└─ 0-3"]),
+    ],
+)  # fmt: skip
+def test_what_a_mask_leaves_behind_hides_nothing(steps: str, lines: list[str]) -> None:
+    """A rounding to odd, and a sticky bit, keep a trace of what a mask swallows: units are counted beside it."""
+    text = f"""unit: x
+formats: {{a: bf16, b: bf16, c: f32, d: f32}}
+length: 4
+roundings: {{o: "round(f32, to_odd)"}}
+steps: {{d: "{steps}"}}
+"""
+    unit = parse_unit(text, "x.yaml")
+    model = Model("x", unit)
+    tree = reveal(lambda vector: evaluate_row(model, vector.operands), model)
+    assert tree.outline().lines() == lines
+    assert len(tree.questions) < 60

@@ -67,6 +67,15 @@ def test_equal_plans_have_a_certificate(left: str, right: str, length: int | Non
     assert plans_fault(stated, read_plan(folder, "left.plan.yaml"), read_plan(folder, "right.plan.yaml"), []) == ""
 
 
+@pytest.mark.parametrize(("left", "right"), [pair[:2] for pair in EQUAL if pair[2] != 8])
+def test_they_are_equal_for_the_multiples_that_are_proved_and_no_others(left: str, right: str) -> None:
+    ground = prove_plans(plan(left), plan(right), None, QUICK, confirm=False).ground
+    assert ground is not None
+    taken = [n for n in range(1, 33) if not plans_fault({"schema": 1, "length": None, "multiples": n}, plan(left),
+                                                        plan(right), [])]  # fmt: skip
+    assert taken == list(range(ground.multiples, 33, ground.multiples))
+
+
 def test_any_field_changed_is_refused(tmp_path: Path) -> None:
     folder = folder_of((plan(EQUAL[1][0]), plan(EQUAL[1][1])), None, tmp_path)
     assert list(tampered(folder, "plans.json")) == ["plans.json: ('length',) is 0"]  # nothing is said of it
@@ -160,3 +169,10 @@ def test_a_plan_that_names_a_file_elsewhere_is_refused(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("unit-1.yaml", "../unit-1.yaml"))
     with pytest.raises(InputError, match="not in the folder"):
         read_plan(folder, path.name)
+
+
+def test_a_long_loop_is_written_out_to_its_end() -> None:
+    chain = plain(parse_reference("ieee/fma/f32@length=16").unit)
+    for k in (0, 9, 14):
+        order = [*range(k), k + 1, k, *range(k + 2, 16)]
+        assert not alike(chain, chain, order)

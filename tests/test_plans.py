@@ -65,6 +65,13 @@ SUMS = {
     "halve(4, mma, z, grain=4)": (18,),
     "promote(16, interleave(2, split(2, fma, z), r, grain=2), r)": (40,),
     "split(2, promote(8, halve(4, mma, r, grain=4), r), r)": (37,),
+    "promote(8, fma, z, even=2)": (7, 17, 30),
+    "promote(8, fma, r, tail=promote(4, fma, r, tail=fma))": (3, 15),
+    "lanes(fma, r, 8, fold(2, 4), fold(4, 1))": (3, 21),
+    "lanes(fma, z, 8, fold(2, 4), 4, fold(2, 1), fold(2, 1), tail=fma)": (7, 23),
+    "lanes(fma, r, 8, fold(2, 4), fold(4, 1), head=2, tail=promote(8, fma, r))": (5, 23),
+    "lanes(promote(2, fma, z), r, 6, fold(3, 2), fold(2, 1), tail=fma)": (29,),
+    "split(2, lanes(fma, r, 4, fold(2, 2), 2, fold(2, 1)), r)": (15,),
 }
 ENDS = {
     "sum(promote(4, mma, r), r(exact(c, c)))": 10,

@@ -13,7 +13,7 @@ import pytest
 from hypotheses.schema import Inputs
 from queries.certificates.together import groups_of, one_unit, property_fault
 from queries.checking.folder import check_folder
-from queries.properties.asked import plain, read_question
+from queries.properties.asked import plain, read_document, read_question
 from queries.properties.certify import certify_proofs
 from queries.properties.proving import proofs_of, verdict_of
 from queries.properties.statements import problems_of, reordered_groups
@@ -90,8 +90,6 @@ def test_any_field_of_a_chain_changed_is_refused(folders: dict[str, Path]) -> No
 
 
 def parts_of(folder: Path) -> list[dict[str, Any]]:
-    from queries.properties.asked import read_document
-
     found = []
     for part in sorted(folder.glob("proof-*")):
         problem = read_question(part)
@@ -102,8 +100,6 @@ def parts_of(folder: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("wanted", CASES)
 def test_a_part_left_out_or_changed_is_refused(wanted: str, folders: dict[str, Path]) -> None:
-    from queries.properties.asked import read_document
-
     folder = written(wanted, folders[wanted])
     stated, parts, own = read_document(folder / "property.json"), parts_of(folder), plain(CASES[wanted].unit)
     assert property_fault(stated, own, parts) == ""
@@ -173,6 +169,46 @@ def test_the_addend_and_every_product_rise() -> None:
         assert property_fault(less, own, parts[1:] if name == "monotonic-addend" else parts[:1])
     fixed = {**stated, "inputs": {**stated["inputs"], "zero_terms": [0]}}
     assert property_fault(fixed, own, [part | {"inputs": fixed["inputs"]} for part in (parts[0], parts[2])]) == ""
+
+
+def test_what_is_not_the_exact_sum_is_refused(folders: dict[str, Path]) -> None:
+    folder = written("exact", folders["exact"])
+    stated, (part,), own = read_document(folder / "property.json"), parts_of(folder), plain(CASES["exact"].unit)
+    kinds = {node["kind"]: at for at, node in enumerate(part["right"]["nodes"])}
+    for kind, changes in {
+        "round": {"rounding": part["right"]["nodes"][kinds["round"]]["rounding"] | {"mode": "up"}},
+        "each": {"places": [0]}, "product": {"normalised": True}, "element": {"subnormals": "zero"},
+    }.items():  # fmt: skip
+        broken = copy.deepcopy(part)
+        broken["right"]["nodes"][kinds[kind]] |= changes
+        assert property_fault(stated, own, [broken]), kind
+    for kind, changes in {"product": {"limit": 3}, "exact": {"items": []}, "element": {"operand": "b"}}.items():
+        broken = copy.deepcopy(part)
+        broken["right"]["nodes"][kinds[kind]] |= changes
+        assert property_fault(stated, own, [broken]), kind
+    assert property_fault(stated, own, [part, part])
+
+
+def test_a_unit_that_is_not_shorter_pads_nothing() -> None:
+    own = plain(CASES["zero-padding"].unit)
+    stated = {"property": "zero-padding", "compare": "bits", "inputs": Inputs().model_dump(mode="json")}
+    part = {"inputs": stated["inputs"], "compare": "bits", "asks": "agree", "left": own, "right": own}
+    shorter = plain(parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32@length=1").unit)
+    assert property_fault(stated, own, [part | {"left": shorter}]) == ""
+    assert "not shorter" in property_fault(stated, own, [part])
+    assert "another unit" in property_fault(stated, shorter, [part | {"left": shorter}])
+    assert "one length" in property_fault(stated, own, [part | {"left": shorter}] * 2)
+    assert property_fault(stated, own, [part | {"left": own, "right": shorter}])
+
+
+def test_a_symmetric_unit_is_asked_about_its_negated_input() -> None:
+    own = plain(unit("fused").unit)
+    stated = {"property": "sign-symmetric", "compare": "value", "inputs": Inputs().model_dump(mode="json")}
+    part = {"inputs": stated["inputs"], "compare": "value", "asks": "negated", "left": own, "right": own}
+    assert property_fault(stated, own, [part]) == ""
+    for parts in ([], [part, part], [part | {"asks": "agree"}], [part | {"asks": "raised", "raised": None}]):
+        assert property_fault(stated, own, parts)
+    assert property_fault({**stated, "compare": "bits"}, own, [part | {"compare": "bits"}])
 
 
 def test_one_expression_has_a_certificate(tmp_path: Path) -> None:

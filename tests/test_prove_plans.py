@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from cli.main import main
 from queries.plans import equal as asked
 from queries.plans.equal import PlanProof, places_asked, prove_plans
+from queries.proof.records import Proof
 from queries.search.distinguish import Options
 from queries.search.samples import sample_rows
 from smtmodel.batch import evaluate_models, evaluate_row
@@ -180,6 +181,13 @@ def test_a_split_of_one_run_is_a_chain_at_that_k() -> None:
     assert proof.ground is not None
     assert proof.ground.multiples == 0
     assert prove(plan_of("sum(split(4, mma, r, grain=32), c)"), plan_of("sum(mma, c)"), 64).verdict == "different"
+
+
+def test_steps_of_which_it_is_not_known_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asked, "prove", lambda problem, options, confirm: Proof(problem))
+    volta = "volta/mma/m8n8k4.f32.f16.f16.f32"
+    sides = with_units("sum(mma, c)", f"{volta}@carry_bits=4"), with_units("sum(mma, c)", volta)
+    assert asked._Prover(*sides, None, Options(), confirm=False)._for_all() is None
 
 
 def test_steps_are_proved_by_solvers() -> None:

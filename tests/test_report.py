@@ -107,10 +107,11 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         found[name] = folder / f"{name}.json"
         found[name].write_text(run(*command, "--json", code=code).stdout)
     found["verify"], found["study"] = folder / "verify.json", folder / "study.json"
-    found["verify"].write_text(json.dumps(CLAIM))
+    produced = {"produced": {"by": "mmaprobe", "command": "mmaprobe verify or study"}}
+    found["verify"].write_text(json.dumps(CLAIM | produced))
     (folder / "s.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     study = {"schema": 1, "study": "s", "seed": 0, "sizes": [4], "new": 1, "files": [str(folder / "s.png")]}
-    found["study"].write_text(json.dumps(study))
+    found["study"].write_text(json.dumps(study | produced))
     return found
 
 
@@ -140,7 +141,7 @@ def test_the_page_is_whole(page: Path, results: dict[str, Path]) -> None:
         ("prove", ["equal", "bitwuzla", "lemma"]),
         ("property", ["no: there is a counterexample", "d(a, b, c)", "replay of the vector on both sides"]),
         ("separate", ["candidates2", "class 0", "class 1"]),
-        ("identify", ["identified", "Question 1", "ruled out", "fraction_bits", "Order of summation"]),
+        ("identify", ["identified", "unit", "Question 1", "ruled out", "fraction_bits", "Order of summation"]),
         ("run", ["1 vector answered", "software model"]),
         ("evaluate", ["0 of 1 rows differ"]),
         ("vectors", ["1 vector, 1 with a result", "observed", "40800000"]),

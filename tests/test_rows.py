@@ -166,3 +166,13 @@ def test_a_sum_that_overflows_has_no_bound() -> None:
     assert never(reduction, 65535) is None
     assert never(reduction, 30000) is not None
     assert Bounded(Given(1), F32, (Fraction(1),)).statement() == "1 numbers of f32 are at most 1"
+
+
+def test_the_check_takes_no_sum_that_overflows() -> None:
+    fmt = {"exponent": 8, "fraction": 23, "bias": 127, "specials": "ieee"}
+    theorem = {"rule": "below_one", "premises": [], "told": {"numbers": 2}, "format": fmt,
+               "bounds": [[2, str(Fraction((1 << 24) - 1, 1 << 24))]]}  # fmt: skip
+    small = {**fmt, "exponent": 1, "bias": 1}
+    sums = {"rule": "converted", "premises": [0], "told": {"to": small}, "format": small, "bounds": [[2, "1"]]}
+    assert row_faults({"theorems": [theorem]}) == []
+    assert row_faults({"theorems": [theorem, sums]}) == [(1, "converted: a sum may overflow")]

@@ -39,8 +39,10 @@ FACTS = Part("rules of facts about terms", "claims, equality, properties", _in("
 ROWS = Part("rules of sums of numbers", "claims of overflow", _in("queries/proof", "rows truncating"))
 ASKED = Part("rules that tie facts to a question", "claims, equality, properties",
              [*_in("queries/proof", "same undecided"), "queries/properties/expressions.py"])  # fmt: skip
-TOGETHER = Part("rules of what parts give together", "properties", _in("queries/properties", "together"))
-RULED = (KERNEL, BOUNDS, REWRITING, SIGNS, PLANS, FACTS, ASKED, TOGETHER, ROWS, COVERING)
+SHARES = Part("rules of shares of the sum of magnitudes", "claims that compare with it",
+              _in("queries/proof", "shares recorded"))  # fmt: skip
+TOGETHER = Part("rules of what parts give together", "properties", _in("queries/properties", "together rises"))
+RULED = (KERNEL, BOUNDS, REWRITING, SIGNS, PLANS, FACTS, ASKED, SHARES, TOGETHER, ROWS, COVERING)
 CUTTING = Part("terms cut out of a lemma", "claims, equality, properties", _in("queries/proof", "cutting"))
 SAID = Part("what a claim says", "claims", ["hypotheses/claim.py", "queries/search/scene.py", *_in(
     "smtmodel/algorithms", "exact fixed forms parts predicate products scene steps words")])  # fmt: skip
@@ -58,9 +60,10 @@ CARRIERS = Part("terms, arrays (all inputs evaluated), and the way to SMT-LIB", 
                 [*_in("smtmodel/carriers", "carrier terms arrays limbs"), "queries/solvers/smtlib.py"])  # fmt: skip
 ANSWERS = Part("the engines' processes and answers", "all", _in("queries/solvers", "children contract worker"))
 CHECKER = Part("the checker", "with `mmaprobe check`, in place of what finds a proof", [
-    *_in("queries/proof", "checking written_rows"),
+    *_in("queries/checking", "folder plans"), "queries/proof/written_rows.py",
     *_in("queries/certificates", "tree goals document node_rules loop_rules result_rules sign_rules magnitudes"),
-    *_in("queries/certificates", "chain row_rules checker slow bitblast gates"),
+    *_in("queries/certificates", "share_rules together writing_out chain row_rules checker slow bitblast gates"),
+    "queries/properties/asked.py",
 ])  # fmt: skip
 PARTS = (
     KERNEL,
@@ -70,6 +73,7 @@ PARTS = (
     PLANS,
     FACTS,
     ASKED,
+    SHARES,
     TOGETHER,
     ROWS,
     COVERING,

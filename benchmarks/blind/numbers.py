@@ -173,9 +173,8 @@ def aligned(terms: Sequence[N], bits: int, mode: str = "rtz", sticky: bool = Fal
     kept = [cut_at(x, last, mode) for x in terms]
     total = add(kept)
     if sticky and any(k.m << max(0, k.e - x.e) != x.m << max(0, x.e - k.e) for k, x in zip(kept, terms, strict=True)):
-        size = abs(total.m) << (total.e - min(total.e, last - 1))
-        size |= 1
-        return N(-size if total.m < 0 else size, min(total.e, last - 1), total.m < 0)
+        size = abs(total.m) << (total.e - last + 1) if total.m else 0
+        return N(-(size | 1) if total.m < 0 else size | 1, last - 1, total.m < 0)
     return N(total.m, total.e, total.neg, "", max(exponents) if total.m else None)
 
 

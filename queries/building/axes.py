@@ -95,7 +95,20 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
 
     def fused(choices: Choices) -> Iterator[Choices]:
         for name, mode, bits in product(own(choices), MODES, every_f):
-            yield with_step(choices, role, Step(How(mode, name), bits))
+            tried = with_step(choices, role, Step(How(mode, name), bits))
+            yield tried
+            if kind == "binary":  # of numbers, which are normalised
+                yield replace(tried, products=How(mode, name))
+
+    def unrounded(choices: Choices) -> Iterator[Choices]:
+        for align, bits, normal in product(MODES if role else (), every_f, (False, True)):
+            tried = with_step(choices, role, Step(fraction_bits=bits, align=align, rounded=False))
+            yield replace(tried, normalised=normal or choices.normalised)
+
+    def normalised(choices: Choices) -> Iterator[Choices]:
+        """Products count in the alignment with the exponents of their leading bits."""
+        for tried in (*fused(choices), *fused_roomier(choices)):
+            yield replace(tried, normalised=True)
 
     def aligned(choices: Choices) -> Iterator[Choices]:
         for mode, bits in product(MODES, every_f):
@@ -107,6 +120,10 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
     def wrapped(choices: Choices) -> Iterator[Choices]:
         for carry, mode, bits in product(range(5), MODES, every_f):
             yield with_step(choices, role, Step(How(mode), bits, carry_bits=carry))
+
+    def fused_roomier(choices: Choices) -> Iterator[Choices]:
+        for name, mode, bits in product(others[:1], MODES[:3], every_f):
+            yield from converted(choices, role, Step(How(mode, name), bits), asked, (mode, "nearest_even"))
 
     def fused_elsewhere(choices: Choices) -> Iterator[Choices]:
         for name, mode, bits in product(others, MODES, every_f):
@@ -132,16 +149,32 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
                 for how in (None, tried.steps[role].how):
                     yield replace(tried, start=start, products=how)
 
+    def roomier(choices: Choices) -> Iterator[Choices]:
+        for mode, start in product(MODES, STARTS):
+            for tried in converted(choices, role, Step(How(mode, others[0])), asked, (mode, "nearest_even")):
+                yield replace(tried, start=start)
+
     def likely_fused(choices: Choices) -> Iterator[Choices]:
         for mode, bits in product(MODES[:3], range(asked.d.precision - 4, asked.d.precision + 9)):
             yield with_step(choices, role, Step(How(mode), bits))
 
     if kind == "any":
-        return [likely, likely_fused, *([elsewhere, fused, aligned] if asked.length <= SMALL else [])]
+        few = [elsewhere, fused, aligned] if asked.length <= SMALL else []
+        return [likely, likely_fused, *(few or [roomier])]
     if kind == "fused":
-        return [fused, aligned, wrapped, fused_elsewhere, grouped, aligned_elsewhere]
+        return [
+            fused,
+            fused_roomier,
+            normalised,
+            aligned,
+            unrounded,
+            wrapped,
+            fused_elsewhere,
+            grouped,
+            aligned_elsewhere,
+        ]
     exact: list[Tier] = [settled, rounded, guarded, elsewhere, shortened, leaving, stored]
-    return exact if kind == "exact" else [*exact, lengthened, fused, aligned]
+    return exact if kind == "exact" else [*exact, lengthened, fused, aligned, unrounded]
 
 
 def late_tiers(role: int) -> list[Tier]:

@@ -84,7 +84,7 @@ NOTED = 6  # candidates that came near, which are looked at again
 MENDS = 4  # of these and of what is known, those that changes are made to
 MENDED = 160  # answers that changed units are checked against first
 REMEMBERED = 1 << 15  # units of choices
-TOGETHER = 64  # units that are evaluated at a time
+TOGETHER = 256  # units that are evaluated at a time
 NARROW = -100  # the smallest exponent of results above which sums within may be tiny though the result is not
 PLACED = 4  # roles whose smallest numbers are looked at apart
 TRIED = 20  # orders of which each is looked at by itself, where no uniform arithmetic fits any
@@ -164,12 +164,16 @@ def nonzero(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
     return found & finite(patterns, fmt)
 
 
+def not_zero(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
+    return nonzero(patterns, fmt) | ~finite(patterns, fmt)
+
+
 def every(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
     return np.ones(patterns.shape, dtype=np.bool_)
 
 
 @dataclass(frozen=True)
-class _Candidate:
+class Candidate:
     """A unit, and the choices that it was drafted from; None of one that is known, or was mended."""
 
     choices: Choices | None
@@ -180,7 +184,7 @@ class _Candidate:
         return Model(BUILT, self.unit)
 
 
-def _choices(candidates: Sequence[_Candidate]) -> list[Choices]:
+def _choices(candidates: Sequence[Candidate]) -> list[Choices]:
     return [candidate.choices for candidate in candidates if candidate.choices is not None]
 
 
@@ -265,7 +269,7 @@ class Builder:
         self._unexplained()
         return result
 
-    def _by_steps(self) -> list[_Candidate]:
+    def _by_steps(self) -> list[Candidate]:
         """What is found step by step, in most of the time."""
         sketches, now = list(self._parts()), time.monotonic()
         self.limit = None if self.deadline is None else now + BY_STEPS * (self.deadline - now)
@@ -282,7 +286,7 @@ class Builder:
             self.result.why = str(error)
         return []
 
-    def _by_changes(self) -> list[_Candidate]:
+    def _by_changes(self) -> list[Candidate]:
         """What is found beside what came near, in all of the time."""
         self.limit = self.deadline
         for _ in range(AGAIN):
@@ -292,7 +296,7 @@ class Builder:
                 return alive
         return []
 
-    def _built(self, alive: Sequence[_Candidate]) -> Built:
+    def _built(self, alive: Sequence[Candidate]) -> Built:
         result = self.result
         result.verdict, result.why, result.choices = "built", "", alive[0].choices
         assert result.unit is not None
@@ -315,7 +319,7 @@ class Builder:
         if len(nodes_of(root)) <= APART and (each := apart(root)).count > alike(root).count:
             yield [each]
 
-    def _sought(self, times: int) -> list[_Candidate]:
+    def _sought(self, times: int) -> list[Candidate]:
         """The candidates that answer everything as the device does, found in at most `times` attempts."""
         for _ in range(times):
             before = self.questions
@@ -326,25 +330,25 @@ class Builder:
             self.strict = self._late()
         return []
 
-    def _finished(self, alive: list[_Candidate]) -> list[_Candidate]:
+    def _finished(self, alive: list[Candidate]) -> list[Candidate]:
         """Those that stand all of validation and every proof."""
         if alive:
             alive = self._validated(alive)
         while alive and not self._covered(alive[0]):
-            alive = self._agreeing(alive, self.stages[-1])
+            alive = self._agreeing(alive, self._everything)
         return self._decided(alive) if alive else []
 
-    def _recognised(self) -> list[_Candidate]:
+    def _recognised(self) -> list[Candidate]:
         """The instructions of the table, and units that ship, that give every answer: a few questions tell those of
         one signature apart."""
-        alive = [_Candidate(None, of_result(model.unit, model.unit.result)) for model in same_signature(self.asked)]
+        alive = [Candidate(None, of_result(model.unit, model.unit.result)) for model in same_signature(self.asked)]
         self.result.stage = "what is known"
         for kind, rank in zip(KINDS, self._ranks(), strict=True):
             stage = Stage(self.result.stage, rank, (), (), every)
             alive = self._split(alive, stage, None, self.shapes.rows(kind, POOL))
         return alive
 
-    def _mended(self) -> list[_Candidate]:
+    def _mended(self) -> list[Candidate]:
         """The units that give every answer, of those a few changes away from one that came near, or is known."""
         self.result.stage = "what is known, changed"
         chosen = [asked for asked in self.bank if asked.kept is None] + self.validated
@@ -368,9 +372,9 @@ class Builder:
         some = np.unique(np.concatenate([sample[: MENDED // 2], self.random.permutation(told)[:MENDED]]))
         found = mended(best, lambda units: wrong_on(some, units))
         right = [unit for unit in found if not wrong_on(np.arange(len(rows)), [unit]).any()]
-        return [_Candidate(None, unit) for unit in right]
+        return [Candidate(None, unit) for unit in right]
 
-    def _unit(self, candidate: _Candidate, kept: Kept) -> Unit:
+    def _unit(self, candidate: Candidate, kept: Kept) -> Unit:
         """The unit of a candidate, as far as leaves that are not kept are zero."""
         return candidate.unit if candidate.choices is None else self.sketch.unit(candidate.choices, kept)
 
@@ -412,8 +416,17 @@ class Builder:
             *found,
             Stage("the smallest numbers", rank + 2, tiny_tiers(asked), small, nonzero),
             Stage("zeros", rank + 2, zero_tiers(every_kind, asked), [self._pool("small")], finite),
-            Stage("overflow and specials", rank + 3, end_tiers(asked), [self._pool("large")], every),
+            Stage("overflow and specials", rank + 3, end_tiers(asked), *self._ends()),
         ]  # fmt: skip
+
+    def _ends(self) -> tuple[list[Pool], Callable[[Patterns, Format], NDArray[np.bool_]]]:
+        """The largest numbers; of long sums at few leaves, where zeros that the others add have signs of their own."""
+        return ([self._pool("large")], every) if self.asked.length <= LONG else (self._pools("large"), not_zero)
+
+    @property
+    def _everything(self) -> Stage:
+        """The last stage, every answer of which counts."""
+        return replace(self.stages[-1], counts=every)
 
     def _ranks(self) -> list[int]:
         """The ranks of the stages that rows of each kind tell about."""
@@ -476,7 +489,7 @@ class Builder:
         pools = [self._pool("small", place) for place in places[:PLACED] if any(leaf != "c" for leaf in place)]
         return pools if long else [replace(pool, kept=None) for pool in pools]
 
-    def _settle(self) -> list[_Candidate]:
+    def _settle(self) -> list[Candidate]:
         alive = self.sketch.start()
         for stage in self.stages:
             found = self._through(alive, stage)
@@ -485,7 +498,7 @@ class Builder:
             alive = _choices(found[: ENDS if stage in self.stages[-3:] else KEPT])
         return found
 
-    def _through(self, alive: Sequence[Choices], stage: Stage) -> list[_Candidate]:
+    def _through(self, alive: Sequence[Choices], stage: Stage) -> list[Candidate]:
         """The candidates of the first tier that fits."""
         self.result.stage = stage.name
         for tier in stage.tiers:
@@ -507,9 +520,9 @@ class Builder:
                 f"{self.result.stage}"
             )
 
-    def _drafted(self, alive: Sequence[Choices], tier: Tier, kept: Kept) -> list[_Candidate]:
+    def _drafted(self, alive: Sequence[Choices], tier: Tier, kept: Kept) -> list[Candidate]:
         """All combinations of what is alive with a tier's choices, each arithmetic once."""
-        seen: dict[Unit, _Candidate] = {}
+        seen: dict[Unit, Candidate] = {}
         for base in alive:
             for choices in tier(base):
                 if needless(choices, self.asked):
@@ -519,10 +532,10 @@ class Builder:
                 except ParameterError:
                     continue
                 if unit not in seen:
-                    seen[unit] = _Candidate(choices, unit)
+                    seen[unit] = Candidate(choices, unit)
         return list(seen.values())
 
-    def _narrow(self, alive: Sequence[Choices], tier: Tier, stage: Stage) -> list[_Candidate]:
+    def _narrow(self, alive: Sequence[Choices], tier: Tier, stage: Stage) -> list[Candidate]:
         """The candidates that give every answer, when no input of the stage's tells them apart any more."""
         choices: list[Choices] = [found for base in alive for found in tier(base) if not needless(found, self.asked)]
         for number, pool in enumerate(stage.pools):
@@ -540,14 +553,14 @@ class Builder:
             choices = _choices(candidates)
         return candidates
 
-    def _split(self, alive: list[_Candidate], stage: Stage, kept: Kept, pool: Table) -> list[_Candidate]:
+    def _split(self, alive: list[Candidate], stage: Stage, kept: Kept, pool: Table) -> list[Candidate]:
         """Ask what splits the candidates best, until this pool tells nothing more."""
         if not alive or not len(pool):
             return alive
         results, fresh = self._results(alive, pool, kept), True
         usable = np.asarray(stage.counts(results, self.asked.d).all(axis=0))
         if stage.counts is normal and self.asked.d.emin > NARROW:  # no sum within is tiny, or it would not matter
-            flushing = [_Candidate(self._flushing(x.choices), x.unit) for x in alive if x.choices is not None]
+            flushing = [Candidate(self._flushing(x.choices), x.unit) for x in alive if x.choices is not None]
             usable &= (self._results(flushing, pool, kept) == results).all(axis=0)
         left, places = np.flatnonzero(usable), np.arange(len(alive))  # of the pool, and of the candidates
         while len(places) and len(left):
@@ -572,7 +585,7 @@ class Builder:
             self.progress(f"{stage.name}: {len(places)} candidates, {self.questions} questions")
         return [alive[place] for place in places]
 
-    def _inexact(self, candidate: _Candidate, rows: Table, kept: Kept) -> NDArray[np.int64]:
+    def _inexact(self, candidate: Candidate, rows: Table, kept: Kept) -> NDArray[np.int64]:
         """Some rows whose result hangs on how the candidate rounds."""
         unit = self._unit(candidate, kept)
         found = self._evaluated([in_mode(unit, mode) for mode in MODES], rows)
@@ -582,7 +595,7 @@ class Builder:
     def _flushing(self, choices: Choices) -> Choices:
         return all_tiny(choices, "flush_before", False, self.asked)
 
-    def _agreeing(self, candidates: list[_Candidate], stage: Stage) -> list[_Candidate]:
+    def _agreeing(self, candidates: list[Candidate], stage: Stage) -> list[Candidate]:
         """Those that give the answers so far, as far as these count: to inputs of this stage and of those before."""
         alive, agreed_so_far = candidates, 0
         rank = stage.rank
@@ -608,7 +621,7 @@ class Builder:
                 alive = fitting
         return alive
 
-    def _results(self, candidates: Sequence[_Candidate], table: Table, kept: Kept) -> Patterns:
+    def _results(self, candidates: Sequence[Candidate], table: Table, kept: Kept) -> Patterns:
         """The results of all candidates, shape (candidates, rows); those that are one unit here are evaluated once."""
         places: dict[Unit, int] = {}
         which = [places.setdefault(self._unit(candidate, kept), len(places)) for candidate in candidates]
@@ -648,7 +661,7 @@ class Builder:
         seen = {int(d) for d in answers[nans(answers, self.asked.d)]}
         return seen.pop() if len(seen) == 1 else None
 
-    def _validated(self, alive: list[_Candidate]) -> list[_Candidate]:
+    def _validated(self, alive: list[Candidate]) -> list[Candidate]:
         """Those that give the answers to vectors over the whole range; some that none gives are kept as questions."""
         self.result.stage = "validation"
         count = (
@@ -683,7 +696,7 @@ class Builder:
         self.validated.append(asked)
         return asked
 
-    def _covered(self, found: _Candidate) -> bool:
+    def _covered(self, found: Candidate) -> bool:
         """Whether the device answers as the unit does on the covering vectors of the unit: on inputs that reach its
         conditions, and on some that tell it from each unit that differs in a single choice. Others are kept as
         questions."""
@@ -698,9 +711,9 @@ class Builder:
         right = True
         for kept, pools in places.items():
             cases = kept is None and self.asked.length <= LONG and self.asked.addend
-            if not pools and not cases:
-                continue
             changes = [] if few and kept is None else list(self._changes(found, kept))
+            if not cases and not changes:
+                continue
             model = Model(BUILT, self._unit(found, kept))
             covering = Covering(model, False, changes, cases=cases, samples=COVERED)
             ranks: list[int] = []
@@ -719,7 +732,7 @@ class Builder:
         result.refuted, result.unseen = len(told), len(names - told)
         return right
 
-    def _changes(self, found: _Candidate, kept: Kept) -> Iterator[Change]:
+    def _changes(self, found: Candidate, kept: Kept) -> Iterator[Change]:
         """The units that differ from one in a single choice."""
         if found.choices is None:
             yield from (Change(str(number), Model(BUILT, unit)) for number, unit in enumerate(beside(found.unit)))
@@ -731,10 +744,12 @@ class Builder:
                 except ParameterError:
                     continue
 
-    def _agrees(self, cover: Cover, ranks: NDArray[np.int64], kept: Kept, found: _Candidate) -> bool:
+    def _agrees(self, cover: Cover, ranks: NDArray[np.int64], kept: Kept, found: Candidate) -> bool:
         """Whether the device answers covering vectors as the unit does; where not, they are kept as questions: of the
         leaves alone, but where the signs of the other zeros count."""
-        rows = np.array(cover.rows, dtype=np.uint64).reshape(len(cover.rows), -1)
+        if not cover.rows:
+            return True
+        rows = np.array(cover.rows, dtype=np.uint64)
         [expected] = self._evaluated([self._unit(found, None)], rows)
         alone = self._same(np.array(cover.results, dtype=np.uint64)) == expected
         right = True
@@ -769,10 +784,10 @@ class Builder:
         found = [self._same(evaluate_models([model], part.rows)[0]) != self._same(part.answers) for part in asked]
         return np.concatenate(found) if found else np.zeros(0, dtype=np.bool_)
 
-    def _decided(self, alive: list[_Candidate]) -> list[_Candidate]:
+    def _decided(self, alive: list[Candidate]) -> list[Candidate]:
         """Solvers prove what is left equal, to the instructions of the table that answer alike as well, or find vectors
         that the device is asked; none is left where it answers otherwise than all of them."""
-        result, last = self.result, self.stages[-1]
+        result, last = self.result, self._everything
         while alive:
             known = self._known()
             result.stage = "proof"
@@ -816,7 +831,7 @@ class Builder:
             return None
         return self._vector(rows[np.argmin((rows != 0).sum(axis=1))])
 
-    def _note(self, explained: int, candidate: _Candidate) -> None:
+    def _note(self, explained: int, candidate: Candidate) -> None:
         """A candidate that came near; the last one is named where none is found."""
         unit = self._unit(candidate, None)
         self._noted.pop(unit, None)

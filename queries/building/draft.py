@@ -39,9 +39,11 @@ STARTS: tuple[Start, ...] = ("pair", "first", "zero")
 SWAPPED: tuple[Start, ...] = ("second", "zero_second")
 Groups = Literal["", "even_odd", "pairs", "quads"]
 REPEATED = 3  # alike steps that are written as a loop
+PERIODS = (1, 2, 3, 4, 8)  # steps of a chain that come again and again
 DEEPEST = 150  # steps within steps that a unit can have without a loop
 
 Added = tuple[Sum, tuple[Sum | Leaf, ...]]  # a step of a chain, and what it adds
+Stretch = tuple[int, list[Added]]  # steps that repeat after so many
 Loop = tuple[tuple[int, int], ...]
 
 
@@ -82,8 +84,8 @@ class Late:
 @dataclass(frozen=True)
 class Step:
     """What the steps of one role do. `fraction_bits`: F of a fused sum; None for one without loss. `groups`: products
-    that are summed first. `leaves`: how the result becomes an operand of a step of another role, where it is converted.
-    """
+    that are summed first. `rounded`: whether the sum becomes a number. `leaves`: how the result becomes an operand of a
+    step of another role, where it is converted."""
 
     how: How = How()
     fraction_bits: int | None = None
@@ -93,6 +95,7 @@ class Step:
     zeros: int | None = None
     groups: Groups = ""
     late: Late | None = None
+    rounded: bool = True
     leaves: How | None = None
 
 
@@ -154,7 +157,7 @@ class Drafter:
         self.root, self.asked, self.roles, self.turns = part.root, asked, part.roles, part.turns
         self.plain = plain or asked.scale is not None
         self.outliner = Outliner(part.root) if not self.plain else None
-        self._chains: dict[int, tuple[Sum | Leaf, list[list[Added]]]] = {}
+        self._chains: dict[int, tuple[Sum | Leaf, list[Stretch]]] = {}
 
     def unit(self, choices: Choices) -> Unit:
         """The unit of some choices. Raises ParameterError where they exclude each other."""
@@ -168,13 +171,32 @@ class Drafter:
             asked.a, asked.b, asked.c, asked.length, found, asked.scale, asked.scale_block if asked.scale else 0
         )
 
-    def runs(self, branch: Sum) -> tuple[Sum | Leaf, list[list[Added]]]:
-        """What a chain starts from, and its runs of alike steps."""
+    def stretches(self, branch: Sum) -> tuple[Sum | Leaf, list[Stretch]]:
+        """What a chain starts from, and its stretches of steps that repeat."""
         assert self.outliner is not None
         if id(branch) not in self._chains:
             start, steps = self.outliner.steps(branch)
-            self._chains[id(branch)] = start, self.outliner.runs(steps)
+            found: list[Stretch] = []
+            while steps:
+                length, period = max((self._repeats(steps, period) * period, -period) for period in PERIODS)
+                found.append((-period, steps[:length]))
+                steps = steps[length:]
+            self._chains[id(branch)] = start, found
         return self._chains[id(branch)]
+
+    def _repeats(self, steps: Sequence[Added], period: int) -> int:
+        """How often the first steps come, each time as far from the last; once where that is too seldom for a loop."""
+        assert self.outliner is not None
+        first, shape, distances = self.outliner.first, self.outliner.shape, set()
+        count = period
+        for (node, added), (later, others) in zip(steps, steps[period:], strict=False):
+            if node.kind != later.kind or [*map(shape, added)] != [*map(shape, others)] or "c" in added:
+                break
+            distances |= {first(y) - first(x) for x, y in zip(added, others, strict=True)}
+            if len(distances) > 1:
+                break
+            count += 1
+        return count // period if count // period >= REPEATED else int(period == 1)
 
 
 class _Draft:
@@ -193,26 +215,29 @@ class _Draft:
             return self.term(branch, loop)
         if self.drafter.plain:
             return self.step(branch, branch.children, None, loop, level, depth)
-        start, runs = self.drafter.runs(branch)
-        if not runs:
+        start, stretches = self.drafter.stretches(branch)
+        if not stretches:
             return self.step(branch, branch.children, None, loop, level, depth)
-        if all(len(run) < REPEATED for run in runs) and len(runs) + depth > DEEPEST:
+        if all(len(steps) < REPEATED for _, steps in stretches) and len(stretches) + depth > DEEPEST:
             raise TooDeepError
         found, number, below = None, 0, start
-        for run in runs:
-            for _, alike in groupby(run, key=self.does_then):
+        for period, stretch in stretches:
+            for _, alike in groupby(stretch, key=self.does_then):
                 steps = list(alike)
+                last = steps[-1][0]
                 if found is None:
                     found, steps = self.begun(start, steps, loop, level, depth)
-                if steps:
-                    found = self.joined(found, below, *steps[0])
-                if len(steps) >= REPEATED:
-                    found = self.repeated(found, steps, loop, level, depth)
-                else:
-                    for node, added in steps:
+                while steps:
+                    count = len(steps) // period * period if len(steps) >= REPEATED * period else 1
+                    node, added = steps[0]
+                    found = self.joined(found, below, node, added)
+                    if count > 1:
+                        found = self.repeated(found, steps[:count], period, loop, level, depth)
+                    else:
                         number += 1
                         found = self.step(node, added, found, loop, level, depth + number)
-                below = run[-1][0] if not steps else steps[-1][0]
+                    below, steps = steps[count - 1][0], steps[count:]
+                below = last
         assert found is not None
         return found
 
@@ -267,15 +292,17 @@ class _Draft:
         firsts = [self.drafter.outliner.first(k) for k in numbers]
         return len({later - earlier for earlier, later in pairwise(firsts)}) == 1
 
-    def repeated(self, start: Node, steps: Sequence[Added], loop: Loop, level: int, depth: int) -> Node:
+    def repeated(self, start: Node, steps: Sequence[Added], period: int, loop: Loop, level: int, depth: int) -> Node:
         assert self.drafter.outliner is not None
         first = self.drafter.outliner.first
-        node, added = steps[0]
-        base = first(added[0])
-        stride = first(steps[1][1][0]) - base
-        places = [base + number * stride for number in range(len(steps))]
+        base = first(steps[0][1][0])
+        stride = first(steps[period][1][0]) - base
+        places = [base + number * stride for number in range(len(steps) // period)]
         shifted = _Shifted(self, base)
-        body = shifted.step(node, added, Running(level), (*loop, (level, 1)), level + 1, depth + 1)
+        body: Node = Running(level)
+        for number, (node, added) in enumerate(steps[:period]):
+            body = shifted.joined(body, steps[number - 1][0], node, added) if number else body
+            body = shifted.step(node, added, body, (*loop, (level, 1)), level + 1, depth + 1)
         return Repeat(level, places_of(places), start, body)
 
     def step(
@@ -365,7 +392,7 @@ class _Draft:
             total = self.fused(does, terms)
         else:
             total = terms[0] if len(terms) == 1 and not isinstance(terms[0], Each) else ExactSum(tuple(terms))
-        return self.made(total, does.how)
+        return self.made(total, does.how) if does.rounded else total
 
     def fused(self, does: Step, terms: Sequence[Node]) -> Node:
         assert does.fraction_bits is not None

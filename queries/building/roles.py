@@ -28,6 +28,12 @@ class Part:
         """The steps of a role."""
         return [node for node in nodes_of(self.root) if self.roles[id(node)] == role]
 
+    def adds_below(self, role: int, kept: frozenset[Leaf]) -> bool:
+        """Whether some of these leaves meet in a step of a role below."""
+        few = self.of_few(kept)
+        assert few is not None
+        return any(len(node.children) > 1 and few.roles[id(node)] > role for node in nodes_of(few.root))
+
     def of_few(self, kept: frozenset[Leaf]) -> Part | None:
         """The tree of some leaves. A step with one of them alone still rounds it; two such of one role are one."""
         roles: Roles = {}
@@ -50,7 +56,8 @@ class Part:
 
 
 def alike(root: Node | Leaf) -> Part:
-    """Steps of one place in a pattern have one role: those of a run in a chain, and of branches of one shape."""
+    """Steps of one place in a pattern have one role: those of a chain that add what has one shape, and those of
+    branches of one shape."""
     outliner, keys = Outliner(root), _Keys()
     waiting: list[tuple[Node | Leaf, Hashable]] = [(root, ())]
     while waiting:
@@ -58,10 +65,8 @@ def alike(root: Node | Leaf) -> Part:
         if not isinstance(branch, Node):
             continue
         start, steps = outliner.steps(branch)
-        runs = outliner.runs(steps) or [[(branch, branch.children)]]
-        numbers = {id(node): number for number, run in enumerate(runs) for node, _ in run}
-        for node, added in reversed([step for run in runs for step in run]):
-            role = keys.give(node, (key, numbers[id(node)]))
+        for node, added in reversed(steps or [(branch, branch.children)]):
+            role = keys.give(node, (key, node.kind, tuple(sorted(map(outliner.shape, added)))))
             waiting += [(child, (role, outliner.shape(child))) for child in added]
         if start is not branch:
             waiting.append((start, (key, "start")))
@@ -105,7 +110,7 @@ class _Keys:
 
 def placements(part: Part, role: int, chance: random.Random, count: int) -> list[frozenset[Leaf]]:
     """Some sets of leaves that show what the steps of a role do: one below each of a step's branches, so that steps
-    below have nothing to add, and some that meet its result later."""
+    below have nothing to add, and some that meet its result later, and each other in no step of a role below."""
     steps = part.steps(role)
     below = {id(node): leaves_of(node) for node in steps[:1] + steps[-1:]}
     everything = leaves_of(part.root)
@@ -120,7 +125,9 @@ def placements(part: Part, role: int, chance: random.Random, count: int) -> list
         inside = below.get(id(node)) or leaves_of(node)
         outside = [leaf for leaf in everything if leaf not in set(inside)]
         if outside:
-            chosen += chance.sample(outside, min(len(outside), 1 + number % 2))
+            more = chance.sample(outside, min(len(outside), 1 + number % 2))
+            if not part.adds_below(role, frozenset([*chosen, *more])):
+                chosen += more
         found[frozenset(chosen)] = None
         if len(found) == count:
             break

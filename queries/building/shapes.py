@@ -243,6 +243,8 @@ class Shapes:
         if terms > 1:
             self._cancel(a, b)
         c[self.random.random(count) < 0.4] = 0
+        if self.asked.addend:
+            a[self.random.random(count) < 0.05] = 0  # the addend alone
         tiny = self.random.random((count, terms)) < 0.15
         a[tiny] = self.random.integers(
             1, 1 << min(asked.a.fraction, 20), int(tiny.sum()), dtype=np.uint64

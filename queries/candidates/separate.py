@@ -34,11 +34,13 @@ class Separation:
     interrupted: bool = False
 
 
-def separate(candidates: Sequence[Model], options: Options, seed: int = 1, each: float = EACH) -> Separation:
-    """Simulate first, then ask solvers about what simulation leaves together; `options.timeout` is for the whole, a
-    quarter of it or so for simulating, and `each` for one pair, in seconds. After an interrupt of the solvers what they
-    have not decided is open. Raises SimulationTimeError."""
-    start = time.monotonic()
+def separate(
+    candidates: Sequence[Model], options: Options, seed: int = 1, each: float = EACH, start: float | None = None
+) -> Separation:
+    """Simulate first, then ask solvers about what simulation leaves together; `options.timeout` is for the whole, which
+    began at `start` (time.monotonic), a quarter of it or so for simulating, and `each` for one pair, in seconds. After
+    an interrupt of the solvers what they have not decided is open. Raises SimulationTimeError."""
+    start = time.monotonic() if start is None else start
     kinds = unique_models(candidates, options)
     models = list(kinds)
     deadline = None if options.timeout is None else start + options.timeout

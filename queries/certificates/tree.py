@@ -1,9 +1,9 @@
 """Checks a tree of theorems about an error bound: every side condition and conclusion of every rule, by itself.
 
 The tree is a document of plain data (queries/proof/written.py says what is in it). The rules, by what they are about:
-node_rules.py, loop_rules.py, result_rules.py and sign_rules.py. Their statements are those of the docstrings of
-queries/proof, written a second time: none of these files, nor goals.py, document.py or magnitudes.py, on which they
-rest, shares code with what found or wrote the tree.
+node_rules.py, loop_rules.py, result_rules.py, share_rules.py and sign_rules.py. Their statements are those of the
+docstrings of queries/proof, written a second time: none of these files, nor goals.py, document.py or magnitudes.py, on
+which they rest, shares code with what found or wrote the tree.
 """
 
 from __future__ import annotations
@@ -30,12 +30,21 @@ from queries.certificates.node_rules import (
     scale,
 )
 from queries.certificates.result_rules import loosened, summed, truncated, weakened, whole
+from queries.certificates.share_rules import (
+    after_addition,
+    after_instruction,
+    begins,
+    from_here,
+    near_each_other,
+    near_the_sum,
+)
 from queries.certificates.sign_rules import turned
 
 
 def lemma(tree: Document, goal: Goal, premises: Sequence[int], theorem: Any) -> None:
     """About the datapath: what the file that it names says, which is checked beside this."""
-    kinds = ("AlignmentLoses", "RoundingLoses", "TruncationKeeps", "RoundsOpposite")
+    kinds = ("AlignmentLoses", "RoundingLoses", "TruncationKeeps", "RoundsOpposite",
+             "WordIsSmall", "WordsLeave", "ZerosGiveZero")  # fmt: skip
     need(goal.kind in kinds and not premises, "it is no lemma about the datapath")
     need(isinstance(theorem.get("leaf"), str), "no file is named that shows it")
 
@@ -43,6 +52,7 @@ def lemma(tree: Document, goal: Goal, premises: Sequence[int], theorem: Any) -> 
 RULES: dict[str, Rule] = {rule.__name__: rule for rule in (
     element, constant, literal, assumed, product, scale, exact, fused, grid, cut, rounded, whole, weakened, repeated,
     chained, closed, carried, summed, truncated, loosened, turned,
+    begins, from_here, after_instruction, after_addition, near_the_sum, near_each_other,
 )} | {"settled": lemma, "exhausted": lemma}  # fmt: skip
 
 
@@ -77,7 +87,9 @@ class Tree(Document):
         if goal.kind == "Turns":
             found = goal.parts
             return found["node"] == self.unit["result"] and found["turns"] is True and not found["assuming"]
-        return goal.kind in ("Carried", "Closed", "BoundInUnits") or (goal.kind == "Enclosed" and whole)
+        return goal.kind in ("Carried", "Closed", "BoundInUnits", "Within", "ZerosGiveZero") or (
+            goal.kind == "Enclosed" and whole
+        )
 
 
 # -- statements in words
@@ -97,6 +109,13 @@ def statement_text(tree: Tree, number: int) -> str:
     if goal.kind == "BoundInUnits":
         last = "ulp(d)" if goal.parts["apart"] else "max(u, ulp(d))"
         return f"|d - exact| <= {goal.parts['units']} u + {last}, where inputs are finite: u = 2^(m - F)"
+    if goal.kind == "Within":
+        what = "the error is" if len(goal.parts["values"]) == 1 else "two results differ by"
+        return (
+            f"{what} at most {decimal_text(Fraction(goal.parts['share']))} of the sum of magnitudes, if that is not 0"
+        )
+    if goal.kind == "ZerosGiveZero":
+        return f"of {goal.parts['count']} products with zeros, and of a zero, the unit makes a zero"
     if goal.kind == "Carried":
         error = form_text(read_form(goal.parts["error"]))
         return f"after {goal.parts['count']} instructions |d - exact| <= {error}{where}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
@@ -45,9 +46,11 @@ from queries.covering.unreachable import datapath
 from queries.plans.certify import LEFT_PLAN, RIGHT_PLAN, read_plan
 from queries.proof.lemmas import LEMMAS, Lemma, query_of
 from queries.proof.opposite import RoundsOpposite
+from queries.proof.recorded import Words
 from queries.proof.rows import BELOW_ONE, left_open, need_truncation, recorded, units_of
 from queries.proof.same import Compared
-from queries.proof.undecided import Question, lemmas_of
+from queries.proof.shares import ShareClaim, WordIsSmall, WordsLeave, share_claim
+from queries.proof.undecided import Question, ZerosGiveZero, lemmas_of
 from queries.proof.written import Written
 from queries.proof.written_rows import same_operations, start_of
 from queries.properties.asked import plain, read_document, read_question, read_unit
@@ -205,9 +208,18 @@ def _tree(folder: Path, pieces: list[str]) -> Iterator[Finding]:
     if not faults:
         yield Finding(TREE, f"{len(tree.theorems)} theorems follow by their rules")
     yield _unit(folder, document)
+    wanted = None
+    if (folder / CLAIM).exists():
+        try:
+            wanted = share_claim(_claim_of(folder))
+        except Exception as error:  # whatever a file that is no such claim raises
+            yield Finding(CLAIM, f"cannot be read: {type(error).__name__}: {error}", "fault")
+    models = [] if wanted is None else [zero.model for zero in wanted.zeros]
     for number, theorem in enumerate(document["theorems"]):
         if theorem.get("leaf") is not None:
-            yield _lemma(folder, document, number, theorem, pieces)
+            yield _lemma(folder, document, number, theorem, pieces, models)
+    if wanted is not None:
+        yield _stated(folder, document, wanted)
     yield from (Finding(TREE, f"states: {text}") for text in stated)
 
 
@@ -341,8 +353,7 @@ def _chain(folder: Path, pieces: list[str]) -> Iterator[Finding]:
 
 def _claim(folder: Path, document: Mapping[str, Any], facts: Facts, pieces: list[str]) -> Iterator[Finding]:
     """Whether the facts say that no admitted input decides the claim of the claim file, which is made again."""
-    (claim,) = build_claims(read_yaml((folder / CLAIM).read_text(encoding="utf-8"), CLAIM))
-    assert isinstance(claim, Claim)
+    claim = _claim_of(folder)
     whole = document["whole"]
     question = Question(claim, frozenset(whole))
     wanted = {"admitted": question.assumed, "none": question.none.node}
@@ -360,6 +371,30 @@ def _claim(folder: Path, document: Mapping[str, Any], facts: Facts, pieces: list
                 yield Finding(CLAIM, f"{name}.smt2 does not ask: {lemma.statement()}", "fault")
                 return
     yield Finding(CLAIM, f"no admitted input decides, and every value is a number: {claim.text}")
+
+
+def _claim_of(folder: Path) -> Claim:
+    (claim,) = build_claims(read_yaml((folder / CLAIM).read_text(encoding="utf-8"), CLAIM))
+    assert isinstance(claim, Claim)
+    return claim
+
+
+def _stated(folder: Path, document: Mapping[str, Any], wanted: ShareClaim) -> Finding:
+    """Whether what a tree states is what the claim of the claim file needs, which was made again."""
+    try:
+        unit = parse_unit((folder / UNIT).read_text(encoding="utf-8"), UNIT)
+        goals = [document["theorems"][place]["goal"] for place in document["states"]]
+        (within,) = (goal for goal in goals if goal["is"] == "Within")
+        zeros = [goal["count"] for goal in goals if goal["is"] == "ZerosGiveZero"]
+        again = Written(unit).restated(wanted, [Format(**fmt) for fmt in document["formats"]])
+        same = all(within[name] == again[name] for name in ("space", "values"))
+        enough = Fraction(within["share"]) <= wanted.share and Fraction(within["size"]) <= wanted.size
+        one = {zero.model.unit.result for zero in wanted.zeros} == {unit.result}
+    except Exception as error:  # whatever files that are no such documents raise
+        return Finding(CLAIM, f"cannot be read: {type(error).__name__}: {error}", "fault")
+    if same and enough and one and zeros == [zero.count for zero in wanted.zeros]:
+        return Finding(CLAIM, f"no admitted input decides, and every value is a number: {wanted.text}")
+    return Finding(CLAIM, f"{TREE} does not state what it needs", "fault")
 
 
 def _rows(folder: Path) -> Iterator[Finding]:
@@ -409,13 +444,13 @@ def _unit(folder: Path, document: Mapping[str, Any]) -> Finding:
 
 
 def _lemma(folder: Path, document: Mapping[str, Any], number: int, theorem: Mapping[str, Any],
-           pieces: list[str]) -> Finding:  # fmt: skip
+           pieces: list[str], models: Sequence[Model] = ()) -> Finding:  # fmt: skip
     """Whether the file of a lemma asks what this datapath gives for it."""
     name, place = str(theorem["leaf"]), f"{TREE}, theorem {number}"
     if name not in pieces:
         return Finding(place, f"rests on {name}, which is not in the manifest", "fault")
     try:
-        lemma = _lemma_of(theorem["goal"], document["formats"])
+        lemma = _lemma_of(theorem["goal"], document["formats"], models)
         text = (folder / f"{name}.smt2").read_text(encoding="utf-8")
         same = query_of(lemma).text == text
     except Exception as error:  # a lemma about widths or formats that cannot be
@@ -425,14 +460,22 @@ def _lemma(folder: Path, document: Mapping[str, Any], number: int, theorem: Mapp
     return Finding(place, f"{name}.smt2 asks of the datapath: {lemma.statement()}")
 
 
-def _lemma_of(goal: Mapping[str, Any], formats: list[Any]) -> Lemma:
+def _lemma_of(goal: Mapping[str, Any], formats: list[Any], models: Sequence[Model]) -> Lemma:
+    """A lemma as it is written; `models`: that of the tree, where it is about one."""
+
     def read(parts: Mapping[str, Any]) -> dict[str, Any]:
-        kinds: dict[str, Callable[[Any], Any]] = {"format": lambda value: Format(**formats[value]),
-                                                  "target": lambda value: Target(**read(value))}  # fmt: skip
+        kinds: dict[str, Callable[[Any], Any]] = dict.fromkeys(
+            ("format", "given", "source", "into"), lambda value: Format(**formats[value])
+        )
+        kinds |= {"target": lambda value: Target(**read(value)), "words": lambda value: Words(**read(value)),
+                  "window": tuple, "share": Fraction}  # fmt: skip
         return {name: kinds[name](value) if name in kinds else value for name, value in parts.items()}
 
     parts = read(goal)
     name = parts.pop("is")
-    (kind,) = (kind for kind in (*LEMMAS, RoundsOpposite) if kind.__name__ == name)
+    if name == ZerosGiveZero.__name__:
+        (model,) = models
+        return ZerosGiveZero(model, **parts)
+    (kind,) = (kind for kind in (*LEMMAS, RoundsOpposite, WordIsSmall, WordsLeave) if kind.__name__ == name)
     found: Lemma = kind(**parts)
     return found

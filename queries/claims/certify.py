@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from hypotheses.claim import Claim
 from hypotheses.claim_file import Statement
 from hypotheses.unit_claims import BoundClaim, OverflowClaim, PropertyClaim
 from queries.certificates.certificate import CLAIM, ROWS, CertificateError, write_certificate
@@ -18,6 +19,7 @@ from queries.proof.facts import Fact
 from queries.proof.kernel import Theorem
 from queries.proof.lemmas import query_of
 from queries.proof.records import Chain, Lemma
+from queries.proof.shares import compares, share_claim, units
 from queries.proof.undecided import ByFirstWords, NoInputDecides
 from queries.proof.written_rows import row_document
 from queries.properties.bound_certificate import certify_theorems
@@ -34,6 +36,14 @@ def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[t
         return certify_proofs(claim.wanted, outcome.proofs, directory, options)
     if isinstance(claim, BoundClaim) and outcome.theorem is not None:
         manifest = certify_theorems([outcome.theorem], claim.model.unit, question, directory, options)
+        return [(directory, manifest)]
+    if isinstance(claim, Claim) and outcome.theorem is not None and outcome.theorem.rule == compares.__name__:
+        used = {one.model.unit for value in share_claim(claim).values for one in units(value)}
+        if len(used) != 1:
+            raise CertificateError("a certificate is about one unit, and the claim about several")
+        (unit,) = used
+        manifest = certify_theorems(outcome.theorem.premises, unit, question, directory, options,
+                                    {CLAIM: _claim_text(claim)})  # fmt: skip
         return [(directory, manifest)]
     if isinstance(claim, OverflowClaim) and outcome.theorem is not None:
         texts = {CLAIM: _claim_text(claim), ROWS: json.dumps(row_document(outcome.theorem)) + "\n"}

@@ -1,8 +1,8 @@
 """Claims proved in stages: terms of the formula are replaced by free variables, of which nothing is assumed, or facts
 that were proved of the terms before.
 
-Five ways, each sound alone. A claim may hold for any result of a part, as one does that says that another part is the
-best. It may follow from the sizes of the sums on the way (sizes.py). It may follow from this, that the result
+Four ways, each sound alone. A claim may hold for any result of a part, as one does that says that another part is the
+best. It may follow from this, that the result
 of a part is as near to the exact sum as any number. It may follow from the steps that all parts share, which
 may be any finite numbers. Or from intervals: of positive numbers every word and every sum on the way lies between its
 values on the smallest and the largest inputs, where the smallest one depends on how many products are not zero. These
@@ -56,7 +56,7 @@ class Stages:
     @property
     def ways(self) -> tuple[Callable[[], Theorem], ...]:
         """The cheap ones come first."""
-        several = (self.any_result, self.sizes.relative, self.nearest_sum, self.intervals, self.shared_steps)
+        several = (self.any_result, self.nearest_sum, self.intervals, self.shared_steps)
         return several if len(self.steps) > 1 else (self.nearest_sum,)
 
     def any_result(self) -> Theorem:

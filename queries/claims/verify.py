@@ -19,12 +19,14 @@ from hypotheses.claim_file import located
 from queries.claims.maximise import climb
 from queries.claims.outcome import BATCH, SHRINK, Asked, Outcome, Verdict
 from queries.claims.samples import claim_rows
+from queries.claims.shares import by_shares
 from queries.claims.stages import Stages
 from queries.proof.confirm import confirm
 from queries.proof.kernel import RuleError, Theorem
 from queries.proof.ledger import Ledger, UnprovedError
 from queries.proof.lemmas import settled
 from queries.proof.records import Lemma
+from queries.proof.settling import Settled
 from queries.proof.undecided import (
     FirstWordIsWhole,
     Question,
@@ -149,6 +151,8 @@ class _Verifier:
         self.options.progress("building the questions")
         if self._nothing_admitted():
             raise InputError("no input meets all conditions", *self._place())
+        if self._shares():
+            return
         first = self._first_words()
         question = Question(self.claim, frozenset(first))
         if self.claim.expect == self.found:
@@ -165,6 +169,16 @@ class _Verifier:
             self.outcome.chain = ledger.chain(*facts)
             lemmas = [*self.words, *ledger.lemmas(*facts)]
             self.outcome.lemmas = confirm(lemmas, self.options, time.monotonic() - self.start)
+
+    def _shares(self) -> bool:
+        """Whether it follows from error bounds and the sizes of words."""
+        settle = Settled(replace(self.options, timeout=self.remaining()), needed=False)
+        try:
+            self.outcome.theorem = by_shares(self.claim, settle)
+        except RuleError:
+            return False
+        self.outcome.verdict, self.outcome.lemmas = "holds", settle.asked
+        return True
 
     def _stages(self, question: Question, ledger: Ledger) -> Stages:
         solver = engines_of(self.options.solver)[0]  # the others slow it down

@@ -58,7 +58,7 @@ def _products(probe: Probe, root: Node | Leaf) -> tuple[tuple[int, ...], tuple[i
         return (), (), "with scale factors it is not asked whether they are rounded before"
     bit = min(model.a.precision, model.b.precision, model.d.precision) - 1
     if 2 * bit <= model.d.precision or bit < 1:
-        return (), (), f"every one fits {model.d.name}, so rounding them before would not show"
+        return (), (), f"each fits {model.d.name}, so that rounding it first would change nothing"
     asked = []
     for product, partner in _partners(root):
         text = f"whether product {product} keeps 2^{-2 * bit} beside its negative without it at {partner}"
@@ -110,7 +110,7 @@ def _start(probe: Probe, root: Node | Leaf) -> str:
     plain = zero == model.d.sign_bit
     if from_c:
         return "c" if plain else "c (a sum of negative zeros is +0)"
-    return "the first product" if plain else "+0, or zero sums are +0 here, which would hide it"
+    return "the first product" if plain else "+0, unless every zero sum is +0 here"
 
 
 def _zeros(probe: Probe, text: str, number: int) -> Vector:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from itertools import product
 from typing import Any
 
 from queries.compare.steady import AskDevice, spread, stand_by
@@ -14,7 +15,7 @@ from queries.order.tree import Leaf, Pair, order, pair_of
 from smtmodel.display import exact_value, number_text
 from smtmodel.dot import Model
 from smtmodel.errors import IncompleteError
-from smtmodel.formats import Format
+from smtmodel.formats import FORMATS, Format
 from smtmodel.operands import Operands
 from smtmodel.vectors import Vector, to_hex
 
@@ -25,6 +26,7 @@ Power = tuple[int, int]  # (sign, exponent) of a power of two
 ELEMENTS = 1 << 22  # products of the vectors that are formed at a time
 FEW = 8  # units that any unit counts: fewer are not tried
 ROWS = 64  # rows of units that are kept
+SPARE = 2  # places below what one mask left behind, as others may leave less
 WIDEST = 64  # fraction bits: what any accumulator cuts lies above
 VARIANTS = ((1, 1), (-1, 1), (1, -1), (-1, -1))  # signs of the mask at its first leaf, and of the units
 
@@ -125,7 +127,7 @@ class Probe:
         self.normal = True
         self._lost: dict[Pair, int] = {}
         self._met: defaultdict[Leaf, list[Leaf]] = defaultdict(list)
-        self._variant = VARIANTS[0]
+        self._variant, self._residue = VARIANTS[0], False
         self._filled: dict[tuple[int, bool, Power], tuple[Sequence[Leaf], _Row]] = {}
         self._parts: dict[tuple[Power, bool], list[int]] = {}
 
@@ -162,6 +164,10 @@ class Probe:
             mask = min(high, max(low + bits, bits // 2))
             for unit in range(mask - bits, mask - self.needed + 1, 4):
                 yield Span(mask, unit), normal
+        within = FORMATS["f16"]  # sums may be kept in it, whatever the result's format
+        low, high = max(given[True][0], within.emin - within.fraction), min(given[True][1], within.emax)
+        if high < mask and high - low >= self.needed:
+            yield Span(high, low), True
 
     def widest(self) -> int:
         """The places between the largest and the smallest power of two."""
@@ -253,12 +259,14 @@ class Probe:
         seen, narrow = "", self._narrow()
         while True:
             if self.widest() >= self.needed:
-                for span, normal in self.spans():
-                    self.span, self.normal = span, normal
-                    flaw = self._flaw()
-                    if not flaw:
-                        return
-                    seen = seen or flaw
+                for given, normal in self.spans():
+                    span: Span | None = given
+                    while span is not None:
+                        self.span, self.normal = span, normal
+                        flaw, span = self._flaw()
+                        if not flaw:
+                            return
+                        seen = seen or flaw
             if self.together < FEW:
                 raise self.fail(
                     f"small numbers beside a mask do not add up exactly, so that nothing can be counted: {seen}"
@@ -276,7 +284,8 @@ class Probe:
             text += f"; scale factors are shared by {self.model.scale_block} products"
         return text + ")"
 
-    def _flaw(self) -> str:
+    def _flaw(self) -> tuple[str, Span | None]:
+        """What is wrong with mask and unit, and a unit that may do."""
         mask, unit = self.span.mask, self.span.unit
         checks: list[tuple[str, Terms, Fraction]] = []
         singles: list[Leaf] = [self.products[0], self.products[-1], self.leaves[0]]
@@ -297,8 +306,28 @@ class Probe:
             [value] = self.values([(terms, text)])
             if value is None or value != expected * Fraction(2) ** unit:
                 answer = number_text(self.questions[-1].d, self.model.d)
-                return f"{text} gave {answer}"
-        return ""
+                return f"{text} gave {answer}", None
+        return self._unread()
+
+    def _unread(self) -> tuple[str, Span | None]:
+        """What a mask leaves behind where units are not counted beside it, and the largest unit that may be."""
+        if len(self.leaves) < 3:
+            return "", None
+        pair, seen, better, group = (self.leaves[0], self.leaves[-1]), "", None, self.groups[0]
+        for signs in VARIANTS:
+            terms, text = self._mask(pair, signs, 0, 0)
+            [value] = self.values([(terms, text)])
+            counts = (self._count(value, group, signs, 0, residue) for residue in (False, True))
+            count = next((count for count in counts if count is not None), None)
+            if count is not None and count <= len(self.leaves) - 2:
+                if len(self.groups) == 1:
+                    self._know(pair, len(self.leaves) - count)
+                return "", None
+            seen = seen or f"{text}: {number_text(self.questions[-1].d, self.model.d)}"
+            if value and better is None:
+                last = (value.numerator & -value.numerator).bit_length() - value.denominator.bit_length()
+                better = Span(self.span.mask, last - len(group).bit_length() - SPARE)
+        return seen, better if better and self.span.unit < better.unit else None
 
     @property
     def asked(self) -> dict[Pair, int]:
@@ -321,16 +350,21 @@ class Probe:
         new = [pair for pair in dict.fromkeys(pair_of(*pair) for pair in pairs) if pair not in self._lost]
         for group in (new[:1], new[1:]):  # the first finds out which signs work
             for pair, lost in zip(group, self.measure(group, 0), strict=True):
-                self._lost[pair] = lost
-                self._met[pair[0]].append(pair[1])
-                self._met[pair[1]].append(pair[0])
+                self._know(pair, lost)
+
+    def _know(self, pair: Pair, lost: int) -> None:
+        self._lost[pair] = lost
+        self._met[pair[0]].append(pair[1])
+        self._met[pair[1]].append(pair[0])
 
     def measure(self, pairs: Sequence[Pair], raised: int) -> list[int]:
         """What masks on pairs of leaves take out of the sum, with units 2^raised times as large; always asked."""
         found: list[int | None] = [None] * len(pairs)
         seen: list[list[str]] = [[] for _ in pairs]
-        # directed rounding leaves an ulp of the mask behind if the units have the wrong sign: try the others
-        for signs in dict.fromkeys((self._variant, *VARIANTS)):
+        # directed rounding leaves an ulp of the mask behind if the units have the wrong sign: try the others; a sticky
+        # bit does so whatever their sign
+        variants = product((False, True), dict.fromkeys((self._variant, *VARIANTS)))
+        for residue, signs in dict.fromkeys(((self._residue, self._variant), *variants)):
             rest = [place for place, lost in enumerate(found) if lost is None]
             if not rest:
                 break
@@ -339,9 +373,9 @@ class Probe:
             values = self.values(asked)
             for position, place in enumerate(rest):
                 counts = values[position * count : (position + 1) * count]
-                left = self._left(counts, signs, raised)
+                left = self._left(counts, signs, raised, residue)
                 if left is not None:
-                    found[place], self._variant = len(self.leaves) - left, signs
+                    found[place], self._variant, self._residue = len(self.leaves) - left, signs, residue
                 else:
                     d = self.questions[first + position * count].d
                     seen[place].append(number_text(d, self.model.d))
@@ -351,15 +385,27 @@ class Probe:
                 raise self.fail(f"{text}: no number of units came back, but {', '.join(texts)}")
         return [lost for lost in found if lost is not None]
 
-    def _left(self, values: Sequence[Fraction | None], signs: Power, raised: int) -> int | None:
+    def _left(self, values: Sequence[Fraction | None], signs: Power, raised: int, residue: bool) -> int | None:
         """The units that came back, of all groups; None where it is not a number of them."""
         total = 0
         for value, group in zip(values, self.groups, strict=True):
-            count = None if value is None else value / (signs[1] * Fraction(2) ** (self.span.unit + raised))
-            if count is None or count.denominator != 1 or not 0 <= count <= len(group):
+            count = self._count(value, group, signs, raised, residue)
+            if count is None:
                 return None
-            total += int(count)
+            total += count
         return total if total <= len(self.leaves) - 2 else None
+
+    def _count(
+        self, value: Fraction | None, group: Sequence[Leaf], signs: Power, raised: int, residue: bool
+    ) -> int | None:
+        """The units of a group in a sum. `residue`: beside what a mask left behind, larger than all of them together,
+        where the result's format holds both."""
+        if value is None:
+            return None
+        count = value / (signs[1] * Fraction(2) ** (self.span.unit + raised))
+        if residue and 0 <= count < 1 << self.model.d.precision:
+            count %= 1 << len(group).bit_length()
+        return int(count) if count.denominator == 1 and 0 <= count <= len(group) else None
 
     def _mask(self, pair: Pair, signs: Power, raised: int, group: int) -> tuple[Terms, str]:
         """A mask on a pair of leaves, units on the others of a group."""

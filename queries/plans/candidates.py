@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -21,7 +21,7 @@ from smtmodel.nodes import Constant, Element, ExactSum, Round
 from smtmodel.nodes.round import Rounding
 from smtmodel.numbers import nans
 from smtmodel.plan_table import plans as shipped_plans
-from smtmodel.plans import Chain, Halves, Interleaved, Plan, Products, Promoted, Split, Stage
+from smtmodel.plans import Chain, Halves, Interleaved, Plan, Products, Promoted, Rounded, Split, Stage
 from smtmodel.plans.matrices import Job, Patterns, Strip
 from smtmodel.plans.plantext import stage_text
 from smtmodel.plans.stages import ORDERS, holds
@@ -34,12 +34,13 @@ from smtmodel.unit_table import units
 RUNS = (16, 32, 64, 96, 128, 192, 240, 256, 320, 352, 384, 448, 512, 640, 768, 1024)  # K that are summed apart
 QUICK = 4  # products of a unit that takes a compiler little time
 WAYS = (2, 4, 8, 16, 32)  # parts or lanes
+SPLITS = (2, 3, 4, 5, 6, 8, 16)  # parts of a kernel that splits K
 WIDER = {"f16": "f32", "bf16": "f32", "f32": "f64"}
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Some products of one shape: A (products x rows x K), B (products x K x columns), C and D."""
+    """Inputs and results of some products of one shape: A (products x rows x K), B (products x K x columns), C, D."""
 
     a: Matrix
     b: Matrix
@@ -82,21 +83,34 @@ class Candidates:
                 continue
 
     def table(self) -> Iterator[Plan]:
-        """What ships: plans of these formats, and instructions that take K in tiles."""
+        """What ships: plans of these formats, and units that take K in tiles."""
+        yield from self.shipped()
+        yield from self.chains(INSTRUCTIONS)
+
+    def shipped(self) -> Iterator[Plan]:
+        """Plans, and units of processors."""
         asked = self.asked
         for name in shipped_plans():
             plan = parse_plan_path(PLAN + name)
             same_c = not asked.addend or plan.c == asked.c
             if (plan.a, plan.b, plan.d) == (asked.a, asked.b, asked.d) and same_c:
                 yield plan
-        for reference in [*INSTRUCTIONS, *units()]:
+        yield from self.chains(units())
+
+    def chains(self, references: Iterable[str]) -> Iterator[Plan]:
+        """Units that take K in tiles."""
+        for reference in references:
             model = parse_reference(reference)
-            if (model.a, model.b) == (asked.a, asked.b) and model.scale is None and holds(model.c, model.d):
+            if (model.a, model.b) == (self.asked.a, self.asked.b) and model.scale is None and holds(model.c, model.d):
                 yield from self.plans(Chain(model), False)
 
     def usual(self, length: int) -> Iterator[Plan]:
         """What libraries usually do with this K, where no order is known: what ships, and cuts of usual sizes."""
         yield from self.table()
+        yield from self.loops(length)
+
+    def loops(self, length: int) -> Iterator[Plan]:
+        """Cuts of usual sizes of steps of one product."""
         for model in self.steps():
             chain, how = Chain(model), Rounding(model.d)
             stages: list[Stage] = [chain]
@@ -106,6 +120,29 @@ class Candidates:
             stages += [Halves(most, chain, how) for most in (8, 16, 32, 64, 128) if most < length]
             for stage in stages:
                 yield from self.plans(stage, False)
+
+    def cuts(self, model: Model, length: int) -> Iterator[Plan]:
+        """What kernels do around an instruction: split K, promote the accumulator, take what fills no tile by itself,
+        add c at the end."""
+        chain, how, unit = Chain(model), Rounding(model.d), model.length
+        stages: list[Stage] = []
+        if length % unit:
+            stages += [Chain(model, Chain(step)) for step in self.steps() if step.d == model.d == step.c]
+        stages += [
+            Promoted(run, chain, how)
+            for run in dict.fromkeys((2 * unit, 4 * unit, 128, *RUNS))
+            if run < length and run % unit == 0
+        ]
+        if self.asked.d != model.d and holds(model.c, self.asked.d):  # a workspace in the format of the result
+            stages += [Split(ways, Rounded(chain, Rounding(self.asked.d)), how) for ways in SPLITS]
+        for ways in SPLITS:
+            grains = [grain for grain in (0, 32, 64, 128) if grain % unit == 0 and grain * ways < 2 * length]
+            stages += [Split(ways, chain, how, order, grain) for grain in grains for order in ORDERS[: 1 + (ways > 2)]]
+        stages += [Interleaved(ways, chain, how, order, unit, chain) for ways in WAYS[:3] for order in ORDERS]
+        ends = (False, True) if self.asked.addend else (False,)
+        for stage in dict.fromkeys((chain, *stages)):
+            for at_end in ends:
+                yield from self.plans(stage, at_end)
 
     def guesses(self, tree: Node | Leaf) -> Iterator[Plan]:
         """Plans with this tree."""

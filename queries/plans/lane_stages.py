@@ -7,8 +7,9 @@ fold first, and take more products with the lanes that are left: a tree shows th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from queries.order.tree import Leaf, Node, leaves_of
+from queries.order.tree import Leaf, Node, nodes_of
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS
@@ -24,12 +25,13 @@ MOST_LANES = 256
 
 def lanes_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
     """Stages of lanes with this tree over the products 0, 1, ..., the simplest first."""
-    for head in _heads(root):
+    for head, lanes in _heads(root):
+        if not 2 <= lanes <= MOST_LANES:
+            continue
         first = sorted(_first_products(head))
-        lanes = len(first)
         short = next((n for n, product in enumerate(first) if n != product), 0)  # a first turn that is short
         begins = [lane if lane < short or not short else lane + short for lane in range(lanes)]
-        if not 2 <= lanes <= MOST_LANES or first != begins:
+        if first != begins:
             continue
         if (folds := _folds(_key(head, lanes, short), lanes)) is None:
             continue
@@ -45,11 +47,11 @@ def lanes_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[St
 def blocks_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
     """Blocks of products, each summed apart and added to the sum so far; what is left in blocks of half as many."""
     chain: Stage = Chain(model)
-    node, sizes = root, set[int]()
+    node, sizes, extents = root, set[int](), _extents(root)
     while isinstance(node, Node) and len(node.children) == 2:
-        one, other = sorted(node.children, key=lambda x: min(map(_place, leaves_of(x))))
+        one, other = sorted(node.children, key=lambda x: _extent(extents, x).lowest)
         if isinstance(other, Node):
-            sizes.add(len(leaves_of(other)))
+            sizes.add(_extent(extents, other).count)
         node = one
     bodies = [chain, *_pairs(model), Interleaved(2, chain, rounding, tail=chain)]
     for size in sorted(sizes, reverse=True)[:2]:
@@ -76,14 +78,15 @@ def _pairs(model: Model) -> list[Stage]:
     return [pairs, Chain(parse_reference(four), pairs)]
 
 
-def _heads(root: Node | Leaf) -> Iterator[Node]:
-    """The sums of lanes that a sum may begin with: all of it, or what its last products are added to."""
-    node = root
+def _heads(root: Node | Leaf) -> Iterator[tuple[Node, int]]:
+    """The sums of lanes that a sum may begin with, all of it, or what its last products are added to; and how many
+    lanes each has."""
+    node, extents = root, _extents(root)
     while isinstance(node, Node) and len(node.children) == 2:
-        yield node
-        one, other = sorted(node.children, key=lambda x: min(map(_place, leaves_of(x))))
-        places = sorted(map(_place, leaves_of(other)))
-        if places != list(range(places[0], places[0] + len(places))) or places[-1] + 1 != len(leaves_of(node)):
+        yield node, _extent(extents, node).lanes
+        one, other = sorted(node.children, key=lambda x: _extent(extents, x).lowest)
+        last = _extent(extents, other)
+        if last.highest - last.lowest + 1 != last.count or last.highest + 1 != _extent(extents, node).count:
             return
         node = one
 
@@ -179,6 +182,31 @@ def _tails(lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage | Non
     if model.a.name == model.b.name == rounding.format.name == "f32":
         wide = Chain(parse_reference("ieee/muladd/f64.f32.f32.f64"))
         yield Rounded(Promoted(lanes, wide, Rounding(FORMATS["f64"])), rounding)
+
+
+@dataclass(frozen=True)
+class _Extent:
+    """The lowest and the highest product below a branch, how many there are, and how many of them begin a lane."""
+
+    lowest: int
+    highest: int
+    count: int
+    lanes: int = 0
+
+
+def _extents(root: Node | Leaf) -> dict[int, _Extent]:
+    """Of every node, by its identity."""
+    found: dict[int, _Extent] = {}
+    for node in nodes_of(root) if isinstance(root, Node) else ():
+        own = [_extent(found, child) for child in node.children]
+        begins = sum(x.lanes for x in own) + (sum(x.count == 1 for x in own) == 2)
+        ends = min(x.lowest for x in own), max(x.highest for x in own)
+        found[id(node)] = _Extent(*ends, sum(x.count for x in own), begins)
+    return found
+
+
+def _extent(extents: dict[int, _Extent], branch: Node | Leaf) -> _Extent:
+    return extents[id(branch)] if isinstance(branch, Node) else _Extent(_place(branch), _place(branch), 1)
 
 
 def _place(leaf: Leaf) -> int:

@@ -9,8 +9,9 @@ begins, and what the rules say is held against new random shapes. Nothing is sai
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from queries.plans.candidates import Candidates, Sample
 from queries.plans.rules import FEATURES, Feature, Limit, Numbers, Rule, Shape, chosen, features_of, learned
 from smtmodel.errors import IncompleteError
 from smtmodel.formats import Format
+from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.numbers import from_numbers, type_of
 from smtmodel.plans import Chain, Plan
 from smtmodel.signature import Signature
@@ -29,12 +31,17 @@ from smtmodel.wording import counted
 LOOKED = 10  # rows and columns of a product that are computed again: the first, the last, and some between
 LEAST = 40  # elements that are computed again, of as many products as that takes
 FIRST = 60  # random shapes from which the first rules are learned
-MORE = 40  # random shapes by which rules are mended, as often as
-ROUNDS = 4
+MORE = 40  # random shapes by which rules are mended,
+NEAR = 2  # with as many beside each shape on which they failed,
+QUIET = 2  # until they fail on none of these as often in turn
+LEARNING = 0.7  # of the time
 CHECKED = 200  # random shapes, of which nothing was learned
+CONFIRMED = 3  # of them in which all elements of a rule agree: it is relied on
 SHORT = 32
+SIDES = ("rows", "columns", "length")
 FEW = 8  # elements that a plan has to explain, of those that no other one does
 TREES = 24  # orders that are revealed
+BRIEF = 128  # products at which instructions of the table are tried, which take a while for many
 LONG_ORDER = 1100  # products whose order is asked, where a longer K is no use
 
 Multiply = Callable[[Matrix, Matrix, Matrix], Matrix]
@@ -61,6 +68,21 @@ class Said:
     plan: Plan | None
     agree: int = 0
     differ: list[Shape] = field(default_factory=list)
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether it is relied on: new shapes agree, and none differs."""
+        return self.plan is not None and not self.differ and self.agree >= CONFIRMED
+
+
+@dataclass(frozen=True)
+class Held:
+    """New random shapes held against a map: all elements as the rules say; some not, of which a rule says that another
+    kernel may run; some not, though the rule is relied on."""
+
+    right: int
+    warned: int
+    wrong: tuple[Shape, ...]
 
 
 @dataclass
@@ -100,24 +122,23 @@ class Mapper(Candidates):
         self.found = Mapped()
         self.known: list[Plan] = [plan for model in self.steps() for plan in self.plans(Chain(model), False)]
         self.looked: dict[Shape, Looked] = {}
+        self.rules: list[Rule] = []
         self.untried: set[tuple[Shape, tuple[int, int]]] = set()
 
     def run(self) -> Mapped:
         """The map, and what new random shapes say of it."""
         self._order(self.top, (0, 0))
         self._look_at([self.top, *(self._random_shape(number) for number in range(FIRST))])
-        rules = self._explained()
-        for number in range(ROUNDS):
-            for _ in range(3):
-                rules = rules if self._late() else self._narrowed(rules)
+        rules, quiet, number, wrong = self._explained(), 0, 0, list[Shape]()
+        while quiet < QUIET and not self._late():
+            rules = self._narrowed(rules)
+            self._look_at(near for shape in wrong for near in self._near(shape))
             new = [self._random_shape(n) for n in range(MORE)]
             self._look_at(new)
-            wrong = sum(not self._agrees(rules, self.looked[shape]) for shape in new)
+            wrong = [shape for shape in new if not self._agrees(rules, self.looked[shape])]
             rules = self._explained()
-            self._say(f"round {number + 1}: {wrong} of {MORE} shapes not as the rules said")
-            if not wrong or self._late():
-                break
-        rules = rules if self._late() else self._narrowed(rules)
+            quiet, number = 0 if wrong else quiet + 1, number + 1
+            self._say(f"round {number}: {len(wrong)} of {MORE} shapes not as the rules said")
         self._check(rules)
         return self.found
 
@@ -168,7 +189,7 @@ class Mapper(Candidates):
             self.untried |= {(looked.shape, self._place(looked, n)) for x, n in rest if x is looked}
             self._new(looked, number)
         features, fits, _ = self._table()
-        rules = learned(features, fits)
+        self.rules = rules = learned(features, fits)
         self.found.rules = [Said(rule, self.known[rule.plan] if rule.plan >= 0 else None) for rule in rules]
         return rules
 
@@ -180,13 +201,18 @@ class Mapper(Candidates):
     def _new(self, looked: Looked, number: int) -> None:
         """Plans that give an element: of several, those that give most other elements of which no plan is known."""
         tree = self._order(looked.shape, self._place(looked, number))
-        guesses = [] if tree is None else list(self.guesses(tree))
+        groups = [self.loops(looked.shape.length) if tree is None else self.guesses(tree)]
         if tree is None or self.of_units(tree):
-            guesses = [*self.table(), *guesses]
-        fitting = [
-            plan for plan in dict.fromkeys(guesses) if plan not in self.known and self._fitting(plan, looked)[number]
-        ]
-        if not fitting:
+            groups = [chain(self.shipped(), *groups)]
+            if looked.shape.length <= BRIEF:
+                groups.append(self.chains(INSTRUCTIONS))
+        for group in groups:
+            fitting = [
+                plan for plan in dict.fromkeys(group) if plan not in self.known and self._fitting(plan, looked)[number]
+            ]
+            if fitting:
+                break
+        else:
             return
         _, fits, where = self._table()
         open_at = np.flatnonzero(~fits.any(axis=1))
@@ -215,6 +241,13 @@ class Mapper(Candidates):
             self._say(f"{shape}: the order at row {place[0]}, column {place[1]}")
             self.found.orders[shape, place] = self.reveal(shape, place)
         return self.found.orders[shape, place]
+
+    def _near(self, shape: Shape) -> Iterator[Shape]:
+        """Shapes beside one: one side is another one."""
+        for _ in range(NEAR):
+            other, own = self._random_shape(), self.rng.integers(3)
+            sides = [getattr(other if n == own else shape, side) for n, side in enumerate(SIDES)]
+            yield Shape(*sides)
 
     def _narrowed(self, rules: list[Rule]) -> list[Rule]:
         """Shapes between those where one rule ends and those where the next one begins, and the rules then."""
@@ -275,18 +308,38 @@ class Mapper(Candidates):
         found = self.found
         for number in range(CHECKED):
             self._say(f"{number} of {CHECKED} random shapes")
-            looked = self._seen(self._random_shape(number))
-            at = chosen(rules, looked.features)
+            shape = self._random_shape(number)
+            at, so = self._held(rules, shape)
             found.checked += 1
             for one in sorted({int(x) for x in at}):
-                plan = rules[one].plan
-                if one < 0 or plan < 0:
-                    found.open.append(looked.shape)
-                elif looked.fits[plan][at == one].all():
+                if one < 0 or rules[one].plan < 0:
+                    found.open.append(shape)
+                elif so[at == one].all():
                     found.rules[one].agree += 1
                 else:
-                    found.rules[one].differ.append(looked.shape)
+                    found.rules[one].differ.append(shape)
         found.open = list(dict.fromkeys(found.open))
+
+    def held(self, count: int) -> Held:
+        """New random shapes, held against what was found."""
+        rules, right, wrong = self.rules, 0, []
+        for number in range(count):
+            shape = self._random_shape(number)
+            at, so = self._held(rules, shape)
+            right += bool(so.all())
+            wrong += [shape] if any(self.found.rules[one].confirmed for one in at[~so & (at >= 0)]) else []
+        return Held(right, count - right - len(wrong), tuple(wrong))
+
+    def _held(self, rules: Sequence[Rule], shape: Shape) -> tuple[Numbers, NDArray[np.bool_]]:
+        """The rules of elements of a shape, -1 for none, and which of the elements their plans give."""
+        sample, places = self._sample(shape)
+        looked = Looked(shape, sample, places, features_of(shape, places[:, 0], places[:, 1]), [])
+        at = chosen(rules, looked.features)
+        so = np.zeros(len(at), dtype=np.bool_)
+        for plan in {rules[one].plan for one in at if one >= 0 and rules[one].plan >= 0}:
+            mine = np.array([one >= 0 and rules[one].plan == plan for one in at])
+            so |= mine & self._fitting(self.known[plan], looked)
+        return at, so
 
     # -- products
 
@@ -347,8 +400,8 @@ class Mapper(Candidates):
         self._in_time()
 
     def _late(self) -> bool:
-        """Whether half of the time is over: the rest is for the check."""
-        return self.deadline is not None and 2 * time.monotonic() > self.begun + self.deadline
+        """Whether the rest of the time is for the check."""
+        return self.deadline is not None and time.monotonic() > self.begun + LEARNING * (self.deadline - self.begun)
 
     def _in_time(self) -> None:
         if self.deadline is not None and time.monotonic() > self.deadline:

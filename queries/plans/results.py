@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,12 +14,12 @@ from queries.plans.candidates import Candidates, Sample
 from smtmodel.compiled import compiler
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
-from smtmodel.plans import Plan
+from smtmodel.plans import Chain, Plan
 from smtmodel.plans.matrices import Job, Patterns, Strip
 from smtmodel.signature import Signature
 from smtmodel.tiles import Engine, Matrix, kind_of
 
-SECONDS = 15.0  # in which plans are tried
+SECONDS = 60.0  # in which plans are tried
 SIDE, MANY = 12, 96  # rows and columns of a product that are computed again, and for plans that give those
 PREFIXES = 128  # numbers of products at which two plans are compared
 
@@ -46,19 +46,47 @@ def plans_of_results(
         c[:, 0, 0] = matrices.c[rows, columns]
     given = [matrices.d[side][rows, columns] for side in (0, 1)]
     found: tuple[list[Plan], list[Plan]] = [], []
-    tried, start = 0, time.monotonic()
+    start = time.monotonic()
     sample = Sample(a, b, c, c)
-    for plan in dict.fromkeys(candidates.usual(asked.length)):
-        if time.monotonic() > start + SECONDS:
-            break
-        report(f"trying {plan.reference}")
-        tried += 1
-        results = candidates.results(plan, sample)
-        for side in (0, 1) if results is not None else ():
-            pairs = zip(results.ravel().tolist(), given[side].tolist(), strict=True)  # type: ignore[union-attr]
-            if all(same_answer(model.d, one, other) for one, other in pairs):
-                found[side].append(plan)
-    return Given(tuple(found[0]), tried), Given(tuple(found[1]), tried)
+    alike: dict[bytes, Plan] = {}  # of plans with the same results the first one
+
+    def look(plans: Iterable[Plan]) -> None:
+        for plan in plans:
+            if time.monotonic() > start + SECONDS:
+                break
+            if plan in tried:
+                continue
+            tried.add(plan)
+            report(f"trying {plan.reference}")
+            if (results := candidates.results(plan, sample)) is None:
+                continue
+            alike.setdefault(results.tobytes(), plan)
+            for side in (0, 1):
+                pairs = zip(results.ravel().tolist(), given[side].tolist(), strict=True)
+                if all(same_answer(model.d, one, other) for one, other in pairs):
+                    found[side].append(plan)
+
+    tried: set[Plan] = set()
+
+    def look_around(plan: Plan) -> None:
+        candidates.compiled.update(plan.models)
+        look(candidates.cuts(plan.models[0], asked.length))
+
+    look(candidates.table())
+    for plan in [side[0] for side in found if side and is_chain(side[0])]:  # one result is an instruction's
+        if not (found[0] and found[1]):
+            look_around(plan)
+    if not (found[0] and found[1]):
+        look(candidates.usual(asked.length))
+    for plan in list(alike.values()):
+        if is_chain(plan) and not (found[0] and found[1]):
+            look_around(plan)
+    return Given(tuple(found[0]), len(tried)), Given(tuple(found[1]), len(tried))
+
+
+def is_chain(plan: Plan) -> bool:
+    """Whether it has an instruction take K in tiles, and nothing else."""
+    return all(isinstance(products.stage, Chain) and products.stage.tail is None for products in plan.sums)
 
 
 @dataclass(frozen=True)
@@ -76,7 +104,8 @@ def plans_of_product(
     asked: Signature, a: Matrix, b: Matrix, c: Matrix | None, d: Matrix, report: Callable[[str], None], seconds: float
 ) -> Fitting:
     """The plans that give a result: what ships, what libraries usually do, and every instruction of the table, tried
-    for some seconds, and for `SECONDS` after one was found. Raises ParameterError for shapes that do not fit."""
+    for some seconds, and for a quarter of them after one was found. Raises ParameterError for shapes that do not
+    fit."""
     shape = (a.shape[0], b.shape[1]) if a.ndim == b.ndim == 2 else ()
     if not shape or a.shape[1] != b.shape[0] or d.shape != shape or (c is not None and c.shape != shape):
         others = f", C {c.shape}" if c is not None else ""
@@ -102,7 +131,7 @@ def plans_of_product(
         agree = results.size - candidates.differing(results, sample)
         if agree == results.size:
             found.append(plan)
-            seconds = min(seconds, time.monotonic() - start + SECONDS)
+            seconds = min(seconds, time.monotonic() - start + seconds / 4)
         if agree > most:
             best, most = plan, agree
     if found:

@@ -19,7 +19,7 @@ EDGES = (2, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # multiples after which rows or co
 FIRSTS = ((4, 8), (4, 16), (8, 16), (8, 32), (16, 32))  # the first ones, that fill no larger multiple
 SIDES = (4, 8, 16, 32, 64)  # whose rest of M or N may choose a kernel
 MULTIPLES = (2, 4, 8, 16, 32, 64)  # of K that may have one
-DEEP = 10  # questions to one rule, at most
+DEEP = 14  # questions to one rule, at most
 
 Numbers = NDArray[np.int64]
 
@@ -119,13 +119,12 @@ class Limit:
 
 @dataclass(frozen=True)
 class Rule:
-    """`below` and `above`: the limits that elements keep to. `plan`: the number of one, -1 where none is known.
-    `whole`: all elements that it was learned from have this plan."""
+    """`below` and `above`: the limits that elements keep to. `plan`: the number of one that all elements have of which
+    it was learned, -1 where there is none."""
 
     below: tuple[Limit, ...]
     above: tuple[Limit, ...]
     plan: int
-    whole: bool = True
 
     def holds(self, features: Numbers) -> NDArray[np.bool_]:
         """Which elements it speaks of."""
@@ -136,15 +135,21 @@ class Rule:
             found &= features[:, limit.feature] >= limit.high
         return found
 
-    def text(self) -> str:
-        """The elements, in words."""
-        parts = []
+    def _ends(self) -> Iterator[tuple[Feature, int | None, int | None]]:
+        """The features it asks for, from and up to which number each."""
         for number, feature in enumerate(FEATURES):
             lows = [limit.high for limit in self.above if limit.feature == number]
             highs = [limit.low for limit in self.below if limit.feature == number]
             if lows or highs:
-                parts.append(feature.text(max(lows, default=None), min(highs, default=None)))
-        return ", ".join(parts) or "all products"
+                yield feature, max(lows, default=None), min(highs, default=None)
+
+    def text(self) -> str:
+        """The elements, in words."""
+        return ", ".join(feature.text(low, high) for feature, low, high in self._ends()) or "all products"
+
+    def limits(self) -> list[dict[str, str | int | None]]:
+        """The elements, for programs."""
+        return [{**vars(feature), "least": low, "most": high} for feature, low, high in self._ends()]
 
 
 def learned(features: Numbers, fits: NDArray[np.bool_]) -> list[Rule]:
@@ -163,7 +168,7 @@ def _rules(
     plan, whole = ranked[0], bool(counts[ranked[0]] == len(fits))
     limit = None if whole or len(below) + len(above) >= DEEP else _best(features, fits)
     if limit is None:
-        yield Rule(below, above, -1 if plan == len(liked) else plan, whole)
+        yield Rule(below, above, plan if whole and plan < len(liked) else -1)
         return
     left = features[:, limit.feature] <= limit.low
     yield from _rules(features[left], fits[left], (*below, limit), above, liked)

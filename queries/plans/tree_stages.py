@@ -7,11 +7,12 @@ against answers at other K.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from queries.order.tree import Leaf, Node, leaves_of, nodes_of
 from smtmodel.dot import Model
 from smtmodel.nodes.round import Rounding
-from smtmodel.plans import Chain, Halves, Interleaved, Promoted, Split, Stage
+from smtmodel.plans import Chain, Halves, Interleaved, Promoted, Split, Stage, Uneven
 
 MOST = 32  # guesses for one tree, and for the tree of one part
 DEEP = 6  # stages within stages
@@ -100,6 +101,10 @@ class _Guesser:
         """K in runs of these sizes, one after another."""
         ways, first, last, how = len(sizes), sizes[0], sizes[-1], self.rounding
         if last > first or set(sizes[:-2]) - {first}:
+            if ways <= CUTS and not any(place % body.period for place in accumulate(sizes[:-1])):
+                yield Uneven(  # where a worker ends one result and begins the next one, at this K
+                    tuple(accumulate(sizes[:-1])), body, how
+                )
             return
         evens = [grain for grain in GRAINS if sizes[-2] == -(-sum(sizes[-2:]) // (2 * grain)) * grain]
         even = evens[0] if evens else 0

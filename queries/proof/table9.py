@@ -54,7 +54,7 @@ def terms_of_sum(total: FusedSum) -> list[tuple[Node, Places]]:
     return [term for item in total.items for term in terms_of(item, {})]
 
 
-def _places(node: Node, places: Mapping[int, int]) -> tuple[int, ...]:
+def factors_of(node: Node, places: Mapping[int, int]) -> tuple[int, ...]:
     """Of a product of two inputs, a and b, the places of its factors; of c none. Raises RuleError for another term."""
     if isinstance(node, Product) and not node.normalised and node.limit is None:
         factors = [node.left, node.right]
@@ -86,7 +86,7 @@ def summed(unit: Unit, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -
         raise RuleError("summed: the premises are not about its terms")
     if any(goal.assuming or goal.facts.low.parts or goal.facts.high.parts for goal in goals):
         raise RuleError("summed: a term is not exact")
-    found = sorted(_places(node, dict(places)) for node, places in wanted)
+    found = sorted(factors_of(node, dict(places)) for node, places in wanted)
     if found != [(), *((k, k) for k in range(unit.length))]:
         raise RuleError("steps: not every product, and c, is added once")
     floors = [bound for bound in (total.zeros, total.least, *total.floors) if bound is not None]

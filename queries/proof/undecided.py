@@ -12,7 +12,7 @@ from hypotheses.claim import Claim
 from queries.proof.facts import Basis, Fact
 from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
 from queries.search.scene import conditions, deciding, symbolic_scene
-from smtmodel.algebra import Bit, Bits, all_of, constant, truth
+from smtmodel.algebra import Bit, Bits, all_of, constant, select, truth
 from smtmodel.algorithms.exact import admitted
 from smtmodel.algorithms.parts import Part
 from smtmodel.carriers.terms import TermCarrier
@@ -46,29 +46,30 @@ class FirstWordIsWhole:
 
 @dataclass(frozen=True)
 class ZerosGiveZero:
-    """Of finite numbers, `count` zeros for their other factors, and +0 a unit makes +0."""
+    """Of finite numbers, where each of `count` products has a zero, a unit makes +0 if the addend is +0, and a zero if
+    it is -0."""
 
     model: Model
     count: int
 
     def statement(self) -> str:
-        return f"{self.model.reference} makes +0 of {self.count} products with zeros"
+        return f"{self.model.reference} makes a zero of {self.count} products with zeros and of a zero"
 
     def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
         sides = enumerate((self.model.a, self.model.b))
-        return tuple(symbol(f"x{side}_{k}", fmt.width) for side, fmt in sides for k in range(self.count))
+        factors = [symbol(f"x{side}_{k}", fmt.width) for side, fmt in sides for k in range(self.count)]
+        return (*factors, symbol("sign", 1))
 
     def claim(self, inputs: tuple[Bits, ...]) -> Bit:
-        model, carrier = self.model, inputs[0].carrier
-        found = []
-        for side, (own, other) in enumerate(((model.a, model.b), (model.b, model.a))):
-            numbers = inputs[side * self.count : (side + 1) * self.count]
-            zeros = (constant(carrier, 0, other.width),) * self.count
-            operands = (numbers, zeros) if side == 0 else (zeros, numbers)
-            values = [unpack(number, own) for number in numbers]
-            finite = all_of([~(value.is_nan | value.is_infinite) for value in values])
-            found.append(~finite | ~evaluate(model, *operands, constant(carrier, 0, model.c.width)).d.any())
-        return all_of(found)
+        model = self.model
+        a, b, (sign,) = inputs[: self.count], inputs[self.count : -1], inputs[-1:]
+        pairs = [(unpack(x, model.a), unpack(y, model.b)) for x, y in zip(a, b, strict=True)]
+        given = [~(value.is_nan | value.is_infinite) for pair in pairs for value in pair]
+        given += [x.is_zero | y.is_zero for x, y in pairs]
+        none = constant(sign.carrier, 0, model.c.width)
+        addend = select(sign.bit(0), constant(sign.carrier, model.c.sign_bit, model.c.width), none)
+        result = evaluate(model, a, b, addend).d
+        return ~all_of(given) | (unpack(result, model.d).is_zero & (sign.bit(0) | ~result.any()))
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from smtmodel.nodes.node import Node, walk
 from smtmodel.unit import Unit
 
 SCHEMA = 1
+APART = ("unit", "model", "claim")  # what a document is about stands beside it
 
 
 class Written:
@@ -44,6 +45,11 @@ class Written:
         self.document["formats"] = [self._fields(fmt) for fmt in self.formats]
         return self.document
 
+    def restated(self, value: Any, formats: Sequence[Format]) -> Any:
+        """A value as it stands in a document with these formats."""
+        self.formats = {fmt: number for number, fmt in enumerate(formats)}
+        return self._fields(value)
+
     def _theorem(self, theorem: Theorem, leaf: str | None) -> dict[str, Any]:
         goal = {"is": type(theorem.goal).__name__} | self._fields(theorem.goal)
         premises = [self.theorems[premise] for premise in theorem.premises]
@@ -51,7 +57,7 @@ class Written:
         return found | ({"leaf": leaf} if leaf else {})
 
     def _fields(self, value: Any) -> dict[str, Any]:
-        return {one.name: self._plain(getattr(value, one.name)) for one in fields(value) if one.name != "unit"}
+        return {one.name: self._plain(getattr(value, one.name)) for one in fields(value) if one.name not in APART}
 
     def _plain(self, value: Any) -> Any:
         """Fractions as text, forms as their parts, nodes and formats as their numbers."""

@@ -9,8 +9,7 @@ from typing import Any
 
 from queries.certificates.certificate import TREE, UNIT, CertificateError, Leaf, write_certificate
 from queries.proof.kernel import Theorem
-from queries.proof.lemmas import LEMMAS, query_of
-from queries.proof.opposite import RoundsOpposite
+from queries.proof.lemmas import Lemma, query_of
 from queries.proof.written import Written
 from queries.properties.bound_report import BoundResult
 from queries.search.distinguish import Options
@@ -28,17 +27,22 @@ def certify_bound(result: BoundResult, directory: Path, options: Options) -> dic
 
 
 def certify_theorems(
-    roots: Sequence[Theorem], unit: Unit, question: str, directory: Path, options: Options,
+    roots: Sequence[Theorem],
+    unit: Unit,
+    question: str,
+    directory: Path,
+    options: Options,
     texts: Mapping[str, str] | None = None,
-) -> dict[str, Any]:  # fmt: skip
-    """Write the certificate of theorems about one unit, check its proofs, and give its manifest. `texts`: more files.
-    Raises CertificateError."""
+) -> dict[str, Any]:
+    """Write the certificate of theorems about one unit, check its proofs, and give its manifest; `texts`: what else is
+    written, by name of the file. Raises CertificateError."""
     every = dict.fromkeys(theorem for root in roots for theorem in root.walk())
     leaves: list[Leaf] = []
     names: dict[Theorem, str] = {}
     for theorem in every:
-        if isinstance(theorem.goal, (*LEMMAS, RoundsOpposite)):
-            leaves.append(Leaf(theorem.goal.statement(), query_of(theorem.goal), _words(theorem)))
+        if theorem.rule in ("settled", "exhausted"):
+            lemma: Lemma = theorem.goal  # type: ignore[assignment]  # what these rules are about
+            leaves.append(Leaf(lemma.statement(), query_of(lemma), _words(theorem)))
             names[theorem] = f"lemma-{len(leaves):02d}"
     tree = json.dumps(Written(unit).stating(roots, names), separators=(",", ":")) + "\n"
     return write_certificate(

@@ -1,7 +1,7 @@
 """Monotonicity: does the result ever fall when one operand rises?
 
-Concrete rows shaped for it are tried first, then a proof by lemmas for the kinds of sums that have an argument, at last
-the solvers are asked: small questions, then the whole.
+Concrete rows shaped for it are tried first, then the rule about nodes (rises.py), then a proof by lemmas about terms
+for the kinds of sums that have an argument, at last the solvers are asked: small questions, then the whole.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from queries.equality.staged import RESULT
 from queries.proof.confirm import confirm as second_words
 from queries.proof.kernel import RuleError
 from queries.proof.records import Proof
+from queries.proof.settling import Settled
 from queries.properties.monotone.late import Joined, Nested
 from queries.properties.monotone.ledger import ADMITTED, NamedFacts, UnprovedError
 from queries.properties.monotone.many import FixedPoint
@@ -24,33 +25,50 @@ from queries.properties.monotone.search import find_fall
 from queries.properties.monotone.steps import Step, ordered
 from queries.properties.monotone.sums import RoundedAddition, TwoTerms
 from queries.properties.monotone.truncated import Truncated
+from queries.properties.rises import needed, rises
 from queries.properties.statements import Monotonic, exchangeable
 from queries.search.distinguish import Options, distinguish
 from smtmodel.algebra import Bits
 from smtmodel.nodes import FusedSum
 from smtmodel.trace import Trace
 
+LEMMA_SECONDS = 20.0  # for one lemma about the datapath
+BY_RISES = "where the largest exponent of a sum moves, what moved it has risen by more than the other terms lose"
 SHARE = 0.8  # of the time, at most, for the proof by lemmas
 CONFIRM_SHARE = 0.25  # of the time, at most, for the confirmation of all operands' proofs
 
 
-def prove_monotonic(problem: Monotonic, options: Options, confirm: bool) -> Proof:
-    """Find a fall, or prove that there is none. An interrupt ends the work; what was proved until then is kept.
-    Raises SolverFaultError."""
+def prove_monotonic(problem: Monotonic, options: Options, confirm: bool, forms: bool = True) -> Proof:
+    """Find a fall, or prove that there is none; not `forms`: by lemmas about its terms alone. An interrupt ends the
+    work; what was proved until then is kept. Raises SolverFaultError."""
     start, proof = time.monotonic(), Proof(problem)
     try:
         proof.witness = find_fall(problem) if options.timeout is None or options.timeout > 0 else None
         if proof.witness is not None:
             proof.verdict = "different"
-        elif not _staged(problem, options, proof, start):
+        elif not (forms and _by_nodes(problem, options, proof, confirm)) and not _staged(
+            problem, options, proof, start
+        ):
             _whole(problem, options, proof, start)
-        if confirm and proof.verdict == "equal":
+        if confirm and proof.verdict == "equal" and not proof.why:
             spent = time.monotonic() - start
             proof.lemmas = second_words(proof.lemmas, _for_confirmation(problem, options, spent), spent)
     except KeyboardInterrupt:
         proof.interrupted = True
     proof.seconds = time.monotonic() - start
     return proof
+
+
+def _by_nodes(problem: Monotonic, options: Options, proof: Proof, confirm: bool) -> bool:
+    """Whether it follows by a rule from the nodes of the unit."""
+    settle = Settled(options, confirm, LEMMA_SECONDS)
+    try:
+        lemmas = [settle(lemma) for lemma in needed(problem)]
+        proof.theorem = rises(problem, [lemma for lemma in lemmas if lemma is not None])
+    except RuleError:
+        return False
+    proof.verdict, proof.lemmas, proof.why = "equal", settle.asked, BY_RISES
+    return True
 
 
 def _for_confirmation(problem: Monotonic, options: Options, spent: float) -> Options:
@@ -141,3 +159,11 @@ def _name(trace: Trace, passage: Passage) -> str:
         return f"step {trace.rounds.index(within) + 1}"
     own = passage.prefix.rstrip(".")
     return f"step {own}" if own else "the step"
+
+
+def by_facts(problem: Monotonic, options: Options) -> Proof:
+    """A proof by lemmas about terms or by the whole question, of which a certificate can be written."""
+    start, proof = time.monotonic(), Proof(problem)
+    if not _staged(problem, options, proof, start):
+        _whole(problem, options, proof, start)
+    return proof

@@ -124,7 +124,7 @@ class _Proving:
         if formed is not None:
             proof = formed
         elif isinstance(problem, Monotonic):
-            proof = prove_monotonic(problem, rest, self.confirm)
+            proof = prove_monotonic(problem, rest, self.confirm, self.forms)
         else:
             proof = prove(problem, rest, self.confirm)
         if proof.verdict == "equal" and not stands(proof):

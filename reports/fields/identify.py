@@ -220,11 +220,34 @@ class Build(Document):
     """answers that it does not give"""
 
 
+class Limit(Part):
+    """A number of an element or its product that lies between two others."""
+
+    kind: str
+    """number: M, N, K, or a product of them; rest: of M or N, divided by `step`; after: 1 where its row or column is
+    after the last multiple of `step`; first: 1 where it is one of the first that are left of the multiples of `step`
+    where the others fill multiples of `turn`; multiple: 1 where K is one of `step`"""
+    of: str
+    """M, N, K, M * N, M * N * K, rows or columns"""
+    step: int
+    """0 for a number"""
+    turn: int
+    """0 but for `first`"""
+    least: int | None
+    """null: no limit"""
+    most: int | None
+    """null: no limit"""
+
+
 class Rule(Part):
     """Elements of products that one plan gives."""
 
     elements: str
     """which, in words"""
+    limits: list[Limit]
+    """which, for programs: those that are within all of them"""
+    confirmed: bool
+    """whether it is relied on: some new random shapes agree, and none differs"""
     plan: str | None
     """the plan found"""
     agree: int

@@ -65,6 +65,11 @@ class Form(ABC, Generic[Side, Value]):
         return
 
 
+def tiles_of(unit: Model, start: int, stop: int) -> list[slice]:
+    """The products of each instruction of a chain."""
+    return [slice(k, min(k + unit.length, stop)) for k in range(start, stop, unit.length)]
+
+
 class DotForm(Form[tuple[Bits, ...], Bits]):
     """One sum of products; a side is a tuple of vectors of any carrier."""
 
@@ -84,8 +89,7 @@ class DotForm(Form[tuple[Bits, ...], Bits]):
         words: Pair | None = None,
     ) -> Bits:  # fmt: skip
         running = constant(a[0].carrier, 0, unit.c.width) if addend is None else addend
-        for k in range(start, stop, unit.length):
-            tile = slice(k, min(k + unit.length, stop))
+        for tile in tiles_of(unit, start, stop):
             running = self.instruction(unit, a[tile], b[tile], running)
             self.note(InUnit(words, tile.start, tile.stop), running)
         return running

@@ -10,6 +10,7 @@ from smtmodel.nodes.index import Index
 from smtmodel.nodes.node import Node, walk
 from smtmodel.nodes.repeat import Each, Repeat, Running, places_of
 from smtmodel.nodes.rewriting import replaced
+from smtmodel.nodes.sums import Sum
 
 OUTER = 1  # the level of the loop over steps
 Blocks = Sequence[Sequence[int]]
@@ -91,7 +92,10 @@ def chain_of(result: Node) -> Chain | None:
     if nested or len(indices) != 1 or len(ranges) > 1 or Running(OUTER) not in set(walk(step)):
         return None
     [index] = indices
-    terms: Node | None = next(iter(ranges), None) or next((node for node in walk(step) if node.kind == "product"), None)
+    terms: Node | None = next(iter(ranges), None)
+    if terms is None:  # one term, which may be rounded: what a sum adds
+        items = [item for node in walk(step) if isinstance(node, Sum) for item in node.items]
+        terms = next((item for item in items if any(part.kind == "product" for part in walk(item))), None)
     if terms is None:
         return None
     term, inner = (terms.body, [{terms.level: k} for k in terms.places]) if isinstance(terms, Each) else (terms, [{}])

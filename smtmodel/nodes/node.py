@@ -182,6 +182,8 @@ class Context:
 
     def _formed(self, node: Node, keep: int | None) -> Value:
         key = None if self.shared is None else node.key(self)
+        if key is None and not node.free and not self.trace.keeps:
+            key = node, keep  # of the inputs alone as well; the signals within are not asked for
         if self.shared is None or key is None:
             return node.evaluate(self, keep)
         if key not in self.shared:

@@ -7,7 +7,8 @@ hundred times that.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from array import array
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from smtmodel.compiled import CompiledModel, compile_lanes, compile_model, loaded
 from smtmodel.dot import Model
 from smtmodel.formats import Format
-from smtmodel.nodes import Round
+from smtmodel.nodes import Index, Round
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans.matrices import Results
 from smtmodel.plans.plan import Plan
@@ -26,6 +27,7 @@ from smtmodel.plans.span import Span
 from smtmodel.tiles import Elementwise, Given, Matrix, kind_of
 
 INPUTS = 4  # of an expression of one step, at most
+WORDS, VALUES, FIRST = 12, slice(2, 7), 7  # of a step: how many, those that are values, where its places begin
 NONE = -1  # the place of a product that is missing: zero times zero
 
 _PLAYER = """
@@ -91,8 +93,7 @@ class Tape(Results[Noted]):
     def __init__(self, plan: Plan, length: int) -> None:
         self.plan, self.length = plan, length
         self.c, self._count = Noted(0, plan.c), 2  # c, and a value of zeros
-        self._steps: list[tuple[int, ...]] = []
-        self._places: list[int] = []
+        self._steps, self._places = array("q"), array("i")  # WORDS for each step
         self.result = self.value(plan.result, length)
 
     def zero(self, fmt: Format) -> Noted:
@@ -120,8 +121,36 @@ class Tape(Results[Noted]):
         c = self.in_format(start, model.c)
         words = (_word(fmt).itemsize for fmt in (model.c, model.d))
         entry = (_compiled(model).address, 0), (c.number, 0, 0, 0, len(self._places), len(places), model.length, *words)
-        self._places += places
+        self._places.extend(places)
         return self._step(*entry, model.d)
+
+    def repeat(self, count: int, name: str, start: Noted, body: Callable[[Index, Noted], Noted]) -> Noted:
+        """The body is noted twice: later ones read places that are as far on again, and begin with the sum before."""
+        if count < 4:
+            return super().repeat(count, name, start, body)
+        ends, sums = [self._end()], [start]
+        for number in range(2):
+            sums.append(body(Index(number), sums[-1]))
+            ends.append(self._end())
+        (first, *_), (_, steps, places), last = ends
+        start, size, times = sums[2], last[0] - ends[1][0], np.arange(1, count - 1)
+        assert start.number == sums[1].number + size, "the body gives its last value"
+        noted = np.frombuffer(self._steps, dtype=np.int64).reshape(-1, WORDS)[steps:].copy()
+        read = np.frombuffer(self._places, dtype=np.int32)
+        one, two = read[ends[0][2] : places].copy(), read[places:].copy()
+        del read
+        more = np.tile(noted, (count - 2, 1, 1))
+        values = more[:, :, VALUES]
+        more[:, :, VALUES] = np.where(values >= first, values + size * times[:, None, None], values)
+        more[:, :, FIRST] += np.where(more[:, :, 1] == 0, len(two) * times[:, None], 0)
+        self._steps.frombytes(more.tobytes())
+        self._places.frombytes((two + (two - one) * times[:, None]).astype(np.int32).tobytes())
+        self._count += size * (count - 2)
+        return Noted(start.number + size * (count - 2), start.format)
+
+    def _end(self) -> tuple[int, int, int]:
+        """How many values, steps and places there are."""
+        return self._count, len(self._steps) // WORDS, len(self._places)
 
     def elementwise(self, node: Round, given: Sequence[Noted]) -> Noted:
         found = compile_lanes(Elementwise(node, tuple(x.format for x in given)), tuple(x.format.width for x in given))
@@ -131,7 +160,7 @@ class Tape(Results[Noted]):
         return self._step((found.address, len(given)), (*numbers, *[0] * 5), node.rounding.format)
 
     def _step(self, what: tuple[int, int], rest: tuple[int, ...], fmt: Format) -> Noted:
-        self._steps.append((*what, self._count, *rest))
+        self._steps.extend((*what, self._count, *rest))
         self._count += 1
         return Noted(self._count - 1, fmt)
 
@@ -142,16 +171,20 @@ class Tape(Results[Noted]):
         sides = [_converted(*x) for x in ((a, plan.a, plan.convert_a), (b, plan.b, plan.convert_b))]
         (blocks, rows, columns), k = c.shape, a.shape[2]
         out, size = _word(plan.d), c.size
-        sums = np.zeros((self._count, size), dtype=np.uint64)
+        sums = np.empty((self._count, size), dtype=np.uint64)
+        sums[1] = 0
         sums[0].view(_word(plan.c))[:size] = c.ravel()
-        steps, places = np.array(self._steps, dtype=np.int64), np.array(self._places, dtype=np.int32)
-        longest = max((step[8] for step in self._steps), default=1)
+        steps, places = np.frombuffer(self._steps, dtype=np.int64), np.frombuffer(self._places, dtype=np.int32)
+        table = steps.reshape(-1, WORDS)
+        longest = int(table[:, FIRST + 1].max(initial=1))
         scratch = [np.empty(longest * side * 8, dtype=np.uint8) for side in (rows, columns)]
         player = loaded(_PLAYER).play
+        assert table[:, VALUES].max(initial=0) < self._count
+        assert places.max(initial=-1) < k
         arrays: list[NDArray[Any]] = [steps, places, *sides, sums, *scratch]
         at = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
         numbers = [ctypes.c_long(x) for x in (blocks, rows, columns, k, *(side.itemsize for side in sides))]
-        player(ctypes.c_long(len(steps)), *at[:2], *numbers, *at[2:])
+        player(ctypes.c_long(len(steps) // WORDS), *at[:2], *numbers, *at[2:])
         found: Matrix = sums[self.result.number].view(out)[:size].reshape(c.shape).astype(kind_of(plan.d))
         return found
 
