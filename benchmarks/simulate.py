@@ -8,7 +8,9 @@ Hawkeye (C++) about 6 million groups of 16 products a second, MMA-Sim 2.1.1 (PyT
 
 The next limit of the compiled loops is the two ports of vector operations: a product takes about eleven of them (a
 multiplication, which is two, an addition and a maximum of exponents, a distance and its cap, a shift, sign and sum),
-16 lanes wide. `--large` adds a product of 4096 x 4096 x 4096 on two threads.
+16 lanes wide. CC names another compiler than the first of clang and cc. `--large` adds a product of 4096 x 4096 x 4096
+on two threads, and `--check` holds ten million results of each model against NumPy's: a quarter of the rows of A and C
+and of the columns of B are of any patterns, the others of numbers near one and far from it.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ import numpy as np
 from smtmodel.carriers.code import IS_X86
 from smtmodel.compiled import compile_model, compiler
 from smtmodel.dot import Model
+from smtmodel.formats import Format
 from smtmodel.gemm import simulate
 from smtmodel.numbers import from_numbers
 from smtmodel.reference import parse_reference
@@ -48,6 +51,7 @@ MODELS = (
     "x86/amx/tdpbf16ps",
     "x86/avx512/vdpbf16ps",
 )
+CHECKED = 10_000_000  # results of each model
 SIZES = {"numpy": 256, "compiled": 1024}  # M and N
 LARGE = 4096
 HAWKEYE = 6e6  # of 16 products, from its paper
@@ -76,6 +80,37 @@ def rate(model: Model, engine: str, repeats: int = 5) -> float:
         simulate(*sides, None, model, engine=engine, threads=1, **factors)  # type: ignore[arg-type]
         best = max(best, size * size * 4 / (time.process_time() - start))
     return best
+
+
+def mixed(rng: np.random.Generator, fmt: Format, shape: tuple[int, int]) -> Matrix:
+    """Lines of numbers of many sizes, and a quarter of lines of any patterns."""
+    spread = rng.choice([0, 1, 4, 16], (shape[0], 1)) * rng.standard_normal(shape)
+    found = from_numbers(rng.standard_normal(shape) * 2.0**spread, fmt, "nearest_even").astype(np.uint64)
+    drawn = rng.integers(0, 1 << 63, shape, dtype=np.uint64) << np.uint64(1) >> np.uint64(64 - fmt.width)
+    drawn = drawn >> np.uint64(fmt.padding) << np.uint64(fmt.padding)
+    patterns: Matrix = np.where(rng.random((shape[0], 1)) < 0.25, drawn, found)
+    return patterns
+
+
+def differing(model: Model, size: int = 1000) -> int:
+    """How many of CHECKED results the two engines give differently."""
+    rng, found = np.random.default_rng(1), 0
+    for _ in range(CHECKED // size**2):
+        a, b, c = (
+            mixed(rng, fmt, (size, count))
+            for fmt, count in ((model.a, model.length), (model.b, model.length), (model.c, size))
+        )
+        factors: dict[str, Matrix] = {}
+        if model.scale is not None:
+            shape, most = (size, model.scales), 1 << model.scale.width
+            left, right = (rng.integers(0, most, shape, dtype=np.uint64) for _ in "ab")
+            factors = {"scale_a": left, "scale_b": right.T}
+        one, other = (
+            simulate(a, b.T, c, model, engine=engine, threads=1, **factors)  # type: ignore[arg-type]
+            for engine in ("numpy", "compiled")
+        )
+        found += int(np.count_nonzero(one != other))
+    return found
 
 
 def large(model: Model) -> str:
@@ -124,10 +159,17 @@ def processor() -> str:
     return f"{named[0]} ({vectors})" if named else platform.processor()
 
 
+def made_by() -> str:
+    """The C compiler, in its own words."""
+    cc = compiler()
+    return subprocess.check_output([cc, "--version"], text=True).splitlines()[0] if cc else "no C compiler"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path)
     parser.add_argument("--large", action="store_true")
+    parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
     lines = [f"# {(__doc__ or '').splitlines()[0]}", "", (__doc__ or "").split("\n\n", 1)[1].strip(), ""]
     lines += [
@@ -136,7 +178,7 @@ def main() -> None:
         "",
     ]
     limit = yardstick()
-    lines += [f"{processor()}; limit.c: {limit:,.0f}/s; a copy in memory: {copied() / 1e9:.1f} GB/s.", ""]
+    lines += [f"{processor()}; {made_by()}; limit.c: {limit:,.0f}/s; a copy in memory: {copied() / 1e9:.1f} GB/s.", ""]
     lines += [
         "| model | products | numpy | compiled | ratio | of limit.c | of Hawkeye |",
         "|---|---|---|---|---|---|---|",
@@ -149,6 +191,14 @@ def main() -> None:
             f"| {reference} | {model.length} | {plain:,.0f}/s | {fast:,.0f}/s | {fast / plain:.1f} | "
             f"{fast / limit if limit else float('nan'):.2f} | {fast * model.length / 16 / HAWKEYE:.0f} |"
         )
+        print(lines[-1], flush=True)
+    if arguments.check:
+        wrong = {reference: differing(parse_reference(reference)) for reference in MODELS}
+        count = f"{CHECKED:,} results of each of {len(MODELS)} models by both engines"
+        lines += [
+            "",
+            f"{count}: {', '.join(f'{n} differ by {name}' for name, n in wrong.items() if n) or 'none differ'}.",
+        ]
         print(lines[-1], flush=True)
     if arguments.large:
         lines += ["", large(parse_reference(MODELS[0]))]

@@ -47,11 +47,11 @@ def _verdict(pair: PairAnswer) -> str:
     outcome = pair.outcome
     if pair.reused:
         return "different (by a vector above)"
-    asked = "; ".join(
+    steps = [
         f"{counted(len(step.free), 'product')} free{ONE_SIGN * step.one_sign}: {', '.join(map(str, step.answers))}"
         for step in outcome.steps
-    )
-    asked += "; found by simulation" if outcome.simulated else ""
+    ]
+    asked = "; ".join(["found by simulation"] * outcome.simulated + steps)
     if pair.verdict == "divided":
         return f"no input distinguishes it from all of them; not confirmed by a second solver [{asked}]"
     if outcome.verdict == "different":

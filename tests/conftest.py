@@ -21,17 +21,18 @@ from tests.browser import chromium as chromium  # one browser for every module: 
 GROUPS = {
     "solvers": (
         "admitted", "bitblast", "bounds", "build", "certificate", "check", "claim_stages", "compare", "contradictions",
-        "distinguish", "false_statements", "families", "identify", "ieee", "long_sums", "monotone", "mutations",
-        "one_vector", "order", "output", "pool", "properties", "prove", "prove_plans", "question_library",
-        "small_pairs", "solvers", "statements", "store_solving", "unit_properties", "verdicts", "verify",
+        "cover", "distinguish", "face", "facts", "false_statements", "families", "forms", "goals", "identify",
+        "identify_gemm", "ieee", "long_sums", "monotone", "mutations", "normal_form", "one_vector", "order", "output",
+        "plan_bounds", "pool", "properties", "prove", "prove_plans", "question_library", "small_pairs", "solvers",
+        "statements", "store_solving", "unit_properties", "verdicts", "verify",
     ),
-    "browser": ("report", "svg"),
+    "browser": ("datasheet", "report", "svg"),
     "cluster": ("cluster", "cluster_refused"),
-    "kernels": ("cuda", "cupy_launch", "evidence", "kernels"),
+    "kernels": ("cuda", "cuda_product", "cupy_launch", "evidence", "kernels"),
     "compilers": (
         "algorithms", "compiled", "cpu_devices", "cpu_units", "own_formats", "plans", "simulate", "witnesses",
     ),
-    "pages": ("claims_page", "documentation", "extending"),
+    "pages": ("claims_page", "documentation", "extending", "notebook"),
 }  # fmt: skip
 
 

@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from smtmodel.folders import cache_folder
+
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 LIMIT = 120  # seconds for one command
@@ -132,6 +134,10 @@ class Terminal:
         for folder in (programs, config):
             folder.mkdir(parents=True)
         (config / "config.toml").write_text(DEFAULTS)
+        compiled, cache = cache_folder() / "compiled", self.home / "cache" / "mmaprobe"
+        compiled.mkdir(parents=True, exist_ok=True)
+        cache.mkdir(parents=True)
+        (cache / "compiled").symlink_to(compiled)  # libraries are built once for all pages
         program = programs / "mmaprobe"
         program.write_text(f"#!{sys.executable} -P\n{PROGRAM}")
         program.chmod(0o755)

@@ -111,7 +111,7 @@ def test_distinguish_two_models() -> None:
 
 @pytest.mark.parametrize("solver", ["auto", "z3"])
 def test_distinguish_without_time(solver: str) -> None:
-    result = run("distinguish", "carry-bits-ampere", "--timeout", "0.001", "--solver", solver, code=3)
+    result = run("distinguish", "carry-bits-ampere-enough", "--timeout", "0.001", "--solver", solver, code=3)
     assert result.stdout == ""
     for words in ("unknown", "tried", "z3", "time ran out"):
         assert words in result.stderr
@@ -119,10 +119,11 @@ def test_distinguish_without_time(solver: str) -> None:
 
 
 def test_distinguish_with_one_unknown_among_several() -> None:
-    run("distinguish", "exact-products", "carry-bits-ampere", "--timeout", "0.001", code=3)
+    run("distinguish", "exact-products", "carry-bits-ampere-enough", "--timeout", "0.001", code=3)
 
 
 def test_distinguish_with_a_lying_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search.Search, "_simulate", lambda self: None)
     monkeypatch.setattr(search, "solve", lambda *rest, **named: [Answer("sat", "liar", "1.0", 0.0)])
     result = run("distinguish", "exact-products", code=4)
     assert "liar 1.0" in result.stderr
@@ -131,7 +132,7 @@ def test_distinguish_with_a_lying_solver(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize(
     ("few", "many", "timeout", "code", "verdict"),
-    [(0, 1, "60", 0, "different"), (1, 2, "60", 1, "equal"), (0, 1, "0.001", 3, "unknown")],
+    [(0, 1, "60", 0, "different"), (1, 2, "60", 1, "equal"), (1, 2, "0.001", 3, "unknown")],
 )
 def test_distinguish_json(tmp_path: Path, few: int, many: int, timeout: str, code: int, verdict: str) -> None:
     name = question_file(tmp_path, few, many, "different")
@@ -142,8 +143,12 @@ def test_distinguish_json(tmp_path: Path, few: int, many: int, timeout: str, cod
     assert len(question["vectors"]) == (verdict == "different")
     [pair] = question["pairs"]
     assert (pair["left"], pair["right"], pair["verdict"]) == ("few", "many", verdict)
+    assert pair["found_by_simulation"] == (verdict == "different")
+    if verdict == "different":  # no solver was asked
+        assert pair["asked"] == []
+        return
     [answer] = pair["asked"][-1]["answers"]
-    assert (answer["solver"], answer["status"]) == ("bitwuzla", {0: "sat", 1: "unsat", 3: "unknown"}[code])
+    assert (answer["solver"], answer["status"]) == ("bitwuzla", {1: "unsat", 3: "unknown"}[code])
     assert answer["version"]
 
 

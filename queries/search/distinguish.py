@@ -1,8 +1,9 @@
 """The main task: inputs that tell candidate models apart.
 
-The question is asked small first, with all but one, two, three products fixed to zero: a difference is found sooner
-and is easier to read. Only when no small input exists is the whole question asked; its "unsat" is the proof that the
-models agree on every input that counts.
+Shaped inputs are simulated first: most differences show there, sooner than a question is built and answered. Then the
+question is asked small, with all but one, two, three products fixed to zero: a difference is found sooner and is easier
+to read. Only when no small input exists is the whole question asked; its "unsat" is the proof that the models agree on
+every input that counts.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 from queries.search.exercises import EXERCISES, exercises
 from queries.search.problem import Problem, symbolic_operands
 from queries.search.samples import sample_rows, tie_rows
-from queries.search.witness import Replay, Row, Witness, confirmed, replay, shrink
+from queries.search.witness import Replay, Row, Witness, confirmed, costs_of, replay, shrink
 from queries.solvers.contract import DEFAULT_MEMORY, Answer
 from queries.solvers.engines import AUTO
 from queries.solvers.pool import Pool
@@ -35,12 +36,13 @@ from smtmodel.errors import FaultError
 from smtmodel.progress import Wait
 
 Verdict = Literal["different", "equal", "unknown"]
-SAMPLES = 4096  # shaped inputs of each kind, where a restricted query was not answered
+SAMPLES = 4096  # shaped inputs of each kind, before any query
+EASIEST = 1000  # of the inputs that show a difference, of which the easiest to read is made small
 SMALL = 3  # products left free, at most, in restricted queries
 SMALL_SHARE = 0.1  # of the time, at most, for one restricted query
 SINGLE_SHARE = 0.25  # of that, for one with a single product free: the hardest to refute, and part of the next ones
 SEARCH_SHARE = 0.4  # the same where only restricted queries are asked
-BRIEF = 2.5  # seconds for a restricted query at first: another, or simulation, may answer sooner
+BRIEF = 2.5  # seconds for a restricted query at first: another may be answered sooner
 
 
 class SolverFaultError(FaultError):
@@ -50,7 +52,8 @@ class SolverFaultError(FaultError):
 @dataclass(frozen=True)
 class Options:
     """How to ask. `timeout` in seconds for each pair, `memory` in MiB for each solver process; `store` keeps the
-    solvers' answers, which `fresh` asks for anew; the solvers run where `pool` says."""
+    solvers' answers, which `fresh` asks for anew; the solvers run where `pool` says. `simulate`: a difference is looked
+    for among shaped inputs first."""
 
     solver: str = AUTO
     timeout: float | None = 300.0
@@ -60,6 +63,7 @@ class Options:
     store: Store | None = None
     fresh: bool = False
     pool: Pool = field(default_factory=Pool)
+    simulate: bool = True
 
     def clock(self) -> float:
         """Seconds against which a `timeout` is held."""
@@ -118,11 +122,13 @@ class Search:
         self.outcome = Outcome(problem, "unknown")
         self.seen: list[Signature] = []
         self.refuted: set[Size] = set()
-        self.sampled = False
 
     def run(self) -> Outcome:
         """Ask until there are enough witnesses, or no more, or no time. Raises SolverFaultError."""
         outcome, attempts = self.outcome, self._attempts()
+        if self.options.simulate and (simulated := self._simulate()) is not None:
+            outcome.witnesses.append(simulated)
+            outcome.simulated = True
         start = 0
         while len(outcome.witnesses) < self.options.count:
             found = None
@@ -131,8 +137,6 @@ class Search:
                 if size in self.refuted:
                     continue
                 found = self._ask(size, limit)
-                if found is None and self.outcome.steps[-1].answer.status == "unknown":
-                    found = self._simulate()
                 if found is not None:
                     start = position
                     break
@@ -188,18 +192,15 @@ class Search:
         return self._replayed(row, answer)
 
     def _simulate(self) -> Witness | None:
-        """A witness among many shaped inputs, once, where a question that seemed small was not answered."""
-        if self.sampled or self.seen or self._remaining() == 0:
-            return None
-        self.sampled = True
+        """A witness among many shaped inputs."""
         layout, models = self.problem.layout, (self.problem.left, self.problem.right)
         tables = [sample_rows(layout, SAMPLES), *(tie_rows(layout, fmt, SAMPLES) for fmt in {m.d for m in models})]
         rows = np.concatenate(tables)
         found = np.flatnonzero(replay(self.problem, rows).differs)
         if not len(found):
             return None
-        self.outcome.simulated = True
-        return self._kept(tuple(map(int, rows[found[0]])))
+        costs = costs_of(rows[found[:EASIEST]], layout)
+        return self._kept(tuple(map(int, rows[found[costs.index(min(costs))]])))
 
     def _replayed(self, row: Row, answer: Answer) -> Witness:
         if not replay(self.problem, [row]).differs[0]:

@@ -111,7 +111,7 @@ def shrink_rows(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns],
     seen = {row}
     while end is None or time.monotonic() < end:
         others = [other for other in dict.fromkeys(_smaller(row, layout)) if other not in seen]
-        most, *found = _costs([row, *others], layout)
+        most, *found = costs_of([row, *others], layout)
         costs = {other: cost for other, cost in zip(others, found, strict=True) if cost < most}
         tried = list(costs)
         if not tried:
@@ -160,10 +160,10 @@ def _pattern(sign: int, exponent: int, fraction: int, fmt: Format) -> int:
 
 
 def _cost(row: Row, layout: Layout) -> tuple[int, ...]:
-    return _costs([row], layout)[0]
+    return costs_of([row], layout)[0]
 
 
-def _costs(rows: Sequence[Row], layout: Layout) -> list[tuple[int, ...]]:
+def costs_of(rows: Sequence[Row] | Patterns, layout: Layout) -> list[tuple[int, ...]]:
     """How hard each row is to read: terms, ragged operands, significand bits, distances of exponents, signs."""
     table, count = np.asarray(rows, dtype=np.uint64).reshape(len(rows), len(layout.formats)), layout.length
     products = (table[:, :count] | table[:, count : 2 * count]) != 0
