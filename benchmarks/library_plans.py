@@ -29,8 +29,8 @@ PAGE = Path("docs/library-plans.md")
 HEAD = """# Libraries on one processor
 
 What `mmaprobe identify --gemm` says of libraries' products: which plan ([plans](plans.md)) gives which elements, bit
-for bit. Of another processor, version or number of threads it says nothing; `python -m benchmarks.library_plans` maps NumPy
-and PyTorch on this machine.
+for bit. Of another processor, version or number of threads it says nothing; `python -m
+benchmarks.library_plans` maps NumPy and PyTorch on this machine.
 
 An AMD EPYC with AVX512-BF16 and without AMX, 2026-11-23, 1 thread, M and N up to 128, K up to 2048, ten to forty-six
 seconds of computing each (two to four minutes of a machine with other work; more time learns more). 200 random shapes
