@@ -41,7 +41,8 @@ relied on, or that no plan is known there; some not, without a word.
 |---|---|---|---|---|---|
 | ONNX Runtime 1.32, float32 | 12 | 198 | 0 | 2 | |
 | TensorFlow 2.21, float32 | 5 | 169 | 31 | 0 | |
-| NumPy 2.4.6, float32 (69 s of computing; with 46 s: 168, 32, 0) | 18 | 192 | 7 | 1 | OpenBLAS 0.3.31, the kernels of SkylakeX |
+| NumPy 2.4.6, float32 (69 s of computing; with 46 s: 168, 32, 0) | 18 | 192 | 7 | 1 | \
+OpenBLAS 0.3.31, the kernels of SkylakeX |
 | NumPy 2.4.6, float64 | 16 | 158 | 39 | 3 | the same |
 | NumPy 2.4.6, `einsum`, float32 | 3 | 146 | 54 | 0 | |
 | ATLAS 3.10.3, float32 | 5 | 137 | 63 | 0 | |
