@@ -29,10 +29,10 @@ PAGE = Path("docs/library-plans.md")
 HEAD = """# Libraries on one processor
 
 What `mmaprobe identify --gemm` says of libraries' products: which plan ([plans](plans.md)) gives which elements, bit
-for bit. Of another processor, version or number of threads it says nothing; `python -m benchmarks.library_plans` maps NumPy
-and PyTorch on this machine.
+for bit. Of another processor, version or number of threads it says nothing; `python -m
+benchmarks.library_plans` maps NumPy and PyTorch on this machine.
 
-An AMD EPYC with AVX512-BF16 and without AMX, 2026-11-23, 1 thread, M and N up to 128, K up to 2048, ten to forty-six
+An AMD EPYC with AVX512-BF16 and without AMX, 2026-11-23, 1 thread, M and N up to 128, K up to 2048, ten to seventy
 seconds of computing each (two to four minutes of a machine with other work; more time learns more). 200 random shapes
 that neither the rules nor their check had seen: all elements as the rules say; some not, and a rule says that it is not
 relied on, or that no plan is known there; some not, without a word.
@@ -41,7 +41,8 @@ relied on, or that no plan is known there; some not, without a word.
 |---|---|---|---|---|---|
 | ONNX Runtime 1.32, float32 | 12 | 198 | 0 | 2 | |
 | TensorFlow 2.21, float32 | 5 | 169 | 31 | 0 | |
-| NumPy 2.4.6, float32 | 16 | 168 | 32 | 0 | OpenBLAS 0.3.31, the kernels of SkylakeX |
+| NumPy 2.4.6, float32 (69 s of computing; with 46 s: 168, 32, 0) | 18 | 192 | 7 | 1 | \
+OpenBLAS 0.3.31, the kernels of SkylakeX |
 | NumPy 2.4.6, float64 | 16 | 158 | 39 | 3 | the same |
 | NumPy 2.4.6, `einsum`, float32 | 3 | 146 | 54 | 0 | |
 | ATLAS 3.10.3, float32 | 5 | 137 | 63 | 0 | |

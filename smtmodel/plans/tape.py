@@ -47,7 +47,7 @@ static void gather(char *to, const char *from, const int32_t *places, long count
     else memcpy(to, from + places[n] * width, width);
 }
 
-/* sums: values of 8 bytes, or fewer, for each element of each block. a: blocks x rows x k; b: blocks x k x columns. A
+/* sums: values of 8 bytes, or fewer, for each element of each block. a: blocks x k x rows; b: blocks x k x columns. A
    step without inputs is a tile. */
 void play(long count, const step *steps, const int32_t *places, long blocks, long rows, long columns, long k, long wa,
           long wb, const char *a, const char *b, char *sums, char *left, char *right) {
@@ -64,8 +64,7 @@ void play(long count, const step *steps, const int32_t *places, long blocks, lon
     }
     const int32_t *at = places + s->first;
     for (long n = 0; n < blocks; n++) {
-      for (long i = 0; i < rows; i++)
-        gather(left + i * s->products * wa, a + (n * rows + i) * k * wa, at, s->products, wa);
+      gather(left, a + n * k * rows * wa, at, s->products, rows * wa);
       gather(right, b + n * k * columns * wb, at, s->products, columns * wb);
       ((tile *)call)(rows, columns, s->products / s->length, left, right, in[0] + n * each * s->wc,
                      out + n * each * s->wd, 0, 0);
@@ -168,7 +167,7 @@ class Tape(Results[Noted]):
         """D of each block: of patterns A (blocks x rows x K), B (blocks x K x columns) and C (blocks x rows x
         columns)."""
         plan = self.plan
-        sides = [_converted(*x) for x in ((a, plan.a, plan.convert_a), (b, plan.b, plan.convert_b))]
+        sides = [_converted(*x) for x in ((a.transpose(0, 2, 1), plan.a, plan.convert_a), (b, plan.b, plan.convert_b))]
         (blocks, rows, columns), k = c.shape, a.shape[2]
         out, size = _word(plan.d), c.size
         sums = np.empty((self._count, size), dtype=np.uint64)
