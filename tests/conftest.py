@@ -21,10 +21,11 @@ from tests.browser import chromium as chromium  # one browser for every module: 
 GROUPS = {
     "solvers": (
         "admitted", "bitblast", "bounds", "build", "certificate", "check", "claim_stages", "compare", "contradictions",
-        "cover", "distinguish", "face", "facts", "false_statements", "families", "forms", "goals", "identify",
-        "identify_gemm", "ieee", "long_sums", "monotone", "mutations", "normal_form", "one_vector", "order", "output",
-        "plan_bounds", "pool", "properties", "prove", "prove_plans", "question_library", "small_pairs", "solvers",
-        "statements", "store_solving", "unit_properties", "verdicts", "verify",
+        "cover", "cover_certificates", "distinguish", "face", "facts", "false_statements", "families", "forms", "goals",
+        "held_back", "identify", "identify_gemm", "ieee", "long_sums", "monotone", "mutations", "normal_form",
+        "one_vector", "order", "output", "plan_bounds", "plan_certificates", "pool", "properties",
+        "property_certificates", "prove", "prove_plans", "question_library", "rises", "shares", "small_pairs",
+        "solvers", "statements", "store_solving", "unit_properties", "verdicts", "verify",
     ),
     "browser": ("datasheet", "report", "svg"),
     "cluster": ("cluster", "cluster_refused"),
