@@ -20,8 +20,7 @@ from smtmodel.parameters import FAMILY, PARAMETERS, format_parameter, parse_para
 from smtmodel.plan_table import holds_plan, plan_named, plans
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.plan import Plan
-from smtmodel.unit_table import read_unit, shipped_unit, units
-from smtmodel.unitfile import holds_unit
+from smtmodel.unit_table import holds_unit, read_unit, shipped_unit, units
 
 PLAN, LENGTH = "plan:", "@length="  # of the reference of a plan, and of one at a K
 
@@ -80,7 +79,7 @@ def parse_plan_path(text: str) -> Plan:
     """The plan of plan:NAME, or of a plan file by its path with or without `plan:` before it. plan:MODEL is the plan
     that has a model take K in tiles. Raises as `parse_reference` does."""
     name = text.strip().removeprefix(PLAN)
-    if name in plans() or (is_unit_file(name) and not (Path(name).is_file() and holds_unit(name))):
+    if name in plans() or (is_unit_file(name) and not (Path(name).is_file() and holds_unit(Path(name)))):
         return plan_named(name, parse_reference)
     try:
         return Plan.chained(parse_reference(name))

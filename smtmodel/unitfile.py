@@ -21,7 +21,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import Any, ClassVar, get_args
 
 import yaml
@@ -52,7 +51,7 @@ from smtmodel.nodes.repeat import Places
 from smtmodel.nodes.round import TINY, ZEROS, Rounding
 from smtmodel.rounding import OVERFLOWS, Mode
 from smtmodel.unit import Unit, closed_steps
-from smtmodel.yamlfile import YamlFile, read_file, read_yaml, validate
+from smtmodel.yamlfile import YamlFile, read_yaml, validate
 
 MODES: tuple[str, ...] = tuple(name for part in get_args(Mode) for name in (get_args(part) or (part,)))
 VARIABLES = "ijkl"  # the loop variable of each level, as it is written
@@ -94,12 +93,6 @@ class _File(ExpressionFile):
 def parse_unit(text: str, name: str) -> Unit:
     """The unit of a text; `name` is that of its file. Raises InputError with file, line, key and column."""
     return _Reader(read_yaml(text, name)).unit()
-
-
-def holds_unit(path: str) -> bool:
-    """Whether a file is one of a unit, right or not. Raises InputError where it is not YAML."""
-    data = read_yaml(read_file(Path(path)), path).data
-    return isinstance(data, dict) and "unit" in data
 
 
 @dataclass

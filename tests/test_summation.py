@@ -233,9 +233,11 @@ def test_answers_that_fit_no_tree() -> None:
     model = parse_reference(VOLTA)
 
     def odd(vector: Vector) -> int:
-        exact = evaluate_row(model, vector.operands)
-        pair = [k for k, x in enumerate(vector.operands.a) if x & 0x7FFF > 0x5000]
-        return exact if pair != [1, 3] else evaluate_row(model, Operands((0x0400,), (0x0400,), 0))
+        """As if 0 and 1 were added first, and 1 and 2 as well."""
+        a, b, c = vector.operands.a, vector.operands.b, vector.operands.c
+        pair = [k for k, x in enumerate(a) if x & 0x7FFF > 0x5000]
+        left = a if pair not in ([0, 1], [1, 2]) else tuple(x if k not in pair else 0 for k, x in enumerate(a))
+        return evaluate_row(model, Operands(left, b, c))
 
     with pytest.raises(UnrevealedError) as caught:
         reveal(odd, model)

@@ -167,7 +167,7 @@ def test_a_contradicted_proof_is_a_fault(
     wanted: tuple[str], reference: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(proving, "prove", lambda problem, options, confirm: Proof(problem, "equal"))
-    monkeypatch.setattr(proving, "prove_monotonic", lambda problem, options, confirm: Proof(problem, "equal"))
+    monkeypatch.setattr(proving, "prove_monotonic", lambda problem, *_: Proof(problem, "equal"))
     monkeypatch.setattr(proving, "stands", lambda proof: True)  # even with a theorem
     models = [reference, f"{reference}@fraction_bits=21"] if wanted == ("equal",) else [reference]
     found = run("prove", *models, "--property", *wanted, "--store", str(tmp_path / "store"))
