@@ -560,7 +560,7 @@ class _Writer:
         reads = {str(operand): reads[operand] for operand in OPERANDS[:3] if operand in reads}
         inputs: dict[str, Any] = {}
         if set(reads.values()) - {"keep"}:
-            inputs = {"subnormals": reads["a"]} if len(set(reads.values())) == 1 else {**reads}
+            inputs = {"subnormals": next(iter(reads.values()))} if len(set(reads.values())) == 1 else {**reads}
         if any(isinstance(node, Element) and node.positive_zeros for node in walk(unit.result)):
             inputs["zeros"] = "positive"
         if inputs:

@@ -21,6 +21,7 @@ from queries.solvers.contract import Answer
 from smtmodel.dot import Model
 from smtmodel.formats import FORMATS, Format
 from smtmodel.nodes import Cut, Element, FusedSum, Index, Product, Round, Scale
+from smtmodel.nodes.round import Rounding
 from smtmodel.reference import parse_reference
 from smtmodel.rounding import Target
 from smtmodel.unit import Unit
@@ -168,6 +169,8 @@ BREACHES: dict[str, tuple[str, Callable[[], Monotonic]]] = {
     "signed scale": ("with a sign", lambda: of_unit(
         lambda unit: items(SCALED, C)(replace(unit, scale=FORMATS["e4m3"], scale_block=3)))),
     "cut inside": ("is cut", lambda: of_unit(items(Cut(FusedSum((P,), 30), 6, "down"), C))),
+    "NaN below all": ("is NaN", lambda: of_unit(lambda unit: replace(
+        unit, result=Round(_term(unit), Rounding(FORMATS["e4m3fnuz"], overflow="infinity"))))),
     "too many": ("one by one", lambda: question("ampere/mma/m16n8k8.f32.f16.f16.f32", 0)),
     "vanishes": ("may vanish", lambda: of_unit(lambda unit: summed(
         items=(P, C), reach=(20, None), fraction_bits=(8, 8))(unit))),

@@ -175,6 +175,13 @@ def test_nested_loops_read_back() -> None:
     assert parse_unit(unit_text(Unit(unit.a, unit.b, unit.c, 8, spread)), "each.yaml").result == spread
 
 
+def test_a_unit_that_reads_its_addend_alone_reads_back() -> None:
+    half, single = FORMATS["f16"], FORMATS["f32"]
+    flushed = Round(Element("c", None, "zero"), Rounding(half))
+    unit = Unit(half, half, single, 1, flushed)
+    assert parse_unit(unit_text(unit), "addend.yaml").result == flushed
+
+
 def test_parameters_of_a_unit_file_are_refused() -> None:
     with pytest.raises(ParameterError, match="no parameters"):
         parse_reference(f"{AMX}@fraction_bits=3")

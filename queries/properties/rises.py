@@ -168,6 +168,12 @@ class _Rise:
         match node:
             case Round():
                 target = target_of(node.rounding)
+                if (
+                    target.format.nan_for_negative_zero
+                    and not target.format.has_infinity
+                    and target.overflow != "saturate"
+                ):
+                    raise RuleError("rises: what overflows is NaN, whose pattern lies below every other")
                 self.lemmas |= dict.fromkeys((RoundingRises(target), RoundingScales(target)))
                 term = node.term
                 while isinstance(term, Cut):
