@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,23 +10,28 @@ from cli.options import progress, say
 from smtmodel.errors import MmaprobeError
 from smtmodel.wording import counted
 
-#: what is said of a proof before the error that says why it has no certificate
-PROVED_WITHOUT = "the proof above is valid, but its certificate was not written:"
+Written = tuple[Path, dict[str, Any]]  # the folder of a certificate, and its manifest
 
 
-def attach(document: dict[str, Any], write: Callable[[], list[dict[str, Any]]]) -> MmaprobeError | None:
-    """Put the certificates that are written into a document. Returns the error if there is none: the proof stays valid,
-    and is printed before that is raised."""
+def attach(document: dict[str, Any], write: Callable[[], Iterable[Written]]) -> MmaprobeError | None:
+    """Print what the certificates hold that are written, and put them into a document. Returns the error if there is
+    none: the proof stays valid, and is printed before `check_attached` raises that."""
     try:
-        document["certificates"] = write()
+        document["certificates"] = [_shown(*written) for written in write()]
     except MmaprobeError as error:
         document["certificate_error"] = str(error)
         return error
     return None
 
 
-def show_certificate(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
-    """Print what a certificate holds, and give it as a part of a document."""
+def check_attached(failure: MmaprobeError | None) -> None:
+    """Raises the error for which a proof has no certificate, if there is one."""
+    if failure is not None:
+        say("the proof above is valid, but its certificate was not written:")
+        raise failure
+
+
+def _shown(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     progress("")
     pieces = manifest["pieces"]
     proofs = [piece for piece in pieces if "clauses" in piece]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.certificates import PROVED_WITHOUT, attach, show_certificate
+from cli.certificates import Written, attach, check_attached
 from cli.command import Command
 from cli.completion import models
 from cli.options import JSON, VECTORS_OUTPUT, print_json, progress, say, solver_options, write_vectors
@@ -70,16 +70,14 @@ def cover(
         print_json(document)
     if found.interrupted:
         say("interrupted; what was found so far is written")
-    if failure is not None:
-        say(PROVED_WITHOUT)
-        raise failure
+    check_attached(failure)
     sys.exit(3 if found.open or found.interrupted else 0)
 
 
-def _certify(found: Cover, directory: Path, options: Options) -> list[dict[str, Any]]:
+def _certify(found: Cover, directory: Path, options: Options) -> list[Written]:
     from queries.covering.certify import certify_cover
 
-    return [show_certificate(*written) for written in certify_cover(found, directory, options)]
+    return certify_cover(found, directory, options)
 
 
 def vectors_of(found: Cover) -> list[Vector]:

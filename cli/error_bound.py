@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.certificates import PROVED_WITHOUT, attach, show_certificate
+from cli.certificates import attach, check_attached
 from cli.options import print_json, progress, say
 from smtmodel.errors import MmaprobeError
 from smtmodel.wording import counted
@@ -47,12 +47,10 @@ def prove_bound(
     failure: MmaprobeError | None = None
     if certificate is not None and result.verdict == "holds":
         folder = certificate
-        failure = attach(document, lambda: [show_certificate(folder, certify_bound(result, folder, options))])
+        failure = attach(document, lambda: [(folder, certify_bound(result, folder, options))])
     if as_json:
         print_json(document)
-    if failure is not None:
-        say(PROVED_WITHOUT)
-        raise failure
+    check_attached(failure)
     return {"holds": 0, "unknown": 3}[result.verdict]
 
 

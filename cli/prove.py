@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from cli.certificates import PROVED_WITHOUT, attach, show_certificate
+from cli.certificates import Written, attach, check_attached
 from cli.choice import Choice
 from cli.command import Command
 from cli.completion import models
@@ -132,9 +132,7 @@ def prove(
         failure = attach(document, lambda: _certify(proofs, wanted, certificate, options))
     if as_json:
         print_json(document)
-    if failure is not None:
-        say(PROVED_WITHOUT)
-        raise failure
+    check_attached(failure)
     sys.exit({"equal": 0, "different": 1, "unknown": 3}[document["verdict"]])
 
 
@@ -143,11 +141,11 @@ def _proved_by(document: Mapping[str, Any], solver: str) -> bool:
     return solver == "auto" or all(engine.split()[0] == solver for engine in document["engines"])
 
 
-def _certify(proofs: list[Proof], wanted: str, directory: Path, options: Options) -> list[dict[str, Any]]:
+def _certify(proofs: list[Proof], wanted: str, directory: Path, options: Options) -> list[Written]:
     """The certificate of what the proofs give, and of its parts. Raises CertificateError."""
     from queries.properties.certify import certify_proofs
 
-    return [show_certificate(*written) for written in certify_proofs(wanted, proofs, directory, options)]
+    return certify_proofs(wanted, proofs, directory, options)
 
 
 def _problems(models: tuple[str, ...], wanted: str, restrictions: str, compare: Any) -> list[Problem]:

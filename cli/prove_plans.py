@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli.certificates import PROVED_WITHOUT, attach, show_certificate
+from cli.certificates import Written, attach, check_attached
 from cli.options import print_json, say
 from smtmodel.errors import MmaprobeError
 from smtmodel.wording import counted
@@ -40,16 +40,14 @@ def run_plans(
         failure = attach(document, lambda: _certify(proof, certificate, options))
     if as_json:
         print_json(document)
-    if failure is not None:
-        say(PROVED_WITHOUT)
-        raise failure
+    check_attached(failure)
     sys.exit({"equal": 0, "different": 1, "unknown": 3}[proof.verdict])
 
 
-def _certify(proof: PlanProof, directory: Path, options: Options) -> list[dict[str, Any]]:
+def _certify(proof: PlanProof, directory: Path, options: Options) -> list[Written]:
     from queries.plans.certify import certify_plans
 
-    return [show_certificate(*written) for written in certify_plans(proof, directory, options)]
+    return certify_plans(proof, directory, options)
 
 
 def _document(names: tuple[str, ...], length: int | None, proof: PlanProof) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.certificates import PROVED_WITHOUT, attach, show_certificate
+from cli.certificates import Written, attach, check_attached
 from cli.command import Command
 from cli.completion import claim_names
 from cli.options import JSON, overall, print_json, progress, say, show_zeros, solver_options
@@ -93,9 +93,7 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
         say(f"{codes.count(0)} of {len(claims)} cases answered as expected, {codes.count(3)} unknown")
     if as_json:
         print_json({"schema": 1, "claims": documents})
-    if failure is not None:
-        say(PROVED_WITHOUT)
-        raise failure
+    check_attached(failure)
     if fault is not None:
         raise fault
     sys.exit(overall(codes))
@@ -107,10 +105,10 @@ def _code(document: dict[str, Any]) -> int:
     return 0 if document["as_expected"] else 1
 
 
-def _certify(outcome: Outcome, folder: Path, options: Options) -> list[dict[str, Any]]:
+def _certify(outcome: Outcome, folder: Path, options: Options) -> list[Written]:
     from queries.claims.certify import certify_claim
 
-    return [show_certificate(place, manifest) for place, manifest in certify_claim(outcome, folder, options)]
+    return certify_claim(outcome, folder, options)
 
 
 def _show(document: dict[str, Any], zeros: dict[str, str]) -> None:
