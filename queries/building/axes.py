@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -21,7 +21,6 @@ INNER = ("f32", "f64", "bf16", "f16", "e8m13", "tf32")  # formats of results wit
 ROOMY = ("f32", "f64")  # of these, those in which sums are often kept
 SHORT = ("bf16", "f16")  # in which sums are stored on the way
 STORED = tuple(2**k for k in range(1, 12))  # steps between two such stores
-LEAVING = -10  # see `hows_of`
 MOST_BITS = 40  # of a fused sum, where the result has no more
 READ_BITS = (8, 11, 12, 16, 22, 24)  # of inputs in long formats, where a and b are read apart
 GUARDS = range(1, 9)  # bits beyond those of a format that are kept of a sum which is not exact
@@ -282,29 +281,9 @@ def _readings(fmt: Format, mode: Mode) -> list[Reading | None]:
 # -- the ends of the range
 
 
-def hows_of(choices: Choices) -> dict[int, How]:
-    """Every rounding: those of steps by their role, that of products (-1), the conversion (-2) and the stores (-3),
-    where there are, and those with which the results of a role leave it (LEAVING - role)."""
-    ends = {-1: choices.products, -2: choices.convert, -3: None if choices.store is None else choices.store.how}
-    ends |= {LEAVING - role: step.leaves for role, step in enumerate(choices.steps)}
-    steps = {role: step.how for role, step in enumerate(choices.steps)}
-    return steps | {place: how for place, how in ends.items() if how is not None}
-
-
-def with_hows(choices: Choices, hows: Mapping[int, How]) -> Choices:
-    """Other roundings in the places of `hows_of`; a place that is not named keeps its own."""
-    steps = tuple(
-        replace(step, how=hows.get(role, step.how), leaves=hows.get(LEAVING - role, step.leaves))
-        for role, step in enumerate(choices.steps)
-    )
-    products, convert = hows.get(-1, choices.products), hows.get(-2, choices.convert)
-    store = choices.store and replace(choices.store, how=hows.get(-3, choices.store.how))
-    return replace(choices, steps=steps, products=products, convert=convert, store=store)
-
-
 def all_tiny(choices: Choices, kind: Tiny, unbounded: bool, asked: Signature) -> Choices:
     """Every rounding with the same way with tiny results."""
-    return with_hows(choices, {at: tiny(how, kind, unbounded, asked) for at, how in hows_of(choices).items()})
+    return choices.with_hows({at: tiny(how, kind, unbounded, asked) for at, how in choices.hows().items()})
 
 
 def tiny(how: How, kind: Tiny, unbounded: bool, asked: Signature) -> How:
@@ -340,15 +319,15 @@ def tiny_tiers(asked: Signature) -> list[Tier]:
             yield read_as(all_tiny(choices, kind, unbounded, asked), chosen)
 
     def apart(choices: Choices) -> Iterator[Choices]:
-        hows = hows_of(choices)
+        hows = choices.hows()
         places = list(hows)
         if len(places) > 4:  # the last one, and all others
-            groups = [[places[0] if -2 not in places else -2], [p for p in places if p != (-2 if -2 in places else 0)]]
+            groups = [[choices.last], [place for place in places if place != choices.last]]
         else:
             groups = [[place] for place in places]
         for kinds in product(TINIES[:4], repeat=len(groups)):
             chosen = {place: kind for group, kind in zip(groups, kinds, strict=True) for place in group}
-            tried = with_hows(choices, {place: tiny(how, *chosen[place], asked) for place, how in hows.items()})
+            tried = choices.with_hows({place: tiny(how, *chosen[place], asked) for place, how in hows.items()})
             for reads in READS:
                 yield read_as(tried, reads)
 
@@ -377,15 +356,14 @@ def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
 
     def signs(choices: Choices) -> Iterator[Choices]:
         for sign, start in product(SIGNS, begins):
-            tried = with_hows(choices, {place: replace(how, zero=sign) for place, how in hows_of(choices).items()})
+            tried = choices.with_hows({place: replace(how, zero=sign) for place, how in choices.hows().items()})
             yield tried if start is None else replace(tried, start=start)
 
     def last(choices: Choices) -> Iterator[Choices]:
-        final = 0 if choices.convert is None else -2
-        hows = hows_of(choices).items()
+        hows = choices.hows().items()
         for one, other, start in product(SIGNS, SIGNS, begins):
-            apart = {place: replace(how, zero=one if place == final else other) for place, how in hows}
-            tried = with_hows(choices, apart)
+            apart = {place: replace(how, zero=one if place == choices.last else other) for place, how in hows}
+            tried = choices.with_hows(apart)
             yield tried if start is None else replace(tried, start=start)
 
     def positive(choices: Choices) -> Iterator[Choices]:
@@ -409,19 +387,18 @@ def end_tiers(asked: Signature) -> list[Tier]:
 
     def alike(choices: Choices) -> Iterator[Choices]:
         for overflow in OVERFLOW:
-            same = {place: replace(how, overflow=overflow) for place, how in hows_of(choices).items()}
-            yield with_hows(choices, same)
+            same = {place: replace(how, overflow=overflow) for place, how in choices.hows().items()}
+            yield choices.with_hows(same)
 
     def limited(choices: Choices) -> Iterator[Choices]:
         for tried, limit in product(list(alike(choices)), limits):
             yield replace(tried, limit=limit)
 
     def last(choices: Choices) -> Iterator[Choices]:
-        final = 0 if choices.convert is None else -2
-        hows = hows_of(choices).items()
+        hows = choices.hows().items()
         for one, other in product(OVERFLOW, OVERFLOW):
-            apart = {place: replace(how, overflow=one if place == final else other) for place, how in hows}
-            yield with_hows(choices, apart)
+            apart = {place: replace(how, overflow=one if place == choices.last else other) for place, how in hows}
+            yield choices.with_hows(apart)
 
     return [alike, last, limited]
 
@@ -436,9 +413,9 @@ def neighbours(choices: Choices, asked: Signature) -> Iterator[Choices]:
             yield with_step(choices, role, other)
     for zeros in floors(choices, asked.d):
         yield with_floor(choices, zeros)
-    for place, own in hows_of(choices).items():
+    for place, own in choices.hows().items():
         for changed in _other_hows(own, asked):
-            yield with_hows(choices, {place: changed})
+            yield choices.with_hows({place: changed})
     yield replace(choices, positive_zeros=not choices.positive_zeros)
     yield replace(choices, normalised=not choices.normalised)
     yield replace(choices, limit=asked.d.emax + 1 if choices.limit is None else None)
@@ -507,7 +484,7 @@ def needless(choices: Choices, asked: Signature) -> bool:
     if choices.products is not None and _always_fits(choices.products, asked):
         return True  # every product is a number of the format
     least = _least(choices, asked)
-    return any(_needless(how, asked, least) for how in choices.hows())
+    return any(_needless(how, asked, least) for how in choices.hows().values())
 
 
 def _always_fits(how: How, asked: Signature) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from typing import Literal
 
@@ -45,6 +45,8 @@ DEEPEST = 150  # steps within steps that a unit can have without a loop
 Added = tuple[Sum, tuple[Sum | Leaf, ...]]  # a step of a chain, and what it adds
 Stretch = tuple[int, list[Added]]  # steps that repeat after so many
 Loop = tuple[tuple[int, int], ...]
+#: of a rounding: in the steps of a role, in what leaves them, or elsewhere
+Place = int | tuple[Literal["leaves"], int] | Literal["products", "convert", "store"]
 
 
 class TooDeepError(Exception):
@@ -139,15 +141,31 @@ class Choices:
     read_a: Reading | None = None
     read_b: Reading | None = None
 
-    def hows(self) -> list[How]:
-        """Every rounding."""
-        found = [step.how for step in self.steps]
-        ends = [step.leaves for step in self.steps] + [
-            self.products,
-            self.convert,
-            None if self.store is None else self.store.how,
-        ]
-        return [*found, *(how for how in ends if how is not None)]
+    def hows(self) -> dict[Place, How]:
+        """Every rounding, by its place."""
+        found: dict[Place, How | None] = {role: step.how for role, step in enumerate(self.steps)}
+        found |= {
+            "products": self.products,
+            "convert": self.convert,
+            "store": None if self.store is None else self.store.how,
+        }
+        found |= {("leaves", role): step.leaves for role, step in enumerate(self.steps)}
+        return {place: how for place, how in found.items() if how is not None}
+
+    def with_hows(self, hows: Mapping[Place, How]) -> Choices:
+        """Other roundings in these places."""
+        steps = tuple(
+            replace(step, how=hows.get(role, step.how), leaves=hows.get(("leaves", role), step.leaves))
+            for role, step in enumerate(self.steps)
+        )
+        store = self.store and replace(self.store, how=hows.get("store", self.store.how))
+        products, convert = hows.get("products", self.products), hows.get("convert", self.convert)
+        return replace(self, steps=steps, products=products, convert=convert, store=store)
+
+    @property
+    def last(self) -> Place:
+        """Where the result is rounded."""
+        return 0 if self.convert is None else "convert"
 
 
 class Drafter:
