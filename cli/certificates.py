@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cli.options import progress, say
 from smtmodel.errors import MmaprobeError
 from smtmodel.wording import counted
 
-Written = tuple[Path, dict[str, Any]]  # the folder of a certificate, and its manifest
+if TYPE_CHECKING:
+    from queries.certificates.certificate import Certificate
 
 
-def attach(document: dict[str, Any], write: Callable[[], Iterable[Written]]) -> MmaprobeError | None:
+def attach(document: dict[str, Any], write: Callable[[], Iterable[Certificate]]) -> MmaprobeError | None:
     """Print what the certificates hold that are written, and put them into a document. Returns the error if there is
     none: the proof stays valid, and is printed before `check_attached` raises that."""
     try:
-        document["certificates"] = [_shown(*written) for written in write()]
+        document["certificates"] = [_shown(*certificate) for certificate in write()]
     except MmaprobeError as error:
         document["certificate_error"] = str(error)
         return error

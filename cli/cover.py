@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.certificates import Written, attach, check_attached
+from cli.certificates import attach, check_attached
 from cli.command import Command
 from cli.completion import models
 from cli.options import JSON, VECTORS_OUTPUT, print_json, progress, say, solver_options, write_vectors
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
+    from queries.certificates.certificate import Certificate
     from queries.covering.cover import Cover, Wanted
     from queries.search.distinguish import Options
     from smtmodel.vectors import Vector
@@ -74,7 +75,7 @@ def cover(
     sys.exit(3 if found.open or found.interrupted else 0)
 
 
-def _certify(found: Cover, directory: Path, options: Options) -> list[Written]:
+def _certify(found: Cover, directory: Path, options: Options) -> list[Certificate]:
     from queries.covering.certify import certify_cover
 
     return certify_cover(found, directory, options)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from cli.certificates import Written, attach, check_attached
+from cli.certificates import attach, check_attached
 from cli.choice import Choice
 from cli.command import Command
 from cli.completion import models
@@ -30,6 +30,7 @@ from smtmodel.errors import MmaprobeError
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
+    from queries.certificates.certificate import Certificate
     from queries.proof.records import Proof
     from queries.search.distinguish import Options
     from queries.search.problem import Problem
@@ -141,7 +142,7 @@ def _proved_by(document: Mapping[str, Any], solver: str) -> bool:
     return solver == "auto" or all(engine.split()[0] == solver for engine in document["engines"])
 
 
-def _certify(proofs: list[Proof], wanted: str, directory: Path, options: Options) -> list[Written]:
+def _certify(proofs: list[Proof], wanted: str, directory: Path, options: Options) -> list[Certificate]:
     """The certificate of what the proofs give, and of its parts. Raises CertificateError."""
     from queries.properties.certify import certify_proofs
 

@@ -6,12 +6,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli.certificates import Written, attach, check_attached
+from cli.certificates import attach, check_attached
 from cli.options import print_json, say
 from smtmodel.errors import MmaprobeError
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
+    from queries.certificates.certificate import Certificate
     from queries.plans.equal import PlanProof
     from queries.search.distinguish import Options
 
@@ -44,7 +45,7 @@ def run_plans(
     sys.exit({"equal": 0, "different": 1, "unknown": 3}[proof.verdict])
 
 
-def _certify(proof: PlanProof, directory: Path, options: Options) -> list[Written]:
+def _certify(proof: PlanProof, directory: Path, options: Options) -> list[Certificate]:
     from queries.plans.certify import certify_plans
 
     return certify_plans(proof, directory, options)

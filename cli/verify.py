@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.certificates import Written, attach, check_attached
+from cli.certificates import attach, check_attached
 from cli.command import Command
 from cli.completion import claim_names
 from cli.options import JSON, overall, print_json, progress, say, show_zeros, solver_options
@@ -21,6 +21,7 @@ from smtmodel.progress import Pieces
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
+    from queries.certificates.certificate import Certificate
     from queries.claims.outcome import Outcome
     from queries.search.distinguish import Options
 
@@ -105,7 +106,7 @@ def _code(document: dict[str, Any]) -> int:
     return 0 if document["as_expected"] else 1
 
 
-def _certify(outcome: Outcome, folder: Path, options: Options) -> list[Written]:
+def _certify(outcome: Outcome, folder: Path, options: Options) -> list[Certificate]:
     from queries.claims.certify import certify_claim
 
     return certify_claim(outcome, folder, options)

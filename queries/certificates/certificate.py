@@ -38,6 +38,7 @@ from smtmodel.files import write_whole
 from smtmodel.progress import Pieces, Wait
 
 __all__ = [
+    "Certificate",
     "CertificateError",
     "Leaf",
     "OutOfTimeError",
@@ -61,6 +62,9 @@ OTHERS = (UNIT, TREE, CHAIN, FACTS, CLAIM, ROWS, QUESTION, LEFT, RIGHT, PROPERTY
           COVER)  # fmt: skip
 SUFFIXES = ("smt2", "cnf", "drat")
 LEAF_SECONDS = 20.0  # for the proof of a lemma, at most: engines' words stand for one that takes longer
+
+
+Certificate = tuple[Path, dict[str, Any]]  # its folder, and its manifest
 
 
 @dataclass(frozen=True)

@@ -7,19 +7,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from queries.certificates.certificate import COVER, UNIT, CertificateError, Leaf, write_certificate
+from queries.certificates.certificate import COVER, UNIT, Certificate, CertificateError, Leaf, write_certificate
 from queries.covering.cover import Change, Cover
 from queries.covering.unreachable import Unreachable, datapath
 from queries.proof.kernel import Theorem
 from queries.properties.asked import SCHEMA
-from queries.properties.certify import Written, certify_sides
+from queries.properties.certify import certify_sides
 from queries.properties.proving import proofs_of
 from queries.search.distinguish import Options
 from queries.search.problem import Problem
 from smtmodel.unitfile import unit_text
 
 
-def certify_cover(found: Cover, directory: Path, options: Options) -> list[Written]:
+def certify_cover(found: Cover, directory: Path, options: Options) -> list[Certificate]:
     """Write the certificate of what was proved; `options.timeout` holds for each change of which it is proved again
     that no input shows it. Raises CertificateError if nothing was proved."""
     if not found.unreachable and not found.same:
@@ -27,7 +27,7 @@ def certify_cover(found: Cover, directory: Path, options: Options) -> list[Writt
     refuted = [one for theorem in found.unreachable.values() for one in theorem.walk() if one.rule == "refuted"]
     names = {theorem: f"lemma-{number:02d}" for number, theorem in enumerate(dict.fromkeys(refuted), 1)}
     leaves = [Leaf(one.goal.statement(), datapath(found.model).query(_cases(one)), _words(one)) for one in names]
-    parts, changes, written = list[str](), list[dict[str, str]](), list[Written]()
+    parts, changes, written = list[str](), list[dict[str, str]](), list[Certificate]()
     for change in found.same:
         part = directory / f"proof-{len(parts) + 1}"
         with suppress(CertificateError):

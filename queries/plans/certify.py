@@ -7,10 +7,10 @@ from pathlib import Path
 
 import yaml
 
-from queries.certificates.certificate import PLANS, CertificateError, write_certificate
+from queries.certificates.certificate import PLANS, Certificate, CertificateError
 from queries.plans.equal import PlanProof
 from queries.properties.asked import SCHEMA, read_unit
-from queries.properties.certify import Written, certify_sides
+from queries.properties.certify import certify_joined
 from queries.search.distinguish import Options
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
@@ -22,7 +22,7 @@ from smtmodel.unitfile import unit_text
 LEFT_PLAN, RIGHT_PLAN = "left.plan.yaml", "right.plan.yaml"
 
 
-def certify_plans(proof: PlanProof, directory: Path, options: Options) -> list[Written]:
+def certify_plans(proof: PlanProof, directory: Path, options: Options) -> list[Certificate]:
     """Write the certificate of a proof that two plans are equal, and of the proofs by solvers that it rests on. Raises
     CertificateError (which says why there is none), OutOfTimeError."""
     ground = proof.ground
@@ -30,15 +30,9 @@ def certify_plans(proof: PlanProof, directory: Path, options: Options) -> list[W
         raise CertificateError("only what is proved has a certificate")
     document = {"schema": SCHEMA, "length": proof.length, "multiples": ground.multiples}
     texts = {PLANS: json.dumps(document) + "\n"} | _plan_texts(proof.left, proof.right)
-    folders = [directory / f"proof-{number}" for number in range(1, len(proof.proofs) + 1)]
-    found = [(folder, certify_sides(one, folder, options)) for folder, one in zip(folders, proof.proofs, strict=True)]
     where = f"K = {proof.length}" if proof.length else f"every K that is a multiple of {ground.multiples}"
     question = f"{proof.left.reference} = {proof.right.reference} for {where}"
-    manifest = write_certificate(
-        directory, [], None, question, options.timeout, options.memory, options.progress, texts, "plans.md",
-        [folder.name for folder in folders],
-    )  # fmt: skip
-    return [*found, (directory, manifest)]
+    return certify_joined(proof.proofs, question, texts, "plans.md", directory, options)
 
 
 def _plan_texts(*plans: Plan) -> dict[str, str]:

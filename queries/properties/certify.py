@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from queries.certificates.certificate import CertificateError, OutOfTimeError, write_certificate
+from queries.certificates.certificate import Certificate, CertificateError, OutOfTimeError, write_certificate
 from queries.equality.certify import certify
 from queries.equality.staged import prove
 from queries.proof.records import Proof
@@ -19,10 +19,8 @@ from queries.properties.statements import Monotonic
 from queries.properties.together import HasProperty
 from queries.search.distinguish import Options
 
-Written = tuple[Path, dict[str, Any]]  # a folder, and its manifest
 
-
-def certify_proofs(wanted: str, proofs: Sequence[Proof], directory: Path, options: Options) -> list[Written]:
+def certify_proofs(wanted: str, proofs: Sequence[Proof], directory: Path, options: Options) -> list[Certificate]:
     """Write the certificate of what proofs give: of two models in the folder itself; of a property, the folder says
     what it is, and has the proofs as its parts. Raises CertificateError (which says why there is none), OutOfTimeError.
     """
@@ -31,11 +29,19 @@ def certify_proofs(wanted: str, proofs: Sequence[Proof], directory: Path, option
         return [(directory, certify_sides(proof, directory, options))]
     goal = established(wanted, proofs).goal
     assert isinstance(goal, HasProperty)
+    texts = property_texts(wanted, goal.model.unit, goal.inputs, goal.compare)
+    return certify_joined(proofs, goal.statement(), texts, "property.md", directory, options)
+
+
+def certify_joined(
+    proofs: Sequence[Proof], statement: str, texts: dict[str, str], guide: str, directory: Path, options: Options
+) -> list[Certificate]:
+    """Write the certificate of a statement that proofs give together, each in a folder of its own, before it. Raises as
+    `certify_proofs`."""
     folders = [directory / f"proof-{number}" for number in range(1, len(proofs) + 1)]
     found = [(folder, certify_sides(proof, folder, options)) for folder, proof in zip(folders, proofs, strict=True)]
     manifest = write_certificate(
-        directory, [], None, goal.statement(), options.timeout, options.memory, options.progress,
-        property_texts(wanted, goal.model.unit, goal.inputs, goal.compare), "property.md",
+        directory, [], None, statement, options.timeout, options.memory, options.progress, texts, guide,
         [folder.name for folder in folders],
     )  # fmt: skip
     return [*found, (directory, manifest)]
