@@ -59,6 +59,7 @@ Kept = frozenset[Leaf] | None  # the leaves that are not zero; None: any
 KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything")
 BUILT = "built"  # the reference of what is drafted
 POOL = 240  # inputs from which the questions of a stage are chosen
+CONFIRMED = 600  # inputs from which those are chosen that confirm what a tier left
 FIRST = 40  # of them, for many candidates
 ROUNDS = 6  # such looks
 MANY = 60  # candidates for which a few inputs are looked at first
@@ -550,8 +551,24 @@ class Builder:
                     candidates = self._split(candidates, stage, pool.kept, pool.rows(FIRST))
             for _ in range(2 if number == 0 else 1):
                 candidates = self._split(candidates, stage, pool.kept, pool.rows(POOL))
+            if number == 0 and candidates and stage.counts is normal:
+                candidates = self._confirmed(candidates, stage, pool)
             choices = _choices(candidates)
         return candidates
+
+    def _confirmed(self, alive: list[Candidate], stage: Stage, pool: Pool) -> list[Candidate]:
+        """Those that stand the inputs on which units that differ from one of them in one choice differ most: what
+        splits a tier need not tell it from what is right in another one."""
+        [choices] = _choices(alive[:1])
+        beside = self._drafted([choices], lambda given: neighbours(given, self.asked), pool.kept)
+        rows = pool.rows(CONFIRMED)
+        results = self._results([alive[0], *beside], rows, pool.kept)
+        usable = np.flatnonzero(stage.counts(results, self.asked.d).all(axis=0))
+        kinds = np.array([len(np.unique(column)) for column in results[:, usable].T])
+        chosen = usable[np.argsort(kinds, kind="stable")[::-1][:AT_ONCE]]
+        if len(chosen):
+            self._asked(rows[chosen], stage.rank, pool.kept)
+        return self._agreeing(alive, stage)
 
     def _split(self, alive: list[Candidate], stage: Stage, kept: Kept, pool: Table) -> list[Candidate]:
         """Ask what splits the candidates best, until this pool tells nothing more."""
