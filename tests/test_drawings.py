@@ -37,7 +37,8 @@ COLUMN = 85.0  # millimetres of a paper's column
 WIDTHS = (None, 83.0, COLUMN, 120.0, 178.0)
 OUTLINE = Outline("one step after another", (
     Outline("0-15 (added one after another)"),
-    Outline("31 times, each 16 products further: the sum so far and these, added in one step, aligned to the largest term", (
+    Outline("31 times, each 16 products further: the sum so far and these, added in one step, "
+            "aligned to the largest term", (
         Outline("16-31 (added one after another)"), Outline("c (joins the finished sum)"),
     )),
 ))  # fmt: skip

@@ -294,7 +294,7 @@ def test_a_function_answers_many_questions_in_one_call(devices: str) -> None:
         )
     assert set(calls) == {(SIDE, 128, 128, SIDE)}
     assert len(calls) < len(tree.questions) / 8
-        with pytest.raises(InputError, match=r"a function of \(a, b, c\), or"):
+    with pytest.raises(InputError, match=r"a function of \(a, b, c\), or"):
         CallableDevice(lambda: None, "none")
     with pytest.raises(InputError, match=r"python:FILE\.py:FUNCTION"):
         open_device("python:x")
