@@ -328,6 +328,8 @@ class Builder:
             before = self.questions
             if alive := self._finished(self._settle()):
                 return alive
+            if self.farthest[0] >= len(self.stages) - 3 and (alive := self._finished(self._mended())):
+                return alive
             if self.questions == before and (self.strict or not self._late()):
                 return []
             self.strict = self._late()
