@@ -853,7 +853,10 @@ class Builder:
 
     def _note(self, candidate: Candidate) -> None:
         """A candidate that came near; the nearest of the last ones is named where none is found."""
-        unit = self._unit(candidate, None)
+        try:
+            unit = self._unit(candidate, None)
+        except ParameterError:  # of few leaves alone it was one
+            return
         self._noted.pop(unit, None)
         self._noted[unit] = None
 
