@@ -508,7 +508,7 @@ class Builder:
                 return []
             alive = _choices(found[: ENDS if stage in self.stages[-3:] else KEPT])
         self.ended = None
-        return found
+        return self._drafted(alive, lambda given: [given], None)  # so far they may be parts, of few leaves
 
     def _through(self, alive: Sequence[Choices], stage: Stage) -> list[Candidate]:
         """The candidates of the first tier that fits."""
