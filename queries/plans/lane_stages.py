@@ -170,14 +170,15 @@ def _widths(lanes: int, folds: list[Fold]) -> Iterator[tuple[int | Fold, ...]]:
 def _tails(lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage | None]:
     """How the last products are added: one after another, or summed apart, in f64 as well."""
     fmt = model.d.name
-    fused = parse_reference(f"ieee/fma/{fmt}") if model.a == model.b == model.d else model
+    alike = model.a == model.b == model.d
+    fused, unfused = (parse_reference(f"ieee/{step}/{fmt}") if alike else model for step in ("fma", "muladd"))
     chain = Chain(fused)
     for pairs in _pairs(fused)[:1]:  # those first that say most of what is left
         for body in (pairs, Interleaved(2, chain, rounding, tail=chain)):
             yield Promoted(3, pairs, rounding, tail=Promoted(2, body, rounding, tail=chain))
         yield Promoted(lanes, pairs, rounding)
     yield None
-    for each in dict.fromkeys((model, fused)):
+    for each in dict.fromkeys((model, fused, unfused)):
         yield from (Chain(each), Promoted(lanes, Chain(each), rounding))
     if model.a.name == model.b.name == rounding.format.name == "f32":
         wide = Chain(parse_reference("ieee/muladd/f64.f32.f32.f64"))
