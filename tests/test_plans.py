@@ -72,6 +72,8 @@ SUMS = {
     "lanes(fma, r, 8, fold(2, 4), fold(4, 1))": (3, 21),
     "lanes(fma, z, 8, fold(2, 4), 4, fold(2, 1), fold(2, 1), tail=fma)": (7, 23),
     "lanes(fma, r, 8, fold(2, 4), fold(4, 1), head=2, tail=promote(8, fma, r))": (5, 23),
+    "lanes(fma, r, 4, 1, fold(4, 1))": (2, 4, 7, 16),
+    "lanes(fma, r, 8, 2, fold(2, 4), fold(4, 1), tail=fma)": (7, 13),
     "lanes(promote(2, fma, z), r, 6, fold(3, 2), fold(2, 1), tail=fma)": (29,),
     "split(2, lanes(fma, r, 4, fold(2, 2), 2, fold(2, 1)), r)": (15,),
 }

@@ -160,6 +160,7 @@ def _added(keys: Sequence[Key]) -> Key:
 def _widths(lanes: int, folds: list[Fold]) -> Iterator[tuple[int | Fold, ...]]:
     """The folds at the end, and with more products for the lanes that the first one or the first two left."""
     yield (lanes, *folds)
+    yield (lanes, 1, *folds)  # what is left goes to the first lane
     if len(folds) > 1:
         left = lanes // folds[0].ways
         yield (lanes, folds[0], left, *folds[1:])

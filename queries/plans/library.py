@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -221,8 +220,8 @@ class Mapper(Candidates):
         """Plans that give an element: of several, those that give most other elements of which no plan is known."""
         tree = self._order(looked.shape, self._place(looked, number))
         groups = [self.loops(looked.shape.length) if tree is None else self.guesses(tree, self.known)]
-        if tree is None or self.of_units(tree):
-            groups = [chain(self.shipped(), *groups)]
+        if tree is None or self.of_units(tree):  # longer units take a while
+            groups.append(self.shipped())
             if looked.shape.length <= BRIEF:
                 groups.append(self.chains(INSTRUCTIONS))
         for group in groups:

@@ -425,10 +425,10 @@ class Fold:
 @dataclass(frozen=True)
 class Lanes(Around):
     """The lanes of vectors: a step that is a number of lanes takes whole turns of as many products, one for each lane;
-    a fold adds lanes to each other. Later steps take what earlier ones left; lane 0 begins with the start, the others
-    with +0. What is left in the end goes through `tail`, from the sum; without one the last lanes that take products
-    take it in a turn that is short. With `head` (not 0) a short turn comes first: of the products that fill no turn of
-    the first lanes, as many as `head` divides."""
+    a fold adds lanes to each other. Later steps take what earlier ones left, with as many of the first lanes as they
+    say; lane 0 begins with the start, the others with +0. What is left in the end goes through `tail`, from the sum;
+    without one the last lanes that take products take it in a turn that is short. With `head` (not 0) a short turn
+    comes first: of the products that fill no turn of the first lanes, as many as `head` divides."""
 
     body: Stage
     rounding: Rounding
@@ -451,7 +451,7 @@ class Lanes(Around):
         for step in self.steps:
             if not isinstance(step, Fold):
                 _positive("lanes", step)
-                if step != lanes:
+                if step > lanes:
                     raise ParameterError("lanes", f"{step} lanes do not follow {lanes}")
                 continue
             _positive("fold", step.ways)
