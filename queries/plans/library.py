@@ -25,7 +25,8 @@ from smtmodel.nodes import Constant
 from smtmodel.nodes import Node as AnyNode
 from smtmodel.nodes.rewriting import replaced
 from smtmodel.numbers import from_numbers, type_of
-from smtmodel.plans import Chain, Plan, Products
+from smtmodel.plans import Chain, Plan, Products, Stage
+from smtmodel.plans.stages import Around
 from smtmodel.signature import Signature
 from smtmodel.tiles import Matrix
 from smtmodel.wording import counted
@@ -236,7 +237,9 @@ class Mapper(Candidates):
         shapes = list(dict.fromkeys(where[n][0] for n in open_at))
         if len(shapes) > TRIED:
             shapes = list(dict.fromkeys((looked, *(shapes[n] for n in self.rng.permutation(len(shapes))[:TRIED]))))
-        fitting.sort(key=lambda plan: len(plan.reference))  # of those that give as much, the simplest
+        fitting.sort(
+            key=lambda plan: max(_depth(products.stage) for products in plan.sums)
+        )  # of alike ones the simplest
         gives = {plan: np.concatenate([self._fitting(plan, one) for one in shapes]) for plan in fitting}
         left = np.concatenate([~np.array(one.fits).any(axis=0) for one in shapes])
         shortest = min(SHORT, self.top.length // 2)  # many plans are alike at a K below
@@ -443,6 +446,11 @@ class Mapper(Candidates):
 def _crossed(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.int64]:
     """Each row with each column."""
     return np.stack(np.meshgrid(rows, columns, indexing="ij"), axis=-1).reshape(-1, 2)
+
+
+def _depth(stage: Stage) -> int:
+    """How many stages are within each other, tails apart."""
+    return 1 + _depth(stage.body) if isinstance(stage, Around) else 0
 
 
 def _from_itself(node: AnyNode) -> AnyNode | None:
