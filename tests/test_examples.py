@@ -14,6 +14,7 @@ import pytest
 import mmaprobe
 from runner.callable import open_callable
 from runner.devices import open_device
+from smtmodel.numbers import array_from
 from smtmodel.operands import Operands
 from smtmodel.signature import parse_signature
 from smtmodel.vectors import Vector
@@ -49,7 +50,7 @@ def test_torch() -> None:
     for name, rest in (("matmul", ()), ("addmm", (np.ones((2, 2), dtype=np.float32),))):
         function = open_callable(f"{FOLDER}/torch_device.py:{name}").function
         for kind in (np.float32, ml_dtypes.bfloat16):
-            found = function(A.astype(kind), B.astype(kind), *(x.astype(kind) for x in rest))
+            found = array_from(function(A.astype(kind), B.astype(kind), *(x.astype(kind) for x in rest)))
             assert found.dtype == kind
             assert found.astype(float).tolist() == (np.array([[10, 13], [28, 40]]) + len(rest)).tolist()
 

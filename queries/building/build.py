@@ -35,7 +35,7 @@ from queries.building.axes import (
 from queries.building.draft import Choices, Drafter, Step, TooDeepError
 from queries.building.mending import beside, in_mode, mended, of_result
 from queries.building.naming import SAME_FORM, name_of, of_known_form, same_signature, with_nan
-from queries.building.roles import Part, alike, apart, kinds_of, placements, uniform
+from queries.building.roles import Part, alike, apart, kinds_of, placements, uniform, words_of
 from queries.building.shapes import Kind, Shapes
 from queries.covering.cover import Change, Cover, Covering
 from queries.order.tree import Leaf, Node, leaves_of, nodes_of
@@ -59,6 +59,7 @@ Kept = frozenset[Leaf] | None  # the leaves that are not zero; None: any
 KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything")
 BUILT = "built"  # the reference of what is drafted
 POOL = 240  # inputs from which the questions of a stage are chosen
+CONFIRMED = 600  # inputs from which those are chosen that confirm what a tier left
 FIRST = 40  # of them, for many candidates
 ROUNDS = 6  # such looks
 MANY = 60  # candidates for which a few inputs are looked at first
@@ -80,6 +81,7 @@ AGAIN_ALIKE = 3  # times, where steps are still to be told apart
 LIKELY = 4  # tiers of choices that most units have
 APART = 12  # steps that may each have a role of their own
 SHORT = 5  # bits of factors whose products no step below rounds; fewer where results have no more
+NAMED = 40  # of them, from which the nearest is named where none is found
 NOTED = 6  # candidates that came near, which are looked at again
 MENDS = 4  # of these and of what is known, those that changes are made to
 MENDED = 160  # answers that changed units are checked against first
@@ -141,7 +143,6 @@ class Built:
     why: str = ""
     stage: str = ""
     nearest: Unit | None = None
-    explained: int = 0
     unexplained: list[tuple[Vector, int, int]] = field(default_factory=list)  # vector, answer, the nearest one's
 
 
@@ -250,7 +251,8 @@ class Builder:
         self.stages: list[Stage] = []
         self.quick = False  # only what is likely is tried, as steps are still to be told apart
         self.strict = False  # the last step to be settled must give every answer of ordinary numbers
-        self._noted: dict[Unit, int] = {}  # candidates that came near, and how many answers they explained
+        self.farthest = -1, ""  # the last stage at which the search ended, by its number
+        self._noted: dict[Unit, None] = {}  # candidates that came near
 
     def run(self) -> Built:
         result = self.result
@@ -261,6 +263,7 @@ class Builder:
             if alive := self._by_steps() or self._by_changes():
                 return self._built(alive)
             result.verdict = "open" if result.why else "unexplained"
+            result.stage = self.farthest[1] or result.stage
         except TooDeepError:
             result.why = "its order has no repetition, and so many steps within steps are no unit's"
             return result
@@ -333,6 +336,7 @@ class Builder:
     def _finished(self, alive: list[Candidate]) -> list[Candidate]:
         """Those that stand all of validation and every proof."""
         if alive:
+            self.farthest = len(self.stages), "validation"
             alive = self._validated(alive)
         while alive and not self._covered(alive[0]):
             alive = self._agreeing(alive, self._everything)
@@ -438,7 +442,7 @@ class Builder:
         part, tiers = self.sketch.parts[0], step_tiers(kind, role, self.asked)
         places = placements(part, role, self.chance, PLACES)
         tiers = tiers[:LIKELY] if self.quick else tiers
-        name = f"step {role + 1} of {self.sketch.count}"
+        name = f"step {role + 1} of {self.sketch.count}, {words_of(part.steps(role)[0])}"
         if kind != "fused":
             return [Stage(name, rank, tiers, self._sums(places), normal)]
         alone = list(dict.fromkeys(frozenset(self._alone(place, role)) for place in places))
@@ -491,9 +495,10 @@ class Builder:
 
     def _settle(self) -> list[Candidate]:
         alive = self.sketch.start()
-        for stage in self.stages:
+        for number, stage in enumerate(self.stages):
             found = self._through(alive, stage)
             if not found:
+                self.farthest = max(self.farthest, (number, self.result.stage), key=lambda reached: reached[0])
                 return []
             alive = _choices(found[: ENDS if stage in self.stages[-3:] else KEPT])
         return found
@@ -550,8 +555,24 @@ class Builder:
                     candidates = self._split(candidates, stage, pool.kept, pool.rows(FIRST))
             for _ in range(2 if number == 0 else 1):
                 candidates = self._split(candidates, stage, pool.kept, pool.rows(POOL))
+            if number == 0 and candidates and stage.counts is normal:
+                candidates = self._confirmed(candidates, stage, pool)
             choices = _choices(candidates)
         return candidates
+
+    def _confirmed(self, alive: list[Candidate], stage: Stage, pool: Pool) -> list[Candidate]:
+        """Those that stand the inputs on which units that differ from one of them in one choice differ most: what
+        splits a tier need not tell it from what is right in another one."""
+        [choices] = _choices(alive[:1])
+        beside = self._drafted([choices], lambda given: neighbours(given, self.asked), pool.kept)
+        rows = pool.rows(CONFIRMED)
+        results = self._results([alive[0], *beside], rows, pool.kept)
+        usable = np.flatnonzero(stage.counts(results, self.asked.d).all(axis=0))
+        kinds = np.array([len(np.unique(column)) for column in results[:, usable].T])
+        chosen = usable[np.argsort(kinds, kind="stable")[::-1][:AT_ONCE]]
+        if len(chosen):
+            self._asked(rows[chosen], stage.rank, pool.kept)
+        return self._agreeing(alive, stage)
 
     def _split(self, alive: list[Candidate], stage: Stage, kept: Kept, pool: Table) -> list[Candidate]:
         """Ask what splits the candidates best, until this pool tells nothing more."""
@@ -577,7 +598,7 @@ class Builder:
             agreed = results[np.ix_(places, chosen)] == self._same(asked.answers)
             agreed |= ~counts
             if not agreed.all(axis=1).any():
-                self._note(int(agreed.sum(axis=1).max()), alive[places[int(agreed.sum(axis=1).argmax())]])
+                self._note(alive[places[int(agreed.sum(axis=1).argmax())]])
             places, left = places[agreed.all(axis=1)], np.setdiff1d(left, chosen)
             if fresh and (kinds <= 1).all():
                 break
@@ -597,8 +618,7 @@ class Builder:
 
     def _agreeing(self, candidates: list[Candidate], stage: Stage) -> list[Candidate]:
         """Those that give the answers so far, as far as these count: to inputs of this stage and of those before."""
-        alive, agreed_so_far = candidates, 0
-        rank = stage.rank
+        alive, rank = candidates, stage.rank
         if self.strict and stage is self.stages[-6]:
             rank = self.stages[-4].rank
         for kept in dict.fromkeys(asked.kept for asked in self.bank):
@@ -615,9 +635,7 @@ class Builder:
                 agreed = self._results(alive, rows[part], kept) == self._same(answers[part])
                 fitting = [candidate for candidate, row in zip(alive, agreed, strict=True) if row.all()]
                 if not fitting:
-                    best = int(agreed.sum(axis=1).argmax())
-                    self._note(agreed_so_far + int(agreed[best].sum()), alive[best])
-                agreed_so_far += len(part)
+                    self._note(alive[int(agreed.sum(axis=1).argmax())])
                 alive = fitting
         return alive
 
@@ -674,7 +692,7 @@ class Builder:
         if right:
             return right
         best = int(wrong.sum(axis=1).argmin())
-        self._note(int((~wrong[best]).sum()), alive[best])
+        self._note(alive[best])
         places, start = np.flatnonzero(wrong[best]), 0
         for asked in new:
             here = places[(places >= start) & (places < start + len(asked.rows))] - start
@@ -761,7 +779,7 @@ class Builder:
                 if some.any():
                     self._keep(Asked(asked.rows[some], asked.answers[some], rank, leaves))
             if wrong.any():
-                self._note(self.result.validated - int(wrong.sum()), found)
+                self._note(found)
                 right = False
         return right
 
@@ -831,11 +849,11 @@ class Builder:
             return None
         return self._vector(rows[np.argmin((rows != 0).sum(axis=1))])
 
-    def _note(self, explained: int, candidate: Candidate) -> None:
-        """A candidate that came near; the last one is named where none is found."""
+    def _note(self, candidate: Candidate) -> None:
+        """A candidate that came near; the nearest of the last ones is named where none is found."""
         unit = self._unit(candidate, None)
         self._noted.pop(unit, None)
-        self._noted[unit] = explained
+        self._noted[unit] = None
 
     def _unexplained(self) -> None:
         """The nearest candidate, and the smallest vectors that it does not explain."""
@@ -844,11 +862,13 @@ class Builder:
         self._known()
         if not self._noted:
             return
-        self.result.nearest, self.result.explained = list(self._noted.items())[-1]
-        model = Model(BUILT, self.result.nearest)
         rows, answers = (np.concatenate([getattr(asked, name) for asked in self.bank]) for name in ("rows", "answers"))
-        found = self._same(evaluate_models([model], rows)[0])
-        wrong = np.flatnonzero(found != self._same(answers))
+        answers = self._same(answers)
+        near = list(self._noted)[-NAMED:]
+        right = [(self._same(evaluate_models([Model(BUILT, unit)], rows)[0]) == answers).sum() for unit in near]
+        self.result.nearest = near[int(np.argmax(right))]
+        found = self._same(evaluate_models([Model(BUILT, self.result.nearest)], rows)[0])
+        wrong = np.flatnonzero(found != answers)
         wrong = wrong[np.argsort((rows[wrong] != 0).sum(axis=1), kind="stable")][:3]
         self.result.unexplained = [
             (self._vector(rows[place]), int(answers[place]), int(found[place])) for place in wrong
