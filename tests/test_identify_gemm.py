@@ -110,6 +110,27 @@ def test_a_change_of_the_plan_with_k_is_found(tmp_path: Path) -> None:
     d = simulate(a.view(np.uint32), b.view(np.uint32), None, plan)
     assert np.array_equal(d.view(np.float32), space["changes"](a, b))
     assert parse_plan_path(str(tmp_path / "plan.yaml")).reference == found["rules"][0]["plan"]
+    check_map(tmp_path, found, space["changes"])
+
+
+def check_map(folder: Path, found: dict[str, Any], function: Any) -> None:
+    """`simulate --plan MAP.json` gives what the library gives, and refuses what no rule that is relied on speaks of."""
+    rng = np.random.default_rng(5)
+    names = [str(folder / f"{name}.npy") for name in "abd"]
+
+    def simulated(relied_on: bool, k: int) -> int:
+        rules = [{**rule, "confirmed": relied_on or rule["elements"] == "K = 1 to 19"} for rule in found["rules"]]
+        (folder / "map.json").write_text(json.dumps({**found, "rules": rules}))
+        sides = rng.standard_normal((5, k)).astype(np.float32), rng.standard_normal((k, 6)).astype(np.float32)
+        for name, side in zip(names, sides, strict=False):
+            np.save(name, side)
+        arguments = ["simulate", *names[:2], "-o", names[2], "--plan", str(folder / "map.json")]
+        code = CliRunner().invoke(main, arguments).exit_code
+        assert code or np.array_equal(np.load(names[2]), function(*sides))
+        return code
+
+    assert [simulated(True, 21), simulated(True, 19), simulated(True, 23)] == [0, 0, 3]
+    assert [simulated(False, 19), simulated(False, 21)] == [0, 3]
 
 
 def test_edges_are_elements_of_their_own(tmp_path: Path) -> None:
