@@ -36,7 +36,8 @@ def lanes_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[St
         if (folds := _folds(_key(head, lanes, short), lanes)) is None:
             continue
         for steps in _widths(lanes, folds):
-            for tail in _tails(lanes, model, rounding):
+            takes_all = any(step == 1 for step in steps)  # the first lane, of what is left
+            for tail in [None] if takes_all else _tails(lanes, model, rounding):
                 for length in dict.fromkeys((short, folds[0].stride) if tail is not None else (short,)):
                     try:
                         yield Lanes(Chain(model), rounding, steps, length, tail)

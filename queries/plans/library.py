@@ -38,6 +38,7 @@ MORE = 40  # random shapes by which rules are mended,
 NEAR = 2  # with as many beside each shape on which they failed,
 QUIET = 2  # until they fail on none of these as often in turn
 ROUNDS = 40  # at most
+DRAWN = 16  # shapes of a size, of which one with elements within the limits of a rule is asked
 LEARNING = 0.7  # of the time
 CHECKED = 200  # random shapes, of which nothing was learned
 CONFIRMED = 3  # of them in which all elements of a rule agree: it is relied on
@@ -278,18 +279,23 @@ class Mapper(Candidates):
         limits = dict.fromkeys(limit for rule in rules for limit in (*rule.below, *rule.above))
         open_ones = (limit for limit in limits if FEATURES[limit.feature].counts and limit.high - limit.low > 1)
         self._look_at(between for limit in open_ones if (between := self._between(limit)) is not None)
-        self._look_at(shape for rule in rules if rule.plan >= 0 for shape in self._unseen(rule))
+        spoken = np.bincount(chosen(rules, self._table()[0]) + 1, minlength=len(rules) + 1)[1:]
+        for number in np.argsort(-spoken):  # the rules of most elements first
+            if rules[number].plan >= 0:
+                self._look_at(self._unseen(rules[number]))
         return self._explained()
 
     def _unseen(self, rule: Rule) -> Iterator[Shape]:
         """Shapes of sizes at which a rule was not seen, with elements within its limits."""
         bases = [looked.shape for looked in self.looked.values() if rule.holds(looked.features).any()]
         for side, low, high in rule.unseen():
-            base = bases[self.rng.integers(len(bases))]
-            shape = replace(base, **{SIDES[side]: int(self.rng.integers(low, high + 1))})
-            places = _crossed(self._places(shape.rows), self._places(shape.columns))
-            if not self._late() and rule.reaches(features_of(shape, places[:, 0], places[:, 1])).any():
-                yield shape
+            for _ in range(0 if self._late() else DRAWN):
+                base = bases[self.rng.integers(len(bases))]
+                shape = replace(base, **{SIDES[side]: int(self.rng.integers(low, high + 1))})
+                places = _crossed(self._places(shape.rows), self._places(shape.columns))
+                if rule.reaches(features_of(shape, places[:, 0], places[:, 1])).any():
+                    yield shape
+                    break
 
     def _between(self, limit: Limit) -> Shape | None:
         """A shape between two, next to the middle."""
