@@ -24,7 +24,7 @@ from queries.proof.normalising import Normaliser, normal_form, rules_of
 from queries.proof.rewriting import REWRITES
 from queries.search.distinguish import Options
 from queries.search.problem import Candidates
-from smtmodel.batch import evaluate_models, evaluate_row
+from smtmodel.batch import evaluate_models, evaluate_row, evaluate_rows
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, ParameterError, UnknownNameError
 from smtmodel.operands import layout_of
@@ -56,7 +56,7 @@ def small(text: str = SMALL) -> Family:
 
 def answers_of(reference: str) -> Any:
     model = parse_reference(reference)
-    return lambda vectors: [evaluate_row(model, vector.operands) for vector in vectors]
+    return lambda vectors: evaluate_rows(model, [vector.operands for vector in vectors])
 
 
 def form(reference: str | Model) -> object:
@@ -174,8 +174,7 @@ def test_separate_tells_apart_or_proves_equal() -> None:
     layout = layout_of(candidates[0])
     for members, results in zip(found.classes, found.predictions, strict=True):
         for member in members:
-            again = [evaluate_row(member.model, layout.split(row)) for row in found.rows]
-            assert again == results
+            assert evaluate_rows(member.model, [layout.split(row) for row in found.rows]) == results
         assert {parameters_of(member.model)["exponent_floor"] for member in members} == {None, -132}
 
 
@@ -240,7 +239,7 @@ def test_validation_sees_a_rare_departure(always: bool) -> None:
     departed: list[Any] = []
 
     def answer(vectors: list[Vector]) -> list[int]:
-        results = [evaluate_row(true, vector.operands) for vector in vectors]
+        results = evaluate_rows(true, [vector.operands for vector in vectors])
         if len(vectors) > 1:
             departed.append(vectors[1500].operands)
         seen = departed[:1] if always or len(vectors) > 1 else []
