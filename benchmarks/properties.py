@@ -41,8 +41,8 @@ and NaNs too; with a NaN nothing rises or falls):
 "holds": proved; "holds\\*": proved, but a second engine has not confirmed all lemmas. Otherwise the cell has an input
 for which it does not hold (at most three products with nonzero factors, and c, in hexadecimal) and its result, then the
 changed input and its result. benchmarks/properties.jsonl has the complete vectors, with scales and places, and the
-engines; `mmaprobe prove` with `--property` asks again. "unknown": mostly sums of many steps or of several parts, whose proof
-takes longer than the time given.
+engines; `mmaprobe prove` with `--property` asks again. "unknown": mostly sums of many steps or of several parts, whose
+proof takes longer than the time given.
 """
 
 
