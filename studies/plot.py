@@ -28,7 +28,7 @@ UNITS = {"f32": -24, "f64": -53}  # the exponent of u, half a unit in the last p
 BOUNDED = (*RELATIVE, "mean", "deviation")  # measures that a bound of the error bounds
 MARKERS = "osD^vPX<>*hp"
 PANEL = 80  # millimetres of the narrowest panel in a paper
-LEGEND: dict[str, Any] = {"fontsize": 6, "frameon": False, "handlelength": 1.6, "columnspacing": 1.0}  # there
+LEGEND: dict[str, Any] = {"fontsize": 6, "frameon": False, "handlelength": 2.6, "columnspacing": 1.0}  # there
 DARKEST, LIGHTEST = 0.0, 0.88  # of a scale of colours whose greys differ as well
 
 
@@ -74,7 +74,9 @@ def draw(
     for index, (distribution, column) in enumerate(shown):
         panel, last = panels.flat[index], index + columns >= len(shown)
         _panel(panel, study, sizes, seed, table, distribution, column, looks)
-        panel.set_title(f"{distribution} numbers: {TITLES[study.measures[column]]}", fontsize=points_of_text + 2)
+        panel.set_title(
+            f"{distribution} numbers: {TITLES[study.measures[column]]}", fontsize=11 if millimetres is None else 7
+        )
         panel.set_ylabel(AXES[study.measures[column]])
         if last:
             panel.set_xlabel(size_text(study))

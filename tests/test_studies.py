@@ -262,7 +262,7 @@ def test_curves(tmp_path: Path) -> None:
 
 
 def test_a_column_of_a_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The study with the longest legend: one panel above the other, and nothing beyond the edges."""
+    """The study with the longest legend, and the longest title: one panel above the other, and nothing beyond the edges."""
     pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
 
@@ -274,9 +274,9 @@ def test_a_column_of_a_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             boxes.append(figure.get_tightbbox())
 
     monkeypatch.setattr(Figure, "savefig", laid_out)
-    study = replace(STUDIES["valero-tf32"], measures=("l2",))
+    study = replace(STUDIES["valero-tf32"], measures=("l2", "deviation"))
     table = Table(tmp_path / "x.csv", study.measures)
-    table.rows = {point.key: (1e-6,) for point, _ in points(study, study.sizes, 0)}
+    table.rows = {point.key: (1e-6, 1e-6) for point, _ in points(study, study.sizes, 0)}
     paths = draw(study, study.sizes, 0, table, tmp_path / "x", 85)
     assert [path.suffix for path in paths] == [".png", ".svg", ".pdf"]
     assert boxes[0].x0 >= 0
