@@ -28,7 +28,13 @@ UNITS = {"f32": -24, "f64": -53}  # the exponent of u, half a unit in the last p
 BOUNDED = (*RELATIVE, "mean", "deviation")  # measures that a bound of the error bounds
 MARKERS = "osD^vPX<>*hp"
 PANEL = 80  # millimetres of the narrowest panel in a paper
-LEGEND: dict[str, Any] = {"fontsize": 6, "frameon": False, "handlelength": 2.6, "columnspacing": 1.0}  # there
+LEGEND: dict[str, Any] = {
+    "fontsize": 6,
+    "frameon": False,
+    "handlelength": 2.2,
+    "handletextpad": 0.5,
+    "columnspacing": 1.0,
+}  # there
 DARKEST, LIGHTEST = 0.0, 0.88  # of a scale of colours whose greys differ as well
 
 

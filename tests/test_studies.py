@@ -262,7 +262,7 @@ def test_curves(tmp_path: Path) -> None:
 
 
 def test_a_column_of_a_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The study with the longest legend, and the longest title: one panel above the other, and nothing beyond the edges."""
+    """The longest legend, the longest title: one panel above the other, and nothing beyond the edges."""
     pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
 
