@@ -1,11 +1,11 @@
 """Are units built rightly without a family? Instructions of the table, and units that nobody has built.
 
 `python -m benchmarks.built invented [--only TEXT] [-o FILE]` serves the units of benchmarks/invented_units.py by exact
-rationals (benchmarks/exact_unit.py), `plausible` those of benchmarks/plausible_units.py, `first` the blind set of
-benchmarks/blind, and `table` the arithmetics of the instruction table and the units that ship, by `model:`. Each is a
-run of the command line of its own. A unit that was built is held against the truth on 20,000 vectors (5,000 for
-programs in exact numbers, fewer of long sums); "exact" where no vector differs, "wrong" otherwise. With -o a second run
-goes on from the rows that the output already has.
+rationals (benchmarks/exact_unit.py), `plausible` those of benchmarks/plausible_units.py, `first` and `second` the blind
+sets of benchmarks/blind, and `table` the arithmetics of the instruction table and the units that ship, by `model:`.
+Each is a run of the command line of its own. A unit that was built is held against the truth on 20,000 vectors (5,000
+for programs in exact numbers, fewer of long sums); "exact" where no vector differs, "wrong" otherwise. With -o a second
+run goes on from the rows that the output already has.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.blind.first import FIRST
+from benchmarks.blind.second import SECOND
 from benchmarks.blind.units import Blind
 from benchmarks.invented_units import invented
 from benchmarks.plausible_units import plausible
@@ -38,6 +39,7 @@ from smtmodel.unit import Unit
 from smtmodel.unit_table import units
 from smtmodel.unitfile import parse_unit, unit_text
 
+BLIND = {"first": FIRST, "second": SECOND}
 KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything")
 ROWS = 4000  # of each kind
 EXACT_ROWS = 1000  # of each kind, answered by exact numbers
@@ -104,8 +106,8 @@ def cases(what: str, folder: Path) -> Iterator[Case]:
         yield from table_cases()
     elif what == "invented":
         yield from invented_cases(folder)
-    elif what == "first":
-        yield from blind_cases(FIRST.units.values())
+    elif what in BLIND:
+        yield from blind_cases(BLIND[what].units.values())
     else:
         yield from (_served(unit.reference, unit, folder) for unit in plausible())
 
@@ -167,7 +169,7 @@ def answers(unit: Blind, rows: Patterns) -> Patterns:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("table", "invented", "plausible", "first"))
+    parser.add_argument("what", choices=("table", "invented", "plausible", *BLIND))
     parser.add_argument("--only", default="")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="for each unit")
     parser.add_argument("-o", "--output", type=Path)

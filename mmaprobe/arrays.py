@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mmaprobe.units import WantedError
 from smtmodel.errors import ParameterError, UnknownNameError
 from smtmodel.formats import Format
-from smtmodel.numbers import format_of, from_numbers, type_of
+from smtmodel.numbers import array_from, format_of, from_numbers, type_of
 from smtmodel.rounding import ROUNDINGS
 
 WANTED = "an array of floating-point numbers (NumPy, ml_dtypes, or what has __array__ or DLPack)"
@@ -39,10 +39,10 @@ def array_of(name: str, given: object, patterns: np.dtype[Any] | None = None) ->
     if not (hasattr(given, "__array__") or hasattr(given, "__dlpack__")):
         raise WantedError(name, given, WANTED)
     try:
-        array = np.asarray(given) if hasattr(given, "__array__") else np.from_dlpack(given)  # type: ignore[arg-type]
+        array = array_from(given)
     except Exception as error:  # whatever a library raises where NumPy cannot have its array
         reason = " ".join(str(error).split())
-        raise ParameterError(name, f"{WANTED} is wanted; of {type(given).__name__} NumPy gets none: {reason}") from None
+        raise ParameterError(name, f"NumPy cannot read this {type(given).__name__}: {reason}") from None
     if format_of(array.dtype) is None and array.dtype != patterns:
         hint = _VIEWS if array.dtype.kind == "u" else ""
         raise ParameterError(name, f"{WANTED} is wanted, not one of {array.dtype}{hint}")

@@ -189,12 +189,10 @@ class BitsDrawing:
         sheet.y += 14 + LINE * max(0, sheet.labels(labels, MARGIN) - 1)
         sheet.text(self.gutter.name, "term", "mp-small", "end", y=sheet.y + 10)
         sheet.text(self.gutter.exponent, "exp", "mp-small", "end", y=sheet.y + 10)
-        bars = {x for column, x in self.places if column == BAR}
         for _, place in self.grid.ticks(panel):
             tick = Text(places[place] + CELL / 2, sheet.y + 10, str(place), "mp-small", "middle")
-            wide = max(0.0, tick.width - CELL) / 2  # which would meet the line of a bar
-            shift = wide * ((places[place] - BAR_WIDTH in bars) - (places[place] + CELL in bars))
-            sheet.add(replace(tick, x=tick.x + shift))
+            wide = max(0.0, tick.width - CELL) / 2  # which would meet a vertical line
+            sheet.add(replace(tick, x=tick.x + wide * ((place == maximum) - (place == unit))))
             sheet.line(places[place] + CELL / 2, sheet.y + 12, places[place] + CELL / 2, sheet.y + 16)
         sheet.line(self.gutter.cells, sheet.y + 16, self._end, sheet.y + 16)
         sheet.y += 18

@@ -142,7 +142,7 @@ class Sheet:
         below = self.mark(len(lines) * LINE, x + max(map(len, lines)) * letter) if marked else 0.0
         for line in lines:
             if crossed:
-                self.add(Box(x - 2, self.y, len(line) * LETTER + 6, LINE, "mp-paper"))
+                self.add(Box(x - 2, self.y + 2, len(line) * LETTER + 6, LINE, "mp-paper"))  # below a frame
             self.text(x, line, css)
             self.y += LINE
         self.y += below

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from runner.protocol import Device, DeviceError, DeviceUnavailableError, Source
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, UnknownNameError
-from smtmodel.numbers import from_numbers, to_numbers, type_of
+from smtmodel.numbers import array_from, from_numbers, to_numbers, type_of
 from smtmodel.operands import Operands
 from smtmodel.tiles import kind_of
 from smtmodel.vectors import Vector
@@ -43,7 +43,8 @@ class CallableDevice(Device):
         self.description: dict[str, Any] = {"name": name}
         self.addend = _takes(function, 3)
         if not self.addend and not _takes(function, 2):
-            raise InputError(f"{name}: the function takes (a, b, c), or (a, b) without an addend")
+            wanted = "a function of (a, b, c), or of (a, b) without an addend, is wanted"
+            raise InputError(f"{name}: {wanted}; where Python does not know its arguments: lambda a, b: f(a, b)")
         self._calls = 0
         self._asked = 0
         self._alike: dict[Model, NDArray[Any] | None] = {}
@@ -121,7 +122,7 @@ class CallableDevice(Device):
             raise self._failure("it takes no addend: give three formats, a,b,d", vector)
         arrays = [to_numbers(a, model.a), to_numbers(b, model.b), *([to_numbers(c, model.c)] if self.addend else [])]
         try:
-            found = np.asarray(self.function(*arrays))
+            found = array_from(self.function(*arrays))
         except Exception as error:
             shapes = " and ".join(str(array.shape) for array in arrays)
             said = f"{type(error).__name__}: {error} (it was called with arrays of shapes {shapes})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -37,6 +38,18 @@ def _alike(fmt: Format, other: Format) -> bool:
 def format_of(kind: np.dtype[Any]) -> Format | None:
     """The format of the numbers that arrays of a type hold; None for what is not such a type."""
     return _FORMATS.get(kind.newbyteorder("="))
+
+
+def array_from(given: Any) -> NDArray[Any]:
+    """The NumPy array of what has `__array__` or DLPack. PyTorch gives NumPy no tensor of a type that NumPy lacks: of
+    those that ml_dtypes has, under the same name, the bits pass. Whatever a library raises is passed on."""
+    held = getattr(ml_dtypes, str(getattr(given, "dtype", "")).removeprefix("torch."), None)
+    torch = sys.modules.get("torch")
+    if held is not None and torch is not None and isinstance(given, torch.Tensor) and not given.requires_grad:
+        return array_from(given.view((torch.uint8, torch.int16)[given.itemsize - 1])).view(held)
+    if hasattr(given, "__array__") or not hasattr(given, "__dlpack__"):
+        return np.asarray(given)
+    return np.from_dlpack(given)
 
 
 def from_numbers(matrix: Matrix, fmt: Format, convert: Rounding | None = None) -> Matrix:

@@ -37,7 +37,8 @@ COLUMN = 85.0  # millimetres of a paper's column
 WIDTHS = (None, 83.0, COLUMN, 120.0, 178.0)
 OUTLINE = Outline("one step after another", (
     Outline("0-15 (added one after another)"),
-    Outline("31 times, each 16 further: the sum so far and these, added in one step, aligned to the largest term", (
+    Outline("31 times, each 16 products further: the sum so far and these, added in one step, "
+            "aligned to the largest term", (
         Outline("16-31 (added one after another)"), Outline("c (joins the finished sum)"),
     )),
 ))  # fmt: skip
@@ -289,7 +290,11 @@ def test_the_tree_of_a_plan_or_of_a_unit(reference: str, tmp_path: Path) -> None
     done = CliRunner().invoke(main, command)
     assert (done.exit_code, done.stdout) == (0, ""), done.output
     words = " ".join(map(untexed, latex(files[1].read_text())))
-    wanted = {"plan": "3 times, each 1024 further", "hopp": "0-15", "x86/": "1,3..31 (added one after another)"}
+    wanted = {
+        "plan": "3 times, each 1024 products further",
+        "hopp": "0-15",
+        "x86/": "1,3..31 (added one after another)",
+    }
     assert wanted[reference[:4]] in words
     assert CliRunner().invoke(main, ["show", reference, "--width", "85"]).exit_code == 2
 

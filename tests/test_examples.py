@@ -14,6 +14,7 @@ import pytest
 import mmaprobe
 from runner.callable import open_callable
 from runner.devices import open_device
+from smtmodel.numbers import array_from
 from smtmodel.operands import Operands
 from smtmodel.signature import parse_signature
 from smtmodel.vectors import Vector
@@ -49,6 +50,17 @@ def test_torch() -> None:
     for name, rest in (("matmul", ()), ("addmm", (np.ones((2, 2), dtype=np.float32),))):
         function = open_callable(f"{FOLDER}/torch_device.py:{name}").function
         for kind in (np.float32, ml_dtypes.bfloat16):
-            found = function(A.astype(kind), B.astype(kind), *(x.astype(kind) for x in rest))
+            found = array_from(function(A.astype(kind), B.astype(kind), *(x.astype(kind) for x in rest)))
             assert found.dtype == kind
             assert found.astype(float).tolist() == (np.array([[10, 13], [28, 40]]) + len(rest)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("package", "name"),
+    [("scipy", "scipy"), ("onnx", "onnxruntime"), ("jax", "jax"), ("tensorflow", "tensorflow")],
+)
+def test_other_libraries(package: str, name: str) -> None:
+    if importlib.util.find_spec(package) is None or importlib.util.find_spec(name) is None:
+        pytest.skip(f"{name} is not installed")
+    found = open_callable(f"{FOLDER}/library_devices.py:{name}").function(A, B)
+    assert (found.dtype, found.tolist()) == (np.dtype(np.float32), [[10, 13], [28, 40]])

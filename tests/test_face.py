@@ -11,6 +11,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -181,6 +182,42 @@ def test_whatever_holds_an_array(kind: Any) -> None:
     assert mmaprobe.matmul(WithArray(small), B.astype(ml_dtypes.bfloat16), unit=unit).dtype == np.float32
 
 
+class Tensor:
+    """PyTorch's, where it is not installed: NumPy is given none of bf16."""
+
+    def __init__(self, array: Any, requires_grad: bool = False) -> None:
+        self.array, self.requires_grad = array, requires_grad
+        self.dtype, self.itemsize = f"torch.{array.dtype}", array.itemsize
+
+    def view(self, kind: Any) -> Tensor:
+        return Tensor(self.array.view(kind))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        if self.requires_grad or self.array.dtype.kind not in "iu":
+            raise TypeError("Got unsupported ScalarType")
+        return self.array
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [("bfloat16", "hopper/mma/m16n8k16.f32.bf16.bf16.f32"), ("float8_e4m3fn", FP8)],
+)
+def test_the_bits_of_a_tensor_whose_type_numpy_lacks(name: str, unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = A.astype(getattr(ml_dtypes, name)), B.astype(getattr(ml_dtypes, name))
+    expected = mmaprobe.matmul(a, b, unit=unit)
+    try:
+        import torch
+    except ModuleNotFoundError:
+        monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(Tensor=Tensor, uint8=np.uint8, int16=np.int16))
+        tensors = [Tensor(side) for side in (a, b)]
+    else:
+        tensors = [torch.from_numpy(side.astype(np.float32)).to(getattr(torch, name)) for side in (a, b)]
+    assert np.array_equal(mmaprobe.matmul(*tensors, unit=unit), expected)
+    tensors[0].requires_grad = True
+    with pytest.raises(mmaprobe.MmaprobeError, match="a: NumPy cannot read this Tensor: "):
+        mmaprobe.matmul(*tensors, unit=unit)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -191,7 +228,7 @@ def test_whatever_holds_an_array(kind: Any) -> None:
         ({"a": A > 0}, "not one of bool$"),
         ({"a": np.ma.masked_less(A, 0)}, "a: some elements are masked"),
         ({"a": A + 1j}, "not one of complex"),
-        ({"a": WithArray(None)}, "of WithArray NumPy gets none: it lies on another machine"),
+        ({"a": WithArray(None)}, "NumPy cannot read this WithArray: it lies on another machine"),
         ({"a": A[0]}, r"a: an array with 2 axes is wanted, not one of the shape \(40,\)"),
         ({"b": B[:39]}, "cannot be multiplied"),
         ({"c": A}, "C: shape"),

@@ -82,7 +82,7 @@ def test_candidates_are_the_union_of_the_grids() -> None:
         ("{from: 22, to: 23}", "{from: 22}", 7, "range is written"),
         ("a: f16", "a: f17", 2, "unknown format"),
         ("id: small", "id: small\nidd: x", 2, "unknown key"),
-        ("length: 4", "length: four", 3, "valid integer"),
+        ("length: 4", "length: four", 3, "a whole number is needed"),
     ],
 )
 def test_errors_name_file_line_and_key(old: str, new: str, line: int, words: str) -> None:

@@ -98,7 +98,7 @@ def test_fused_blocks(length: int, block: int) -> None:
     assert tree.addend in ("fused", None)
     reference = f"hopper/mma/m16n8k16.f32.f16.f16.f32@length={length},block={block},fraction_bits=24"
     assert tree.admits(parse_reference(reference).unit)
-    assert any(f"times, each {block} further" in line for line in tree.draw())
+    assert any(f"times, each {block} products further" in line for line in tree.draw())
 
 
 def test_numpys_pairwise_sum() -> None:

@@ -112,7 +112,8 @@ def test_questions_of_long_sums_grow_like_k_log_k() -> None:
         ("ieee/fma/f32@length=80", "f32,f32,f32,f32", 80, ["c, 0-79 (added one after another)"]),
         ("turing/mma/m16n8k8.f32.f16.f16.f32@length=64,block=8", "f16,f16,f32,f32", 64,
          ["one step after another", "├─ c",
-          "└─ 8 times, each 8 further: the sum so far and these, added in one step, aligned to the largest term",
+          "└─ 8 times, each 8 products further: the sum so far and these, added in one step, "
+           "aligned to the largest term",
           "   └─ 0-7"]),
         ("turing/mma/m16n8k8.f32.f16.f16.f32@length=1", "f16,f16,f32,f32", 1, ["added", "├─ c", "└─ 0"]),
     ],
@@ -294,7 +295,7 @@ def test_a_function_answers_many_questions_in_one_call(devices: str) -> None:
         )
     assert set(calls) == {(SIDE, 128, 128, SIDE)}
     assert len(calls) < len(tree.questions) / 8
-    with pytest.raises(InputError, match=r"takes \(a, b, c\)"):
+    with pytest.raises(InputError, match=r"a function of \(a, b, c\), or"):
         CallableDevice(lambda: None, "none")
     with pytest.raises(InputError, match=r"python:FILE\.py:FUNCTION"):
         open_device("python:x")

@@ -6,9 +6,10 @@ import json
 import sys
 
 from benchmarks.blind.first import FIRST
+from benchmarks.blind.second import SECOND
 from tests.oracle import FORMATS
 
-UNITS = FIRST.units
+UNITS = FIRST.units | SECOND.units
 
 
 def main() -> None:

@@ -35,7 +35,7 @@ from queries.building.axes import (
 from queries.building.draft import Choices, Drafter, Step, TooDeepError
 from queries.building.mending import beside, in_mode, mended, of_result
 from queries.building.naming import SAME_FORM, name_of, of_known_form, same_signature, with_nan
-from queries.building.roles import Part, alike, apart, kinds_of, placements, uniform
+from queries.building.roles import Part, alike, apart, kinds_of, placements, uniform, words_of
 from queries.building.shapes import Kind, Shapes
 from queries.covering.cover import Change, Cover, Covering
 from queries.order.tree import Leaf, Node, leaves_of, nodes_of
@@ -59,6 +59,7 @@ Kept = frozenset[Leaf] | None  # the leaves that are not zero; None: any
 KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything")
 BUILT = "built"  # the reference of what is drafted
 POOL = 240  # inputs from which the questions of a stage are chosen
+CONFIRMED = 600  # inputs from which those are chosen that confirm what a tier left
 FIRST = 40  # of them, for many candidates
 ROUNDS = 6  # such looks
 MANY = 60  # candidates for which a few inputs are looked at first
@@ -80,6 +81,7 @@ AGAIN_ALIKE = 3  # times, where steps are still to be told apart
 LIKELY = 4  # tiers of choices that most units have
 APART = 12  # steps that may each have a role of their own
 SHORT = 5  # bits of factors whose products no step below rounds; fewer where results have no more
+NAMED = 40  # of them, from which the nearest is named where none is found
 NOTED = 6  # candidates that came near, which are looked at again
 MENDS = 4  # of these and of what is known, those that changes are made to
 MENDED = 160  # answers that changed units are checked against first
@@ -141,14 +143,14 @@ class Built:
     why: str = ""
     stage: str = ""
     nearest: Unit | None = None
-    explained: int = 0
     unexplained: list[tuple[Vector, int, int]] = field(default_factory=list)  # vector, answer, the nearest one's
 
 
-def normal(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
-    """Finite numbers that are neither zero nor subnormal."""
+def ordinary(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
+    """Finite numbers that are not subnormal."""
     fields = (patterns & np.uint64((1 << fmt.field_width) - 1)) >> np.uint64(fmt.padding)
-    found: NDArray[np.bool_] = (fields >> np.uint64(fmt.fraction) > 0) & (fields <= np.uint64(fmt.largest_field))
+    normal = (fields >> np.uint64(fmt.fraction) > 0) & (fields <= np.uint64(fmt.largest_field))
+    found: NDArray[np.bool_] = normal | (fields == 0) & ~nans(patterns, fmt)
     return found
 
 
@@ -250,7 +252,9 @@ class Builder:
         self.stages: list[Stage] = []
         self.quick = False  # only what is likely is tried, as steps are still to be told apart
         self.strict = False  # the last step to be settled must give every answer of ordinary numbers
-        self._noted: dict[Unit, int] = {}  # candidates that came near, and how many answers they explained
+        self.farthest = -1, ""  # the last stage at which the search ended, by its number
+        self.ended: tuple[int, Sequence[Choices]] | None = None  # where the last attempt ended, and with what
+        self._noted: dict[Unit, None] = {}  # candidates that came near
 
     def run(self) -> Built:
         result = self.result
@@ -261,6 +265,7 @@ class Builder:
             if alive := self._by_steps() or self._by_changes():
                 return self._built(alive)
             result.verdict = "open" if result.why else "unexplained"
+            result.stage = self.farthest[1] or result.stage
         except TooDeepError:
             result.why = "its order has no repetition, and so many steps within steps are no unit's"
             return result
@@ -322,10 +327,13 @@ class Builder:
     def _sought(self, times: int) -> list[Candidate]:
         """The candidates that answer everything as the device does, found in at most `times` attempts."""
         for _ in range(times):
-            before = self.questions
+            before, ended = self.questions, self.ended
             if alive := self._finished(self._settle()):
                 return alive
-            if self.questions == before and (self.strict or not self._late()):
+            if self.farthest[0] >= len(self.stages) - 3 and (alive := self._finished(self._mended())):
+                return alive
+            stuck = self.questions == before or (self.ended is not None and self.ended == ended)
+            if stuck and (self.strict or not self._late()):
                 return []
             self.strict = self._late()
         return []
@@ -333,6 +341,7 @@ class Builder:
     def _finished(self, alive: list[Candidate]) -> list[Candidate]:
         """Those that stand all of validation and every proof."""
         if alive:
+            self.farthest = len(self.stages), "validation"
             alive = self._validated(alive)
         while alive and not self._covered(alive[0]):
             alive = self._agreeing(alive, self._everything)
@@ -401,16 +410,16 @@ class Builder:
         count, found = self.sketch.count, []
         if len(self.sketch.parts) > 1:
             found = [
-                Stage("the order and the roundings", 0, step_tiers("any", 0, asked), self._pools("middle"), normal)
+                Stage("the order and the roundings", 0, step_tiers("any", 0, asked), self._pools("middle"), ordinary)
             ]
         elif isinstance(self.sketch.parts[0].root, int | str):
-            found = [Stage("the rounding", 0, step_tiers("exact", 0, asked), self._pools("middle"), normal)]
+            found = [Stage("the rounding", 0, step_tiers("exact", 0, asked), self._pools("middle"), ordinary)]
         else:
             for role in range(count):
                 found += self._of_role(role, kinds[0][role], 2 * len(found))
         rank = 2 * len(found)
-        found.append(Stage("products", rank, product_tiers(every_kind, asked), self._pools("middle"), normal))
-        found.append(Stage("carries", rank + 1, carry_tiers(range(count)), self._pools("heavy"), normal))
+        found.append(Stage("products", rank, product_tiers(every_kind, asked), self._pools("middle"), ordinary))
+        found.append(Stage("carries", rank + 1, carry_tiers(range(count)), self._pools("heavy"), ordinary))
         small = [*self._pools("small"), *self._small_by_role()]
         return [
             *found,
@@ -438,16 +447,16 @@ class Builder:
         part, tiers = self.sketch.parts[0], step_tiers(kind, role, self.asked)
         places = placements(part, role, self.chance, PLACES)
         tiers = tiers[:LIKELY] if self.quick else tiers
-        name = f"step {role + 1} of {self.sketch.count}"
+        name = f"step {role + 1} of {self.sketch.count}, {words_of(part.steps(role)[0])}"
         if kind != "fused":
-            return [Stage(name, rank, tiers, self._sums(places), normal)]
+            return [Stage(name, rank, tiers, self._sums(places), ordinary)]
         alone = list(dict.fromkeys(frozenset(self._alone(place, role)) for place in places))
         alone = [place for place in alone if len(place) > 1]
         if not alone or set(alone) == set(places):
-            return [Stage(name, rank, tiers, self._sums(places), normal)]
-        products = Stage(f"{name}, its products", rank, tiers, self._sums(alone), normal)
-        joins = Stage(f"{name}, what joins", rank + 1, late_tiers(role), self._sums(places), normal)
-        return [Stage(name, rank + 1, tiers[:3], self._sums(places), normal, (products, joins))]
+            return [Stage(name, rank, tiers, self._sums(places), ordinary)]
+        products = Stage(f"{name}, its products", rank, tiers, self._sums(alone), ordinary)
+        joins = Stage(f"{name}, what joins", rank + 1, late_tiers(role), self._sums(places), ordinary)
+        return [Stage(name, rank + 1, tiers[:LIKELY], self._sums(places), ordinary, (products, joins))]
 
     def _alone(self, place: frozenset[Leaf], role: int) -> Iterator[Leaf]:
         """The leaves that are products of a step of this role itself."""
@@ -491,12 +500,15 @@ class Builder:
 
     def _settle(self) -> list[Candidate]:
         alive = self.sketch.start()
-        for stage in self.stages:
+        for number, stage in enumerate(self.stages):
             found = self._through(alive, stage)
             if not found:
+                self.farthest = max(self.farthest, (number, self.result.stage), key=lambda reached: reached[0])
+                self.ended = number, alive
                 return []
             alive = _choices(found[: ENDS if stage in self.stages[-3:] else KEPT])
-        return found
+        self.ended = None
+        return self._drafted(alive, lambda given: [given], None)  # so far they may be parts, of few leaves
 
     def _through(self, alive: Sequence[Choices], stage: Stage) -> list[Candidate]:
         """The candidates of the first tier that fits."""
@@ -550,18 +562,34 @@ class Builder:
                     candidates = self._split(candidates, stage, pool.kept, pool.rows(FIRST))
             for _ in range(2 if number == 0 else 1):
                 candidates = self._split(candidates, stage, pool.kept, pool.rows(POOL))
+            if number == 0 and candidates and stage.counts is ordinary:
+                candidates = self._confirmed(candidates, stage, pool)
             choices = _choices(candidates)
         return candidates
+
+    def _confirmed(self, alive: list[Candidate], stage: Stage, pool: Pool) -> list[Candidate]:
+        """Those that stand the inputs on which units that differ from one of them in one choice differ most: what
+        splits a tier need not tell it from what is right in another one."""
+        [choices] = _choices(alive[:1])
+        beside = self._drafted([choices], lambda given: neighbours(given, self.asked), pool.kept)
+        rows = pool.rows(CONFIRMED)
+        results = self._counted(self._results([alive[0], *beside], rows, pool.kept), stage)
+        usable = np.flatnonzero(stage.counts(results, self.asked.d).all(axis=0))
+        kinds = np.array([len(np.unique(column)) for column in results[:, usable].T])
+        chosen = usable[np.argsort(kinds, kind="stable")[::-1][:AT_ONCE]]
+        if len(chosen):
+            self._asked(rows[chosen], stage.rank, pool.kept)
+        return self._agreeing(alive, stage)
 
     def _split(self, alive: list[Candidate], stage: Stage, kept: Kept, pool: Table) -> list[Candidate]:
         """Ask what splits the candidates best, until this pool tells nothing more."""
         if not alive or not len(pool):
             return alive
-        results, fresh = self._results(alive, pool, kept), True
+        results, fresh = self._counted(self._results(alive, pool, kept), stage), True
         usable = np.asarray(stage.counts(results, self.asked.d).all(axis=0))
-        if stage.counts is normal and self.asked.d.emin > NARROW:  # no sum within is tiny, or it would not matter
+        if stage.counts is ordinary and self.asked.d.emin > NARROW:  # no sum within is tiny, or it would not matter
             flushing = [Candidate(self._flushing(x.choices), x.unit) for x in alive if x.choices is not None]
-            usable &= (self._results(flushing, pool, kept) == results).all(axis=0)
+            usable &= (self._counted(self._results(flushing, pool, kept), stage) == results).all(axis=0)
         left, places = np.flatnonzero(usable), np.arange(len(alive))  # of the pool, and of the candidates
         while len(places) and len(left):
             now = results[np.ix_(places, left)]
@@ -574,10 +602,10 @@ class Builder:
                 chosen = left[self._inexact(alive[places[0]], pool[left], kept)]  # whether any candidate is right
             asked = self._asked(pool[chosen], stage.rank, kept)
             counts = stage.counts(asked.answers, self.asked.d)
-            agreed = results[np.ix_(places, chosen)] == self._same(asked.answers)
+            agreed = results[np.ix_(places, chosen)] == self._counted(asked.answers, stage)
             agreed |= ~counts
             if not agreed.all(axis=1).any():
-                self._note(int(agreed.sum(axis=1).max()), alive[places[int(agreed.sum(axis=1).argmax())]])
+                self._note(alive[places[int(agreed.sum(axis=1).argmax())]])
             places, left = places[agreed.all(axis=1)], np.setdiff1d(left, chosen)
             if fresh and (kinds <= 1).all():
                 break
@@ -597,8 +625,7 @@ class Builder:
 
     def _agreeing(self, candidates: list[Candidate], stage: Stage) -> list[Candidate]:
         """Those that give the answers so far, as far as these count: to inputs of this stage and of those before."""
-        alive, agreed_so_far = candidates, 0
-        rank = stage.rank
+        alive, rank = candidates, stage.rank
         if self.strict and stage is self.stages[-6]:
             rank = self.stages[-4].rank
         for kept in dict.fromkeys(asked.kept for asked in self.bank):
@@ -612,12 +639,11 @@ class Builder:
             for part in (counts[:AT_ONCE], counts[AT_ONCE : 8 * AT_ONCE], counts[8 * AT_ONCE :]):
                 if not len(part) or not alive:
                     continue
-                agreed = self._results(alive, rows[part], kept) == self._same(answers[part])
+                results = self._counted(self._results(alive, rows[part], kept), stage)
+                agreed = results == self._counted(answers[part], stage)
                 fitting = [candidate for candidate, row in zip(alive, agreed, strict=True) if row.all()]
                 if not fitting:
-                    best = int(agreed.sum(axis=1).argmax())
-                    self._note(agreed_so_far + int(agreed[best].sum()), alive[best])
-                agreed_so_far += len(part)
+                    self._note(alive[int(agreed.sum(axis=1).argmax())])
                 alive = fitting
         return alive
 
@@ -635,6 +661,14 @@ class Builder:
             models = [Model(BUILT, unit) for unit in units[start : start + TOGETHER]]
             found.append(self._same(evaluate_models(models, table)))
         return np.concatenate(found) if found else np.zeros((0, len(table)), dtype=np.uint64)
+
+    def _counted(self, patterns: Patterns, stage: Stage) -> Patterns:
+        """One pattern for all NaNs; where numbers are ordinary also for zeros, whose signs are settled later."""
+        same = self._same(patterns)
+        if stage.counts is not ordinary:
+            return same
+        negative_zero = (same == np.uint64(self.asked.d.sign_bit)) & ~nans(same, self.asked.d)
+        return np.where(negative_zero, np.uint64(0), same)
 
     def _same(self, patterns: Patterns) -> Patterns:
         """One pattern for all NaNs."""
@@ -674,7 +708,7 @@ class Builder:
         if right:
             return right
         best = int(wrong.sum(axis=1).argmin())
-        self._note(int((~wrong[best]).sum()), alive[best])
+        self._note(alive[best])
         places, start = np.flatnonzero(wrong[best]), 0
         for asked in new:
             here = places[(places >= start) & (places < start + len(asked.rows))] - start
@@ -761,7 +795,7 @@ class Builder:
                 if some.any():
                     self._keep(Asked(asked.rows[some], asked.answers[some], rank, leaves))
             if wrong.any():
-                self._note(self.result.validated - int(wrong.sum()), found)
+                self._note(found)
                 right = False
         return right
 
@@ -831,11 +865,14 @@ class Builder:
             return None
         return self._vector(rows[np.argmin((rows != 0).sum(axis=1))])
 
-    def _note(self, explained: int, candidate: Candidate) -> None:
-        """A candidate that came near; the last one is named where none is found."""
-        unit = self._unit(candidate, None)
+    def _note(self, candidate: Candidate) -> None:
+        """A candidate that came near; the nearest of the last ones is named where none is found."""
+        try:
+            unit = self._unit(candidate, None)
+        except ParameterError:  # of few leaves alone it was one
+            return
         self._noted.pop(unit, None)
-        self._noted[unit] = explained
+        self._noted[unit] = None
 
     def _unexplained(self) -> None:
         """The nearest candidate, and the smallest vectors that it does not explain."""
@@ -844,11 +881,13 @@ class Builder:
         self._known()
         if not self._noted:
             return
-        self.result.nearest, self.result.explained = list(self._noted.items())[-1]
-        model = Model(BUILT, self.result.nearest)
         rows, answers = (np.concatenate([getattr(asked, name) for asked in self.bank]) for name in ("rows", "answers"))
-        found = self._same(evaluate_models([model], rows)[0])
-        wrong = np.flatnonzero(found != self._same(answers))
+        answers = self._same(answers)
+        near = list(self._noted)[-NAMED:]
+        right = [(self._same(evaluate_models([Model(BUILT, unit)], rows)[0]) == answers).sum() for unit in near]
+        self.result.nearest = near[int(np.argmax(right))]
+        found = self._same(evaluate_models([Model(BUILT, self.result.nearest)], rows)[0])
+        wrong = np.flatnonzero(found != answers)
         wrong = wrong[np.argsort((rows[wrong] != 0).sum(axis=1), kind="stable")][:3]
         self.result.unexplained = [
             (self._vector(rows[place]), int(answers[place]), int(found[place])) for place in wrong

@@ -7,10 +7,11 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from queries.order.text import Outliner
-from queries.order.tree import Leaf, Node, leaves_of, nodes_of
+from queries.order.tree import Leaf, Node, compact, leaves_of, nodes_of
 
 Roles = dict[int, int]  # the role of each step, by its identity
 Turns = dict[Leaf, int]
+LISTED = 3  # sums of a step that are named
 OPERANDS = 5  # branches of a step that get a number where it is looked at
 
 
@@ -132,6 +133,20 @@ def placements(part: Part, role: int, chance: random.Random, count: int) -> list
         if len(found) == count:
             break
     return list(found)
+
+
+def words_of(node: Node) -> str:
+    """What a step adds: c, sums of the steps below in brackets, products by their numbers."""
+    sums = [child for child in node.children if isinstance(child, Node)]
+    found = ["c"] if "c" in node.children else []
+    found += [f"({_products(child)})" for child in sums[:LISTED]] + ["..."] * (len(sums) > LISTED)
+    products = [child for child in node.children if isinstance(child, int)]
+    return " + ".join([*found, *([compact(products)] if products else [])])
+
+
+def _products(branch: Node) -> str:
+    leaves = leaves_of(branch)
+    return ("c," if "c" in leaves else "") + compact(leaf for leaf in leaves if leaf != "c")
 
 
 def kinds_of(part: Part) -> dict[int, str]:

@@ -146,8 +146,9 @@ def alike(left: Plain, right: Plain, order: Sequence[int] | None = None) -> bool
 
     def result(unit: Plain, source: Sequence[int] | None) -> int:
         def read(operand: str, place: int | None, node: Plain) -> int:
-            moved = source is not None and place is not None and operand in ("a", "b")
-            return numbers.element(operand, source[place] if moved else place, node)  # type: ignore[index]
+            if source is not None and place is not None and operand in ("a", "b"):
+                place = source[place]
+            return numbers.element(operand, place, node)
 
         return numbers.of_unit(unit, read)
 

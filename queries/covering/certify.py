@@ -11,6 +11,7 @@ from queries.certificates.certificate import COVER, UNIT, Certificate, Certifica
 from queries.covering.cover import Change, Cover
 from queries.covering.unreachable import Unreachable, datapath
 from queries.proof.kernel import Theorem
+from queries.proof.lemmas import words_of
 from queries.properties.asked import SCHEMA
 from queries.properties.certify import certify_sides
 from queries.properties.proving import proofs_of
@@ -26,7 +27,7 @@ def certify_cover(found: Cover, directory: Path, options: Options) -> list[Certi
         raise CertificateError("everything is reached: nothing was proved that a certificate could hold")
     refuted = [one for theorem in found.unreachable.values() for one in theorem.walk() if one.rule == "refuted"]
     names = {theorem: f"lemma-{number:02d}" for number, theorem in enumerate(dict.fromkeys(refuted), 1)}
-    leaves = [Leaf(one.goal.statement(), datapath(found.model).query(_cases(one)), _words(one)) for one in names]
+    leaves = [Leaf(one.goal.statement(), datapath(found.model).query(_cases(one)), words_of(one)) for one in names]
     parts, changes, written = list[str](), list[dict[str, str]](), list[Certificate]()
     for change in found.same:
         part = directory / f"proof-{len(parts) + 1}"
@@ -57,7 +58,3 @@ def _same(found: Cover, change: Change, part: Path, options: Options) -> dict[st
 def _cases(theorem: Theorem) -> tuple[tuple[Any, ...], ...]:
     assert isinstance(theorem.goal, Unreachable)
     return theorem.goal.cases
-
-
-def _words(theorem: Theorem) -> tuple[str, ...]:
-    return tuple(word for word in theorem.word.split(", confirmed by ") if "unsat" in word)

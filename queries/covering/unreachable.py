@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from queries.covering.conditions import Condition, Flags, conditions_of
 from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
+from queries.proof.lemmas import Ask, word_of
 from queries.search.problem import Problem, evaluate_on, symbolic_operands
-from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
 from smtmodel.algebra import Bits, all_of, any_of
 from smtmodel.carriers.terms import TermCarrier
@@ -17,7 +17,6 @@ from smtmodel.dot import Model
 from smtmodel.operands import Operands
 
 Case = tuple[Condition, ...]  # conditions that hold together
-Ask = Callable[[Query, str], tuple[Answer, Answer | None]]  # an engine's answer and another one's
 
 
 @dataclass(frozen=True)
@@ -65,11 +64,7 @@ def datapath(model: Model, free: tuple[int, ...] | None = None) -> Datapath:
 def refuted(goal: Unreachable, ask: Ask) -> Made:
     """No input reaches any of the cases if an engine finds that the question whether one does has no model. The query
     is made here, of the unit's own evaluation over every input, with nothing abstracted."""
-    answer, second = ask(datapath(goal.model).query(goal.cases), goal.statement())
-    if answer.status != "unsat":
-        raise RuleError(f"refuted: {goal.statement()}: {answer.status}")
-    word = f"{answer}, confirmed by {second}" if second is not None else f"{answer}, not confirmed"
-    return Made(goal, (), word)
+    return Made(goal, (), word_of(datapath(goal.model).query(goal.cases), goal.statement(), ask))
 
 
 @rule

@@ -109,7 +109,7 @@ class Outliner:
         sums = [child for child in node.children if isinstance(child, Node)]
         if len(sums) > 1 and (distance := self._distance(sums)) and self._worth(sums):
             first = self._outline(sums[0], depth + 1)
-            below.append(Outline(f"{len(sums)} alike, each {distance} further; the first:", (first,)))
+            below.append(Outline(f"{len(sums)} alike, each {distance} products further; the first:", (first,)))
         else:
             below += [self._outline(child, depth + 1) for child in sums]
         products = tuple(sorted(child for child in node.children if isinstance(child, int)))
@@ -157,7 +157,7 @@ class Outliner:
                 below.append(Outline(KINDS[node.kind], terms))
                 continue
             distance = self.first(run[1][1][0]) - self.first(added[0])
-            text = f"{len(run)} times, each {distance} further: the sum so far and"
+            text = f"{len(run)} times, each {distance} products further: the sum so far and"
             text += " this" if node.kind == "binary" else f" these, {KINDS[node.kind]}"
             below.append(Outline(text, terms))
         return Outline("one step after another", tuple(below))

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from queries.proof.kernel import Goal, Made, RuleError, rule
+from queries.proof.kernel import Goal, Made, RuleError, Theorem, rule
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
 from smtmodel.algebra import Bit, Bits, choose, constant, select, truth
@@ -163,6 +163,8 @@ class TruncationKeeps(_OfMagnitudes):
         return overflows | (result.ule(exact) & exact.ult(result + last))
 
 
+CONFIRMED = ", confirmed by "  # between the words of two engines
+
 #: the lemmas about the datapath that trees of theorems rest on
 LEMMAS = (AlignmentLoses, RoundingLoses, TruncationKeeps)
 
@@ -195,11 +197,20 @@ def query_of(goal: Lemma) -> Query:
 def settled(goal: Lemma, ask: Ask) -> Made:
     """A goal about all inputs of some bits holds if an engine finds that its negation has no model. The query is made
     from the goal, with nothing abstracted."""
-    answer, second = ask(query_of(goal), goal.statement())
+    return Made(goal, (), word_of(query_of(goal), goal.statement(), ask))
+
+
+def word_of(query: Query, statement: str, ask: Ask) -> str:
+    """The word of the engines that a query has no model. Raises RuleError if it may have one."""
+    answer, second = ask(query, statement)
     if answer.status != "unsat":
-        raise RuleError(f"settled: {goal.statement()}: {answer.status}")
-    word = f"{answer}, confirmed by {second}" if second is not None else f"{answer}, not confirmed"
-    return Made(goal, (), word)
+        raise RuleError(f"{statement}: {answer.status}")
+    return f"{answer}, not confirmed" if second is None else f"{answer}{CONFIRMED}{second}"
+
+
+def words_of(theorem: Theorem) -> tuple[str, ...]:
+    """The engines' words on which it rests; none where all inputs were evaluated."""
+    return tuple(word for word in theorem.word.split(CONFIRMED) if "unsat" in word)
 
 
 @rule

@@ -9,7 +9,7 @@ from typing import Any
 
 from queries.certificates.certificate import TREE, UNIT, CertificateError, Leaf, write_certificate
 from queries.proof.kernel import Theorem
-from queries.proof.lemmas import Lemma, query_of
+from queries.proof.lemmas import Lemma, query_of, words_of
 from queries.proof.written import Written
 from queries.properties.bound_report import BoundResult
 from queries.search.distinguish import Options
@@ -42,15 +42,10 @@ def certify_theorems(
     for theorem in every:
         if theorem.rule in ("settled", "exhausted"):
             lemma: Lemma = theorem.goal  # type: ignore[assignment]  # what these rules are about
-            leaves.append(Leaf(lemma.statement(), query_of(lemma), _words(theorem)))
+            leaves.append(Leaf(lemma.statement(), query_of(lemma), words_of(theorem)))
             names[theorem] = f"lemma-{len(leaves):02d}"
     tree = json.dumps(Written(unit).stating(roots, names), separators=(",", ":")) + "\n"
     return write_certificate(
         directory, leaves, None, question, options.timeout, options.memory, options.progress,
         {TREE: tree, UNIT: unit_text(unit)} | dict(texts or {}), "bound.md",
     )  # fmt: skip
-
-
-def _words(lemma: Theorem) -> tuple[str, ...]:
-    """The engines' answers on which it rests; none where all inputs were evaluated."""
-    return tuple(word for word in lemma.word.split(", confirmed by ") if "unsat" in word)

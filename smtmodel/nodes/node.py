@@ -181,10 +181,12 @@ class Context:
         return scope[key]
 
     def _formed(self, node: Node, keep: int | None) -> Value:
-        key = None if self.shared is None else node.key(self)
+        if self.shared is None:
+            return node.evaluate(self, keep)
+        key = node.key(self)
         if key is None and not node.free and not self.trace.keeps:
             key = node, keep  # of the inputs alone as well; the signals within are not asked for
-        if self.shared is None or key is None:
+        if key is None:
             return node.evaluate(self, keep)
         if key not in self.shared:
             self.shared[key] = node.evaluate(self, keep)
