@@ -215,7 +215,7 @@ BREACHES: dict[str, tuple[str, Callable[[], Monotonic]]] = {
         unit, result=Round(_term(unit), Rounding(FORMATS["e2m1"]))))),
     "a pattern that is no NaN": ("a NaN is a number|that of a number", lambda: of_unit(lambda unit: replace(
         unit, result=Round(_term(unit), Rounding(FORMATS["f32"], nan=0x7F800000))))),
-    "scaled by c": ("of a scale|scale factor is no input", lambda: of_unit(items(Scale(P, C, C), C))),
+    "scaled by c": ("of a scale|scale factor is not an input", lambda: of_unit(items(Scale(P, C, C), C))),
     "a bound that a sum around it does not see": ("a bound|least exponent", lambda: of_unit(items(
         FusedSum((P, C), 40, least=-30), Product(Element("a", Index(1)), Element("b", Index(1)))))),
     "raised at a step of its own": ("several terms", lambda: of_unit(
