@@ -76,6 +76,11 @@ def faults(document: Document) -> list[tuple[int, str]]:
     return list(Tree(document).check())
 
 
+def found_at(document: Document, number: int) -> bool:
+    """Whether a fault is found in a theorem; what comes after it is not checked."""
+    return any(place == number for place, _ in Tree(document).check())
+
+
 #: rules of rewriting, of which no tree is written: no certificate has them
 UNWRITTEN = {"rewritten", "followed", "congruent", "looped", "results_alike"}
 
@@ -208,7 +213,7 @@ def test_any_number_changed_in_a_conclusion_is_found_there(name: str) -> None:
                 users = {k for k, one in enumerate(document["theorems"]) if number in one["premises"]}
                 assert users <= {k for k, _ in faults(broken)}, (number, path)
             else:
-                assert number in {k for k, _ in faults(broken)}, (number, path)
+                assert found_at(broken, number), (number, path)
             count += 1
     assert count > 50
 
@@ -228,12 +233,12 @@ def test_another_premise_or_rule_is_found_there(name: str) -> None:
             for middle in [[], [number], [-1], [10**6], *([new] for new in rng.sample(others, min(3, len(others))))]:
                 broken = own(document, number)
                 broken["theorems"][number]["premises"] = [*before, *middle, *after]
-                assert number in {k for k, _ in faults(broken)}, (number, premise, middle)
+                assert found_at(broken, number), (number, premise, middle)
         for rule in rng.sample([*RULES, "nothing"], 5):
             if rule != theorem["rule"] and (theorem["rule"], rule) not in ALIKE:
                 broken = own(document, number)
                 broken["theorems"][number]["rule"] = rule
-                assert number in {k for k, _ in faults(broken)}, (number, rule)
+                assert found_at(broken, number), (number, rule)
 
 
 def test_what_is_no_bound_of_the_result_is_not_stated() -> None:
@@ -243,7 +248,7 @@ def test_what_is_no_bound_of_the_result_is_not_stated() -> None:
             broken = {**document, "states": [*document["states"], number]}
             goal = theorem["goal"]
             final = goal["is"] == "Enclosed" and goal["node"] == document["unit"]["result"] and not goal["assuming"]
-            assert (number in {k for k, _ in faults(broken)}) == (not final)
+            assert found_at(broken, number) == (not final)
 
 
 @pytest.mark.parametrize(
