@@ -22,9 +22,16 @@ from smtmodel.wording import install
     "-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path("."), show_default=True,
     metavar="DIR", help="Where NAME.csv, NAME.png and NAME.svg go.",
 )  # fmt: skip
+@click.option(
+    "--width", type=click.FloatRange(min=0, min_open=True), metavar="MM",
+    help="The width of the drawing in millimetres, with text of 7 points: 85 is a column of a paper. NAME.pdf goes "
+    "there, too.",
+)  # fmt: skip
 @CLUSTER
 @JSON
-def study(name: str, sizes: str | None, seed: int, output: Path, cluster: str | None, as_json: bool) -> None:
+def study(
+    name: str, sizes: str | None, seed: int, output: Path, width: float | None, cluster: str | None, as_json: bool
+) -> None:
     """Error against size on the bit-exact models, as a table and curves; `mmaprobe list studies` shows the names.
 
     Finished points are kept: an interrupted run continues where it stopped. The curves need matplotlib.
@@ -56,7 +63,7 @@ def study(name: str, sizes: str | None, seed: int, output: Path, cluster: str | 
         raise
     progress("")
     say(f"{table.path}: {measured} new points")
-    pictures = draw(chosen, wanted, seed, table, output / name)
+    pictures = draw(chosen, wanted, seed, table, output / name, width)
     for path in pictures:
         say(str(path))
     if not pictures:
@@ -74,7 +81,7 @@ def _sizes(text: str) -> tuple[int, ...]:
     from smtmodel.errors import ParameterError
 
     if not re.fullmatch(r"\d+(,\d+)*", text):
-        raise ParameterError("--sizes", f"{text!r} is no list of sizes such as 32,64,128")
+        raise ParameterError("--sizes", f"{text!r} is not a list of sizes such as 32,64,128")
     if long := [part for part in text.split(",") if len(part) > DIGITS]:
         raise ParameterError("--sizes", f"{long[0]} is too large: a size has up to {DIGITS} digits")
     return tuple(sorted({int(part) for part in text.split(",")}))
