@@ -28,17 +28,18 @@ from smtmodel.wording import counted
 PAGE = Path("docs/library-plans.md")
 HEAD = """# Libraries on one processor
 
-What `mmaprobe identify --gemm` says of libraries' products: which plan ([plans](plans.md)) gives which elements, bit
-for bit. Of another processor, version or number of threads it says nothing; `python -m
-benchmarks.library_plans` maps those of the libraries below that are installed.
+What `mmaprobe identify --gemm` finds about the products of libraries: which plan ([plans](plans.md)) gives which
+elements, bit for bit. It holds for one processor, version and number of threads; `python -m benchmarks.library_plans`
+maps those of these libraries that are installed on your machine.
 
-An AMD EPYC with AVX512-BF16 and without AMX, 2026-11-23, 1 thread, M and N up to 128, K up to 2048, ten to seventy
-seconds of computing each (two to four minutes of a machine with other work; more time learns more). 200 random shapes
-that neither the rules nor their check had seen: all elements as the rules say; some not, and a rule says that it is not
-relied on, or that no plan is known there; some not, without a word. The rows of this table were made by hand, one
-library after another and by several states of the search; the benchmark makes the maps below.
+The table is about an AMD EPYC with AVX512-BF16 and without AMX, 2026-11-23, 1 thread, M and N up to 128, K up to 2048,
+ten to seventy seconds of computing each (two to four minutes on a busy machine; with more time more is found). Each map
+was compared with 200 random shapes that had no part in making it. "Right": all elements are as the rules say; "said":
+some are not, and a rule says that it is not relied on, or that no plan is known there; "wrong": some are not, and no
+rule says so. The rows were made by hand, one library after another, with several versions of the search; the
+benchmark makes the maps below.
 
-| library, formats | plans known | right | said | wrong | of it is known |
+| library, formats | plans known | right | said | wrong | known otherwise |
 |---|---|---|---|---|---|
 | ONNX Runtime 1.32, float32 | 12 | 198 | 0 | 2 | |
 | TensorFlow 2.21, float32 | 5 | 169 | 31 | 0 | |

@@ -26,8 +26,8 @@ HEAD = """# How far the plans that ship can be from the exact result
 Written by `python -m benchmarks.plan_bounds`; `mmaprobe prove --property error-bound plan:NAME` gives one of them, with
 the lemmas on which it rests ([plans](plans.md)). Each bound is a theorem about all finite inputs on which no rounding
 overflows; sums are over all K products, and x° is x, or the smallest normal number of its format where x is smaller and
-not zero. "Near" is the error of an input that was evaluated bit for bit, over the bound there: the bound is at most so
-much too large. c is zero in those inputs; where the cell is empty, none was looked for.
+not zero. "near": the largest error found, divided by the bound for the same input, which was evaluated bit for bit with
+c = 0: 0.9 says that no bound can be more than 10 percent smaller. If the cell is empty, no such input was searched for.
 
 | plan | K | bound | near |
 |---|---|---|---|

@@ -177,10 +177,9 @@ def _vector(proof: PlanProof) -> dict[str, Any]:
 HEAD = """# Which choices of a matrix product change bits
 
 Written by `python -m benchmarks.plan_choices`, with the stages of [plans](plans.md); all inputs count, also subnormals,
-infinities and NaNs. "neutral" is a theorem: its rule, and the multiples of K for which it holds. Otherwise the cell
-is an input with few nonzero products (place: a * b, in hexadecimal), the number of products, and both results, which
-were replayed. That plans differ on some input does not say that a library runs them: none of these was compared with
-one.
+infinities and NaNs. "neutral": proved that bits never change, with the rule of the proof and the K for which it holds.
+"differs": an input with few nonzero products (place: a * b, in hexadecimal), its number of products, and both results,
+which were replayed. The plans were not compared with the libraries themselves.
 
 | question | asked in | one plan | the other | answer |
 |---|---|---|---|---|

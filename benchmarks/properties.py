@@ -38,11 +38,11 @@ and NaNs too; with a NaN nothing rises or falls):
 - **sign**: negating every a and c negates the result (+0 and -0 count as one);
 - **monotonic in c**, **in a product**: the result does not fall when c, or the value of one product, rises.
 
-"holds" is a proof, "holds\\*" one whose lemmas a second engine has not all confirmed. Otherwise the cell is the input
-that breaks it (products without a zero pattern, three at most, and c, in hexadecimal) and its result, then the other
-input and its result. The whole vectors, with scales and places, and the engines are in
-benchmarks/properties.jsonl; `mmaprobe prove` with `--property` asks again. Unknown are mostly sums of many steps or of
-several parts, whose proof takes longer than the time given.
+"holds": proved; "holds\\*": proved, but a second engine has not confirmed all lemmas. Otherwise the cell has an input
+for which it does not hold (at most three products with nonzero factors, and c, in hexadecimal) and its result, then the
+changed input and its result. benchmarks/properties.jsonl has the complete vectors, with scales and places, and the
+engines; `mmaprobe prove` with `--property` asks again. "unknown": mostly sums of many steps or of several parts, whose
+proof takes longer than the time given.
 """
 
 

@@ -106,7 +106,7 @@ GLOSSARY = tuple(Word(*row) for row in (
      "A proved limit of |d - exact|, as a formula and as numbers.",
      _command(f"prove --property error-bound {H}")),
     ("exact",
-     "Without any rounding; as a property of a unit: its result is the exact sum, rounded once.",
+     "Without any rounding; as a property of a unit: its result is the exact sum, rounded once as the unit rounds.",
      _command(f"prove --property exact {V}")),
     ("exercises",
      "Which behaviour of the datapath an input reaches: bits truncated, a carry, a cancellation, a tie.",

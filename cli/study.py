@@ -22,9 +22,16 @@ from smtmodel.wording import install
     "-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path("."), show_default=True,
     metavar="DIR", help="Where NAME.csv, NAME.png and NAME.svg go.",
 )  # fmt: skip
+@click.option(
+    "--width", type=click.FloatRange(min=0, min_open=True), metavar="MM",
+    help="The width of the drawing in millimetres, with text of 7 points: 85 is a column of a paper. NAME.pdf goes "
+    "there, too.",
+)  # fmt: skip
 @CLUSTER
 @JSON
-def study(name: str, sizes: str | None, seed: int, output: Path, cluster: str | None, as_json: bool) -> None:
+def study(
+    name: str, sizes: str | None, seed: int, output: Path, width: float | None, cluster: str | None, as_json: bool
+) -> None:
     """Error against size on the bit-exact models, as a table and curves; `mmaprobe list studies` shows the names.
 
     Finished points are kept: an interrupted run continues where it stopped. The curves need matplotlib.
@@ -56,7 +63,7 @@ def study(name: str, sizes: str | None, seed: int, output: Path, cluster: str | 
         raise
     progress("")
     say(f"{table.path}: {measured} new points")
-    pictures = draw(chosen, wanted, seed, table, output / name)
+    pictures = draw(chosen, wanted, seed, table, output / name, width)
     for path in pictures:
         say(str(path))
     if not pictures:

@@ -17,6 +17,7 @@ from smtmodel.formats import Format
 from smtmodel.jsontext import parse_json
 from smtmodel.operands import Operands
 from smtmodel.reference import normalised_name, parse_reference
+from smtmodel.wording import counted
 
 SCHEMA_VERSION = 1
 
@@ -68,7 +69,7 @@ def to_hex(pattern: int, fmt: Format) -> str:
 
 
 def parse_pattern(text: Any, fmt: Format, key: str) -> int:
-    """The pattern of a hexadecimal string. Raises ValueError, naming the key."""
+    """The pattern of a string with all hexadecimal digits of the format, or 0. Raises ValueError, naming the key."""
     if not isinstance(text, str):
         raise ValueError(f"{key}: {text!r} is not a string of hexadecimal digits")
     if not _HEX.fullmatch(text):
@@ -77,6 +78,8 @@ def parse_pattern(text: Any, fmt: Format, key: str) -> int:
     value = int(text, 16)
     if value >> fmt.width:
         raise ValueError(f"{key}: {text!r} is too wide: {fmt.name} has {fmt.width} bits")
+    if value and len(text) != fmt.digits:  # a digit left out at the end would be another number
+        raise ValueError(f"{key}: {text!r}: a pattern of {fmt.name} has {counted(fmt.digits, 'digit')}, zeros included")
     return value
 
 
@@ -149,7 +152,7 @@ def _scales(row: dict[str, Any], name: str, model: Model) -> tuple[int, ...]:
 
 def _patterns(items: list[Any], fmt: Format, name: str) -> tuple[int, ...]:
     try:  # the fast way; whatever is wrong is found again, with its place, by the slow one
-        if _HEX.fullmatch("".join(items)):
+        if _HEX.fullmatch("".join(items)) and set(map(len, items)) == {fmt.digits}:
             values = [int(item, 16) for item in items]
             if max(values) >> fmt.width == 0:
                 return tuple(values)

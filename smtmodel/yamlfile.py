@@ -117,6 +117,17 @@ def validate(file: YamlFile, schema: type[Model]) -> Model:
         raise file.error(path, _message(first["type"], first["msg"], path, schema)) from None
 
 
+#: what is said for pydantic's kinds of a wrong type
+_WANTED = {
+    **dict.fromkeys(("dict_type", "model_type"), "keys with values are needed, {key: value}"),
+    **dict.fromkeys(("list_type", "tuple_type"), "a list is needed, [value, value]"),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number is needed"),
+    **dict.fromkeys(("float_type", "float_parsing"), "a number is needed"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false is needed"),
+    "string_type": "a text is needed; a number or true is one in quotes",
+}
+
+
 def _message(kind: str, message: str, path: Key, schema: type[BaseModel]) -> str:
     if kind == "extra_forbidden":
         known = _fields_at(schema, path[:-1])
@@ -128,7 +139,7 @@ def _message(kind: str, message: str, path: Key, schema: type[BaseModel]) -> str
         return "a comma within { } begins a new key: write the text with the comma in quotes, or on a line of its own"
     if kind == "string_pattern_mismatch":  # of which ids have the only one
         return "an id has small letters a to z, digits, dots and hyphens, and begins with a letter or a digit"
-    return message.removeprefix("Value error, ")
+    return _WANTED.get(kind) or message.removeprefix("Value error, ")
 
 
 def _fields_at(schema: type[BaseModel], path: Key) -> list[str]:

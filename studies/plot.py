@@ -1,4 +1,4 @@
-"""The curves of a table as PNG and SVG. matplotlib is imported here alone."""
+"""The curves of a table as PNG and SVG, and as PDF of a width for papers. matplotlib is imported here alone."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from smtmodel.errors import ParameterError
 from smtmodel.files import whole_file
 from studies.catalogue import Study
 from studies.run import points
@@ -26,6 +27,14 @@ RELATIVE = {"l1": 1.0, "l2": 1.0, "linf": 1.0, "percent": 100.0}  # measures tha
 UNITS = {"f32": -24, "f64": -53}  # the exponent of u, half a unit in the last place of 1, of what is summed in
 BOUNDED = (*RELATIVE, "mean", "deviation")  # measures that a bound of the error bounds
 MARKERS = "osD^vPX<>*hp"
+PANEL = 80  # millimetres of the narrowest panel in a paper
+LEGEND: dict[str, Any] = {
+    "fontsize": 6,
+    "frameon": False,
+    "handlelength": 2.2,
+    "handletextpad": 0.5,
+    "columnspacing": 1.0,
+}  # there
 DARKEST, LIGHTEST = 0.0, 0.88  # of a scale of colours whose greys differ as well
 
 
@@ -37,41 +46,63 @@ def size_text(study: Study) -> str:
     return f"{study.axis} ({shape})"
 
 
-def draw(study: Study, sizes: Sequence[int], seed: int, table: Table, stem: Path) -> list[Path]:
-    """Writes STEM.png and STEM.svg, a row of panels for each distribution; nothing where matplotlib is missing.
+def draw(
+    study: Study, sizes: Sequence[int], seed: int, table: Table, stem: Path, millimetres: float | None = None
+) -> list[Path]:
+    """Writes STEM.png and STEM.svg, a row of panels for each distribution, with the legend beside them; nothing where
+    matplotlib is missing. `millimetres`: the width of a figure in a paper, which has as many panels beside each other
+    as have room, its legends below them and text of 7 points; STEM.pdf is written, too.
 
     Groups of series differ in colour, in grey and in marker. Dotted lines are u, half a unit in the last place of 1 in
-    the format of the sum, and n times u, where errors are relative; legends stand outside. Sums that overflow leave a
-    gap, and the legend says from which size on. Raises what `whole_file` does.
+    the format of the sum, and n times u, where errors are relative. Sums that overflow leave a gap, and the legend says
+    from which size on. Raises what `whole_file` does, and ParameterError for a width without room for a panel.
     """
+    if millimetres is not None and millimetres < PANEL:
+        raise ParameterError("--width", f"{millimetres:g} mm is too narrow: {PANEL} or more")
     try:
         import matplotlib
     except ImportError:
         return []
     matplotlib.use("Agg")
-    matplotlib.rcParams.update({"svg.hashsalt": study.name, "svg.fonttype": "none", "font.size": 9})
+    points_of_text = 9 if millimetres is None else 7
+    matplotlib.rcParams.update({"svg.hashsalt": study.name, "svg.fonttype": "none", "pdf.fonttype": 42,
+                                "font.size": points_of_text})  # fmt: skip
     from matplotlib import pyplot
 
-    rows, columns = len(study.distributions), len(study.measures)
-    size = (4.2 * columns + 2.2, 3.2 * rows)
+    shown = [(one, column) for one in study.distributions for column in range(len(study.measures))]
+    columns = len(study.measures) if millimetres is None else min(len(study.measures), int(millimetres // PANEL))
+    rows = -(-len(shown) // columns)
+    size = (4.2 * columns + 2.2, 3.2 * rows) if millimetres is None else (millimetres / 25.4, 2.2 * rows + 1.2)
     figure, panels = pyplot.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", sharex=True)
-    groups = list(dict.fromkeys(series.group for series in study.series))
-    looks = looks_of(groups)
-    for row, distribution in enumerate(study.distributions):
-        for column, measure in enumerate(study.measures):
-            panel = panels[row][column]
-            _panel(panel, study, sizes, seed, table, distribution, column, looks)
-            panel.set_title(f"{distribution} numbers: {TITLES[measure]}")
-            if row == rows - 1:
-                panel.set_xlabel(size_text(study))
-            panel.set_ylabel(AXES[measure])
-        if row == 0 or study.kind == "sum":  # where sums overflow the legend says from which size on
-            panels[row][-1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=7, frameon=False)
-    found = [stem.with_name(stem.name + suffix) for suffix in (".png", ".svg")]
-    with whole_file(found[0]) as stream:
-        figure.savefig(stream, format="png", dpi=150)
-    with whole_file(found[1]) as stream:
-        figure.savefig(stream, format="svg", metadata={"Date": None})
+    for spare in panels.flat[len(shown) :]:
+        spare.set_axis_off()
+    looks = looks_of(list(dict.fromkeys(series.group for series in study.series)))
+    for index, (distribution, column) in enumerate(shown):
+        panel, last = panels.flat[index], index + columns >= len(shown)
+        _panel(panel, study, sizes, seed, table, distribution, column, looks)
+        panel.set_title(
+            f"{distribution} numbers: {TITLES[study.measures[column]]}", fontsize=11 if millimetres is None else 7
+        )
+        panel.set_ylabel(AXES[study.measures[column]])
+        if last:
+            panel.set_xlabel(size_text(study))
+            panel.tick_params(labelbottom=True)
+        if millimetres is None and index % columns == columns - 1 and (index < columns or study.kind == "sum"):
+            panel.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=7, frameon=False)
+        if millimetres is not None and study.kind == "sum":  # where sums overflow the legend says from which size on
+            panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.25 if last else -0.05), ncols=2, **LEGEND)
+    if millimetres is not None and study.kind != "sum":
+        handles = panels.flat[0].get_legend_handles_labels()
+        figure.legend(*handles, loc="outside lower center", ncols=2 * columns, **LEGEND)
+    formats: dict[str, dict[str, Any]] = {"png": {"dpi": 150 if millimetres is None else 300}}
+    formats["svg"] = {"metadata": {"Date": None}}
+    if millimetres is not None:
+        formats["pdf"] = {"metadata": {"CreationDate": None}}
+    found = []
+    for name, options in formats.items():
+        found.append(stem.with_name(f"{stem.name}.{name}"))
+        with whole_file(found[-1]) as stream:
+            figure.savefig(stream, format=name, **options)
     pyplot.close(figure)
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -27,7 +28,7 @@ from queries.proof.effects import (
 )
 from queries.proof.kernel import RULES, Made, RuleError, Theorem, rule
 from queries.proof.lemmas import Lemma, exhausted, query_of
-from queries.proof.normalising import Normaliser, normal_form, rules_of
+from queries.proof.normalising import Normaliser, Wanted, normal_form, rules_of
 from queries.proof.ranges import Held, Range, Scope, ranges_of
 from queries.proof.rewriting import REWRITES, Alike, kind_of, multiples
 from queries.search.distinguish import Options
@@ -53,6 +54,7 @@ from smtmodel.nodes.round import Rounding
 from smtmodel.reference import parse_reference
 from smtmodel.rounding import OVERFLOWS, Target
 from smtmodel.unit import Unit
+from smtmodel.unitfile import parse_unit
 from tests.node_units import MODES, random_unit, vectors
 from tests.test_nodes import on_arrays
 
@@ -62,6 +64,25 @@ FP8 = "ada-lovelace/mma/m16n8k32.f32.e4m3.e4m3.f32"
 AFTER = f"{FP8}@family=emulated-fp8,output=f32"
 LATE = "cdna3/mfma/f32_32x32x8_f16"
 
+#: two lanes of f16 sums, and c
+LANES = """
+unit: lanes
+formats: {a: f16, b: f16, c: f16, d: f16}
+length: 10
+roundings: {r: "round(f16, nearest_even)"}
+steps:
+  even: repeat(k in range(0, 10, 2), +0, r(exact(r(a[k] * b[k]), acc)))
+  odd: r(exact(r(a[3] * b[3]), r(r(a[1] * b[1]))))
+  d: r(exact(r(exact(even, odd)), c))
+"""
+CHAIN = """
+unit: chain
+formats: {a: f16, b: f16, c: f16, d: f16}
+length: 4
+roundings: {r: "round(f16, nearest_even, zero=exact_positive)"}
+steps: {d: "repeat(k in range(0, 4), +0, r(exact(r(a[k] * b[k]), acc)))"}
+"""
+
 #: (a published unit or one near it, the rules that apply); with another parameter, at its limit, they do not
 USEFUL = [
     (F16, ("floor below every term", "no sum rounded to zero")),
@@ -69,18 +90,21 @@ USEFUL = [
     (f"{BF16}@exponent_floor=none", ()),
     (f"{AFTER},zero_sign=ieee,exponent_floor=none", ("chain from +0 that is never -0",)),
     (f"{FP8}@family=emulated-fp8,zero_sign=ieee,exponent_floor=-133", ("floor below every term", "chain from +0")),
-    (f"{AFTER},length=16,block=16,zero_sign=ieee,exponent_floor=none", ("+0 among the terms",)),
+    (f"{AFTER},length=16,block=16,zero_sign=ieee,exponent_floor=none", ("a term that is never -0",)),
     (f"{FP8}@block=16,fraction_bits=11,output=f32,output_rounding=nearest_even", ("sum that fits the result",)),
     (f"{F16}@carry_bits=5", ("carry bits that no sum needs", "floor below every term")),
     (f"{F16}@product=rounded_f32", ("products held by the format that they are rounded to",)),
     (f"{F16}@product=rounded_f32,fraction_bits=exact,exponent_floor=none", ("products that an exact sum normalises",)),
     ("volta/mma/m8n8k4.f32.f16.f16.f32@carry_bits=4", ("carry bits that no sum needs",)),
     (f"{LATE}@overflow=ieee", ("product limit never reached", "overflow as the rounding has it")),
+    (LANES, ("a term that is never -0", "sign of a zero that nothing reads", "number of the format, rounded again")),
+    (CHAIN, ("first step of a loop", "zero added", "sum of one term")),
 ]
 
 
 def theorem(reference: str) -> Theorem | None:
-    return PLAIN.proof(parse_reference(reference).unit)
+    unit = parse_unit(reference, "lanes.yaml") if "steps" in reference else parse_reference(reference).unit
+    return PLAIN.proof(unit)
 
 
 @pytest.mark.parametrize(("reference", "wanted"), USEFUL)
@@ -116,7 +140,7 @@ LIMITS = [
      f"{AFTER},zero_sign=ieee,fraction_bits=5,exponent_floor=none"),
     ("chain from +0 that is never -0", f"{AFTER},zero_sign=ieee,exponent_floor=none",
      f"{AFTER},zero_sign=ieee,exponent_floor=none,output_rounding=down"),
-    ("+0 among the terms", f"{AFTER},length=16,block=16,zero_sign=ieee,exponent_floor=none",
+    ("a term that is never -0", f"{AFTER},length=16,block=16,zero_sign=ieee,exponent_floor=none",
      f"{AFTER},length=16,block=16,zero_sign=ieee,exponent_floor=none,output_rounding=down"),
     ("carry bits that no sum needs", "volta/mma/m8n8k4.f32.f16.f16.f32@carry_bits=4",
      "volta/mma/m8n8k4.f32.f16.f16.f32@carry_bits=3"),
@@ -128,6 +152,11 @@ LIMITS = [
     ("products held by the format that they are rounded to", f"{F16}@product=rounded_f32",
      f"{BF16}@product=rounded_f32"),
     ("overflow as the rounding has it", f"{LATE}@overflow=ieee", f"{LATE}@overflow=ieee,output_rounding=up"),
+    ("sign of a zero that nothing reads", LANES, LANES.replace("+0", "-0")),
+    ("a term that is never -0", LANES, LANES.replace("nearest_even", "down")),
+    ("number of the format, rounded again", LANES, LANES.replace("even)", "even, subnormals=flush_after)")),
+    ("zero added", CHAIN, CHAIN.replace("exact_positive", "ieee").replace("nearest_even", "down")),
+    ("first step of a loop", CHAIN, CHAIN.replace("+0", "c")),
 ]  # fmt: skip
 
 
@@ -154,13 +183,14 @@ def test_a_rule_without_a_proof_is_not_applied(name: str) -> None:
     step = steps()[name]
     proposed = REWRITES[name](step.scope, step.node)
     assert proposed is not None
-    assert (proposed.other, proposed.counting) == (step.other, step.counting)
+    assert (proposed.other, proposed.counting, proposed.signs) == (step.other, step.counting, step.signs)
     other = PLAIN.settle(Normalises(Range(5, 2, -3, 2, -5)))
     if proposed.lemmas:
         refused("rewritten", step.scope, step.node, name, lambda lemma: None)
         refused("rewritten", step.scope, step.node, name, lambda lemma: other)
         late = Normaliser(Options("bitwuzla", 0.0))
-        assert late._step(step.scope, step.node, False) is None
+        found = late._step(step.scope, step.node, Wanted(False, True))
+        assert found is None or {one.rule for one in found.walk()} == {"rewritten", "exhausted"}
     refused("rewritten", step.scope, Constant(), name, PLAIN.settle)
 
 
@@ -168,11 +198,11 @@ UNIT = parse_reference(f"{F16}@exponent_floor=none").unit
 SCOPE = Scope.of(UNIT)
 
 
-def made(scope: Scope, node: Node, other: Node, counting: bool = True) -> Theorem:
+def made(scope: Scope, node: Node, other: Node, counting: bool = True, signs: bool = True) -> Theorem:
     """Any theorem at all, by a rule that proves nothing."""
 
     def assumed_for_a_test() -> Made:
-        return Made(Alike(scope, node, other, counting))
+        return Made(Alike(scope, node, other, counting, signs))
 
     found = rule(assumed_for_a_test)()
     del RULES["assumed_for_a_test"]
@@ -231,8 +261,47 @@ def test_rules_of_inference_refuse_what_does_not_follow() -> None:
     refused("results_alike", UNIT, made(inner, UNIT.result, UNIT.result))
     refused("results_alike", UNIT, made(SCOPE, body, UNIT.result))
     refused("results_alike", UNIT, made(SCOPE, UNIT.result, A))
+    refused("results_alike", UNIT, made(SCOPE, UNIT.result, UNIT.result, signs=False))
     wide = replace(body, rounding=replace(body.rounding, nan=None))
     refused("results_alike", UNIT, made(SCOPE, UNIT.result, replace(UNIT.result, body=wide)))
+
+
+def test_signs_of_zeros_end_only_where_nothing_reads_them() -> None:
+    """Through what gives a sign of zero of its own, before and after, and into no node that may look at one."""
+    congruent, looped = RULES["congruent"], RULES["looped"]
+    f16 = FORMATS["f16"]
+    inner = SCOPE.within(1, Held(frozenset((f16,))))
+
+    def rounded(term: Node, zero: Any) -> Round:
+        return Round(term, Rounding(f16, zero=zero))
+
+    product = Product(A, B)
+    other = rounded(product, "positive")
+    item = made(inner, product, other, signs=False)
+    two = ExactSum((product, Running(1)))
+    total = congruent(inner, two, (item, None))
+    assert not total.goal.signs  # type: ignore[attr-defined]
+    for zero, signs in (("ieee", False), ("exact_positive", True), ("positive", True)):
+        assert congruent(inner, rounded(two, zero), (total,)).goal.signs is signs  # type: ignore[attr-defined]
+        alone = congruent(inner, rounded(product, zero), (item,)).goal.signs  # type: ignore[attr-defined]
+        assert alone is (zero == "positive")
+    single = made(inner, two, product, signs=False)
+    assert not congruent(inner, rounded(two, "exact_positive"), (single,)).goal.signs  # type: ignore[attr-defined]
+    assert congruent(inner, rounded(two, "positive"), (single,)).goal.signs  # type: ignore[attr-defined]
+    refused("congruent", inner, FusedSum((product, Running(1)), 10), (item, None))
+    assert not RULES["followed"](item, made(inner, other, product)).goal.signs  # type: ignore[attr-defined]
+    assert not RULES["followed"](made(inner, other, product), item).goal.signs  # type: ignore[attr-defined]
+    # loops
+    start, begins = rounded(product, "ieee"), rounded(product, "positive")
+    first = made(SCOPE, start, begins, signs=False)
+    grid = FusedSum((product, Running(1)), 10)
+    for zero, signs in (("ieee", False), ("exact_positive", True)):
+        loop = Repeat(1, range(3), start, rounded(two, zero))
+        assert congruent(SCOPE, loop, (first, None)).goal.signs is signs  # type: ignore[attr-defined]
+        body = made(inner, loop.body, loop.body, signs=False)
+        assert not looped(SCOPE, loop, body, PLAIN.settle).goal.signs  # type: ignore[attr-defined]
+        refused("congruent", SCOPE, replace(loop, body=rounded(grid, zero)), (first, None))
+        refused("looped", SCOPE, loop, made(inner, loop.body, rounded(grid, zero), signs=False), PLAIN.settle)
 
 
 def test_the_page_names_every_rule() -> None:
@@ -368,6 +437,10 @@ def near(rng: random.Random) -> Unit:
     node: Node = Round(total, how)
     if chained:
         node = Repeat(1, range(length), start, node)
+    while rng.random() < 0.4:  # a step after it
+        again = replace(how, zero=choose(("ieee", "exact_positive", "positive")), mode=choose(MODES))
+        beside = choose((Constant(), Constant(negative=True), C, Round(C, again), Round(Product(A, B), again)))
+        node = Round(choose((node, ExactSum((node, beside)), ExactSum((node,)))), again)
     return Unit(OWN["p"], OWN["p"], result, length, node)
 
 
@@ -394,6 +467,41 @@ def test_small_units_near_the_limits_compute_as_their_normal_forms() -> None:
         again = replace(unit, result=normal_form(unit, found))
         assert on_arrays(unit, table) == on_arrays(again, table), (rules_of([found]), unit.result)
     assert set(used) == set(REWRITES), set(REWRITES) - set(used)
+
+
+def signs_of_zeros() -> Iterator[Node]:
+    """Where a zero keeps its sign although a rule about signs is near."""
+    fmt = OWN["q"]
+    both = [Product(Element("a", Index(k)), Element("b", Index(k))) for k in range(2)]
+    total = ExactSum(tuple(both))
+
+    def rounded(term: Node, zero: Any = "ieee", subnormals: Any = "keep") -> Round:
+        return Round(term, Rounding(fmt, zero=zero, subnormals=subnormals))
+
+    yield rounded(rounded(both[0]), "positive")
+    yield rounded(rounded(total), "positive")
+    yield rounded(rounded(both[0]), subnormals="flush_before")
+    yield rounded(rounded(both[0]), subnormals="flush_after")
+    for inner in (rounded(total, "exact_positive"), rounded(total, "exact_positive", "flush_after")):
+        yield rounded(ExactSum((inner, C)))
+    yield rounded(ExactSum((rounded(both[0], "exact_positive"), C)))
+    coarse = ExactSum((rounded(both[0]), C))
+    for subnormals in ("flush_after", "flush_before"):
+        yield rounded(ExactSum((rounded(coarse, "exact_positive", subnormals), rounded(both[1]))))
+    yield rounded(FusedSum((rounded(both[0], "positive"), C), 1, least=6))
+    yield rounded(ExactSum((Constant(), both[0])))
+    yield rounded(ExactSum((Constant(), both[0])), "exact_positive")
+    yield rounded(ExactSum((ExactSum((Constant(), rounded(both[0]))), C)))
+
+
+@pytest.mark.parametrize("node", list(signs_of_zeros()), ids=lambda node: node.kind)
+def test_signs_of_zeros_that_are_read_are_kept(node: Node) -> None:
+    fine = Format("t", 2, 1, 3, "none")  # whose products are tiny in the result's format
+    unit = Unit(fine, fine, OWN["q"], 2, node)
+    found = PLAIN.proof(unit)
+    again = replace(unit, result=normal_form(unit, found))
+    table = tuple(side[::7] for side in every_input(unit.c))
+    assert on_arrays(unit, table) == on_arrays(again, table), rules_of([found] if found else [])
 
 
 # -- ranges

@@ -41,7 +41,8 @@ def serve(text: str, code: int) -> tuple[list[dict[str, Any]], str]:
 def test_a_served_model_introduces_itself_and_answers() -> None:
     bare = json.dumps({"a": ["3c00"], "b": ["4000"], "c": "3F800000"})
     changed = json.dumps({**json.loads(QUESTION), "model": VOLTA + "@carry_bits=3", "id": 7, "d": "00000005"})
-    half = '{"arch": "Volta", "unit": "mma", "instruction": "m8n8k4.f32.f16.f16.f32", "a": ["0"], "b": ["0"], "c": "1"}'
+    name = {"arch": "Volta", "unit": "mma", "instruction": "m8n8k4.f32.f16.f16.f32"}
+    half = json.dumps({**name, "a": ["0"], "b": ["0"], "c": "00000001"})
     header, *answers = serve("\n".join([QUESTION, "", bare, changed, half]), 0)[0]
     assert header == {"device": {"name": f"software model {VOLTA}", "model": VOLTA}}
     expected = [("v3", "00000003"), (None, "40400000"), (7, "00000003"), (None, "00000001")]

@@ -9,6 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from studies import catalogue
 from studies.catalogue import SIGNED, STUDIES, Series, Study
 from studies.exact import exact_product, percent_error, relative_error, signed_measures, size_of
 from studies.plot import AXES, UNITS, draw, looks_of, size_text
-from studies.run import SUBJECTS, Bias, Draw, Product, Sum, run
+from studies.run import SUBJECTS, Bias, Draw, Product, Sum, points, run
 from studies.table import Point, Table
 
 VALERO = STUDIES["valero-tf32"]
@@ -258,6 +259,30 @@ def test_curves(tmp_path: Path) -> None:
     assert {"n u", "u (u = "} <= {label for label in ("n u", "u (u = ") if label in text}
     draw(SMALL, SMALL.sizes, 0, table, tmp_path / "x")
     assert paths[1].read_text() == text
+
+
+def test_a_column_of_a_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The longest legend, the longest title: one panel above the other, and nothing beyond the edges."""
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    boxes: list[Any] = []
+
+    def laid_out(figure: Figure, *_: Any, **__: Any) -> None:
+        if not boxes:
+            figure.canvas.draw()
+            boxes.append(figure.get_tightbbox())
+
+    monkeypatch.setattr(Figure, "savefig", laid_out)
+    study = replace(STUDIES["valero-tf32"], measures=("l2", "deviation"))
+    table = Table(tmp_path / "x.csv", study.measures)
+    table.rows = {point.key: (1e-6, 1e-6) for point, _ in points(study, study.sizes, 0)}
+    paths = draw(study, study.sizes, 0, table, tmp_path / "x", 85)
+    assert [path.suffix for path in paths] == [".png", ".svg", ".pdf"]
+    assert boxes[0].x0 >= 0
+    assert 2.5 < boxes[0].x1 <= 85 / 25.4
+    with pytest.raises(ParameterError, match="60 mm is too narrow: 80 or more"):
+        draw(study, study.sizes, 0, table, tmp_path / "x", 60)
 
 
 def test_groups_differ_in_grey() -> None:

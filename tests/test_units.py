@@ -312,7 +312,7 @@ def test_formats_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("exponent: 4", "exponent: 1", 3, "it takes 2 to 15 exponent and 1 to 52 fraction bits"),
         ("exponent: 4", "exponent: -4", 3, "-4 exponent"),
-        ("exponent: 4", "exponent: four", 3, "valid integer"),
+        ("exponent: 4", "exponent: four", 3, "a whole number is needed"),
         ("specials: ieee}\n  e3m4", "specials: odd}\n  e3m4", 3, "'ieee', 'all_ones'"),
         ("  e4m3i: {", "  e4m3: {", 3, "this name cannot be used"),
         ("b: e3m4", "b: e3m5", 5, "did you mean 'e3m4'?"),

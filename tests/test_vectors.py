@@ -125,9 +125,12 @@ def test_only_hexadecimal_digits_make_a_pattern(pattern: str) -> None:
     assert fault(row_with(d=pattern)).startswith("d: ")
 
 
-def test_a_short_pattern_has_leading_zeros_and_case_does_not_matter() -> None:
-    [vector] = read(row_with(a=["0", "1F"], b=["ABC", "abc"], c="7F"))
-    assert vector.operands == Operands((0, 0x1F), (0xABC, 0xABC), 0x7F)
+def test_a_pattern_has_every_digit_unless_it_is_zero_and_case_does_not_matter() -> None:
+    [vector] = read(row_with(a=["0", "001F"], b=["0ABC", "0abc"], c="0"))
+    assert vector.operands == Operands((0, 0x1F), (0xABC, 0xABC), 0)
+    assert fault(row_with(a=["3c", "3c00"])) == "a[0]: '3c': a pattern of f16 has 4 digits, zeros included"
+    assert fault(row_with(a=["3c0", "03c00"])).startswith("a[0]: '3c0': a pattern")
+    assert fault(row_with(c="3f8")) == "c: '3f8': a pattern of f32 has 8 digits, zeros included"
 
 
 @pytest.mark.parametrize("name", FORMATS)

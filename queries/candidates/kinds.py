@@ -10,6 +10,7 @@ from queries.proof.kernel import Theorem
 from queries.proof.normalising import Normaliser, normal_form, rules_of
 from queries.search.distinguish import Options
 from smtmodel.dot import Model
+from smtmodel.nodes.normal import normal
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Candidate:
 def candidate_of(model: Model, normaliser: Normaliser) -> Candidate:
     unit = model.unit
     proof = normaliser.proof(unit)
-    return Candidate(model, proof, (unit.operands, normal_form(unit, proof)))
+    return Candidate(model, proof, (unit.operands, normal(normal_form(unit, proof))))
 
 
 def unique_models(models: Sequence[Model], options: Options) -> dict[Model, list[Equality]]:

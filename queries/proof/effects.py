@@ -177,6 +177,26 @@ class FormatHolds:
 
 
 @dataclass(frozen=True)
+class NumberIsKept:
+    """A finite number of the target's format, rounded for the target, is the same number, of the same sign."""
+
+    target: Target
+
+    def statement(self) -> str:
+        return f"a number of the format, rounded to {_text(self.target)}, is as it is"
+
+    def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
+        return (symbol("pattern", self.target.format.width),)
+
+    def claim(self, given: tuple[Bits, ...]) -> Bit:
+        (pattern,) = given
+        found = unpack(pattern, self.target.format)
+        term = found.term
+        packed = round_and_pack(term.sign, term.significand, term.exponent.offset(-term.fraction), self.target)
+        return found.is_nan | found.is_infinite | packed.eq(pattern)
+
+
+@dataclass(frozen=True)
 class _OfMagnitudes(ABC):
     """A lemma about magnitudes of `width` bits in units of 2^low to 2^high, with signs."""
 

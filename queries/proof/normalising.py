@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from queries.proof.kernel import RuleError, Theorem
 from queries.proof.ranges import Scope
@@ -14,12 +15,15 @@ from queries.proof.records import Lemma
 from queries.proof.rewriting import (
     REWRITES,
     Alike,
+    Replacement,
     SameResults,
     congruent,
     followed,
+    is_blind,
     kind_of,
     looped,
     multiples,
+    plus_for_zeros,
     results_alike,
     rewritten,
 )
@@ -31,17 +35,28 @@ from smtmodel.unit import Unit
 LEMMA_SECONDS = 10.0  # for one lemma; a rule whose lemma takes longer is not applied
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """How far a node has to be like what replaces it: whether it has to count alike, and zeros have their signs."""
+
+    counting: bool
+    signs: bool
+
+    def allows(self, found: Alike | Replacement) -> bool:
+        return (found.counting or not self.counting) and (found.signs or not self.signs)
+
+
 class Normaliser:
     """Finds normal forms, and keeps what is proved of nodes and lemmas; with a second engine's word on each lemma if
     `confirmed`."""
 
     def __init__(self, options: Options, confirmed: bool = False) -> None:
         self.settle = Settled(options, confirmed, LEMMA_SECONDS, needed=False)
-        self.known: dict[Scope, dict[tuple[Node, bool], Theorem | None]] = {}
+        self.known: dict[Scope, dict[tuple[Node, Wanted], Theorem | None]] = {}
 
     def proof(self, unit: Unit) -> Theorem | None:
         """That the unit computes the same with its normal form; None where its expression is that."""
-        found = self._alike(Scope.of(unit), unit.result, True)
+        found = self._alike(Scope.of(unit), unit.result, Wanted(True, True))
         return None if found is None else results_alike(unit, found)
 
     def lemmas(self, proofs: Sequence[Theorem]) -> list[Lemma]:
@@ -53,27 +68,32 @@ class Normaliser:
         """The engines that proofs rest on."""
         return sorted({lemma.answer.engine for lemma in self.lemmas(proofs)})
 
-    def _alike(self, scope: Scope, node: Node, counting: bool) -> Theorem | None:
-        """What a node is alike to, if to another one. `counting`: it has to count alike as well."""
+    def _alike(self, scope: Scope, node: Node, wanted: Wanted) -> Theorem | None:
+        """What a node is alike to, if to another one."""
         known = self.known.setdefault(scope, {})
-        key = node, counting
+        key = node, wanted
         if key not in known:
-            known[key] = self._rewritten(scope, node, counting)
+            known[key] = self._rewritten(scope, node, wanted)
         return known[key]
 
-    def _inside(self, scope: Scope, node: Node, counting: bool) -> Theorem | None:
+    def _inside(self, scope: Scope, node: Node, wanted: Wanted) -> Theorem | None:
         if isinstance(node, Repeat):
-            return self._loop(scope, node)
-        below = counting if isinstance(node, (Product, Scale, Each)) else isinstance(node, FusedSum)
+            return self._loop(scope, node, wanted.signs)
+        fused = isinstance(node, FusedSum)
+        counting = wanted.counting if isinstance(node, (Product, Scale, Each)) else fused
+        below = Wanted(counting, fused or (wanted.signs and not plus_for_zeros(node)))
         found = [self._alike(scope, operand, below) for operand in node.operands]
         if all(one is None for one in found):
             return None
         with suppress(RuleError):
-            return _if(congruent(scope, node, found), counting)
+            return _if(congruent(scope, node, found), wanted)
         return None
 
-    def _loop(self, scope: Scope, node: Repeat) -> Theorem | None:
-        start, found = self._alike(scope, node.start, True), None
+    def _loop(self, scope: Scope, node: Repeat, signs: bool) -> Theorem | None:
+        if not signs and not is_blind(node.body):
+            signs = True
+        ends = is_blind(node.body) and plus_for_zeros(node.body)
+        start, found = self._alike(scope, node.start, Wanted(True, signs and not ends)), None
         if start is not None:
             with suppress(RuleError):
                 found = congruent(scope, node, (start, None))
@@ -81,28 +101,29 @@ class Normaliser:
         assert isinstance(current, Repeat)
         known = multiples(scope, current)
         held = known[0] if known and all(map(self.settle, known[1])) else kind_of(scope, current)
-        body = None if held is None else self._alike(scope.within(node.level, held), current.body, True)
+        inner = None if held is None else scope.within(node.level, held)
+        body = None if inner is None else self._alike(inner, current.body, Wanted(True, signs))
         if body is not None:
             with suppress(RuleError):
                 found = _joined(found, looped(scope, current, body, self.settle))
         return found
 
-    def _rewritten(self, scope: Scope, node: Node, counting: bool) -> Theorem | None:
+    def _rewritten(self, scope: Scope, node: Node, wanted: Wanted) -> Theorem | None:
         """From below, then by the rules of rewriting, and from below again, until none says anything."""
         found: Theorem | None = None
         while True:
-            inside = self._inside(scope, node if found is None else _other(found), counting)
+            inside = self._inside(scope, node if found is None else _other(found), wanted)
             if inside is not None:
                 found = _joined(found, inside)
-            step = self._step(scope, node if found is None else _other(found), counting)
+            step = self._step(scope, node if found is None else _other(found), wanted)
             if step is None:
                 return found
             found = _joined(found, step)
 
-    def _step(self, scope: Scope, node: Node, counting: bool) -> Theorem | None:
+    def _step(self, scope: Scope, node: Node, wanted: Wanted) -> Theorem | None:
         for name, rewrite in REWRITES.items():
             proposed = rewrite(scope, node)
-            if proposed is not None and (proposed.counting or not counting) and all(map(self.settle, proposed.lemmas)):
+            if proposed is not None and wanted.allows(proposed) and all(map(self.settle, proposed.lemmas)):
                 return rewritten(scope, node, name, self.settle)
         return None
 
@@ -130,6 +151,6 @@ def _joined(first: Theorem | None, second: Theorem) -> Theorem:
     return second if first is None else followed(first, second)
 
 
-def _if(theorem: Theorem, counting: bool) -> Theorem | None:
+def _if(theorem: Theorem, wanted: Wanted) -> Theorem | None:
     assert isinstance(theorem.goal, Alike)
-    return theorem if theorem.goal.counting or not counting else None
+    return theorem if wanted.allows(theorem.goal) else None

@@ -2,7 +2,9 @@
 
 Two nodes compute alike where, on all inputs, their values have the same infinities and NaNs, and, where they have none,
 count as zero together and are the same number with the same sign, that of a zero included. They count alike where,
-unless they count as zero, they also have one exponent, by which a fused sum aligns.
+unless they count as zero, they also have one exponent, by which a fused sum aligns. They compute alike but for the
+signs of zeros where a zero of one may have the other sign in the other: products, exact sums, cuts and roundings of
+such are such again, since only the sign of a zero hangs on that of another.
 
 Every rule of `REWRITES` looks at one step and gives its replacement with the lemmas that make the two compute alike; a
 lemma that is not proved leaves the step as it is. m is the largest exponent by which a fused sum aligns, F its bits.
@@ -21,6 +23,7 @@ from queries.proof.effects import (
     LargestIsKept,
     NeverReaches,
     Normalises,
+    NumberIsKept,
     RoundingKeepsUnit,
     RoundsAlike,
 )
@@ -28,36 +31,54 @@ from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
 from queries.proof.lemmas import AlignmentLoses, Lemma
 from queries.proof.ranges import Held, Range, Scope, formats_of, ranges_of
 from smtmodel.errors import ParameterError
-from smtmodel.nodes import Constant, Cut, Each, ExactSum, FusedSum, Node, Product, Repeat, Round, Running, Scale
-from smtmodel.nodes.node import walk
-from smtmodel.nodes.rewriting import with_operands
+from smtmodel.nodes import (
+    Constant,
+    Cut,
+    Each,
+    ExactSum,
+    FusedSum,
+    Node,
+    Product,
+    Repeat,
+    Round,
+    Running,
+    Scale,
+)
+from smtmodel.nodes.node import Terminal, walk
+from smtmodel.nodes.rewriting import at_place, with_operands, with_running
 from smtmodel.nodes.round import Rounding
 from smtmodel.rounding import Mode, Overflow, Target
 from smtmodel.unit import Unit
 
 Settle = Callable[[Lemma], Theorem | None]
+SHORT = 3  # steps of loops that are as often written out
 
 
 @dataclass(frozen=True)
 class Alike:
-    """The two nodes compute alike in a scope, and count alike if `counting`."""
+    """The two nodes compute alike in a scope, and count alike if `counting`; but for the signs of zeros if not
+    `signs`."""
 
     scope: Scope
     node: Node
     other: Node
     counting: bool
+    signs: bool = True
 
     def statement(self) -> str:
-        return f"this {self.node.kind} computes{' and counts' if self.counting else ''} as the other {self.other.kind}"
+        counts, zeros = " and counts" if self.counting else "", "" if self.signs else ", but for the signs of zeros"
+        return f"this {self.node.kind} computes{counts} as the other {self.other.kind}{zeros}"
 
 
 @dataclass(frozen=True)
 class Replacement:
-    """What a rule puts in a node's place, and what has to be proved. `counting`: the two count alike as well."""
+    """What a rule puts in a node's place, and what has to be proved. `counting`: the two count alike as well; `signs`:
+    zeros have the same signs."""
 
     other: Node
     lemmas: tuple[Lemma, ...] = ()
     counting: bool = True
+    signs: bool = True
 
 
 Rewrite = Callable[[Scope, Node], Replacement | None]
@@ -186,13 +207,19 @@ def no_sum_to_zero(scope: Scope, node: Node) -> Replacement | None:
     """Whether every zero result is +0, or the exact zero sums alone, differs where a sum that is not zero is rounded to
     zero. If every term is a multiple of the smallest subnormal number, aligned or not, so is the sum, wrapped or not,
     and no such one is rounded to zero."""
-    if not isinstance(node, Round) or node.rounding.zero != "positive" or node.rounding.subnormals != "keep":
+    if not isinstance(node, Round) or node.rounding.zero != "positive":
         return None
-    fmt = node.rounding.format
-    if not _is_sum(node.term) or (lemmas := _multiples(scope, node.term, fmt.emin - fmt.fraction)) is None:
+    other = replace(node, rounding=replace(node.rounding, zero="exact_positive"))
+    return None if (lemmas := _kept_from_zero(scope, other)) is None else Replacement(other, lemmas)
+
+
+def _kept_from_zero(scope: Scope, node: Round) -> tuple[Lemma, ...] | None:
+    """What makes no sum that is not zero one when rounded; None where one may be."""
+    how, fmt = node.rounding, node.rounding.format
+    if how.subnormals != "keep" or not _is_sum(node.term):
         return None
-    how = replace(node.rounding, zero="exact_positive")
-    return Replacement(replace(node, rounding=how), (*lemmas, _stays_nonzero(how)))
+    lemmas = _multiples(scope, node.term, fmt.emin - fmt.fraction)
+    return None if lemmas is None else (*lemmas, _stays_nonzero(how))
 
 
 @rewrite("sum that fits the result")
@@ -237,14 +264,104 @@ def _losses(terms: Sequence[tuple[Range, int]], mode: Mode) -> tuple[Lemma, ...]
     return tuple(dict.fromkeys(AlignmentLoses(one.width, one.fraction, bits, mode) for one, bits in terms))
 
 
-@rewrite("+0 among the terms")
+@rewrite("a term that is never -0")
 def positive_term(scope: Scope, node: Node) -> Replacement | None:
-    """The sign of an exact zero sum is minus, unless rounding is down, only if all terms are negative."""
+    """The sign of an exact zero sum is minus, unless rounding is down, only if all terms are negative. One that is
+    never -0 is negative only below zero; then another one, of which nothing is cut off, lies above."""
     if not _has_ieee_zeros(node) or not isinstance(node, Round):
         return None
-    if Constant() not in _items(node.term):
+    other = replace(node, rounding=replace(node.rounding, zero="exact_positive"))
+    if Constant() in _items(node.term):
+        return Replacement(other)
+    items = _items(node.term) if isinstance(node.term, ExactSum) else ()
+    lemmas = next((found for item in items if (found := _never_negative_zero(scope, item)) is not None), None)
+    return None if lemmas is None else Replacement(other, lemmas)
+
+
+def _never_negative_zero(scope: Scope, node: Node) -> tuple[Lemma, ...] | None:
+    """What makes no value of a node -0: it is rounded with a plus for every zero, or for exact zero sums where no other
+    sum is rounded to zero; in a loop, every step. None where it may be one."""
+    if isinstance(node, Repeat):
+        held = kind_of(scope, node)
+        return None if held is None else _never_negative_zero(scope.within(node.level, held), node.body)
+    if not isinstance(node, Round) or node.rounding.zero == "ieee":
         return None
-    return Replacement(replace(node, rounding=replace(node.rounding, zero="exact_positive")))
+    return () if node.rounding.zero == "positive" else _kept_from_zero(scope, node)
+
+
+@rewrite("sign of a zero that nothing reads")
+def unread_sign(scope: Scope, node: Node) -> Replacement | None:
+    """Of a rounding, the rule for the sign of zeros changes nothing else."""
+    if not isinstance(node, Round) or node.rounding.zero == "exact_positive":
+        return None
+    return Replacement(replace(node, rounding=replace(node.rounding, zero="exact_positive")), signs=False)
+
+
+@rewrite("zero added")
+def zero_added(scope: Scope, node: Node) -> Replacement | None:
+    """Zero changes no exact sum but in the sign of zero, which is read where zeros keep it."""
+    if not isinstance(node, Round) or not isinstance(node.term, ExactSum) or len(node.term.items) < 2:
+        return None
+    items = tuple(item for item in node.term.items if not isinstance(item, Constant))
+    if not items or len(items) == len(node.term.items):
+        return None
+    other = replace(node, term=ExactSum(items))
+    return Replacement(other, signs=plus_for_zeros(node) and plus_for_zeros(other))
+
+
+@rewrite("sum of one term")
+def single_term(scope: Scope, node: Node) -> Replacement | None:
+    """An exact sum of one term is that term, where it is rounded."""
+    if not isinstance(node, Round) or not isinstance(node.term, ExactSum) or len(node.term.items) > 1:
+        return None
+    (item,) = node.term.items
+    return None if isinstance(item, Each) else Replacement(replace(node, term=item))
+
+
+@rewrite("number of the format, rounded again")
+def rounded_again(scope: Scope, node: Node) -> Replacement | None:
+    """If rounding keeps every number of its format, it keeps those that were rounded to it; of zeros, the sign if it is
+    not always plus. Infinities and NaNs pass as they are."""
+    if not isinstance(node, Round) or not isinstance(node.term, (Round, Repeat)):
+        return None
+    how, inner = node.rounding, node.term
+    if formats_of(scope, inner) != frozenset((how.format,)) or how.subnormals == "flush_before":
+        return None
+    lemma = NumberIsKept(replace(target_of(how), positive_zero=False))
+    return Replacement(inner, (lemma,), signs=how.zero != "positive")
+
+
+@rewrite("first step of a loop")
+def first_step(scope: Scope, node: Node) -> Replacement | None:
+    """A loop is one from the result of its first step on; a loop of one step is that step. Done where loops start from
+    +0, which may be no step but the beginning, and for short ones, which are written in both ways."""
+    if (
+        not isinstance(node, Repeat)
+        or not plus_for_zeros(node.body)
+        or any(isinstance(part, (Repeat, Each)) for part in walk(node.body))
+    ):
+        return None
+    if node.start != Constant() and len(node.places) > SHORT:
+        return None
+    first = with_running(at_place(node.body, node.level, node.places[0]), node.level, node.start)
+    rest = tuple(node.places[1:])
+    return Replacement(replace(node, places=rest, start=first) if rest else first)
+
+
+def plus_for_zeros(node: Node) -> bool:
+    """Whether the sign of a zero result hangs on no sign of another zero."""
+    if not isinstance(node, Round) or node.rounding.zero == "ieee":
+        return False
+    return node.rounding.zero == "positive" or (isinstance(node.term, ExactSum) and _is_sum(node.term))
+
+
+#: the nodes that read no sign of a zero but to give one
+BLIND = (Terminal, Running, Product, Scale, Each, ExactSum, Cut, Round, Repeat)
+
+
+def is_blind(node: Node) -> bool:
+    """Whether values that are alike but for the signs of zeros are so after this node."""
+    return all(isinstance(part, BLIND) for part in walk(node))
 
 
 @rewrite("chain from +0 that is never -0")
@@ -372,7 +489,7 @@ def rewritten(scope: Scope, node: Node, name: str, settle: Settle) -> Made:
     for lemma, premise in zip(found.lemmas, premises, strict=True):
         if premise is None or goal_of(premise, type(lemma), "rewritten") != lemma:
             raise RuleError(f"rewritten: not proved: {lemma.statement()}")
-    goal = Alike(scope, node, found.other, found.counting)
+    goal = Alike(scope, node, found.other, found.counting, found.signs)
     return Made(goal, tuple(premise for premise in premises if premise is not None), name)
 
 
@@ -383,8 +500,8 @@ def followed(first: Theorem, second: Theorem) -> Made:
     right: Alike = goal_of(second, Alike, "followed")
     if (left.scope, left.other) != (right.scope, right.node):
         raise RuleError("followed: the second does not begin where the first ends")
-    counting = left.counting and right.counting
-    return Made(Alike(left.scope, left.node, right.other, counting), (first, second))
+    counting, signs = left.counting and right.counting, left.signs and right.signs
+    return Made(Alike(left.scope, left.node, right.other, counting, signs), (first, second))
 
 
 @rule
@@ -392,7 +509,8 @@ def congruent(scope: Scope, node: Node, operands: Sequence[Theorem | None]) -> M
     """A node of operands that compute alike computes alike (None: an operand is itself). Rounding, cutting and exact
     sums see numbers; a fused sum sees exponents as well; products and scales pass them on. An exact sum counts with the
     exponent 0, a cut one normalised, if its least exponent is given, and a fused one with m, if that is the terms'. A
-    loop sees its start as the number of a format that it is."""
+    loop sees its start as the number of a format that it is. The signs of zeros are passed on by what reads them only
+    to give one, and end where every zero result has a plus, or every exact zero sum, before and after."""
     goals = [None if one is None else goal_of(one, Alike, "congruent") for one in operands]
     others = [old if goal is None else goal.other for old, goal in zip(node.operands, goals, strict=True)]
     if any(goal is not None and (goal.scope, goal.node) != (scope, old)
@@ -400,18 +518,21 @@ def congruent(scope: Scope, node: Node, operands: Sequence[Theorem | None]) -> M
         raise RuleError("congruent: a premise is not about an operand")
     changed = any(goal is not None for goal in goals)
     counting = all(goal is None or goal.counting for goal in goals)
+    signs = all(goal is None or goal.signs for goal in goals)
     match node:
         case Round() | ExactSum():
             counting = True
         case Cut():
             counting = node.least is not None or not changed
         case FusedSum():
-            if not counting:
-                raise RuleError("congruent: a fused sum sees with which exponents its terms count")
+            if not counting or not signs:
+                raise RuleError("congruent: a fused sum sees with which exponents its terms count, and their signs")
             counting = not changed or _counts_as_terms(node)
         case Repeat():
             if goals[1] is not None or (changed and not _one_format(scope, node.start, others[0])):
                 raise RuleError("congruent: a loop's body is in another scope, or its start has another format")
+            if not signs and not is_blind(node.body):
+                raise RuleError("congruent: the loop's body sees the sign of a zero")
             counting = True
         case Product() | Scale() | Each():
             pass
@@ -421,7 +542,9 @@ def congruent(scope: Scope, node: Node, operands: Sequence[Theorem | None]) -> M
         other = with_operands(node, others)
     except ParameterError as error:
         raise RuleError(f"congruent: {error}") from None
-    return Made(Alike(scope, node, other, counting), tuple(one for one in operands if one is not None))
+    ends = (node.body, node.body) if isinstance(node, Repeat) else (node, other)
+    signs = signs or all(map(plus_for_zeros, ends))
+    return Made(Alike(scope, node, other, counting, signs), tuple(one for one in operands if one is not None))
 
 
 @rule
@@ -445,8 +568,10 @@ def looped(scope: Scope, node: Repeat, body: Theorem, settle: Settle) -> Made:
         for lemma, premise in zip(known[1], premises[1:], strict=True):
             if premise is None or goal_of(premise, type(lemma), "looped") != lemma:
                 raise RuleError(f"looped: not proved: {lemma.statement()}")
+    if not goal.signs and not is_blind(goal.other):
+        raise RuleError("looped: the body sees the sign of a zero")
     other = replace(node, body=goal.other)
-    return Made(Alike(scope, node, other, True), tuple(one for one in premises if one is not None))
+    return Made(Alike(scope, node, other, True, goal.signs), tuple(one for one in premises if one is not None))
 
 
 def _one_format(scope: Scope, node: Node, other: Node) -> bool:
@@ -479,6 +604,8 @@ def results_alike(unit: Unit, theorem: Theorem) -> Made:
     goal: Alike = goal_of(theorem, Alike, "results_alike")
     if (goal.scope, goal.node) != (Scope.of(unit), unit.result):
         raise RuleError("results_alike: the premise is not about the unit's result")
+    if not goal.signs:
+        raise RuleError("results_alike: zeros may have other signs")
     left, right = (list(_roundings(node)) for node in (goal.node, goal.other))
     if not left or not right or (left[0].format, left[0].nan) != (right[0].format, right[0].nan):
         raise RuleError("results_alike: the result is not rounded to the same format")

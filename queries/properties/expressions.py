@@ -41,14 +41,14 @@ def one_sum(problem: Reordered) -> Made:
 
 @rule
 def one_form(problem: Problem, left: Theorem | None, right: Theorem | None) -> Made:
-    """Two units over the same operands, each of which computes the same as with an expression that is one for both
-    (its own, where no theorem is given), compute the same."""
+    """Two units over the same operands, each of which computes the same as with an expression (its own, where no
+    theorem is given), compute the same if both expressions have one normal form."""
     forms = []
     for unit, theorem in zip(units_of(problem, "one_form"), (left, right), strict=True):
         goal = SameResults(unit, unit.result) if theorem is None else goal_of(theorem, SameResults, "one_form")
         if goal.unit != unit:
             raise RuleError("one_form: the premise is about another unit")
-        forms.append(goal.other)
+        forms.append(normal(goal.other))
     if forms[0] != forms[1]:
         raise RuleError("one_form: the normal forms are two")
     return Made(SidesAgree(problem), tuple(theorem for theorem in (left, right) if theorem is not None))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Hashable
 
 from queries.proof.kernel import RuleError
 from queries.proof.normalising import Normaliser, rules_of
@@ -14,9 +14,8 @@ from queries.search.distinguish import Options
 from queries.search.problem import Problem
 from queries.search.samples import sample_rows
 from queries.search.witness import replay
-from smtmodel.nodes import Each, FusedSum, Node, Product, Round, Sum
-from smtmodel.nodes.normal import normal
-from smtmodel.nodes.rewriting import rebuilt, with_operands
+from smtmodel.nodes import FusedSum, Node, Product, Round
+from smtmodel.nodes.node import walk
 
 SAMPLES = 512  # inputs on which both sides must agree before lemmas are asked
 SAME = "the expressions are one"
@@ -46,7 +45,7 @@ def by_rewriting(problem: Problem, options: Options, confirm: bool = True) -> Pr
         units = units_of(problem, "by_rewriting")
     except RuleError:
         return None
-    if _outline(units[0].result) != _outline(units[1].result):
+    if _kept(units[0].result) != _kept(units[1].result):
         return None
     if replay(problem, sample_rows(problem.layout, SAMPLES)).differs.any():  # no lemma needs to be asked
         return None
@@ -61,27 +60,12 @@ def by_rewriting(problem: Problem, options: Options, confirm: bool = True) -> Pr
     return Proof(problem, "equal", normaliser.lemmas(found), seconds=time.monotonic() - start, why=why, theorem=theorem)
 
 
-def _outline(node: Node) -> Node:
-    """The expression without what rules of rewriting change: where two have different ones, no rule makes them one."""
-
-    def change(_: Node, new: Node) -> Node:
-        if isinstance(new, Product):
-            return replace(new, normalised=False, limit=None)
-        if isinstance(new, FusedSum):
-            new = replace(new, zeros=None, least=None, carry_bits=None)
-        if isinstance(new, Sum):
-            return with_operands(new, map(_held, new.items))
-        if isinstance(new, Round):
-            how = replace(new.rounding, overflow="ieee", zero="ieee", mode="toward_zero")
-            return replace(new, rounding=how)
-        return new
-
-    return normal(rebuilt(node, change, {}))
-
-
-def _held(item: Node) -> Node:
-    """A term without a rounding of a product."""
-    term = item.body if isinstance(item, Each) else item
-    if not (isinstance(term, Round) and isinstance(term.term, Product)):
-        return item
-    return replace(item, body=term.term) if isinstance(item, Each) else term.term
+def _kept(node: Node) -> frozenset[Hashable]:
+    """What no rule of rewriting changes: where two expressions have other such, no rule makes them one."""
+    found = set[Hashable]()
+    for part in walk(node):
+        if isinstance(part, FusedSum):
+            found.add((part.fraction_bits, part.rounding, part.sticky))
+        elif isinstance(part, Round) and not isinstance(part.term, Product):
+            found.add((part.rounding.format, part.rounding.subnormals))
+    return frozenset(found)
