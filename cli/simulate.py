@@ -32,8 +32,8 @@ ROUNDINGS = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
 )
 @click.option(
     "--plan", metavar="PLAN", shell_complete=plans,
-    help="How K is divided and sums are added: plan:NAME (`list plans`), the path of a plan file, or of a map that "
-    "`identify --gemm --json` wrote (.json).",
+    help="How K is divided and sums are added: plan:NAME (`list plans`), the path of a plan file, or of the result "
+    "of `identify --gemm --json` (.json).",
 )  # fmt: skip
 @click.option(
     "-o",

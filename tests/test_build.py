@@ -222,6 +222,23 @@ def test_what_no_candidate_explains_is_said(tmp_path: Path, monkeypatch: pytest.
     assert "the device gives" in said.stderr
 
 
+def test_a_long_sum_that_was_looked_at_through_few_leaves_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is settled at few leaves is validated as the whole unit."""
+    for name in ("LONG", "WHOLE"):
+        monkeypatch.setattr(f"queries.building.build.{name}", 2)
+    asked, root = parse_signature("bf16,bf16,f32", 10), chain([*range(9, -1, -1)])
+    truth = Sketch([alike(root)], asked).unit(Choices(steps=(Step(How("up")),)), None)
+
+    def ask(vectors: Sequence[Vector]) -> list[int]:
+        rows = np.array([[*v.operands.a, *v.operands.b, v.operands.c] for v in vectors], dtype=np.uint64)
+        return [int(d) for d in evaluate_models([Model("x", truth)], rows)[0]]
+
+    settled = Builder([root], asked, ask, Options()).settled()
+    rows = Shapes(asked, 7).middle(100)
+    given, *found = evaluate_models([Model("x", truth), *(candidate.model for candidate in settled)], rows)
+    assert any((given == d).all() for d in found)
+
+
 class Broken(BatchDevice):
     """A unit that is wrong where c is zero and the product lies below the smallest number."""
 

@@ -249,17 +249,16 @@ class Builder:
         self.validated: list[Asked] = []
         self.sketch = Sketch([uniform(root) for root in roots], asked)
         self.roots = roots
-        self.stages: list[Stage] = []
         self.quick = False  # only what is likely is tried, as steps are still to be told apart
         self.strict = False  # the last step to be settled must give every answer of ordinary numbers
         self.farthest = -1, ""  # the last stage at which the search ended, by its number
         self.ended: tuple[int, Sequence[Choices]] | None = None  # where the last attempt ended, and with what
         self._noted: dict[Unit, None] = {}  # candidates that came near
+        self.stages = self._stages()
 
     def run(self) -> Built:
         result = self.result
         try:
-            self.stages = self._stages()
             if alive := self._finished(self._recognised()):
                 return self._built(alive)
             if alive := self._by_steps() or self._by_changes():
@@ -328,7 +327,7 @@ class Builder:
         """The candidates that answer everything as the device does, found in at most `times` attempts."""
         for _ in range(times):
             before, ended = self.questions, self.ended
-            if alive := self._finished(self._settle()):
+            if alive := self._finished(self.settled()):
                 return alive
             if self.farthest[0] >= len(self.stages) - 3 and (alive := self._finished(self._mended())):
                 return alive
@@ -498,7 +497,8 @@ class Builder:
         pools = [self._pool("small", place) for place in places[:PLACED] if any(leaf != "c" for leaf in place)]
         return pools if long else [replace(pool, kept=None) for pool in pools]
 
-    def _settle(self) -> list[Candidate]:
+    def settled(self) -> list[Candidate]:
+        """The units that are left when every stage has been settled once."""
         alive = self.sketch.start()
         for number, stage in enumerate(self.stages):
             found = self._through(alive, stage)

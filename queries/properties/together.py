@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hypotheses.schema import Compare, Inputs
 from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
 from queries.proof.opposite import Turns
+from queries.proof.rises import Rises
 from queries.proof.same import SidesAgree
 from queries.properties.statements import Monotonic, Negated, Reordered, problems_of, reordered_groups
 from queries.search.problem import Problem
@@ -76,7 +77,7 @@ def raised_elsewhere(problem: Problem, known: Theorem, parts: Sequence[Theorem])
     if type(problem) is not Monotonic or type(proved) is not Monotonic or problem.left != problem.right:
         raise RuleError("raised_elsewhere: it is about the rise of a product of one model")
     if problem.raised is None or proved.raised is None:
-        raise RuleError("raised_elsewhere: the addend is no product")
+        raise RuleError("raised_elsewhere: the addend is not a product")
     same = (proved.left, proved.right, proved.inputs) == (problem.left, problem.right, problem.inputs)
     if not same or problem.inputs.zero_terms:
         raise RuleError("raised_elsewhere: of another model, or of other inputs, or some products stand fixed")
@@ -105,6 +106,20 @@ def negates(problem: Negated, known: Theorem) -> Made:
     return Made(SidesAgree(problem), (known,))
 
 
+@rule
+def does_not_fall(problem: Monotonic, known: Theorem) -> Made:
+    """If a unit's result does not fall when an operand rises, the two sides of the problem do not differ, whichever
+    inputs are admitted; where only normal numbers are looked at, they alone must be."""
+    goal: Rises = goal_of(known, Rises, "does_not_fall")
+    if type(problem) is not Monotonic or problem.left != problem.right:
+        raise RuleError("does_not_fall: it is about a product or the addend of one model")
+    if (goal.unit, goal.raised) != (problem.left.unit, problem.raised):
+        raise RuleError("does_not_fall: it is known of another unit, or of another operand")
+    if goal.normal and not problem.inputs.normal:
+        raise RuleError("does_not_fall: it is known of normal numbers alone")
+    return Made(SidesAgree(problem), (known,))
+
+
 def _orders(
     model: Model, inputs: Inputs, compare: Compare, parts: Sequence[Theorem], name: str
 ) -> set[tuple[int, ...]]:
@@ -117,6 +132,6 @@ def _orders(
         if problem.inputs != inputs or problem.compare != compare:
             raise RuleError(f"{name}: a part is about other inputs, or compares otherwise")
         if sorted(problem.order) != list(range(model.length)):
-            raise RuleError(f"{name}: it is no order of the products")
+            raise RuleError(f"{name}: it is not an order of the products")
         orders.add(problem.order)
     return orders
