@@ -30,14 +30,14 @@ HEAD = """# Libraries on one processor
 
 What `mmaprobe identify --gemm` finds about the products of libraries: which plan ([plans](plans.md)) gives which
 elements, bit for bit. It holds for one processor, version and number of threads; `python -m benchmarks.library_plans`
-maps NumPy and PyTorch on your machine.
+maps those of these libraries that are installed on your machine.
 
 The table is about an AMD EPYC with AVX512-BF16 and without AMX, 2026-11-23, 1 thread, M and N up to 128, K up to 2048,
 ten to seventy seconds of computing each (two to four minutes on a busy machine; with more time more is found). Each map
 was compared with 200 random shapes that had no part in making it. "Right": all elements are as the rules say; "said":
 some are not, and a rule says that it is not relied on, or that no plan is known there; "wrong": some are not, and no
-rule says so. The rows were made one library after another, with several versions of the search; the benchmark makes
-only those of NumPy and PyTorch.
+rule says so. The rows were made by hand, one library after another, with several versions of the search; the
+benchmark makes the maps below.
 
 | library, formats | plans known | right | said | wrong | known otherwise |
 |---|---|---|---|---|---|
@@ -85,6 +85,12 @@ LIBRARIES = tuple(
         ("NumPy float64", "numpy", "numpy_device.py:matmul", "f64,f64,f64", "128,128", 2),
         ("PyTorch bfloat16", "torch", "torch_device.py:matmul", "bf16,bf16,bf16", "128,128", 1),
         ("PyTorch float32", "torch", "torch_device.py:matmul", "f32,f32,f32", "128,128", 1),
+        ("PyTorch float16", "torch", "torch_device.py:matmul", "f16,f16,f16", "128,128", 1),
+        ("NumPy einsum float32", "numpy", "numpy_device.py:einsum", "f32,f32,f32", "128,128", 1),
+        ("SciPy float32", "scipy", "library_devices.py:scipy", "f32,f32,f32", "128,128", 1),
+        ("JAX float32", "jax", "library_devices.py:jax", "f32,f32,f32", "128,128", 1),
+        ("TensorFlow float32", "tensorflow", "library_devices.py:tensorflow", "f32,f32,f32", "128,128", 1),
+        ("ONNX Runtime float32", "onnxruntime", "library_devices.py:onnxruntime", "f32,f32,f32", "128,128", 1),
     )
 )  # fmt: skip
 

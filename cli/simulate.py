@@ -18,6 +18,7 @@ from cli.options import JSON, print_json, progress, say
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from queries.plans.mapping import PlanMap
     from smtmodel.dot import Model
     from smtmodel.plans import Plan
 
@@ -31,7 +32,8 @@ ROUNDINGS = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
 )
 @click.option(
     "--plan", metavar="PLAN", shell_complete=plans,
-    help="How K is divided and sums are added: plan:NAME (`list plans`), or the path of a plan file.",
+    help="How K is divided and sums are added: plan:NAME (`list plans`), the path of a plan file, or of the result "
+    "of `identify --gemm --json` (.json).",
 )  # fmt: skip
 @click.option(
     "-o",
@@ -66,13 +68,13 @@ def simulate(
     mmaprobe simulate a.npy b.npy -o d.npy --plan plan:cublas/split-k
     """
     from smtmodel.errors import InputError
-    from smtmodel.reference import parse_plan_path, parse_reference
+    from smtmodel.reference import parse_reference
 
     if len(files) not in (2, 3):
         raise click.UsageError("two or three matrix files are needed: A B [C]")
     if (model is None) == (plan is None):
         raise click.UsageError("either --model or --plan says how to multiply")
-    how = parse_reference(model) if model is not None else parse_plan_path(plan or "")
+    how = parse_reference(model) if model is not None else _map_or_plan(plan or "")
     tables = [_load(Path(name)) for name in files]
     scales = [None if path is None else _load(path) for path in (scale_a, scale_b)]
     names = [name for name in tables[0] if all(name in table for table in tables)]
@@ -97,6 +99,13 @@ def simulate(
         print_json({"schema": 1, "model": how.reference, "output": str(output), "products": document})
 
 
+def _map_or_plan(text: str) -> PlanMap | Plan:
+    from queries.plans.mapping import read_map
+    from smtmodel.reference import parse_plan_path
+
+    return read_map(Path(text)) if text.endswith(".json") else parse_plan_path(text)
+
+
 def _factors(option: str, table: dict[str, NDArray[Any]], name: str) -> NDArray[Any]:
     """The scale factors for a product: those of its name, or the one matrix of a .npy file. Raises InputError."""
     from smtmodel.errors import InputError
@@ -108,7 +117,7 @@ def _factors(option: str, table: dict[str, NDArray[Any]], name: str) -> NDArray[
 
 
 def _product(
-    model: Model | Plan,
+    how: Model | Plan | PlanMap,
     files: Sequence[str],
     matrices: Sequence[NDArray[Any]],
     convert: Any,
@@ -116,8 +125,11 @@ def _product(
     threads: int | None,
     factors: dict[str, Any],
 ) -> NDArray[Any]:  # fmt: skip
+    from queries.plans.mapping import PlanMap
+    from queries.plans.rules import Shape
     from smtmodel.gemm import simulate
 
+    model = how.plan if isinstance(how, PlanMap) else how
     if engine == "cuda":
         from runner.cuda import launcher_here
         from runner.cuda_product import CudaProduct
@@ -140,8 +152,15 @@ def _product(
         for key, side in factors.items():
             with _of(f"--{key.replace('_', '-')}"):
                 factors[key] = None if side is None else from_numbers(side, scale)
+
+    def multiply(own: Model | Plan) -> NDArray[Any]:
+        return simulate(sides[0], sides[1], addend, own, engine=engine, threads=threads, progress=report, **factors)
+
     with _of(", ".join(files), "A and B", "C"):
-        out = simulate(sides[0], sides[1], addend, model, engine=engine, threads=threads, progress=report, **factors)
+        if isinstance(how, PlanMap) and sides[0].ndim == sides[1].ndim == 2:
+            out = how.product(Shape(sides[0].shape[0], sides[1].shape[1], sides[0].shape[1]), multiply)
+        else:
+            out = multiply(model)
     own = type_of(model.d).isbuiltin == 1  # files of NumPy hold its own types alone: patterns for the others
     return to_numbers(out, model.d) if own else out
 

@@ -57,7 +57,8 @@ def stage_words(stage: Stage) -> Iterator[str]:
             yield f"tiles of {counted(length, 'product')} in order, each result the next one's addend{tail}"
         case Promoted():
             even = f"; the last two equally long, in multiples of {stage.even}" if stage.even else ""
-            yield f"every {stage.every} products from +0, {added}{even}"
+            share = f"; all of as many sums alike, in multiples of {stage.share}" if stage.share else ""
+            yield f"every {stage.every} products from +0, {added}{even}{share}"
         case Split():
             grain = f" in multiples of {stage.grain}" if stage.grain else ""
             yield f"{stage.ways} runs of K{grain}, {added}, {stage.order}"

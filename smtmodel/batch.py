@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from smtmodel.algebra import Bit, Bits
+from smtmodel.algebra import Bit, Bits, constant
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.dot import Evaluation, Model, evaluate
 from smtmodel.formats import Format
@@ -17,6 +17,7 @@ from smtmodel.unit import Memo
 
 Patterns = NDArray[np.uint64]
 CHUNK = 4096  # vectors at a time: the lanes of a stage stay in the processor's cache
+FEW = 3  # vectors that are evaluated sooner one by one, as integers, than together
 
 _CARRIER = ArrayCarrier()
 
@@ -43,11 +44,17 @@ def _operands(
     def columns(table: Patterns | None, fmt: Format | None) -> list[Bits]:
         if table is None or fmt is None:
             return []
-        return [_CARRIER.lanes(np.ascontiguousarray(table[:, k]), fmt.width) for k in range(table.shape[1])]
+        return [_lanes(table[:, k], fmt.width) for k in range(table.shape[1])]
 
-    addend = _CARRIER.lanes(np.ascontiguousarray(c), model.c.width)
     factors = columns(scale_a, model.scale), columns(scale_b, model.scale)
-    return columns(a, model.a), columns(b, model.b), addend, *factors
+    return columns(a, model.a), columns(b, model.b), _lanes(c, model.c.width), *factors
+
+
+def _lanes(patterns: Patterns, width: int) -> Bits:
+    """One operand of all vectors; of a single vector a constant, which the algebra folds."""
+    if len(patterns) == 1:
+        return constant(_CARRIER, int(patterns[0]), width)
+    return _CARRIER.lanes(np.ascontiguousarray(patterns), width)
 
 
 def evaluate_batch(model: Model, a: Any, b: Any, c: Any, scale_a: Any = None, scale_b: Any = None) -> Patterns:
@@ -57,8 +64,9 @@ def evaluate_batch(model: Model, a: Any, b: Any, c: Any, scale_a: Any = None, sc
     if a.ndim != 2 or a.shape != b.shape or a.shape[1] > model.length or c.shape != a.shape[:1]:
         raise ValueError(f"shapes {a.shape}, {b.shape}, {c.shape} do not fit {model.length} products")
     out = np.empty(len(c), dtype=np.uint64)
-    for start in range(0, len(c), CHUNK):
-        part = slice(start, start + CHUNK)
+    size = CHUNK if len(c) > FEW else 1
+    for start in range(0, len(c), size):
+        part = slice(start, start + size)
         factors = [None if side is None else side[part] for side in scales]
         found = evaluate_lanes(model, a[part], b[part], c[part], *factors, traced=False)
         out[part] = to_integers(found.d, len(c[part]))

@@ -4,6 +4,7 @@ each of which runs alone by its name (`pytest -m solvers`)."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from pydantic import ValidationError
 from cli import options
 from queries.solvers import store
 from reports import documents
+from smtmodel.folders import cache_folder
 from tests.browser import chromium as chromium  # one browser for every module: Playwright allows no second
 
 #: group -> modules without their test_; what is in none runs with `make test-fast`
@@ -70,6 +72,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(groups.get(item.path.stem, "fast"))
         if item.nodeid.partition("/")[2].startswith(LONG):
             item.add_marker("slow")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def bytecode() -> None:
+    """Programs that tests start compile no module that an earlier one has compiled, and leave nothing in the tree."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = str(cache_folder() / "bytecode")
 
 
 @pytest.fixture(autouse=True)

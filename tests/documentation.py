@@ -146,7 +146,7 @@ class Terminal:
             "PATH": os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]),
             "PYTHONPATH": str(ROOT), "HOME": str(self.home), "XDG_CONFIG_HOME": str(self.home / "config"),
             "XDG_CACHE_HOME": str(self.home / "cache"), "NO_COLOR": "1", "COLUMNS": "100", "TERM": "dumb",
-            "LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1",
+            "LC_ALL": "C.UTF-8",
         }  # fmt: skip
 
     def run(self, text: str) -> list[str]:

@@ -36,12 +36,12 @@ class Format:
     signed: bool = True
     subnormals: bool = True
 
-    @property
+    @cached_property
     def ones(self) -> int:
         """Exponent and mantissa fields full of ones; one more is the sign bit."""
         return (1 << (self.exponent_bits + self.mantissa_bits)) - 1
 
-    @property
+    @cached_property
     def largest(self) -> int:
         """Exponent and mantissa fields of the largest finite number."""
         if self.specials == "p3109":  # infinity above it; unsigned, the NaN above that

@@ -108,11 +108,16 @@ class Output:
             case Rounded():
                 return self.added([self.sum(stage.body, ks, start)], stage.rounding)
             case Promoted():
-                sizes = [stage.every] * (len(ks) // stage.every)
+                size = stage.every
+                if stage.share and len(ks) % size:  # as few sums, of more products than an equal share of K
+                    sums = -(-len(ks) // size)
+                    size = next(n for n in range(stage.share, size + 1, stage.share) if n * sums > len(ks))
+                sizes = [size] * (len(ks) // size)
                 left = len(ks) - sum(sizes)
-                if left and stage.even and sizes:  # the last two together, the first of them the larger
+                if left and stage.even and sizes:  # the last two together; an odd product more for the second one
                     both = sizes.pop() + left
-                    half = next(n for n in range(stage.even, both + stage.even, stage.even) if 2 * n >= both)
+                    odd = both % 2 if stage.even > 1 else 0
+                    half = next(n for n in range(stage.even, both + stage.even, stage.even) if 2 * n + odd >= both)
                     sizes += [min(half, both), max(both - half, 0)]
                 elif left and stage.tail is None:
                     sizes.append(left)

@@ -225,6 +225,8 @@ def test_arrays_and_oracle(reference: str) -> None:
     results = evaluate_batch(model, *columns).tolist()
     wrong = disagreements(model, columns, results, by_oracle(model, columns))
     assert not wrong
+    alone = [evaluate_batch(model, *(column[k : k + 1] for column in columns)).item() for k in range(8)]
+    assert alone == results[:8]  # the algebra folds what arrays compute
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -22,6 +22,7 @@ from queries.certificates.certificate import CHAIN, FACTS, digest, whole_of_quer
 from queries.certificates.chain import Facts, chain_faults
 from queries.certificates.tree import RULES, Tree, statement_text
 from queries.checking.folder import check_folder
+from queries.claims.verify import verify
 from queries.covering import unreachable
 from queries.equality.certify import chain_texts
 from queries.proof import enclosures, facts, rewriting, rows, same, shares, sums, undecided
@@ -33,12 +34,9 @@ from queries.proof.kernel import rule as made_rule
 from queries.proof.lemmas import AlignmentLoses, Lemma, query_of, settled
 from queries.proof.written import Written
 from queries.properties import expressions, together
-from queries.properties import rises as properties_rises
 from queries.properties.bound import bound_in_units, bound_of, chain_of, error_of
 from queries.properties.bound_certificate import certify_bound
 from queries.properties.bound_report import find_bound
-from queries.properties.monotonic import prove_monotonic
-from queries.properties.statements import Monotonic
 from queries.search.distinguish import Options
 from queries.solvers.contract import Answer
 from smtmodel.reference import parse_reference
@@ -46,6 +44,7 @@ from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit, unit_text
 from tests.node_units import random_unit
 from tests.test_bounds import ARITHMETICS, UNITS, small
+from tests.test_claim_stages import claim_of
 from tests.test_table9 import SUM, unit_of
 
 BFDOT = "arm/neon/bfdot"
@@ -77,6 +76,11 @@ def faults(document: Document) -> list[tuple[int, str]]:
     return list(Tree(document).check())
 
 
+def found_at(document: Document, number: int) -> bool:
+    """Whether a fault is found in a theorem; what comes after it is not checked."""
+    return any(place == number for place, _ in Tree(document).check())
+
+
 #: rules of rewriting, of which no tree is written: no certificate has them
 UNWRITTEN = {"rewritten", "followed", "congruent", "looped", "results_alike"}
 
@@ -105,10 +109,8 @@ def test_every_rule_is_checked() -> None:
     of_rows = {name for name, made in MADE.items() if made.__module__ == rows.__name__}  # row_rules.py has these
     assert of_rows == {"below_one", "parted", "joined", "converted", "column_sums", "trees", "in_sequence",
                        "never_overflows"}  # fmt: skip
-    of_properties = {
-        name for name, made in MADE.items() if made.__module__ in (together.__name__, properties_rises.__name__)
-    }
-    assert of_properties == {"every_order", "each_part", "raised_elsewhere", "negates", "rises"}
+    of_properties = {name for name, made in MADE.items() if made.__module__ == together.__name__}
+    assert of_properties == {"every_order", "each_part", "raised_elsewhere", "negates", "does_not_fall"}
     of_forms = {name for name, made in MADE.items() if made.__module__ == expressions.__name__}
     assert of_forms == {"one_expression", "one_sum", "one_form"}
     of_claims = {name for name, made in MADE.items() if made.__module__ == shares.__name__} - RULES.keys()
@@ -211,7 +213,7 @@ def test_any_number_changed_in_a_conclusion_is_found_there(name: str) -> None:
                 users = {k for k, one in enumerate(document["theorems"]) if number in one["premises"]}
                 assert users <= {k for k, _ in faults(broken)}, (number, path)
             else:
-                assert number in {k for k, _ in faults(broken)}, (number, path)
+                assert found_at(broken, number), (number, path)
             count += 1
     assert count > 50
 
@@ -231,12 +233,12 @@ def test_another_premise_or_rule_is_found_there(name: str) -> None:
             for middle in [[], [number], [-1], [10**6], *([new] for new in rng.sample(others, min(3, len(others))))]:
                 broken = own(document, number)
                 broken["theorems"][number]["premises"] = [*before, *middle, *after]
-                assert number in {k for k, _ in faults(broken)}, (number, premise, middle)
+                assert found_at(broken, number), (number, premise, middle)
         for rule in rng.sample([*RULES, "nothing"], 5):
             if rule != theorem["rule"] and (theorem["rule"], rule) not in ALIKE:
                 broken = own(document, number)
                 broken["theorems"][number]["rule"] = rule
-                assert number in {k for k, _ in faults(broken)}, (number, rule)
+                assert found_at(broken, number), (number, rule)
 
 
 def test_what_is_no_bound_of_the_result_is_not_stated() -> None:
@@ -246,7 +248,7 @@ def test_what_is_no_bound_of_the_result_is_not_stated() -> None:
             broken = {**document, "states": [*document["states"], number]}
             goal = theorem["goal"]
             final = goal["is"] == "Enclosed" and goal["node"] == document["unit"]["result"] and not goal["assuming"]
-            assert (number in {k for k, _ in faults(broken)}) == (not final)
+            assert found_at(broken, number) == (not final)
 
 
 @pytest.mark.parametrize(
@@ -401,16 +403,13 @@ def test_what_is_stated_is_read_off_the_tree() -> None:
 
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The steps of a proof that a sum is monotonic, with its lemmas as queries alone."""
+    """The steps of a proof of a claim, with its lemmas as queries alone."""
     path = tmp_path_factory.mktemp("chain")
-    unit = "hopper/wgmma/m64n8k32.f32.e4m3.e4m3@length=2,block=2,fraction_bits=8,family=emulated-fp8"
-    proof = prove_monotonic(
-        Monotonic(parse_reference(unit), parse_reference(unit)), Options("bitwuzla", 60.0), False, forms=False
-    )
-    assert proof.chain is not None
-    for name, text in chain_texts(proof.chain).items():
+    outcome = verify(claim_of("distance(three, four) <= 7"), Options("bitwuzla", 60.0))
+    assert outcome.chain is not None
+    for name, text in chain_texts(outcome.chain).items():
         (path / name).write_text(text)
-    for number, lemma in enumerate(proof.lemmas, 1):
+    for number, lemma in enumerate(outcome.lemmas, 1):
         (path / f"lemma-{number:02d}.smt2").write_text(lemma.query.text)
     return path
 
@@ -422,7 +421,7 @@ def chain_of_facts(path: Path) -> Document:
 
 def test_a_chain_of_facts_passes(chain: Path) -> None:
     document = chain_of_facts(chain)
-    assert len(document["steps"]) > 20
+    assert len(document["steps"]) > 15
     assert list(chain_faults(chain, Facts(chain / FACTS), document)) == []
 
 
@@ -447,9 +446,9 @@ def test_a_chain_that_ends_elsewhere_or_lacks_a_step_is_found(chain: Path) -> No
     document = chain_of_facts(chain)
     assert list(chain_faults(chain, Facts(chain / FACTS), {**document, "states": [document["steps"][0]["fact"]]}))
     assert list(chain_faults(chain, Facts(chain / FACTS), {**document, "axioms": {}}))
-    missing = [{**document, "steps": document["steps"][:k] + document["steps"][k + 1 :]}
-               for k in range(len(document["steps"]))]  # fmt: skip
-    noticed = [bool(list(chain_faults(chain, Facts(chain / FACTS), one))) for one in missing[::6]]
+    named = dict.fromkeys(step["fact"] for step in document["steps"])  # some are proved twice
+    missing = [{**document, "steps": [step for step in document["steps"] if step["fact"] != name]} for name in named]
+    noticed = [bool(list(chain_faults(chain, Facts(chain / FACTS), one))) for one in missing[::3]]
     assert all(noticed)
 
 

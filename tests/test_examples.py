@@ -53,3 +53,14 @@ def test_torch() -> None:
             found = array_from(function(A.astype(kind), B.astype(kind), *(x.astype(kind) for x in rest)))
             assert found.dtype == kind
             assert found.astype(float).tolist() == (np.array([[10, 13], [28, 40]]) + len(rest)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("package", "name"),
+    [("scipy", "scipy"), ("onnx", "onnxruntime"), ("jax", "jax"), ("tensorflow", "tensorflow")],
+)
+def test_other_libraries(package: str, name: str) -> None:
+    if importlib.util.find_spec(package) is None or importlib.util.find_spec(name) is None:
+        pytest.skip(f"{name} is not installed")
+    found = open_callable(f"{FOLDER}/library_devices.py:{name}").function(A, B)
+    assert (found.dtype, found.tolist()) == (np.dtype(np.float32), [[10, 13], [28, 40]])

@@ -24,7 +24,7 @@ from queries.proof.normalising import Normaliser, normal_form, rules_of
 from queries.proof.rewriting import REWRITES
 from queries.search.distinguish import Options
 from queries.search.problem import Candidates
-from smtmodel.batch import evaluate_models, evaluate_row
+from smtmodel.batch import evaluate_models, evaluate_row, evaluate_rows
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, ParameterError, UnknownNameError
 from smtmodel.operands import layout_of
@@ -56,7 +56,7 @@ def small(text: str = SMALL) -> Family:
 
 def answers_of(reference: str) -> Any:
     model = parse_reference(reference)
-    return lambda vectors: [evaluate_row(model, vector.operands) for vector in vectors]
+    return lambda vectors: evaluate_rows(model, [vector.operands for vector in vectors])
 
 
 def form(reference: str | Model) -> object:
@@ -174,8 +174,7 @@ def test_separate_tells_apart_or_proves_equal() -> None:
     layout = layout_of(candidates[0])
     for members, results in zip(found.classes, found.predictions, strict=True):
         for member in members:
-            again = [evaluate_row(member.model, layout.split(row)) for row in found.rows]
-            assert again == results
+            assert evaluate_rows(member.model, [layout.split(row) for row in found.rows]) == results
         assert {parameters_of(member.model)["exponent_floor"] for member in members} == {None, -132}
 
 
@@ -240,7 +239,7 @@ def test_validation_sees_a_rare_departure(always: bool) -> None:
     departed: list[Any] = []
 
     def answer(vectors: list[Vector]) -> list[int]:
-        results = [evaluate_row(true, vector.operands) for vector in vectors]
+        results = evaluate_rows(true, [vector.operands for vector in vectors])
         if len(vectors) > 1:
             departed.append(vectors[1500].operands)
         seen = departed[:1] if always or len(vectors) > 1 else []
@@ -266,9 +265,10 @@ def test_a_recording_is_not_decided_beyond_what_it_holds() -> None:
 def test_commands(tmp_path: Path) -> None:
     path = tmp_path / "small.yaml"
     path.write_text(SMALL)
+    engine = "--solver=bitwuzla"
     answers = tmp_path / "answers.jsonl"
     device = "volta/mma/m8n8k4.f32.f16.f16.f32"
-    command = ["identify", str(path), "--device", f"model:{device}", "-o", str(answers), "--json", "--solver=bitwuzla"]
+    command = ["identify", str(path), "--device", f"model:{device}", "-o", str(answers), "--json", engine]
     run = CliRunner().invoke(main, command)
     assert run.exit_code == 0, run.stderr
     document = json.loads(run.stdout)
@@ -276,16 +276,18 @@ def test_commands(tmp_path: Path) -> None:
     assert document["undecided"] == {"exponent_floor": [None, -132]}
     assert device in document["units"]
     assert f"this is {document['units'][0]}" in run.stderr
-    none = CliRunner().invoke(main, ["identify", str(path), "--device", f"model:{device}@fraction_bits=22", "--json"])
+    none = CliRunner().invoke(
+        main, ["identify", str(path), "--device", f"model:{device}@fraction_bits=22", "--json", engine]
+    )
     assert (none.exit_code, json.loads(none.stdout)["units"]) == (0, [])
     assert "no instruction of the table is proved to be this unit" in none.stderr
     again = CliRunner().invoke(main, command)
     assert "answers of an earlier run" in again.stderr
     assert json.loads(again.stdout)["decided"] == document["decided"]
-    outside = CliRunner().invoke(main, ["identify", str(path), "--device", f"model:{device}@fraction_bits=26"])
+    outside = CliRunner().invoke(main, ["identify", str(path), "--device", f"model:{device}@fraction_bits=26", engine])
     assert outside.exit_code == 1
     assert "no candidate fits" in outside.stderr
-    vectors = CliRunner().invoke(main, ["separate", str(path), "--solver=bitwuzla"])
+    vectors = CliRunner().invoke(main, ["separate", str(path), engine])
     assert vectors.exit_code == 0
     assert len(vectors.stdout.splitlines()) <= 8
     asked, given = tmp_path / "vectors.jsonl", tmp_path / "given.jsonl"
@@ -293,9 +295,9 @@ def test_commands(tmp_path: Path) -> None:
     ran = CliRunner().invoke(main, ["run", str(asked), "--device", f"model:{device}", "-o", str(given)])
     next_step = f"mmaprobe identify {path} --device recorded:{given}"
     assert next_step in ran.stderr
-    left = CliRunner().invoke(main, [*next_step.split()[1:], "--json"])
+    left = CliRunner().invoke(main, [*next_step.split()[1:], "--json", engine])
     assert json.loads(left.stdout)["decided"]["fraction_bits"] == 23
-    one = CliRunner().invoke(main, ["separate", str(path), "--one", "--json"])
+    one = CliRunner().invoke(main, ["separate", str(path), "--one", "--json", engine])
     assert len(json.loads(one.stdout)["vectors"]) == 1
 
 

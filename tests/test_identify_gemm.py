@@ -97,19 +97,40 @@ def test_a_change_of_the_plan_with_k_is_found(tmp_path: Path) -> None:
     code, found, _ = asked(tmp_path, "changes", "--save", str(tmp_path / "plan.yaml"))
     assert code == 0, found
     rules = {rule["elements"]: rule["plan"] for rule in found["rules"]}
-    assert set(rules) == {"K up to 19", "K from 20"}
-    assert rules["K up to 19"] == "sum(muladd, +0)"
-    assert rules["K from 20"].startswith(("sum(split(2, muladd, r", "sum(halve(1", "sum(promote("))
+    assert set(rules) == {"K = 1 to 19", "K = 20 to 22"}
+    assert rules["K = 1 to 19"] == "sum(muladd, +0)"
+    assert rules["K = 20 to 22"].startswith(("sum(split(2, muladd, r", "sum(halve(1", "sum(promote("))
     assert found["checked"] == 20
     assert not found["open"]
     rng = np.random.default_rng(4)
     a, b = rng.standard_normal((5, 21)).astype(np.float32), rng.standard_normal((21, 5)).astype(np.float32)
     space: dict[str, Any] = {}
     exec(LIBRARY, space)
-    plan = parse_plan(found["plans"][rules["K from 20"]], "plan.yaml", parse_reference)
+    plan = parse_plan(found["plans"][rules["K = 20 to 22"]], "plan.yaml", parse_reference)
     d = simulate(a.view(np.uint32), b.view(np.uint32), None, plan)
     assert np.array_equal(d.view(np.float32), space["changes"](a, b))
     assert parse_plan_path(str(tmp_path / "plan.yaml")).reference == found["rules"][0]["plan"]
+    check_map(tmp_path, found, space["changes"])
+
+
+def check_map(folder: Path, found: dict[str, Any], function: Any) -> None:
+    """`simulate --plan MAP.json` gives what the library gives, and refuses what no rule that is relied on speaks of."""
+    rng = np.random.default_rng(5)
+    names = [str(folder / f"{name}.npy") for name in "abd"]
+
+    def simulated(relied_on: bool, k: int) -> int:
+        rules = [{**rule, "confirmed": relied_on or rule["elements"] == "K = 1 to 19"} for rule in found["rules"]]
+        (folder / "map.json").write_text(json.dumps({**found, "rules": rules}))
+        sides = rng.standard_normal((5, k)).astype(np.float32), rng.standard_normal((k, 6)).astype(np.float32)
+        for name, side in zip(names, sides, strict=False):
+            np.save(name, side)
+        arguments = ["simulate", *names[:2], "-o", names[2], "--plan", str(folder / "map.json")]
+        code = CliRunner().invoke(main, arguments).exit_code
+        assert code or np.array_equal(np.load(names[2]), function(*sides))
+        return code
+
+    assert [simulated(True, 21), simulated(True, 19), simulated(True, 23)] == [0, 0, 3]
+    assert [simulated(False, 19), simulated(False, 21)] == [0, 3]
 
 
 def test_edges_are_elements_of_their_own(tmp_path: Path) -> None:
@@ -238,10 +259,15 @@ def tree_of(stage: Stage, places: list[int]) -> Node | Leaf:
         case Chain():
             return added(list(places))
         case Promoted():
-            size, left = stage.every, len(places) % stage.every
+            size = stage.every
+            if stage.share and len(places) % size:
+                sums = -(-len(places) // size)
+                size = next(n for n in range(stage.share, size + 1, stage.share) if n * sums > len(places))
+            left = len(places) % size
             cuts = list(range(0, len(places), size))
             if stage.even and left and len(places) > size:
-                cuts[-1] = cuts[-2] + -(-(size + left) // (2 * stage.even)) * stage.even
+                half = (size + left + (stage.even == 1)) // 2
+                cuts[-1] = cuts[-2] + -(-half // stage.even) * stage.even
             ends = [*cuts[1:], len(places)]
             return added([tree_of(stage.body, places[i:j]) for i, j in zip(cuts, ends, strict=True)])
         case Split():
@@ -279,6 +305,8 @@ STAGES = [
     Promoted(24, CHAIN, R, even=1),
     Promoted(24, CHAIN, R, even=4),
     Promoted(20, Interleaved(2, CHAIN, R), R),
+    Promoted(24, CHAIN, R, share=8),
+    Interleaved(1, Interleaved(2, CHAIN, R), R, grain=8, tail=CHAIN),
     Split(3, CHAIN, R, grain=1),
     Split(2, CHAIN, R, grain=8),
     Interleaved(4, CHAIN, R, tail=CHAIN),
@@ -415,7 +443,7 @@ def test_lanes_compute_as_a_loop(length: int) -> None:
 
 @pytest.mark.parametrize("length", [16, 17, 31, 32, 33, 47, 48, 50])
 def test_the_last_two_sums_are_made_equal(length: int) -> None:
-    """As a loop in float32 that was written by hand."""
+    """As a loop in float32 that was written by hand after OpenBLAS, driver/level3/level3.c."""
     stage = Promoted(16, Chain(parse_reference("ieee/muladd/f32")), R, even=2)
     plan = Plan(FMA.a, FMA.b, FMA.c, Products(stage, Constant()))
     rng = np.random.default_rng(length)
@@ -423,7 +451,7 @@ def test_the_last_two_sums_are_made_equal(length: int) -> None:
     total, start = np.zeros((3, 3), np.float32), 0
     while start < length:
         left = length - start
-        size = 16 if left >= 32 or left <= 16 else (left + 3) // 4 * 2
+        size = 16 if left >= 32 or left <= 16 else (left // 2 + 1) // 2 * 2
         part = np.zeros((3, 3), np.float32)
         for k in range(start, min(start + size, length)):
             part = part + np.outer(a[:, k], b[k])
@@ -509,11 +537,15 @@ def test_the_text_of_lanes_is_the_plan(stage: Lanes) -> None:
         ("lanes(fma, r, fold(2, 1))", "the first step is a number of lanes"),
         ("lanes(fma, r, 8, fold(2, 3))", "8 lanes are not groups of 2, 3 apart"),
         ("lanes(fma, r, 8, fold(1, 1), fold(8, 1))", "8 lanes are not groups of 1"),
-        ("lanes(fma, r, 8, 4, fold(4, 1))", "4 lanes do not follow 8"),
+        ("lanes(fma, r, 4, 8, fold(4, 1))", "8 lanes do not follow 4"),
+        ("lanes(fma, r, 8, 4, fold(4, 1))", "2 lanes are left at the end"),
         ("lanes(fma, r, 8, fold(2, 4))", "4 lanes are left at the end"),
         ("lanes(fma, r, 8, fold(8, 1), head=9)", "a turn of 9 is not shorter"),
         ("lanes(fma, r, 8, fold(8))", "1 argument"),
         ("promote(4, fma, r, even=1, tail=fma)", "goes through a tail, or is made equal"),
+        ("promote(4, fma, r, share=1, tail=fma)", "goes through a tail, or is made equal"),
+        ("promote(4, fma, r, share=1, even=1)", "the last two sums are made equal, or all"),
+        ("promote(4, fma, r, share=3)", "4 is no multiple of 3"),
         ("promote(4, fma, r, head=1)", "head"),
     ],
 )

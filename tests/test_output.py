@@ -35,7 +35,9 @@ def small_disk(size):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
-        yield
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # of which Python would keep the half
+            yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 

@@ -25,6 +25,7 @@ from smtmodel.plans import Plan
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.planfile import parse_plan
 from smtmodel.plans.plantext import plan_text
+from smtmodel.plans.tape import Tape
 from smtmodel.reference import parse_plan_reference, parse_reference
 from smtmodel.rounding import ROUNDINGS, Rounding
 from smtmodel.unitfile import parse_unit, unit_text
@@ -65,11 +66,14 @@ SUMS = {
     "halve(4, mma, z, grain=4)": (18,),
     "promote(16, interleave(2, split(2, fma, z), r, grain=2), r)": (40,),
     "split(2, promote(8, halve(4, mma, r, grain=4), r), r)": (37,),
-    "promote(8, fma, z, even=2)": (7, 17, 30),
+    "promote(8, fma, z, even=2)": (7, 13, 17, 30),
+    "promote(8, fma, z, share=2)": (7, 8, 9, 16, 20, 27),
     "promote(8, fma, r, tail=promote(4, fma, r, tail=fma))": (3, 15),
     "lanes(fma, r, 8, fold(2, 4), fold(4, 1))": (3, 21),
     "lanes(fma, z, 8, fold(2, 4), 4, fold(2, 1), fold(2, 1), tail=fma)": (7, 23),
     "lanes(fma, r, 8, fold(2, 4), fold(4, 1), head=2, tail=promote(8, fma, r))": (5, 23),
+    "lanes(fma, r, 4, 1, fold(4, 1))": (2, 4, 7, 16),
+    "lanes(fma, r, 8, 2, fold(2, 4), fold(4, 1), tail=fma)": (7, 13),
     "lanes(promote(2, fma, z), r, 6, fold(3, 2), fold(2, 1), tail=fma)": (29,),
     "split(2, lanes(fma, r, 4, fold(2, 2), 2, fold(2, 1)), r)": (15,),
 }
@@ -121,6 +125,17 @@ def test_every_stage_is_what_it_says(stage: str) -> None:
     for k in SUMS[stage]:
         check(plan, k)
     assert parse_plan(plan_text(plan), "tested", parse_reference) == plan
+
+
+def test_a_sum_starts_from_the_zero_that_is_written() -> None:
+    """Of one product that is -0; also where a plan is computed for many small products."""
+    for zero, expected in (("+0", 0), ("-0", 1 << 31)):
+        plan = plan_of(f"sum(fma, {zero})")
+        a, b, c = (np.full((1, 1), pattern, dtype=np.uint64) for pattern in (plan.a.sign_bit, plan.b.largest, 0))
+        assert simulate(a, b, c, plan, engine="numpy").tolist() == [[expected]]
+        if compiler() is not None:
+            assert Tape(plan, 1).play(a[None], b[None], c[None]).tolist() == [[[expected]]]
+        assert parse_plan(plan_text(plan), "tested", parse_reference).sums == plan.sums
 
 
 @pytest.mark.parametrize("step", ENDS)

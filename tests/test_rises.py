@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
+import copy
+import json
+import random
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from benchmarks.statements import Statement, broken_addend, columns_of, grid_of
 from hypotheses.schema import Inputs
+from queries.certificates.tree import Tree
+from queries.proof.gains import gains_of, numbers_of, products_of
 from queries.proof.kernel import RuleError, Theorem
 from queries.proof.lemmas import Lemma, exhausted, settled
+from queries.proof.rises import Rises, needed, rises
+from queries.proof.rounding_rises import RoundingRises, RoundingScales
 from queries.proof.same import SidesAgree
-from queries.properties.monotone.search import find_fall
-from queries.properties.rises import RoundingRises, RoundingScales, gains_of, needed, numbers_of, products_of, rises
+from queries.proof.written import Written
+from queries.properties.falls import find_fall
 from queries.properties.statements import Monotonic
+from queries.properties.together import does_not_fall
 from queries.search.samples import sample_rows
 from queries.search.witness import replay
 from queries.solvers.contract import Answer
 from smtmodel.dot import Model
-from smtmodel.formats import FORMATS, Format
-from smtmodel.nodes import Cut, Element, FusedSum, Index, Product, Round, Scale
+from smtmodel.formats import FORMATS, Format, format_named
+from smtmodel.nodes import Cut, Element, ExactSum, FusedSum, Index, Node, Product, Repeat, Round, Running, Scale
 from smtmodel.nodes.round import Rounding
 from smtmodel.reference import parse_reference
-from smtmodel.rounding import Target
+from smtmodel.rounding import ROUNDINGS, Overflow, Target
 from smtmodel.unit import Unit
+from smtmodel.unitfile import parse_unit
 
 SMALL = "hopper/wgmma/m64n8k32.f32.e4m3.e4m3"
 FUSED = f"{SMALL}@length=3,block=3,fraction_bits=8"
@@ -45,11 +57,36 @@ def believed(lemma: Lemma) -> Theorem:
     return settled(lemma, lambda query, name: (Answer("unsat", "nobody", "0", 0.0), None))
 
 
+def asked(problem: Monotonic) -> tuple[Unit, int | None, bool]:
+    return problem.left.unit, problem.raised, problem.inputs.normal
+
+
 def holds(problem: Monotonic) -> bool:
+    """Whether the rule says so; the checker, which has a statement of its own, must say the same."""
     try:
-        return bool(needed(problem))
+        lemmas = needed(*asked(problem))
     except RuleError:
         return False
+    document = document_of(rises(*asked(problem), list(map(believed, lemmas))))
+    assert not list(Tree(document).check())
+    return True
+
+
+def document_of(theorem: Theorem) -> dict[str, Any]:
+    assert isinstance(theorem.goal, Rises)
+    leaves = dict.fromkeys(theorem.premises, "lemma")
+    found: dict[str, Any] = json.loads(json.dumps(Written(theorem.goal.unit).stating([theorem], leaves)))
+    return found
+
+
+def checked(problem: Monotonic) -> str:
+    """What the checker says of a unit if it is told without a lemma that it rises."""
+    unit, raised, normal = asked(problem)
+    document = Written(unit).stating([], {})
+    goal = {"is": "Rises", "raised": raised, "normal": normal}
+    stated = {"theorems": [{"rule": "rises", "premises": [], "goal": goal}], "states": [0]}
+    ((_, fault),) = Tree(json.loads(json.dumps(document | stated))).check()
+    return fault
 
 
 MODES = ("toward_zero", "down", "up", "nearest_even")
@@ -155,23 +192,35 @@ def items(*terms: object) -> Callable[[Unit], Unit]:
 
 A, B, C = Element("a", Index(0)), Element("b", Index(0)), Element("c")
 P = Product(A, B)
+AT, BT = Element("a", Index(0, ((1, 1),))), Element("b", Index(0, ((1, 1),)))
+R = Rounding(FORMATS["e5m2"], "toward_zero")
 SCALED = Scale(P, Element("scale_a", Index(0)), Element("scale_b", Index(0)))
 BREACHES: dict[str, tuple[str, Callable[[], Monotonic]]] = {
     "wraps": ("wraps", lambda: of_unit(summed(carry_bits=1))),
     "sticky": ("sticky", lambda: of_unit(summed(sticky=True))),
     "few places": ("may lose more", lambda: of_unit(summed(fraction_bits=3))),
-    "normalised": ("nothing is known", lambda: of_unit(items(replace(P, normalised=True), C))),
-    "squares": ("other factors", lambda: of_unit(items(Product(A, A), C))),
+    "normalised": ("nothing is known|normalised", lambda: of_unit(items(replace(P, normalised=True), C))),
+    "squares": ("other factors|other inputs", lambda: of_unit(items(Product(A, A), C))),
     "twice": ("several terms", lambda: of_unit(items(P, P, C))),
     "c twice": ("several terms", lambda: of_unit(items(C, C), None)),
     "lost factors": ("is lost", lambda: of_unit(items(Product(replace(A, subnormals="zero"), B), C))),
     "mixed factors": ("stands in another", lambda: of_unit(items(Product(A, Element("b", Index(1))), C))),
-    "signed scale": ("with a sign", lambda: of_unit(
+    "signed scale": ("sign", lambda: of_unit(
         lambda unit: items(SCALED, C)(replace(unit, scale=FORMATS["e4m3"], scale_block=3)))),
-    "cut inside": ("is cut", lambda: of_unit(items(Cut(FusedSum((P,), 30), 6, "down"), C))),
-    "NaN below all": ("is NaN", lambda: of_unit(lambda unit: replace(
+    "cut inside": ("of a cut", lambda: of_unit(items(Cut(FusedSum((P,), 30), 6, "down"), C))),
+    "NaN below all": ("is NaN, ", lambda: of_unit(lambda unit: replace(
         unit, result=Round(_term(unit), Rounding(FORMATS["e4m3fnuz"], overflow="infinity"))))),
     "too many": ("one by one", lambda: question("ampere/mma/m16n8k8.f32.f16.f16.f32", 0)),
+    "NaN as a number": ("NaN is a number|format without NaN", lambda: of_unit(lambda unit: replace(
+        unit, result=Round(_term(unit), Rounding(FORMATS["e2m1"]))))),
+    "a pattern that is no NaN": ("a NaN is a number|that of a number", lambda: of_unit(lambda unit: replace(
+        unit, result=Round(_term(unit), Rounding(FORMATS["f32"], nan=0x7F800000))))),
+    "scaled by c": ("of a scale|scale factor is not an input", lambda: of_unit(items(Scale(P, C, C), C))),
+    "a bound that a sum around it does not see": ("a bound|least exponent", lambda: of_unit(items(
+        FusedSum((P, C), 40, least=-30), Product(Element("a", Index(1)), Element("b", Index(1)))))),
+    "raised at a step of its own": ("several terms", lambda: of_unit(
+        lambda unit: replace(unit, result=Repeat(1, (1, 0), Round(P, R), Round(
+            FusedSum((Product(AT, BT), Running(1)), 6), R))))),
     "vanishes": ("may vanish", lambda: of_unit(lambda unit: summed(
         items=(P, C), reach=(20, None), fraction_bits=(8, 8))(unit))),
 }  # fmt: skip
@@ -180,17 +229,134 @@ BREACHES: dict[str, tuple[str, Callable[[], Monotonic]]] = {
 @pytest.mark.parametrize(("says", "problem"), BREACHES.values(), ids=BREACHES)
 def test_side_conditions(says: str, problem: Callable[[], Monotonic]) -> None:
     with pytest.raises(RuleError, match=says):
-        needed(problem())
+        needed(*asked(problem()))
+    if says != "one by one":  # the checker compares more of them
+        assert re.search(says, checked(problem()))
 
 
 def test_a_theorem_needs_every_lemma() -> None:
     problem = question(f"{SMALL}@length=2,block=2,fraction_bits=16")
-    lemmas = list(map(believed, needed(problem)))
-    assert rises(problem, lemmas).goal == SidesAgree(problem)
+    lemmas = list(map(believed, needed(*asked(problem))))
+    known = rises(*asked(problem), lemmas)
+    assert does_not_fall(problem, known).goal == SidesAgree(problem)
     other = believed(RoundingRises(Target(FORMATS["e5m2"], "up")))
     for wrong in (lemmas[1:], [other, *lemmas[1:]]):
         with pytest.raises(RuleError, match="missing"):
-            rises(problem, wrong)
+            rises(*asked(problem), wrong)
     two = Monotonic(problem.left, parse_reference(FUSED), raised=0)
-    with pytest.raises(RuleError, match="of one model"):
-        needed(two)
+    normal = rises(problem.left.unit, 0, True, lemmas)
+    for told, about, why in (
+        (two, known, "of one model"), (replace(problem, raised=1), known, "another operand"),
+        (question(FUSED), known, "another unit"), (problem, normal, "normal numbers alone"),
+    ):  # fmt: skip
+        with pytest.raises(RuleError, match=why):
+            does_not_fall(told, about)
+    assert does_not_fall(replace(problem, inputs=Inputs(finite=True, normal=True)), normal)
+
+
+def test_a_changed_tree_is_refused() -> None:
+    """Every lemma is needed, and is about this datapath; so is every part of the goal, and of the unit what matters."""
+    problem = question(f"{SMALL}@length=2,block=2,fraction_bits=16")
+    document = document_of(rises(*asked(problem), list(map(believed, needed(*asked(problem))))))
+    assert not list(Tree(document).check())
+    last = len(document["theorems"]) - 1
+    for place in range(last):
+        broken = copy.deepcopy(document)
+        del broken["theorems"][last]["premises"][place]
+        assert list(Tree(broken).check()), place
+        goal = document["theorems"][place]["goal"]
+        for name in ("width", "fraction", "bits", "mode", "target"):
+            if name in goal:
+                given = goal[name]
+                other = (
+                    given - 1 if isinstance(given, int) else given | {"rounding": "up"} if name == "target" else "up"
+                )
+                broken = copy.deepcopy(document)
+                broken["theorems"][place]["goal"][name] = other
+                assert list(Tree(broken).check()), (place, name)
+    for name, value in (("raised", 2), ("raised", "0"), ("normal", 0), ("node", 1)):
+        broken = copy.deepcopy(document)
+        broken["theorems"][last]["goal"][name] = value
+        assert list(Tree(broken).check()), (name, value)
+    total = next(node for node in document["nodes"] if node["kind"] == "fused")
+    for name, value in (("fraction_bits", 7), ("sticky", True), ("carry_bits", 2), ("rounding", "up")):
+        kept, total[name] = total[name], value
+        assert list(Tree(document).check()), name
+        total[name] = kept
+
+
+def test_a_nan_between_is_no_step_to_a_number() -> None:
+    """e4m3 overflows to NaN, which e2m1 has no pattern for: it becomes 0, and c rises from 0 to there."""
+    text = """unit: x
+formats: {a: e5m2, b: e5m2, c: e4m3, d: e2m1}
+length: 2
+roundings: {r: "round(e4m3, nearest_even, overflow=infinity)", q: "round(e2m1, toward_zero)"}
+steps:
+  d: q(exact(r(exact(a[0:2] * b[0:2], c))))
+"""
+    model = Model("x", parse_unit(text, "x.yaml"))
+    problem = Monotonic(model, model)
+    assert not holds(problem)
+    assert replay(problem, [(0xCB, 0xC4, 0x4B, 0x44, 0xF8, 0x38)]).differs.all()
+
+
+@pytest.mark.parametrize(("least", "bits"), [(1, 1), (3, 2), (0, 1)])
+def test_below_a_bound_a_term_is_cut(least: int, bits: int) -> None:
+    """One whose exponent lies below the least that counts loses, even where nothing larger stands beside it."""
+    problem = of_unit(items(P, C))
+    unit = replace(problem.left.unit, result=Round(FusedSum((P, C), bits, least=least), R))
+    assert not holds(Monotonic(Model("x", unit), Model("x", unit), raised=0))
+
+
+def drawn(rng: random.Random) -> Unit:
+    """A small unit: sums in sums, of numbers of few bits, cut and bounded in every way."""
+    a, b, c = (format_named(name) for name in rng.choice((("e2m1", "e2m1", "e3m2"), ("e2m1", "e1m1_none", "e2m1"))))
+    count = 1 if c.name == "e3m2" else 2
+
+    def rounding(fmt: Format | None = None) -> Rounding:
+        overflow: tuple[Overflow, ...] = ("ieee", "infinity", "saturate")
+        found = fmt or FORMATS[rng.choice(("e4m3", "e5m2", "e4m3fnuz"))]
+        return Rounding(found, rng.choice(ROUNDINGS), rng.choice(overflow), rng.choice(("keep", "flush_after")))
+
+    def total(*items: Node) -> Node:
+        if rng.random() < 0.1:
+            return ExactSum(items)
+        bits = rng.choice((1, 2, 3, 4, 5, 6, 8))
+        zeros, least = (rng.choice((-4, -2, 0, 1, 3)) if rng.random() < 0.25 else None for _ in range(2))
+        floors = tuple(rng.choice((None, -3, 1)) for _ in items) if rng.random() < 0.2 else ()
+        reach = tuple(rng.choice((None, 2, 5)) for _ in items) if rng.random() < 0.2 else ()
+        return FusedSum(items, bits, rng.choice(ROUNDINGS), zeros=zeros, least=least, floors=floors, reach=reach)
+
+    products = [Product(Element("a", Index(k)), Element("b", Index(k))) for k in range(count)]
+    match rng.randrange(4):
+        case 0:
+            top: Node = Round(total(*products, C), rounding())
+        case 1:
+            top = Round(total(total(*products), C), rounding())
+        case 2:
+            top = Round(Cut(total(total(*products), C), 4, rng.choice(ROUNDINGS)), rounding())
+        case _:
+            how = rounding()
+            top = Repeat(
+                1, range(count), Round(total(products[0], C), how), Round(total(Product(AT, BT), Running(1)), how)
+            )
+    return Unit(a, b, c, count, top)
+
+
+def test_small_sums_are_as_all_inputs_say() -> None:
+    """The rule and the checker agree on each, and what they say of it is true."""
+    rng, proved = random.Random(11), 0
+    for _ in range(120):
+        unit, raised = drawn(rng), rng.choice((None, 0))
+        problem = Monotonic(Model("drawn", unit), Model("drawn", unit), raised=raised)
+        if not holds(problem):
+            assert checked(problem) != "rises: that a rounding does not fall is not known"
+            continue
+        proved += 1
+        wanted = Statement(0, "monotonic-addend" if raised is None else "monotonic-product", (problem.left,))
+        table = grid_of(columns_of(problem.left, Inputs()))
+        if raised is None:
+            assert not broken_addend(wanted, table)
+        else:
+            assert not replay(problem, sample_rows(problem.layout, 2048, 7)).differs.any()
+    assert proved > 15

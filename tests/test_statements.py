@@ -7,9 +7,6 @@ import pytest
 
 from benchmarks.statements import blind, check, make
 from hypotheses.schema import Inputs
-from queries.equality.staged import RESULT
-from queries.properties import monotonic
-from queries.properties.monotone.ledger import ADMITTED, NamedFacts
 from queries.properties.proving import proofs_of, verdict_of
 from queries.properties.statements import problems_of
 from queries.search.distinguish import Options, distinguish
@@ -76,18 +73,3 @@ def test_sums_that_have_no_argument_end_no_proof(sum_: str) -> None:
     """The sum has fewer bits than what is rounded, or than a term."""
     with blind():
         assert verdict("monotonic-addend", model(f"r({sum_})", length=1)) in ("equal", "different")
-
-
-@pytest.mark.parametrize("broken", ["nothing is proved", "something else is proved"])
-def test_a_prover_that_proves_something_else_proves_nothing(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The ledger, not the prover, says what was proved; no example stands in the way here."""
-
-    def prover(ledger: NamedFacts) -> str:
-        if broken == "nothing is proved":
-            return ADMITTED
-        return ledger.establish(RESULT, ~ledger.problem.differ(ledger.left.d, ledger.left.d))
-
-    monkeypatch.setattr(monotonic, "prove_by_lemmas", prover)
-    falls = model("r(fused(a[0] * b[0], c, F=1))", a="e2m1", b="e2m1", length=1)
-    with blind():
-        assert verdict("monotonic-product", falls) == "different"

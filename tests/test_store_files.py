@@ -214,7 +214,7 @@ with Store(sys.argv[1], print) as store:
 def test_a_file_size_limit_costs_no_answer(path: Path) -> None:
     """The kernel refuses to write: what was reported before is there, and a later run goes on."""
     out = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(path)], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-B", "-c", LIMITED, str(path)], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.splitlines()
     *numbers, warning = out
     assert "cannot be written" in warning
@@ -393,7 +393,7 @@ def test_a_store_on_a_full_disk(path: Path) -> None:
         "try:\n    Store(sys.argv[1])\nexcept StoreError as error:\n    print(error)\n"
     )
     out = subprocess.run(
-        [sys.executable, "-c", program, str(path)], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-B", "-c", program, str(path)], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
     assert str(path) in out
     assert "--store" in out

@@ -1,4 +1,4 @@
-"""Properties of unit files, and the way of an operand through an expression on which proofs of monotonicity go."""
+"""Properties of unit files."""
 
 from __future__ import annotations
 
@@ -8,12 +8,8 @@ from typing import Any
 
 import pytest
 
-from hypotheses.schema import Inputs
-from queries.proof.records import Proof
-from queries.properties.monotone.ledger import NamedFacts, UnprovedError
-from queries.properties.monotone.path import path_of
-from queries.properties.statements import problems_of
-from queries.search.distinguish import Options
+from queries.proof.kernel import RuleError
+from queries.proof.rises import needed
 from smtmodel.nodes.node import structure
 from smtmodel.reference import parse_reference
 from tests.test_cli import run
@@ -45,48 +41,11 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
-def ways(reference: str, raised: int | None) -> list[tuple[str, str, int]]:
-    """Prefixes of the rounding and of the sum entered, and the place in that."""
-    [problem] = [
-        found for found in problems_of("monotonic", parse_reference(reference), Inputs())
-        if getattr(found, "raised", None) == raised
-    ]  # fmt: skip
-    trace = NamedFacts(problem, Options(), Proof(problem), None).left.trace
-    return [(passage.prefix, passage.inner.prefix, passage.place) for passage in path_of(trace, raised)]
-
-
-@pytest.mark.parametrize(
-    ("reference", "raised", "found"),
-    [
-        ("ieee/fma/f32@length=3", None, [(f"block{k}.", f"block{k}.", 1) for k in range(3)]),
-        ("ieee/fma/f32@length=3", 1, [("block1.", "block1.", 0), ("block2.", "block2.", 1)]),
-        ("volta/mma/m8n8k4.f32.f16.f16.f32", 2, [("", "", 2)]),
-        ("volta/mma/m8n8k4.f32.f16.f16.f32", None, [("", "", 4)]),
-        ("hopper/mma/m16n8k32.f32.e4m3.e4m3.f32@length=8,block=4", None, [("after.", "after.", 1)]),
-        ("hopper/mma/m16n8k32.f32.e4m3.e4m3.f32@length=8,block=4", 3,
-         [("block1.", "block1.", 1), ("after.", "after.", 0)]),
-        ("cdna3/mfma/f32_32x32x16_fp8_fp8", 5, [("", "odd.", 2)]),
-        ("cdna3/mfma/f32_32x32x16_fp8_fp8", None, [("", "late.", 1)]),
-        ("blackwell/tcgen05mma_block_scale/m64n8k64.block16.f32.e2m1.e2m1.ue4m3", 17, [("", "", 1)]),
-        ("blackwell/tcgen05mma_block_scale/m64n8k32.block32.f32.e4m3.e4m3.ue8m0", 17, [("", "", 17)]),
-        ("x86/avx512/vdpbf16ps", None, [("odd.", "odd.", 1), ("", "", 1)]),
-    ],
-)  # fmt: skip
-def test_the_way_of_an_operand(reference: str, raised: int | None, found: list[tuple[str, str, int]]) -> None:
-    assert ways(reference, raised) == found
-
-
-@pytest.mark.parametrize(
-    ("step", "why"),
-    [
-        ("r(exact(c, c, a[0] * b[0]))", "c enters 2 sums"),
-        ("r(exact(r(exact(c, a[0] * b[0])), c))", "c enters 2 sums"),
-    ],
-)
-def test_an_operand_without_one_way(tmp_path: Path, step: str, why: str) -> None:
+@pytest.mark.parametrize("step", ["r(exact(c, c, a[0] * b[0]))", "r(exact(r(exact(c, a[0] * b[0])), c))"])
+def test_an_operand_that_rises_in_several_places(tmp_path: Path, step: str) -> None:
     path = written(tmp_path, ONCE.replace("length: 2", "length: 1") + step + "\n")
-    with pytest.raises(UnprovedError, match=why):
-        ways(str(path), None)
+    with pytest.raises(RuleError, match="several terms"):
+        needed(parse_reference(str(path)).unit, None, False)
 
 
 def test_properties_of_a_unit_file(tmp_path: Path) -> None:

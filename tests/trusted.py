@@ -41,8 +41,9 @@ ASKED = Part("rules that tie facts to a question", "claims, equality, properties
              [*_in("queries/proof", "same undecided"), "queries/properties/expressions.py"])  # fmt: skip
 SHARES = Part("rules of shares of the sum of magnitudes", "claims that compare with it",
               _in("queries/proof", "shares recorded"))  # fmt: skip
-TOGETHER = Part("rules of what parts give together", "properties", _in("queries/properties", "together rises"))
-RULED = (KERNEL, BOUNDS, REWRITING, SIGNS, PLANS, FACTS, ASKED, SHARES, TOGETHER, ROWS, COVERING)
+TOGETHER = Part("rules of what parts give together", "properties", _in("queries/properties", "together"))
+RISING = Part("the rule of what rises", "monotonicity", _in("queries/proof", "rises gains rounding_rises"))
+RULED = (KERNEL, BOUNDS, REWRITING, SIGNS, PLANS, FACTS, ASKED, SHARES, TOGETHER, RISING, ROWS, COVERING)
 CUTTING = Part("terms cut out of a lemma", "claims, equality, properties", _in("queries/proof", "cutting"))
 SAID = Part("what a claim says", "claims", ["hypotheses/claim.py", "queries/search/scene.py", *_in(
     "smtmodel/algorithms", "exact fixed forms parts predicate products scene steps words")])  # fmt: skip
@@ -62,7 +63,8 @@ ANSWERS = Part("the engines' processes and answers", "all", _in("queries/solvers
 CHECKER = Part("the checker", "with `mmaprobe check`, in place of what finds a proof", [
     *_in("queries/checking", "folder plans"), "queries/proof/written_rows.py",
     *_in("queries/certificates", "tree goals document node_rules loop_rules result_rules sign_rules magnitudes"),
-    *_in("queries/certificates", "share_rules together writing_out chain row_rules checker slow bitblast gates"),
+    *_in("queries/certificates", "rise_rules share_rules together writing_out chain row_rules checker slow"),
+    *_in("queries/certificates", "bitblast gates"),
     "queries/properties/asked.py",
 ])  # fmt: skip
 PARTS = (
@@ -75,6 +77,7 @@ PARTS = (
     ASKED,
     SHARES,
     TOGETHER,
+    RISING,
     ROWS,
     COVERING,
     CUTTING,

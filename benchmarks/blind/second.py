@@ -6,9 +6,10 @@ silent from what a designer might do.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
-from benchmarks.blind.numbers import ZERO, N, add, aligned, mul, negated, normal_only, precise, to
+from benchmarks.blind.numbers import ZERO, N, add, aligned, mul, negated, normal_only, precise, to, top
 from benchmarks.blind.units import (
     BF16,
     F16,
@@ -32,6 +33,11 @@ SECOND = Set()
 unit = SECOND.unit
 M32, M16 = "f16,f16,f32,f32", "f16,f16,f16,f16"
 B32, S32 = "bf16,bf16,f32,f32", "f32,f32,f32,f32"
+
+
+def as_read(x: N) -> N:
+    """A converted number counts in an alignment with its own exponent, as one that is read."""
+    return x if x.kind or not x.m else replace(x, at=max(top(x), -126))
 
 
 # -- instructions of processors
@@ -159,7 +165,7 @@ def _(a: Row, b: Row, c: N) -> N:
 @unit("cube-910b-32", B32, 32, "Ascend: 16 products and the sum so far cut 27 bits below the largest, to nearest even")
 def _(a: Row, b: Row, c: N) -> N:
     for k in (0, 16):
-        c = F32(aligned([*exact_products(a[k : k + 16], b[k : k + 16]), c], 27))
+        c = as_read(F32(aligned([*exact_products(a[k : k + 16], b[k : k + 16]), c], 27)))
     return c
 
 
@@ -204,7 +210,7 @@ def _(a: Row, b: Row, c: N) -> N:
 
 @unit("tf32-compute-8", S32, 8, "cuBLAS in TF32: f32 inputs to 11 bits, ties away; products and c cut 24 bits below")
 def _(a: Row, b: Row, c: N) -> N:
-    a, b = ([precise(x, 11, "rna") for x in side] for side in (a, b))
+    a, b = ([as_read(to("tf32", x, "rna")) for x in side] for side in (a, b))
     return to("f32", aligned([*exact_products(a, b), c], 24), "rtz", over="inf", zero="+")
 
 

@@ -53,8 +53,8 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
 
     def settled(choices: Choices) -> Iterator[Choices]:
         """As the steps above it."""
-        if kind != "fused":
-            for step in dict.fromkeys(choices.steps[:role]):
+        for step in dict.fromkeys(choices.steps[:role]):
+            if kind != "fused" or step.fraction_bits is not None:
                 yield with_step(choices, role, step)
 
     def rounded(choices: Choices) -> Iterator[Choices]:
@@ -162,6 +162,7 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
         return [likely, likely_fused, *(few or [roomier])]
     if kind == "fused":
         return [
+            settled,
             fused,
             fused_roomier,
             normalised,

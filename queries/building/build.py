@@ -146,10 +146,11 @@ class Built:
     unexplained: list[tuple[Vector, int, int]] = field(default_factory=list)  # vector, answer, the nearest one's
 
 
-def normal(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
-    """Finite numbers that are neither zero nor subnormal."""
+def ordinary(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
+    """Finite numbers that are not subnormal."""
     fields = (patterns & np.uint64((1 << fmt.field_width) - 1)) >> np.uint64(fmt.padding)
-    found: NDArray[np.bool_] = (fields >> np.uint64(fmt.fraction) > 0) & (fields <= np.uint64(fmt.largest_field))
+    normal = (fields >> np.uint64(fmt.fraction) > 0) & (fields <= np.uint64(fmt.largest_field))
+    found: NDArray[np.bool_] = normal | (fields == 0) & ~nans(patterns, fmt)
     return found
 
 
@@ -248,16 +249,16 @@ class Builder:
         self.validated: list[Asked] = []
         self.sketch = Sketch([uniform(root) for root in roots], asked)
         self.roots = roots
-        self.stages: list[Stage] = []
         self.quick = False  # only what is likely is tried, as steps are still to be told apart
         self.strict = False  # the last step to be settled must give every answer of ordinary numbers
         self.farthest = -1, ""  # the last stage at which the search ended, by its number
+        self.ended: tuple[int, Sequence[Choices]] | None = None  # where the last attempt ended, and with what
         self._noted: dict[Unit, None] = {}  # candidates that came near
+        self.stages = self._stages()
 
     def run(self) -> Built:
         result = self.result
         try:
-            self.stages = self._stages()
             if alive := self._finished(self._recognised()):
                 return self._built(alive)
             if alive := self._by_steps() or self._by_changes():
@@ -325,10 +326,13 @@ class Builder:
     def _sought(self, times: int) -> list[Candidate]:
         """The candidates that answer everything as the device does, found in at most `times` attempts."""
         for _ in range(times):
-            before = self.questions
-            if alive := self._finished(self._settle()):
+            before, ended = self.questions, self.ended
+            if alive := self._finished(self.settled()):
                 return alive
-            if self.questions == before and (self.strict or not self._late()):
+            if self.farthest[0] >= len(self.stages) - 3 and (alive := self._finished(self._mended())):
+                return alive
+            stuck = self.questions == before or (self.ended is not None and self.ended == ended)
+            if stuck and (self.strict or not self._late()):
                 return []
             self.strict = self._late()
         return []
@@ -405,16 +409,16 @@ class Builder:
         count, found = self.sketch.count, []
         if len(self.sketch.parts) > 1:
             found = [
-                Stage("the order and the roundings", 0, step_tiers("any", 0, asked), self._pools("middle"), normal)
+                Stage("the order and the roundings", 0, step_tiers("any", 0, asked), self._pools("middle"), ordinary)
             ]
         elif isinstance(self.sketch.parts[0].root, int | str):
-            found = [Stage("the rounding", 0, step_tiers("exact", 0, asked), self._pools("middle"), normal)]
+            found = [Stage("the rounding", 0, step_tiers("exact", 0, asked), self._pools("middle"), ordinary)]
         else:
             for role in range(count):
                 found += self._of_role(role, kinds[0][role], 2 * len(found))
         rank = 2 * len(found)
-        found.append(Stage("products", rank, product_tiers(every_kind, asked), self._pools("middle"), normal))
-        found.append(Stage("carries", rank + 1, carry_tiers(range(count)), self._pools("heavy"), normal))
+        found.append(Stage("products", rank, product_tiers(every_kind, asked), self._pools("middle"), ordinary))
+        found.append(Stage("carries", rank + 1, carry_tiers(range(count)), self._pools("heavy"), ordinary))
         small = [*self._pools("small"), *self._small_by_role()]
         return [
             *found,
@@ -444,14 +448,14 @@ class Builder:
         tiers = tiers[:LIKELY] if self.quick else tiers
         name = f"step {role + 1} of {self.sketch.count}, {words_of(part.steps(role)[0])}"
         if kind != "fused":
-            return [Stage(name, rank, tiers, self._sums(places), normal)]
+            return [Stage(name, rank, tiers, self._sums(places), ordinary)]
         alone = list(dict.fromkeys(frozenset(self._alone(place, role)) for place in places))
         alone = [place for place in alone if len(place) > 1]
         if not alone or set(alone) == set(places):
-            return [Stage(name, rank, tiers, self._sums(places), normal)]
-        products = Stage(f"{name}, its products", rank, tiers, self._sums(alone), normal)
-        joins = Stage(f"{name}, what joins", rank + 1, late_tiers(role), self._sums(places), normal)
-        return [Stage(name, rank + 1, tiers[:3], self._sums(places), normal, (products, joins))]
+            return [Stage(name, rank, tiers, self._sums(places), ordinary)]
+        products = Stage(f"{name}, its products", rank, tiers, self._sums(alone), ordinary)
+        joins = Stage(f"{name}, what joins", rank + 1, late_tiers(role), self._sums(places), ordinary)
+        return [Stage(name, rank + 1, tiers[:LIKELY], self._sums(places), ordinary, (products, joins))]
 
     def _alone(self, place: frozenset[Leaf], role: int) -> Iterator[Leaf]:
         """The leaves that are products of a step of this role itself."""
@@ -493,15 +497,18 @@ class Builder:
         pools = [self._pool("small", place) for place in places[:PLACED] if any(leaf != "c" for leaf in place)]
         return pools if long else [replace(pool, kept=None) for pool in pools]
 
-    def _settle(self) -> list[Candidate]:
+    def settled(self) -> list[Candidate]:
+        """The units that are left when every stage has been settled once."""
         alive = self.sketch.start()
         for number, stage in enumerate(self.stages):
             found = self._through(alive, stage)
             if not found:
                 self.farthest = max(self.farthest, (number, self.result.stage), key=lambda reached: reached[0])
+                self.ended = number, alive
                 return []
             alive = _choices(found[: ENDS if stage in self.stages[-3:] else KEPT])
-        return found
+        self.ended = None
+        return self._drafted(alive, lambda given: [given], None)  # so far they may be parts, of few leaves
 
     def _through(self, alive: Sequence[Choices], stage: Stage) -> list[Candidate]:
         """The candidates of the first tier that fits."""
@@ -555,7 +562,7 @@ class Builder:
                     candidates = self._split(candidates, stage, pool.kept, pool.rows(FIRST))
             for _ in range(2 if number == 0 else 1):
                 candidates = self._split(candidates, stage, pool.kept, pool.rows(POOL))
-            if number == 0 and candidates and stage.counts is normal:
+            if number == 0 and candidates and stage.counts is ordinary:
                 candidates = self._confirmed(candidates, stage, pool)
             choices = _choices(candidates)
         return candidates
@@ -566,7 +573,7 @@ class Builder:
         [choices] = _choices(alive[:1])
         beside = self._drafted([choices], lambda given: neighbours(given, self.asked), pool.kept)
         rows = pool.rows(CONFIRMED)
-        results = self._results([alive[0], *beside], rows, pool.kept)
+        results = self._counted(self._results([alive[0], *beside], rows, pool.kept), stage)
         usable = np.flatnonzero(stage.counts(results, self.asked.d).all(axis=0))
         kinds = np.array([len(np.unique(column)) for column in results[:, usable].T])
         chosen = usable[np.argsort(kinds, kind="stable")[::-1][:AT_ONCE]]
@@ -578,11 +585,11 @@ class Builder:
         """Ask what splits the candidates best, until this pool tells nothing more."""
         if not alive or not len(pool):
             return alive
-        results, fresh = self._results(alive, pool, kept), True
+        results, fresh = self._counted(self._results(alive, pool, kept), stage), True
         usable = np.asarray(stage.counts(results, self.asked.d).all(axis=0))
-        if stage.counts is normal and self.asked.d.emin > NARROW:  # no sum within is tiny, or it would not matter
+        if stage.counts is ordinary and self.asked.d.emin > NARROW:  # no sum within is tiny, or it would not matter
             flushing = [Candidate(self._flushing(x.choices), x.unit) for x in alive if x.choices is not None]
-            usable &= (self._results(flushing, pool, kept) == results).all(axis=0)
+            usable &= (self._counted(self._results(flushing, pool, kept), stage) == results).all(axis=0)
         left, places = np.flatnonzero(usable), np.arange(len(alive))  # of the pool, and of the candidates
         while len(places) and len(left):
             now = results[np.ix_(places, left)]
@@ -595,7 +602,7 @@ class Builder:
                 chosen = left[self._inexact(alive[places[0]], pool[left], kept)]  # whether any candidate is right
             asked = self._asked(pool[chosen], stage.rank, kept)
             counts = stage.counts(asked.answers, self.asked.d)
-            agreed = results[np.ix_(places, chosen)] == self._same(asked.answers)
+            agreed = results[np.ix_(places, chosen)] == self._counted(asked.answers, stage)
             agreed |= ~counts
             if not agreed.all(axis=1).any():
                 self._note(alive[places[int(agreed.sum(axis=1).argmax())]])
@@ -632,7 +639,8 @@ class Builder:
             for part in (counts[:AT_ONCE], counts[AT_ONCE : 8 * AT_ONCE], counts[8 * AT_ONCE :]):
                 if not len(part) or not alive:
                     continue
-                agreed = self._results(alive, rows[part], kept) == self._same(answers[part])
+                results = self._counted(self._results(alive, rows[part], kept), stage)
+                agreed = results == self._counted(answers[part], stage)
                 fitting = [candidate for candidate, row in zip(alive, agreed, strict=True) if row.all()]
                 if not fitting:
                     self._note(alive[int(agreed.sum(axis=1).argmax())])
@@ -653,6 +661,14 @@ class Builder:
             models = [Model(BUILT, unit) for unit in units[start : start + TOGETHER]]
             found.append(self._same(evaluate_models(models, table)))
         return np.concatenate(found) if found else np.zeros((0, len(table)), dtype=np.uint64)
+
+    def _counted(self, patterns: Patterns, stage: Stage) -> Patterns:
+        """One pattern for all NaNs; where numbers are ordinary also for zeros, whose signs are settled later."""
+        same = self._same(patterns)
+        if stage.counts is not ordinary:
+            return same
+        negative_zero = (same == np.uint64(self.asked.d.sign_bit)) & ~nans(same, self.asked.d)
+        return np.where(negative_zero, np.uint64(0), same)
 
     def _same(self, patterns: Patterns) -> Patterns:
         """One pattern for all NaNs."""
@@ -851,7 +867,10 @@ class Builder:
 
     def _note(self, candidate: Candidate) -> None:
         """A candidate that came near; the nearest of the last ones is named where none is found."""
-        unit = self._unit(candidate, None)
+        try:
+            unit = self._unit(candidate, None)
+        except ParameterError:  # of few leaves alone it was one
+            return
         self._noted.pop(unit, None)
         self._noted[unit] = None
 

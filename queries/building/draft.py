@@ -242,11 +242,13 @@ class _Draft:
         for period, stretch in stretches:
             for _, alike in groupby(stretch, key=self.does_then):
                 steps = list(alike)
-                last = steps[-1][0]
+                last, alone = steps[-1][0], False
                 if found is None:
                     found, steps = self.begun(start, steps, loop, level, depth)
+                    alone = self.choices.start in SWAPPED  # the first step may now add what stood before the others
                 while steps:
-                    count = len(steps) // period * period if len(steps) >= REPEATED * period else 1
+                    count = len(steps) // period * period if len(steps) >= REPEATED * period and not alone else 1
+                    alone = False
                     node, added = steps[0]
                     found = self.joined(found, below, node, added)
                     if count > 1:

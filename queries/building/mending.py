@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
+from queries.building.axes import MODES
 from queries.compare.neighbours import neighbours
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
+from smtmodel.formats import FORMATS
 from smtmodel.nodes import Cut, Each, FusedSum, Node, Round
 from smtmodel.nodes.node import walk
 from smtmodel.nodes.rewriting import at_place, replaced
+from smtmodel.nodes.round import Rounding
 from smtmodel.rounding import Mode
 from smtmodel.unit import Unit
 
 CHANGES = 3  # that are made one after another
+WIDER = ("f32", "f64")  # in which a sum may be rounded before it becomes a shorter number
 TAKEN = 3  # units that are changed further
 Wrong = NDArray[np.bool_]  # the answers that a unit does not give
 
@@ -45,7 +50,7 @@ def beside(unit: Unit) -> Iterator[Unit]:
         if near.unit.result not in seen and _alike(unit, near.unit):
             seen.add(near.unit.result)
             yield of_result(unit, near.unit.result)
-    for result in _of_one_term(unit.result):
+    for result in (*_of_one_term(unit.result), *_rounded_twice(unit.result)):
         if result not in seen:
             yield of_result(unit, result)
 
@@ -65,6 +70,19 @@ def _of_one_term(root: Node) -> Iterator[Node]:
                     changed = _kept(node, at, parts, place, change)
                     if changed is not None:
                         yield _with(root, node, changed)
+
+
+def _rounded_twice(root: Node) -> Iterator[Node]:
+    """The expressions in which one rounding follows another one to a longer format, or no longer does."""
+    for node in walk(root):
+        if not isinstance(node, Round):
+            continue
+        if isinstance(node.term, Round):
+            yield _with(root, node, replace(node, term=node.term.term))
+            continue
+        for name, mode in product(WIDER, MODES):
+            if FORMATS[name].precision > node.rounding.format.precision:
+                yield _with(root, node, replace(node, term=Round(node.term, Rounding(FORMATS[name], mode))))
 
 
 def _with(root: Node, old: Node, new: Node) -> Node:

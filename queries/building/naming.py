@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from queries.candidates.classes import Equality, partition
+from queries.candidates.kinds import candidate_of, why_alike
+from queries.proof.normalising import Normaliser
 from queries.search.distinguish import Options
 from smtmodel.dot import Model
 from smtmodel.instructions import INSTRUCTIONS
@@ -34,16 +37,32 @@ def name_of(
 ) -> Naming:
     """What a model is, of others that answer as it does as far as was asked: by form, else by proof, of at most `most`
     of them, until the deadline (of time.monotonic)."""
-    same = [model for model in others if same_by_form(own, model)]
-    rest = [model for model in others if not any(model is one for one in same)]
-    found = partition([own, *rest[:most]], options, confirm=True, deadline=deadline)
+    equal = [(model, SAME_FORM) for model in others if same_by_form(own, model)]
+    equal += _by_rewriting(own, _without(others, equal), options, deadline)
+    found = partition([own, *_without(others, equal)[:most]], options, confirm=True, deadline=deadline)
     proved = [x for members in found.classes if members[0].model is own for x in members[1:]]
-    known = [*same, *(equality.model for equality in proved)]
-    return Naming(
-        [*((model, SAME_FORM) for model in same), *((equality.model, why_of(equality)) for equality in proved)],
-        list(found.witnesses),
-        [model for model in others if not any(model is one for one in known)],
-    )
+    equal += [(equality.model, why_of(equality)) for equality in proved]
+    return Naming(equal, list(found.witnesses), _without(others, equal))
+
+
+def _without(models: Sequence[Model], known: Sequence[tuple[Model, str]]) -> list[Model]:
+    return [model for model in models if not any(model is one for one, _ in known)]
+
+
+def _by_rewriting(
+    own: Model, others: Sequence[Model], options: Options, deadline: float | None
+) -> list[tuple[Model, str]]:
+    """Those that rules of rewriting give the form of the first, each with how."""
+    normaliser = Normaliser(options, confirmed=True)
+    mine = candidate_of(own.any_nan, normaliser)
+    found: list[tuple[Model, str]] = []
+    for model in others:
+        if deadline is not None and time.monotonic() > deadline:
+            break
+        other = candidate_of(model.any_nan, normaliser)
+        if other.form == mine.form:
+            found.append((model, why_alike(mine, other, normaliser)))
+    return found
 
 
 def of_known_form(drafts: Sequence[Model], known: Sequence[Model]) -> Model | None:

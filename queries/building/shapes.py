@@ -15,6 +15,7 @@ from smtmodel.signature import Signature
 
 WIDE = 60  # exponents of a range that has room
 DEEP = 64  # places between terms of sums that may be kept to more bits than the result
+HIDDEN = 0.2  # of the rows, in which what two large terms of opposite signs leave of the others is all that is seen
 FEW = (1, 2, 3, 4)  # products that are not zero, in most rows
 
 
@@ -207,6 +208,11 @@ class Shapes:
         near = self.random.integers(0, min(3, high - low) + 1, far.shape)
         distance = np.where(far, self.random.integers(0, reach + 1, far.shape), near)
         distance[np.arange(count), self.random.integers(0, terms + 1, count)] = 0
+        hidden = np.flatnonzero(self.random.random(count) < (HIDDEN if terms > 1 else 0.0))
+        below = self.random.integers(0, min(DEEP, high - low) + 1, (len(hidden), 1))
+        distance[hidden] = below + self.random.integers(0, 4, (len(hidden), terms + 1))
+        pairs = hidden, *self._two(len(hidden), terms)
+        distance[pairs[0], pairs[1]] = 0
         exponents = np.maximum(top[:, None] - distance, low)
         if high - low < asked.d.precision + 10:  # products reach no farther, but c does
             away = self.random.integers(-asked.d.precision - 4, asked.d.precision + 5, count)
@@ -218,6 +224,7 @@ class Shapes:
         c = self._numbers(asked.c, exponents[:, terms], signs[:, terms], bits and 2 * bits)
         if terms > 1:
             self._cancel(a, b, bits)
+            self._opposite(a, b, *pairs)
         c[self.random.random(count) < 0.3] = 0
         return self._placed(a, b, c, places)
 
@@ -225,12 +232,21 @@ class Shapes:
         """In some rows a product is the negative of another, or nearly."""
         count, terms = a.shape
         rows = np.flatnonzero(self.random.random(count) < 0.35)
-        one = self.random.integers(0, terms, len(rows))
-        other = (one + self.random.integers(1, terms, len(rows))) % terms
-        a[rows, other] = a[rows, one] ^ np.uint64(self.asked.a.sign_bit)
+        one, other = self._two(len(rows), terms)
+        self._opposite(a, b, rows, one, other)
         last = self.asked.b.padding + max(0, 0 if bits is None else self.asked.b.precision - bits)
         nearly = self.random.integers(0, 2, len(rows)).astype(np.uint64) << np.uint64(last)
-        b[rows, other] = b[rows, one] ^ nearly
+        b[rows, other] ^= nearly
+
+    def _two(self, count: int, terms: int) -> tuple[Lanes, Lanes]:
+        """The places of two terms, in each of some rows."""
+        one = self.random.integers(0, terms, count)
+        return one, (one + self.random.integers(1, max(2, terms), count)) % terms
+
+    def _opposite(self, a: Table, b: Table, rows: Lanes, one: Lanes, other: Lanes) -> None:
+        """In some rows a product becomes the negative of another."""
+        a[rows, other] = a[rows, one] ^ np.uint64(self.asked.a.sign_bit)
+        b[rows, other] = b[rows, one]
 
     def _about(self, count: int, terms: int, centre: int) -> Table:
         """Terms whose exponents lie about that of the least or of the largest result."""

@@ -1,9 +1,9 @@
 """Checks a tree of theorems about an error bound: every side condition and conclusion of every rule, by itself.
 
 The tree is a document of plain data (queries/proof/written.py says what is in it). The rules, by what they are about:
-node_rules.py, loop_rules.py, result_rules.py, share_rules.py and sign_rules.py. Their statements are those of the
-docstrings of queries/proof, written a second time: none of these files, nor goals.py, document.py or magnitudes.py, on
-which they rest, shares code with what found or wrote the tree.
+node_rules.py, loop_rules.py, result_rules.py, share_rules.py, sign_rules.py and rise_rules.py. Their statements are
+those of the docstrings of queries/proof, written a second time: none of these files, nor goals.py, document.py or
+magnitudes.py, on which they rest, shares code with what found or wrote the tree.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from queries.certificates.node_rules import (
     scale,
 )
 from queries.certificates.result_rules import loosened, summed, truncated, weakened, whole
+from queries.certificates.rise_rules import rises
 from queries.certificates.share_rules import (
     after_addition,
     after_instruction,
@@ -44,14 +45,14 @@ from queries.certificates.sign_rules import turned
 def lemma(tree: Document, goal: Goal, premises: Sequence[int], theorem: Any) -> None:
     """About the datapath: what the file that it names says, which is checked beside this."""
     kinds = ("AlignmentLoses", "RoundingLoses", "TruncationKeeps", "RoundsOpposite",
-             "WordIsSmall", "WordsLeave", "ZerosGiveZero")  # fmt: skip
+             "RoundingRises", "RoundingScales", "WordIsSmall", "WordsLeave", "ZerosGiveZero")  # fmt: skip
     need(goal.kind in kinds and not premises, "it is not a lemma about the datapath")
     need(isinstance(theorem.get("leaf"), str), "no file is named that shows it")
 
 
 RULES: dict[str, Rule] = {rule.__name__: rule for rule in (
     element, constant, literal, assumed, product, scale, exact, fused, grid, cut, rounded, whole, weakened, repeated,
-    chained, closed, carried, summed, truncated, loosened, turned,
+    chained, closed, carried, summed, truncated, loosened, turned, rises,
     begins, from_here, after_instruction, after_addition, near_the_sum, near_each_other,
 )} | {"settled": lemma, "exhausted": lemma}  # fmt: skip
 
@@ -87,7 +88,7 @@ class Tree(Document):
         if goal.kind == "Turns":
             found = goal.parts
             return found["node"] == self.unit["result"] and found["turns"] is True and not found["assuming"]
-        return goal.kind in ("Carried", "Closed", "BoundInUnits", "Within", "ZerosGiveZero") or (
+        return goal.kind in ("Carried", "Closed", "BoundInUnits", "Within", "ZerosGiveZero", "Rises") or (
             goal.kind == "Enclosed" and whole
         )
 
@@ -106,6 +107,9 @@ def statement_text(tree: Tree, number: int) -> str:
         return f"after n instructions |d - exact| <= G ({' + '.join(filter(None, terms))}), G = {rate}{where}"
     if goal.kind == "Turns":
         return "negating every a and c negates d, as a value: a zero has any sign"
+    if goal.kind == "Rises":
+        what = "c" if goal.parts["raised"] is None else f"product {goal.parts['raised']}"
+        return f"d does not fall when {what} rises{', no number of a and b being subnormal' * goal.parts['normal']}"
     if goal.kind == "BoundInUnits":
         last = "ulp(d)" if goal.parts["apart"] else "max(u, ulp(d))"
         return f"|d - exact| <= {goal.parts['units']} u + {last}, where inputs are finite: u = 2^(m - F)"

@@ -47,6 +47,7 @@ from queries.plans.certify import LEFT_PLAN, RIGHT_PLAN, read_plan
 from queries.proof.lemmas import LEMMAS, Lemma, query_of
 from queries.proof.opposite import RoundsOpposite
 from queries.proof.recorded import Words
+from queries.proof.rounding_rises import RoundingRises, RoundingScales
 from queries.proof.rows import BELOW_ONE, left_open, need_truncation, recorded, units_of
 from queries.proof.same import Compared
 from queries.proof.shares import ShareClaim, WordIsSmall, WordsLeave, share_claim
@@ -54,7 +55,7 @@ from queries.proof.undecided import Question, ZerosGiveZero, lemmas_of
 from queries.proof.written import Written
 from queries.proof.written_rows import same_operations, start_of
 from queries.properties.asked import plain, read_document, read_question, read_unit
-from queries.properties.statements import Negated, Reordered
+from queries.properties.statements import Monotonic, Negated, Reordered
 from queries.search.problem import Problem
 from queries.solvers.contract import ENGINE_NAMES, Answer
 from queries.solvers.smtlib import Query
@@ -230,11 +231,8 @@ def _question(folder: Path, files: Mapping[str, str], pieces: list[str]) -> Iter
         left, right = (plain(model.unit) for model in (problem.left, problem.right))
         if TREE in files:
             stated = read_document(folder / TREE)
-            turns = {stated["theorems"][number]["goal"]["is"] for number in stated["states"]} == {"Turns"}
-            own = left == right == plain(read_unit(folder / UNIT))  # which is that of the tree
-            fits = type(problem) is Negated and problem.compare == "value" and turns and own
-        elif CHAIN in files:
-            fits = _chain_answers(folder, problem)
+            (goal,) = (stated["theorems"][number]["goal"] for number in stated["states"])
+            fits = left == right == plain(read_unit(folder / UNIT)) and _tree_answers(goal, problem)
         elif "whole" in pieces:
             text = (folder / "whole.smt2").read_text(encoding="utf-8")
             fits = text in (text_of(problem, maximum) for maximum in MAXIMA)
@@ -252,23 +250,19 @@ def _question(folder: Path, files: Mapping[str, str], pieces: list[str]) -> Iter
         yield Finding(QUESTION, "is not what the rest of the folder answers", "fault")
 
 
+def _tree_answers(goal: Mapping[str, Any], problem: Problem) -> bool:
+    """Whether what a tree states of a unit says that the sides of a problem about it do not differ."""
+    if goal["is"] == "Turns":
+        return type(problem) is Negated and problem.compare == "value"
+    rises = goal["is"] == "Rises" and type(problem) is Monotonic and goal["raised"] == problem.raised
+    return rises and (problem.inputs.normal or not goal["normal"])
+
+
 def text_of(problem: Problem, maximum: Maximum) -> str:
     """Do the sides of a problem differ on an admitted input? In SMT-LIB."""
     made = Compared(problem, maximum)
     symbols = tuple(bits.node for bits in made.inputs.every if bits.value is None)
     return Query(symbols, (made.assumed, *made.carrier.definitions, made.differ.node)).text
-
-
-def _chain_answers(folder: Path, problem: Problem) -> bool:
-    """Whether facts say that the sides do not differ, from what is admitted and definitions of maxima alone."""
-    made, facts = Compared(problem), Facts(folder / FACTS)
-    document = read_document(folder / CHAIN)
-    given = {f"known{place}": term for place, term in enumerate([made.assumed, *made.carrier.definitions])}
-    terms = facts.named(Query((), (), (*given.items(), ("never", made.never))).text)
-    known = {terms[name] for name in given}
-    return {facts.terms[name] for name in document["axioms"]} <= known and [
-        facts.terms[name] for name in document["states"]
-    ] == [terms["never"]]
 
 
 def _property(folder: Path, parts: Sequence[str]) -> Iterator[Finding]:
@@ -476,6 +470,7 @@ def _lemma_of(goal: Mapping[str, Any], formats: list[Any], models: Sequence[Mode
     if name == ZerosGiveZero.__name__:
         (model,) = models
         return ZerosGiveZero(model, **parts)
-    (kind,) = (kind for kind in (*LEMMAS, RoundsOpposite, WordIsSmall, WordsLeave) if kind.__name__ == name)
+    about = (*LEMMAS, RoundsOpposite, RoundingRises, RoundingScales, WordIsSmall, WordsLeave)
+    (kind,) = (kind for kind in about if kind.__name__ == name)
     found: Lemma = kind(**parts)
     return found

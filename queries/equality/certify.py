@@ -36,19 +36,15 @@ def certify(proof: Proof, question: Mapping[str, str], directory: Path, options:
     left, right = (f"{side} of {model.reference}" for side, model in
                    zip(proof.problem.sides, (proof.problem.left, proof.problem.right), strict=True))  # fmt: skip
     leaves = [lemma.leaf for lemma in proof.lemmas]
-    texts, whole, template = dict(question), None, "certificate.md"
     if proof.basis is not None:
         whole = _whole(proof, proof.basis, options)
-    elif proof.chain is not None:
-        texts |= chain_texts(proof.chain)
-        template = "lemmas.md"
     elif len(proof.lemmas) == 1:
         whole = whole_of_query(proof.lemmas[0].query, options.timeout, options.memory)
     else:
         raise CertificateError("a list of lemmas without the steps by which they give the answer has no certificate")
     rest = None if options.timeout is None else max(0.0, options.timeout - (time.monotonic() - start))
     return write_certificate(
-        directory, leaves, whole, f"{left} = {right}", rest, options.memory, options.progress, texts, template
+        directory, leaves, whole, f"{left} = {right}", rest, options.memory, options.progress, question
     )
 
 

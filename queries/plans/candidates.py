@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -144,16 +144,18 @@ class Candidates:
             for at_end in ends:
                 yield from self.plans(stage, at_end)
 
-    def guesses(self, tree: Node | Leaf) -> Iterator[Plan]:
-        """Plans with this tree."""
+    def guesses(self, tree: Node | Leaf, known: Sequence[Plan] = ()) -> Iterator[Plan]:
+        """Plans with this tree; `known`: plans whose stages may be parts of it."""
         leaves = leaves_of(tree)
         at_end = isinstance(tree, Node) and "c" in tree.children and len(leaves) > 2 == len(tree.children)
         products = pruned(tree, frozenset(leaf for leaf in leaves if leaf != "c"))
         assert products is not None
+        stages = dict.fromkeys(product.stage for plan in known for product in plan.sums)
         for model in self.steps():
             how = Rounding(model.d)
+            bodies = [stage for stage in stages if stage.d == model.d and not isinstance(stage, Promoted)]
             for stage in (*lanes_of(products, model, how), *blocks_of(products, model, how),
-                          *stages_of(products, model, how)):  # fmt: skip
+                          *stages_of(products, model, how, bodies)):  # fmt: skip
                 yield from self.plans(stage, at_end)
 
     def of_units(self, tree: Node | Leaf) -> bool:

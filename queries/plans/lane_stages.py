@@ -36,7 +36,8 @@ def lanes_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[St
         if (folds := _folds(_key(head, lanes, short), lanes)) is None:
             continue
         for steps in _widths(lanes, folds):
-            for tail in _tails(lanes, model, rounding):
+            takes_all = any(step == 1 for step in steps)  # the first lane, of what is left
+            for tail in [None] if takes_all else _tails(lanes, model, rounding):
                 for length in dict.fromkeys((short, folds[0].stride) if tail is not None else (short,)):
                     try:
                         yield Lanes(Chain(model), rounding, steps, length, tail)
@@ -160,6 +161,7 @@ def _added(keys: Sequence[Key]) -> Key:
 def _widths(lanes: int, folds: list[Fold]) -> Iterator[tuple[int | Fold, ...]]:
     """The folds at the end, and with more products for the lanes that the first one or the first two left."""
     yield (lanes, *folds)
+    yield (lanes, 1, *folds)  # what is left goes to the first lane
     if len(folds) > 1:
         left = lanes // folds[0].ways
         yield (lanes, folds[0], left, *folds[1:])
@@ -170,14 +172,15 @@ def _widths(lanes: int, folds: list[Fold]) -> Iterator[tuple[int | Fold, ...]]:
 def _tails(lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage | None]:
     """How the last products are added: one after another, or summed apart, in f64 as well."""
     fmt = model.d.name
-    fused = parse_reference(f"ieee/fma/{fmt}") if model.a == model.b == model.d else model
+    alike = model.a == model.b == model.d
+    fused, unfused = (parse_reference(f"ieee/{step}/{fmt}") if alike else model for step in ("fma", "muladd"))
     chain = Chain(fused)
     for pairs in _pairs(fused)[:1]:  # those first that say most of what is left
         for body in (pairs, Interleaved(2, chain, rounding, tail=chain)):
             yield Promoted(3, pairs, rounding, tail=Promoted(2, body, rounding, tail=chain))
         yield Promoted(lanes, pairs, rounding)
     yield None
-    for each in dict.fromkeys((model, fused)):
+    for each in dict.fromkeys((model, fused, unfused)):
         yield from (Chain(each), Promoted(lanes, Chain(each), rounding))
     if model.a.name == model.b.name == rounding.format.name == "f32":
         wide = Chain(parse_reference("ieee/muladd/f64.f32.f32.f64"))

@@ -10,20 +10,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import chain
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from queries.order.tree import Leaf, Node
-from queries.plans.candidates import Candidates, Sample
+from queries.plans.candidates import Candidates, Sample, named
 from queries.plans.rules import FEATURES, Feature, Limit, Numbers, Rule, Shape, chosen, features_of, learned
 from smtmodel.errors import IncompleteError
 from smtmodel.formats import Format
 from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.nodes import Constant
+from smtmodel.nodes import Node as AnyNode
+from smtmodel.nodes.rewriting import replaced
 from smtmodel.numbers import from_numbers, type_of
-from smtmodel.plans import Chain, Plan
+from smtmodel.plans import Chain, Plan, Products, Stage
+from smtmodel.plans.stages import Around
 from smtmodel.signature import Signature
 from smtmodel.tiles import Matrix
 from smtmodel.wording import counted
@@ -34,11 +37,14 @@ FIRST = 60  # random shapes from which the first rules are learned
 MORE = 40  # random shapes by which rules are mended,
 NEAR = 2  # with as many beside each shape on which they failed,
 QUIET = 2  # until they fail on none of these as often in turn
+ROUNDS = 40  # at most
+DRAWN = 16  # shapes of a size, of which one with elements within the limits of a rule is asked
 LEARNING = 0.7  # of the time
 CHECKED = 200  # random shapes, of which nothing was learned
 CONFIRMED = 3  # of them in which all elements of a rule agree: it is relied on
 SHORT = 32
 SIDES = ("rows", "columns", "length")
+TRIED = 8  # shapes with such elements on which plans are compared
 FEW = 8  # elements that a plan has to explain, of those that no other one does
 TREES = 24  # orders that are revealed
 BRIEF = 128  # products at which instructions of the table are tried, which take a while for many
@@ -57,6 +63,13 @@ class Looked:
     places: NDArray[np.int64]
     features: Numbers
     fits: list[NDArray[np.bool_]]
+
+    def alone(self, number: int) -> Sample:
+        """One of the elements."""
+        sample = self.sample
+        row, column = divmod(number, sample.b.shape[2])
+        at = slice(row, row + 1), slice(column, column + 1)
+        return Sample(sample.a[:, at[0]], sample.b[:, :, at[1]], sample.c[:, *at], sample.d[:, *at])
 
 
 @dataclass
@@ -121,6 +134,8 @@ class Mapper(Candidates):
         self.begun, self.deadline, self.progress = time.monotonic(), deadline, progress
         self.found = Mapped()
         self.known: list[Plan] = [plan for model in self.steps() for plan in self.plans(Chain(model), False)]
+        if not asked.addend:  # from the first product itself: the sign of its zero
+            self.known.append(named(replace(self.known[0], result=replaced(self.known[0].result, _from_itself))))
         self.looked: dict[Shape, Looked] = {}
         self.rules: list[Rule] = []
         self.untried: set[tuple[Shape, tuple[int, int]]] = set()
@@ -130,7 +145,7 @@ class Mapper(Candidates):
         self._order(self.top, (0, 0))
         self._look_at([self.top, *(self._random_shape(number) for number in range(FIRST))])
         rules, quiet, number, wrong = self._explained(), 0, 0, list[Shape]()
-        while quiet < QUIET and not self._late():
+        while quiet < QUIET and number < ROUNDS and not self._late():
             rules = self._narrowed(rules)
             self._look_at(near for shape in wrong for near in self._near(shape))
             new = [self._random_shape(n) for n in range(MORE)]
@@ -166,6 +181,11 @@ class Mapper(Candidates):
         every: NDArray[np.bool_] = self.agreeing(found, looked.sample).all(axis=0).ravel()
         return every
 
+    def _gives(self, plan: Plan, sample: Sample) -> bool:
+        """Whether a plan gives a whole sample."""
+        self._in_time()
+        return self.same(plan, sample)
+
     def _table(self) -> tuple[Numbers, NDArray[np.bool_], list[tuple[Looked, int]]]:
         """Features and fitting plans of all elements, and where each is."""
         every = list(self.looked.values())
@@ -185,7 +205,7 @@ class Mapper(Candidates):
                 break
             ranked = sorted(rest, key=lambda item: item[0].shape.length)
             usual = [item for item in ranked if item[0].shape.length <= LONG_ORDER] or ranked[:1]
-            looked, number = usual[-1] if len(self.found.orders) % 2 else usual[len(usual) // 3]
+            looked, number = usual[len(usual) * (1 + 2 * (len(self.found.orders) % 2)) // 4]
             self.untried |= {(looked.shape, self._place(looked, n)) for x, n in rest if x is looked}
             self._new(looked, number)
         features, fits, _ = self._table()
@@ -201,15 +221,14 @@ class Mapper(Candidates):
     def _new(self, looked: Looked, number: int) -> None:
         """Plans that give an element: of several, those that give most other elements of which no plan is known."""
         tree = self._order(looked.shape, self._place(looked, number))
-        groups = [self.loops(looked.shape.length) if tree is None else self.guesses(tree)]
-        if tree is None or self.of_units(tree):
-            groups = [chain(self.shipped(), *groups)]
+        groups = [self.loops(looked.shape.length) if tree is None else self.guesses(tree, self.known)]
+        if tree is None or self.of_units(tree):  # longer units take a while
+            groups.append(self.shipped())
             if looked.shape.length <= BRIEF:
                 groups.append(self.chains(INSTRUCTIONS))
         for group in groups:
-            fitting = [
-                plan for plan in dict.fromkeys(group) if plan not in self.known and self._fitting(plan, looked)[number]
-            ]
+            one = looked.alone(number)
+            fitting = [plan for plan in dict.fromkeys(group) if plan not in self.known and self._gives(plan, one)]
             if fitting:
                 break
         else:
@@ -217,6 +236,11 @@ class Mapper(Candidates):
         _, fits, where = self._table()
         open_at = np.flatnonzero(~fits.any(axis=1))
         shapes = list(dict.fromkeys(where[n][0] for n in open_at))
+        if len(shapes) > TRIED:
+            shapes = list(dict.fromkeys((looked, *(shapes[n] for n in self.rng.permutation(len(shapes))[:TRIED]))))
+        fitting.sort(
+            key=lambda plan: max(_depth(products.stage) for products in plan.sums)
+        )  # of alike ones the simplest
         gives = {plan: np.concatenate([self._fitting(plan, one) for one in shapes]) for plan in fitting}
         left = np.concatenate([~np.array(one.fits).any(axis=0) for one in shapes])
         shortest = min(SHORT, self.top.length // 2)  # many plans are alike at a K below
@@ -250,11 +274,28 @@ class Mapper(Candidates):
             yield Shape(*sides)
 
     def _narrowed(self, rules: list[Rule]) -> list[Rule]:
-        """Shapes between those where one rule ends and those where the next one begins, and the rules then."""
+        """Shapes between those where one rule ends and those where the next one begins, and of sizes at which a rule
+        was not seen; and the rules then."""
         limits = dict.fromkeys(limit for rule in rules for limit in (*rule.below, *rule.above))
         open_ones = (limit for limit in limits if FEATURES[limit.feature].counts and limit.high - limit.low > 1)
         self._look_at(between for limit in open_ones if (between := self._between(limit)) is not None)
+        spoken = np.bincount(chosen(rules, self._table()[0]) + 1, minlength=len(rules) + 1)[1:]
+        for number in np.argsort(-spoken):  # the rules of most elements first
+            if rules[number].plan >= 0:
+                self._look_at(self._unseen(rules[number]))
         return self._explained()
+
+    def _unseen(self, rule: Rule) -> Iterator[Shape]:
+        """Shapes of sizes at which a rule was not seen, with elements within its limits."""
+        bases = [looked.shape for looked in self.looked.values() if rule.holds(looked.features).any()]
+        for side, low, high in rule.unseen():
+            for _ in range(0 if self._late() else DRAWN):
+                base = bases[self.rng.integers(len(bases))]
+                shape = replace(base, **{SIDES[side]: int(self.rng.integers(low, high + 1))})
+                places = _crossed(self._places(shape.rows), self._places(shape.columns))
+                if rule.reaches(features_of(shape, places[:, 0], places[:, 1])).any():
+                    yield shape
+                    break
 
     def _between(self, limit: Limit) -> Shape | None:
         """A shape between two, next to the middle."""
@@ -348,7 +389,7 @@ class Mapper(Candidates):
         rows, columns = self._places(shape.rows), self._places(shape.columns)
         times = -(-LEAST // (len(rows) * len(columns)))
         parts = [self._drawn(shape, rows, columns, cancels) for _ in range(times) for cancels in (False, True)]
-        places = np.array([(row, column) for row in rows for column in columns])
+        places = _crossed(rows, columns)
         a, b, c, d = (np.array(side) for side in zip(*parts, strict=True))
         return Sample(a, b, c, d), places
 
@@ -406,3 +447,18 @@ class Mapper(Candidates):
     def _in_time(self) -> None:
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise IncompleteError("the time ran out before the map was whole")
+
+
+def _crossed(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Each row with each column."""
+    return np.stack(np.meshgrid(rows, columns, indexing="ij"), axis=-1).reshape(-1, 2)
+
+
+def _depth(stage: Stage) -> int:
+    """How many stages are within each other, tails apart."""
+    return 1 + _depth(stage.body) if isinstance(stage, Around) else 0
+
+
+def _from_itself(node: AnyNode) -> AnyNode | None:
+    """A sum that starts from its first product."""
+    return Products(node.stage, Constant(True)) if isinstance(node, Products) else None

@@ -48,7 +48,11 @@ def plans_of_results(
     found: tuple[list[Plan], list[Plan]] = [], []
     start = time.monotonic()
     sample = Sample(a, b, c, c)
+    tried: set[Plan] = set()
     alike: dict[bytes, Plan] = {}  # of plans with the same results the first one
+
+    def wanting() -> bool:
+        return not (found[0] and found[1])
 
     def look(plans: Iterable[Plan]) -> None:
         for plan in plans:
@@ -66,20 +70,18 @@ def plans_of_results(
                 if all(same_answer(model.d, one, other) for one, other in pairs):
                     found[side].append(plan)
 
-    tried: set[Plan] = set()
-
     def look_around(plan: Plan) -> None:
         candidates.compiled.update(plan.models)
         look(candidates.cuts(plan.models[0], asked.length))
 
     look(candidates.table())
     for plan in [side[0] for side in found if side and is_chain(side[0])]:  # one result is an instruction's
-        if not (found[0] and found[1]):
+        if wanting():
             look_around(plan)
-    if not (found[0] and found[1]):
+    if wanting():
         look(candidates.usual(asked.length))
     for plan in list(alike.values()):
-        if is_chain(plan) and not (found[0] and found[1]):
+        if is_chain(plan) and wanting():
             look_around(plan)
     return Given(tuple(found[0]), len(tried)), Given(tuple(found[1]), len(tried))
 

@@ -3,14 +3,16 @@ kernels are known.
 
 A rule is a number of limits, and the plan of the elements within them. Rules come from a tree of questions "is this
 number at most so much?", each chosen such that most elements on either side have one plan. Where a limit lies is known
-as far as elements were looked at: two numbers, and nothing is said between them.
+as far as elements were looked at: two numbers, and nothing is said between them. Nor is anything said of a side M, N or
+K of a size at which the rule was never seen: 1, 2, 3 and 4 are sizes of their own, above them all of one power of two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,9 @@ FIRSTS = ((4, 8), (4, 16), (8, 16), (8, 32), (16, 32))  # the first ones, that f
 SIDES = (4, 8, 16, 32, 64)  # whose rest of M or N may choose a kernel
 MULTIPLES = (2, 4, 8, 16, 32, 64)  # of K that may have one
 DEEP = 14  # questions to one rule, at most
+SMALL = 4  # each side up to here is a size of its own
+SIZES = 64  # there are fewer
+SIDES_ASKED = 3  # M, N and K are the first features
 
 Numbers = NDArray[np.int64]
 
@@ -117,17 +122,43 @@ class Limit:
     high: int
 
 
+def sizes_of(numbers: Numbers) -> Numbers:
+    """The size of each number of products, rows or columns."""
+    return np.where(numbers <= SMALL, numbers, SMALL + np.floor(np.log2(np.maximum(numbers, 1))).astype(np.int64) - 1)
+
+
+def span_of(size: int) -> tuple[int, int]:
+    """The first and the last number of a size."""
+    power = size - SMALL + 1
+    return (size, size) if size <= SMALL else (max(SMALL + 1, 1 << power), (2 << power) - 1)
+
+
 @dataclass(frozen=True)
 class Rule:
-    """`below` and `above`: the limits that elements keep to. `plan`: the number of one that all elements have of which
-    it was learned, -1 where there is none."""
+    """`below` and `above`: the limits that elements keep to; `sizes`: those of M, N and K at which it was seen; `most`:
+    the largest M, N and K of any shape that was looked at. `plan`: the number of one that all elements have of which it
+    was learned, -1 where there is none."""
 
     below: tuple[Limit, ...]
     above: tuple[Limit, ...]
     plan: int
+    sizes: tuple[frozenset[int], ...]
+    most: tuple[int, ...]
 
     def holds(self, features: Numbers) -> NDArray[np.bool_]:
         """Which elements it speaks of."""
+        found = self.reaches(features)
+        for side, (seen, most) in enumerate(zip(self._seen, self.most, strict=True)):
+            found &= seen[sizes_of(features[:, side])] & (features[:, side] <= most)
+        return found
+
+    @cached_property
+    def _seen(self) -> list[NDArray[np.bool_]]:
+        """Of each side whether it was seen at each size."""
+        return [np.isin(np.arange(SIZES), list(sizes)) for sizes in self.sizes]
+
+    def reaches(self, features: Numbers) -> NDArray[np.bool_]:
+        """Which elements are within its limits, of any size."""
         found = np.ones(len(features), dtype=np.bool_)
         for limit in self.below:
             found &= features[:, limit.feature] <= limit.low
@@ -135,9 +166,35 @@ class Rule:
             found &= features[:, limit.feature] >= limit.high
         return found
 
+    def unseen(self) -> Iterator[tuple[int, int, int]]:
+        """Sides (0 to 2) and the numbers, the first and the last one, of sizes within the limits at which it was not
+        seen."""
+        for side, most in enumerate(self.most):
+            for size in range(1, int(sizes_of(np.array([most]))[0]) + 1):
+                low, high = self._within(side, size)
+                if size not in self.sizes[side] and low <= high:
+                    yield side, low, high
+
+    def _within(self, side: int, size: int) -> tuple[int, int]:
+        """The numbers of a size that are within the limits of a side."""
+        first, last = span_of(size)
+        lows = [limit.high for limit in self.above if limit.feature == side]
+        highs = [limit.low for limit in self.below if limit.feature == side]
+        return max([first, *lows]), min([last, self.most[side], *highs])
+
+    def _spans(self, side: int) -> list[tuple[int, int]]:
+        """The numbers of a side that it speaks of: neighbouring sizes are one span."""
+        found: list[tuple[int, int]] = []
+        for size in sorted(self.sizes[side]):
+            low, high = self._within(side, size)
+            if found and found[-1][1] == low - 1:
+                low = found.pop()[0]
+            found.append((low, high))
+        return found
+
     def _ends(self) -> Iterator[tuple[Feature, int | None, int | None]]:
-        """The features it asks for, from and up to which number each."""
-        for number, feature in enumerate(FEATURES):
+        """The other features it asks for, from and up to which number each."""
+        for number, feature in enumerate(FEATURES[len(self.sizes) :], len(self.sizes)):
             lows = [limit.high for limit in self.above if limit.feature == number]
             highs = [limit.low for limit in self.below if limit.feature == number]
             if lows or highs:
@@ -145,17 +202,41 @@ class Rule:
 
     def text(self) -> str:
         """The elements, in words."""
-        return ", ".join(feature.text(low, high) for feature, low, high in self._ends()) or "all products"
+        sides = [
+            f"{FEATURES[side].of} = {_spans_text(spans)}"
+            for side, most in enumerate(self.most)
+            if (spans := self._spans(side)) != [(1, most)]
+        ]
+        others = [feature.text(low, high) for feature, low, high in self._ends()]
+        return ", ".join([*sides, *others]) or "all products"
 
-    def limits(self) -> list[dict[str, str | int | None]]:
+    def limits(self) -> list[dict[str, Any]]:
         """The elements, for programs."""
-        return [{**vars(feature), "least": low, "most": high} for feature, low, high in self._ends()]
+        found = [
+            {
+                **vars(FEATURES[side]),
+                "least": spans[0][0],
+                "most": spans[-1][1],
+                "spans": [list(span) for span in spans],
+            }
+            for side in range(len(self.sizes))
+            if (spans := self._spans(side))
+        ]
+        others = ({**vars(feature), "least": low, "most": high, "spans": []} for feature, low, high in self._ends())
+        return [*found, *others]
+
+
+def _spans_text(spans: Sequence[tuple[int, int]]) -> str:
+    parts = [str(low) if low == high else f"{low} to {high}" for low, high in spans]
+    return " or ".join(parts)
 
 
 def learned(features: Numbers, fits: NDArray[np.bool_]) -> list[Rule]:
     """Rules for elements with these features, of which `fits` says for each plan whether it gives them."""
     none = ~fits.any(axis=1, keepdims=True)
-    return list(_rules(features, np.concatenate([fits, none], axis=1), (), (), fits.sum(axis=0)))
+    rules = _rules(features, np.concatenate([fits, none], axis=1), (), (), fits.sum(axis=0))
+    most = tuple(features[:, :SIDES_ASKED].max(axis=0).tolist())
+    return [replace(rule, most=most) for rule in rules]
 
 
 def _rules(
@@ -168,7 +249,8 @@ def _rules(
     plan, whole = ranked[0], bool(counts[ranked[0]] == len(fits))
     limit = None if whole or len(below) + len(above) >= DEEP else _best(features, fits)
     if limit is None:
-        yield Rule(below, above, plan if whole and plan < len(liked) else -1)
+        sizes = tuple(frozenset(sizes_of(np.unique(features[:, side])).tolist()) for side in range(SIDES_ASKED))
+        yield Rule(below, above, plan if whole and plan < len(liked) else -1, sizes, ())
         return
     left = features[:, limit.feature] <= limit.low
     yield from _rules(features[left], fits[left], (*below, limit), above, liked)

@@ -7,65 +7,82 @@ against answers at other K.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, islice, product
 
 from queries.order.tree import Leaf, Node, leaves_of, nodes_of
 from smtmodel.dot import Model
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans import Chain, Halves, Interleaved, Promoted, Split, Stage, Uneven
+from smtmodel.reference import parse_reference
 
-MOST = 32  # guesses for one tree, and for the tree of one part
+MOST = 32  # guesses for the tree of one part
+WHOLE = 160  # guesses for one tree
 DEEP = 6  # stages within stages
 WORK = 60  # trees of parts that are read for one tree
 CUTS = 6  # places at which the sums of a tree are looked at as parts of one stage
 GRAINS = (1, 2, 4, 8, 16, 32, 64)  # multiples in which parts are made equal
+TURNS = (2, 4, 8, 16, 32)  # products of an unrolled loop: what is left goes another way
+LIMITS = 24  # sizes of the sums of one stage that one tree admits, of which each is a guess
 
 Branch = Node | Leaf
 
 
-def stages_of(root: Branch, model: Model, rounding: Rounding) -> list[Stage]:
-    """Stages of a unit that takes one product, whose sums are rounded so, with this tree of all products."""
-    return _Guesser(model, rounding, DEEP, [WORK]).stages(_ranked(root))
+def stages_of(root: Branch, model: Model, rounding: Rounding, bodies: Sequence[Stage] = ()) -> list[Stage]:
+    """Stages of a unit that takes one product, whose sums are rounded so, with this tree of all products. `bodies`:
+    stages that are known, and may be parts of others."""
+    found = dict.fromkeys(islice(_Guesser(model, rounding, DEEP, [WORK], bodies).readings(_ranked(root)), WHOLE))
+    return [stage for stage in found if stage.d == rounding.format]
 
 
 class _Guesser:
-    """`left`: how many more parts are read, one number for all parts of a tree."""
+    """`left`: how many more parts are read, one number for all parts of a tree. `known`: stages that parts may be."""
 
-    def __init__(self, model: Model, rounding: Rounding, deep: int, left: list[int]) -> None:
-        self.model, self.rounding, self.deep, self.left = model, rounding, deep, left
+    def __init__(
+        self, model: Model, rounding: Rounding, deep: int, left: list[int], known: Sequence[Stage] = ()
+    ) -> None:
+        self.model, self.rounding, self.deep, self.left, self.known = model, rounding, deep, left, known
         self.chain = Chain(model)
 
     def _bodies(self, root: Branch) -> list[Stage]:
         """Stages of a part of the tree."""
         self.left[0] -= 1
         if not self.deep or self.left[0] < 0:
-            return []
-        return _Guesser(self.model, self.rounding, self.deep - 1, self.left).stages(_ranked(root))
+            return [*self.known]
+        inner = _Guesser(self.model, self.rounding, self.deep - 1, self.left)
+        read = islice(dict.fromkeys(inner.readings(_ranked(root))), MOST)
+        return list(dict.fromkeys((*read, *self.known)))
 
-    def stages(self, root: Branch) -> list[Stage]:
+    def readings(self, root: Branch) -> Iterator[Stage]:
         """Of a tree over the products 0, 1, ..., the simplest reading first."""
-        found: dict[Stage, None] = {}
-        for stage in self._readings(root):
-            found.setdefault(stage)
-            if len(found) == MOST:
-                break
-        return list(found)
-
-    def _readings(self, root: Branch) -> Iterator[Stage]:
         parts = _spine(root)
         if parts is None:
             return
-        tail, products = len(parts), sum(leaf != "c" for leaf in leaves_of(root))
+        tail, total = len(parts), sum(leaf != "c" for leaf in leaves_of(root))
+        products = total
         while tail > 1 and parts[tail - 1] == products - 1:  # the last products, one after another
             tail, products = tail - 1, products - 1
         if tail == 1:
             yield self.chain
+            for turn in TURNS if self.deep == DEEP else ():
+                yield from (Interleaved(1, self.chain, self.rounding, grain=turn, tail=other) for other in self.others)
             return
         yield from self._parted(parts)
         if tail < len(parts):
             for stage in self._parted(parts[:tail]):
                 if isinstance(stage, Interleaved):
                     yield Interleaved(stage.ways, stage.body, self.rounding, "sequential", stage.grain, self.chain)
+                turns = [turn for turn in TURNS if total - total % turn == products]
+                for turn, last in product(turns if not isinstance(stage, Uneven) else [], (self.chain, *self.others)):
+                    yield Interleaved(1, stage, self.rounding, grain=turn, tail=last)
+
+    @property
+    def others(self) -> list[Stage]:
+        """Chains of the same formats with another rounding of products."""
+        fmt = self.model.d.name
+        if not self.model.a == self.model.b == self.model.d:
+            return []
+        chains = (Chain(parse_reference(f"ieee/{step}/{fmt}")) for step in ("fma", "muladd"))
+        return [chain for chain in chains if chain != self.chain]
 
     def _parted(self, parts: Sequence[Branch]) -> Iterator[Stage]:
         """Stages whose parts are the last sums of a spine, and what stands before these."""
@@ -100,14 +117,15 @@ class _Guesser:
     def _runs(self, sizes: list[int], body: Stage) -> Iterator[Stage]:
         """K in runs of these sizes, one after another."""
         ways, first, last, how = len(sizes), sizes[0], sizes[-1], self.rounding
-        if last > first or set(sizes[:-2]) - {first}:
+        both = sum(sizes[-2:])
+        evens = [grain for grain in GRAINS if sizes[-2] == -(-((both + (grain == 1)) // 2) // grain) * grain]
+        even = evens[0] if evens else 0
+        if max(sizes[-2], last - (even > 0)) > first or set(sizes[:-2]) - {first}:
             if ways <= CUTS and not any(place % body.period for place in accumulate(sizes[:-1])):
                 yield Uneven(  # where a worker ends one result and begins the next one, at this K
                     tuple(accumulate(sizes[:-1])), body, how
                 )
             return
-        evens = [grain for grain in GRAINS if sizes[-2] == -(-sum(sizes[-2:]) // (2 * grain)) * grain]
-        even = evens[0] if evens else 0
         if grain := next((grain for grain in GRAINS if sizes == _split(sum(sizes), ways, grain)), 0):
             yield Split(ways, body, how, "sequential", grain)
         if even and ways > 2 and sizes[-2] < first < sum(sizes[-2:]):
@@ -121,6 +139,18 @@ class _Guesser:
             yield from (Halves(most, body, how, even) for most in longest if most < sum(sizes) and body == self.chain)
         if sizes[-2] == first:
             yield Promoted(first, body, how)
+            if last < first:
+                yield from _shared(sizes, body, how)
+
+
+def _shared(sizes: list[int], body: Stage, how: Rounding) -> Iterator[Stage]:
+    """Sums that are all alike but for the last one: of how many products they are at most, other K tell."""
+    total, first = sum(sizes), sizes[0]
+    for grain in (grain for grain in (8, 16, 4) if first % grain == 0):
+        limits = [every for every in range(first, total, grain)
+                  if Promoted(every, body, how, share=grain).size(total) == first]  # fmt: skip
+        for every in limits[:: -(-len(limits) // LIMITS) or 1]:
+            yield Promoted(every, body, how, share=grain)
 
 
 def turns(stage: Stage, most: int) -> set[int]:

@@ -88,7 +88,6 @@ class Proof:
     seconds: float = 0.0
     interrupted: bool = False
     basis: Basis | None = None
-    chain: Chain | None = None
     why: str = ""
     theorem: Theorem | None = None
 

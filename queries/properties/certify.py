@@ -55,7 +55,7 @@ def certify_sides(proof: Proof, directory: Path, options: Options) -> dict[str, 
     question, texts = theorem.goal.statement(), question_texts(problem)
     if theorem.rule == "agreed":
         return certify(proof, texts, directory, options)
-    if theorem.rule == "negates":
+    if theorem.rule in ("negates", "does_not_fall"):
         return certify_theorems(theorem.premises, problem.left.unit, question, directory, options, texts)
     if theorem.rule == "one_expression":
         return _by_form(question, directory, options, texts)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hypotheses.schema import Compare, Inputs
 from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
 from queries.proof.opposite import Turns
+from queries.proof.rises import Rises
 from queries.proof.same import SidesAgree
 from queries.properties.statements import Monotonic, Negated, Reordered, problems_of, reordered_groups
 from queries.search.problem import Problem
@@ -102,6 +103,20 @@ def negates(problem: Negated, known: Theorem) -> Made:
     unit = problem.left.unit
     if (goal.unit, goal.node) != (unit, unit.result) or not goal.turns or goal.assuming:
         raise RuleError("negates: that the result turns is not known")
+    return Made(SidesAgree(problem), (known,))
+
+
+@rule
+def does_not_fall(problem: Monotonic, known: Theorem) -> Made:
+    """If a unit's result does not fall when an operand rises, the two sides of the problem do not differ, whichever
+    inputs are admitted; where only normal numbers are looked at, they alone must be."""
+    goal: Rises = goal_of(known, Rises, "does_not_fall")
+    if type(problem) is not Monotonic or problem.left != problem.right:
+        raise RuleError("does_not_fall: it is about a product or the addend of one model")
+    if (goal.unit, goal.raised) != (problem.left.unit, problem.raised):
+        raise RuleError("does_not_fall: it is known of another unit, or of another operand")
+    if goal.normal and not problem.inputs.normal:
+        raise RuleError("does_not_fall: it is known of normal numbers alone")
     return Made(SidesAgree(problem), (known,))
 
 

@@ -237,6 +237,8 @@ class Limit(Part):
     """null: no limit"""
     most: int | None
     """null: no limit"""
+    spans: list[list[int]]
+    """of M, N and K: the numbers that the rule speaks of, from one to another one each; empty: all within the limits"""
 
 
 class Rule(Part):

@@ -77,11 +77,19 @@ class Results(Engine[F]):
     def elementwise(self, node: Round, given: Sequence[F]) -> F:
         """A rounded expression over `Given` nodes."""
 
+    @abstractmethod
+    def zeros(self, fmt: Format, negative: bool) -> F:
+        """+0 or -0."""
+
+    def zero(self, fmt: Format) -> F:
+        return self.zeros(fmt, False)
+
     def value(self, node: Node, count: int) -> F:
         """A node of a plan, of that many products: a sum of them, c, or rounded."""
         if isinstance(node, Products):
             start = node.start
-            begin = self.zero(node.stage.accumulator) if isinstance(start, Constant) else self.value(start, count)
+            fmt = node.stage.accumulator
+            begin = self.zeros(fmt, start.negative) if isinstance(start, Constant) else self.value(start, count)
             return node.stage.run(self, Span.of(count), begin) if count else self.in_format(begin, node.stage.d)
         if isinstance(node, Element):
             return self.c
@@ -127,8 +135,8 @@ class Strip(Results[Patterns]):
     def elementwise(self, node: Round, given: Sequence[Patterns]) -> Patterns:
         return self.job.elementwise(node, given)
 
-    def zero(self, fmt: Format) -> Patterns:
-        return Patterns(np.zeros(self.c.matrix.shape, dtype=kind_of(fmt)), fmt)
+    def zeros(self, fmt: Format, negative: bool) -> Patterns:
+        return Patterns(np.full(self.c.matrix.shape, fmt.sign_bit * negative, dtype=kind_of(fmt)), fmt)
 
     def tile(self, model: Model, span: Span, start: Patterns) -> Patterns:
         if span.groups > 1:

@@ -7,7 +7,8 @@ where a STAGE says how:
     mma                                         a name of `units`: tiles in order, each result the next one's addend
     chain(mma, tail=STAGE)                      the same; what fills no tile goes through a stage, not beside zeros
     promote(128, STAGE, r, even=1)              each 128 products summed from +0, added to the accumulator, rounded;
-                                                with even, the last two sums are equally long; or with tail=STAGE
+                                                with even, the last two sums are equally long, with share, all of
+                                                them; or with tail=STAGE
     split(4, STAGE, r, order=pairwise, grain=64)    four runs of K, of multiples of 64, summed apart, then added
     split([96, 256], STAGE, r, order=pairwise)  runs of K that end after 96 products, after 256, and at the end
     interleave(4, STAGE, r, order=sequential, grain=2, tail=STAGE)    four accumulators that take 2 products in turn
@@ -143,7 +144,7 @@ class _Reader(ExpressionReader):
         return Chain(self._unit(unit), **self._options(tree, options, ("tail",)))
 
     def _stage_promote(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
-        return self._several(Promoted, tree)(**self._options(tree, options, ("even", "tail")))
+        return self._several(Promoted, tree)(**self._options(tree, options, ("even", "share", "tail")))
 
     def _stage_split(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
         if tree.args and isinstance(tree.args[0], ast.List):
@@ -187,6 +188,6 @@ class _Reader(ExpressionReader):
         self._only(tree, options, known)
         read: dict[str, Callable[[ast.expr], Any]] = {
             "order": lambda value: self._word(value, ORDERS), "grain": self._number, "even": self._number,
-            "head": self._number, "tail": self._stage,
+            "share": self._number, "head": self._number, "tail": self._stage,
         }  # fmt: skip
         return {name: read[name](value) for name, value in options.items()}

@@ -76,7 +76,7 @@ class _Writer:
 
     def node(self, node: Node) -> str:
         if isinstance(node, Constant):
-            return "+0"
+            return "-0" if node.negative else "+0"
         if isinstance(node, Element):
             return node.operand
         if isinstance(node, Products):
@@ -103,7 +103,8 @@ class _Writer:
             case Rounded():
                 return f"{how}({body})"
             case Promoted():
-                return f"promote({stage.every}, {body}, {how}{_option('even', stage.even, 0)}{tail})"
+                alike = _option("even", stage.even, 0) + _option("share", stage.share, 0)
+                return f"promote({stage.every}, {body}, {how}{alike}{tail})"
             case Split():
                 order = _option("order", stage.order, "sequential")
                 return f"split({stage.ways}, {body}, {how}{order}{_option('grain', stage.grain, 0)})"

@@ -202,21 +202,29 @@ class Rounded(Around):
 class Promoted(Around):
     """Every `every` products are summed by a stage from +0, and that sum is added to the accumulator and rounded. What
     is left at the end is a shorter sum, or goes through `tail`, from the accumulator; with `even` (not 0) the shorter
-    sum and the one before it are made equal, the first of them the larger, in multiples of `even`."""
+    sum and the one before it are made equal: the first of them has half of the products, rounded down (up where `even`
+    is 1), then up to a multiple of `even`; with `share` (not 0) all of as many sums are: the next multiple of `share`
+    above their equal share, what is left is the last one."""
 
     every: int
     body: Stage
     rounding: Rounding
     even: int = 0
     tail: Stage | None = None
+    share: int = 0
 
     def __post_init__(self) -> None:
         _positive("promote", self.every)
         _check_tail(self, self.tail)
-        if self.even and self.tail is not None:
-            raise ParameterError("even", "what is left goes through a tail, or is made equal: one of them")
-        if self.even < 0:
-            raise ParameterError("even", f"{self.even} is impossible; it takes a positive whole number, or 0 for none")
+        for name, number in (("even", self.even), ("share", self.share)):
+            if number and self.tail is not None:
+                raise ParameterError(name, "what is left goes through a tail, or is made equal: one of them")
+            if number < 0:
+                raise ParameterError(name, f"{number} is impossible; it takes a positive whole number, or 0 for none")
+        if self.even and self.share:
+            raise ParameterError("share", "the last two sums are made equal, or all of them: one of them")
+        if self.share and self.every % self.share:
+            raise ParameterError("share", f"{self.every} is no multiple of {self.share}")
 
     @property
     def d(self) -> Format:
@@ -234,13 +242,20 @@ class Promoted(Around):
     def parts(self) -> tuple[Stage, ...]:
         return _with_tail(self.body, self.tail)
 
+    def size(self, count: int) -> int:
+        """Products of each sum but the last ones, of a number of products."""
+        if not self.share or count <= self.every or count % self.every == 0:
+            return self.every
+        return (count // (self.share * (count // self.every + 1)) + 1) * self.share
+
     def run(self, engine: Engine[V], span: Span, start: V) -> V:
         def chunk(part: Span, running: V) -> V:
             return engine.rounded([running, self.body.from_zero(engine, part)], self.rounding)
 
-        full, left = divmod(span.count, self.every)
+        every = self.size(span.count)
+        full, left = divmod(span.count, every)
         if not (self.even and left and full):
-            value, rest = _through(engine, span, self.every, "chunk", start, chunk)
+            value, rest = _through(engine, span, every, "chunk", start, chunk)
             if rest is None:
                 return value
             if self.tail is not None:
@@ -251,7 +266,8 @@ class Promoted(Around):
         whole, ends = span.cut((full - 1) * self.every)
         value = start if whole is None else _through(engine, whole, self.every, "chunk", start, chunk)[0]
         assert ends is not None
-        for number, part in enumerate(ends.cut(-(-ends.count // (2 * self.even)) * self.even)):
+        half = (ends.count + (self.even == 1)) // 2
+        for number, part in enumerate(ends.cut(-(-half // self.even) * self.even)):
             if part is not None:
                 with engine.part(f"last{number}"):
                     value = chunk(part, value)
@@ -409,10 +425,10 @@ class Fold:
 @dataclass(frozen=True)
 class Lanes(Around):
     """The lanes of vectors: a step that is a number of lanes takes whole turns of as many products, one for each lane;
-    a fold adds lanes to each other. Later steps take what earlier ones left; lane 0 begins with the start, the others
-    with +0. What is left in the end goes through `tail`, from the sum; without one the last lanes that take products
-    take it in a turn that is short. With `head` (not 0) a short turn comes first: of the products that fill no turn of
-    the first lanes, as many as `head` divides."""
+    a fold adds lanes to each other. Later steps take what earlier ones left, with as many of the first lanes as they
+    say; lane 0 begins with the start, the others with +0. What is left in the end goes through `tail`, from the sum;
+    without one the last lanes that take products take it in a turn that is short. With `head` (not 0) a short turn
+    comes first: of the products that fill no turn of the first lanes, as many as `head` divides."""
 
     body: Stage
     rounding: Rounding
@@ -435,7 +451,7 @@ class Lanes(Around):
         for step in self.steps:
             if not isinstance(step, Fold):
                 _positive("lanes", step)
-                if step != lanes:
+                if step > lanes:
                     raise ParameterError("lanes", f"{step} lanes do not follow {lanes}")
                 continue
             _positive("fold", step.ways)

@@ -92,11 +92,16 @@ class Tape(Results[Noted]):
     def __init__(self, plan: Plan, length: int) -> None:
         self.plan, self.length = plan, length
         self.c, self._count = Noted(0, plan.c), 2  # c, and a value of zeros
+        self._negative: dict[int, Format] = {}  # values of negative zeros
         self._steps, self._places = array("q"), array("i")  # WORDS for each step
         self.result = self.value(plan.result, length)
 
-    def zero(self, fmt: Format) -> Noted:
-        return Noted(1, fmt)
+    def zeros(self, fmt: Format, negative: bool) -> Noted:
+        if not negative:
+            return Noted(1, fmt)
+        self._negative[self._count] = fmt
+        self._count += 1
+        return Noted(self._count - 1, fmt)
 
     def tile(self, model: Model, span: Span, start: Noted) -> Noted:
         if span.groups > 1:
@@ -173,6 +178,8 @@ class Tape(Results[Noted]):
         sums = np.empty((self._count, size), dtype=np.uint64)
         sums[1] = 0
         sums[0].view(_word(plan.c))[:size] = c.ravel()
+        for number, fmt in self._negative.items():
+            sums[number].view(_word(fmt))[:size] = fmt.sign_bit
         steps, places = np.frombuffer(self._steps, dtype=np.int64), np.frombuffer(self._places, dtype=np.int32)
         table = steps.reshape(-1, WORDS)
         longest = int(table[:, FIRST + 1].max(initial=1))

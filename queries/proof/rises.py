@@ -11,23 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
-
-import numpy as np
-from numpy.typing import NDArray
+from functools import cache, lru_cache, partial
 
 from queries.proof.enclosures import LOSSES, terms_of
+from queries.proof.gains import NONE, ZERO, Gains, gains_of, loss, numbers_of, power, products_of
 from queries.proof.kernel import Made, RuleError, Theorem, rule
 from queries.proof.lemmas import AlignmentLoses, Lemma
 from queries.proof.rewriting import target_of
-from queries.proof.same import SidesAgree
-from queries.properties.statements import Monotonic
-from smtmodel.algebra import Bit, Bits, choose, constant
-from smtmodel.decode import Exponent
+from queries.proof.rounding_rises import RoundingRises, RoundingScales
+from smtmodel.display import exact_value
 from smtmodel.formats import Format
 from smtmodel.nodes import (
     Constant,
     Cut,
+    Each,
     Element,
     ExactSum,
     FusedSum,
@@ -39,103 +36,11 @@ from smtmodel.nodes import (
     Scale,
 )
 from smtmodel.nodes.node import walk
-from smtmodel.ordering import pattern_key
-from smtmodel.rounding import Target, round_and_pack
+from smtmodel.nodes.round import Rounding
 from smtmodel.unit import Unit
 
-ONE = 1300  # gains are whole numbers of 2^-ONE
-ZERO, NONE = -(10**6), -(10**7)  # the exponent of a value that is zero; that of a zero that does not count
-LARGEST = 1 << 16  # products of significands that are compared one by one, where subnormal numbers are among them
-Gains = Mapping[tuple[int, int], int]  # by the exponents before and after, where these differ: the least rise
 Places = Mapping[int, int]
-
-
-def power(exponent: int) -> int:
-    """2^exponent as a gain; none below 2^-ONE."""
-    return 1 << ONE + exponent if ONE + exponent >= 0 else 0
-
-
-# -- the values of a term
-
-
-@dataclass(frozen=True)
-class Values:
-    """Magnitudes p * 2^(e - fraction), p from these significands, e from the first to the second exponent."""
-
-    significands: tuple[int, ...] | range
-    low: int
-    high: int
-
-
-def numbers_of(fmt: Format, subnormals: bool) -> tuple[Values, ...]:
-    """The finite numbers of a format, or more."""
-    one = 1 << fmt.fraction
-    found = [Values(range(one, 2 * one), fmt.emin, fmt.emax)]
-    if subnormals and fmt.subnormals and fmt.fraction:
-        found.append(Values(range(1, one), fmt.emin, fmt.emin))
-    return tuple(found)
-
-
-def products_of(a: Format, b: Format, subnormals: bool) -> tuple[Values, ...]:
-    """The finite products of numbers of two formats, or more. Raises RuleError where they are too many."""
-    if a.fraction + b.fraction > (LARGEST.bit_length() - 1 if subnormals else 22):
-        raise RuleError("rises: products of numbers with so many bits are not compared one by one")
-    found = []
-    for x in numbers_of(a, subnormals):
-        for y in numbers_of(b, subnormals):
-            left, right = (np.array(side.significands, dtype=np.int64) for side in (x, y))
-            every = np.unique(np.multiply.outer(left, right))
-            found.append(Values(tuple(every.tolist()), x.low + y.low, x.high + y.high))
-    return tuple(found)
-
-
-def gains_of(every: Sequence[Values], fraction: int) -> dict[tuple[int, int], int]:
-    """The least rises from a value to a larger one of another exponent, either sign, and from or to zero."""
-    found: dict[tuple[int, int], int] = {}
-
-    def least(key: tuple[int, int], gain: int) -> None:
-        found[key] = min(gain, found.get(key, gain))
-
-    for low in every:
-        smallest = low.significands[0]
-        for e in range(low.low, low.high + 1):
-            least((ZERO, e), smallest * power(e - fraction))
-            least((e, ZERO), smallest * power(e - fraction))
-            for high in every:
-                for f in range(max(high.low, e + 1), high.high + 1):
-                    gain = _apart(high.significands, low.significands, f - e) * power(e - fraction)
-                    least((e, f), gain)
-                    least((f, e), gain)
-    return found
-
-
-def _apart(high: tuple[int, ...] | range, low: tuple[int, ...] | range, places: int) -> int:
-    """The least difference, not zero, of p * 2^places and q, or their least sum."""
-    first, last = high[0] << places, low[-1]
-    total = first + low[0]
-    if first > last:
-        return min(first - last, total)
-    return min(_searched(high, low, places), total)
-
-
-@cache
-def _searched(high: tuple[int, ...] | range, low: tuple[int, ...] | range, places: int) -> int:
-    if isinstance(high, range) and isinstance(low, range):
-        return 1  # one of two neighbours is not a multiple of 2^places, and both lie in the range
-    x, y = _array(high) << places, _array(low)
-    at = np.searchsorted(y, x)
-    found = []
-    for offset in (-1, 0, 1):
-        inside = (at + offset >= 0) & (at + offset < len(y))
-        off = np.abs(x[inside] - y[(at + offset)[inside]])
-        found += [int(off[off > 0].min())] if (off > 0).any() else []
-    return min(found, default=1)
-
-
-@cache
-def _array(values: tuple[int, ...] | range) -> NDArray[np.int64]:
-    return np.array(values, dtype=np.int64)
-
+Known = Mapping[int, tuple[Format, bool]]  # of the result so far of a loop, by its level: format, whether it rises
 
 # -- what a node makes of a rise
 
@@ -156,24 +61,17 @@ class Term:
 class _Rise:
     """The terms of a unit where `raised` (the place of a product, None: the addend) rises."""
 
-    def __init__(self, problem: Monotonic) -> None:
-        self.unit: Unit = problem.left.unit
-        self.raised = problem.raised
-        self.subnormals = not problem.inputs.normal
+    def __init__(self, unit: Unit, raised: int | None, normal: bool) -> None:
+        self.unit, self.raised, self.subnormals = unit, raised, not normal
         self.lemmas: dict[Lemma, None] = {}
 
-    def rounded(self, node: Node, places: Places, running: Mapping[int, tuple[Format, bool]]) -> tuple[Format, bool]:
+    def rounded(self, node: Node, places: Places, running: Known) -> tuple[Format, bool]:
         """Of a rounded node, or the addend: the format of its numbers, and whether it rises. Raises RuleError where it
         may fall."""
         match node:
             case Round():
+                _check_nan(node.rounding)
                 target = target_of(node.rounding)
-                if (
-                    target.format.nan_for_negative_zero
-                    and not target.format.has_infinity
-                    and target.overflow != "saturate"
-                ):
-                    raise RuleError("rises: what overflows is NaN, whose pattern lies below every other")
                 self.lemmas |= dict.fromkeys((RoundingRises(target), RoundingScales(target)))
                 term = node.term
                 while isinstance(term, Cut):
@@ -188,24 +86,34 @@ class _Rise:
                 return self._loop(node, places, running)
         raise RuleError(f"rises: a {node.kind} is not a number of a format")
 
-    def _loop(self, node: Repeat, places: Places, running: Mapping[int, tuple[Format, bool]]) -> tuple[Format, bool]:
+    def _loop(self, node: Repeat, places: Places, running: Known) -> tuple[Format, bool]:
         if not isinstance(node.body, Round):
             raise RuleError("rises: the results of a loop are not rounded")
         fmt = node.body.rounding.format
         state = (fmt, False) if isinstance(node.start, Constant) else self.rounded(node.start, places, running)
         if state[0] != fmt:
             raise RuleError("rises: a loop that begins with a number of another format")
-        seen: set[object] = set()
+        seen: dict[object, tuple[Format, bool]] = {}
         for place in node.places:
-            inner = dict(places) | {node.level: place}
-            if state[1] and "rises" in seen:  # the other steps are as this one
-                continue
-            if state[1]:
-                seen.add("rises")
-            state = self.rounded(node.body, inner, {**running, node.level: state})
+            inner = {**places, node.level: place}
+            alike = state, tuple(self._raised(node.body, inner))  # steps that differ in nothing that is looked at
+            if alike not in seen:
+                seen[alike] = self.rounded(node.body, inner, {**running, node.level: state})
+            state = seen[alike]
         return state
 
-    def term(self, node: Node, places: Places, running: Mapping[int, tuple[Format, bool]]) -> Term:
+    def _raised(self, node: Node, places: Places) -> Iterator[bool]:
+        """Of each factor that a node reads: whether it is one of the product that rises."""
+        match node:
+            case Element(operand="a" | "b") if node.index is not None:
+                yield node.index.at(places) == self.raised
+            case Repeat() | Each():
+                for place in node.places:
+                    yield from self._raised(node.body, {**places, node.level: place})
+        for operand in () if isinstance(node, Each) else (node.start,) if isinstance(node, Repeat) else node.operands:
+            yield from self._raised(operand, places)
+
+    def term(self, node: Node, places: Places, running: Known) -> Term:
         """What is known of a node. Raises RuleError where it may fall."""
         match node:
             case Element() | Round() | Running() | Repeat():
@@ -214,20 +122,15 @@ class _Rise:
                 return Term(0, 0, 0, 1, 0)
             case Product(left=Element() as left, right=Element() as right) if not node.normalised:
                 return self._product(node, left, right, places)
-            case Scale(left=Element(), right=Element()):
+            case Scale(left=Element(is_factor=True), right=Element(is_factor=True)):
                 return self._scaled(self.term(node.term, places, running))
             case ExactSum():
                 return self._exact(node, self._terms(node, places, running))
             case FusedSum():
                 return self._fused(node, self._terms(node, places, running))
-            case Cut():
-                found = self.term(node.term, places, running)
-                if found.gains is not None:
-                    raise RuleError("rises: a sum that is cut is a term of another one")
-                return Term(found.grid, found.high + found.head.bit_length() + 1, node.bits, 2, found.grid)
         raise RuleError(f"rises: of a {node.kind} nothing is known")
 
-    def _number(self, node: Node, places: Places, running: Mapping[int, tuple[Format, bool]]) -> Term:
+    def _number(self, node: Node, places: Places, running: Known) -> Term:
         fmt, rises = self.rounded(node, places, running)
         kept = node.subnormals == "keep" if isinstance(node, Element) else True
         gains = (lambda: gains_of(numbers_of(fmt, kept), fmt.fraction)) if rises else None
@@ -264,7 +167,7 @@ class _Rise:
         return Term(term.low + low, term.high + high, term.fraction + fraction, 4 * term.head,
                     term.grid + low - fraction, None if given is None else gains)  # fmt: skip
 
-    def _terms(self, node: ExactSum | FusedSum, places: Places, running: Mapping[int, tuple[Format, bool]]
+    def _terms(self, node: ExactSum | FusedSum, places: Places, running: Known
                ) -> list[tuple[Term, int]]:  # fmt: skip
         """The terms of a sum, each with the position of its operand."""
         found = []
@@ -291,7 +194,7 @@ class _Rise:
         head, grid = sum(term.head + 1 for term, _ in terms), min(term.grid for term, _ in terms)
         own = next(((term, at) for term, at in terms if term.gains is not None), None)
         if own is None:
-            return Term(low, high, finest, head, grid - node.sticky)
+            return Term(low, high, finest + node.sticky, head, grid - node.sticky)
         if node.sticky or node.carry_bits is not None:
             raise RuleError("rises: a sum that wraps, or has a sticky bit")
         others = [_Other(term, node, at) for term, at in terms if term is not own[0]]
@@ -299,7 +202,13 @@ class _Rise:
         for one in (*others, raised):
             self.lemmas |= dict.fromkeys(one.lemmas)
         gains = _summed(node, raised, others, low)
-        return Term(low, high, finest, head, grid, lambda: gains)
+
+        def known() -> Gains:
+            if bounds:  # one that no sum here can notice is left out, and moves the exponent that another sum sees
+                raise RuleError("rises: a sum whose exponent has a bound is a term of another one")
+            return gains
+
+        return Term(low, high, finest, head, grid, known)
 
 
 @dataclass(frozen=True)
@@ -321,28 +230,23 @@ class _Other:
         return self.node.each(self.node.reach, self.at)
 
     @property
-    def whole(self) -> bool:
-        """Whether it loses nothing where its exponent is the largest."""
-        return self.term.fraction <= self.bits
-
-    @property
     def lemmas(self) -> list[Lemma]:
         width = self.term.fraction + self.term.head.bit_length() - 1
-        return [AlignmentLoses(width, self.term.fraction, self.bits, self.node.rounding)]
+        return [AlignmentLoses(width, self.term.fraction, self.bits, self.node.rounding)] if width > 0 else []
 
-    def part(self, m: int, side: int) -> int:
-        """How far it falls (0), or rises (1), at most, where it is aligned at 2^m."""
-        mode, kept = self.node.rounding, m - self.bits
-        if m <= NONE or self.term.grid >= kept:
-            found = 0
-        else:
-            loss = LOSSES[mode][side]
-            found = power(kept) * loss.numerator // loss.denominator
-        return max(found, self.lost(m))
+    def part(self, m: int, side: int, exponent: int | None = None) -> int:
+        """How far it falls (0), or rises (1), at most, where it is aligned at 2^m; `exponent`: its own, if known."""
+        kept = m - self.bits
+        if exponent == ZERO or (exponent == m and self.term.fraction <= self.bits):
+            return 0
+        if self.term.grid >= kept:
+            return self.lost(m)
+        share = LOSSES[self.node.rounding][side]
+        return max(-(-loss(kept) * share.numerator // share.denominator), self.lost(m))
 
     def lost(self, m: int) -> int:
         """The most that is lost where it vanishes at 2^m."""
-        return 0 if self.reach is None or m <= NONE else self.term.head * power(m - self.reach - 1)
+        return 0 if self.reach is None or m <= NONE else self.term.head * loss(m - self.reach - 1)
 
     def falls(self, before: int, after: int) -> int:
         """How much less it is aligned at 2^after than at 2^before."""
@@ -350,13 +254,13 @@ class _Other:
         coarse, fine = max(before, after), min(before, after)
         if fine <= NONE or self.term.grid >= coarse - self.bits:
             return self.lost(coarse) if fine > NONE else 0
-        unit, finer = power(coarse - self.bits), power(max(fine - self.bits, self.term.grid))
+        unit, finer = loss(coarse - self.bits), power(max(fine - self.bits, self.term.grid))
         if mode == "toward_zero":
             found = unit - finer
         elif mode in ("down", "up"):
             found = unit - finer if (mode == "down") == (after > before) else 0
         else:
-            found = unit + finer
+            found = loss(coarse - self.bits - (mode != "to_odd"))  # it is finer cut to no place beyond where it lay
         return max(found, self.lost(coarse) + finer) if self.reach is not None else found
 
 
@@ -373,51 +277,51 @@ def _summed(node: FusedSum, own: _Other, others: Sequence[_Other], low: int) -> 
     def counted(e: int) -> int:
         return max(zero if e == ZERO else e, bound)
 
-    least: dict[tuple[int, int], int] = {}
-    for (before, after), gain in own.term.gains().items():
-        key = counted(before), counted(after)
-        if key[0] != key[1]:
-            least[key] = min(gain, least.get(key, gain))
     kinds: dict[tuple[int, int, int | None, int], tuple[_Other, int]] = {}
     for one in others:
         kind = (one.bits, one.term.grid, one.reach, one.term.head)
         kinds[kind] = (one, kinds.get(kind, (one, 0))[1] + 1)
-    found = {key: gain for up in (True, False) for key, gain in _moved(least, own, list(kinds.values()), low, up)}
-    for (before, after), gain in own.term.gains().items():  # of a sum that counts as zero all terms do
+    gains, found = own.term.gains(), dict[tuple[int, int], int]()
+    for up in (True, False):  # where the larger exponent is that after, or before, and the raised term has it
+        tops: dict[int, dict[int, int]] = {}
+        for (before, after), gain in gains.items():
+            top, under = (after, before) if up else (before, after)
+            if counted(top) > counted(under):
+                tops.setdefault(top, {})[under] = gain
+        for top, unders in tops.items():
+            lost, rose = own.part(counted(top), 0 if up else 1, top), 1 if up else 0
+            entering: dict[int, list[int]] = {}
+            for under in unders:
+                entering.setdefault(max(counted(under), low), []).append(under)
+            least, from_zero = None, unders.get(ZERO)  # of those that entered at a smaller exponent
+            for m in range(min(entering), counted(top)):
+                new = entering.get(m, [])
+                left = [unders[under] - own.part(m, rose, under) for under in new]
+                left += [least - own.part(m, rose)] if least is not None else []
+                left += [from_zero] if from_zero is not None and max(counted(ZERO), low) < m else []
+                falls = sum(count * one.falls(*((m, counted(top)) if up else (counted(top), m)))
+                            for one, count in kinds.values())  # fmt: skip
+                key = (m, counted(top)) if up else (counted(top), m)
+                found[key] = min(kept := _kept(min(left) - lost - falls), found.get(key, kept))
+                numbers = [unders[under] for under in new if under != ZERO]
+                least = min([*numbers, *([] if least is None else [least])], default=None)
+    for (before, after), gain in gains.items():  # of a sum that counts as zero all terms do
         if ZERO in (before, after):
             e = after if before == ZERO else before
             top = max(counted(e), zero)
             key = (ZERO, top) if before == ZERO else (top, ZERO)
-            lost = 0 if own.whole and top == e else own.part(top, 0 if before == ZERO else 1)
+            lost = own.part(top, 0 if before == ZERO else 1, e)
             found[key] = min(max(0, gain - lost), found.get(key, gain))
     return found
 
 
-def _moved(least: Gains, own: _Other, kinds: Sequence[tuple[_Other, int]], low: int, up: bool
-           ) -> Iterator[tuple[tuple[int, int], int]]:  # fmt: skip
-    """The gains where the largest exponent rises, or falls: there the raised term has it after, or before."""
-    tops: dict[int, dict[int, int]] = {}
-    for (before, after), gain in least.items():
-        if (after > before) == up:
-            top, under = (after, before) if up else (before, after)
-            tops.setdefault(top, {})[under] = gain
-    for top, unders in tops.items():
-        if top <= NONE:
-            continue
-        whole = 0 if own.whole else own.part(top, 0 if up else 1)
-        first = min([low, *(under for under in unders if under > NONE)])
-        so_far: int | None = unders.get(NONE)  # the least gain from lower exponents
-        for m in range(first, top):
-            lost = sum(count * one.falls(*((m, top) if up else (top, m))) for one, count in kinds)
-            found = []
-            if m in unders:
-                found.append(unders[m] - whole - (0 if own.whole else own.part(m, 1 if up else 0)))
-            if so_far is not None:
-                found.append(so_far - whole - own.part(m, 1 if up else 0))
-            if found:
-                yield ((m, top) if up else (top, m)), _kept(min(found) - lost)
-            if m in unders:
-                so_far = unders[m] if so_far is None else min(so_far, unders[m])
+def _check_nan(how: Rounding) -> None:
+    """Raises RuleError where a NaN is written as a number, or its pattern lies below every number."""
+    fmt = how.format
+    if not fmt.has_nan or exact_value(how.nan_pattern, fmt) != "nan":
+        raise RuleError(f"rises: a NaN is a number of {fmt.name}")
+    if fmt.nan_for_negative_zero and not fmt.has_infinity and how.overflow != "saturate":
+        raise RuleError("rises: what overflows is NaN, whose pattern lies below every other")
 
 
 def _kept(gain: int) -> int:
@@ -430,75 +334,34 @@ def _kept(gain: int) -> int:
 
 
 @dataclass(frozen=True)
-class _OfRounding:
-    """About a magnitude of three bits more than a result has, anywhere about the numbers of a format, rounded for a
-    target with either sign."""
+class Rises:
+    """The result of a unit does not fall where product `raised` rises, or the addend (None), unless it is NaN before or
+    after; `normal`: of numbers of a and b none is subnormal."""
 
-    target: Target
-
-    @property
-    def _low(self) -> int:
-        return self.target.format.emin - self.target.format.fraction - 5
-
-    def inputs(self, symbol: Callable[[str, int], Bits]) -> tuple[Bits, ...]:
-        fmt = self.target.format
-        width = (fmt.emax + 4 - self._low).bit_length()
-        return symbol("sign", 1), symbol("magnitude", fmt.precision + 3), symbol("place", width)
-
-    def _opened(self, given: tuple[Bits, ...]) -> tuple[Bits, Exponent, Callable[[Bits, Exponent], Bits]]:
-        """The magnitude with a bit more, its unit, and what rounds another to a key that grows with the number."""
-        sign, magnitude, place = given
-        unit = Exponent(place, self._low, self._low + (1 << place.width) - 1)
-
-        def rounded(value: Bits, at: Exponent) -> Bits:
-            return pattern_key(round_and_pack(sign.bit(0), value, at, self.target), self.target.format)
-
-        return magnitude.zext(magnitude.width + 1), unit, rounded
-
-
-@dataclass(frozen=True)
-class RoundingRises(_OfRounding):
-    """The next larger magnitude gives no smaller number."""
+    unit: Unit
+    raised: int | None
+    normal: bool
 
     def statement(self) -> str:
-        return f"rounding to {self.target.format.name}, {self.target.rounding}, does not fall where a number rises"
-
-    def claim(self, given: tuple[Bits, ...]) -> Bit:
-        wide, unit, rounded = self._opened(given)
-        first, second = rounded(wide, unit), rounded(wide + constant(wide.carrier, 1, wide.width), unit)
-        return choose(given[0].bit(0), second.sle(first), first.sle(second))
+        what = "c" if self.raised is None else f"a{self.raised}*b{self.raised}"
+        return f"the result does not fall when {what} rises{', no number of a and b being subnormal' * self.normal}"
 
 
-@dataclass(frozen=True)
-class RoundingScales(_OfRounding):
-    """It gives the same in units half as large."""
-
-    def statement(self) -> str:
-        return f"rounding to {self.target.format.name}, {self.target.rounding}, does not depend on the unit"
-
-    def claim(self, given: tuple[Bits, ...]) -> Bit:
-        wide, unit, rounded = self._opened(given)
-        return rounded(wide.shl(1), unit).eq(rounded(wide, unit.offset(1)))
-
-
-def needed(problem: Monotonic) -> tuple[Lemma, ...]:
+@lru_cache(maxsize=1 << 8)
+def needed(unit: Unit, raised: int | None, normal: bool) -> tuple[Lemma, ...]:
     """The lemmas about the datapath by which a result does not fall. Raises RuleError where it may."""
-    if type(problem) is not Monotonic or problem.left != problem.right:
-        raise RuleError("rises: it is about a product or the addend of one model")
-    unit = problem.left.unit
-    found = _Rise(problem)
+    found = _Rise(unit, raised, normal)
     reads = [node for node in walk(unit.result) if isinstance(node, Element)]
-    if problem.raised is not None and not any(node.operand == "a" for node in reads):
+    if raised is not None and not any(node.operand == "a" for node in reads):
         raise RuleError("rises: the unit reads no products")
     found.rounded(unit.result, {}, {})
     return tuple(found.lemmas)
 
 
 @rule
-def rises(problem: Monotonic, lemmas: Sequence[Theorem]) -> Made:
+def rises(unit: Unit, raised: int | None, normal: bool, lemmas: Sequence[Theorem]) -> Made:
     """The docstring of this file: each sum gains where its largest exponent moves, by the values that the raised term
     has on both sides of it; what is rounded from it does not fall, nor does a loop's next step."""
-    wanted = needed(problem)
-    if {lemma.goal for lemma in lemmas} != set(wanted):
+    if {lemma.goal for lemma in lemmas} != set(needed(unit, raised, normal)):
         raise RuleError("rises: a lemma about the datapath is missing, or about another one")
-    return Made(SidesAgree(problem), tuple(lemmas))
+    return Made(Rises(unit, raised, normal), tuple(lemmas))

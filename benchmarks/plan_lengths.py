@@ -1,0 +1,71 @@
+"""How long a statement about two plans takes for K = 64, for K = 4096, and for every K, in seconds of computing.
+
+`python -m benchmarks.plan_lengths [-o FILE]` asks questions of benchmarks/plan_choices.py, each in a process of its own
+with an empty store, and writes benchmarks/plan_lengths.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.plan_choices import CHOICES, record
+from smtmodel.files import write_whole
+
+PAGE = Path("benchmarks/plan_lengths.md")
+LENGTHS = (64, 4096, None)
+MOST = 3  # times K = 64
+QUESTIONS = (
+    "Hopper: `mma` or `wgmma`?", "Hopper: instructions of 16 products or of 8?", "Ampere or Hopper, one plan?",
+    "Is K split?", "One split, units of 16 or of 8?", "Are tiles taken in another order (two interleaved)?",
+    "Is the sum rounded once per k (a chain of FMAs), or a product first?",
+    "bf16 on a processor: AMX or AVX512-BF16?", "tf32: instructions of 8 products or of 4?",
+    "sgemm: one loop, or 8 lanes?",
+)  # fmt: skip
+
+
+def asked(number: int, length: int | None) -> tuple[str, float]:
+    """The verdict, and the seconds of computing that it took, solvers among them."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [sys.executable, "-m", "benchmarks.plan_lengths", "--one", str(number), str(length or 0)],
+            env={**os.environ, "XDG_CACHE_HOME": folder}, stdout=subprocess.PIPE, text=True, check=True,
+        )  # fmt: skip
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return done.stdout.strip(), after.ru_utime - before.ru_utime
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--one", nargs=2, type=int, help=argparse.SUPPRESS)
+    parser.add_argument("-o", "--output", type=Path, default=PAGE)
+    given = parser.parse_args()
+    if given.one:
+        from dataclasses import replace
+
+        print(record(replace(CHOICES[given.one[0]], length=given.one[1] or None), 300)["verdict"])
+        return
+    lines = []
+    for question in QUESTIONS:
+        number = next(n for n, choice in enumerate(CHOICES) if choice.question == question)
+        found = [asked(number, length) for length in LENGTHS]
+        base = found[0][1]
+        cells = [f"{verdict}, {seconds:.1f} s ({seconds / base:.1f})" for verdict, seconds in found]
+        worst = max(seconds for _, seconds in found[1:]) / base
+        lines.append(f"| {question} | {' | '.join(cells)} | {'yes' if worst <= MOST else 'no'} |\n")
+        print(lines[-1], end="", flush=True)
+    about = (__doc__ or "").replace(". ", ".\n", 1).strip()
+    title, rest = about.split("\n\n", 1)
+    head = f"# Statements about plans by K\n\n{title}\n\n{rest}\n\nIn brackets: times that of K = 64.\n\n"
+    table = f"| question | K = 64 | K = 4096 | every K | at most {MOST} times |\n|---|---|---|---|---|\n"
+    write_whole(given.output, head + table + "".join(lines))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""A map of a library's products, as `identify --gemm --json` writes it, applied: which plan gives which element."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queries.plans.rules import Feature, Numbers, Shape
+from smtmodel.errors import IncompleteError, InputError
+from smtmodel.plans import Plan
+from smtmodel.plans.planfile import parse_plan
+from smtmodel.reference import parse_reference
+from smtmodel.tiles import Matrix
+
+
+@dataclass(frozen=True)
+class Within:
+    """That a number of an element is within one of some spans; None: no limit."""
+
+    feature: Feature
+    spans: tuple[tuple[int | None, int | None], ...]
+
+    def holds(self, shape: Shape, rows: Numbers, columns: Numbers) -> NDArray[np.bool_]:
+        """Of which elements it is so."""
+        values = self.feature.values(shape, rows, columns)
+        found = np.zeros(len(values), dtype=np.bool_)
+        for low, high in self.spans:
+            found |= (values >= (values if low is None else low)) & (values <= (values if high is None else high))
+        return found
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Elements of products, and the plan that gives them."""
+
+    limits: tuple[Within, ...]
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class PlanMap:
+    """The rules of a map that are relied on."""
+
+    reference: str
+    rules: tuple[Reach, ...]
+
+    @property
+    def plan(self) -> Plan:
+        """One of its plans: all have the same formats."""
+        return self.rules[0].plan
+
+    def plans_of(self, shape: Shape) -> NDArray[np.int64]:
+        """The number of the rule of each element (M x N). Raises IncompleteError where none is relied on."""
+        rows, columns = (places.ravel() for places in np.indices((shape.rows, shape.columns)))
+        found = np.full(len(rows), -1)
+        for number, rule in enumerate(self.rules):
+            own = np.ones(len(rows), dtype=np.bool_)
+            for limit in rule.limits:
+                own &= limit.holds(shape, rows, columns)
+            found[own] = number
+        if (missing := np.flatnonzero(found < 0)).size:
+            first = f"[{rows[missing[0]]}, {columns[missing[0]]}]"
+            raise IncompleteError(
+                f"{self.reference}: no rule that is relied on speaks of {missing.size} of {found.size} elements of "
+                f"{shape}, the first one {first}"
+            )
+        return found.reshape(shape.rows, shape.columns)
+
+    def product(self, shape: Shape, multiply: Callable[[Plan], Matrix]) -> Matrix:
+        """D, each element by its plan; `multiply` gives a plan's. Raises IncompleteError."""
+        own = self.plans_of(shape)
+        results = {number: multiply(self.rules[number].plan) for number in np.unique(own).tolist()}
+        d = np.zeros_like(next(iter(results.values())))
+        for number, result in results.items():
+            d[own == number] = result[own == number]
+        return d
+
+
+def read_map(path: Path) -> PlanMap:
+    """The map in a file. Raises InputError for a file that is none, or has no rule that is relied on."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"no map: {error}", str(path)) from None
+    try:
+        plans = {
+            reference: parse_plan(text, f"{path}: {reference}", parse_reference)
+            for reference, text in data["plans"].items()
+        }
+        rules = tuple(
+            Reach(tuple(map(_within, rule["limits"])), plans[rule["plan"]])
+            for rule in data["rules"]
+            if rule["confirmed"]
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"no map of `identify --gemm --json`: {error!r}", str(path)) from None
+    if not rules:
+        raise InputError("a map without a rule that is relied on", str(path))
+    return PlanMap(str(path), rules)
+
+
+def _within(limit: dict[str, Any]) -> Within:
+    feature = Feature(limit["kind"], limit["of"], limit["step"], limit["turn"])
+    spans = limit["spans"] or [[limit["least"], limit["most"]]]
+    return Within(feature, tuple((low, high) for low, high in spans))

@@ -1,0 +1,113 @@
+"""By how much a term rises, at least, where its exponent moves: numbers of a format, and products, one by one.
+
+A gain is a whole number of 2^-ONE, and no larger than what it stands for; a loss is no smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queries.proof.kernel import RuleError
+from smtmodel.formats import Format
+
+ONE = 1300  # gains are whole numbers of 2^-ONE
+ZERO, NONE = -(10**6), -(10**7)  # the exponent of a value that is zero; that of a zero that does not count
+LARGEST = 1 << 16  # products of significands that are compared one by one, where subnormal numbers are among them
+Gains = Mapping[tuple[int, int], int]  # by the exponents before and after, where these differ: the least rise
+
+
+def power(exponent: int) -> int:
+    """2^exponent as a gain; none below 2^-ONE."""
+    return 1 << ONE + exponent if ONE + exponent >= 0 else 0
+
+
+def loss(exponent: int) -> int:
+    """2^exponent as a loss; 2^-ONE at least."""
+    return 1 << max(0, ONE + exponent)
+
+
+# -- the values of a term
+
+
+@dataclass(frozen=True)
+class Values:
+    """Magnitudes p * 2^(e - fraction), p from these significands, e from the first to the second exponent."""
+
+    significands: tuple[int, ...] | range
+    low: int
+    high: int
+
+
+def numbers_of(fmt: Format, subnormals: bool) -> tuple[Values, ...]:
+    """The finite numbers of a format, or more."""
+    one = 1 << fmt.fraction
+    found = [Values(range(one, 2 * one), fmt.emin, fmt.emax)]
+    if subnormals and fmt.subnormals and fmt.fraction:
+        found.append(Values(range(1, one), fmt.emin, fmt.emin))
+    return tuple(found)
+
+
+def products_of(a: Format, b: Format, subnormals: bool) -> tuple[Values, ...]:
+    """The finite products of numbers of two formats, or more. Raises RuleError where they are too many."""
+    if a.fraction + b.fraction > (LARGEST.bit_length() - 1 if subnormals else 22):
+        raise RuleError("rises: products of numbers with so many bits are not compared one by one")
+    found = []
+    for x in numbers_of(a, subnormals):
+        for y in numbers_of(b, subnormals):
+            left, right = (np.array(side.significands, dtype=np.int64) for side in (x, y))
+            every = np.unique(np.multiply.outer(left, right))
+            found.append(Values(tuple(every.tolist()), x.low + y.low, x.high + y.high))
+    return tuple(found)
+
+
+def gains_of(every: Sequence[Values], fraction: int) -> dict[tuple[int, int], int]:
+    """The least rises from a value to a larger one of another exponent, either sign, and from or to zero."""
+    found: dict[tuple[int, int], int] = {}
+
+    def least(key: tuple[int, int], gain: int) -> None:
+        found[key] = min(gain, found.get(key, gain))
+
+    for low in every:
+        smallest = low.significands[0]
+        for e in range(low.low, low.high + 1):
+            least((ZERO, e), smallest * power(e - fraction))
+            least((e, ZERO), smallest * power(e - fraction))
+            for high in every:
+                for f in range(max(high.low, e + 1), high.high + 1):
+                    gain = _apart(high.significands, low.significands, f - e) * power(e - fraction)
+                    least((e, f), gain)
+                    least((f, e), gain)
+    return found
+
+
+def _apart(high: tuple[int, ...] | range, low: tuple[int, ...] | range, places: int) -> int:
+    """The least difference, not zero, of p * 2^places and q, or their least sum."""
+    first, last = high[0] << places, low[-1]
+    total = first + low[0]
+    if first > last:
+        return min(first - last, total)
+    return min(_searched(high, low, places), total)
+
+
+@cache
+def _searched(high: tuple[int, ...] | range, low: tuple[int, ...] | range, places: int) -> int:
+    if isinstance(high, range) and isinstance(low, range):
+        return 1  # one of two neighbours is no multiple of 2^places, and both lie in the range
+    x, y = _array(high) << places, _array(low)
+    at = np.searchsorted(y, x)
+    found = []
+    for offset in (-1, 0, 1):
+        inside = (at + offset >= 0) & (at + offset < len(y))
+        off = np.abs(x[inside] - y[(at + offset)[inside]])
+        found += [int(off[off > 0].min())] if (off > 0).any() else []
+    return min(found, default=1)
+
+
+@cache
+def _array(values: tuple[int, ...] | range) -> NDArray[np.int64]:
+    return np.array(values, dtype=np.int64)

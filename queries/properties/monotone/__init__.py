@@ -1,1 +1,0 @@
-"""Lemmas of monotonicity, by what a step of the sum does."""
