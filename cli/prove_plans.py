@@ -87,7 +87,7 @@ def _show(document: dict[str, Any], proof: PlanProof) -> None:
             say(f"  {line}")
         what = f"for K = {length}" if length else f"for every K that is a multiple of {multiples}"
         engines = ", ".join(document["engines"])
-        by = ", ".join(document["confirmed_by"]) or "nobody"
+        by = ", ".join(document["confirmed_by"]) or "no other engine"
         how = f"by {engines}; confirmed by {by}" if engines else "by rewriting alone"
         say(f"equal {what}: proved in {seconds:.1f} s, {how}")
     elif proof.verdict == "different":

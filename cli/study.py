@@ -81,7 +81,7 @@ def _sizes(text: str) -> tuple[int, ...]:
     from smtmodel.errors import ParameterError
 
     if not re.fullmatch(r"\d+(,\d+)*", text):
-        raise ParameterError("--sizes", f"{text!r} is no list of sizes such as 32,64,128")
+        raise ParameterError("--sizes", f"{text!r} is not a list of sizes such as 32,64,128")
     if long := [part for part in text.split(",") if len(part) > DIGITS]:
         raise ParameterError("--sizes", f"{long[0]} is too large: a size has up to {DIGITS} digits")
     return tuple(sorted({int(part) for part in text.split(",")}))

@@ -193,7 +193,9 @@ def _property(wanted: str, name: str, document: Mapping[str, Any] | None) -> Lin
     verdict = {"equal": "yes", "different": "no", "unknown": "open"}[document["verdict"]]
     if verdict == "yes":
         by = ", ".join(document["engines"]) or "construction alone"
-        return Line(name, verdict, f"proved by {by}; confirmed by {', '.join(document['confirmed_by']) or 'nobody'}")
+        return Line(
+            name, verdict, f"proved by {by}; confirmed by {', '.join(document['confirmed_by']) or 'no other engine'}"
+        )
     if verdict == "no":
         return Line(name, verdict, f"a counterexample, replayed: mmaprobe prove --property {wanted}")
     return Line(name, verdict, f"no answer in {document['seconds']} s")

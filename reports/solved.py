@@ -52,7 +52,7 @@ def _pair(pair: dict[str, Any]) -> str:
     if pair["reused_vector"]:
         return "different: by a vector of another pair, replayed under both models"
     answers = [answer for step in pair["asked"] for answer in step["answers"]]
-    by = ", ".join(dict.fromkeys(f"{a['solver']} {a['version']} ({a['status']})" for a in answers)) or "nobody"
+    by = ", ".join(dict.fromkeys(f"{a['solver']} {a['version']} ({a['status']})" for a in answers)) or "no engine"
     if pair["verdict"] == "different":
         return f"different, in {pair['seconds']} s: vectors replayed under both models; asked {by}"
     if pair["verdict"] == "equal":
@@ -121,9 +121,9 @@ def verified(document: dict[str, Any], pictures: Pictures) -> list[Section]:
             "verify", claim.get("about") or claim["id"], claim["verdict"], TONES.get(claim["verdict"], "open")
         )
         quantifier = {"all": "for all inputs", "exists": "for some input"}.get(claim.get("quantifier", ""), "claim")
-        engines = claim.get("engines") or [claim.get("engine") or "nobody"]
+        engines = claim.get("engines") or [claim.get("engine") or "no engine"]
         by_example = claim.get("vector") or claim.get("counterexample")
-        confirmed = claim.get("confirmed_by") or ("replay of the vector" if by_example else "nobody")
+        confirmed = claim.get("confirmed_by") or ("replay of the vector" if by_example else "no other engine")
         section.facts = [(quantifier, claim.get("claim") or claim["id"]), *claim.get("parts", {}).items()]
         section.facts += [
             ("by", ", ".join(engines)),

@@ -50,6 +50,7 @@ INSTEAD = {
     r"guard bits?": "F", r"(tell(s|ing)?|told) [^.:|]{0,80}apart": "distinguish",
     r"bit-for-bit": "bit for bit", r"(de)?normali[z]\w*": "normalise", r"minimi[z]\w*": "minimise",
     r"behaviors?": "behaviour", r"test vectors?": "vector", r"chopp(ed|ing)": "truncated", r"settled? by": "decided",
+    r"held against|holds? (it|them|the \w+) against": "compared with", r"handed": "given",
 }  # fmt: skip
 
 

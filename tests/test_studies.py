@@ -319,7 +319,7 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("arguments", "message"),
     [
         (["valero-tf23"], "did you mean 'valero-tf32'"),
-        (["valero-tf32", "--sizes", "8,x"], "is no list of sizes such as 32,64,128"),
+        (["valero-tf32", "--sizes", "8,x"], "is not a list of sizes such as 32,64,128"),
         (["valero-tf32", "--sizes", "0"], "sizes"),
         (["valero-tf32", "--seed", "-1"], "seed"),
     ],

@@ -65,7 +65,7 @@ def known(unit: Unit) -> BoundInUnits:
 
 
 def largest_excess(unit: Unit, bound: BoundInUnits) -> float:
-    """The largest error less the bound, of all inputs; infinite where a result is no number."""
+    """The largest error less the bound, of all inputs; infinite where a result is not a number."""
     half = 1 << (unit.b.width - 1)
     sizes = [1 << unit.a.width] * 2 + [half] * 2 + [1 << unit.c.width]
     table = np.stack([axis.ravel() for axis in np.meshgrid(*map(np.arange, sizes), indexing="ij")], 1)

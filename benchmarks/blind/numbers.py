@@ -213,5 +213,5 @@ def pattern(fmt: str, x: N) -> int:
     shift = x.e - (exponent - row.mantissa_bits)
     size = abs(x.m) << shift if shift >= 0 else abs(x.m) >> -shift
     if size << max(0, -shift) != abs(x.m) << max(0, shift):
-        raise ValueError(f"{x} is no number of {fmt}")
+        raise ValueError(f"{x} is not a number of {fmt}")
     return sign | ((exponent - row.emin) << row.mantissa_bits) + size << row.padding

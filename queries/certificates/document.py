@@ -118,7 +118,7 @@ def need_same(goal: Goal, other: Goal) -> None:
 def need_lemmas(tree: Document, premises: Sequence[int], kind: str, wanted: Sequence[Mapping[str, Any] | None]) -> None:
     """The other premises must be these lemmas about the datapath, all of them."""
     goals = [tree.goals[premise] for premise in premises]
-    need(all(goal.kind == kind for goal in goals), "a premise is no lemma about this node's datapath")
+    need(all(goal.kind == kind for goal in goals), "a premise is not a lemma about this node's datapath")
     given = [dict(goal.parts) for goal in goals]
     needed = [dict(one) for one in wanted if one is not None]
     need(all(one in needed for one in given), "a lemma is about another datapath")

@@ -55,7 +55,7 @@ class Goal:
 def read_facts(given: Mapping[str, Any]) -> Facts:
     forms = {name: read_form(given[name]) for name in ("low", "high", "size", "weight") if given[name] is not None}
     numbers = {name: given[name] for name in ("least", "digits", "grid", "bits")}
-    need(all(value is None or type(value) is int for value in numbers.values()), "a number is no whole number")
+    need(all(value is None or type(value) is int for value in numbers.values()), "a number is not a whole number")
     head = None if given["head"] is None else Fraction(given["head"])
     known = None if given["formats"] is None else frozenset(given["formats"])
     return Facts(**forms, **numbers, head=head, formats=known)  # type: ignore[arg-type]

@@ -63,7 +63,7 @@ class Step:
 def _step(tree: Document, goal: Goal, level: int, formats: frozenset[int], result: frozenset[int] | None) -> Step:
     """What a theorem about one step says, if that is linear in what it assumes."""
     need((level, formats) in goal.assuming, "the step assumes something else of the result so far")
-    need(result is not None and result <= formats, "the step's result is no number of the formats assumed")
+    need(result is not None and result <= formats, "the step's result is not a number of the formats assumed")
     assert goal.facts is not None
     marks = [next(iter(single(name, level))) for name in ("error", "size")]
 
@@ -105,7 +105,7 @@ def repeated(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> Non
         weight = None if facts.weight is None else put(facts.weight, level, last)
         return conclude(goal, replace(facts, low=low, high=high, size=size, weight=weight))
     ((_, formats),) = own
-    need(begin.formats is not None and begin.formats <= formats, "the start is no number of the formats assumed")
+    need(begin.formats is not None and begin.formats <= formats, "the start is not a number of the formats assumed")
     error, size = _step(tree, body, level, formats, facts.formats).run(what["places"], begin.error, begin.size)
     assert goal.facts is not None
     claimed = goal.facts.low
@@ -125,8 +125,8 @@ def chained(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None
     width = {name: fmt["storage"] or fmt["signed"] + fmt["exponent"] + fmt["fraction"] + fmt["padding"]
              for name, fmt in (("d", one), ("c", other))}  # fmt: skip
     need(all(one[name] == other[name] for name in alike) and width["d"] == width["c"]
-         and one["fraction"] <= other["fraction"], "a result is no addend")  # fmt: skip
-    need(facts.formats is not None, "the result is no number of a format")
+         and one["fraction"] <= other["fraction"], "a result is not an addend")  # fmt: skip
+    need(facts.formats is not None, "the result is not a number of a format")
     step = _step(tree, below, CHAIN, frozenset({c}), frozenset({c}))
     need(Step.read(goal.parts["step"]) == step, "the conclusion does not follow")
 

@@ -44,7 +44,7 @@ def _finite(pattern: int, fmt: Mapping[str, Any]) -> Fraction:
     fraction, width = int(fmt["fraction"]), int(fmt["exponent"])
     bits = pattern >> int(fmt["padding"])
     field, digits = bits >> fraction & ((1 << width) - 1), bits & ((1 << fraction) - 1)
-    need(fmt["specials"] == "ieee" and field != (1 << width) - 1, "it is no number of a format as those of IEEE 754")
+    need(fmt["specials"] == "ieee" and field != (1 << width) - 1, "it is not a number of a format as those of IEEE 754")
     least = field == 0 and fmt["subnormals"]
     whole = digits if least else digits | 1 << fraction
     return whole * two(max(field, 1 if fmt["subnormals"] else 0) - int(fmt["bias"]) - fraction)
@@ -86,7 +86,7 @@ def product(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None
     every = tree.about(goal, premises, sides)
     facts = _product(every)
     if what["normalised"]:
-        need(all(one.formats is not None for one in every), "a factor is no number of a format")
+        need(all(one.formats is not None for one in every), "a factor is not a number of a format")
         digits = None if facts.digits is None else facts.digits + 1
         facts = replace(facts, weight=facts.value, least=facts.grid, head=Fraction(2), digits=digits)
     conclude(goal, facts)

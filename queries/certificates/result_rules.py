@@ -46,7 +46,7 @@ def loosened(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> Non
 def _input(tree: Document, node: int, places: Mapping[int, int]) -> tuple[str, int]:
     """The operand that a node is, and the place there."""
     what = tree.nodes[node]
-    need(what["kind"] == "element" and what["subnormals"] == "keep", "a factor is no input, or is read as another")
+    need(what["kind"] == "element" and what["subnormals"] == "keep", "a factor is not an input, or is read as another")
     index = what["index"] or {"offset": 0, "factors": ()}
     return what["operand"], index["offset"] + sum(step * places[level] for level, step in index["factors"])
 

@@ -86,7 +86,7 @@ class _Unit:
         for width, digits, bits, mode in self.aligned:
             wider[digits, bits, mode] = max(width, wider.get((digits, bits, mode), 0))
         for goal in left:
-            need(goal.kind == "AlignmentLoses", "a premise is no lemma about its datapath")
+            need(goal.kind == "AlignmentLoses", "a premise is not a lemma about its datapath")
             key = goal.parts["fraction"], goal.parts["bits"], goal.parts["mode"]
             need(key in wider, "a lemma is about another datapath")
         for (digits, bits, mode), width in wider.items():
@@ -101,13 +101,13 @@ class _Unit:
         what = self.tree.nodes[node]
         kind = what["kind"]
         if kind == "element":
-            need(what["operand"] == "c", "an element that is no addend")
+            need(what["operand"] == "c", "an element that is not an addend")
             return self.tree.unit["c"], self.raised is None
         if kind == "acc":
             return running[what["level"]]
         if kind == "repeat":
             return self._loop(what, places, running)
-        need(kind == "round", f"a {kind} is no number of a format")
+        need(kind == "round", f"a {kind} is not a number of a format")
         how = what["rounding"]
         self._nan(how)
         target = {"format": how["format"], "rounding": how["mode"], "overflow": how["overflow"],
@@ -197,7 +197,7 @@ class _Unit:
     def _product(self, what: Plain, places: Places) -> Term:
         need(not what["normalised"], "a product that is normalised")
         factors = [self.tree.nodes[what[name]] for name in ("left", "right")]
-        need(all(one["kind"] == "element" for one in factors), "a factor is no input")
+        need(all(one["kind"] == "element" for one in factors), "a factor is not an input")
         need(sorted(one["operand"] for one in factors) == ["a", "b"], "a product of other inputs")
         at = [_index(one["index"], places) for one in factors]
         formats = [self.tree.formats[self.tree.unit[name]] for name in "ab"]
@@ -215,7 +215,7 @@ class _Unit:
     def _scaled(self, what: Plain, term: Term) -> Term:
         factors = [self.tree.nodes[what[name]] for name in ("left", "right")]
         need(all(one["kind"] == "element" and one["operand"] in ("scale_a", "scale_b") for one in factors),
-             "a scale factor is no input")  # fmt: skip
+             "a scale factor is not an input")  # fmt: skip
         fmt = self.tree.formats[self.tree.unit["scale"]]
         need(not fmt["signed"], "a scale factor has a sign")
         digits, own = 2 * int(fmt["fraction"]), term.kind
@@ -245,7 +245,7 @@ class _Unit:
         (own,) = rising
         term, at = terms[own]
         need(not term.unfit, term.unfit)
-        need(reach[at] is None or term.kind.head == 2, "what may vanish is no number")
+        need(reach[at] is None or term.kind.head == 2, "what may vanish is not a number")
         others = [cut for number, cut in enumerate(cuts) if number != own]
         least = [bound for bound in (what["least"], floors[at]) if bound is not None]
         if what["zeros"] is not None and any(cut.kind.low >= what["zeros"] for cut in others):

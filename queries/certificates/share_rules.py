@@ -64,7 +64,7 @@ def _conclude(goal: Goal, kind: str, **parts: Any) -> None:
 
 def begins(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     value, space = goal.parts["value"], goal.parts["space"]
-    need(not premises and value in ({"kind": "addend"}, {"kind": "nothing"}), "it is no value to begin with")
+    need(not premises and value in ({"kind": "addend"}, {"kind": "nothing"}), "it is not a value to begin with")
     weight = "0" if value["kind"] == "nothing" or space["no_addend"] else "1"
     _conclude(goal, "Near", space=space, value=value, base=value, products=[], distance="0", weight=weight,
               weights=["0"] * Inputs(space).terms, off="0")  # fmt: skip
@@ -110,7 +110,7 @@ def after_addition(tree: Document, goal: Goal, premises: Sequence[int], _: Any) 
     number = value["format"]
     fmt = tree.formats[number]
     need(all(_format(tree, near["value"], space, number) == number for near in (one, other)), "of another format")
-    need(fmt["specials"] == "ieee" and fmt["signed"] and fmt["subnormals"], "it is no format of IEEE 754")
+    need(fmt["specials"] == "ieee" and fmt["signed"] and fmt["subnormals"], "it is not a format of IEEE 754")
     bases = [one["base"], other["base"]]
     need({"kind": "nothing"} in bases, "both numbers have a base")
     base = bases[1] if bases[0] == {"kind": "nothing"} else bases[0]
@@ -222,7 +222,7 @@ def _summands(tree: Document, node: int, places: Mapping[int, int], running: Map
     if kind == "product":
         need(what["limit"] is None and not what["normalised"], "a product that is not exact and unnormalised")
         factors = [tree.nodes[what["left"]], tree.nodes[what["right"]]]
-    need(all(one["kind"] == "element" and one["subnormals"] == "keep" for one in factors), "a factor is no input")
+    need(all(one["kind"] == "element" and one["subnormals"] == "keep" for one in factors), "a factor is not an input")
     need([one["operand"] for one in factors] in (["a", "b"], ["b", "a"], ["c"]), "a product of other inputs")
     at = {one["operand"]: _index(one["index"], places) for one in factors}
     return [[at["a"], at["b"]] if "a" in at else []]

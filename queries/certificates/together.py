@@ -77,7 +77,7 @@ def _orders(unit: Plain, parts: Iterable[Plain], compare: str) -> Iterator[Order
     for part in parts:
         need(part["asks"] == "reordered", "a part is about something else than an order")
         need(part["compare"] == compare, "a part compares results in another way")
-        need(sorted(part["order"]) == list(range(unit["unit"]["length"])), "it is no order of the products")
+        need(sorted(part["order"]) == list(range(unit["unit"]["length"])), "it is not an order of the products")
         yield tuple(part["order"])
 
 

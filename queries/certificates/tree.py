@@ -46,7 +46,7 @@ def lemma(tree: Document, goal: Goal, premises: Sequence[int], theorem: Any) -> 
     """About the datapath: what the file that it names says, which is checked beside this."""
     kinds = ("AlignmentLoses", "RoundingLoses", "TruncationKeeps", "RoundsOpposite",
              "RoundingRises", "RoundingScales", "WordIsSmall", "WordsLeave", "ZerosGiveZero")  # fmt: skip
-    need(goal.kind in kinds and not premises, "it is no lemma about the datapath")
+    need(goal.kind in kinds and not premises, "it is not a lemma about the datapath")
     need(isinstance(theorem.get("leaf"), str), "no file is named that shows it")
 
 
@@ -78,9 +78,9 @@ class Tree(Document):
         yield from ((number, "nothing rests on it") for number in range(len(self.theorems)) if number not in used)
         for number in self.states:
             if not (type(number) is int and 0 <= number < len(self.goals)):
-                yield -1, "what is stated is no theorem of it"
+                yield -1, "what is stated is not a theorem of it"
             elif not self.final(self.goals[number]):
-                yield number, "it is stated, but is no bound of the result"
+                yield number, "it is stated, but is not a bound of the result"
 
     def final(self, goal: Goal) -> bool:
         """Whether a goal is about the result, and assumes nothing."""

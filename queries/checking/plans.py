@@ -60,7 +60,7 @@ def plans_fault(stated: Plain, left: Plan, right: Plan, parts: Sequence[Problem]
         if multiples:
             found = compared.multiples()
             need(multiples % found == 0, f"they are equal for multiples of {found}, which is not said")
-            need(not length or length % multiples == 0, "K is no multiple")
+            need(not length or length % multiples == 0, "K is not a multiple")
         else:
             need(compared.at(length), f"nothing shows that they are equal for {length} products")
         need(len(compared.used) == len(parts), "a part is about something else")
@@ -152,15 +152,15 @@ def _around(one: Stage, other: Stage) -> Callable[[int], int] | None:
             grains = [stage.grain or stage.body.period for stage in (one, other)]  # type: ignore[attr-defined]
             return lambda n: one.ways * math.lcm(n, *grains)
         case Uneven():
-            return lambda n: n if all(place % n == 0 for place in one.at) else _none("a run is no multiple")
+            return lambda n: n if all(place % n == 0 for place in one.at) else _none("a run is not a multiple")
         case Lanes():
             return lambda n: one.lanes * n
         case Interleaved():
             return lambda n: one.ways * math.lcm(n, one.grain)
         case Promoted():
-            return lambda n: one.every if one.every % n == 0 else _none("what is promoted is no multiple")
+            return lambda n: one.every if one.every % n == 0 else _none("what is promoted is not a multiple")
         case Halves():
-            return lambda n: one.grain if one.grain % n == 0 else _none("what is halved is no multiple")
+            return lambda n: one.grain if one.grain % n == 0 else _none("what is halved is not a multiple")
     return None
 
 

@@ -274,7 +274,7 @@ def _floors(
     cases: _Cases, node: FusedSum | GridSum, items: Sequence[Unpacked], zeros: Sequence[Bit], maximum: Exponent,
     lost: Bit, finite: Bit,
 ) -> None:  # fmt: skip
-    """Where the largest exponent is no term's, and how far the largest term lies from what floors there are."""
+    """Where the largest exponent is not a term's, and how far the largest term lies from what floors there are."""
     given = (node.zeros, node.least, *node.floors) if isinstance(node, FusedSum) else node.floors
     bounds = {bound for bound in given if bound is not None}
     low = min([item.term.exponent.low for item in items])

@@ -150,7 +150,7 @@ def replaced(alike: Theorem, changes: Sequence[tuple[Theorem, FNode, FNode]]) ->
     for theorem, old, new in changes:
         fact: Fact = goal_of(theorem, Fact, "replaced")
         if fact.basis is not goal.basis or not _says(goal.basis, fact.term, old, new):
-            raise RuleError("replaced: it is no fact that a term is what stands for it")
+            raise RuleError("replaced: it is not a fact that a term is what stands for it")
     cut = Abstraction(goal.basis.carrier.environment, {old: new for _, old, new in changes})
     others = tuple(map(cut, goal.others))
     return Made(Alike(goal.basis, goal.terms, others), (alike, *(theorem for theorem, _, _ in changes)))
@@ -172,7 +172,7 @@ def one_maximum(basis: Basis, first: FNode, second: FNode, alike: Theorem) -> Ma
     """The largest of some terms is the largest of terms that are alike these, all of both."""
     maxima, other = basis.carrier.maxima, _others(basis, alike, "one_maximum")
     if first not in maxima or second not in maxima:
-        raise RuleError("one_maximum: a term is no maximum")
+        raise RuleError("one_maximum: a term is not a maximum")
     if frozenset(map(other, maxima[first])) != frozenset(map(other, maxima[second])):
         raise RuleError("one_maximum: the maxima are of other terms")
     return Made(Fact(basis, equal(basis, first, second)), (alike,))

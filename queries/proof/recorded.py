@@ -91,7 +91,7 @@ class _Recorder(Form[Word, Value]):
 
     def apply(self, operation: Callable[..., Bits], fmt: Format, *values: Value) -> Value:
         if operation is not adder(fmt):
-            raise RuleError("recorded: an operation outside of the unit that is no sum of two numbers")
+            raise RuleError("recorded: an operation outside of the unit that is not a sum of two numbers")
         first, second = values
         return Added(fmt, first, second)
 

@@ -84,7 +84,7 @@ class _Rise:
                 return running[node.level]
             case Repeat():
                 return self._loop(node, places, running)
-        raise RuleError(f"rises: a {node.kind} is no number of a format")
+        raise RuleError(f"rises: a {node.kind} is not a number of a format")
 
     def _loop(self, node: Repeat, places: Places, running: Known) -> tuple[Format, bool]:
         if not isinstance(node.body, Round):
@@ -268,7 +268,7 @@ def _summed(node: FusedSum, own: _Other, others: Sequence[_Other], low: int) -> 
     """The gains of a sum, by its largest exponents before and after. Raises RuleError for one below zero."""
     assert own.term.gains is not None
     if own.reach is not None and own.term.head != 2:
-        raise RuleError("rises: a term that may vanish, and is no number")
+        raise RuleError("rises: a term that may vanish, and is not a number")
     bound = max([NONE] + [x for x in (node.least, node.each(node.floors, own.at)) if x is not None])
     if node.zeros is not None and any(one.term.low >= node.zeros for one in others):
         bound = max(bound, node.zeros)  # of that term, be it zero or not

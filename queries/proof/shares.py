@@ -555,7 +555,7 @@ def _constant(tree: ast.expr) -> Fraction:
             return Fraction(_constant(left) ** int(_constant(right)))
         case ast.BinOp(op=ast.Mult(), left=left, right=right):
             return _constant(left) * _constant(right)
-    raise RuleError("share_claim: a factor of the sum of magnitudes that is no constant")
+    raise RuleError("share_claim: a factor of the sum of magnitudes that is not a constant")
 
 
 @rule

@@ -60,7 +60,7 @@ def read_question(folder: Path) -> Problem:
             return Negated(left, right, inputs, compare)
         case "raised":
             return Monotonic(left, right, inputs, compare, raised=document["raised"])
-    raise ValueError(f"{document['asks']!r} is no question")
+    raise ValueError(f"{document['asks']!r} is not a question")
 
 
 def read_document(path: Path) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def raised_elsewhere(problem: Problem, known: Theorem, parts: Sequence[Theorem])
     if type(problem) is not Monotonic or type(proved) is not Monotonic or problem.left != problem.right:
         raise RuleError("raised_elsewhere: it is about the rise of a product of one model")
     if problem.raised is None or proved.raised is None:
-        raise RuleError("raised_elsewhere: the addend is no product")
+        raise RuleError("raised_elsewhere: the addend is not a product")
     same = (proved.left, proved.right, proved.inputs) == (problem.left, problem.right, problem.inputs)
     if not same or problem.inputs.zero_terms:
         raise RuleError("raised_elsewhere: of another model, or of other inputs, or some products stand fixed")
@@ -132,6 +132,6 @@ def _orders(
         if problem.inputs != inputs or problem.compare != compare:
             raise RuleError(f"{name}: a part is about other inputs, or compares otherwise")
         if sorted(problem.order) != list(range(model.length)):
-            raise RuleError(f"{name}: it is no order of the products")
+            raise RuleError(f"{name}: it is not an order of the products")
         orders.add(problem.order)
     return orders

@@ -302,7 +302,7 @@ class IdentifyGemm(Document):
     plans: dict[str, str]
     """name: the plan file"""
     checked: int
-    """new random shapes that were held against the rules"""
+    """new random shapes that were compared with the rules"""
     open: list[list[int]]
     """[M, N, K] of those with elements of which nothing is known"""
     orders: list[OrderAt]
