@@ -60,11 +60,9 @@ def main() -> None:
         worst = max(seconds for _, seconds in found[1:]) / base
         lines.append(f"| {question} | {' | '.join(cells)} | {'yes' if worst <= MOST else 'no'} |\n")
         print(lines[-1], end="", flush=True)
-    about = (__doc__ or "").replace(". ", ".\n", 1).strip()
-    title, rest = about.split("\n\n", 1)
-    head = f"# Statements about plans by K\n\n{title}\n\n{rest}\n\nIn brackets: times that of K = 64.\n\n"
-    table = f"| question | K = 64 | K = 4096 | every K | at most {MOST} times |\n|---|---|---|---|---|\n"
-    write_whole(given.output, head + table + "".join(lines))
+        head = f"# Statements about plans by K\n\n{(__doc__ or '').strip()}\n\nIn brackets: times that of K = 64.\n\n"
+        table = f"| question | K = 64 | K = 4096 | every K | at most {MOST} times |\n|---|---|---|---|---|\n"
+        write_whole(given.output, head + table + "".join(lines))
 
 
 if __name__ == "__main__":
