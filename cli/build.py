@@ -23,6 +23,7 @@ from smtmodel.wording import counted
 
 if TYPE_CHECKING:
     from queries.building.build import Built
+    from queries.building.subtracted import Place
     from queries.compare.neighbours import Divergence
     from queries.search.distinguish import Options
     from runner.protocol import Device
@@ -80,9 +81,24 @@ def built(
     """The order, then the unit; some questions are asked again at the end. `tell` prints the order. Raises as
     these do."""
     from queries.building.build import Builder
+    from queries.building.subtracted import named, subtracted
     from queries.compare.steady import AGAIN_IN_DOUBT, stand_by
+    from runner.turned import TurnedDevice
 
-    order = _order(device, asked, deadline, tell)
+    try:
+        order = _order(device, asked, deadline)
+    except UnrevealedError as error:
+        places = frozenset[Place]() if isinstance(device, TurnedDevice) else subtracted(device.every, asked)
+        if places:
+            tell(f"it subtracts {named(places, asked)}: asked with their signs turned")
+            found, order = built(TurnedDevice(device, places, asked), asked, options, deadline, tell)
+            return _turned_back(found, places, asked), order
+        if asked.length > GUESSED:
+            raise
+        order = Order(orders(asked.length, asked.addend), len(error.questions))
+        tell(f"{error}; {counted(len(order.roots), 'order')} that units are likely to have are tried")
+    else:
+        order.say(asked, tell)
     given: list[tuple[Vector, int]] = []
 
     def ask(vectors: Sequence[Vector]) -> list[int]:
@@ -125,19 +141,30 @@ class Order:
             tell(f"  {line}")
 
 
-def _order(device: Device, asked: Signature, deadline: float | None, tell: Callable[[str], None]) -> Order:
-    """The tree that is revealed; of few terms every one, where it is not. Raises UnrevealedError."""
-    try:
-        tree = revealed(device, asked, deadline or float("inf"))
-    except UnrevealedError as error:
-        if asked.length > GUESSED:
-            raise
-        trees = orders(asked.length, asked.addend)
-        tell(f"{error}; {counted(len(trees), 'order')} that units are likely to have are tried")
-        return Order(trees, len(error.questions))
-    order = Order([tree.root], len(tree.questions))
-    order.say(asked, tell)
-    return order
+def _order(device: Device, asked: Signature, deadline: float | None) -> Order:
+    """The tree that is revealed. Raises UnrevealedError."""
+    tree = revealed(device, asked, deadline or float("inf"))
+    return Order([tree.root], len(tree.questions))
+
+
+def _turned_back(found: Built, places: frozenset[Place], asked: Signature) -> Built:
+    """What was built of a device with signs turned, as it is with its own: no instruction of the table is meant."""
+    from queries.building.build import BUILT
+    from queries.building.subtracted import turned, turned_back
+
+    return replace(
+        found,
+        unit=None if found.unit is None else turned_back(found.unit, places),
+        nearest=None if found.nearest is None else turned_back(found.nearest, places),
+        equal=[],
+        open=[model for model in found.open if model.reference == BUILT],
+        near=None,
+        near_vector=None,
+        unexplained=[
+            (replace(vector, operands=turned(vector.operands, places, asked)), d, instead)
+            for vector, d, instead in found.unexplained
+        ],
+    )
 
 
 GUESSED = 64  # products up to which likely orders are tried

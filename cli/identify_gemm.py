@@ -13,7 +13,7 @@ from smtmodel.wording import counted
 
 if TYPE_CHECKING:
     from queries.order.tree import Leaf, Node
-    from queries.plans.library import Mapped
+    from queries.plans.library import Mapped, Mapper
     from queries.plans.rules import Shape
     from queries.search.distinguish import Options
     from smtmodel.tiles import Matrix
@@ -27,41 +27,8 @@ def map_gemm(
     name: str, formats: str, length: int, shape: str, save: Path | None, options: Options, as_json: bool
 ) -> NoReturn:
     """Ask the function, say what was found, and end with the exit code. Raises MmaprobeError."""
-    from queries.order.reveal import UnrevealedError, reveal
-    from queries.plans.library import Mapper
-    from queries.plans.rules import Shape
-    from runner.callable import CallableDevice
-    from runner.devices import open_device
-    from smtmodel.signature import parse_signature
-
-    asked, start = parse_signature(formats, length), time.monotonic()
-    rows, columns = _sides(shape)
-    device = open_device(name)
-    if not isinstance(device, CallableDevice):
-        raise InputError(f"device {name!r}: --gemm asks a function that multiplies matrices, python:FILE.py:FUNCTION")
-    if asked.addend and not device.addend:
-        raise ParameterError("--formats", f"{name} takes no addend: give three formats, a,b,d")
-
-    def order(shape: Shape, place: tuple[int, int]) -> Node | Leaf | None:
-        part = CallableDevice(device.function, name, (shape.rows, shape.columns), place)
-        given = parse_signature(formats, shape.length)
-
-        def every(vectors: Any) -> list[int]:
-            if options.timeout is not None and time.monotonic() > start + options.timeout:
-                raise IncompleteError("the time ran out before every K was looked at")
-            return [d for _, d in part.answers(vectors) if d is not None]
-
-        try:
-            return reveal(lambda vector: every([vector])[0], given, ask_all=every, addend=given.addend).root
-        except UnrevealedError:
-            return None
-
-    deadline = None if options.timeout is None else start + options.timeout
-
-    def multiply(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
-        return device.product(asked, a, b, c)
-
-    mapper = Mapper(asked, multiply, order, Shape(rows, columns, length), 1, deadline, progress)
+    start = time.monotonic()
+    mapper = mapper_of(name, formats, length, shape, options.timeout)
     failure: MmaprobeError | None = None
     try:
         mapper.run()
@@ -82,6 +49,45 @@ def map_gemm(
         raise failure
     whole = found.rules and all(said.plan for said in found.rules) and not found.differ and not found.open
     sys.exit(0 if whole else 3 if found.plans else 1)
+
+
+def mapper_of(name: str, formats: str, length: int, shape: str, timeout: float | None) -> Mapper:
+    """What maps a function's products, python:FILE.py:FUNCTION, within a time. Raises MmaprobeError."""
+    from queries.order.reveal import UnrevealedError, reveal
+    from queries.plans.library import Mapper
+    from queries.plans.rules import Shape
+    from runner.callable import CallableDevice
+    from runner.devices import open_device
+    from smtmodel.signature import parse_signature
+
+    asked, start = parse_signature(formats, length), time.monotonic()
+    rows, columns = _sides(shape)
+    device = open_device(name)
+    if not isinstance(device, CallableDevice):
+        raise InputError(f"device {name!r}: --gemm asks a function that multiplies matrices, python:FILE.py:FUNCTION")
+    if asked.addend and not device.addend:
+        raise ParameterError("--formats", f"{name} takes no addend: give three formats, a,b,d")
+
+    def order(shape: Shape, place: tuple[int, int]) -> Node | Leaf | None:
+        part = CallableDevice(device.function, name, (shape.rows, shape.columns), place)
+        given = parse_signature(formats, shape.length)
+
+        def every(vectors: Any) -> list[int]:
+            if deadline is not None and time.monotonic() > deadline:
+                raise IncompleteError("the time ran out before every K was looked at")
+            return [d for _, d in part.answers(vectors) if d is not None]
+
+        try:
+            return reveal(lambda vector: every([vector])[0], given, ask_all=every, addend=given.addend).root
+        except UnrevealedError:
+            return None
+
+    deadline = None if timeout is None else start + timeout
+
+    def multiply(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
+        return device.product(asked, a, b, c)
+
+    return Mapper(asked, multiply, order, Shape(rows, columns, length), 1, deadline, progress)
 
 
 def plans_of_files(files: str, formats: str, save: Path | None, options: Options, as_json: bool) -> NoReturn:

@@ -60,6 +60,7 @@ def order(
 
     Exit codes: 0 revealed, 2 bad input, 3 not revealed, cut short, or the device contradicts itself.
     """
+    from queries.building.subtracted import named, subtracted
     from queries.compare.steady import ContradictionError
     from queries.order.probe import UnrevealedError
     from reports.order_drawing import order_drawing
@@ -77,6 +78,9 @@ def order(
             questions = tree.questions
         except UnrevealedError as error:
             failure, questions = error, error.questions
+            if places := subtracted(device.every, asked):
+                hint = f"{error}; it subtracts {named(places, asked)}: `identify` turns their signs"
+                failure = UnrevealedError(hint, questions)
         except ContradictionError as error:
             failure = ContradictionError(error.vector, error.first, error.again, device_name)
         description = device.description

@@ -55,6 +55,10 @@ class Device(ABC):
         error of `vectors` comes through after the answers to those before it. Raises DeviceError.
         """
 
+    def every(self, vectors: Iterable[Vector]) -> list[int | None]:
+        """The result patterns alone. Raises as `answers`."""
+        return [d for _, d in self.answers(vectors)]
+
     def answer(self, vector: Vector) -> int:
         """The result pattern of one vector. Raises DeviceError; UnansweredError leaves the device usable."""
         [(_, pattern)] = self.answers([vector])

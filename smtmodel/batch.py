@@ -30,12 +30,13 @@ def evaluate_lanes(
     scale_a: Patterns | None = None,
     scale_b: Patterns | None = None,
     *,
+    memo: Memo | None = None,
     traced: bool = True,
 ) -> Evaluation:
     """One evaluation, with all signals if `traced`: `a` and `b` have shape (vectors, products), `c` (vectors,), scale
-    factors (vectors, model.scales)."""
+    factors (vectors, model.scales); `memo` as in `smtmodel.dot.evaluate`."""
     with np.errstate(over="ignore"):
-        return evaluate(model, *_operands(model, a, b, c, scale_a, scale_b), traced=traced)
+        return evaluate(model, *_operands(model, a, b, c, scale_a, scale_b), memo=memo, traced=traced)
 
 
 def _operands(

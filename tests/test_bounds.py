@@ -302,6 +302,31 @@ def test_a_broken_rule_is_caught_by_all_inputs(sabotage: Any, monkeypatch: pytes
     assert worst(model, error_of(bound_of(model.unit)))[0] > 0
 
 
+def test_a_product_of_rounded_numbers_errs_by_both_errors_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two numbers just above 1, rounded up to 1.5: 1.25 off, nearly, of which the product of the errors is 0.25."""
+    text = """unit: two numbers
+formats: {a: e3m5_none, b: e3m5_none, c: e2m1, d: f32}
+length: 1
+roundings: {r: "round(f32, toward_zero)", u: "round(e6m1_none, up)"}
+steps:
+  d: r(u(a[0]) * u(b[0]))
+"""
+    model = Model("two numbers", parse_unit(text, "small.yaml"))
+    above = np.array([[0x61, 0x61, 0]], dtype=np.uint64)
+    (near,) = measured(model, error_of(bound_of(model.unit)), above)
+    assert near.error == Fraction(9, 4) - Fraction(33, 32) ** 2
+    shown = enclosures._multiplied
+
+    def less(facts: Any) -> Any:
+        one, two = facts
+        error = one.size * two.error + two.size * one.error
+        return replace(shown(facts), low=error, high=error)
+
+    monkeypatch.setattr(enclosures, "_multiplied", less)
+    with pytest.raises(FaultError, match="contradicts"):
+        measured(model, error_of(bound_of(model.unit)), above)
+
+
 # -- rules: what each of them checks
 
 

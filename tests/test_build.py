@@ -52,6 +52,14 @@ steps: {d: "r(exact(c, r(exact(a[0] * b[0], a[0] * b[0], a[1] * b[1]))))"}
 """
 
 
+SUBTRACTS = """unit: subtracts
+formats: {a: f16, b: f16, c: f16, d: f16}
+length: 3
+roundings: {r: "round(f16, nearest_even)", n: "round(f16, toward_zero)"}
+steps: {d: "n(exact(PLACES))"}
+"""
+
+
 @pytest.fixture(autouse=True)
 def brief_covering(monkeypatch: pytest.MonkeyPatch) -> None:
     """Covering vectors have tests of their own (test_cover.py)."""
@@ -460,3 +468,32 @@ def test_covering_vectors_of_a_sum_without_an_addend(monkeypatch: pytest.MonkeyP
     assert builder._covered(Candidate(Choices(start="zero"), unit))
     assert builder.result.validated > 20
     assert not builder._covered(Candidate(Choices(start="zero", steps=(Step(How("up")),)), unit))
+
+
+@pytest.mark.parametrize(
+    ("terms", "said"),
+    [
+        ("c, a[0] * b[0], r(number(0xbc00, f16) * a[1]) * b[1], a[2] * b[2]", "the products at 1"),
+        ("r(number(0xbc00, f16) * c), a[0] * b[0], a[1] * b[1], a[2] * b[2]", "c"),
+        ("c, " + ", ".join(f"r(number(0xbc00, f16) * a[{k}]) * b[{k}]" for k in range(3)), "every product"),
+    ],
+)
+def test_what_is_subtracted_is_found(terms: str, said: str, tmp_path: Path) -> None:
+    """With its zeros, infinities and rounding directions; `order` says it too."""
+    true, mine = tmp_path / "true.yaml", tmp_path / "mine.yaml"
+    true.write_text(SUBTRACTS.replace("PLACES", terms))
+    result = run("--device", f"model:{true}", "--formats", "f16,f16,f16,f16", "--length", "3", "--save", str(mine))
+    assert result.exit_code in (0, 3), result.stderr
+    assert f"it subtracts {said}: asked with their signs turned" in result.stderr
+    models = [parse_reference(str(file)) for file in (true, mine)]
+    rng = np.random.default_rng(1)
+    rows = rng.integers(0, 1 << 16, (4000, 7), dtype=np.uint64)
+    rows[:2000] = rng.choice(
+        np.array([0, 0x8000, 0x3C00, 0xBC00, 0x7C00, 1, 0x8001, 0x7BFF], dtype=np.uint64), (2000, 7)
+    )
+    left, right = evaluate_models(models, rows)
+    assert ((left == right) | (nans(left, FORMATS["f16"]) & nans(right, FORMATS["f16"]))).all()
+    order = CliRunner().invoke(
+        main, ["order", "--device", f"model:{true}", "--formats", "f16,f16,f16,f16", "--length", "3"]
+    )
+    assert f"it subtracts {said}" in order.stderr

@@ -50,8 +50,10 @@ from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
 from smtmodel.algebra import Bit, constant
 from smtmodel.carriers.terms import TermCarrier
+from smtmodel.dot import Model
 from smtmodel.errors import FaultError
 from smtmodel.reference import parse_reference
+from smtmodel.unitfile import parse_unit
 from tests.test_claim_stages import VOLTA, claim_of
 
 
@@ -323,6 +325,21 @@ def test_zeros_give_zero(change: str, true: bool) -> None:
     lemma = lemmas_of(claim, "p")[1]
     assert isinstance(lemma, ZerosGiveZero)
     assert (settled(lemma, lambda query, name: (engine(query), None)).goal == lemma) is true
+
+
+def test_a_zero_in_each_product_is_not_enough_for_another_pairing() -> None:
+    """The lemma speaks of products of which one factor is zero: a unit that multiplies others with each other fails."""
+    text = """unit: crossed
+formats: {a: e2m1, b: e2m1, c: e2m1, d: f32}
+length: 2
+roundings: {r: "round(f32, toward_zero)"}
+steps:
+  d: r(exact(a[0] * b[PLACE], a[1] * b[1], c))
+"""
+    straight, crossed = (Model(place, parse_unit(text.replace("PLACE", place), "x.yaml")) for place in "01")
+    assert exhausted(ZerosGiveZero(straight, 2))
+    with pytest.raises(RuleError, match="shows otherwise"):
+        exhausted(ZerosGiveZero(crossed, 2))
 
 
 # -- certificates

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.statements import Statement, broken_addend, columns_of, grid_of
+from benchmarks.statements import Statement, broken_addend, broken_product, columns_of, grid_of
 from hypotheses.schema import Inputs
 from queries.certificates.tree import Tree
 from queries.proof.gains import gains_of, numbers_of, products_of
@@ -34,7 +34,7 @@ from smtmodel.formats import FORMATS, Format, format_named
 from smtmodel.nodes import Cut, Element, ExactSum, FusedSum, Index, Node, Product, Repeat, Round, Running, Scale
 from smtmodel.nodes.round import Rounding
 from smtmodel.reference import parse_reference
-from smtmodel.rounding import ROUNDINGS, Overflow, Target
+from smtmodel.rounding import ROUNDINGS, Mode, Overflow, Target
 from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit
 
@@ -360,3 +360,20 @@ def test_small_sums_are_as_all_inputs_say() -> None:
         else:
             assert not replay(problem, sample_rows(problem.layout, 2048, 7)).differs.any()
     assert proved > 15
+
+
+@pytest.mark.parametrize("mode", ROUNDINGS)
+def test_a_product_alone_falls_where_its_own_cut_moves(mode: Mode) -> None:
+    """Of a subnormal factor and a large one the exponent is high: more is cut off than of a larger product."""
+    base = of_unit(items(P)).left.unit
+    verdicts = set[tuple[bool, bool]]()
+    for bits in range(1, 7):
+        result = Round(FusedSum((P,), bits, mode), Rounding(FORMATS["f16"]))
+        formats = {"a": FORMATS["e2m3"], "b": FORMATS["e2m1"], "c": FORMATS["e2m1"]}
+        model = Model("alone", replace(base, **formats, length=1, result=result))
+        broken = broken_product(Statement(0, "monotonic-product", (model,)), grid_of(columns_of(model, Inputs())))
+        verdicts.add((holds(Monotonic(model, model, raised=0)), broken > 0))
+        assert verdicts <= {(True, False), (False, True), (False, False)}
+        if broken:
+            assert "may lose more" in checked(Monotonic(model, model, raised=0))
+    assert verdicts >= {(True, False), (False, True)}

@@ -264,15 +264,18 @@ def test_what_words_leave_and_what_is_left_out_count() -> None:
     assert products > 3 * Fraction(1, 1 << 23)
 
 
-def test_a_result_out_of_range_is_no_number_of_a_claim() -> None:
+@pytest.mark.parametrize("large", [6, 20])
+def test_a_result_out_of_range_is_no_number_of_a_claim(large: int) -> None:
     claim = error("2**-18", terms=2)
     within, zero = by_shares(claim, believed).premises
-    huge = [believed(WordIsSmall(WHOLE, window, Fraction(1 << 6), 0)) for window in (SPACE.window.a, SPACE.window.b)]
+    huge = [
+        believed(WordIsSmall(WHOLE, window, Fraction(1 << large), 0)) for window in (SPACE.window.a, SPACE.window.b)
+    ]
     near = once(words=huge)
-    wide = near_the_sum(near, huge, LEAVES, Fraction(1, 16))
+    wide = near_the_sum(near, huge, LEAVES, Fraction(1 << 41))
     assert isinstance(within.goal, Within)
     with pytest.raises(RuleError, match="leave the range"):
-        compares(error("2**-4", terms=2), wide, [zero])
+        compares(error("2**41", terms=2), wide, [zero])
 
 
 @pytest.mark.parametrize(("says", "broken"), BREACHES.values(), ids=BREACHES)

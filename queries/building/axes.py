@@ -173,7 +173,7 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
             grouped,
             aligned_elsewhere,
         ]
-    exact: list[Tier] = [settled, rounded, guarded, elsewhere, shortened, leaving, stored]
+    exact: list[Tier] = [settled, rounded, elsewhere, leaving, guarded, shortened, stored]
     return exact if kind == "exact" else [*exact, lengthened, fused, aligned, unrounded]
 
 
@@ -410,7 +410,7 @@ def end_tiers(asked: Signature) -> list[Tier]:
 def neighbours(choices: Choices, asked: Signature) -> Iterator[Choices]:
     """The choices with one of them changed: what vectors of validation must refute."""
     for role, step in enumerate(choices.steps):
-        for other in _other_steps(step):
+        for other in (*_other_steps(step), *(_other_leaving(step, asked) if role else ())):
             yield with_step(choices, role, other)
     for zeros in floors(choices, asked.d):
         yield with_floor(choices, zeros)
@@ -464,6 +464,17 @@ def _other_steps(step: Step) -> Iterator[Step]:
         for align in MODES:
             yield replace(step, late=replace(late, align=align))
         yield replace(step, late=replace(late, reach=bits + 1 if late.reach is None else None))
+
+
+def _other_leaving(step: Step, asked: Signature) -> Iterator[Step]:
+    """What leaves the steps of a role is converted, or no longer is."""
+    if step.leaves is not None:
+        yield replace(step, leaves=None)
+        return
+    own = FORMATS[step.how.format] if step.how.format else asked.d
+    for short in SHORT:
+        if FORMATS[short].precision < own.precision:
+            yield replace(step, leaves=How(MODES[0], short))
 
 
 def _other_hows(how: How, asked: Signature) -> Iterator[How]:

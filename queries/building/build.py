@@ -568,16 +568,19 @@ class Builder:
         return candidates
 
     def _confirmed(self, alive: list[Candidate], stage: Stage, pool: Pool) -> list[Candidate]:
-        """Those that stand the inputs on which units that differ from one of them in one choice differ most: what
+        """Those that stand some inputs that tell one of them from the units that differ from it in one choice: what
         splits a tier need not tell it from what is right in another one."""
         [choices] = _choices(alive[:1])
         beside = self._drafted([choices], lambda given: neighbours(given, self.asked), pool.kept)
         rows = pool.rows(CONFIRMED)
         results = self._counted(self._results([alive[0], *beside], rows, pool.kept), stage)
         usable = np.flatnonzero(stage.counts(results, self.asked.d).all(axis=0))
-        kinds = np.array([len(np.unique(column)) for column in results[:, usable].T])
-        chosen = usable[np.argsort(kinds, kind="stable")[::-1][:AT_ONCE]]
-        if len(chosen):
+        tells, chosen = results[1:, usable] != results[0, usable], list[int]()
+        while len(chosen) < AT_ONCE and tells.any():
+            best = int(tells.sum(axis=0).argmax())
+            chosen.append(int(usable[best]))
+            tells = tells[~tells[:, best]]
+        if chosen:
             self._asked(rows[chosen], stage.rank, pool.kept)
         return self._agreeing(alive, stage)
 

@@ -111,18 +111,21 @@ class _Keys:
 
 def placements(part: Part, role: int, chance: random.Random, count: int) -> list[frozenset[Leaf]]:
     """Some sets of leaves that show what the steps of a role do: one below each of a step's branches, so that steps
-    below have nothing to add, and some that meet its result later, and each other in no step of a role below."""
+    below have nothing to add, now and then one that a step beside it adds, as what two steps keep between them may be
+    converted later, and some that meet its result later, and each other in no step of a role below."""
     steps = part.steps(role)
     below = {id(node): leaves_of(node) for node in steps[:1] + steps[-1:]}
     everything = leaves_of(part.root)
     found: dict[frozenset[Leaf], None] = {}
     for number in range(4 * count):
-        node = steps[0] if number == 0 else steps[-1] if number == 1 else chance.choice(steps)
-        children = list(node.children)
+        at = 0 if number == 0 else len(steps) - 1 if number == 1 else chance.randrange(len(steps))
+        node, children = steps[at], list(steps[at].children)
         if len(children) > OPERANDS:
             first = sorted(children, key=lambda child: not (isinstance(child, Node) or child == "c"))
             children = first[:2] + chance.sample(first[2:], OPERANDS - 2)
         chosen = [chance.choice(leaves_of(child)) if isinstance(child, Node) else child for child in children]
+        if number % 2 and at:
+            chosen += [child for child in steps[at - 1].children if not isinstance(child, Node)][:1]
         inside = below.get(id(node)) or leaves_of(node)
         outside = [leaf for leaf in everything if leaf not in set(inside)]
         if outside:

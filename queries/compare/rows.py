@@ -15,12 +15,13 @@ from hypotheses.schema import check_comparable
 from queries.search.problem import Problem
 from queries.search.samples import sample_rows
 from queries.search.witness import Row
-from smtmodel.batch import Patterns, evaluate_batch, to_integers
+from smtmodel.batch import Patterns, evaluate_lanes, to_integers
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
 from smtmodel.operands import Layout, Operands, layout_of
+from smtmodel.unit import Memo
 from smtmodel.vectors import Vector, read_vectors
 
 SEARCHED = 800  # samples searched for discriminating ones of two hypotheses
@@ -99,6 +100,7 @@ class _Hypotheses:
 
     def __post_init__(self) -> None:
         self.results: dict[Model, Patterns] = {}
+        self.memo: Memo = {}  # what they do alike is done once
 
     def of(self, model: Model) -> Patterns:
         if model not in self.results:
@@ -106,7 +108,8 @@ class _Hypotheses:
             a, b, c, rest = np.split(self.table, [n, 2 * n, 2 * n + 1], axis=1)
             missing = ((0, 0), (0, model.scales - s))
             scales = [np.pad(side, missing) for side in (rest[:, :s], rest[:, s:])] if model.scale else []
-            self.results[model] = evaluate_batch(model, a, b, c[:, 0], *scales)
+            found = evaluate_lanes(model, a, b, c[:, 0], *scales, memo=self.memo, traced=False)
+            self.results[model] = to_integers(found.d, len(self.table))
         return self.results[model]
 
 

@@ -25,7 +25,7 @@ from queries.proof.records import Proof, Verdict
 from queries.search.distinguish import Options, distinguish
 from queries.search.problem import Problem, evaluate_on
 from queries.search.samples import sample_rows
-from queries.search.witness import Replay, Row, Witness, confirmed, replay, shrink, shrink_rows
+from queries.search.witness import Replay, Row, Witness, replay, shrink, shrink_rows
 from smtmodel.algebra import Bits, constant
 from smtmodel.batch import Patterns
 from smtmodel.compiled import compiler
@@ -185,7 +185,9 @@ class _Prover:
                 return self._smaller()
         else:
             lengths = [length]
-            if (length % self.tile or self._differ_on_samples(self.tile)) and self._differ_on_samples(length):
+            if (length % self.tile or self._differ_on_samples(self.tile)) and (
+                self._differ_again(length) or self._differ_on_samples(length)
+            ):
                 return None
             self.proof.verdict, self.proof.witness, self.proof.problem = "unknown", None, None
         ground = self._for_all()
@@ -357,7 +359,7 @@ class _Prover:
             problem = self._problem(length, places)
             row = self._on_matrices(problem) if length > LONG else _on_rows(problem)
             if row is not None:
-                witness = confirmed(problem, row)
+                witness = _replayed(problem, row)
                 if witness is None:
                     raise FaultError(f"matrices and single inputs disagree at K = {length}: a fault of mmaprobe")
                 if _magnitudes(problem, witness.left, witness.right):
@@ -367,6 +369,24 @@ class _Prover:
         for problem, witness in zeros[:1]:
             self._different(problem, witness)
         return bool(zeros)
+
+    def _differ_again(self, length: int) -> bool:
+        """Whether the input found at a smaller K shows a difference at this one too, at the places that are asked
+        here in place of those, or at the same ones."""
+        found, problem = self.proof.witness, self.proof.problem
+        if found is None or problem is None or problem.left.length >= length:
+            return False
+        asked = (places_asked(self.left, self.right, k) for k in (problem.left.length, length))
+        instead = dict(zip(*asked, strict=False)).get(problem.places, ())
+        for places in dict.fromkeys((instead, problem.places)):
+            if len(places) != len(problem.places):
+                continue
+            moved = self._problem(length, places)
+            witness = _replayed(moved, found.operands.every)
+            if witness is not None and _magnitudes(moved, witness.left, witness.right):
+                self._different(moved, witness)
+                return True
+        return False
 
     def _on_matrices(self, problem: Placed) -> Row | None:
         """A small row on which the two differ, by matrices, which many products want: each row with each column."""
@@ -427,6 +447,14 @@ class _Prover:
     def _contradiction(self, length: int) -> FaultError:
         names = f"{self.left.reference} and {self.right.reference}"
         return FaultError(f"{names} were proved equal, and differ at K = {length}: this is a fault of mmaprobe")
+
+
+def _replayed(problem: Problem, row: Row) -> Witness | None:
+    """The witness of a row, None where the results are the same."""
+    result = replay(problem, [row])
+    if not result.differs[0]:
+        return None
+    return Witness(problem.layout.split(row), int(result.left[0]), int(result.right[0]))
 
 
 def model_reference(plan: Plan, length: int) -> str:

@@ -88,16 +88,6 @@ class Said:
         return self.plan is not None and not self.differ and self.agree >= CONFIRMED
 
 
-@dataclass(frozen=True)
-class Held:
-    """New random shapes held against a map: all elements as the rules say; some not, of which a rule says that another
-    kernel may run; some not, though the rule is relied on."""
-
-    right: int
-    warned: int
-    wrong: tuple[Shape, ...]
-
-
 @dataclass
 class Mapped:
     """What was found. `open`: random shapes with elements of which no rule speaks, or none with a plan. `orders`: where
@@ -143,12 +133,12 @@ class Mapper(Candidates):
     def run(self) -> Mapped:
         """The map, and what new random shapes say of it."""
         self._order(self.top, (0, 0))
-        self._look_at([self.top, *(self._random_shape(number) for number in range(FIRST))])
+        self._look_at([self.top, *(self.random_shape(number) for number in range(FIRST))])
         rules, quiet, number, wrong = self._explained(), 0, 0, list[Shape]()
         while quiet < QUIET and number < ROUNDS and not self._late():
             rules = self._narrowed(rules)
             self._look_at(near for shape in wrong for near in self._near(shape))
-            new = [self._random_shape(n) for n in range(MORE)]
+            new = [self.random_shape(n) for n in range(MORE)]
             self._look_at(new)
             wrong = [shape for shape in new if not self._agrees(rules, self.looked[shape])]
             rules = self._explained()
@@ -269,7 +259,7 @@ class Mapper(Candidates):
     def _near(self, shape: Shape) -> Iterator[Shape]:
         """Shapes beside one: one side is another one."""
         for _ in range(NEAR):
-            other, own = self._random_shape(), self.rng.integers(3)
+            other, own = self.random_shape(), self.rng.integers(3)
             sides = [getattr(other if n == own else shape, side) for n, side in enumerate(SIDES)]
             yield Shape(*sides)
 
@@ -349,8 +339,8 @@ class Mapper(Candidates):
         found = self.found
         for number in range(CHECKED):
             self._say(f"{number} of {CHECKED} random shapes")
-            shape = self._random_shape(number)
-            at, so = self._held(rules, shape)
+            shape = self.random_shape(number)
+            at, so = self.held(rules, shape)
             found.checked += 1
             for one in sorted({int(x) for x in at}):
                 if one < 0 or rules[one].plan < 0:
@@ -361,17 +351,7 @@ class Mapper(Candidates):
                     found.rules[one].differ.append(shape)
         found.open = list(dict.fromkeys(found.open))
 
-    def held(self, count: int) -> Held:
-        """New random shapes, held against what was found."""
-        rules, right, wrong = self.rules, 0, []
-        for number in range(count):
-            shape = self._random_shape(number)
-            at, so = self._held(rules, shape)
-            right += bool(so.all())
-            wrong += [shape] if any(self.found.rules[one].confirmed for one in at[~so & (at >= 0)]) else []
-        return Held(right, count - right - len(wrong), tuple(wrong))
-
-    def _held(self, rules: Sequence[Rule], shape: Shape) -> tuple[Numbers, NDArray[np.bool_]]:
+    def held(self, rules: Sequence[Rule], shape: Shape) -> tuple[Numbers, NDArray[np.bool_]]:
         """The rules of elements of a shape, -1 for none, and which of the elements their plans give."""
         sample, places = self._sample(shape)
         looked = Looked(shape, sample, places, features_of(shape, places[:, 0], places[:, 1]), [])
@@ -425,7 +405,7 @@ class Mapper(Candidates):
         numbers = np.ldexp(self.rng.standard_normal(size), self.rng.integers(-spread, spread + 1, size))
         return from_numbers(numbers.astype(type_of(fmt)), fmt, "nearest_even")
 
-    def _random_shape(self, number: int = 3) -> Shape:
+    def random_shape(self, number: int = 3) -> Shape:
         """A shape up to the largest, vectors among them; half of the sides are small ones."""
         top, logarithmic = self.top, self.rng.random(3) < 0.5
         sides = [

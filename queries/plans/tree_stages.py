@@ -153,22 +153,6 @@ def _shared(sizes: list[int], body: Stage, how: Rounding) -> Iterator[Stage]:
             yield Promoted(every, body, how, share=grain)
 
 
-def turns(stage: Stage, most: int) -> set[int]:
-    """K, up to `most`, at which a stage begins to cut K in another way, and their neighbours."""
-    own: Sequence[int] = ()
-    match stage:
-        case Promoted():
-            own = [stage.every * count for count in (1, 2, 3)]
-        case Halves():
-            own = [stage.most, 2 * stage.most]
-        case Interleaved():
-            own = [stage.ways * stage.grain * count for count in (1, 2)]
-        case Split():
-            own = [stage.ways * max(stage.grain, 1)]
-    found = {k + step for k in own for step in (-1, 0, 1, 2)}
-    return {k for k in found if 1 <= k <= most}.union(*(turns(part, most) for part in stage.parts))
-
-
 def _split(total: int, ways: int, grain: int) -> list[int]:
     size = -(-total // (grain * ways)) * grain
     return [min(size, total - start) for start in range(0, total, size)]

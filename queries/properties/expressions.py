@@ -33,7 +33,7 @@ def one_sum(problem: Reordered) -> Made:
         raise RuleError("one_sum: the sides are not one model in two orders")
     if sorted(problem.order) != list(range(problem.left.length)):
         raise RuleError("one_sum: it is not an order of the products")
-    result = _terms_written_out(problem.left.unit.result)
+    result = terms_written_out(problem.left.unit.result)
     if normal(result) != normal(_moved(result, problem.order)):
         raise RuleError("one_sum: the normal forms are two")
     return Made(SidesAgree(problem))
@@ -68,7 +68,7 @@ def units_of(problem: Problem, name: str) -> tuple[Unit, Unit]:
     return one, other
 
 
-def _terms_written_out(node: Node) -> Node:
+def terms_written_out(node: Node) -> Node:
     """Without loops."""
 
     def terms(item: Node) -> list[Node]:

@@ -14,7 +14,7 @@ from queries.equality.staged import prove
 from queries.proof.kernel import RuleError, Theorem
 from queries.proof.records import Proof, Verdict
 from queries.proof.same import SidesAgree
-from queries.properties.forms import SAME, by_form
+from queries.properties.forms import by_form
 from queries.properties.monotonic import prove_monotonic
 from queries.properties.signs import by_nodes
 from queries.properties.statements import Monotonic, Negated, Reordered, exchangeable, problems_of, symmetries_of
@@ -31,7 +31,7 @@ def proofs_of(problems: Sequence[Problem], options: Options, confirm: bool, form
     about these. `forms`: models whose expressions are one, or have one normal form, need no other proof. Raises
     FaultError where an evaluation contradicts what was proved."""
     proofs = _Proving(options, confirm, forms).run(problems)
-    evaluated = not all(proof.why == SAME for proof in proofs)
+    evaluated = not all(proof.theorem is not None and proof.theorem.rule == "one_expression" for proof in proofs)
     if evaluated and verdict_of(proofs) == "equal" and not any(proof.interrupted for proof in proofs):
         check_problems(problems)
     return proofs

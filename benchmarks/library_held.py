@@ -1,0 +1,63 @@
+"""How much of a library's map is true: 200 random shapes that neither its rules nor their check have seen.
+
+    OPENBLAS_NUM_THREADS=1 python -m benchmarks.library_held examples/numpy_device.py:matmul f32,f32,f32 [--seconds 90]
+
+Prints a row of docs/library-plans.md: right, all elements as the rules say; said, some not, and a rule says that it is
+not relied on, or that no plan is known there; wrong, some not, without a word. Time is counted as time of computing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+from contextlib import suppress
+from unittest.mock import patch
+
+import numpy as np
+
+from cli.identify_gemm import mapper_of
+from queries.plans.library import Mapper
+from smtmodel.errors import IncompleteError
+
+COUNT, SEED = 200, 4242
+LENGTH, SHAPE = 2048, "128,128"
+
+
+def computing() -> float:
+    """Seconds of computing so far, of the compiler too."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def held(mapper: Mapper) -> tuple[int, list[str]]:
+    """New random shapes held against what was found: how many are right, and those that are wrong."""
+    mapper.deadline, mapper.rng = None, np.random.default_rng(SEED)
+    right, wrong = 0, []
+    for number in range(COUNT):
+        shape = mapper.random_shape(number)
+        at, so = mapper.held(mapper.rules, shape)
+        right += bool(so.all())
+        if any(mapper.found.rules[rule].confirmed for rule in at[~so & (at >= 0)]):
+            wrong.append(str(shape))
+    return right, wrong
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("function")
+    parser.add_argument("formats")
+    parser.add_argument("--seconds", type=float, default=90)
+    given = parser.parse_args()
+    with patch("time.monotonic", computing):
+        mapper = mapper_of(f"python:{given.function}", given.formats, LENGTH, SHAPE, given.seconds)
+        with suppress(IncompleteError):
+            mapper.run()
+    right, wrong = held(mapper)
+    said = COUNT - right - len(wrong)
+    plans = len(mapper.found.plans)
+    print(f"| {given.function}, {given.formats} | {plans} | {right} | {said} | {len(wrong)} {', '.join(wrong)} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""Products, and c, that a device subtracts: it is asked with signs turned, and the unit that is found turns them back.
+
+A unit adds products. One that subtracts a[k] * b[k] adds the product of -1 * a[k], which is exact, and b[k]; one that
+subtracts c adds -1 * c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from queries.properties.expressions import terms_written_out
+from smtmodel.formats import Format
+from smtmodel.nodes import Element, Literal, Node, Product, Round
+from smtmodel.nodes.rewriting import replaced
+from smtmodel.nodes.round import Rounding
+from smtmodel.operands import Operands
+from smtmodel.signature import Signature
+from smtmodel.unit import Unit
+from smtmodel.vectors import Vector
+
+Place = int | str  # a product, or "c"
+Ask = Callable[[Sequence[Vector]], Sequence[int | None]]
+
+
+def subtracted(ask: Ask, asked: Signature) -> frozenset[Place]:
+    """The products, and c, of which 1 alone gives a negative number: one question each. None of a device with scale
+    factors."""
+    if asked.scale is not None:
+        return frozenset()
+    places: list[Place] = [*range(asked.length), *(["c"] if asked.addend else [])]
+    found = ask([Vector(asked, _alone(place, asked), id=f"1 at {place}") for place in places])
+    sign, magnitude = asked.d.sign_bit, asked.d.sign_bit - 1
+    return frozenset(
+        place for place, d in zip(places, found, strict=True) if d is not None and d & sign and d & magnitude
+    )
+
+
+def _alone(place: Place, asked: Signature) -> Operands[int]:
+    a, b = ([one(fmt) if k == place else 0 for k in range(asked.length)] for fmt in (asked.a, asked.b))
+    return Operands(tuple(a), tuple(b), one(asked.c) if place == "c" else 0)
+
+
+def one(fmt: Format) -> int:
+    """The pattern of 1."""
+    return fmt.bias << fmt.fraction << fmt.padding
+
+
+def named(places: frozenset[Place], asked: Signature) -> str:
+    """The terms that are subtracted, in words."""
+    products = sorted(place for place in places if isinstance(place, int))
+    every = "every product" if len(products) == asked.length else f"the products at {', '.join(map(str, products))}"
+    return " and ".join([*([every] if products else []), *(["c"] if "c" in places else [])])
+
+
+def turned(operands: Operands[int], places: frozenset[Place], asked: Signature) -> Operands[int]:
+    """The input with the signs of a[k], and of c, turned in these places; products that are missing are +0."""
+    missing = (0,) * (asked.length - len(operands.a))
+    a = tuple(x ^ asked.a.sign_bit if k in places else x for k, x in enumerate((*operands.a, *missing)))
+    c = operands.c ^ asked.c.sign_bit if "c" in places else operands.c
+    return replace(operands, a=a, b=(*operands.b, *missing), c=c)
+
+
+def turned_back(unit: Unit, places: frozenset[Place]) -> Unit:
+    """The unit that subtracts in these places what the given one adds."""
+
+    def leaf(part: Node) -> Node | None:
+        if not isinstance(part, Element):
+            return None
+        place = "c" if part.operand == "c" else part.index.offset if part.index and not part.index.factors else None
+        if part.operand not in ("a", "c") or not (place in places or (part.operand == "a" and every)):
+            return part
+        fmt = unit.a if part.operand == "a" else unit.c
+        return Round(Product(Literal(one(fmt) | fmt.sign_bit, fmt), part), Rounding(fmt))
+
+    every = places.issuperset(range(unit.length))
+    some = bool(places - {"c"}) and not every
+    result = terms_written_out(unit.result) if some else unit.result
+    return replace(unit, result=replaced(result, leaf), names={}, signals={}, titles={})
