@@ -32,7 +32,7 @@ class RecordedDevice(Device):
         if not self.vectors:
             raise InputError("no row has an observed result `d`", file)
         devices = sorted({str(vector.extra["gpu"]) for vector in self.vectors if vector.extra.get("gpu")})
-        self.description = {"name": " and ".join(devices) or "recorded results", "file": file}
+        self.description = {"name": " and ".join(devices) or self.name, "file": file}
 
     def _take(self, vector: Vector, file: str) -> None:
         earlier = self._known.setdefault(_key(vector), vector)
