@@ -175,6 +175,8 @@ class ExpressionReader:
                 found[operand] = self._format(name)
             except MmaprobeError as error:
                 raise self.file.error(("formats", operand), str(error)) from None
+        if "scale" in found and found["scale"].signed:
+            raise self.file.error(("formats", "scale"), "factors have no sign: ue8m0 and ue4m3 are such formats")
         for operand in "abcd":
             if operand not in found:
                 raise self.file.error(("formats",), f"the format of {operand} is missing")
@@ -437,6 +439,9 @@ class ExpressionReader:
     def _call_scale(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         self._only(tree, options, ())
         term, left, right = (self._node(part, scope) for part in self._arguments(tree, 3))
+        for part, factor in zip(tree.args[1:], (left, right), strict=True):
+            if not (factor.is_factor if isinstance(factor, Element) else _is_positive(factor)):
+                raise MistakeError(part, "a scale factor is an element of scale_a or scale_b, or a positive number")
         return Scale(term, left, right)
 
     def _loop(self, tree: ast.expr, scope: Scope) -> tuple[str, int, Places]:
@@ -507,6 +512,10 @@ class _Reader(ExpressionReader):
         everywhere = self.data.inputs.get("subnormals", "keep")
         self.positive_zeros = self.data.inputs.get("zeros") == "positive"
         self.subnormals = {operand: self.data.inputs.get(operand, everywhere) for operand in "abc"}
+
+
+def _is_positive(node: Node) -> bool:
+    return isinstance(node, Literal) and not node.pattern & node.format.sign_bit
 
 
 def _is_none(tree: ast.expr) -> bool:

@@ -93,7 +93,7 @@ def test_run_refuses_the_answers_of_a_device_that_has_changed(tmp_path: Path, le
 def test_vectors_that_tell_hypotheses_apart_are_asked_again_first(tmp_path: Path) -> None:
     """One in 300, and the only answer that has changed."""
     vectors = addends(300)
-    vectors[77] = replace(vectors[77], extra={"question": "mine", "predictions": {"x": "4d", "y": "4e"}})
+    vectors[77] = replace(vectors[77], extra={"question": "mine", "predictions": {"x": "0000004d", "y": "0000004e"}})
     answers, path = tmp_path / "answers.jsonl", write(tmp_path / "in.jsonl", *vectors)
     device = program(tmp_path, "for row in rows(): say(row)\n")
     run("run", path, "--device", device, "-o", str(answers), code=0)
@@ -171,7 +171,7 @@ def test_run_names_a_device_that_contradicts_itself(tmp_path: Path) -> None:
 def test_run_asks_again_what_fits_no_hypothesis(tmp_path: Path) -> None:
     """One answer of 300 was wrong, once: that one is doubted."""
     vectors = [
-        replace(one, extra={"question": "mine", "predictions": {"x": f"{k:x}"}}) for k, one in enumerate(addends(300))
+        replace(one, extra={"question": "mine", "predictions": {"x": f"{k:08x}"}}) for k, one in enumerate(addends(300))
     ]
     path = write(tmp_path / "in.jsonl", *vectors)
     glitch = "for n, row in enumerate(rows()): say(row, d='00000fff' if n == 123 else row['c'])\n"

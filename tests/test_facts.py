@@ -174,7 +174,7 @@ def test_side_conditions_of_replacing(basis: Basis) -> None:
     elsewhere = follows(other, same, [], [], says("unsat"))
     start = themselves(basis, [longer])
     for theorem, old in (fact, short), (given(basis), longer), (unequal, longer), (elsewhere, longer):
-        with pytest.raises(RuleError, match="no fact that a term is what stands for it"):
+        with pytest.raises(RuleError, match="not a fact that a term is what stands for it"):
             replaced(start, [(theorem, old, short)])
     with pytest.raises(RuleError, match="another kind"):
         replaced(fact, [])
@@ -197,7 +197,7 @@ def test_side_conditions_of_maxima(basis: Basis) -> None:
             one_maximum(basis, one, two, alike)
     with pytest.raises(RuleError, match="of other terms"):
         one_maximum(basis, first, second, themselves(basis, [longer]))
-    with pytest.raises(RuleError, match="no maximum"):
+    with pytest.raises(RuleError, match="not a maximum"):
         one_maximum(basis, x, second, alike)
     with pytest.raises(RuleError, match="not those of the maximum"):
         defined(basis, first, [y, short])

@@ -59,7 +59,7 @@ def test_every_order_needs_what_generates_all(orders: Sequence[Theorem]) -> None
     refused("compares otherwise", every_order, VOLTA, FREE, "value", orders)
     refused("something else", every_order, CHAIN, FREE, "bits", orders)
     refused("something else", every_order, VOLTA, FREE, "bits", [*orders, believed(Problem(VOLTA, VOLTA))])
-    refused("no order", every_order, VOLTA, FREE, "bits", [*orders, believed(replace(problem, order=(0, 0, 2, 3)))])
+    refused("not an order", every_order, VOLTA, FREE, "bits", [*orders, believed(replace(problem, order=(0, 0, 2, 3)))])
     refused("another kind", every_order, VOLTA, FREE, "bits", [symmetry()])
 
 
@@ -166,7 +166,7 @@ def test_products_in_a_loop_have_no_place() -> None:
 def test_an_order_is_of_terms_of_one_sum() -> None:
     first = reorderings(VOLTA)[0]
     assert one_sum(first).goal == SidesAgree(first)
-    refused("no order", one_sum, replace(first, order=(0, 0, 2, 3)))
+    refused("not an order", one_sum, replace(first, order=(0, 0, 2, 3)))
     refused("one model", one_sum, replace(first, right=parse_reference(f"{VOLTA.reference}@fraction_bits=24")))
     refused("one model", one_sum, Problem(VOLTA, VOLTA))
     for problem in reorderings(CHAIN):

@@ -325,6 +325,33 @@ def test_formats_that_cannot_be(old: str, new: str, line: int, message: str) -> 
     assert str(caught.value).startswith(f"own.yaml:{line}: ")
 
 
+SCALED = """unit: scaled
+formats: {a: f16, b: f16, c: f32, d: f32, scale: ue8m0}
+length: 1
+scale_block: 1
+roundings:
+  r: round(f32, nearest_even)
+steps:
+  d: r(exact(scale(a[0] * b[0], scale_a[0], scale_b[0]), c))
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("scale: ue8m0", "scale: f16", "factors have no sign"),
+        ("scale_a[0]", "number(0xbc00, f16)", "or a positive number"),
+        ("scale_a[0]", "c", "is an element of scale_a or scale_b"),
+    ],
+)
+def test_scale_factors_have_no_sign(old: str, new: str, message: str) -> None:
+    """They change the exponents of terms, and no sign of a zero or an infinity; `-1 * a[k]` is a product."""
+    parse_unit(SCALED, "scaled.yaml")
+    parse_unit(SCALED.replace("scale_a[0]", "number(0x3c00, f16)"), "scaled.yaml")
+    with pytest.raises(InputError, match=message):
+        parse_unit(SCALED.replace(old, new), "scaled.yaml")
+
+
 def test_two_unit_files_are_told_apart_and_proved_equal(tmp_path: Path) -> None:
     one, other = tmp_path / "one.yaml", tmp_path / "other.yaml"
     one.write_text(OWN, encoding="utf-8")
