@@ -112,12 +112,9 @@ def built(
             answers.append(d)
         return answers
 
-    def again(vectors: Sequence[Vector]) -> list[int | None]:
-        return [d for _, d in device.answers(vectors)]
-
     found = Builder(order.roots, asked, ask, replace(options, timeout=EACH), deadline).run()
     if not device.steady:
-        stand_by(again, given, AGAIN_IN_DOUBT)
+        stand_by(device.again, given, AGAIN_IN_DOUBT)
     if found.unit is not None and len(order.roots) > 1:
         root = tree_of(found.unit) if found.choices is None else order.roots[found.choices.tree]
         order = Order([root], order.questions)

@@ -387,9 +387,7 @@ class _Session:
 
     def again(self, vectors: Sequence[Vector]) -> list[int | None]:
         """The device's answers now, without those of an earlier run."""
-        if self.device.steady:
-            return [None] * len(vectors)
-        return [d for _, d in self.device.answers(vectors)]
+        return self.device.again(vectors)
 
 
 def _units(found: Identification, options: Options, deadline: float | None) -> Named:

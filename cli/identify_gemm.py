@@ -75,7 +75,7 @@ def mapper_of(name: str, formats: str, length: int, shape: str, timeout: float |
         def every(vectors: Any) -> list[int]:
             if deadline is not None and time.monotonic() > deadline:
                 raise IncompleteError("the time ran out before every K was looked at")
-            return [d for _, d in part.answers(vectors) if d is not None]
+            return [d for d in part.every(vectors) if d is not None]
 
         try:
             return reveal(lambda vector: every([vector])[0], given, ask_all=every, addend=given.addend).root

@@ -128,13 +128,8 @@ def revealed(device: Device, asked: Signature, deadline: float, ends: bool = Fal
                 raise IncompleteError(f"the time ran out after {counted(count, 'question')} about the summation order")
         return found
 
-    def again(vectors: Sequence[Vector]) -> list[int | None]:
-        if device.steady:
-            return [None] * len(vectors)
-        return [d for _, d in device.answers(vectors)]
-
     return reveal(
-        lambda vector: every([vector])[0], asked, ask_all=every, again=again, addend=asked.addend, ends=ends
+        lambda vector: every([vector])[0], asked, ask_all=every, again=device.again, addend=asked.addend, ends=ends
     )  # fmt: skip
 
 

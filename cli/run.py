@@ -199,7 +199,7 @@ class _Session:
         chosen += [self.sample.answered[place] for place in spread(len(self.sample.answered), AGAIN)]
         try:
             for one in [] if device.steady else chosen:
-                for contradiction in contradictions(lambda vectors: [d for _, d in device.answers(vectors)], [one]):
+                for contradiction in contradictions(device.every, [one]):
                     raise ContradictionError(*contradiction, device.name)
         except DeviceError as error:  # every vector has been answered
             say(f"asked again: {error}")

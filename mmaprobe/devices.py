@@ -188,7 +188,7 @@ def _chosen(device: Devices, chosen: Family, timeout: float, device_timeout: flo
         def ask(vectors: Sequence[Vector]) -> list[int | None]:
             if time.monotonic() > start + timeout:
                 raise IncompleteError(f"{opened.name}: the time ran out")
-            return [d for _, d in opened.answers(vectors)]
+            return opened.every(vectors)
 
         def every(vectors: Sequence[Vector]) -> list[int]:
             return [opened.answer(vector) if d is None else d for vector, d in zip(vectors, ask(vectors), strict=True)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -58,6 +58,10 @@ class Device(ABC):
     def every(self, vectors: Iterable[Vector]) -> list[int | None]:
         """The result patterns alone. Raises as `answers`."""
         return [d for _, d in self.answers(vectors)]
+
+    def again(self, vectors: Sequence[Vector]) -> list[int | None]:
+        """The result patterns of vectors that were asked before, None of a steady device. Raises as `answers`."""
+        return [None] * len(vectors) if self.steady else self.every(vectors)
 
     def answer(self, vector: Vector) -> int:
         """The result pattern of one vector. Raises DeviceError; UnansweredError leaves the device usable."""
