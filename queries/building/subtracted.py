@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from queries.order.probe import power_pattern
 from queries.properties.expressions import terms_written_out
-from smtmodel.formats import Format
 from smtmodel.nodes import Element, Literal, Node, Product, Round
 from smtmodel.nodes.rewriting import replaced
 from smtmodel.nodes.round import Rounding
@@ -37,13 +37,9 @@ def subtracted(ask: Ask, asked: Signature) -> frozenset[Place]:
 
 
 def _alone(place: Place, asked: Signature) -> Operands[int]:
-    a, b = ([one(fmt) if k == place else 0 for k in range(asked.length)] for fmt in (asked.a, asked.b))
-    return Operands(tuple(a), tuple(b), one(asked.c) if place == "c" else 0)
-
-
-def one(fmt: Format) -> int:
-    """The pattern of 1."""
-    return fmt.bias << fmt.fraction << fmt.padding
+    one = [power_pattern(fmt, 1, 0) for fmt in (asked.a, asked.b, asked.c)]
+    a, b = (tuple(x if k == place else 0 for k in range(asked.length)) for x in one[:2])
+    return Operands(a, b, one[2] if place == "c" else 0)
 
 
 def named(places: frozenset[Place], asked: Signature) -> str:
@@ -64,16 +60,21 @@ def turned(operands: Operands[int], places: frozenset[Place], asked: Signature) 
 def turned_back(unit: Unit, places: frozenset[Place]) -> Unit:
     """The unit that subtracts in these places what the given one adds."""
 
+    every = places.issuperset(range(unit.length))
+    in_place = every or places <= {"c"}  # no loop has products of both kinds
+
+    def turns(part: Element) -> bool:
+        if part.operand == "a" and part.index is not None:
+            return every or part.index.offset in places
+        return part.operand in places
+
     def leaf(part: Node) -> Node | None:
         if not isinstance(part, Element):
             return None
-        place = "c" if part.operand == "c" else part.index.offset if part.index and not part.index.factors else None
-        if part.operand not in ("a", "c") or not (place in places or (part.operand == "a" and every)):
+        if not turns(part):
             return part
         fmt = unit.a if part.operand == "a" else unit.c
-        return Round(Product(Literal(one(fmt) | fmt.sign_bit, fmt), part), Rounding(fmt))
+        return Round(Product(Literal(power_pattern(fmt, -1, 0), fmt), part), Rounding(fmt))
 
-    every = places.issuperset(range(unit.length))
-    some = bool(places - {"c"}) and not every
-    result = terms_written_out(unit.result) if some else unit.result
+    result = unit.result if in_place else terms_written_out(unit.result)
     return replace(unit, result=replaced(result, leaf), names={}, signals={}, titles={})
