@@ -209,7 +209,7 @@ def no_sum_to_zero(scope: Scope, node: Node) -> Replacement | None:
     and no such one is rounded to zero."""
     if not isinstance(node, Round) or node.rounding.zero != "positive":
         return None
-    other = replace(node, rounding=replace(node.rounding, zero="exact_positive"))
+    other = _with_plus(node)
     return None if (lemmas := _kept_from_zero(scope, other)) is None else Replacement(other, lemmas)
 
 
@@ -270,7 +270,7 @@ def positive_term(scope: Scope, node: Node) -> Replacement | None:
     never -0 is negative only below zero; then another one, of which nothing is cut off, lies above."""
     if not _has_ieee_zeros(node) or not isinstance(node, Round):
         return None
-    other = replace(node, rounding=replace(node.rounding, zero="exact_positive"))
+    other = _with_plus(node)
     if Constant() in _items(node.term):
         return Replacement(other)
     items = _items(node.term) if isinstance(node.term, ExactSum) else ()
@@ -294,7 +294,7 @@ def unread_sign(scope: Scope, node: Node) -> Replacement | None:
     """Of a rounding, the rule for the sign of zeros changes nothing else."""
     if not isinstance(node, Round) or node.rounding.zero == "exact_positive":
         return None
-    return Replacement(replace(node, rounding=replace(node.rounding, zero="exact_positive")), signs=False)
+    return Replacement(_with_plus(node), signs=False)
 
 
 @rewrite("zero added")
@@ -348,6 +348,11 @@ def first_step(scope: Scope, node: Node) -> Replacement | None:
     return Replacement(replace(node, places=rest, start=first) if rest else first)
 
 
+def _with_plus(node: Round) -> Round:
+    """The rounding with a plus for exact zero sums."""
+    return replace(node, rounding=replace(node.rounding, zero="exact_positive"))
+
+
 def plus_for_zeros(node: Node) -> bool:
     """Whether the sign of a zero result hangs on no sign of another zero."""
     if not isinstance(node, Round) or node.rounding.zero == "ieee":
@@ -391,8 +396,7 @@ def positive_chain(scope: Scope, node: Node) -> Replacement | None:
         if any(bound is not None for bound in bounds) or (terms := _ranges(inner, total)) is None:
             return None
         lemmas += [LargestIsKept(one, bits, total.rounding) for one, bits in terms]
-    how = replace(body.rounding, zero="exact_positive")
-    return Replacement(replace(node, body=replace(body, rounding=how)), tuple(lemmas))
+    return Replacement(replace(node, body=_with_plus(body)), tuple(lemmas))
 
 
 def multiples(scope: Scope, node: Repeat) -> tuple[Held, tuple[Lemma, ...]] | None:
