@@ -14,6 +14,7 @@ Mode = Rounding | Literal["to_odd"]
 Overflow = Literal["infinity", "saturate", "ieee"]
 ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)
 OVERFLOWS: tuple[Overflow, ...] = get_args(Overflow)
+NEAREST: frozenset[Mode] = frozenset(("nearest_even", "nearest_away"))
 
 
 def increments(mode: Mode, sign: Bit, lowest: Bit, half: Bit, sticky: Bit) -> Bit:

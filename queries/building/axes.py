@@ -10,12 +10,11 @@ from queries.building.draft import STARTS, SWAPPED, Choices, Groups, How, Late, 
 from smtmodel.formats import FORMATS, Format
 from smtmodel.nodes.element import Subnormals
 from smtmodel.nodes.round import Tiny, Zero
-from smtmodel.rounding import ROUNDINGS, Mode, Overflow
+from smtmodel.rounding import NEAREST, ROUNDINGS, Mode, Overflow
 from smtmodel.signature import Signature
 
 Tier = Callable[[Choices], Iterable[Choices]]
 MODES: tuple[Mode, ...] = (*ROUNDINGS, "to_odd")
-NEAREST = frozenset(("nearest_even", "nearest_away"))
 NEVER_UP = frozenset(("toward_zero", "to_odd"))  # no result reaches the next power of two
 INNER = ("f32", "f64", "bf16", "f16", "e8m13", "tf32")  # formats of results within
 ROOMY = ("f32", "f64")  # of these, those in which sums are often kept

@@ -290,7 +290,7 @@ class _Cut:
             found = loss(coarse - self.bits) - gain(finer) if worse else 0
         else:
             # from half a unit (or one) below the coarse value to as much above it: ends that are multiples of 2^finer
-            found = loss(coarse - self.bits - (1 if self.mode.startswith("nearest") else 0))
+            found = loss(coarse - self.bits - (1 if self.mode in ("nearest_even", "nearest_away") else 0))
         return found if self.reach is None else max(found, self.vanished(coarse) + loss(finer))
 
 

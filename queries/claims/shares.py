@@ -25,6 +25,7 @@ from queries.proof.shares import (
 )
 from queries.properties.bound import Settle, bound_of
 from smtmodel.dot import Model
+from smtmodel.rounding import NEAREST
 
 
 def by_shares(claim: Claim, settle: Settle) -> Theorem:
@@ -92,7 +93,7 @@ class _Sharing:
 
 def _kept(how: Words) -> int:
     """A word leaves 2^-kept of its number at most."""
-    return how.into.fraction + (how.rounding in ("nearest_even", "nearest_away"))
+    return how.into.fraction + (how.rounding in NEAREST)
 
 
 def _before(value: Value) -> Iterable[Value]:

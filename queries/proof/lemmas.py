@@ -20,7 +20,7 @@ from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.decode import Exponent, Term, unpack
 from smtmodel.formats import Format
-from smtmodel.rounding import Mode, Target, round_and_pack
+from smtmodel.rounding import NEAREST, Mode, Target, round_and_pack
 
 DISTANCE = 13  # bits of a distance between two exponents: more than any two terms have
 SPARE = 3  # bits more than the result's of a magnitude that is rounded
@@ -175,7 +175,7 @@ def _off(
     """Whether a magnitude lies as far from the exact one as a mode lets it, and on the right side."""
     falls, rises = result.ule(exact), exact.ule(result)
     less, more = exact - result, result - exact
-    if mode in ("nearest_even", "nearest_away"):
+    if mode in NEAREST:
         return choose(falls, half(less), half(more))
     if mode == "toward_zero":
         return falls & whole(less)
