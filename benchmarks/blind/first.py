@@ -20,12 +20,16 @@ from benchmarks.blind.numbers import (
     to,
 )
 from benchmarks.blind.units import (
+    B32,
     BF16,
     F16,
     F32,
     F64,
     FLUSHED,
     FLUSHED_BEFORE,
+    M16,
+    M32,
+    S32,
     Row,
     Set,
     chain,
@@ -40,8 +44,6 @@ from benchmarks.blind.units import (
 
 FIRST = Set()
 unit = FIRST.unit
-M32, M16 = "f16,f16,f32,f32", "f16,f16,f16,f16"
-B32, S32 = "bf16,bf16,f32,f32", "f32,f32,f32,f32"
 
 
 # -- instructions of processors

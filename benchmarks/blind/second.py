@@ -11,12 +11,16 @@ from functools import partial
 
 from benchmarks.blind.numbers import ZERO, N, add, aligned, mul, negated, normal_only, precise, to, top
 from benchmarks.blind.units import (
+    B32,
     BF16,
     F16,
     F32,
     F64,
     FLUSHED,
     FLUSHED_BEFORE,
+    M16,
+    M32,
+    S32,
     Row,
     Set,
     chain,
@@ -31,8 +35,6 @@ from benchmarks.blind.units import (
 
 SECOND = Set()
 unit = SECOND.unit
-M32, M16 = "f16,f16,f32,f32", "f16,f16,f16,f16"
-B32, S32 = "bf16,bf16,f32,f32", "f32,f32,f32,f32"
 
 
 def as_read(x: N) -> N:

@@ -49,6 +49,9 @@ class Set:
 
 
 F64, F32, F16, BF16 = (partial(to, name) for name in ("f64", "f32", "f16", "bf16"))
+#: formats of units
+M32, M16 = "f16,f16,f32,f32", "f16,f16,f16,f16"
+B32, S32 = "bf16,bf16,f32,f32", "f32,f32,f32,f32"
 FLUSHED = partial(to, "f32", tiny="after")  # x86 with FTZ
 FLUSHED_BEFORE = partial(to, "f32", tiny="before")  # Arm with FZ
 
