@@ -92,7 +92,8 @@ def built(
         if places:
             tell(f"it subtracts {named(places, asked)}: asked with their signs turned")
             found, order = built(TurnedDevice(device, places, asked), asked, options, deadline, tell)
-            return _turned_back(found, places, asked), order
+            before = len(error.questions) + asked.length + asked.addend
+            return _turned_back(found, places, asked), replace(order, questions=order.questions + before)
         if asked.length > GUESSED:
             raise
         order = Order(orders(asked.length, asked.addend), len(error.questions))
