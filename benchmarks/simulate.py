@@ -23,6 +23,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -57,12 +58,12 @@ LARGE = 4096
 HAWKEYE = 6e6  # of 16 products, from its paper
 
 
-def inputs(model: Model, size: int, k: int) -> tuple[list[Matrix], dict[str, Matrix]]:
+def inputs(model: Model, size: int, k: int) -> tuple[list[Matrix], dict[str, Any]]:
     """A and B of normal deviates, and scale factors near one."""
     rng = np.random.default_rng(0)
     shapes = (((size, k), model.a), ((k, size), model.b))
     sides = [from_numbers(rng.standard_normal(shape), fmt, "nearest_even") for shape, fmt in shapes]
-    factors: dict[str, Matrix] = {}
+    factors: dict[str, Any] = {}
     if (scale := model.scale) is not None:
         near, count = 3 << scale.fraction, k // model.scale_block
         for name, shape in (("scale_a", (size, count)), ("scale_b", (count, size))):
@@ -77,7 +78,7 @@ def rate(model: Model, engine: str, repeats: int = 5) -> float:
     best = 0.0
     for _ in range(repeats):
         start = time.process_time()
-        simulate(*sides, None, model, engine=engine, threads=1, **factors)  # type: ignore[arg-type]
+        simulate(*sides, None, model, engine=engine, threads=1, **factors)
         best = max(best, size * size * 4 / (time.process_time() - start))
     return best
 
@@ -100,14 +101,13 @@ def differing(model: Model, size: int = 1000) -> int:
             mixed(rng, fmt, (size, count))
             for fmt, count in ((model.a, model.length), (model.b, model.length), (model.c, size))
         )
-        factors: dict[str, Matrix] = {}
+        factors: dict[str, Any] = {}
         if model.scale is not None:
             shape, most = (size, model.scales), 1 << model.scale.width
             left, right = (rng.integers(0, most, shape, dtype=np.uint64) for _ in "ab")
             factors = {"scale_a": left, "scale_b": right.T}
         one, other = (
-            simulate(a, b.T, c, model, engine=engine, threads=1, **factors)  # type: ignore[arg-type]
-            for engine in ("numpy", "compiled")
+            simulate(a, b.T, c, model, engine=engine, threads=1, **factors) for engine in ("numpy", "compiled")
         )
         found += int(np.count_nonzero(one != other))
     return found

@@ -83,11 +83,11 @@ class PlanMap:
 
 
 def read_map(path: Path) -> PlanMap:
-    """The map in a file. Raises InputError for a file that is none, or has no rule that is relied on."""
+    """The map in a file. Raises InputError for a file that is not a map, or has no rule that is relied on."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"no map: {error}", str(path)) from None
+        raise InputError(f"not a map: {error}", str(path)) from None
     try:
         plans = {
             reference: parse_plan(text, f"{path}: {reference}", parse_reference)
@@ -99,7 +99,7 @@ def read_map(path: Path) -> PlanMap:
             if rule["confirmed"]
         )
     except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"no map of `identify --gemm --json`: {error!r}", str(path)) from None
+        raise InputError(f"not a map of `identify --gemm --json`: {error!r}", str(path)) from None
     if not rules:
         raise InputError("a map without a rule that is relied on", str(path))
     return PlanMap(str(path), rules)
