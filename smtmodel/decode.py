@@ -88,6 +88,14 @@ class Unpacked:
         return self.term.sign
 
 
+def row(item: Unpacked, index: int) -> Unpacked:
+    """One of several numbers that were decoded at once."""
+    term = item.term
+    exponent = replace(term.exponent, bits=term.exponent.bits.row(index))
+    term = replace(term, sign=term.sign.row(index), significand=term.significand.row(index), exponent=exponent)
+    return Unpacked(term, *(flag.row(index) for flag in (item.is_zero, item.is_infinite, item.is_nan)))
+
+
 def unpack(pattern: Bits, fmt: Format, flush: bool = False, positive_zero: bool = False) -> Unpacked:
     """Decode a pattern of `fmt.width` bits. `flush` reads subnormals as +0, `positive_zero` -0 as +0."""
     carrier = pattern.carrier

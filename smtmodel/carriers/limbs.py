@@ -55,6 +55,7 @@ class WideCarrier(Carrier):
 
     truth = of_words("truth")
     logic, logic_not, uniform = of_words("logic"), of_words("logic_not"), of_words("uniform")
+    stacked, row = of_words("stacked"), of_words("row")  # of operands, which fit a word
     fuses, multiply_and_add = of_words("fuses"), of_words("multiply_and_add")
 
     def __init__(self, words: Carrier) -> None:

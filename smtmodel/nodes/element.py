@@ -7,8 +7,8 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, get_args
 
-from smtmodel.algebra import Bits, constant, truth
-from smtmodel.decode import Unpacked, unpack
+from smtmodel.algebra import Bits, constant, stacked, truth
+from smtmodel.decode import Unpacked, row, unpack
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
 from smtmodel.nodes.index import Index
@@ -55,12 +55,25 @@ class Element(Terminal):
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         pattern, fmt = self._pattern(context), context.formats[self.operand]
-        item = self.read(pattern, fmt)
+        item = self._read_with_all(context) or self.read(pattern, fmt)
         if self.operand == "c":
             with context.within(""):
                 context.trace.term(Stage.ADDEND, item.term)
         as_it_is = self.subnormals == "keep" and not self.positive_zeros
         return Number(item, native=(fmt, pattern) if as_it_is else None)
+
+    def _read_with_all(self, context: Context) -> Unpacked | None:
+        """The number as one of those of its operand, which are decoded at once where the carrier can."""
+        if self.index is None or context.at(self.index) >= len(context.patterns[self.operand]):
+            return None
+        way = self.operand, self.subnormals, self.positive_zeros
+        if way not in context.decoded:
+            patterns = context.patterns[self.operand]
+            whole = stacked(patterns) if len(patterns) > 1 else None
+            items = None if whole is None else self.read(whole, context.formats[self.operand])
+            context.decoded[way] = [row(items, k) for k in range(len(patterns))] if items else None
+        found = context.decoded[way]
+        return found[context.at(self.index)] if found else None
 
     def _pattern(self, context: Context) -> Bits:
         patterns, at = context.patterns[self.operand], 0 if self.index is None else context.at(self.index)

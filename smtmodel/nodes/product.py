@@ -57,9 +57,10 @@ class Product(Node):
             formed = formed.normalised()
         if self.limit is not None:
             is_infinite = is_infinite | (reaches(formed, self.limit) & ~(is_zero | is_nan))
-        place = self.place(context)
-        with context.within("" if place else context.prefix(self)):
-            context.trace.term(Stage.PRODUCT if place else Stage.STEP, formed, place)
+        if context.trace.keeps:
+            place = self.place(context)
+            with context.within("" if place else context.prefix(self)):
+                context.trace.term(Stage.PRODUCT if place else Stage.STEP, formed, place)
         return Number(Unpacked(formed, is_zero, is_infinite, is_nan))
 
     def variants(self) -> Iterator[Variant]:
