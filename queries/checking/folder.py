@@ -261,8 +261,7 @@ def _tree_answers(goal: Mapping[str, Any], problem: Problem) -> bool:
 def text_of(problem: Problem, maximum: Maximum) -> str:
     """Do the sides of a problem differ on an admitted input? In SMT-LIB."""
     made = Compared(problem, maximum)
-    symbols = tuple(bits.node for bits in made.inputs.every if bits.value is None)
-    return Query(symbols, (made.assumed, *made.carrier.definitions, made.differ.node)).text
+    return Query(made.symbols, (*made.assertions, made.differ.node)).text
 
 
 def _property(folder: Path, parts: Sequence[str]) -> Iterator[Finding]:

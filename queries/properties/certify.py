@@ -57,8 +57,10 @@ def certify_sides(proof: Proof, directory: Path, options: Options) -> dict[str, 
         return certify(proof, texts, directory, options)
     if theorem.rule in ("negates", "does_not_fall"):
         return certify_theorems(theorem.premises, problem.left.unit, question, directory, options, texts)
-    if theorem.rule == "one_expression":
-        return _by_form(question, directory, options, texts)
+    if theorem.rule in ("one_expression", "one_sum"):
+        return write_certificate(
+            directory, [], None, question, options.timeout, options.memory, options.progress, texts, "one.md"
+        )
     with suppress(OutOfTimeError):  # by rules of which no tree is written: the whole question, if a proof is found
         if isinstance(problem, Monotonic):
             again = prove_monotonic(problem, options, confirm=True, forms=False)
@@ -66,12 +68,4 @@ def certify_sides(proof: Proof, directory: Path, options: Options) -> dict[str, 
             again = prove(problem, options, confirm=True)
         if again.verdict == "equal":
             return certify(again, texts, directory, options)
-    if theorem.rule == "one_sum":
-        return _by_form(question, directory, options, texts)
     raise CertificateError(f"proved by the rule {theorem.rule}, and the whole question stays open")
-
-
-def _by_form(question: str, directory: Path, options: Options, texts: dict[str, str]) -> dict[str, Any]:
-    return write_certificate(
-        directory, [], None, question, options.timeout, options.memory, options.progress, texts, "one.md"
-    )
