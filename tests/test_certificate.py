@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from pysat.solvers import Solver
@@ -24,15 +25,16 @@ from queries.certificates.certificate import (
     Whole,
     WholeLemma,
     digest,
-    refute,
     whole_of_query,
     write_certificate,
 )
-from queries.certificates.checker import Engine, check
-from queries.certificates.sat import SatSolver
-from queries.checking.folder import Finding, check_folder
-from queries.search.distinguish import build_query
+from queries.certificates.checker import Check, Engine, check_files
+from queries.certificates.sat import SOLVER, SatSolver
+from queries.checking.finding import Finding
+from queries.checking.folder import check_folder
+from queries.search.distinguish import Options, build_query
 from queries.search.problem import Problem, symbolic_operands
+from queries.solvers.contract import DEFAULT_MEMORY
 from queries.solvers.smtlib import Query
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.errors import InputError
@@ -40,14 +42,33 @@ from smtmodel.reference import parse_reference
 from smtmodel.trace import Name, Part, Stage
 
 ENGINES: tuple[Engine, ...] = ("c", "python")
+LIMIT, PAGE = Options(timeout=60.0), "certificate.md"
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 
 needs_compiler = pytest.mark.skipif(checker.program() is None, reason="no C compiler")
 
 
+def check(cnf: str, proof: str, engine: Engine | None = None) -> Check:
+    """Check a proof (textual DRAT) against a formula (DIMACS)."""
+    with TemporaryDirectory() as folder:
+        paths = Path(folder) / "formula.cnf", Path(folder) / "proof.drat"
+        for path, text in zip(paths, (cnf, proof), strict=True):
+            path.write_text(text, encoding="ascii")
+        return check_files(*paths, 60.0, engine)
+
+
+def refute(cnf: Cnf, solver: str = SOLVER) -> str | None:
+    """A DRAT proof that a formula is unsatisfiable; None if it is satisfiable."""
+    with SatSolver(solver, DEFAULT_MEMORY) as process:
+        steps = process.refute(cnf.clauses, 30.0)
+    if steps is None:
+        return None
+    return "".join("d " * deletion + " ".join(map(str, (*clause, 0))) + "\n" for deletion, clause in steps)
+
+
 def faults(cnf: str, drat: str) -> str:
     """The fault that both checkers find."""
-    found = {check(cnf, drat, 60.0, engine).fault for engine in ENGINES}
+    found = {check(cnf, drat, engine).fault for engine in ENGINES}
     assert len(found) == 1, found
     return found.pop()
 
@@ -85,9 +106,8 @@ def test_checkers_agree_on_valid_and_mutated_proofs() -> None:
     for solver in ("cadical195", "glucose4"):
         for _ in range(8):
             cnf = random_cnf(rng)
-            try:
-                proof = refute(cnf, 30.0, solver=solver)
-            except CertificateError:
+            proof = refute(cnf, solver)
+            if proof is None:
                 continue
             assert faults(cnf.text, proof) == ""
             for _ in range(4):
@@ -154,12 +174,12 @@ def test_texts(formula: str, proof: str, fault: str) -> None:
 def test_a_proof_belongs_to_its_formula(engine: Engine) -> None:
     signs = list(product((1, -1), repeat=3))
     cnf = Cnf(3, tuple(tuple(s * x for s, x in zip(row, (1, 2, 3), strict=True)) for row in signs))
-    proof = refute(cnf, 30.0)
+    proof = refute(cnf)
+    assert proof is not None
     assert check(cnf.text, proof, engine=engine).valid
     weaker = Cnf(3, cnf.clauses[:-1])
     assert not check(weaker.text, proof, engine=engine).valid
-    with pytest.raises(CertificateError, match="is satisfiable"):
-        refute(weaker, 30.0)
+    assert refute(weaker) is None
 
 
 def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,14 +319,14 @@ UNSAID = "nothing in the folder says what was proved"
 
 def test_carry_bits_in_one_go(tmp_path: Path) -> None:
     whole = whole_of_query(carry_query(), 60.0)
-    manifest = write_certificate(tmp_path, [], whole, "carry bits", 60.0)
+    manifest = write_certificate(tmp_path, "carry bits", LIMIT, {}, PAGE, whole=whole)
     assert [piece["name"] for piece in manifest["pieces"]] == ["whole"]
     assert [found.says for found in check_folder(tmp_path) if found.kind != "fine"] == [UNSAID]
 
 
 def test_files_of_a_certificate(carry: Whole, tmp_path: Path) -> None:
     (tmp_path / "lemma-07.drat").write_text("left over")
-    write_certificate(tmp_path, [Leaf("sum = sum", sum_query(6))], carry, "carry", 60.0)
+    write_certificate(tmp_path, "carry", LIMIT, {}, PAGE, [Leaf("sum = sum", sum_query(6))], carry)
     names = {f"{stem}.{suffix}" for stem in ("whole", "lemma-01") for suffix in ("smt2", "cnf", "drat")}
     assert {path.name for path in tmp_path.iterdir()} == names | {"manifest.json", "README.md"}
     manifest = json.loads((tmp_path / "manifest.json").read_text())
@@ -326,7 +346,7 @@ def test_files_of_a_certificate(carry: Whole, tmp_path: Path) -> None:
     ],
 )
 def test_changed_files_are_noticed(name: str, fault: str, carry: Whole, tmp_path: Path) -> None:
-    write_certificate(tmp_path, [], carry, "carry", 60.0)
+    write_certificate(tmp_path, "carry", LIMIT, {}, PAGE, whole=carry)
     path = tmp_path / name
     text = path.read_text()
     if name == "whole.drat":
@@ -353,6 +373,6 @@ def test_a_folder_without_a_manifest_is_no_certificate(text: str | None, tmp_pat
 def test_a_proof_that_does_not_stand_is_an_error(carry: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(carry, "drat", "0\n", raising=False)
     with pytest.raises(CertificateError, match="rejected by the checker") as caught:
-        write_certificate(tmp_path, [], carry, "carry", 60.0)
+        write_certificate(tmp_path, "carry", LIMIT, {}, PAGE, whole=carry)
     assert caught.value.exit_code == 4
     assert not (tmp_path / "manifest.json").exists()

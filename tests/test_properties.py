@@ -202,8 +202,8 @@ def test_an_interrupt_during_a_part_ends_the_work() -> None:
         if text:
             raise KeyboardInterrupt
 
-    problems = problems_of("order-independent", parse_reference(VOLTA), Inputs())
-    proofs = proofs_of(problems, Options(timeout=60, progress=stop), confirm=False, forms=False)
+    problems = problems_of("zero-padding", parse_reference(VOLTA), Inputs())
+    proofs = proofs_of(problems, Options(timeout=60, progress=stop), confirm=False)
     assert [proof.problem for proof in proofs] == problems[:1]
     assert proofs[0].verdict == "unknown"
     assert proofs[0].interrupted
@@ -220,8 +220,8 @@ def test_an_interrupt_between_two_proofs_leaves_the_rest_unproved(monkeypatch: p
         proved.append(problem)
         return Proof(problem, "equal")
 
-    monkeypatch.setattr(proving, "prove", first_only)
+    monkeypatch.setattr(proving, "by_form", first_only)
     monkeypatch.setattr(proving, "stands", lambda proof: True)
-    found = proofs_of([*problems, *problems], Options(timeout=1), confirm=False, forms=False)
+    found = proofs_of([*problems, *problems], Options(timeout=1), confirm=False)
     assert verdict_of(found) == "unknown"
     assert found[-1].interrupted

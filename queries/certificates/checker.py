@@ -85,12 +85,3 @@ def check_files(cnf: Path, proof: Path, timeout: float | None = None, engine: En
     said = done.stdout.strip() or f"the checker was ended with status {done.returncode}"
     fault = "" if done.returncode == 0 and said == "verified" else said
     return Check(fault, "c", time.monotonic() - start, complete=done.returncode in (0, 1, 2))
-
-
-def check(cnf: str, proof: str, timeout: float | None = None, engine: Engine | None = None) -> Check:
-    """Check a proof (textual DRAT) against a formula (DIMACS)."""
-    with tempfile.TemporaryDirectory(prefix="mmaprobe-") as folder:
-        paths = Path(folder) / "formula.cnf", Path(folder) / "proof.drat"
-        for path, text in zip(paths, (cnf, proof), strict=True):
-            path.write_text(text, encoding="ascii")
-        return check_files(*paths, timeout, engine)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,8 @@ def certify(proof: Proof, question: Mapping[str, str], directory: Path, options:
     leaves = [lemma.leaf for lemma in proof.lemmas]
     whole = _whole(proof, options)
     rest = None if options.timeout is None else max(0.0, options.timeout - (time.monotonic() - start))
-    return write_certificate(
-        directory, leaves, whole, f"{left} = {right}", rest, options.memory, options.progress, question
-    )
+    left_over = replace(options, timeout=rest)
+    return write_certificate(directory, f"{left} = {right}", left_over, question, "certificate.md", leaves, whole)
 
 
 def _whole(proof: Proof, options: Options) -> Whole:
