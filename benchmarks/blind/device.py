@@ -7,9 +7,10 @@ import sys
 
 from benchmarks.blind.first import FIRST
 from benchmarks.blind.second import SECOND
+from benchmarks.blind.third import THIRD
 from tests.oracle import FORMATS
 
-UNITS = FIRST.units | SECOND.units
+UNITS = FIRST.units | SECOND.units | THIRD.units
 
 
 def main() -> None:
