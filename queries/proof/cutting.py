@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pysmt.environment import Environment
@@ -43,6 +43,17 @@ def conjuncts(term: FNode) -> list[FNode]:
         else:
             found.append(part)
     return found
+
+
+def symbols_of(terms: Iterable[FNode]) -> set[FNode]:
+    """The symbols of large terms: one walk over all of them, without a set for each node."""
+    waiting, seen = list(terms), set[FNode]()
+    while waiting:
+        node = waiting.pop()
+        if node not in seen:
+            seen.add(node)
+            waiting += node.args()
+    return {node for node in seen if node.is_symbol()}
 
 
 def linked(parts: Sequence[FNode], goal: Sequence[FNode]) -> list[FNode]:
