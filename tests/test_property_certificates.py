@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import re
 from functools import cache
 from pathlib import Path
@@ -22,7 +23,7 @@ from queries.search.problem import Problem
 from smtmodel.dot import Model
 from smtmodel.reference import parse_reference
 from smtmodel.unitfile import parse_unit
-from tests.tampering import accepted, tampered
+from tests.tampering import accepted, fitted, tampered
 from tests.test_bounds import ARITHMETICS
 
 UNIT = """unit: small
@@ -85,6 +86,21 @@ def test_any_field_of_what_rises_changed_is_refused(folders: dict[str, Path]) ->
     assert [what for what in tampered(part, "question.json", 2) if not fewer.match(what)] == []
     assert list(tampered(part, "tree.json", 13)) == []
     assert accepted(part)
+
+
+def test_what_rises_of_normal_numbers_says_nothing_of_others(tmp_path: Path) -> None:
+    normal = Inputs(normal=True)
+    proofs = proofs_of(problems_of("monotonic-product", unit("fused", bits=3), normal), FREE, confirm=False)
+    assert verdict_of(proofs) == "equal"
+    certify_proofs("monotonic-product", proofs, tmp_path, FREE)
+    assert accepted(tmp_path)
+    for path in (tmp_path / "property.json", *tmp_path.glob("*/question.json")):
+        document = json.loads(path.read_text())
+        path.write_text(json.dumps(document | {"inputs": Inputs().model_dump(mode="json")}))
+    fitted(tmp_path)
+    faults = [found.place for found in check_folder(tmp_path) if found.kind == "fault"]
+    assert faults
+    assert {Path(place).name for place in faults} == {"question.json"}
 
 
 def parts_of(folder: Path) -> list[dict[str, Any]]:
