@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+import shutil
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from queries.search.distinguish import Options
 from queries.search.problem import Problem
 from smtmodel.dot import Model
 from smtmodel.reference import parse_reference
-from smtmodel.unitfile import parse_unit
+from smtmodel.unitfile import parse_unit, unit_text
 from tests.tampering import accepted, fitted, tampered
 from tests.test_bounds import ARITHMETICS
 
@@ -102,6 +103,15 @@ def test_what_rises_of_normal_numbers_says_nothing_of_others(tmp_path: Path) -> 
     faults = [found.place for found in check_folder(tmp_path) if found.kind == "fault"]
     assert faults
     assert {Path(place).name for place in faults} == {"question.json"}
+
+
+def test_what_rises_of_one_unit_says_nothing_of_another(folders: dict[str, Path], tmp_path: Path) -> None:
+    part = written("monotonic-product", folders["monotonic-product"]) / "proof-1"
+    shutil.copytree(part, tmp_path, dirs_exist_ok=True)
+    for side in ("left.yaml", "right.yaml"):
+        (tmp_path / side).write_text(unit_text(unit("exact", "nearest_even").unit))
+    fitted(tmp_path)
+    assert [found.place for found in check_folder(tmp_path) if found.kind == "fault"] == ["question.json"]
 
 
 def parts_of(folder: Path) -> list[dict[str, Any]]:
