@@ -445,6 +445,9 @@ def test_a_changed_step_is_found_there(chain: Path) -> None:
 def test_a_chain_that_ends_elsewhere_or_lacks_a_step_is_found(chain: Path) -> None:
     document = chain_of_facts(chain)
     assert list(chain_faults(chain, Facts(chain / FACTS), {**document, "states": [document["steps"][0]["fact"]]}))
+    last, facts = document["states"][-1], Facts(chain / FACTS)
+    unproved = next(name for name in facts.terms if name.startswith("term-"))
+    assert list(chain_faults(chain, facts, {**document, "states": [unproved, last]})) == [(unproved, "is not proved")]
     assert list(chain_faults(chain, Facts(chain / FACTS), {**document, "axioms": {}}))
     named = dict.fromkeys(step["fact"] for step in document["steps"])  # some are proved twice
     missing = [{**document, "steps": [step for step in document["steps"] if step["fact"] != name]} for name in named]

@@ -41,7 +41,7 @@ from queries.proof.shares import (
 )
 from queries.proof.undecided import NoInputDecides, ZerosGiveZero
 from queries.proof.written import Written
-from queries.properties.bound import bound_of
+from queries.properties.bound import bound_of, error_of
 from queries.search.distinguish import Options
 from queries.search.scene import evaluate_claim
 from queries.solvers.contract import Answer
@@ -236,6 +236,17 @@ def test_the_rules_give_what_they_say() -> None:
     added = _added().goal
     assert isinstance(added, Near)
     assert (added.distance, added.base) == (Fraction(1, 1 << 24), Addend())
+
+
+def test_of_products_that_stand_alone_the_largest_counts() -> None:
+    """In a chain each product has a share of its own; all of M may be the one that has the largest."""
+    reference = "ieee/fma/f16@length=2"
+    bound, space = bound_at(reference), replace(SPACE, addend=F16, no_addend=True)
+    goal = once(replace(ONCE, model=parse_reference(reference)), space, bound).goal
+    assert isinstance(goal, Near)
+    alone = sorted(value for atom, value in error_of(bound).parts.items() for item in atom if len(item) == 2)
+    assert len(alone) == 2
+    assert alone[0] < alone[1] < goal.distance < sum(alone)
 
 
 def test_what_words_leave_and_what_is_left_out_count() -> None:
