@@ -97,7 +97,7 @@ def question(
             kind = term.get_type()
             width = "b" if kind.is_bool_type() else kind.width
             fresh[term] = carrier.manager.Symbol(f"cut{len(fresh)}w{width}", kind)
-    if not symbols_of((claim, *facts)).isdisjoint(fresh.values()):
+    if not set(fresh.values()).isdisjoint(symbols_of((claim, *facts))):
         raise RuleError("follows: a symbol that stands for a term is in use")
     cut = Abstraction(carrier.environment, fresh)
     goal = conjuncts(cut(carrier.manager.Not(claim)))
