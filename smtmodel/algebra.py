@@ -89,7 +89,7 @@ class Bit:
 
     def row(self, index: int) -> Bit:
         """That of one of several vectors stacked."""
-        return self if self.value is not None else Bit(self.carrier, self.carrier.row(self.node, index))
+        return self if self.value is not None else Bit(self.carrier, self.carrier.row(self.node, index, 1))
 
     def bits(self, width: int = 1) -> Bits:
         """One or zero, as a vector."""
@@ -295,7 +295,7 @@ class Bits:
 
     def row(self, index: int) -> Bits:
         """One of several vectors stacked."""
-        return self if self.value is not None else self._new(self.carrier.row(self.node, index))
+        return self if self.value is not None else self._new(self.carrier.row(self.node, index, self.width))
 
     def leading_zeros(self) -> Bits:
         """The number of zeros above the highest set bit (`width` for zero), in as few bits as hold it."""

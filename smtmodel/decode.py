@@ -90,10 +90,10 @@ class Unpacked:
 
 def row(item: Unpacked, index: int) -> Unpacked:
     """One of several numbers that were decoded at once."""
-    term = item.term
-    exponent = replace(term.exponent, bits=term.exponent.bits.row(index))
-    term = replace(term, sign=term.sign.row(index), significand=term.significand.row(index), exponent=exponent)
-    return Unpacked(term, *(flag.row(index) for flag in (item.is_zero, item.is_infinite, item.is_nan)))
+    term, at = item.term, item.term.exponent
+    exponent = Exponent(at.bits.row(index), at.low, at.high, at.spare)
+    term = Term(term.sign.row(index), term.significand.row(index), exponent, term.fraction)
+    return Unpacked(term, item.is_zero.row(index), item.is_infinite.row(index), item.is_nan.row(index))
 
 
 def unpack(pattern: Bits, fmt: Format, flush: bool = False, positive_zero: bool = False) -> Unpacked:

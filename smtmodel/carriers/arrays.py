@@ -124,7 +124,7 @@ class ArrayWords(Carrier):
         shapes = {value.shape for value in values}
         return self.xp.stack(values) if len(shapes) == 1 and shapes != {()} else None
 
-    def row(self, value: Lanes, index: int) -> Lanes:
+    def row(self, value: Lanes, index: int, width: int) -> Lanes:
         return value[index]
 
     def test_bit(self, value: Lanes, index: int, width: int) -> Any:

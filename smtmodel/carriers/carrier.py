@@ -91,8 +91,8 @@ class Carrier(ABC):
         takes its results apart. None where that saves nothing."""
         return None
 
-    def row(self, value: Node, index: int) -> Node:
-        """A vector or truth of one of those stacked."""
+    def row(self, value: Node, index: int, width: int) -> Node:
+        """A vector, or a truth (of width 1), of one of those stacked."""
         raise NotImplementedError
 
     @abstractmethod

@@ -163,7 +163,7 @@ class Context:
     trace: Trace = field(default_factory=Trace)
     titles: Mapping[Node, str] = field(default_factory=dict)
     shared: Shared | None = None
-    decoded: dict[Hashable, list[Unpacked] | None] = field(default_factory=dict)  # an operand's elements, by how read
+    wholes: dict[Hashable, Unpacked | None] = field(default_factory=dict)  # of all elements or products, by their kind
     places: dict[int, int] = field(default_factory=dict)  # value of the variable of each level
     running: dict[int, Value] = field(default_factory=dict)
     scopes: list[dict[tuple[Node, int | None], Value]] = field(default_factory=lambda: [{}])
