@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import ClassVar
 
 from smtmodel.algebra import Bit, Bits, all_of, any_of
@@ -270,7 +270,7 @@ class Node(ABC):
     def varied(self, variant: Variant) -> Node:
         """The node with another value where a parameter, or one for an operand, has the old one; else itself. Raises
         ParameterError."""
-        if variant.parameter not in {item.name for item in fields(self)}:  # type: ignore[arg-type]
+        if variant.parameter not in self.field_names():
             return self
         given = getattr(self, variant.parameter)
         several = isinstance(given, tuple) and not isinstance(variant.old, tuple)
@@ -328,9 +328,15 @@ class Node(ABC):
         found = frozenset[int]().union(*(operand.free for operand in self.operands))
         return found - {self.binds}
 
+    @classmethod
+    @cache
+    def field_names(cls) -> tuple[str, ...]:
+        """The names of its operands and parameters."""
+        return tuple(item.name for item in fields(cls))  # type: ignore[arg-type]
+
     @cached_property
     def _fields(self) -> tuple[object, ...]:
-        return tuple(getattr(self, item.name) for item in fields(self))  # type: ignore[arg-type]
+        return tuple(getattr(self, name) for name in self.field_names())
 
     @cached_property
     def _hash(self) -> int:
@@ -338,7 +344,7 @@ class Node(ABC):
 
     def __getstate__(self) -> dict[str, object]:
         """Its fields: in another process, which this may go to, hashes are others."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}  # type: ignore[arg-type]
+        return {name: getattr(self, name) for name in self.field_names()}
 
     def __hash__(self) -> int:
         return self._hash
