@@ -163,6 +163,7 @@ class Context:
     trace: Trace = field(default_factory=Trace)
     titles: Mapping[Node, str] = field(default_factory=dict)
     shared: Shared | None = None
+    wholes: dict[Hashable, Unpacked | None] = field(default_factory=dict)  # of all elements or products, by their kind
     places: dict[int, int] = field(default_factory=dict)  # value of the variable of each level
     running: dict[int, Value] = field(default_factory=dict)
     scopes: list[dict[tuple[Node, int | None], Value]] = field(default_factory=lambda: [{}])
@@ -214,7 +215,9 @@ class Context:
         return name and name + "".join(f"[{self.places[level]}]" for level in self.ranges if level in node.free)
 
     def prefix(self, node: Node) -> str:
-        """What the names of a node's signals begin with."""
+        """What the names of a node's signals begin with, where they are kept."""
+        if not self.trace.keeps:
+            return ""
         name = self.name(node)
         return self.trace.prefix + (f"{name}." if name else "")
 
@@ -277,8 +280,10 @@ class Node(ABC):
         return replace(self, **{variant.parameter: changed})  # type: ignore[type-var]
 
     def terms(self, context: Context) -> Iterator[tuple[str, Value]]:
-        """What it adds to a sum, with names: itself, unless it stands for a range of terms."""
-        yield context.titles.get(self) or self.place(context) or context.name(self), context.value(self)
+        """What it adds to a sum, with names where signals are kept: itself, unless it stands for a range of terms."""
+        named = context.trace.keeps
+        name = named and (context.titles.get(self) or self.place(context) or context.name(self))
+        yield name or "", context.value(self)
 
     def place(self, context: Context) -> str:
         """Its place among the inputs, where that names it best."""
