@@ -8,7 +8,6 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from fractions import Fraction
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +28,9 @@ from queries.proof import enclosures, facts, rewriting, rows, same, shares, sums
 from queries.proof.enclosures import weakened
 from queries.proof.induction import carried, closed
 from queries.proof.kernel import RULES as MADE
-from queries.proof.kernel import Made, RuleError, Theorem
+from queries.proof.kernel import Made, RuleError
 from queries.proof.kernel import rule as made_rule
-from queries.proof.lemmas import AlignmentLoses, Lemma, query_of, settled
+from queries.proof.lemmas import AlignmentLoses, query_of
 from queries.proof.written import Written
 from queries.properties import expressions, together
 from queries.properties.bound import bound_in_units, bound_of, chain_of, error_of
@@ -43,19 +42,13 @@ from smtmodel.reference import parse_reference
 from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit, unit_text
 from tests.node_units import random_unit
-from tests.test_bounds import ARITHMETICS, UNITS, small
+from tests.test_bounds import ARITHMETICS, UNITS, believed, small
 from tests.test_claim_stages import claim_of
 from tests.test_table9 import SUM, unit_of
 
 BFDOT = "arm/neon/bfdot"
 TABLE_9 = unit_of(SUM.format("F=2"))
 Document = dict[str, Any]
-
-
-@cache
-def believed(goal: Lemma) -> Theorem:
-    """A lemma without asking anybody: what trees are made of is not what is tested here."""
-    return settled(goal, lambda query, name: (Answer("unsat", "nobody", "0", 0.0), None))
 
 
 def tree_of(unit: Unit) -> Document:
