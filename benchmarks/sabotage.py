@@ -102,7 +102,8 @@ example.
 - *missed*: what neither evaluation nor check notices; *tests*: whether the tests of what was changed fail then, or
   where no statement meets the change, as in the checker of certificates. Of the changes to the checker under which
   they pass, each takes away a condition that another one holds as well: formats of sums (plans cannot chain others),
-  runs that are multiples of both bodies' periods (no plan has others), an order that is none (it writes out otherwise).
+  runs that are multiples of both bodies' periods (no plan has others), promotions and halves of other numbers of
+  products (their steps are then compared whole).
 """
 
 
