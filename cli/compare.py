@@ -15,7 +15,7 @@ from cli.choice import Choice
 from cli.command import Command
 from cli.compare_text import Report
 from cli.completion import file_names, models
-from cli.options import DEVICE_TIMEOUT, JSON, VECTORS_OUTPUT, print_json, progress, write_vectors
+from cli.options import CONVERT, DEVICE_TIMEOUT, JSON, VECTORS_OUTPUT, print_json, progress, write_vectors
 from cli.reading import open_input
 from smtmodel.errors import IncompleteError, InputError, MmaprobeError
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from smtmodel.dot import Model
     from smtmodel.vectors import Vector
 
-ROUNDINGS = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
 FILE = click.Path(path_type=Path)
 
 
@@ -73,7 +72,7 @@ FILE = click.Path(path_type=Path)
     metavar="C",
     help="The addend of the matrix product, or a bias of one row or column (default: zeros).",
 )
-@click.option("--convert", type=Choice(ROUNDINGS), help="Round A, B and C to the input formats.")
+@CONVERT
 @click.option("--scale-a", type=FILE, metavar="FILE", help="Scale factors of A, as patterns.")
 @click.option("--scale-b", type=FILE, metavar="FILE", help="Scale factors of B, as patterns.")
 @JSON
