@@ -251,9 +251,8 @@ def test_an_unexpected_error_is_a_fault(error, monkeypatch, tmp_path):
     path = tmp_path / "cache" / "mmaprobe" / "fault.txt"
     assert (done.exit_code, done.stdout) == (4, "")
     assert "Traceback" not in done.stderr
-    assert done.stderr.lstrip().startswith(
-        f"error: a fault of mmaprobe, not of the input: {error.__name__}: of all things ("
-    )
+    fault = f"error: a fault of mmaprobe, not of the input: {error.__name__}: of all things ("
+    assert done.stderr.lstrip().startswith(fault)
     assert str(path) in done.stderr
     assert "Traceback" in path.read_text()
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")

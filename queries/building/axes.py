@@ -93,20 +93,11 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
 
     def fused(choices: Choices) -> Iterator[Choices]:
         for name, mode, bits in product(own(choices), MODES, every_f):
-            tried = with_step(choices, role, Step(How(mode, name), bits))
-            yield tried
-            if kind == "binary":  # of numbers, which are normalised
-                yield replace(tried, products=How(mode, name))
+            yield with_step(choices, role, Step(How(mode, name), bits))
 
     def unrounded(choices: Choices) -> Iterator[Choices]:
-        for align, bits, normal in product(MODES if role else (), every_f, (False, True)):
-            tried = with_step(choices, role, Step(fraction_bits=bits, align=align, rounded=False))
-            yield replace(tried, normalised=normal or choices.normalised)
-
-    def normalised(choices: Choices) -> Iterator[Choices]:
-        """Products count in the alignment with the exponents of their leading bits."""
-        for tried in (*fused(choices), *fused_roomier(choices)):
-            yield replace(tried, normalised=True)
+        for align, bits in product(MODES if role else (), every_f):
+            yield with_step(choices, role, Step(fraction_bits=bits, align=align, rounded=False))
 
     def aligned(choices: Choices) -> Iterator[Choices]:
         for mode, bits in product(MODES, every_f):
@@ -164,7 +155,6 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
             settled,
             fused,
             fused_roomier,
-            normalised,
             aligned,
             unrounded,
             wrapped,
@@ -215,9 +205,11 @@ def converted(
     if role:
         yield with_step(choices, role, step)
         return
-    if FORMATS[step.how.format].width == asked.d.width:
+    fmt = FORMATS[step.how.format]
+    if fmt.width == asked.d.width:
         yield replace(with_step(choices, role, step), convert=None)
-    for mode in dict.fromkeys(modes):
+    exact = fmt.precision <= asked.d.precision and unit_of(fmt) >= unit_of(asked.d) and fmt.emax <= asked.d.emax
+    for mode in dict.fromkeys(modes if not exact else MODES[:1]):
         yield replace(with_step(choices, role, step), convert=How(mode))
 
 
@@ -288,13 +280,30 @@ def all_tiny(choices: Choices, kind: Tiny, unbounded: bool, asked: Signature) ->
 
 def tiny(how: How, kind: Tiny, unbounded: bool, asked: Signature) -> How:
     """`unbounded`: first rounded with unbounded exponent, where it is not by itself."""
-    fmt = FORMATS[how.format] if how.format else asked.d
+    fmt = _format(how, asked)
     bits = how.bits if how.bits is not None and how.bits != fmt.precision else None
     return replace(how, tiny=kind, bits=fmt.precision if unbounded and bits is None else bits)
 
 
 def read_as(choices: Choices, reads: tuple[Subnormals, Subnormals]) -> Choices:
     return replace(choices, a=reads[0], c=reads[1])
+
+
+def of_ends(choices: Choices, like: Choices, asked: Signature) -> Choices:
+    """The choices, with tiny results, zeros and overflow treated as others do."""
+    ends, last = like.hows(), like.hows()[like.last]
+
+    def ended(how: How, given: How) -> How:
+        found = tiny(how, given.tiny, given.bits == _format(given, asked).precision, asked)
+        return replace(found, zero=given.zero, overflow=given.overflow)
+
+    found = choices.with_hows({place: ended(how, ends.get(place, last)) for place, how in choices.hows().items()})
+    floor = {step.zeros for step in like.steps if step.fraction_bits is not None}
+    return with_floor(found, floor.pop()) if len(floor) == 1 else found
+
+
+def _format(how: How, asked: Signature) -> Format:
+    return FORMATS[how.format] if how.format else asked.d
 
 
 def with_floor(choices: Choices, zeros: int | None) -> Choices:
@@ -470,7 +479,7 @@ def _other_leaving(step: Step, asked: Signature) -> Iterator[Step]:
     if step.leaves is not None:
         yield replace(step, leaves=None)
         return
-    own = FORMATS[step.how.format] if step.how.format else asked.d
+    own = _format(step.how, asked)
     for short in SHORT:
         if FORMATS[short].precision < own.precision:
             yield replace(step, leaves=How(MODES[0], short))
@@ -499,7 +508,7 @@ def needless(choices: Choices, asked: Signature) -> bool:
 
 
 def _always_fits(how: How, asked: Signature) -> bool:
-    fmt = FORMATS[how.format] if how.format else asked.d
+    fmt = _format(how, asked)
     bits = min(fmt.precision, how.bits or fmt.precision)
     return (
         asked.a.precision + asked.b.precision <= bits
@@ -509,7 +518,7 @@ def _always_fits(how: How, asked: Signature) -> bool:
 
 
 def _needless(how: How, asked: Signature, least: int) -> bool:
-    fmt = FORMATS[how.format] if how.format else asked.d
+    fmt = _format(how, asked)
     unbounded = how.bits == fmt.precision
     if how.overflow == "infinity" and how.mode in NEAREST:
         return True  # IEEE prescribes it for these
@@ -527,7 +536,7 @@ def _least(choices: Choices, asked: Signature) -> int:
     rounded = choices.products
     least = unit_of(asked.a) + unit_of(asked.b)
     if rounded is not None:
-        least = max(least, unit_of(FORMATS[rounded.format] if rounded.format else asked.d))
+        least = max(least, unit_of(_format(rounded, asked)))
     return min(least, unit_of(asked.c)) if asked.addend else least
 
 

@@ -13,6 +13,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -27,6 +28,7 @@ from queries.building.axes import (
     late_tiers,
     needless,
     neighbours,
+    of_ends,
     product_tiers,
     step_tiers,
     tiny_tiers,
@@ -65,6 +67,7 @@ ROUNDS = 6  # such looks
 MANY = 60  # candidates for which a few inputs are looked at first
 KEPT = 120  # candidates for a step that go on to the next one
 ENDS = 120  # candidates that go on from one end of the range to the next
+TIER = 0.3  # of the time that is left, for one tier
 BY_STEPS = 0.8  # of the time, after which only changes of what came near are tried
 AT_ONCE = 6  # questions between two looks at what is left
 VALIDATION = 6000  # vectors over the whole range
@@ -80,8 +83,9 @@ AGAIN = 5  # times that a unit is sought anew, with the answers that refuted the
 AGAIN_ALIKE = 3  # times, where steps are still to be told apart
 LIKELY = 4  # tiers of choices that most units have
 APART = 12  # steps that may each have a role of their own
-SHORT = 5  # bits of factors whose products no step below rounds; fewer where results have no more
+SHORT = 4  # bits of factors whose products no step below rounds; fewer where results have no more
 NAMED = 40  # of them, from which the nearest is named where none is found
+NEAR = 0.3  # of the answers, that a unit of which one stage is settled again may not give
 NOTED = 6  # candidates that came near, which are looked at again
 MENDS = 4  # of these and of what is known, those that changes are made to
 MENDED = 160  # answers that changed units are checked against first
@@ -253,7 +257,7 @@ class Builder:
         self.strict = False  # the last step to be settled must give every answer of ordinary numbers
         self.farthest = -1, ""  # the last stage at which the search ended, by its number
         self.ended: tuple[int, Sequence[Choices]] | None = None  # where the last attempt ended, and with what
-        self._noted: dict[Unit, None] = {}  # candidates that came near
+        self._noted: dict[Unit, Choices | None] = {}  # candidates that came near, and the choices of this sketch
         self.stages = self._stages()
 
     def run(self) -> Built:
@@ -281,6 +285,7 @@ class Builder:
             for number, parts in enumerate(sketches):
                 before = self.stages
                 self.sketch, self.strict = Sketch(parts, self.asked), False
+                self._noted = dict.fromkeys(self._noted)
                 self.quick = number < len(sketches) - 1
                 self.stages = self._stages()
                 self._ranked_anew(before)
@@ -328,6 +333,8 @@ class Builder:
         for _ in range(times):
             before, ended = self.questions, self.ended
             if alive := self._finished(self.settled()):
+                return alive
+            if self.farthest[0] >= len(self.stages) - 5 and (alive := self._finished(self._resettled())):
                 return alive
             if self.farthest[0] >= len(self.stages) - 3 and (alive := self._finished(self._mended())):
                 return alive
@@ -381,6 +388,32 @@ class Builder:
         found = mended(best, lambda units: wrong_on(some, units))
         right = [unit for unit in found if not wrong_on(np.arange(len(rows)), [unit]).any()]
         return [Candidate(None, unit) for unit in right]
+
+    def _resettled(self) -> list[Candidate]:
+        """The units that give every answer, of those that differ from one that came near in what one stage settles: the
+        first tier that fits a stage's inputs need not be the right one."""
+        near = [(unit, choices) for unit, choices in list(self._noted.items())[-NAMED:] if choices is not None]
+        if not near:
+            return []
+        wrong = [self._wrong(unit) for unit, _ in near]
+        if min(wrong) > NEAR * sum(len(asked.rows) for asked in (*self.bank, *self.validated)):
+            return []
+        base = near[int(np.argmin(wrong))][1]
+        for stage in self.stages:
+            tiers = stage.tiers if stage in self.stages[-3:] else [self._ended(tier) for tier in stage.tiers]
+            last = self._everything.rank
+            whole = replace(stage, name=f"{stage.name}, again", rank=last, tiers=tiers, counts=every, otherwise=())
+            if found := self._through([base], whole):
+                return self._drafted(_choices(found), lambda given: [given], None)
+        return []
+
+    def _ended(self, tier: Tier) -> Tier:
+        """A tier of choices with the ends of the range as they were."""
+        return lambda given: (of_ends(found, given, self.asked) for found in tier(given))
+
+    def _wrong(self, unit: Unit) -> int:
+        """The answers that a unit does not give."""
+        return int(self._differences(Model(BUILT, unit), [*self.bank, *self.validated]).sum())
 
     def _unit(self, candidate: Candidate, kept: Kept) -> Unit:
         """The unit of a candidate, as far as leaves that are not kept are zero."""
@@ -455,7 +488,7 @@ class Builder:
             return [Stage(name, rank, tiers, self._sums(places), ordinary)]
         products = Stage(f"{name}, its products", rank, tiers, self._sums(alone), ordinary)
         joins = Stage(f"{name}, what joins", rank + 1, late_tiers(role), self._sums(places), ordinary)
-        return [Stage(name, rank + 1, tiers[:LIKELY], self._sums(places), ordinary, (products, joins))]
+        return [Stage(name, rank + 1, tiers, self._sums(places), ordinary, (products, joins))]
 
     def _alone(self, place: frozenset[Leaf], role: int) -> Iterator[Leaf]:
         """The leaves that are products of a step of this role itself."""
@@ -514,8 +547,7 @@ class Builder:
         """The candidates of the first tier that fits."""
         self.result.stage = stage.name
         for tier in stage.tiers:
-            self._in_time()
-            if found := self._narrow(alive, tier, stage):
+            if found := self._within(TIER, partial(self._narrow, alive, tier, stage)):
                 return found
         found = []
         for other in stage.otherwise:
@@ -524,6 +556,19 @@ class Builder:
                 break
             alive = _choices(found[:KEPT])
         return found
+
+    def _within(self, share: float, look: Callable[[], list[Candidate]]) -> list[Candidate]:
+        """What is found in a share of the time that is left; nothing, where that is too little."""
+        whole, now = self.limit, time.monotonic()
+        self.limit = None if whole is None else now + share * (whole - now)
+        try:
+            return look()
+        except OutOfTimeError:
+            if whole is not None and time.monotonic() > whole:
+                raise
+            return []
+        finally:
+            self.limit = whole
 
     def _in_time(self) -> None:
         if self.limit is not None and time.monotonic() > self.limit:
@@ -639,7 +684,7 @@ class Builder:
             ranks = np.concatenate([np.full(len(x.rows), x.rank) for x in some])
             counts = np.flatnonzero(stage.counts(answers, self.asked.d))
             counts = counts[np.argsort(ranks[counts], kind="stable")[::-1]]  # the newest first: they tell most
-            for part in (counts[:AT_ONCE], counts[AT_ONCE : 8 * AT_ONCE], counts[8 * AT_ONCE :]):
+            for part in (counts[:1], counts[1:AT_ONCE], counts[AT_ONCE : 8 * AT_ONCE], counts[8 * AT_ONCE :]):
                 if not len(part) or not alive:
                     continue
                 results = self._counted(self._results(alive, rows[part], kept), stage)
@@ -875,7 +920,7 @@ class Builder:
         except ParameterError:  # of few leaves alone it was one
             return
         self._noted.pop(unit, None)
-        self._noted[unit] = None
+        self._noted[unit] = candidate.choices
 
     def _unexplained(self) -> None:
         """The nearest candidate, and the smallest vectors that it does not explain."""

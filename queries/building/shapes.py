@@ -74,8 +74,8 @@ class Shapes:
         return self.random.permutation(np.concatenate(parts))
 
     def sums(self, count: int, leaves: frozenset[Leaf], bits: int) -> Table:
-        """Sums of some leaves whose factors have so few bits that no product is rounded; c has twice as many. Every
-        other leaf is zero."""
+        """Sums of some leaves. A factor has so few bits that no product is rounded, the other one is a power of two, so
+        that products count alike normalised or not; c has twice as many bits. Every other leaf is zero."""
         places = np.array(sorted(leaf for leaf in leaves if leaf != "c"), dtype=np.int64)
         chosen = np.zeros(2 * self.asked.length + 1, dtype=np.bool_)
         chosen[places], chosen[self.asked.length + places], chosen[-1] = True, True, "c" in leaves
@@ -171,14 +171,15 @@ class Shapes:
         return flat.reshape(shape)
 
     def _products(self, targets: Lanes, signs: Lanes, normal: bool, bits: int | None = None) -> tuple[Table, Table]:
-        """Factors whose exponents add up to a target, as far as their ranges allow."""
+        """Factors whose exponents add up to a target, as far as their ranges allow; with `bits` one of that many
+        significant bits and a power of two."""
         a, b = self.asked.a, self.asked.b
         low = (0, 0) if normal else (a.fraction, b.fraction)
         left = targets // 2 + self.random.integers(-2, 3, targets.shape)
         left = np.clip(left, targets - b.emax, targets - b.emin + low[1])
         left = np.clip(left, a.emin - low[0], a.emax)
         right = np.clip(targets - left, b.emin - low[1], b.emax)
-        return self._numbers(a, left, signs, bits), self._numbers(b, right, np.zeros_like(signs), bits)
+        return self._numbers(a, left, signs, bits), self._numbers(b, right, np.zeros_like(signs), bits and 1)
 
     def _signs(self, shape: tuple[int, ...]) -> Lanes:
         signs = self.random.integers(0, 2, shape)
@@ -234,9 +235,9 @@ class Shapes:
         rows = np.flatnonzero(self.random.random(count) < 0.35)
         one, other = self._two(len(rows), terms)
         self._opposite(a, b, rows, one, other)
-        last = self.asked.b.padding + max(0, 0 if bits is None else self.asked.b.precision - bits)
-        nearly = self.random.integers(0, 2, len(rows)).astype(np.uint64) << np.uint64(last)
-        b[rows, other] ^= nearly
+        side, fmt = (b, self.asked.b) if bits is None else (a, self.asked.a)
+        last = fmt.padding + max(0, 0 if bits is None else fmt.precision - bits)
+        side[rows, other] ^= self.random.integers(0, 2, len(rows)).astype(np.uint64) << np.uint64(last)
 
     def _two(self, count: int, terms: int) -> tuple[Lanes, Lanes]:
         """The places of two terms, in each of some rows."""

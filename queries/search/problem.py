@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from hypotheses.schema import Compare, Inputs, Window, check_comparable, check_inputs, zeros_only
 from smtmodel import ieee
 from smtmodel.algebra import Bit, Bits, all_of, any_of, constant, truth
-from smtmodel.carriers.terms import SignedSum, TermCarrier
+from smtmodel.carriers.terms import TermCarrier
 from smtmodel.decode import Unpacked, multiply, unpack
 from smtmodel.dot import Evaluation, Model, evaluate
 from smtmodel.errors import ParameterError
@@ -52,11 +52,6 @@ class Problem:
     def focus(self) -> int | None:
         """The product that every small question must leave free."""
         return None
-
-    @property
-    def signed_sum(self) -> SignedSum:
-        """The lowering of sums that suits a proof."""
-        return "twos_complement"
 
     @property
     def sides(self) -> tuple[str, str]:
