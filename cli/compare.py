@@ -101,7 +101,7 @@ def compare(
     mmaprobe compare --gemm a.npy b.npy d1.npy d2.npy --model hopper/mma/m16n8k16.f32.f16.f16.f32
 
     Exit codes: 0 the devices (with --gemm and no devices: the results) differ, 1 no difference was found (which
-    proves nothing), 2 bad input, 3 a device failed, or contradicts itself so that no difference can be told.
+    proves nothing), 2 bad input, 3 a device failed, or contradicts itself so that no difference is certain.
     """
     if len(names) != 2 and not (gemm and not names):
         raise click.UsageError("give two devices (or none, with --gemm)")
@@ -223,7 +223,7 @@ class _Run:
             raise IncompleteError("nothing was compared: no vector was answered by both")
         if not differ and self.comparison.contradictions:
             names = sorted({one.side.name for one in self.comparison.contradictions})
-            raise IncompleteError(f"{' and '.join(names)}: contradicts itself; no difference can be told")
+            raise IncompleteError(f"{' and '.join(names)}: contradicts itself; no difference is certain")
         sys.exit(0 if differ else 1)
 
 
