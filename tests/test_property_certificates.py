@@ -114,6 +114,16 @@ def test_what_rises_of_one_unit_says_nothing_of_another(folders: dict[str, Path]
     assert [found.place for found in check_folder(tmp_path) if found.kind == "fault"] == ["question.json"]
 
 
+def test_a_proof_of_another_question_is_refused(folders: dict[str, Path], tmp_path: Path) -> None:
+    part = written("zero-padding", folders["zero-padding"]) / "proof-1"
+    assert (part / "whole.drat").exists()
+    shutil.copytree(part, tmp_path, dirs_exist_ok=True)
+    for side in ("left.yaml", "right.yaml"):
+        (tmp_path / side).write_text(unit_text(parse_reference("volta/mma/m8n8k4.f16.f16.f16.f16@length=2").unit))
+    fitted(tmp_path)
+    assert [found.place for found in check_folder(tmp_path) if found.kind == "fault"] == ["question.json"]
+
+
 def parts_of(folder: Path) -> list[dict[str, Any]]:
     found = []
     for part in sorted(folder.glob("proof-*")):
