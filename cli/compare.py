@@ -15,7 +15,7 @@ from cli.choice import Choice
 from cli.command import Command
 from cli.compare_text import Report
 from cli.completion import file_names, models
-from cli.options import DEVICE_TIMEOUT, JSON, VECTORS_OUTPUT, print_json, progress, write_vectors
+from cli.options import CONVERT, DEVICE_TIMEOUT, JSON, VECTORS_OUTPUT, print_json, progress, write_vectors
 from cli.reading import open_input
 from smtmodel.errors import IncompleteError, InputError, MmaprobeError
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from smtmodel.dot import Model
     from smtmodel.vectors import Vector
 
-ROUNDINGS = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
 FILE = click.Path(path_type=Path)
 
 
@@ -73,7 +72,7 @@ FILE = click.Path(path_type=Path)
     metavar="C",
     help="The addend of the matrix product, or a bias of one row or column (default: zeros).",
 )
-@click.option("--convert", type=Choice(ROUNDINGS), help="Round A, B and C to the input formats.")
+@CONVERT
 @click.option("--scale-a", type=FILE, metavar="FILE", help="Scale factors of A, as patterns.")
 @click.option("--scale-b", type=FILE, metavar="FILE", help="Scale factors of B, as patterns.")
 @JSON
@@ -102,7 +101,7 @@ def compare(
     mmaprobe compare --gemm a.npy b.npy d1.npy d2.npy --model hopper/mma/m16n8k16.f32.f16.f16.f32
 
     Exit codes: 0 the devices (with --gemm and no devices: the results) differ, 1 no difference was found (which
-    proves nothing), 2 bad input, 3 a device failed, or contradicts itself so that no difference can be told.
+    proves nothing), 2 bad input, 3 a device failed, or contradicts itself so that no difference is certain.
     """
     if len(names) != 2 and not (gemm and not names):
         raise click.UsageError("give two devices (or none, with --gemm)")
@@ -224,7 +223,7 @@ class _Run:
             raise IncompleteError("nothing was compared: no vector was answered by both")
         if not differ and self.comparison.contradictions:
             names = sorted({one.side.name for one in self.comparison.contradictions})
-            raise IncompleteError(f"{' and '.join(names)}: contradicts itself; no difference can be told")
+            raise IncompleteError(f"{' and '.join(names)}: contradicts itself; no difference is certain")
         sys.exit(0 if differ else 1)
 
 

@@ -156,7 +156,7 @@ GLOSSARY = tuple(Word(*row) for row in (
      "Reduced to as few nonzero terms and as simple numbers as still show the difference.",
      _command(f"compare model:{V} model:{H}")),
     ("model",
-     "A bit-exact description of a unit, named by a reference.",
+     "A description of a unit that gives its results bit for bit, named by a reference.",
      _command("list models")),
     ("monotonic",
      "A result that never falls when one operand rises.",

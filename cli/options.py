@@ -43,6 +43,10 @@ DEVICE_TIMEOUT = click.option(
     "--device-timeout", type=Seconds(), default=60.0, show_default=True,
     help="Seconds for one answer.",
 )  # fmt: skip
+CONVERT = click.option(
+    "--convert", help="Round A, B and C to the input formats.",
+    type=Choice(["nearest_even", "nearest_away", "toward_zero", "up", "down"]),  # smtmodel.rounding: loaded late
+)  # fmt: skip
 CLUSTER = click.option(
     "--cluster", metavar="ADDRESS", help="Run the solvers on the workers of this dask scheduler (docs/cluster.md)."
 )

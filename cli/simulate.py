@@ -13,7 +13,7 @@ import click
 from cli.choice import Choice
 from cli.command import Command
 from cli.completion import file_names, models, plans
-from cli.options import JSON, print_json, progress, say
+from cli.options import CONVERT, JSON, print_json, progress, say
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from queries.plans.mapping import PlanMap
     from smtmodel.dot import Model
     from smtmodel.plans import Plan
-
-ROUNDINGS = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
 
 
 @click.command(cls=Command)
@@ -43,7 +41,7 @@ ROUNDINGS = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
     metavar="D",
     help="Where the result goes: .npy, or .npz when the inputs are.",
 )
-@click.option("--convert", type=Choice(ROUNDINGS), help="Round numbers to the model's input formats.")
+@CONVERT
 @click.option("--scale-a", type=click.Path(path_type=Path), metavar="FILE", help="Scale factors of A, as patterns.")
 @click.option("--scale-b", type=click.Path(path_type=Path), metavar="FILE", help="Scale factors of B, as patterns.")
 @click.option(

@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import StrictInt
 
-from hypotheses.claim_file import Case, Head, Quantifier, Statement, Strict, cases_of, located, stated
+from hypotheses.claim_file import Case, Head, Quantifier, Statement, cases_of, located, stated
 from hypotheses.library import is_file, yaml_files
 from hypotheses.unit_claims import (
     BoundClaim,
@@ -30,7 +30,8 @@ from smtmodel.dot import Model
 from smtmodel.errors import UnknownNameError
 from smtmodel.formats import format_named
 from smtmodel.operands import Layout
-from smtmodel.yamlfile import YamlFile, read_file, read_yaml
+from smtmodel.parameters import assignments
+from smtmodel.yamlfile import Strict, YamlFile, read_file, read_yaml
 
 Exponents = tuple[StrictInt, StrictInt]
 
@@ -206,15 +207,9 @@ def claims_named(name: str) -> list[AnyClaim]:
         return build_claims(read_yaml(read_file(Path(name)), name))
     else:
         raise UnknownNameError("claim", plain, _shipped(), hint=" (`mmaprobe list claims` shows all)")
-    for key, value in _pairs(chosen):
+    for key, value in assignments(chosen.split(",") if chosen else []).items():
         found = [claim for claim in found if str(claim.case.get(key)) == value]
         if not found:
             known = [claim.id for claim in build_claims(_shipped()[plain])]
             raise UnknownNameError("case", name, known, f" (`mmaprobe list claims {plain}` shows all)")
     return found
-
-
-def _pairs(text: str) -> Iterator[tuple[str, str]]:
-    for part in text.split(",") if text else ():
-        key, _, value = part.partition("=")
-        yield key.strip(), value.strip()

@@ -8,19 +8,15 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt
+from pydantic import Field, StrictInt
 
 from smtmodel.errors import ParameterError, UnknownNameError
-from smtmodel.yamlfile import YamlFile, validate
+from smtmodel.yamlfile import Strict, YamlFile, validate
 
 Quantifier = Literal["all", "exists"]
 Expected = Literal["holds", "refuted"]
 Case = dict[str, Any]
 Parsed = TypeVar("Parsed", bound="Head")
-
-
-class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Head(Strict):
@@ -32,7 +28,7 @@ class Head(Strict):
     source: str
     says: Literal["holds", "refuted", "nothing"]
     expect: Expected
-    cases: dict[str, list[StrictInt | str]] = {}
+    cases: dict[str, list[StrictInt | str]] = Field(default={})
     note: str = ""
 
 

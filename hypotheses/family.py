@@ -12,7 +12,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt
+from pydantic import Field, StrictInt
 
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
@@ -22,7 +22,7 @@ from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.parameters import FAMILY, PARAMETERS, check_parameter, parse_parameter
 from smtmodel.reference import member_of, parse_reference, with_parameters
 from smtmodel.wording import counted
-from smtmodel.yamlfile import YamlFile, read_file, read_yaml, validate
+from smtmodel.yamlfile import Strict, YamlFile, read_file, read_yaml, validate
 
 MOST_VALUES, MOST_COMBINATIONS = 1000, 1_000_000  # of one parameter; of a family
 PLAIN = "t-fdpa"  # the family of a grid that names none
@@ -48,18 +48,14 @@ def parameters_of(model: Model) -> Mapping[str, Any]:
 YamlPath = tuple[str | int, ...]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class _Formats(_Strict):
+class _Formats(Strict):
     a: str
     b: str
     c: str
     d: str
 
 
-class _FamilyFile(_Strict):
+class _FamilyFile(Strict):
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")
     about: str = ""
     formats: _Formats

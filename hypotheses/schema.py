@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, field_validator, model_validator
+from pydantic import Field, StrictBool, StrictInt, field_validator, model_validator
 
 from hypotheses.retarget import RetargetError, hypothesis_model
 from smtmodel.dot import Model
@@ -14,16 +14,12 @@ from smtmodel.errors import MmaprobeError, ParameterError
 from smtmodel.formats import Format
 from smtmodel.nodes.normal import normal
 from smtmodel.reference import parse_reference
-from smtmodel.yamlfile import YamlFile, validate
+from smtmodel.yamlfile import Strict, YamlFile, validate
 
 Compare = Literal["bits", "value"]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Window(_Strict):
+class Window(Strict):
     """Exponents from `min` to `max`, both included."""
 
     min: StrictInt
@@ -36,7 +32,7 @@ class Window(_Strict):
         return self
 
 
-class Inputs(_Strict):
+class Inputs(Strict):
     """Which inputs count. Applies to every element of a and b and to c; a zero has no exponent to restrict.
 
     `zero_terms`: products fixed to zero, by index; the index after the last product is the addend.
@@ -114,7 +110,7 @@ def check_file_inputs(file: YamlFile, inputs: Inputs, model: Model, length: int)
         raise file.error(("inputs", error.parameter), str(error).removeprefix(f"{error.parameter}: ")) from None
 
 
-class _HypothesisFile(_Strict):
+class _HypothesisFile(Strict):
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")
     question: str
     source: str
@@ -125,7 +121,7 @@ class _HypothesisFile(_Strict):
     expect_any: Literal["different", "equal"] | None = None
     one_vector: str | None = None
     compare: Compare = "bits"
-    observed: dict[str, str] = {}
+    observed: dict[str, str] = Field(default={})
     note: str = ""
 
 

@@ -18,7 +18,7 @@ _ABSENT = (
         re.compile(r"ada-lovelace/wgmma/.*|(blackwell|rtx-blackwell)/wgmma/.*"),
         "this architecture has no wgmma: it is Hopper's alone",
     ),
-    (re.compile(r"cdna4/.*"), "no published bit-accurate model of this architecture is known"),
+    (re.compile(r"cdna4/.*"), "no published model of this architecture is known"),
     (
         re.compile(r"rdna[\d.]+/wmma/.*|gfx1[12]\d+/.*"),
         "of RDNA's matrix instructions those with f32 results of f16 and bf16 are modelled (rdna3, rdna3.5, rdna4)",

@@ -6,7 +6,7 @@ Which family takes which, and what it does with it, stands with the families (sm
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,19 @@ SCALES = ("ue8m0", "ue4m3")
 OUTPUTS = ("f32", "f16", "e8m13", "f64")
 ZERO_SIGNS = ("positive", "ieee", "always_positive")
 _ROUNDED = tuple(f"rounded_{fmt.name}" for fmt in FORMATS.values() if fmt.specials == "ieee")
+
+
+def assignments(parts: Iterable[str]) -> dict[str, str]:
+    """What `name=value` texts give each name. Raises ParameterError for another text, and for a name given twice."""
+    found: dict[str, str] = {}
+    for part in parts:
+        name, _, value = (piece.strip() for piece in part.partition("="))
+        if not name or not value:
+            raise ParameterError(name or "@", "a parameter is written name=value")
+        if name in found:
+            raise ParameterError(name, "given twice")
+        found[name] = value
+    return found
 
 
 @dataclass(frozen=True)

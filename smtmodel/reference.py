@@ -16,7 +16,7 @@ from smtmodel.formats import FORMATS, format_named
 from smtmodel.gpus import architecture_of, gpu_named
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.nodes import Node
-from smtmodel.parameters import FAMILY, PARAMETERS, format_parameter, parse_parameter
+from smtmodel.parameters import FAMILY, PARAMETERS, assignments, format_parameter, parse_parameter
 from smtmodel.plan_table import holds_plan, plan_named, plans
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.plan import Plan
@@ -97,15 +97,7 @@ def _planned(text: str) -> Model:
 @lru_cache(maxsize=4096)
 def _known_model(text: str) -> Model:
     base, at, tail = text.strip().partition("@")
-    changes: dict[str, Any] = {}
-    for part in tail.split(",") if at else []:
-        name, equals, value = part.partition("=")
-        name, value = name.strip(), value.strip()
-        if not equals or not value:
-            raise ParameterError(name or "@", "a parameter is written name=value")
-        if name in changes:
-            raise ParameterError(name, "given twice")
-        changes[name] = value
+    changes = assignments(tail.split(",") if at else [])
     return with_parameters(_base_model(base.lower()), changes)
 
 

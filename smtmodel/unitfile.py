@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
 from smtmodel.formats import FORMATS, Format, OwnSpecials, format_named, is_spelling, own_format
@@ -51,17 +51,16 @@ from smtmodel.nodes.repeat import Places
 from smtmodel.nodes.round import TINY, ZEROS, Rounding
 from smtmodel.rounding import OVERFLOWS, Mode
 from smtmodel.unit import Unit, closed_steps
-from smtmodel.yamlfile import YamlFile, read_yaml, validate
+from smtmodel.yamlfile import Strict, YamlFile, read_yaml, validate
 
 MODES: tuple[str, ...] = tuple(name for part in get_args(Mode) for name in (get_args(part) or (part,)))
 VARIABLES = "ijkl"  # the loop variable of each level, as it is written
 CALLS = ("number", "product", "exact", "fused", "grid", "cut", "round", "scale", "repeat", "each")
 
 
-class _Format(BaseModel):
+class _Format(Strict):
     """A format of one's own."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     exponent: int = Field(strict=True)
     fraction: int = Field(strict=True)
     bias: int | None = Field(default=None, strict=True)
@@ -69,17 +68,15 @@ class _Format(BaseModel):
     signed: bool = Field(default=True, strict=True)
 
 
-class ExpressionFile(BaseModel):
+class ExpressionFile(Strict):
     """What every file of an expression has."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     about: str = ""
     source: str = ""
     evidence: str = ""
-    own_formats: dict[str, _Format] = {}
+    own_formats: dict[str, _Format] = Field(default={})
     formats: dict[str, str]
-    roundings: dict[str, str] = {}
+    roundings: dict[str, str] = Field(default={})
     steps: dict[str, str | int]
 
 
@@ -87,7 +84,7 @@ class _File(ExpressionFile):
     unit: str
     length: int
     scale_block: int = 0
-    inputs: dict[str, str] = {}
+    inputs: dict[str, str] = Field(default={})
 
 
 def parse_unit(text: str, name: str) -> Unit:

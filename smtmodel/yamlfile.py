@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from smtmodel.errors import InputError, nearest
 from smtmodel.jsontext import plain_reason
@@ -22,6 +22,12 @@ Key = tuple[str | int, ...]
 MOST_CHARACTERS, MOST_VALUES = 1_000_000, 20_000  # of a file; aliases can make a short one endless
 MOST_DEPTH = 500  # of what libyaml, whose recursion nothing stops, is given
 Model = TypeVar("Model", bound=BaseModel)
+
+
+class Strict(BaseModel):
+    """The base of what a file may hold: unknown keys are errors, and nothing read is changed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 @dataclass

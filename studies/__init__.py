@@ -1,1 +1,1 @@
-"""Error of algorithms at scale: the curves of papers on the bit-exact models. Imports smtmodel alone."""
+"""Error of algorithms at scale: the curves of papers on the models. Imports smtmodel alone."""

@@ -19,7 +19,8 @@ ENDINGS = ("", "s", "es", "ed", "d", "ing", "ly")
 #: ordinary English of the help texts. A word that is in neither list is either a term of art (then define it in
 #: cli/glossary.py) or belongs here
 PLAIN = """
-alter among call came carries change chosen cuda divide drawings either even far gpus hold kernels known lie lost
+alter among call came certain carries change chosen
+cuda divide drawings either even far gpus hold kernels known lie lost
 markdown odd overflow place samples simulators studies
 tests text tikzpicture
 about above added adds after again against algorithms all alone alpha also and another answer apart append are
@@ -50,6 +51,8 @@ INSTEAD = {
     r"guard bits?": "F", r"(tell(s|ing)?|told) [^.:|]{0,80}apart": "distinguish",
     r"bit-for-bit": "bit for bit", r"(de)?normali[z]\w*": "normalise", r"minimi[z]\w*": "minimise",
     r"behaviors?": "behaviour", r"test vectors?": "vector", r"chopp(ed|ing)": "truncated", r"settled? by": "decided",
+    r"bit-?wise|bit-(exact|accurate|identical)\w*": "bit for bit", r"settl(e|es|ed|ing)": "decide",
+    r"leaves? standing|left standing": "consistent with", r"so many": "a number of", r"sub-normal\w*": "subnormal",
     r"held against|holds? (it|them|the \w+) against": "compared with", r"handed": "given",
 }  # fmt: skip
 

@@ -21,6 +21,7 @@ from smtmodel.gemm import ROWS, simulate
 from smtmodel.numbers import from_numbers, to_numbers
 from smtmodel.plans import Plan
 from smtmodel.reference import parse_plan_reference, parse_reference
+from smtmodel.rounding import ROUNDINGS
 from smtmodel.tiles import LONG, Engine, Tiler
 
 HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
@@ -158,6 +159,12 @@ def test_patterns_too_wide() -> None:
     wide = np.full((4, 32), 0x100, dtype=np.uint16)
     with pytest.raises(ParameterError, match="wider than the 8 bits"):
         simulate(wide, wide.T, None, model)
+
+
+def test_convert_takes_every_rounding_of_the_models() -> None:
+    for command in ("simulate", "compare"):
+        option = next(option for option in main.commands[command].params if option.name == "convert")
+        assert tuple(option.type.choices) == ROUNDINGS  # type: ignore[attr-defined]
 
 
 def test_numbers_that_are_not_exact_need_a_rounding() -> None:

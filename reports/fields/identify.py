@@ -155,9 +155,9 @@ class Beside(Part):
     """Units that differ from the one built in one choice."""
 
     refuted: int
-    """told from it by an answer"""
+    """distinguished from it by an answer"""
     not_told: int
-    """not told from it"""
+    """not distinguished from it by any answer"""
 
 
 class NearInstruction(Part):

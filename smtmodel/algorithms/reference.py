@@ -16,7 +16,7 @@ from smtmodel.algorithms.products import TF64, Markidis, Multiword, OotomoYokota
 from smtmodel.algorithms.reductions import ArrayRow, BitsRow, Recurrence, Reduction, SinglePass, Split, WarpShuffle
 from smtmodel.algorithms.steps import RESULT, Step
 from smtmodel.errors import ParameterError, UnknownNameError
-from smtmodel.parameters import format_parameter, parse_parameter
+from smtmodel.parameters import assignments, format_parameter, parse_parameter
 from smtmodel.tiles import Engine
 
 PRODUCTS: tuple[type[Multiword], ...] = (Markidis, OotomoYokota, Multiword, TF64)
@@ -42,15 +42,10 @@ def parse_any(text: str) -> Multiword | Reduction:
         raise UnknownNameError("algorithm", name, ALGORITHMS, hint=" (`mmaprobe list algorithms` shows all)")
     if tail and ",".join(_PART.findall(tail)) != tail:
         raise ParameterError("@", f"{tail!r}: parameters are written name=value, with commas between them")
+    known = {field.name: kind.parameters[field.name] for field in fields(kind)}
     values: dict[str, Any] = {}
-    for part in _PART.findall(tail):
-        parameter, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals or not value:
-            raise ParameterError(parameter, "a parameter is written name=value")
-        if parameter in values:
-            raise ParameterError(parameter, "given twice")
-        known = {field.name: kind.parameters[field.name] for field in fields(kind)}
-        value = value.removeprefix("(").removesuffix(")")
+    for parameter, given in assignments(_PART.findall(tail)).items():
+        value = given.removeprefix("(").removesuffix(")")
         values[parameter] = value if parameter in kind.free else parse_parameter(parameter, value, known)
     return kind(**values)
 

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from functools import cache, partial
 
 from smtmodel import ieee
-from smtmodel.algebra import Bits, constant
+from smtmodel.algebra import Bits
 from smtmodel.decode import unpack
 from smtmodel.formats import Format
+from smtmodel.ordering import negated
 from smtmodel.rounding import Rounding, Target, round_and_pack
 
 
@@ -22,11 +23,6 @@ def converted(pattern: Bits, source: Format, fmt: Format, rounding: Rounding = "
 def adder(fmt: Format) -> Callable[[Bits, Bits], Bits]:
     """The IEEE sum of two numbers of a format, rounded to nearest even."""
     return partial(ieee.add, fmt=fmt)
-
-
-def negated(pattern: Bits, fmt: Format) -> Bits:
-    """The other sign."""
-    return pattern ^ constant(pattern.carrier, fmt.sign_bit, pattern.width)
 
 
 def scaled(pattern: Bits, fmt: Format, exponent: int) -> Bits:
