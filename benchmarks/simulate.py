@@ -9,8 +9,10 @@ Hawkeye (C++) about 6 million groups of 16 products a second, MMA-Sim 2.1.1 (PyT
 The next limit of the compiled loops is the two ports of vector operations: a product takes about eleven of them (a
 multiplication, which is two, an addition and a maximum of exponents, a distance and its cap, a shift, sign and sum),
 16 lanes wide. CC names another compiler than the first of clang and cc. `--large` adds a product of 4096 x 4096 x 4096
-on two threads, and `--check` holds ten million results of each model against NumPy's: a quarter of the rows of A and C
-and of the columns of B are of any patterns, the others of numbers near one and far from it.
+on two threads, `--mma-sim PYTHON` measures MMA-Sim in the same run by a Python that has it (`pip install
+mmasim==2.1.1`; the faster of two sizes), and `--check` holds ten million results of each model against NumPy's: a
+quarter of the rows of A and C and of the columns of B are of any patterns, the others of numbers near one and far from
+it.
 """
 
 from __future__ import annotations
@@ -55,6 +57,29 @@ MODELS = (
 CHECKED = 10_000_000  # results of each model
 SIZES = {"numpy": 256, "compiled": 1024}  # M and N
 LARGE = 4096
+#: prints outputs a second of MMA-Sim's instructions named by the arguments, a line each
+MMA_SIM = """
+import sys, time, torch
+from mmasim import amd, nv_ptx
+torch.set_num_threads(1)
+for reference in sys.argv[1:]:
+    generation, kind, name = reference.split("/")
+    generation = generation.upper() if generation.startswith("cdna") else generation.capitalize()
+    try:
+        operation = {"mma": nv_ptx.MMA, "wgmma": nv_ptx.WGMMA, "mfma": amd.MFMA}[kind](generation, name)
+    except (KeyError, AssertionError):
+        print(0)
+        continue
+    best = 0.0
+    for size in (64, 256, 256, 256):
+        a = torch.randn(size, operation.k).to(operation.a_type)
+        b = torch.randn(operation.k, size).to(operation.b_type)
+        c = torch.zeros(size, size).to(operation.c_type)
+        start = time.process_time()
+        operation(a, b, c)
+        best = max(best, size * size / (time.process_time() - start))
+    print(best)
+"""
 HAWKEYE = 6e6  # of 16 products, from its paper
 
 
@@ -139,6 +164,13 @@ def yardstick() -> float:
         return max(float(subprocess.check_output([program], text=True).split()[0]) for _ in range(3)) * 1e6
 
 
+def by_mma_sim(python: Path | None) -> list[float]:
+    """Outputs a second of MMA-Sim for each of MODELS; 0 where it has no such instruction."""
+    if python is None:
+        return [0.0] * len(MODELS)
+    return [float(line) for line in subprocess.check_output([python, "-c", MMA_SIM, *MODELS], text=True).splitlines()]
+
+
 def copied() -> float:
     """Bytes a second of a copy in memory, read and written."""
     source = np.ones(1 << 26, dtype=np.uint8)
@@ -170,6 +202,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path)
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--mma-sim", type=Path, metavar="PYTHON")
     arguments = parser.parse_args()
     lines = [f"# {(__doc__ or '').splitlines()[0]}", "", (__doc__ or "").split("\n\n", 1)[1].strip(), ""]
     lines += [
@@ -180,16 +213,17 @@ def main() -> None:
     limit = yardstick()
     lines += [f"{processor()}; {made_by()}; limit.c: {limit:,.0f}/s; a copy in memory: {copied() / 1e9:.1f} GB/s.", ""]
     lines += [
-        "| model | products | numpy | compiled | ratio | of limit.c | of Hawkeye |",
-        "|---|---|---|---|---|---|---|",
+        "| model | products | numpy | compiled | ratio | of limit.c | of Hawkeye | MMA-Sim 2.1.1 | of it |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
-    for reference in MODELS:
+    for reference, other in zip(MODELS, by_mma_sim(arguments.mma_sim), strict=True):
         model = parse_reference(reference)
         plain = rate(model, "numpy")
         fast = rate(model, "compiled") if compile_model(model) else float("nan")
         lines.append(
             f"| {reference} | {model.length} | {plain:,.0f}/s | {fast:,.0f}/s | {fast / plain:.1f} | "
-            f"{fast / limit if limit else float('nan'):.2f} | {fast * model.length / 16 / HAWKEYE:.0f} |"
+            f"{fast / limit if limit else float('nan'):.2f} | {fast * model.length / 16 / HAWKEYE:.0f} | "
+            + (f"{other:,.0f}/s | {fast / other:.0f} |" if other else "- | - |")
         )
         print(lines[-1], flush=True)
     if arguments.check:

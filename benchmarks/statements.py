@@ -697,7 +697,7 @@ def blind() -> Iterator[None]:
 
     def matched_alone(self: _Prover) -> bool:
         shown(self)
-        self.proof = Proof(self.problem, basis=self.proof.basis)
+        self.proof = Proof(self.problem)
         return False
 
     with ExitStack() as stack:

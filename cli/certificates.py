@@ -38,7 +38,8 @@ def _shown(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     proofs = [piece for piece in pieces if "clauses" in piece]
     whole = [piece for piece in proofs if piece["name"] == "whole"]
     parts = manifest["parts"]
-    text = counted(len(parts), "part") if parts and not pieces else counted(len(proofs), "proof")
+    text = counted(len(parts), "part") if parts else "what to compare, and no proof"
+    text = counted(len(proofs), "proof") if pieces else text
     if proofs:
         text += f" accepted by the checker ({proofs[0]['checker']})"
     text += "".join(

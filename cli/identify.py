@@ -75,7 +75,7 @@ def separate(
     """Find a small set of vectors that distinguishes every two candidates of FAMILY.
 
     FAMILY is an id (`mmaprobe list families`) or a file. Candidates that no vector distinguishes are proved equal. The
-    timeout includes the simulation of the candidates; after an interrupt the undecided pairs are open.
+    timeout is for all of it; after an interrupt the undecided pairs are open.
 
     \b
     mmaprobe separate nvidia-f16 --timeout 600 -o vectors.jsonl

@@ -108,19 +108,27 @@ class Group(click.Group):
         except MmaprobeError as error:
             LINE.say(f"error: {error}")
             return error.exit_code
-        except (KeyboardInterrupt, click.Abort):
+        except (KeyboardInterrupt, click.Abort) as end:
+            if isinstance(
+                end.__cause__, EOFError
+            ):  # click takes it for the end of the input: a damaged file was loaded
+                return _fault(end.__cause__)
             LINE.say("interrupted")
             return 3
         except MemoryError:
             LINE.say("error: memory ran out")
             return 3
         except Exception as error:
-            from cli.faults import fault_text
-
-            LINE.say(f"error: {fault_text(error)}")
-            return FaultError.exit_code
+            return _fault(error)
         finally:
             LINE.end()
+
+
+def _fault(error: Exception) -> int:
+    from cli.faults import fault_text
+
+    LINE.say(f"error: {fault_text(error)}")
+    return FaultError.exit_code
 
 
 def _version(context: click.Context, _: click.Parameter, asked: bool) -> None:

@@ -87,6 +87,10 @@ class Bit:
         known = self.carrier.uniform(self.node) if self.value is None else None
         return self if known is None else Bit(self.carrier, value=known)
 
+    def row(self, index: int) -> Bit:
+        """That of one of several vectors stacked."""
+        return self if self.value is not None else Bit(self.carrier, self.carrier.row(self.node, index, 1))
+
     def bits(self, width: int = 1) -> Bits:
         """One or zero, as a vector."""
         return select(self, constant(self.carrier, 1, width), constant(self.carrier, 0, width))
@@ -289,6 +293,10 @@ class Bits:
     def msb(self) -> Bit:
         return self.bit(self.width - 1)
 
+    def row(self, index: int) -> Bits:
+        """One of several vectors stacked."""
+        return self if self.value is not None else self._new(self.carrier.row(self.node, index, self.width))
+
     def leading_zeros(self) -> Bits:
         """The number of zeros above the highest set bit (`width` for zero), in as few bits as hold it."""
         result_width = self.width.bit_length()
@@ -320,6 +328,14 @@ def select(condition: Bit, then: Bits, otherwise: Bits) -> Bits:
 def choose(condition: Bit, then: Bit, otherwise: Bit) -> Bit:
     """`select` for truth values."""
     return (condition & then) | (~condition & otherwise)
+
+
+def stacked(values: Sequence[Bits]) -> Bits | None:
+    """Vectors of one width as one, where the carrier has that; none of them may be a constant."""
+    if any(value.value is not None for value in values):
+        return None
+    node = values[0].carrier.stacked([value.node for value in values])
+    return None if node is None else values[0]._new(node)
 
 
 def any_of(bits: Sequence[Bit]) -> Bit:

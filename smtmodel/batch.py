@@ -17,7 +17,7 @@ from smtmodel.unit import Memo
 
 Patterns = NDArray[np.uint64]
 CHUNK = 4096  # vectors at a time: the lanes of a stage stay in the processor's cache
-FEW = 3  # vectors that are evaluated sooner one by one, as integers, than together
+FEW = 2  # vectors that are evaluated sooner one by one, as integers, than together
 
 _CARRIER = ArrayCarrier()
 

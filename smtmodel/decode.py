@@ -88,6 +88,14 @@ class Unpacked:
         return self.term.sign
 
 
+def row(item: Unpacked, index: int) -> Unpacked:
+    """One of several numbers that were decoded at once."""
+    term, at = item.term, item.term.exponent
+    exponent = Exponent(at.bits.row(index), at.low, at.high, at.spare)
+    term = Term(term.sign.row(index), term.significand.row(index), exponent, term.fraction)
+    return Unpacked(term, item.is_zero.row(index), item.is_infinite.row(index), item.is_nan.row(index))
+
+
 def unpack(pattern: Bits, fmt: Format, flush: bool = False, positive_zero: bool = False) -> Unpacked:
     """Decode a pattern of `fmt.width` bits. `flush` reads subnormals as +0, `positive_zero` -0 as +0."""
     carrier = pattern.carrier

@@ -22,13 +22,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from smtmodel.folders import cache_folder
+from tests.preloaded import client
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 LIMIT = 120  # seconds for one command
 #: engines race, and the winner chooses the vector: here one answers alone, so that vectors are the same everywhere
 DEFAULTS = 'solver = "bitwuzla"\n'
-PROGRAM = 'from cli.main import main\n\nif __name__ == "__main__":\n    main(prog_name="mmaprobe")\n'
 TIME = re.compile(r"\b\d+(\.\d+)? (s|ms|min)\b")
 ANY = "..."
 PICTURES = Path("docs", "pictures")  # what commands draw here is kept, and compared
@@ -139,7 +139,7 @@ class Terminal:
         cache.mkdir(parents=True)
         (cache / "compiled").symlink_to(compiled)  # libraries are built once for all pages
         program = programs / "mmaprobe"
-        program.write_text(f"#!{sys.executable} -P\n{PROGRAM}")
+        program.write_text(client())
         program.chmod(0o755)
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("MMAPROBE_", "XDG_"))}
         self.environment = kept | {

@@ -6,6 +6,7 @@ import json
 import random
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,11 @@ from numpy.typing import NDArray
 
 from cli.main import main
 from queries.proof import enclosures, forms, induction, lemmas
-from queries.proof.enclosures import weakened
+from queries.proof.enclosures import cut_loses, weakened
 from queries.proof.forms import EXACT, Factor, Form, number
 from queries.proof.induction import Step, carried
 from queries.proof.kernel import RULES, Made, RuleError, Theorem, rule
-from queries.proof.lemmas import AlignmentLoses, RoundingLoses
+from queries.proof.lemmas import AlignmentLoses, Lemma, RoundingLoses, settled
 from queries.proof.settling import Settled
 from queries.properties.bound import _Composer, bound_of, chain_of, error_of
 from queries.properties.bound_samples import covered, measured, nearest, nearest_of_chain
@@ -97,6 +98,12 @@ UNITS = {
     "chain of sums": (CHAIN.format("exact(acc, a[k] * b[k])"), "nearest_even", ""),
     "chain that flushes": (CHAIN.format("exact(acc, a[k] * b[k])"), "down, subnormals=flush_after", ""),
 }  # fmt: skip
+
+
+@cache
+def believed(goal: Lemma) -> Theorem:
+    """A lemma without asking anybody: what they rest on is not what is tested here."""
+    return settled(goal, lambda query, name: (Answer("unsat", "nobody", "0", 0.0), None))
 
 
 def small(d: str, rounding: str, inputs: str = "") -> Model:
@@ -387,6 +394,11 @@ def test_rules_refuse_premises_about_something_else() -> None:
     refused("exact", ExactSum(SUM.items), (), TERMS[1:])
     refused("scale", Scale(A, A, A), (), [of(A), of(A), of(C)])
     refused("cut", CUT, (), [TERMS[0]])
+    cut = next(one for one in bound_of(small(*UNITS["cut"]).unit, believed).walk() if one.rule == "cut")
+    assert isinstance(cut.goal.node, Cut)
+    for other in (cut_loses(cut.goal.node.bits + 1, cut.goal.node.mode), cut_loses(cut.goal.node.bits, "up")):
+        refused("cut", cut.goal.node, (), cut.premises[:1], [believed(other)])
+    assert cut.premises[1].goal == cut_loses(cut.goal.node.bits, cut.goal.node.mode)
     refused("rounded", UNIT.result, (), [TERMS[0]])
     refused("whole", TERMS[0])
     refused("weakened", UNIT, number(1))

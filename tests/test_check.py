@@ -8,7 +8,6 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from fractions import Fraction
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +28,9 @@ from queries.proof import enclosures, facts, rewriting, rows, same, shares, sums
 from queries.proof.enclosures import weakened
 from queries.proof.induction import carried, closed
 from queries.proof.kernel import RULES as MADE
-from queries.proof.kernel import Made, RuleError, Theorem
+from queries.proof.kernel import Made, RuleError
 from queries.proof.kernel import rule as made_rule
-from queries.proof.lemmas import AlignmentLoses, Lemma, query_of, settled
+from queries.proof.lemmas import AlignmentLoses, query_of
 from queries.proof.written import Written
 from queries.properties import expressions, together
 from queries.properties.bound import bound_in_units, bound_of, chain_of, error_of
@@ -43,19 +42,13 @@ from smtmodel.reference import parse_reference
 from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit, unit_text
 from tests.node_units import random_unit
-from tests.test_bounds import ARITHMETICS, UNITS, small
+from tests.test_bounds import ARITHMETICS, UNITS, believed, small
 from tests.test_claim_stages import claim_of
 from tests.test_table9 import SUM, unit_of
 
 BFDOT = "arm/neon/bfdot"
 TABLE_9 = unit_of(SUM.format("F=2"))
 Document = dict[str, Any]
-
-
-@cache
-def believed(goal: Lemma) -> Theorem:
-    """A lemma without asking anybody: what trees are made of is not what is tested here."""
-    return settled(goal, lambda query, name: (Answer("unsat", "nobody", "0", 0.0), None))
 
 
 def tree_of(unit: Unit) -> Document:
@@ -445,6 +438,9 @@ def test_a_changed_step_is_found_there(chain: Path) -> None:
 def test_a_chain_that_ends_elsewhere_or_lacks_a_step_is_found(chain: Path) -> None:
     document = chain_of_facts(chain)
     assert list(chain_faults(chain, Facts(chain / FACTS), {**document, "states": [document["steps"][0]["fact"]]}))
+    last, facts = document["states"][-1], Facts(chain / FACTS)
+    unproved = next(name for name in facts.terms if name.startswith("term-"))
+    assert list(chain_faults(chain, facts, {**document, "states": [unproved, last]})) == [(unproved, "is not proved")]
     assert list(chain_faults(chain, Facts(chain / FACTS), {**document, "axioms": {}}))
     named = dict.fromkeys(step["fact"] for step in document["steps"])  # some are proved twice
     missing = [{**document, "steps": [step for step in document["steps"] if step["fact"] != name]} for name in named]

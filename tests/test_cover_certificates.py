@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from queries.checking.folder import check_folder
 from queries.covering.certify import certify_cover
 from queries.covering.cover import Change, Cover, Covering
 from queries.search.distinguish import Options
+from smtmodel.unitfile import unit_text
 from tests.tampering import accepted, fitted, tampered
 from tests.test_property_certificates import unit
 
@@ -57,6 +59,15 @@ def test_a_case_that_some_input_reaches_is_refused(folder: Path) -> None:
     path.write_text(text)
     fitted(folder)
     assert accepted(folder)
+
+
+def test_a_change_of_another_unit_is_refused(folder: Path, tmp_path: Path) -> None:
+    """Both sides of the part are one unit, and not that of the folder."""
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    for side in ("left.yaml", "right.yaml"):
+        (tmp_path / "proof-1" / side).write_text(unit_text(unit("fused", bits=3).unit))
+    fitted(tmp_path)
+    assert {found.place for found in check_folder(tmp_path) if found.kind == "fault"} == {"cover.json"}
 
 
 def test_nothing_proved_has_no_certificate(tmp_path: Path) -> None:

@@ -240,9 +240,9 @@ def test_equal_is_said_of_what_was_proved_alone(monkeypatch: pytest.MonkeyPatch)
     theorem = prove(Problem(problem.left, problem.left), Options("bitwuzla", 20.0), confirm=False).theorem
     assert theorem is not None
     for found in (Proof(problem, "equal"), Proof(problem, "equal", theorem=theorem)):
-        monkeypatch.setattr(proving, "prove", lambda *given, found=found: found)
+        monkeypatch.setattr(proving, "by_form", lambda *given, found=found: found)
         with pytest.raises(FaultError, match="without a theorem that says so"):
-            proving.proofs_of([problem], Options(), confirm=False, forms=False)
+            proving.proofs_of([problem], Options(), confirm=False)
 
 
 # -- claims

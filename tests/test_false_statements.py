@@ -56,7 +56,7 @@ def blind(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def matched_alone(self: _Prover) -> bool:
         shown(self)
-        self.proof = Proof(self.problem, basis=self.proof.basis)
+        self.proof = Proof(self.problem)
         return False
 
     monkeypatch.setattr(_Prover, "_differ_at_random", matched_alone)

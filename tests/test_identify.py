@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,10 @@ from queries.proof.normalising import Normaliser, normal_form, rules_of
 from queries.proof.rewriting import REWRITES
 from queries.search.distinguish import Options
 from queries.search.problem import Candidates
+from queries.search.samples import Table
 from smtmodel.batch import evaluate_models, evaluate_row, evaluate_rows
 from smtmodel.dot import Model
-from smtmodel.errors import InputError, ParameterError, UnknownNameError
+from smtmodel.errors import IncompleteError, InputError, ParameterError, UnknownNameError
 from smtmodel.operands import layout_of
 from smtmodel.reference import member_of, parse_reference, with_parameters
 from smtmodel.vectors import Vector
@@ -377,14 +379,39 @@ def test_the_timeout_of_separate_counts_its_simulation(monkeypatch: pytest.Monke
     candidates = small().candidates()
     table = pool_rows(layout_of(candidates[0]), 1000)
     monkeypatch.setattr(outcomes, "PART", 8)
-    with pytest.raises(outcomes.SimulationTimeError, match="candidates were simulated"):
-        outcomes.simulate(candidates, table, processes=1, deadline=0.0)
-    monkeypatch.setattr(outcomes, "ALONE", 1)
-    assert len(outcomes.affordable(candidates, table, 0.0)) == outcomes.FEWEST
-    assert outcomes.affordable(candidates, table, 1e6) is table
+    with pytest.raises(IncompleteError, match="candidates were simulated on 100 vectors"):
+        Outcomes.until(candidates, table, 0.0, lambda text: None)
+    whole, interrupted = Outcomes.until(candidates, table, None, lambda text: None)
+    assert (len(whole.table), interrupted) == (len(table), False)
+    assert np.array_equal(whole.results, simulate(candidates, table))
     done = CliRunner().invoke(main, ["separate", "nvidia-f16", "--timeout", "0.01"])
     assert (done.exit_code, done.stdout) == (3, "")
     assert "error: time ran out when" in done.stderr
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, IncompleteError])
+def test_an_end_while_simulating_keeps_what_was_simulated(
+    end: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    candidates = small().candidates()
+    calls = []
+
+    def ends(models: Sequence[Model], table: Table) -> outcomes.Results:
+        calls.append(len(table))
+        if len(table) > outcomes.SIZES[0]:
+            raise end
+        return evaluated(models, table)
+
+    evaluated = outcomes._simulate
+    monkeypatch.setattr(outcomes, "_simulate", ends)
+    found = separate(candidates, ASK)
+    assert calls[0] == outcomes.SIZES[0]
+    assert any(count > outcomes.SIZES[0] for count in calls)
+    assert found.interrupted is (end is KeyboardInterrupt)
+    assert len(found.rows) > 0
+    assert sum(map(len, found.classes)) == len(candidates)
+    if found.interrupted:
+        assert len(found.unknown) > 0
 
 
 def test_separate_keeps_what_it_has_at_an_interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -239,18 +239,20 @@ def test_a_pipe_that_nobody_reads(tmp_path):
 # --- what nobody expected -----------------------------------------------------------------------------------------
 
 
-def test_an_unexpected_error_is_a_fault(monkeypatch, tmp_path):
+@pytest.mark.parametrize("error", [ZeroDivisionError, EOFError])  # the latter of a truncated module, say
+def test_an_unexpected_error_is_a_fault(error, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
     def broken(*rest, **named):
-        raise ZeroDivisionError("of\nall things")
+        raise error("of\nall things")
 
     monkeypatch.setattr("cli.listing._formats", broken)
     done = CliRunner().invoke(main, ["list", "formats"])
     path = tmp_path / "cache" / "mmaprobe" / "fault.txt"
     assert (done.exit_code, done.stdout) == (4, "")
     assert "Traceback" not in done.stderr
-    assert done.stderr.startswith("error: a fault of mmaprobe, not of the input: ZeroDivisionError: of all things (")
+    fault = f"error: a fault of mmaprobe, not of the input: {error.__name__}: of all things ("
+    assert done.stderr.lstrip().startswith(fault)
     assert str(path) in done.stderr
     assert "Traceback" in path.read_text()
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")

@@ -40,6 +40,7 @@ EQUAL = [
     ("sum(split([8], pairs, r), c)", "sum(split([8], two, r), c)", None),
     ("sum(interleave(2, ones, r, grain=4), c)", "sum(interleave(2, fma, r, grain=4), c)", 24),
     ("sum(lanes(fma, r, 4, fold(4, 1)), c)", "sum(lanes(fma, r, 4, fold(4, 1), tail=fma), c)", 8),
+    ("sum(lanes(pairs, r, 4, fold(4, 1)), c)", "sum(lanes(two, r, 4, fold(4, 1)), c)", None),
     ("sum(halve(8, ones, r, grain=4), c)", "sum(halve(8, fma, r, grain=4), c)", None),
     ("r(exact(sum(z(ones), +0), c))", "r(exact(sum(z(fma), +0), c))", None),
     ("sum(split(4, two, r, grain=8), c)", "sum(two, c)", 8),
@@ -124,6 +125,13 @@ def test_no_plans_that_differ_are_accepted(left: str, right: str, length: int | 
     assert plans_fault(stated, plan(left), plan(right), [])
     for times in (2, 3):
         assert plans_fault({**stated, "multiples": multiples * times or 12 * times}, plan(left), plan(right), [])
+
+
+def test_last_sums_are_rounded_alike() -> None:
+    stated = {"schema": 1, "length": None, "multiples": 4}
+    assert plans_fault(stated, plan("sum(z(ones), c)"), plan("sum(z(fma), c)"), []) == ""
+    for other in ("sum(fma, c)", "sum(r(fma), c)"):
+        assert "rounded otherwise" in plans_fault(stated, plan("sum(z(ones), c)"), plan(other), [])
 
 
 def test_what_is_said_of_k_is_what_was_found() -> None:

@@ -14,11 +14,11 @@ from hypotheses.family import parameters_of
 from hypotheses.schema import Inputs
 from hypotheses.unit_claims import PropertyClaim
 from queries.claims.settle import problems_of_claim, settle
-from queries.equality.staged import prove
 from queries.proof.records import Proof
 from queries.properties import proving
 from queries.properties.proving import proofs_of, verdict_of
 from queries.properties.report import proof_json
+from queries.properties.signs import BY_NODES
 from queries.properties.statements import negations, problems_of, raised_products
 from queries.search.distinguish import Options
 from queries.search.problem import Problem
@@ -189,13 +189,10 @@ def test_restrictions_of_one_product_leave_no_symmetry() -> None:
 # --- sign symmetry of sums that are scaled ----------------------------------------------------------------------------
 
 
-def test_sums_of_scale_blocks_have_opposite_signs_unless_zero() -> None:
-    """A sum that cancels is +0 on both sides: the signs of its terms are opposite only where they are not zero."""
+def test_signs_of_sums_of_scale_blocks() -> None:
     model = "blackwell/tcgen05mma_block_scale/m64n8k64.block32.f32.e2m1.e2m1.ue8m0@length=32,block=32,group=8"
-    (problem,) = negations(parse_reference(model))
-    proof = prove(problem, Options(timeout=120), confirm=False)
-    assert proof.verdict == "equal"
-    assert sum(lemma.name.startswith("opposite signs") for lemma in proof.lemmas) == 2 * 4
+    (proof,) = proofs_of(negations(parse_reference(model)), Options(timeout=120), confirm=False)
+    assert (proof.verdict, proof.why) == ("equal", BY_NODES)
     (proof,) = proofs_of(negations(parse_reference(f"{model},align_rounding=down")), Options(timeout=60), confirm=False)
     assert proof.verdict == "different"
 
@@ -205,8 +202,8 @@ def test_an_interrupt_during_a_part_ends_the_work() -> None:
         if text:
             raise KeyboardInterrupt
 
-    problems = problems_of("order-independent", parse_reference(VOLTA), Inputs())
-    proofs = proofs_of(problems, Options(timeout=60, progress=stop), confirm=False, forms=False)
+    problems = problems_of("zero-padding", parse_reference(VOLTA), Inputs())
+    proofs = proofs_of(problems, Options(timeout=60, progress=stop), confirm=False)
     assert [proof.problem for proof in proofs] == problems[:1]
     assert proofs[0].verdict == "unknown"
     assert proofs[0].interrupted
@@ -223,8 +220,8 @@ def test_an_interrupt_between_two_proofs_leaves_the_rest_unproved(monkeypatch: p
         proved.append(problem)
         return Proof(problem, "equal")
 
-    monkeypatch.setattr(proving, "prove", first_only)
+    monkeypatch.setattr(proving, "by_form", first_only)
     monkeypatch.setattr(proving, "stands", lambda proof: True)
-    found = proofs_of([*problems, *problems], Options(timeout=1), confirm=False, forms=False)
+    found = proofs_of([*problems, *problems], Options(timeout=1), confirm=False)
     assert verdict_of(found) == "unknown"
     assert found[-1].interrupted

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import json
 import re
+import shutil
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 
 from hypotheses.schema import Inputs
 from queries.certificates.together import groups_of, one_unit, property_fault
+from queries.certificates.writing_out import Numbers, alike
 from queries.checking.folder import check_folder
 from queries.properties.asked import plain, read_document, read_question
 from queries.properties.certify import certify_proofs
@@ -21,8 +24,8 @@ from queries.search.distinguish import Options
 from queries.search.problem import Problem
 from smtmodel.dot import Model
 from smtmodel.reference import parse_reference
-from smtmodel.unitfile import parse_unit
-from tests.tampering import accepted, tampered
+from smtmodel.unitfile import parse_unit, unit_text
+from tests.tampering import accepted, fitted, tampered
 from tests.test_bounds import ARITHMETICS
 
 UNIT = """unit: small
@@ -85,6 +88,40 @@ def test_any_field_of_what_rises_changed_is_refused(folders: dict[str, Path]) ->
     assert [what for what in tampered(part, "question.json", 2) if not fewer.match(what)] == []
     assert list(tampered(part, "tree.json", 13)) == []
     assert accepted(part)
+
+
+def test_what_rises_of_normal_numbers_says_nothing_of_others(tmp_path: Path) -> None:
+    normal = Inputs(normal=True)
+    proofs = proofs_of(problems_of("monotonic-product", unit("fused", bits=3), normal), FREE, confirm=False)
+    assert verdict_of(proofs) == "equal"
+    certify_proofs("monotonic-product", proofs, tmp_path, FREE)
+    assert accepted(tmp_path)
+    for path in (tmp_path / "property.json", *tmp_path.glob("*/question.json")):
+        document = json.loads(path.read_text())
+        path.write_text(json.dumps(document | {"inputs": Inputs().model_dump(mode="json")}))
+    fitted(tmp_path)
+    faults = [found.place for found in check_folder(tmp_path) if found.kind == "fault"]
+    assert faults
+    assert {Path(place).name for place in faults} == {"question.json"}
+
+
+def test_what_rises_of_one_unit_says_nothing_of_another(folders: dict[str, Path], tmp_path: Path) -> None:
+    part = written("monotonic-product", folders["monotonic-product"]) / "proof-1"
+    shutil.copytree(part, tmp_path, dirs_exist_ok=True)
+    for side in ("left.yaml", "right.yaml"):
+        (tmp_path / side).write_text(unit_text(unit("exact", "nearest_even").unit))
+    fitted(tmp_path)
+    assert [found.place for found in check_folder(tmp_path) if found.kind == "fault"] == ["question.json"]
+
+
+def test_a_proof_of_another_question_is_refused(folders: dict[str, Path], tmp_path: Path) -> None:
+    part = written("zero-padding", folders["zero-padding"]) / "proof-1"
+    assert (part / "whole.drat").exists()
+    shutil.copytree(part, tmp_path, dirs_exist_ok=True)
+    for side in ("left.yaml", "right.yaml"):
+        (tmp_path / side).write_text(unit_text(parse_reference("volta/mma/m8n8k4.f16.f16.f16.f16@length=2").unit))
+    fitted(tmp_path)
+    assert [found.place for found in check_folder(tmp_path) if found.kind == "fault"] == ["question.json"]
 
 
 def parts_of(folder: Path) -> list[dict[str, Any]]:
@@ -220,6 +257,52 @@ def test_one_expression_has_a_certificate(tmp_path: Path) -> None:
     weaker = re.compile(r"question.json: \('(inputs|compare)'")  # as true, on fewer inputs
     assert [what for what in tampered(tmp_path) if not weaker.match(what)] == []
     assert list(tampered(tmp_path, "*.yaml")) == []
+
+
+def test_one_unit_has_one_set_of_operands_and_the_order_given() -> None:
+    text = UNIT.format(how="toward_zero", step=STEPS["chain"])
+    chain, other = (plain(parse_unit(text.replace("a: e2m1", f"a: {name}"), "x.yaml")) for name in ("e2m1", "e2m3"))
+    assert one_unit(chain, chain)
+    assert not one_unit(chain, other)
+    assert not one_unit(chain, chain, [1, 0])
+    exact = plain(unit("exact").unit)
+    assert one_unit(exact, exact, [1, 0])
+    assert not one_unit(exact, exact, [0, 0])
+
+
+ONE_ROUND = "repeat(i in range(2), c, r(exact(a[i] * b[i], acc)))"
+
+
+def plain_unit(step: str) -> dict[str, Any]:
+    text = UNIT.replace("a: e2m1, b: e2m1, c: e4m3", "a: f16, b: f16, c: f32").replace("d: e4m3", "d: f32")
+    return plain(parse_unit(text.replace("e4m3", "f32").format(how="toward_zero", step=step), "loop.yaml"))
+
+
+def test_a_loop_in_a_loop_is_written_out_round_by_round() -> None:
+    """The inner one begins each time with what the outer one has."""
+    one, two = plain_unit(ONE_ROUND), plain_unit(f"repeat(j in range(2), c, {ONE_ROUND.replace(' c,', ' acc,')})")
+    assert alike(two, two)
+    assert not alike(one, two)
+
+
+def test_a_second_rounding_is_left_out_where_it_changes_nothing() -> None:
+    numbers, fmt = Numbers(), {"name": "f32"}
+    how = {"nan": None, "subnormals": "keep", "zero": "ieee", "mode": "toward_zero", "overflow": "ieee"}
+    inner = numbers.element("c", None, {"subnormals": "keep", "positive_zeros": False})
+
+    def twice(first: dict[str, Any], second: dict[str, Any], other: dict[str, Any] = fmt) -> bool:
+        """Whether a second rounding gives another number."""
+        once = numbers.rounded(inner, how | first, fmt)
+        return numbers.rounded(once, how | second, other) != once
+
+    assert not twice({}, {})
+    assert not twice({}, {"mode": "up"})
+    assert not twice({"subnormals": "flush_after"}, {})
+    assert twice({}, {"subnormals": "flush_after"})  # numbers that the first one keeps
+    assert twice({"zero": "exact_positive"}, {"zero": "exact_positive"})  # -0, of a sum that is not zero
+    assert twice({}, {"zero": "positive"})
+    assert twice({}, {}, {"name": "f16"})
+    assert twice({}, {"nan": 1})
 
 
 def test_units_are_one_but_for_nans() -> None:

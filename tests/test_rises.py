@@ -199,6 +199,11 @@ BREACHES: dict[str, tuple[str, Callable[[], Monotonic]]] = {
     "wraps": ("wraps", lambda: of_unit(summed(carry_bits=1))),
     "sticky": ("sticky", lambda: of_unit(summed(sticky=True))),
     "few places": ("may lose more", lambda: of_unit(summed(fraction_bits=3))),
+    "few places of its own": ("may lose more", lambda: of_unit(
+        summed(items=(P,), fraction_bits=1, rounding="down"))),
+    # it does not fall, but its own loss is as large as its gain, which the rule does not look behind
+    "rounded up to the next exponent": ("may lose more", lambda: of_unit(
+        summed(items=(C,), fraction_bits=22, rounding="nearest_even"), None)),
     "normalised": ("nothing is known|normalised", lambda: of_unit(items(replace(P, normalised=True), C))),
     "squares": ("other factors|other inputs", lambda: of_unit(items(Product(A, A), C))),
     "twice": ("several terms", lambda: of_unit(items(P, P, C))),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -21,7 +21,7 @@ from queries.claims.shares import by_shares
 from queries.claims.verify import verify
 from queries.proof.kernel import RuleError, Theorem
 from queries.proof.lemmas import Lemma, exhausted, settled
-from queries.proof.recorded import Added, Addend, Instruction, Nothing, Word, Words, recorded_part
+from queries.proof.recorded import Added, Addend, Instruction, Nothing, Value, Word, Words, recorded_part
 from queries.proof.shares import (
     Near,
     Space,
@@ -41,7 +41,7 @@ from queries.proof.shares import (
 )
 from queries.proof.undecided import NoInputDecides, ZerosGiveZero
 from queries.proof.written import Written
-from queries.properties.bound import bound_of
+from queries.properties.bound import bound_of, error_of
 from queries.search.distinguish import Options
 from queries.search.scene import evaluate_claim
 from queries.solvers.contract import Answer
@@ -238,6 +238,17 @@ def test_the_rules_give_what_they_say() -> None:
     assert (added.distance, added.base) == (Fraction(1, 1 << 24), Addend())
 
 
+def test_of_products_that_stand_alone_the_largest_counts() -> None:
+    """In a chain each product has a share of its own; all of M may be the one that has the largest."""
+    reference = "ieee/fma/f16@length=2"
+    bound, space = bound_at(reference), replace(SPACE, addend=F16, no_addend=True)
+    goal = once(replace(ONCE, model=parse_reference(reference)), space, bound).goal
+    assert isinstance(goal, Near)
+    alone = sorted(value for atom, value in error_of(bound).parts.items() for item in atom if len(item) == 2)
+    assert len(alone) == 2
+    assert alone[0] < alone[1] < goal.distance < sum(alone)
+
+
 def test_what_words_leave_and_what_is_left_out_count() -> None:
     """By the numbers: of two words that leave r and s, of which the last product is left out."""
     two = replace(WHOLE, count=2)
@@ -262,6 +273,35 @@ def test_what_words_leave_and_what_is_left_out_count() -> None:
     assert near.goal.size == 1 + 2 * part + near.goal.off
     products = near.goal.distance - near.goal.distance % Fraction(1, 1 << 40)
     assert products > 3 * Fraction(1, 1 << 23)
+
+
+def test_every_pair_of_words_that_is_left_out_anywhere_counts() -> None:
+    """Two pairs: one is added for the first product alone, one for none."""
+    two = replace(WHOLE, count=2)
+    windows, parts = (SPACE.window.a, SPACE.window.b), (Fraction(1), Fraction(1, 1 << 10))
+    words = [believed(WordIsSmall(two, window, part, k)) for window in windows for k, part in enumerate(parts)]
+    rests = [believed(WordsLeave(two, window, Fraction(0))) for window in windows]
+    near, value = begins(SPACE, Addend()), cast(Value, Addend())
+    for i, j, stop in ((0, 0, 2), (0, 1, 2), (1, 0, 1)):
+        value = Instruction(MODEL, Word(two, i), Word(two, j), 0, stop, value)
+        near = after_instruction(value, near, BOUND, words)
+    assert isinstance(near.goal, Near)
+    least = near.goal.distance + parts[1] + parts[1] ** 2
+    assert isinstance(near_the_sum(near, words, rests, least).goal, Within)
+    with pytest.raises(RuleError, match="is known"):
+        near_the_sum(near, words, rests, least - Fraction(1, 1 << 40))
+
+
+def test_the_check_knows_what_an_instruction_loses() -> None:
+    """A tree that says of every step that it loses a little less than the bound gives."""
+    tree = document(TREES[0])
+    for theorem in tree["theorems"]:
+        if theorem["goal"]["is"] == "Near":
+            for name in ("distance", "off"):
+                theorem["goal"][name] = str(Fraction(theorem["goal"][name]) * Fraction(99, 100))
+    assert "after_instruction: it claims less than the bound of the unit gives" in {
+        fault for _, fault in Tree(tree).check()
+    }
 
 
 @pytest.mark.parametrize("large", [6, 20])

@@ -95,9 +95,10 @@ class _Partitioning:
     ) -> None:
         self.options, self.confirm, self.deadline, self.interrupt = options, confirm, deadline, interrupt
         self.partitions = [Partition() for _ in sets]
-        self.left = [_alike(models) for models in sets]  # the groups without a class
+        self.sets = sets
 
     def run(self) -> list[Partition]:
+        self.left = [self._alike(models) for models in self.sets]  # the groups without a class
         while any(self.left):
             pairs = []
             for number, groups in enumerate(self.left):
@@ -115,12 +116,37 @@ class _Partitioning:
         try:
             self.options.pool.gather(self._prove, pairs, self._take)
         except KeyboardInterrupt:
-            if self.interrupt is None:
+            if not self._stopped():
                 raise
-            self.interrupt()
-            self.deadline = time.monotonic()
             for pair in pairs[self.taken :]:
                 self._take(pair, lambda: None)
+
+    def _stopped(self) -> bool:
+        """At an interrupt: whether it ends the asking alone, from now on."""
+        if self.interrupt is not None:
+            self.interrupt()
+            self.deadline = time.monotonic()
+        return self.interrupt is not None
+
+    @property
+    def _over(self) -> bool:
+        return self.deadline is not None and time.monotonic() >= self.deadline
+
+    def _alike(self, models: Sequence[Model]) -> list[list[Model]]:
+        """Models by the term that they build on the same inputs; those that there is no time for are alone."""
+        carrier = TermCarrier(maximum="relational")
+        operands = symbolic_operands(Problem(models[0], models[0]), carrier)
+        groups: dict[object, list[Model]] = {}
+        memo: Memo = {}
+        for model in models:
+            try:
+                term = None if self._over else evaluate_on(model, operands, False, memo).d.node
+            except KeyboardInterrupt:
+                if not self._stopped():
+                    raise
+                term = None
+            groups.setdefault(model if term is None else term, []).append(model)
+        return list(groups.values())
 
     def _told_apart(self, pair: _Pair) -> bool:
         problem = pair.problem
@@ -159,14 +185,3 @@ class _Partitioning:
 
 def problem_differs(problem: Problem, row: Row) -> bool:
     return bool(replay(problem, [row]).differs[0])
-
-
-def _alike(models: Sequence[Model]) -> list[list[Model]]:
-    """Models by the term that they build on the same inputs."""
-    carrier = TermCarrier(maximum="relational")
-    operands = symbolic_operands(Problem(models[0], models[0]), carrier)
-    groups: dict[object, list[Model]] = {}
-    memo: Memo = {}
-    for model in models:
-        groups.setdefault(evaluate_on(model, operands, False, memo).d.node, []).append(model)
-    return list(groups.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,12 +30,18 @@ def candidate_of(model: Model, normaliser: Normaliser) -> Candidate:
     return Candidate(model, proof, (unit.operands, normal(normal_form(unit, proof))))
 
 
-def unique_models(models: Sequence[Model], options: Options) -> dict[Model, list[Equality]]:
-    """The first model of each normal form, with the others, and why they are equal to it."""
+def unique_models(
+    models: Sequence[Model], options: Options, deadline: float | None = None
+) -> dict[Model, list[Equality]]:
+    """The first model of each normal form, with the others, and why they are equal to it. After the `deadline` (of
+    time.monotonic) only models with one expression are said to be equal."""
     normaliser = Normaliser(options)
     kinds: dict[object, list[Candidate]] = {}
     for model in models:
-        candidate = candidate_of(model, normaliser)
+        if deadline is None or time.monotonic() < deadline:
+            candidate = candidate_of(model, normaliser)
+        else:
+            candidate = Candidate(model, None, (model.unit.operands, model.unit.result))
         kinds.setdefault(candidate.form, []).append(candidate)
     return {
         first.model: [Equality(twin.model, why_alike(first, twin, normaliser)) for twin in twins]

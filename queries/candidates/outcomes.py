@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import repeat
 from multiprocessing import get_context
 from typing import Any
 
@@ -14,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queries.search.samples import Table, sample_rows
-from queries.solvers.children import safe_imports
+from queries.solvers.children import safe_imports, without_interrupts
 from smtmodel.batch import evaluate_models
 from smtmodel.dot import Model
 from smtmodel.errors import IncompleteError
@@ -22,34 +24,12 @@ from smtmodel.formats import Format
 from smtmodel.numbers import nans
 from smtmodel.operands import Layout, layout_of
 from smtmodel.progress import Count
+from smtmodel.wording import counted
 
 Results = NDArray[np.uint64]
 PART = 64  # candidates that a process simulates at a time
 ALONE = 96  # candidates that are not worth a second process
-FEWEST = 100  # vectors that are worth simulating
-
-
-class SimulationTimeError(IncompleteError):
-    """Time ran out before all candidates were simulated: nothing is known of them."""
-
-
-def affordable(models: Sequence[Model], table: Table, seconds: float) -> Table:
-    """As many vectors, spread over a table, as all models can be simulated on in some seconds, estimated from a few of
-    the models."""
-    few = models[: PART // 8]
-    shares = len(models) / len(few) / (os.cpu_count() or 1)
-
-    def needed(rows: Table) -> float:
-        began = time.monotonic()
-        _simulate(few, rows)
-        return (time.monotonic() - began) * shares
-
-    if len(models) < ALONE or (whole := needed(table)) <= seconds:
-        return table
-    least = needed(table[:FEWEST])
-    more = max(0.0, seconds - least) / max(1e-9, whole - least) * (len(table) - FEWEST)
-    chosen: Table = table[np.linspace(0, len(table) - 1, FEWEST + int(more)).astype(int)]
-    return chosen
+SIZES = (100, 500, 2500)  # vectors simulated before it is seen whether there is time for more
 
 
 def pool_rows(layout: Layout, count: int, seed: int = 1) -> Table:
@@ -91,38 +71,49 @@ def _simulate(models: Sequence[Model], table: Table) -> Results:
     return without_payload(evaluate_models(models, table), models[0].d)
 
 
+@contextmanager
+def _simulator(models: Sequence[Model], processes: int | None = None) -> Iterator[Callable[[Table], Iterator[Results]]]:
+    """What simulates the models on a table, PART of them after another, in as many processes as are worth it."""
+    parts = [models[start : start + PART] for start in range(0, len(models), PART)]
+    processes = processes or min(os.cpu_count() or 1, len(parts))
+    if len(models) < ALONE or processes == 1:
+        yield lambda table: (_simulate(part, table) for part in parts)
+        return
+    executor = ProcessPoolExecutor(processes, get_context("spawn"))
+
+    def mapped(table: Table) -> Iterator[Results]:
+        with safe_imports(), without_interrupts():  # map starts the processes
+            return executor.map(_simulate, parts, repeat(table))
+
+    try:
+        yield mapped
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
 def simulate(
     models: Sequence[Model],
     table: Table,
     processes: int | None = None,
     progress: Callable[[str], None] | None = None,
-    deadline: float | None = None,
 ) -> Results:
-    """The results of every model (rows) on every vector (columns); NaNs are one pattern. Raises SimulationTimeError at
-    the `deadline` (of time.monotonic)."""
-    parts = [models[start : start + PART] for start in range(0, len(models), PART)]
-    processes = processes or min(os.cpu_count() or 1, len(parts))
-    if len(models) < ALONE or processes == 1:
-        return _gathered((_simulate(part, table) for part in parts), len(models), progress, deadline)
-    with safe_imports():  # map starts them all
-        executor = ProcessPoolExecutor(processes, get_context("spawn"))
-        results = executor.map(_simulate, parts, [table] * len(parts))
-    try:
-        return _gathered(results, len(models), progress, deadline)
-    finally:
-        executor.shutdown(cancel_futures=True)
+    """The results of every model (rows) on every vector (columns); NaNs are one pattern."""
+    with _simulator(models, processes) as simulated:
+        return _gathered(simulated(table), len(models), progress)
 
 
 def _gathered(
-    parts: Iterable[Results], count: int, progress: Callable[[str], None] | None, deadline: float | None
+    parts: Iterable[Results], count: int, progress: Callable[[str], None] | None, deadline: float | None = None
 ) -> Results:
     found: list[Results] = []
     for part in parts:
         found.append(part)
-        if deadline is not None and time.monotonic() > deadline and len(found) * PART < count:
-            raise SimulationTimeError(f"time ran out when {len(found) * PART} of {count} candidates were simulated")
+        done = min(len(found) * PART, count)
+        if deadline is not None and time.monotonic() > deadline and done < count:
+            vectors = counted(part.shape[1], "vector")
+            raise IncompleteError(f"time ran out when {done} of {count} candidates were simulated on {vectors}")
         if progress is not None:
-            progress(Count(min(len(found) * PART, count), count, "candidates simulated"))
+            progress(Count(done, count, "candidates simulated"))
     return np.concatenate(found)
 
 
@@ -139,15 +130,37 @@ class Outcomes:
         self.layout = layout_of(self.candidates[0])
 
     @classmethod
-    def of(
+    def of(cls, models: list[Model], table: Table, progress: Callable[[str], None] | None = None) -> Outcomes:
+        """The candidates simulated on a pool."""
+        return cls(models, table, simulate(models, table, progress=progress))
+
+    @classmethod
+    def until(
         cls,
         models: list[Model],
         table: Table,
-        progress: Callable[[str], None] | None = None,
-        deadline: float | None = None,
-    ) -> Outcomes:
-        """The candidates simulated on a pool. Raises SimulationTimeError at the `deadline` (of time.monotonic)."""
-        return cls(models, table, simulate(models, table, progress=progress, deadline=deadline))
+        deadline: float | None,
+        progress: Callable[[str], None],
+        latest: float | None = None,
+    ) -> tuple[Outcomes, bool]:
+        """The candidates simulated on a pool, or on the part of it (spread over it) that was finished at the `deadline`
+        (of time.monotonic) or at an interrupt, and whether there was one. The first vectors have until `latest`.
+        Raises IncompleteError, KeyboardInterrupt where no vector was finished."""
+        order = np.random.default_rng(len(table)).permutation(len(table))
+        found: list[Results] = []
+        interrupted = False
+        with _simulator(models) as simulated:
+            try:
+                for part in np.split(order, [size for size in SIZES if size < len(table)]):
+                    limit = deadline if found else latest or deadline
+                    found.append(_gathered(simulated(table[part]), len(models), progress, limit))
+            except (IncompleteError, KeyboardInterrupt) as end:
+                if not found:
+                    raise
+                interrupted = isinstance(end, KeyboardInterrupt)
+        results = np.concatenate(found, axis=1)
+        order = order[: results.shape[1]]
+        return cls(models, table[np.sort(order)], results[:, np.argsort(order)]), interrupted
 
     def narrowed(self, members: Sequence[int]) -> Outcomes:
         """The same vectors for some of the candidates."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from queries.candidates.classes import Equality, partition_sets
 from queries.candidates.kinds import unique_models
-from queries.candidates.outcomes import Outcomes, affordable, distinct, pool_rows
+from queries.candidates.outcomes import Outcomes, distinct, pool_rows
 from queries.search.distinguish import Options
 from queries.search.witness import Row
 from smtmodel.dot import Model
@@ -38,26 +38,32 @@ def separate(
     candidates: Sequence[Model], options: Options, seed: int = 1, each: float = EACH, start: float | None = None
 ) -> Separation:
     """Simulate first, then ask solvers about what simulation leaves together; `options.timeout` is for the whole, which
-    began at `start` (time.monotonic), a quarter of it or so for simulating, and `each` for one pair, in seconds. After
-    an interrupt of the solvers what they have not decided is open. Raises SimulationTimeError."""
+    began at `start` (time.monotonic), half of it for the simulation and what comes before, and `each` for one pair, in
+    seconds. At an interrupt what was simulated is kept, and what the solvers have not decided is open. Raises
+    IncompleteError if the time does not suffice to simulate any vector."""
     start = time.monotonic() if start is None else start
-    kinds = unique_models(candidates, options)
+    found = Separation(len(candidates), [], [], [])
+
+    def deadline(share: float) -> float | None:
+        """When that share of the time is over."""
+        if found.interrupted:
+            return start
+        return None if options.timeout is None else start + share * options.timeout
+
+    kinds = unique_models(candidates, options, deadline(1 / 4))
     models = list(kinds)
-    deadline = None if options.timeout is None else start + options.timeout
     table = pool_rows(layout_of(models[0]), POOL, seed)
-    if options.timeout is not None:
-        table = affordable(models, table, options.timeout / 4)
-    outcomes = Outcomes.of(models, table, options.progress, deadline)
+    outcomes, found.interrupted = Outcomes.until(models, table, deadline(1 / 2), options.progress, deadline(1))
     together = outcomes.classes(range(len(models)))
-    classes: list[list[Equality]] = []
+    classes = found.classes
     open_ones = [[models[index] for index in indices] for indices in together if len(indices) > 1]
-    found = Separation(len(candidates), classes, [], [], asked=len(open_ones))
+    found.asked = len(open_ones)
     options.progress(f"simulation leaves {sum(map(len, open_ones))} candidates in {found.asked} classes together")
 
     def interrupt() -> None:
         found.interrupted = True
 
-    partitions = partition_sets(open_ones, replace(options, timeout=each), deadline=deadline, interrupt=interrupt)
+    partitions = partition_sets(open_ones, replace(options, timeout=each), deadline=deadline(1), interrupt=interrupt)
     rest = iter(partitions)
     witnesses: list[Row] = []
     for indices in together:
@@ -68,9 +74,10 @@ def separate(
         classes += partition.classes
         witnesses += partition.witnesses
         found.unknown += partition.unknown
+    index_of = {model: index for index, model in enumerate(models)}
+    representatives = [index_of[members[0].model] for members in classes]
     if witnesses:
-        outcomes.extend(np.array(witnesses, dtype=np.uint64))
-    representatives = [models.index(members[0].model) for members in classes]
+        outcomes.extend(np.array(witnesses, dtype=np.uint64), representatives)
     chosen = smallest_set(outcomes, representatives)
     found.rows = [tuple(map(int, outcomes.table[column])) for column in chosen]
     found.predictions = [[int(outcomes.results[index, column]) for column in chosen] for index in representatives]
@@ -84,18 +91,18 @@ def smallest_set(outcomes: Outcomes, representatives: Sequence[int]) -> list[int
     """Vectors that together give every representative its own row of results: greedily, each the one that splits what
     is still together into the most parts."""
     results = outcomes.results[list(representatives)]
-    part = np.zeros(len(representatives), dtype=np.int64)
     codes = np.stack([np.unique(column, return_inverse=True)[1].reshape(-1) for column in results.T], axis=1)
+    part = np.zeros(len(representatives), dtype=np.int64)  # of those that still share their part with another
     chosen: list[int] = []
-    parts = 1
-    while parts < len(representatives):
+    while len(part) > 1:
         counts = distinct(part[:, None] * (codes.max() + 1) + codes)  # the parts that each vector would leave
         best = int(counts.argmax())
-        if counts[best] <= parts:
+        if counts[best] <= len(np.unique(part)):
             break
         chosen.append(best)
-        part = np.unique(part * (codes[:, best].max() + 1) + codes[:, best], return_inverse=True)[1].reshape(-1)
-        parts = int(part.max()) + 1
+        _, part, sizes = np.unique(part * (codes.max() + 1) + codes[:, best], return_inverse=True, return_counts=True)
+        shared = sizes[part] > 1
+        part, codes = part[shared], codes[shared]
     return chosen
 
 

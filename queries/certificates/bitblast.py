@@ -113,7 +113,7 @@ def _each(rule: Callable[[Gates, int, int], int]) -> Callable[..., Literals]:
 
 
 def _negate(gates: Gates, value: Literals) -> Literals:
-    return gates.add([-bit for bit in value], [FALSE] * len(value), TRUE)[0]
+    return gates.add([-bit for bit in value], [FALSE] * len(value), TRUE)
 
 
 def _multiply(gates: Gates, left: Literals, right: Literals) -> Literals:
@@ -125,7 +125,7 @@ def _multiply(gates: Gates, left: Literals, right: Literals) -> Literals:
     for place, bit in enumerate(right):
         if bit != FALSE:
             row = [gates.conjunction((bit, other)) for other in left[: width - place]]
-            total = total[:place] + gates.add(total[place:], row)[0]
+            total = total[:place] + gates.add(total[place:], row)
     return total
 
 
@@ -173,8 +173,8 @@ _RULES: dict[int, Callable[..., Literals]] = {
     op.IFF: lambda gates, left, right: [-gates.xor(left[0], right[0])],
     op.EQUALS: lambda gates, left, right: [_equal(gates, left, right)],
     op.ITE: _choose,
-    op.BV_ADD: lambda gates, left, right: gates.add(left, right)[0],
-    op.BV_SUB: lambda gates, left, right: gates.add(left, [-bit for bit in right], TRUE)[0],
+    op.BV_ADD: lambda gates, left, right: gates.add(left, right),
+    op.BV_SUB: lambda gates, left, right: gates.add(left, [-bit for bit in right], TRUE),
     op.BV_MUL: _multiply,
     op.BV_NEG: _negate,
     op.BV_NOT: lambda gates, value: [-bit for bit in value],

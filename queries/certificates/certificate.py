@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from importlib.resources import files
 from pathlib import Path
@@ -19,18 +19,11 @@ from typing import Any
 
 from pysmt.fnode import FNode
 
-from queries.certificates.bitblast import Cnf, cnf_of_text
-from queries.certificates.checker import Check, check, check_files
-from queries.certificates.sat import (
-    SOLVER,
-    CertificateError,
-    FaultyProofError,
-    OutOfTimeError,
-    SatSolver,
-    proof_text,
-    solver_version,
-)
+from queries.certificates.bitblast import cnf_of_text
+from queries.certificates.checker import Check, check_files
+from queries.certificates.sat import CertificateError, FaultyProofError, OutOfTimeError, solver_version
 from queries.certificates.whole import Whole, WholeLemma
+from queries.search.distinguish import Options
 from queries.solvers.contract import DEFAULT_MEMORY
 from queries.solvers.smtlib import Query
 from smtmodel.errors import InputError, MmaprobeError
@@ -44,8 +37,6 @@ __all__ = [
     "OutOfTimeError",
     "Whole",
     "WholeLemma",
-    "check",
-    "refute",
     "whole_of_query",
     "write_certificate",
 ]
@@ -76,16 +67,7 @@ class Leaf:
     words: tuple[str, ...] = ()
 
 
-def refute(cnf: Cnf, timeout: float | None = None, memory: int = DEFAULT_MEMORY, solver: str = SOLVER) -> str:
-    """A DRAT proof that a formula is unsatisfiable. Raises FaultyProofError if it is satisfiable, OutOfTimeError."""
-    with SatSolver(solver, memory) as process:
-        steps = process.refute(cnf.clauses, timeout)
-    if steps is None:
-        raise FaultyProofError("the formula is satisfiable")
-    return proof_text(steps)
-
-
-def whole_of_query(query: Query, timeout: float | None = None, memory: int = DEFAULT_MEMORY) -> Whole:
+def whole_of_query(query: Query, timeout: float | None, memory: int = DEFAULT_MEMORY) -> Whole:
     """The formula and proof of one query, of which the last assertion is the goal; if that says that two terms differ,
     their equality is tried as a lemma."""
     *assertions, goal = query.assertions
@@ -100,14 +82,12 @@ def _sides(goal: FNode) -> list[tuple[FNode, FNode]]:
 
 def write_certificate(
     directory: Path,
-    leaves: Sequence[Leaf],
-    whole: Whole | None,
-    question: str = "",
-    timeout: float | None = None,
-    memory: int = DEFAULT_MEMORY,
-    progress: Callable[[str], None] = lambda text: None,
-    texts: Mapping[str, str] | None = None,
-    template: str = "certificate.md",
+    question: str,
+    options: Options,
+    texts: Mapping[str, str],
+    template: str,
+    leaves: Sequence[Leaf] = (),
+    whole: Whole | None = None,
     parts: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Write the files of a certificate, check each proof, and give the manifest, which is written last.
@@ -117,8 +97,8 @@ def write_certificate(
     lemmas to the words of engines. Whatever goes wrong leaves no certificate there. Raises FaultyProofError if a proof
     is rejected, OutOfTimeError, and what `write_whole` does.
     """
-    shown = Pieces(progress, "files of the certificate", len(leaves) + (whole is not None))
-    writer = _Writer(directory, timeout, memory, shown)
+    shown = Pieces(options.progress, "files of the certificate", len(leaves) + (whole is not None))
+    writer = _Writer(directory, replace(options, progress=shown))
     writer.clear()
     try:
         pieces = [] if whole is None else [writer.piece("whole", Leaf("the whole question", whole.query), whole)]
@@ -133,9 +113,9 @@ def write_certificate(
             "parts": list(parts),
             "pieces": pieces,
         }
-        for name, text in (texts or {}).items():
+        for name, text in texts.items():
             write_whole(directory / name, text)
-        manifest["sha256"] = {name: digest(directory / name) for name in texts or {}}
+        manifest["sha256"] = {name: digest(directory / name) for name in texts}
         write_whole(directory / README, _readme(template, question, pieces))
         write_whole(directory / MANIFEST, json.dumps(manifest, indent=1) + "\n")
     except BaseException:
@@ -146,9 +126,9 @@ def write_certificate(
 
 
 class _Writer:
-    def __init__(self, directory: Path, timeout: float | None, memory: int, progress: Callable[[str], None]) -> None:
-        self.directory, self.memory, self.progress = directory, memory, progress
-        self.deadline = None if timeout is None else time.monotonic() + timeout
+    def __init__(self, directory: Path, options: Options) -> None:
+        self.directory, self.memory, self.progress = directory, options.memory, options.progress
+        self.deadline = None if options.timeout is None else time.monotonic() + options.timeout
 
     def clear(self) -> None:
         """Make the folder, and remove the files of an earlier certificate."""
@@ -232,5 +212,5 @@ def _readme(template: str, question: str, pieces: Sequence[dict[str, Any]]) -> s
         for p in pieces
     ]
     text = files("queries.certificates").joinpath(template).read_text(encoding="utf-8")
-    by = {"QUESTION": question or "see whole.smt2", "ROWS": "\n".join(rows)}
+    by = {"QUESTION": question, "ROWS": "\n".join(rows)}
     return reduce(lambda found, name: found.replace(name, by[name]), by, text)

@@ -1,9 +1,9 @@
 /* A forward checker of DRAT proofs in text form.
  *
- *   check [--rup] FORMULA.cnf PROOF.drat
+ *   check FORMULA.cnf PROOF.drat
  *
  * Prints "verified" and exits 0 if every step follows and the proof ends in the empty clause; otherwise prints what is
- * at fault and exits 1 (2: a file cannot be read, 3: memory ran out). --rup: RAT steps are not accepted.
+ * at fault and exits 1 (2: a file cannot be read, 3: memory ran out).
  * Written here, and not drat-trim shipped along: it is short enough to be read by whoever must trust it, and drat-trim
  * stays the independent check of the same files (the README of a certificate says how).
  * A step is an addition (RUP, or else RAT on its first literal) or a deletion. As in drat-trim, deleting a clause that
@@ -300,17 +300,17 @@ static int read_formula(Checker *c, const char *text) {
   }
 }
 
-static int follows(Checker *c, int rup_only) {
+static int follows(Checker *c) {
   if (c->refuted) return 1;
   int kept = c->assigned;
   int fine = refutes(c, c->line, c->length, 0);
-  if (!fine && !rup_only && c->length) fine = is_rat(c);
+  if (!fine && c->length) fine = is_rat(c);
   retract(c, kept);
   return fine;
 }
 
 /* 0 if the proof stands, else the exit status, with a reason in `why` and the step in `number`. */
-static int run(Checker *c, const char *cnf, const char *proof, int rup_only, const char **why, long *number) {
+static int run(Checker *c, const char *cnf, const char *proof, const char **why, long *number) {
   *why = "the formula cannot be read";
   if (!read_formula(c, cnf)) return 2;
   for (*number = 1;; ++*number) {
@@ -323,7 +323,7 @@ static int run(Checker *c, const char *cnf, const char *proof, int rup_only, con
     if (!status) break;
     if (deletion) { forget(c); continue; }
     *why = "the clause does not follow";
-    if (!follows(c, rup_only)) return 1;
+    if (!follows(c)) return 1;
     if (!c->length) return 0;
     add(c);
     if (c->failed) return 3;
@@ -351,16 +351,15 @@ int main(int count, char **arguments) {
 #ifdef __linux__
   prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif
-  int rup_only = count > 1 && !strcmp(arguments[1], "--rup");
-  if (count != 3 + rup_only) { puts("usage: check [--rup] FORMULA.cnf PROOF.drat"); return 2; }
-  char *cnf = read_file(arguments[1 + rup_only]), *proof = read_file(arguments[2 + rup_only]);
+  if (count != 3) { puts("usage: check FORMULA.cnf PROOF.drat"); return 2; }
+  char *cnf = read_file(arguments[1]), *proof = read_file(arguments[2]);
   if (!cnf || !proof) { puts("a file cannot be read"); return 2; }
   Checker checker;
   memset(&checker, 0, sizeof checker);
   widen(&checker, 1);
   const char *why = "";
   long number = 0;
-  int status = run(&checker, cnf, proof, rup_only, &why, &number);
+  int status = run(&checker, cnf, proof, &why, &number);
   if (checker.failed) { status = 3; why = "memory ran out"; }
   if (!status) puts("verified");
   else if (number) printf("step %ld: %s\n", number, why);

@@ -66,20 +66,18 @@ def _build(cc: str, source: bytes, path: Path) -> None:
         built.replace(path)  # at once, so that another process never runs half a file
 
 
-def check_files(
-    cnf: Path, proof: Path, timeout: float | None = None, rup_only: bool = False, engine: Engine | None = None
-) -> Check:
+def check_files(cnf: Path, proof: Path, timeout: float | None = None, engine: Engine | None = None) -> Check:
     """Check the proof in one file against the formula in another."""
     start = time.monotonic()
     tool = None if engine == "python" else program()
     if tool is None:
         limit = None if timeout is None else start + timeout
         try:
-            fault = slow.fault(cnf.read_text(), proof.read_text(), rup_only, limit)
+            fault = slow.fault(cnf.read_text(), proof.read_text(), limit)
         except slow.TooLateError:
             return Check("time ran out", "python", time.monotonic() - start, complete=False)
         return Check(fault, "python", time.monotonic() - start)
-    command = [str(tool), *(["--rup"] if rup_only else []), str(cnf), str(proof)]
+    command = [str(tool), str(cnf), str(proof)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -87,14 +85,3 @@ def check_files(
     said = done.stdout.strip() or f"the checker was ended with status {done.returncode}"
     fault = "" if done.returncode == 0 and said == "verified" else said
     return Check(fault, "c", time.monotonic() - start, complete=done.returncode in (0, 1, 2))
-
-
-def check(
-    cnf: str, proof: str, timeout: float | None = None, rup_only: bool = False, engine: Engine | None = None
-) -> Check:
-    """Check a proof (textual DRAT) against a formula (DIMACS). `rup_only`: RAT steps are not accepted."""
-    with tempfile.TemporaryDirectory(prefix="mmaprobe-") as folder:
-        paths = Path(folder) / "formula.cnf", Path(folder) / "proof.drat"
-        for path, text in zip(paths, (cnf, proof), strict=True):
-            path.write_text(text, encoding="ascii")
-        return check_files(*paths, timeout, rup_only, engine)

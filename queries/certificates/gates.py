@@ -6,7 +6,7 @@ A literal is a nonzero integer as in DIMACS; variable 1 is true. Four kinds of g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 Kind = Literal["and", "xor", "mux", "maj"]
@@ -53,9 +53,14 @@ class Gates:
     def mux(self, selector: int, then: int, otherwise: int) -> int:
         return self.gate("mux", (selector, then, otherwise))
 
-    def add(self, left: Sequence[int], right: Sequence[int], carry: int = FALSE) -> tuple[list[int], list[int]]:
-        """(the bits of a ripple-carry sum, the carry into each bit), lowest first."""
-        return ripple(self.gate, left, right, carry)
+    def add(self, left: Sequence[int], right: Sequence[int], carry: int = FALSE) -> list[int]:
+        """The bits of a ripple-carry sum, lowest first; nothing is made for the carry out of the last one."""
+        total: list[int] = []
+        for a, b in zip(left, right, strict=True):
+            total.append(self.xor(self.xor(a, b), carry))
+            if len(total) < len(left):
+                carry = self.gate("maj", (a, b, carry))
+        return total
 
     def clauses(self) -> list[Clause]:
         """The clauses of every gate, in the order of their variables."""
@@ -63,18 +68,6 @@ class Gates:
         for variable, definition in self.definitions.items():
             found += defining_clauses(variable, *definition)
         return found
-
-
-def ripple(
-    gate: Callable[[Kind, Clause], int], left: Sequence[int], right: Sequence[int], carry: int
-) -> tuple[list[int], list[int]]:
-    """A ripple-carry adder of the gates that `gate` makes; nothing is made for the carry out of the last bit."""
-    total, carries = [], [carry]
-    for a, b in zip(left, right, strict=True):
-        total.append(gate("xor", (gate("xor", (a, b)), carries[-1])))
-        if len(total) < len(left):
-            carries.append(gate("maj", (a, b, carries[-1])))
-    return total, carries
 
 
 def normal(kind: Kind, inputs: Iterable[int]) -> int | tuple[int, Definition]:

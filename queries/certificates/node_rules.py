@@ -230,8 +230,12 @@ def _largest(weights: Sequence[Form]) -> Form:
 
 def cut(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     what = tree.node(goal, "cut")
-    (y,) = tree.about(goal, premises, [(what["term"], tree.bound(what["term"], goal.places))])
+    (y,) = tree.about(goal, premises[:1], [(what["term"], tree.bound(what["term"], goal.places))])
     fraction, least = what["bits"] - 1, what["least"]
+    kept = {"name": f"{what['bits']} bits", "exponent": 8, "fraction": fraction, "bias": 127, "specials": "none",
+            "signed": True, "subnormals": True, "padding": 0, "storage": 0}  # fmt: skip
+    need(kept in tree.formats, "no lemma is about numbers of the bits that are kept")
+    need_lemmas(tree, premises[1:], "RoundingLoses", [{"format": tree.formats.index(kept), "mode": what["mode"]}])
     relative = Fraction(0) if y.bits is not None and y.bits <= what["bits"] else two(-fraction)
     fixed = Fraction(0)
     if least is not None and (y.grid is None or y.grid < least - fraction):

@@ -35,9 +35,9 @@ class OutOfTimeError(CertificateError):
     """Time or memory ran out."""
 
 
-def solver_version(solver: str = SOLVER) -> str:
+def solver_version() -> str:
     """The solver and the distribution that it comes with."""
-    return f"{solver} of python-sat {version('python-sat')}"
+    return f"{SOLVER} of python-sat {version('python-sat')}"
 
 
 class SatSolver:
@@ -129,11 +129,6 @@ def _exchange(process: subprocess.Popen[bytes], literals: array[int]) -> str | N
     if len(proof) != int(size):
         raise ValueError("cut short")
     return proof.decode("ascii")
-
-
-def proof_text(steps: Iterable[tuple[bool, Clause]]) -> str:
-    """Steps as textual DRAT."""
-    return "".join(("d " if deletion else "") + " ".join(map(str, (*clause, 0))) + "\n" for deletion, clause in steps)
 
 
 def _steps(proof: str) -> Iterable[tuple[bool, Clause]]:

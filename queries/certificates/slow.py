@@ -66,13 +66,13 @@ class Propagator:
         for literal in entry.literals:
             self.holders[literal].remove(entry)
 
-    def follows(self, clause: list[int], rup_only: bool) -> bool:
-        """Whether the clause is RUP or, unless `rup_only`, RAT on its first literal."""
+    def follows(self, clause: list[int]) -> bool:
+        """Whether the clause is RUP, or RAT on its first literal."""
         if self.refuted:
             return True
         size = len(self.trail)
         fine = self._refutes(clause)
-        if not fine and not rup_only and clause:
+        if not fine and clause:
             fine = self._is_rat(clause[0])
         self._retract(size)
         return fine
@@ -173,7 +173,7 @@ def _read_formula(text: str, state: Propagator) -> None:
         raise ValueError("the header does not fit")
 
 
-def fault(cnf: str, proof: str, rup_only: bool = False, deadline: float | None = None) -> str:
+def fault(cnf: str, proof: str, deadline: float | None = None) -> str:
     """What is wrong with a proof; empty if it stands. Raises TooLateError."""
     state = Propagator()
     try:
@@ -187,7 +187,7 @@ def fault(cnf: str, proof: str, rup_only: bool = False, deadline: float | None =
                 raise TooLateError
             if deletion:
                 state.delete(clause)
-            elif not state.follows(clause, rup_only):
+            elif not state.follows(clause):
                 return f"step {number}: the clause does not follow"
             elif not clause:
                 return ""

@@ -8,7 +8,7 @@ congruences that they cause in between.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from pysmt.fnode import FNode
@@ -17,7 +17,6 @@ from queries.certificates.bitblast import Blaster
 from queries.certificates.gates import FALSE, TRUE, Clause
 from queries.certificates.merging import Merging, ProofText, simplified
 from queries.certificates.sat import SOLVER, FaultyProofError, OutOfTimeError, SatSolver
-from queries.certificates.sums import Sums, write_steps
 from queries.solvers.contract import DEFAULT_MEMORY
 from queries.solvers.smtlib import Query
 from smtmodel.progress import Count, Wait
@@ -32,9 +31,9 @@ class Whole:
 
     A lemma is a pair of terms that are equal wherever the assertions hold (numbers of different widths, if one is the
     other extended), and terms at which its query may be cut. A lemma that cannot be proved in its share of the time is
-    left out (`skipped` has its position): the goal does without it. A lemma that a term equals the constant "true" is
-    a fact, which later lemmas may use. `maxima`: symbols that the assertions define as the largest of some terms;
-    those of terms proved equal are proved equal. Raises OutOfTimeError, and FaultyProofError for a satisfiable goal.
+    left out (`skipped` has its position): the goal does without it. `maxima`: symbols that the assertions define as the
+    largest of some terms; those of terms proved equal are proved equal. Raises OutOfTimeError, and FaultyProofError for
+    a satisfiable goal.
     """
 
     def __init__(
@@ -61,7 +60,6 @@ class Whole:
         self.maxima = dict(maxima or {})
         self.skipped: list[int] = []
         with SatSolver(solver, memory) as self.solver:
-            self.sums = Sums(self.blaster, self.merging, self.solver)
             self._prove(lemmas, self.blaster.truth(goal))
 
     def _prove(self, lemmas: Sequence[WholeLemma], goal: int) -> None:
@@ -108,10 +106,8 @@ class Whole:
         first, second = (self.blaster.bits(term) for term in (left, right))
         self.merging.introduce()
         self.merging.close()
-        if right.is_true():
-            return self._fact(left)
         for sides in _widened(first, second):
-            if self._agree(sides) or (self.sums.reorder(left, right) and self._agree(sides)):
+            if self._agree(sides):
                 return True
             if self._equal(sides, self._places(cuts, sides), brief):
                 return True
@@ -130,17 +126,6 @@ class Whole:
         for pair in pairs:
             self.merging.equate(*pair)
         self.merging.close()
-        return True
-
-    def _fact(self, term: FNode) -> bool:
-        """Prove what later lemmas may use; its gates stay as they are, so that it says something about them."""
-        parts = [self.blaster.truth(part) for part in (term.args() if term.is_and() else (term,))]
-        if not self._attempt(-self.merging.gate("and", parts), set(), self._share()):
-            return False
-        for part in parts:
-            self.proof.add((part,))
-            self.asserted.append(part)
-            self.supports[part] = set(self.merging.cone([part], set()))
         return True
 
     def _merge_maxima(self) -> None:
@@ -183,7 +168,7 @@ class Whole:
         if steps is None:
             return False
         original = {name: variable for variable, name in names.items()}
-        write_steps(
+        _write_steps(
             self.proof,
             (
                 (deletion, (*(original[abs(x)] * (1 if x > 0 else -1) for x in clause), -literal))
@@ -217,6 +202,25 @@ class Whole:
     def _support(self, literal: int) -> set[int]:
         """The inputs that a literal depends on."""
         return {x for x in self.merging.cone([literal], set()) if x not in self.blaster.gates.definitions}
+
+
+def _write_steps(proof: ProofText, steps: Iterable[tuple[bool, Clause]]) -> None:
+    """Write the steps of a proof of its last clause, and delete all others of them afterwards."""
+    alive: dict[Clause, list[Clause]] = {}
+    written: Clause | None = None
+    for deletion, clause in steps:
+        key = tuple(sorted(clause))
+        if deletion:
+            if alive.get(key):  # a premise stays
+                proof.delete(alive[key].pop())
+            continue
+        written = proof.add(clause)
+        if written is not None:
+            alive.setdefault(key, []).append(written)
+    for key, copies in alive.items():
+        for place, copy in enumerate(copies):
+            if not (place == 0 and key == tuple(sorted(clause))):
+                proof.delete(copy)
 
 
 def _widened(left: list[int], right: list[int]) -> Iterator[tuple[list[int], list[int]]]:

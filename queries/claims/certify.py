@@ -47,17 +47,13 @@ def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[t
         return [(directory, manifest)]
     if isinstance(claim, OverflowClaim) and outcome.theorem is not None:
         texts = {CLAIM: _claim_text(claim), ROWS: json.dumps(row_document(outcome.theorem)) + "\n"}
-        manifest = write_certificate(
-            directory, [], None, question, options.timeout, options.memory, options.progress, texts, "rows.md"
-        )
+        manifest = write_certificate(directory, question, options, texts, "rows.md")
         return [(directory, manifest)]
     if outcome.theorem is None or outcome.chain is None:
         raise CertificateError("only what is proved by lemmas has a certificate")
     leaves = [lemma.leaf for lemma in outcome.lemmas]
-    manifest = write_certificate(
-        directory, leaves, None, question, options.timeout, options.memory, options.progress,
-        texts=_texts(outcome.theorem, outcome.chain, outcome.lemmas), template="lemmas.md",
-    )  # fmt: skip
+    texts = _texts(outcome.theorem, outcome.chain, outcome.lemmas)
+    manifest = write_certificate(directory, question, options, texts, "lemmas.md", leaves)
     return [(directory, manifest)]
 
 

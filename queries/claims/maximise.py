@@ -179,10 +179,10 @@ class _Search:
         return answer.status
 
     def _query(self, target: Fraction) -> Query:
-        scene, symbols, definitions = symbolic_scene(self.claim)
+        scene, symbols = symbolic_scene(self.claim)
         counts, quantity, unit = self._meets(scene)
         goal = ~fixed.less(quantity, fixed.multiply(fixed.number(scene.carrier, target), unit))
-        return Query(symbols, (counts.node, *definitions(), goal.node))
+        return Query(symbols, (counts.node, goal.node))
 
     def _shrink(self) -> None:
         least, row = self.worst.value, self.worst.row

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +44,8 @@ def certify_cover(found: Cover, directory: Path, options: Options) -> list[Certi
         "changes": changes,
     }  # fmt: skip
     texts = {COVER: json.dumps(document) + "\n", UNIT: unit_text(found.model.unit)}
-    manifest = write_certificate(
-        directory, leaves, None, f"what no input of {found.model.reference} reaches", None, options.memory,
-        options.progress, texts, "cover.md", parts,
-    )  # fmt: skip
+    question, unlimited = f"what no input of {found.model.reference} reaches", replace(options, timeout=None)
+    manifest = write_certificate(directory, question, unlimited, texts, "cover.md", leaves, parts=parts)
     return [*written, (directory, manifest)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,9 @@ from queries.certificates.certificate import (
     FACTS,
     CertificateError,
     Whole,
-    WholeLemma,
-    whole_of_query,
     write_certificate,
 )
-from queries.proof.records import Basis, Chain, Proof
+from queries.proof.records import Chain, Proof
 from queries.search.distinguish import Options
 from queries.solvers.smtlib import Query
 
@@ -36,29 +35,22 @@ def certify(proof: Proof, question: Mapping[str, str], directory: Path, options:
     left, right = (f"{side} of {model.reference}" for side, model in
                    zip(proof.problem.sides, (proof.problem.left, proof.problem.right), strict=True))  # fmt: skip
     leaves = [lemma.leaf for lemma in proof.lemmas]
-    if proof.basis is not None:
-        whole = _whole(proof, proof.basis, options)
-    elif len(proof.lemmas) == 1:
-        whole = whole_of_query(proof.lemmas[0].query, options.timeout, options.memory)
-    else:
-        raise CertificateError("a list of lemmas without the steps by which they give the answer has no certificate")
+    whole = _whole(proof, options)
     rest = None if options.timeout is None else max(0.0, options.timeout - (time.monotonic() - start))
-    return write_certificate(
-        directory, leaves, whole, f"{left} = {right}", rest, options.memory, options.progress, question
-    )
+    left_over = replace(options, timeout=rest)
+    return write_certificate(directory, f"{left} = {right}", left_over, question, "certificate.md", leaves, whole)
 
 
-def _whole(proof: Proof, basis: Basis, options: Options) -> Whole:
-    manager = basis.environment.formula_manager
-    lemmas: list[WholeLemma] = []
-    for lemma in proof.lemmas:
-        if lemma.pair is not None:
-            lemmas.append((*lemma.pair, basis.cuts))
-        elif lemma.fact is not None:
-            lemmas.append((lemma.fact, manager.TRUE(), ()))
+def _whole(proof: Proof, options: Options) -> Whole:
+    compared = proof.compared
+    assert compared is not None
+    carrier = compared.carrier
+    marked = [*(signal.value.node for signal in compared.left.trace), *carrier.addends]
+    cuts = tuple(node for node in dict.fromkeys(marked) if not (node.is_constant() or node.is_symbol()))
+    lemmas = [(*lemma.pair, cuts) for lemma in proof.lemmas if lemma.pair is not None]
     return Whole(
-        basis.assertions, basis.goal, lemmas, options.timeout, options.memory,
-        inputs=basis.inputs, maxima=basis.maxima, progress=options.progress,
+        compared.assertions, compared.differ.node, lemmas, options.timeout, options.memory,
+        inputs=compared.symbols, maxima=carrier.maxima, progress=options.progress,
     )  # fmt: skip
 
 

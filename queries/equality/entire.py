@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pysmt.fnode import FNode
-
 from queries.proof.ledger import Ledger, UnprovedError
 from queries.proof.records import Proof
 from queries.proof.same import Compared, agreed
@@ -27,21 +25,17 @@ def settle_whole(proof: Proof, options: Options, limit: float | None) -> None:
         return answers[0]
 
     try:
-        fact = ledger.prove(WHOLE, compared.never, [ledger.admitted], [], ask, symbols_of(compared))
+        fact = ledger.prove(WHOLE, compared.never, [ledger.admitted], [], ask, compared.symbols)
     except UnprovedError:
         answer = proof.tried[-1]
         if answer.status != "sat":
             return
     else:
         proof.lemmas += ledger.lemmas(fact)
+        proof.compared = proof.compared or compared  # earlier lemmas are about its terms
         proof.theorem, proof.verdict = agreed(compared, fact), "equal"
         return
     row = tuple(answer.values.get(name, 0) for name in problem.layout.names)
     if not replay(problem, [row]).differs[0]:
         raise SolverFaultError(f"{answer} gave an input on which the two do not differ: {row}")
     proof.witness, proof.verdict = confirmed(problem, shrink(problem, row)), "different"
-
-
-def symbols_of(compared: Compared) -> tuple[FNode, ...]:
-    """The free symbols of the inputs."""
-    return tuple(bits.node for bits in compared.inputs.every if bits.value is None)

@@ -17,14 +17,14 @@ from itertools import chain
 import numpy as np
 from pysmt.fnode import FNode
 
-from queries.equality.entire import settle_whole, symbols_of
+from queries.equality.entire import settle_whole
 from queries.equality.matching import Matcher
 from queries.proof.confirm import confirm
 from queries.proof.cutting import Abstraction
 from queries.proof.facts import Alike, Fact, defined, equal, never, one_maximum, replaced, themselves
 from queries.proof.kernel import Theorem
 from queries.proof.ledger import Ledger, UnprovedError
-from queries.proof.records import Basis, Proof
+from queries.proof.records import Proof
 from queries.proof.same import Compared, agreed
 from queries.search.distinguish import Options, distinguish
 from queries.search.problem import Problem
@@ -32,11 +32,8 @@ from queries.search.samples import sample_rows
 from queries.search.witness import confirmed, replay, shrink
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
-from smtmodel.algebra import Bit
-from smtmodel.trace import Name, Part, Stage
 
 RESULT = "result"
-BOUNDS = "bounds of the aligned magnitudes"
 SAMPLES = 4096  # random inputs by which signals are matched
 ENOUGH = 256  # of them that count; with fewer, those that do not count are looked at as well
 SEARCH_SHARE = 0.2  # of the time that is left, for a brief search after a lemma failed
@@ -69,15 +66,7 @@ class _Prover:
         every = [compared.differ.node, self.right.d.node, *self.pending.values(), *chain(*self.maxima.values())]
         self.alike = themselves(compared, list(dict.fromkeys(every)))
         self.known: dict[FNode, FNode] = {}
-        self.bounded: tuple[Theorem | None, dict[FNode, FNode]] | None = None
-        self.proof.basis = self._basis()
-
-    def _basis(self) -> Basis:
-        marked = [*(signal.value.node for signal in self.left.trace), *self.carrier.addends]
-        cuts = tuple(node for node in dict.fromkeys(marked) if not (node.is_constant() or node.is_symbol()))
-        assertions = (self.compared.assumed, *self.carrier.definitions)
-        goal, maxima = self.compared.differ.node, dict(self.maxima)
-        return Basis(self.carrier.environment, symbols_of(self.compared), assertions, goal, cuts, maxima)
+        self.proof.compared = compared
 
     def _now(self, term: FNode) -> FNode:
         """What a term is, with all that was proved put in its place."""
@@ -135,8 +124,6 @@ class _Prover:
             node, signed = self._now(original), right[name].is_signed
             twin = matcher.twin(right[name])
             if twin is None or node in ours or node.is_constant():
-                if name.stage is Stage.ALIGNED and self.problem.signed_sum == "signs_apart":
-                    self._opposite(name)
                 continue
             sides = (twin.signal.value.node, node)
             claim = equal(self.compared, *twin.goal(manager, node, signed))
@@ -147,30 +134,7 @@ class _Prover:
             elif self._differ_when_small() or self._remaining() == 0:
                 return
 
-    def _opposite(self, aligned: Name) -> None:
-        """A term that is a sum itself, if the two seem to have opposite signs wherever it is not zero: that what is
-        added for the one sign is what is added for the other."""
-        manager, name = self.carrier.manager, aligned._replace(stage=Stage.TERM, part=Part.SIGN)
-        ours, original = self.left.trace[name].value.node, self.pending[name]
-        theirs = self._now(original)
-        seen, other = (evaluation.trace for evaluation in self.samples.evaluations)
-        lanes = seen[aligned].value.node
-        if theirs == manager.Not(ours) or isinstance(lanes, tuple):
-            return
-        if np.any((lanes != 0) & (seen[name].value.node == other[name].value.node)):
-            return
-        magnitude = self.left.trace[aligned].bits
-        fact = manager.Implies(magnitude.any().node, manager.Not(manager.Iff(original, ours)))
-        chosen = [node for node in _subterms(self._now(self.compared.differ.node)) if _chooses(node, theirs)]
-        for place, node in enumerate(sorted(chosen, key=FNode.node_id), 1):
-            swapped = manager.Ite(ours, node.arg(2), node.arg(1))
-            cuts = self._cuts((node, swapped), self.carrier.addends)
-            with suppress(UnprovedError):
-                lemma = f"opposite signs of {aligned}, part {place}"
-                proved = self._prove(lemma, equal(self.compared, node, swapped), cuts, [], self._brief(), fact=fact)
-                self._merge(proved, node, swapped)
-
-    def _merge(self, proved: Theorem, right: FNode, left: FNode, sides: Sequence[FNode] = (), name: str = "") -> None:
+    def _merge(self, proved: Theorem, right: FNode, left: FNode, sides: Sequence[FNode], name: str) -> None:
         """Put one term in the place of another; maxima that have become maxima of the same terms are one as well."""
         same = equal(self.compared, left, right)
         if proved.goal != Fact(self.compared, same):  # as wide as the other: at its own scale
@@ -195,26 +159,21 @@ class _Prover:
     def _decide(
         self, name: str, claim: FNode, sides: tuple[FNode, FNode], share: float, pair: tuple[FNode, FNode] | None = None
     ) -> Theorem | None:
-        """A claim proved with shared terms cut out, with fewer, with their bounds, or without cuts; or nothing."""
+        """A claim proved with shared terms cut out, with fewer, or without cuts; or nothing."""
         signals = [signal.value.node for signal in self.left.trace]
-        fine = self._cuts(sides, signals)
-        for kind in ("coarse", "fine", "bounded", "whole"):
-            cuts = {"coarse": self._cuts(sides, [*signals, *self.carrier.addends]), "whole": []}.get(kind, fine)
-            bounds = self._bounds(cuts) if kind == "bounded" else []
-            if kind == "bounded" and not bounds:
-                continue
+        for marked in ([*signals, *self.carrier.addends], signals, []):
             limit = self._remaining(share)
             if limit == 0:
                 return None
-            if kind == "whole" and name != RESULT:
+            if not marked and name != RESULT:
                 limit = self._brief()
             with suppress(UnprovedError):
-                return self._prove(name, claim, cuts, bounds, limit, pair)
+                return self._prove(name, claim, self._cuts(sides, marked), [], limit, pair)
         return None
 
     def _prove(
         self, name: str, claim: FNode, cuts: Sequence[FNode], facts: Sequence[Theorem], limit: float | None,
-        pair: tuple[FNode, FNode] | None = None, fact: FNode | None = None,
+        pair: tuple[FNode, FNode] | None = None,
     ) -> Theorem:  # fmt: skip
         """A claim, from facts, the definitions of the maxima that it mentions, and what is admitted. Raises
         UnprovedError."""
@@ -226,8 +185,7 @@ class _Prover:
 
         known = [*self._definitions(claim, cuts), *facts, self.ledger.admitted]
         found = self.ledger.prove(name, claim, known, cuts, ask)
-        using = BOUNDS if self.bounded is not None and self.bounded[0] in facts else ""
-        self.proof.lemmas.append(replace(self.ledger.lemma_of(found), name=name, pair=pair, fact=fact, using=using))
+        self.proof.lemmas.append(replace(self.ledger.lemma_of(found), name=name, pair=pair))
         return found
 
     def _definitions(self, claim: FNode, cuts: Sequence[FNode]) -> list[Theorem]:
@@ -257,31 +215,6 @@ class _Prover:
         limit = self.options.timeout
         return BRIEF if limit is None else min(BRIEF, limit * BRIEF_SHARE, self._remaining() or 0.0)
 
-    def _bounds(self, cuts: Sequence[FNode]) -> list[Theorem]:
-        """Facts about cut magnitudes that a cut loses: none is larger than any that simulation saw. Proved all at
-        once, the first time that they are wanted; none if that fails."""
-        if self.bounded is None:
-            self.bounded = self._prove_bounds()
-        proved, largest = self.bounded
-        return [proved] if proved is not None and not largest.keys().isdisjoint(cuts) else []
-
-    def _prove_bounds(self) -> tuple[Theorem | None, dict[FNode, FNode]]:
-        manager, seen = self.carrier.manager, self.samples.evaluations[0].trace
-        found: dict[FNode, FNode] = {}
-        for signal in self.left.trace:
-            value = signal.value
-            if isinstance(value, Bit) or signal.scale is None or signal.is_signed or value.node.is_constant():
-                continue
-            lanes = seen[signal.name].value.node
-            if isinstance(lanes, tuple) or np.ndim(lanes) == 0 or not (most := int(lanes[self.counting].max())):
-                continue
-            if most < (1 << value.width) - 1 and signal.name.stage is Stage.ALIGNED:
-                found[value.node] = manager.BV(most, value.width)
-        fact = manager.And([manager.BVULE(node, bound) for node, bound in found.items()])
-        with suppress(UnprovedError):
-            return self._prove(BOUNDS, fact, [], [], 2 * self._brief(), fact=fact) if found else None, found
-        return None, found
-
     def _cuts(self, sides: tuple[FNode, FNode], marked: Iterable[FNode]) -> list[FNode]:
         """Those of the marked terms that both sides are built on."""
         shared = _subterms(sides[0]) & _subterms(sides[1])
@@ -302,10 +235,6 @@ class _Prover:
 
     def _agreed(self, compared: Compared, fact: Theorem) -> None:
         self.proof.theorem, self.proof.verdict = agreed(compared, fact), "equal"
-
-
-def _chooses(node: FNode, condition: FNode) -> bool:
-    return bool(node.is_ite() and node.arg(0) == condition and node.get_type().is_bv_type())
 
 
 def _subterms(root: FNode) -> set[FNode]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,11 +37,12 @@ LEAST = 40  # elements that are computed again, of as many products as that take
 FIRST = 60  # random shapes from which the first rules are learned
 MORE = 40  # random shapes by which rules are mended,
 NEAR = 2  # with as many beside each shape on which they failed,
-QUIET = 2  # until they fail on none of these as often in turn
+QUIET = 4  # until they fail on none of these as often in turn
 ROUNDS = 40  # at most
 DRAWN = 16  # shapes of a size, of which one with elements within the limits of a rule is asked
 LEARNING = 0.7  # of the time
 CHECKED = 200  # random shapes, of which nothing was learned
+CHECKS = 4  # times, at most: what differs is learned from, and others are checked
 CONFIRMED = 8  # of them in which all elements of a rule agree: it is relied on
 SHORT = 32
 SIDES = ("rows", "columns", "length")
@@ -134,18 +136,33 @@ class Mapper(Candidates):
         """The map, and what new random shapes say of it."""
         self._order(self.top, (0, 0))
         self._look_at([self.top, *(self.random_shape(number) for number in range(FIRST))])
-        rules, quiet, number, wrong = self._explained(), 0, 0, list[Shape]()
+        rules = self._explained()
+        for number in range(CHECKS):
+            rules = self._mended(rules)
+            self._check(rules)
+            if number == CHECKS - 1 or not self.found.differ or self._late():
+                break
+            self._learn_from(self.found.differ)
+            rules = self._explained()
+        return self.found
+
+    def _mended(self, rules: list[Rule]) -> list[Rule]:
+        """Rules that fail on no new shapes, random ones and those at their ends."""
+        quiet = number = 0
         while quiet < QUIET and number < ROUNDS and not self._late():
             rules = self._narrowed(rules)
-            self._look_at(near for shape in wrong for near in self._near(shape))
-            new = [self.random_shape(n) for n in range(MORE)]
+            new = [self.random_shape(n) for n in range(MORE)] + list(self._ends(rules))
             self._look_at(new)
             wrong = [shape for shape in new if not self._agrees(rules, self.looked[shape])]
-            rules = self._explained()
             quiet, number = 0 if wrong else quiet + 1, number + 1
-            self._say(f"round {number}: {len(wrong)} of {MORE} shapes not as the rules said")
-        self._check(rules)
-        return self.found
+            self._say(f"round {number}: {len(wrong)} of {len(new)} shapes not as the rules said")
+            self._learn_from(wrong)
+            rules = self._explained()
+        return rules
+
+    def _learn_from(self, wrong: Sequence[Shape]) -> None:
+        """Looks at shapes on which rules failed, and beside them."""
+        self._look_at([*wrong, *(near for shape in wrong for near in self._near(shape))])
 
     # -- what was seen
 
@@ -269,23 +286,48 @@ class Mapper(Candidates):
         limits = dict.fromkeys(limit for rule in rules for limit in (*rule.below, *rule.above))
         open_ones = (limit for limit in limits if FEATURES[limit.feature].counts and limit.high - limit.low > 1)
         self._look_at(between for limit in open_ones if (between := self._between(limit)) is not None)
-        spoken = np.bincount(chosen(rules, self._table()[0]) + 1, minlength=len(rules) + 1)[1:]
-        for number in np.argsort(-spoken):  # the rules of most elements first
-            if rules[number].plan >= 0:
-                self._look_at(self._unseen(rules[number]))
+        bases = self._bases(rules)
+        for number in sorted(bases, key=lambda x: len(bases[x]), reverse=True):  # the rules of most shapes first
+            self._look_at(self._unseen(rules[number], bases[number]))
         return self._explained()
 
-    def _unseen(self, rule: Rule) -> Iterator[Shape]:
+    def _bases(self, rules: Sequence[Rule]) -> dict[int, list[Shape]]:
+        """Shapes with elements of each rule that has a plan."""
+        features, _, where = self._table()
+        found: dict[int, dict[Shape, None]] = {}
+        for number, (looked, _) in zip(chosen(rules, features).tolist(), where, strict=True):
+            if number >= 0 and rules[number].plan >= 0:
+                found.setdefault(number, {})[looked.shape] = None
+        return {number: list(shapes) for number, shapes in found.items()}
+
+    def _unseen(self, rule: Rule, bases: Sequence[Shape]) -> Iterator[Shape]:
         """Shapes of sizes at which a rule was not seen, with elements within its limits."""
-        bases = [looked.shape for looked in self.looked.values() if rule.holds(looked.features).any()]
         for side, low, high in rule.unseen():
-            for _ in range(0 if self._late() else DRAWN):
-                base = bases[self.rng.integers(len(bases))]
-                shape = replace(base, **{SIDES[side]: int(self.rng.integers(low, high + 1))})
-                places = _crossed(self._places(shape.rows), self._places(shape.columns))
-                if rule.reaches(features_of(shape, places[:, 0], places[:, 1])).any():
-                    yield shape
-                    break
+            every = (
+                replace(base, **{SIDES[side]: int(self.rng.integers(low, high + 1))}) for base in self._some_of(bases)
+            )
+            yield from islice(self._new_within(rule, every), 1)
+
+    def _ends(self, rules: Sequence[Rule]) -> Iterator[Shape]:
+        """Shapes at which rules end: that one ends there may have been seen of few other shapes."""
+        bases = self._bases(rules)
+        ends = [(number, *end) for number in bases for end in rules[number].ends()]
+        for at in self.rng.permutation(len(ends))[:MORE]:
+            number, feature, end = ends[at]
+            some = self._some_of(bases[number])
+            every = (shape for base in some for shape in self._changed(base, FEATURES[feature], end))
+            yield from islice(self._new_within(rules[number], every), 1)
+
+    def _some_of(self, bases: Sequence[Shape]) -> Iterator[Shape]:
+        for _ in range(0 if self._late() else DRAWN):
+            yield bases[int(self.rng.integers(len(bases)))]
+
+    def _new_within(self, rule: Rule, shapes: Iterable[Shape]) -> Iterator[Shape]:
+        """Those not looked at that have elements within the limits of a rule."""
+        for shape in shapes:
+            places = _crossed(self._places(shape.rows), self._places(shape.columns))
+            if shape not in self.looked and rule.reaches(features_of(shape, places[:, 0], places[:, 1])).any():
+                yield shape
 
     def _between(self, limit: Limit) -> Shape | None:
         """A shape between two, next to the middle."""
@@ -293,12 +335,8 @@ class Mapper(Candidates):
             next(one.shape for one in self.looked.values() if (one.features[:, limit.feature] == value).any())
             for value in (limit.low, limit.high)
         )
-        wanted, top = (limit.low + limit.high) // 2, self.top
-        found = [
-            Shape(min(m, top.rows), min(n, top.columns), min(k, top.length))
-            for base in (low, high)
-            for m, n, k in self._changed(base, FEATURES[limit.feature], wanted)
-        ]
+        wanted = (limit.low + limit.high) // 2
+        found = [shape for base in (low, high) for shape in self._changed(base, FEATURES[limit.feature], wanted)]
         away = [(abs(self._number(shape, limit) - wanted), n) for n, shape in enumerate(found)
                 if limit.low < self._number(shape, limit) < limit.high]  # fmt: skip
         return found[min(away)[1]] if away else None
@@ -308,22 +346,27 @@ class Mapper(Candidates):
         """A shape's number that a limit is about."""
         return int(FEATURES[limit.feature].values(shape, *np.zeros((2, 1), dtype=np.int64))[0])
 
-    @staticmethod
-    def _changed(base: Shape, feature: Feature, wanted: int) -> list[tuple[int, int, int]]:
+    def _changed(self, base: Shape, feature: Feature, wanted: int) -> list[Shape]:
+        """Shapes like one, of which a feature is about so much."""
         m, n, k = base.rows, base.columns, base.length
-        if feature.kind == "rest":
-            side = feature.step
-            return [(m, n - n % side + wanted, k) if feature.of == "N" else (m - m % side + wanted, n, k)]
-        match feature.of:
-            case "M":
-                return [(wanted, n, k)]
-            case "N":
-                return [(m, wanted, k)]
-            case "K":
-                return [(m, n, wanted)]
-            case "M * N":
-                return [(max(1, wanted // n), n, k), (m, max(1, wanted // m), k)]
-        return [(m, n, max(1, wanted // (m * n))), (max(1, wanted // (n * k)), n, k), (m, max(1, wanted // (m * k)), k)]
+        by_rows, by_columns, by_length = (max(1, wanted // (m * n * k // side)) for side in (m, n, k))
+        match feature.kind, feature.of:
+            case "rest", "M":
+                found = [(m - m % feature.step + wanted, n, k)]
+            case "rest", _:
+                found = [(m, n - n % feature.step + wanted, k)]
+            case _, "M":
+                found = [(wanted, n, k)]
+            case _, "N":
+                found = [(m, wanted, k)]
+            case _, "K":
+                found = [(m, n, wanted)]
+            case _, "M * N":
+                found = [(max(1, wanted // n), n, k), (m, max(1, wanted // m), k)]
+            case _:
+                found = [(m, n, by_length), (by_rows, n, k), (m, by_columns, k)]
+        top = self.top
+        return [Shape(min(x, top.rows), min(y, top.columns), min(z, top.length)) for x, y, z in found if x and y]
 
     # -- what rules say
 
@@ -337,6 +380,7 @@ class Mapper(Candidates):
     def _check(self, rules: list[Rule]) -> None:
         """New random shapes, held against the rules."""
         found = self.found
+        found.checked, found.open = 0, []
         for number in range(CHECKED):
             self._say(f"{number} of {CHECKED} random shapes")
             shape = self.random_shape(number)

@@ -177,10 +177,21 @@ class Rule:
 
     def _within(self, side: int, size: int) -> tuple[int, int]:
         """The numbers of a size that are within the limits of a side."""
-        first, last = span_of(size)
-        lows = [limit.high for limit in self.above if limit.feature == side]
-        highs = [limit.low for limit in self.below if limit.feature == side]
-        return max([first, *lows]), min([last, self.most[side], *highs])
+        (first, last), (low, high) = span_of(size), self._between(side)
+        return max(first, low or first), min([last, self.most[side], *([high] if high is not None else [])])
+
+    def _between(self, number: int) -> tuple[int | None, int | None]:
+        """From and up to which number a feature is asked for."""
+        lows = [limit.high for limit in self.above if limit.feature == number]
+        highs = [limit.low for limit in self.below if limit.feature == number]
+        return max(lows, default=None), min(highs, default=None)
+
+    def ends(self) -> Iterator[tuple[int, int]]:
+        """The features that count with their first and last numbers, where there are such."""
+        for number, feature in enumerate(FEATURES):
+            for end in self._between(number) if feature.counts else ():
+                if end is not None:
+                    yield number, end
 
     def _spans(self, side: int) -> list[tuple[int, int]]:
         """The numbers of a side that it speaks of: neighbouring sizes are one span."""
@@ -192,13 +203,12 @@ class Rule:
             found.append((low, high))
         return found
 
-    def _ends(self) -> Iterator[tuple[Feature, int | None, int | None]]:
+    def _others(self) -> Iterator[tuple[Feature, int | None, int | None]]:
         """The other features it asks for, from and up to which number each."""
         for number, feature in enumerate(FEATURES[len(self.sizes) :], len(self.sizes)):
-            lows = [limit.high for limit in self.above if limit.feature == number]
-            highs = [limit.low for limit in self.below if limit.feature == number]
-            if lows or highs:
-                yield feature, max(lows, default=None), min(highs, default=None)
+            low, high = self._between(number)
+            if (low, high) != (None, None):
+                yield feature, low, high
 
     def text(self) -> str:
         """The elements, in words."""
@@ -207,7 +217,7 @@ class Rule:
             for side, most in enumerate(self.most)
             if (spans := self._spans(side)) != [(1, most)]
         ]
-        others = [feature.text(low, high) for feature, low, high in self._ends()]
+        others = [feature.text(low, high) for feature, low, high in self._others()]
         return ", ".join([*sides, *others]) or "all products"
 
     def limits(self) -> list[dict[str, Any]]:
@@ -222,7 +232,7 @@ class Rule:
             for side in range(len(self.sizes))
             if (spans := self._spans(side))
         ]
-        others = ({**vars(feature), "least": low, "most": high, "spans": []} for feature, low, high in self._ends())
+        others = ({**vars(feature), "least": low, "most": high, "spans": []} for feature, low, high in self._others())
         return [*found, *others]
 
 

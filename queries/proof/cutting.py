@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pysmt.environment import Environment
@@ -45,6 +45,17 @@ def conjuncts(term: FNode) -> list[FNode]:
     return found
 
 
+def symbols_of(terms: Iterable[FNode]) -> list[FNode]:
+    """The symbols of terms, in the order in which they occur."""
+    waiting, seen = list(terms)[::-1], dict[FNode, None]()
+    while waiting:
+        node = waiting.pop()
+        if node not in seen:
+            seen[node] = None
+            waiting += reversed(node.args())
+    return [node for node in seen if node.is_symbol()]
+
+
 def linked(parts: Sequence[FNode], goal: Sequence[FNode]) -> list[FNode]:
     """Those of some terms that say something about the goal's variables, or about theirs: what is nearer first."""
     known = {symbol for term in goal for symbol in term.get_free_variables()}
@@ -61,16 +72,8 @@ def renamed(environment: Environment, parts: Sequence[FNode]) -> tuple[tuple[FNo
     symbol of each."""
     manager = environment.formula_manager
     names: dict[FNode, FNode] = {}
-    seen: set[FNode] = set()
-    stack = list(reversed(parts))
-    while stack:
-        node = stack.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if node.is_symbol():
-            kind = node.get_type()
-            width = "" if kind.is_bool_type() else kind.width
-            names[node] = manager.Symbol(f"v{len(names):03}w{width}", kind)
-        stack.extend(reversed(node.args()))
+    for symbol in symbols_of(parts):
+        kind = symbol.get_type()
+        width = "" if kind.is_bool_type() else kind.width
+        names[symbol] = manager.Symbol(f"v{len(names):03}w{width}", kind)
     return tuple(map(Abstraction(environment, names), parts)), names

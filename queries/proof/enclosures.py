@@ -449,8 +449,14 @@ def grid(node: GridSum, places: Places, premises: Sequence[Theorem]) -> Made:
     return _made(node, places, facts, goals, premises)
 
 
+def cut_loses(bits: int, mode: Mode) -> RoundingLoses:
+    """What a cut to so many bits loses: it is a rounding to a format of them without a largest number
+    (smtmodel/nodes/cut.py), whatever its exponents; the lemma is about those of f32."""
+    return RoundingLoses(Format(f"{bits} bits", 8, bits - 1, 127, "none"), mode)
+
+
 @rule
-def cut(node: Cut, places: Places, premises: Sequence[Theorem]) -> Made:
+def cut(node: Cut, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem] = ()) -> Made:
     """A sum y rounded to n bits at its own exponent e, 2^e <= |y|: it loses at most 2^(e - n + 1), half to nearest.
     With a least exponent the unit is 2^(least - n + 1) at least, which loses nothing of a multiple of it. Without one,
     what a sum that is zero counts as is not known."""
@@ -464,7 +470,7 @@ def cut(node: Cut, places: Places, premises: Sequence[Theorem]) -> Made:
     found = Facts(y.low + low, y.high + high, y.size, None, node.least, Fraction(2), fraction, y.grid, node.bits)
     if node.least is not None:
         found = replace(found, weight=found.value + number(power(node.least)))
-    return _made(node, places, found, goals, premises)
+    return with_lemmas(_made(node, places, found, goals, premises), lemmas, [cut_loses(node.bits, node.mode)])
 
 
 @rule

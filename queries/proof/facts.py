@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pysmt.fnode import FNode
 
-from queries.proof.cutting import Abstraction, conjuncts, linked, renamed
+from queries.proof.cutting import Abstraction, conjuncts, linked, renamed, symbols_of
 from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
@@ -97,8 +97,7 @@ def question(
             kind = term.get_type()
             width = "b" if kind.is_bool_type() else kind.width
             fresh[term] = carrier.manager.Symbol(f"cut{len(fresh)}w{width}", kind)
-    free = {symbol for term in (claim, *facts) for symbol in term.get_free_variables()}
-    if not free.isdisjoint(fresh.values()):
+    if not set(fresh.values()).isdisjoint(symbols_of((claim, *facts))):
         raise RuleError("follows: a symbol that stands for a term is in use")
     cut = Abstraction(carrier.environment, fresh)
     goal = conjuncts(cut(carrier.manager.Not(claim)))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pysmt.environment import Environment
 from pysmt.fnode import FNode
 
 from queries.certificates.certificate import Leaf
 from queries.proof.kernel import Theorem
+from queries.proof.same import Compared
 from queries.search.problem import Problem
 from queries.search.witness import Witness
 from queries.solvers.contract import Answer
@@ -22,14 +22,13 @@ Verdict = Literal["equal", "different", "unknown"]
 class Lemma:
     """A fact proved, mostly that two signals are equal: `cuts` earlier terms were replaced by fresh variables
     (cut-points), about which it may use the facts `using`. `pair`: the two terms, as they were built, that are equal
-    from here on; `fact`: a term that holds from here on. `confirmed` is another engine's answer."""
+    from here on. `confirmed` is another engine's answer."""
 
     name: str
     cuts: int
     query: Query
     answer: Answer
     pair: tuple[FNode, FNode] | None = None
-    fact: FNode | None = None
     using: str = ""
     confirmed: Answer | None = None
 
@@ -38,21 +37,6 @@ class Lemma:
         """It as a part of a certificate."""
         words = [answer for answer in (self.answer, self.confirmed) if answer is not None]
         return Leaf(self.name, self.query, tuple(map(str, words)))
-
-
-@dataclass(frozen=True)
-class Basis:
-    """The question in the terms in which it was built, before anything was cut or merged: what a certificate is of.
-
-    `cuts`: the terms at which lemmas may be cut; `maxima`: the symbols that stand for the largest of some terms.
-    """
-
-    environment: Environment
-    inputs: tuple[FNode, ...]
-    assertions: tuple[FNode, ...]
-    goal: FNode
-    cuts: tuple[FNode, ...]
-    maxima: dict[FNode, frozenset[FNode]]
 
 
 @dataclass(frozen=True)
@@ -78,7 +62,8 @@ class Chain:
 @dataclass
 class Proof:
     """What came of the question: the lemmas in order, and a replayed witness where the two differ. `why`: of a proof
-    that has no lemmas, what it rests on."""
+    that has no lemmas, what it rests on; `compared`: the question in terms, nothing cut or merged, that lemmas are
+    about."""
 
     problem: Problem
     verdict: Verdict = "unknown"
@@ -87,7 +72,7 @@ class Proof:
     tried: list[Answer] = field(default_factory=list)
     seconds: float = 0.0
     interrupted: bool = False
-    basis: Basis | None = None
+    compared: Compared | None = None
     why: str = ""
     theorem: Theorem | None = None
 

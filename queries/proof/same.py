@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pysmt.fnode import FNode
+
 from queries.proof.facts import Basis, Fact
 from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
 from queries.search.problem import Problem, symbolic_operands
@@ -15,14 +17,23 @@ class Compared(Basis):
     `never`: they do not."""
 
     def __init__(self, problem: Problem, maximum: Maximum = "relational") -> None:
-        sums = problem.signed_sum if maximum == "relational" else "twos_complement"
-        carrier = TermCarrier(maximum=maximum, signed_sum=sums)
+        carrier = TermCarrier(maximum=maximum)
         self.problem = problem
         self.inputs = symbolic_operands(problem, carrier)
         self.left, self.right = problem.evaluate(self.inputs)
         self.differ = problem.differ(self.left.d, self.right.d)
         self.never = carrier.manager.Not(self.differ.node)
         super().__init__(carrier, problem.admits(self.inputs).node)
+
+    @property
+    def symbols(self) -> tuple[FNode, ...]:
+        """The free symbols of the inputs."""
+        return tuple(bits.node for bits in self.inputs.every if bits.value is None)
+
+    @property
+    def assertions(self) -> tuple[FNode, ...]:
+        """What is admitted, and what defines the symbols of maxima."""
+        return self.assumed, *self.carrier.definitions
 
 
 @dataclass(frozen=True)

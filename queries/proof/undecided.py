@@ -113,7 +113,7 @@ class Question(Basis):
     def __init__(self, claim: Claim, whole: frozenset[str] = frozenset()) -> None:
         shaped = replace(claim, shape=replace(claim.shape, whole=whole))
         self.claim, self.whole = claim, whole
-        self.scene, self.symbols, _ = symbolic_scene(shaped)
+        self.scene, self.symbols = symbolic_scene(shaped)
         self.counts, self.goal = conditions(shaped, self.scene), deciding(shaped, self.scene)
         assert isinstance(self.scene.carrier, TermCarrier)
         self.fits = all_of([truth(self.scene.carrier, True), *self.scene.fits.values()])

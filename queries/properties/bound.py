@@ -112,7 +112,8 @@ class _Composer:
             case GridSum():
                 return rules.grid(node, places, self._terms(node.items, places))
             case Cut():
-                return rules.cut(node, places, self._operands(node, places))
+                lemmas = self.lemmas([rules.cut_loses(node.bits, node.mode)])
+                return rules.cut(node, places, self._operands(node, places), lemmas)
             case Round():
                 goal = RoundingLoses(node.rounding.format, node.rounding.mode)
                 return rules.rounded(node, places, self._operands(node, places), self.lemmas([goal]))

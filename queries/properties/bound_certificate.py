@@ -45,7 +45,5 @@ def certify_theorems(
             leaves.append(Leaf(lemma.statement(), query_of(lemma), words_of(theorem)))
             names[theorem] = f"lemma-{len(leaves):02d}"
     tree = json.dumps(Written(unit).stating(roots, names), separators=(",", ":")) + "\n"
-    return write_certificate(
-        directory, leaves, None, question, options.timeout, options.memory, options.progress,
-        {TREE: tree, UNIT: unit_text(unit)} | dict(texts or {}), "bound.md",
-    )  # fmt: skip
+    files = {TREE: tree, UNIT: unit_text(unit)} | dict(texts or {})
+    return write_certificate(directory, question, options, files, "bound.md", leaves)

@@ -13,9 +13,7 @@ from queries.equality.staged import prove
 from queries.proof.records import Proof
 from queries.properties.asked import property_texts, question_texts
 from queries.properties.bound_certificate import certify_theorems
-from queries.properties.monotonic import prove_monotonic
 from queries.properties.proving import established
-from queries.properties.statements import Monotonic
 from queries.properties.together import HasProperty
 from queries.search.distinguish import Options
 
@@ -40,10 +38,8 @@ def certify_joined(
     `certify_proofs`."""
     folders = [directory / f"proof-{number}" for number in range(1, len(proofs) + 1)]
     found = [(folder, certify_sides(proof, folder, options)) for folder, proof in zip(folders, proofs, strict=True)]
-    manifest = write_certificate(
-        directory, [], None, statement, options.timeout, options.memory, options.progress, texts, guide,
-        [folder.name for folder in folders],
-    )  # fmt: skip
+    names = [folder.name for folder in folders]
+    manifest = write_certificate(directory, statement, options, texts, guide, parts=names)
     return [*found, (directory, manifest)]
 
 
@@ -57,21 +53,10 @@ def certify_sides(proof: Proof, directory: Path, options: Options) -> dict[str, 
         return certify(proof, texts, directory, options)
     if theorem.rule in ("negates", "does_not_fall"):
         return certify_theorems(theorem.premises, problem.left.unit, question, directory, options, texts)
-    if theorem.rule == "one_expression":
-        return _by_form(question, directory, options, texts)
+    if theorem.rule in ("one_expression", "one_sum"):
+        return write_certificate(directory, question, options, texts, "one.md")
     with suppress(OutOfTimeError):  # by rules of which no tree is written: the whole question, if a proof is found
-        if isinstance(problem, Monotonic):
-            again = prove_monotonic(problem, options, confirm=True, forms=False)
-        else:
-            again = prove(problem, options, confirm=True)
+        again = prove(problem, options, confirm=True)
         if again.verdict == "equal":
             return certify(again, texts, directory, options)
-    if theorem.rule == "one_sum":
-        return _by_form(question, directory, options, texts)
     raise CertificateError(f"proved by the rule {theorem.rule}, and the whole question stays open")
-
-
-def _by_form(question: str, directory: Path, options: Options, texts: dict[str, str]) -> dict[str, Any]:
-    return write_certificate(
-        directory, [], None, question, options.timeout, options.memory, options.progress, texts, "one.md"
-    )

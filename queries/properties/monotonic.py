@@ -25,12 +25,11 @@ BY_RISES = "where the largest exponent of a sum moves, what moved it has risen b
 CONFIRM_SHARE = 0.25  # of the time, at most, for the confirmation of all operands' proofs
 
 
-def prove_monotonic(problem: Monotonic, options: Options, confirm: bool, forms: bool = True) -> Proof:
-    """Prove that there is no fall, or find one; not `forms`: by the whole question alone. An interrupt ends the work.
-    Raises SolverFaultError."""
+def prove_monotonic(problem: Monotonic, options: Options, confirm: bool) -> Proof:
+    """Prove that there is no fall, or find one. An interrupt ends the work. Raises SolverFaultError."""
     start, proof = time.monotonic(), Proof(problem)
     try:
-        if not (forms and _by_nodes(problem, options, proof, confirm)):
+        if not _by_nodes(problem, options, proof, confirm):
             proof.witness = find_fall(problem) if options.timeout is None or options.timeout > 0 else None
             if proof.witness is not None:
                 proof.verdict = "different"

@@ -26,11 +26,10 @@ from smtmodel.errors import FaultError
 from smtmodel.progress import Pieces
 
 
-def proofs_of(problems: Sequence[Problem], options: Options, confirm: bool, forms: bool = True) -> list[Proof]:
+def proofs_of(problems: Sequence[Problem], options: Options, confirm: bool) -> list[Proof]:
     """The first difference, or an interrupt, ends it. What is proved by the order of products stands for the problems
-    about these. `forms`: models whose expressions are one, or have one normal form, need no other proof. Raises
-    FaultError where an evaluation contradicts what was proved."""
-    proofs = _Proving(options, confirm, forms).run(problems)
+    about these. Raises FaultError where an evaluation contradicts what was proved."""
+    proofs = _Proving(options, confirm).run(problems)
     evaluated = not all(proof.theorem is not None and proof.theorem.rule == "one_expression" for proof in proofs)
     if evaluated and verdict_of(proofs) == "equal" and not any(proof.interrupted for proof in proofs):
         check_problems(problems)
@@ -87,8 +86,8 @@ def verdict_of(proofs: Sequence[Proof]) -> Verdict:
 
 
 class _Proving:
-    def __init__(self, options: Options, confirm: bool, forms: bool) -> None:
-        self.options, self.confirm, self.forms = options, confirm, forms
+    def __init__(self, options: Options, confirm: bool) -> None:
+        self.options, self.confirm = options, confirm
         self.proofs: list[Proof] = []
         self.spent = 0.0
         self.alike: dict[Problem, bool] = {}
@@ -116,17 +115,12 @@ class _Proving:
         if left is not None:
             left = max(0.0, left - self.spent)
         rest = replace(self.options, timeout=left)
-        formed: Proof | None = None
         if isinstance(problem, Negated):
-            formed = by_nodes(problem, rest, self.confirm)
-        elif self.forms:
-            formed = by_form(problem, rest, self.confirm)
-        if formed is not None:
-            proof = formed
+            proof = by_nodes(problem, rest, self.confirm) or prove(problem, rest, self.confirm)
         elif isinstance(problem, Monotonic):
-            proof = prove_monotonic(problem, rest, self.confirm, self.forms)
+            proof = prove_monotonic(problem, rest, self.confirm)
         else:
-            proof = prove(problem, rest, self.confirm)
+            proof = by_form(problem, rest, self.confirm) or prove(problem, rest, self.confirm)
         if proof.verdict == "equal" and not stands(proof):
             raise FaultError(f"{proof.problem.left.reference}: called equal without a theorem that says so")
         self.spent += proof.seconds

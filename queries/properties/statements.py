@@ -9,7 +9,6 @@ from hypotheses.schema import Compare, Inputs
 from queries.search.problem import Problem, admits, evaluate_on
 from queries.search.samples import RAISED
 from smtmodel.algebra import Bit, Bits
-from smtmodel.carriers.terms import SignedSum
 from smtmodel.decode import unpack
 from smtmodel.dot import Evaluation, Model
 from smtmodel.errors import ParameterError
@@ -52,10 +51,6 @@ class Negated(Problem):
     def moved(self, operands: Operands[Bits]) -> Operands[Bits]:
         a = tuple(negated(x, self.left.a) for x in operands.a)
         return replace(operands, a=a, c=negated(operands.c, self.left.c))
-
-    @property
-    def signed_sum(self) -> SignedSum:
-        return "signs_apart"
 
     @property
     def sides(self) -> tuple[str, str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from hypotheses.schema import Compare, Inputs, Window, check_comparable, check_inputs, zeros_only
 from smtmodel import ieee
 from smtmodel.algebra import Bit, Bits, all_of, any_of, constant, truth
-from smtmodel.carriers.terms import SignedSum, TermCarrier
+from smtmodel.carriers.terms import TermCarrier
 from smtmodel.decode import Unpacked, multiply, unpack
 from smtmodel.dot import Evaluation, Model, evaluate
 from smtmodel.errors import ParameterError
@@ -52,11 +52,6 @@ class Problem:
     def focus(self) -> int | None:
         """The product that every small question must leave free."""
         return None
-
-    @property
-    def signed_sum(self) -> SignedSum:
-        """The lowering of sums that suits a proof."""
-        return "twos_complement"
 
     @property
     def sides(self) -> tuple[str, str]:
@@ -194,12 +189,13 @@ def _inside(value: Unpacked, window: Window, fmt: Format) -> Bit:
 
 def symbolic_operands(problem: Problem, carrier: TermCarrier, free: Sequence[int] | None = None) -> Operands[Bits]:
     """Symbols a0, b0, ..., c; products other than the `free` ones, and those fixed to zero, are constants."""
-    layout, fixed = problem.layout, problem.inputs.zero_terms
-    chosen = set(range(layout.length) if free is None else free) - set(fixed)
-    zero = set(range(layout.length)) - chosen
-    constants = {f"{side}{k}" for side in "ab" for k in zero} | ({"c"} if layout.length in fixed else set())
+    layout = problem.layout
+    bound = set[int]() if free is None else set(range(layout.length)) - set(free)
+    return layout.split(symbols_of(layout, carrier, bound | set(problem.inputs.zero_terms)))
 
-    def operand(name: str, width: int) -> Bits:
-        return constant(carrier, 0, width) if name in constants else carrier.symbol(name, width)
 
-    return layout.split([operand(name, fmt.width) for name, fmt in zip(layout.names, layout.formats, strict=True)])
+def symbols_of(layout: Layout, carrier: TermCarrier, zero_terms: Collection[int]) -> list[Bits]:
+    """A symbol for each operand of a layout; for those of some terms (after the products, c) the constant zero."""
+    zero = {f"{side}{k}" for side in "ab" for k in zero_terms} | ({"c"} if layout.length in zero_terms else set())
+    return [constant(carrier, 0, fmt.width) if name in zero else carrier.symbol(name, fmt.width)
+            for name, fmt in zip(layout.names, layout.formats, strict=True)]  # fmt: skip

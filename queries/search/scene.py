@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,6 +10,7 @@ import numpy as np
 from pysmt.fnode import FNode
 
 from hypotheses.claim import Claim
+from queries.search.problem import symbols_of
 from queries.search.witness import Row
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
@@ -74,28 +75,19 @@ def evaluate_claim(claim: Claim, table: Patterns) -> ClaimBatch:
 def build_query(claim: Claim, what: Literal["deciding", "admitted"], free: int | None = None) -> Query:
     """Is there an admitted input that decides (whose values are numbers), or one that is admitted at all? All products
     but the first `free` ones are zero."""
-    scene, symbols, definitions = symbolic_scene(claim, free)
+    scene, symbols = symbolic_scene(claim, free)
     counts, goal = [], conditions(claim, scene)
     if what != "admitted":
         counts, goal = [goal], deciding(claim, scene)
         counts += scene.fits.values()
-    return Query(symbols, (*(bit.node for bit in counts), *definitions(), goal.node))
+    return Query(symbols, (*(bit.node for bit in counts), goal.node))
 
 
-def symbolic_scene(
-    claim: Claim, free: int | None = None
-) -> tuple[Scene, tuple[FNode, ...], Callable[[], tuple[FNode, ...]]]:
-    """A claim on symbols, all products but the first `free` ones zero: the quantities, the symbols, and what in the
-    end defines the terms that the carrier made."""
-    carrier = TermCarrier()
-    count = claim.terms if free is None else free
-    zero = {f"{side}{k}" for side in "ab" for k in range(count, claim.terms)} | ({"c"} if claim.zero_addend else set())
-    row = [
-        constant(carrier, 0, fmt.width) if name in zero else carrier.symbol(name, fmt.width)
-        for name, fmt in zip(claim.layout.names, claim.layout.formats, strict=True)
-    ]
-    symbols = tuple(bits.node for bits in row if bits.value is None)
-    return scene_of(claim, row), symbols, lambda: tuple(carrier.definitions)
+def symbolic_scene(claim: Claim, free: int | None = None) -> tuple[Scene, tuple[FNode, ...]]:
+    """A claim on symbols, all products but the first `free` ones zero: the quantities, and the symbols."""
+    zero = {*range(claim.terms if free is None else free, claim.terms), *([claim.terms] if claim.zero_addend else ())}
+    row = symbols_of(claim.layout, TermCarrier(), zero)
+    return scene_of(claim, row), tuple(bits.node for bits in row if bits.value is None)
 
 
 def row_of(claim: Claim, answer: Answer) -> Row:

@@ -6,6 +6,7 @@ Whoever works in a folder with a json.py of their own, or in one that a stranger
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -44,6 +45,16 @@ def safe_imports() -> Iterator[None]:
     finally:
         _set(before)
         sys.modules["__main__"] = main
+
+
+@contextmanager
+def without_interrupts() -> Iterator[None]:
+    """Children started meanwhile see no Ctrl-C, which a terminal sends to all: this process decides what is kept."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _set(values: Mapping[str, str | None]) -> None:

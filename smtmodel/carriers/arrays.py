@@ -31,7 +31,6 @@ class ArrayWords(Carrier):
             "or": xp.bitwise_or,
             "xor": xp.bitwise_xor,
         }
-        self._logic = {"and": xp.logical_and, "or": xp.logical_or, "xor": xp.logical_xor}
 
     def _trim(self, value: Lanes, width: int) -> Lanes:
         """A value that nothing else holds, without the bits above the width."""
@@ -112,14 +111,21 @@ class ArrayWords(Carrier):
         return self.xp.where(condition, then, otherwise)
 
     def logic(self, operation: str, left: Any, right: Any) -> Any:
-        return self._logic[operation](left, right)
+        return self._ops[operation](left, right)
 
     def logic_not(self, value: Any) -> Any:
-        return self.xp.logical_not(value)
+        return self.xp.invert(value)
 
     def uniform(self, value: Any) -> bool | None:
         """False where no lane is true: most inputs hold no NaN, infinity or zero, and need no care for them."""
-        return None if self.xp.any(value) else False
+        return None if self.xp.count_nonzero(value) else False  # any() takes ten times as long on few lanes
+
+    def stacked(self, values: Sequence[Lanes]) -> Lanes | None:
+        shapes = {value.shape for value in values}
+        return self.xp.stack(values) if len(shapes) == 1 and shapes != {()} else None
+
+    def row(self, value: Lanes, index: int, width: int) -> Lanes:
+        return value[index]
 
     def test_bit(self, value: Lanes, index: int, width: int) -> Any:
         return (value & _word(width)(1 << index)) != 0

@@ -86,6 +86,15 @@ class Carrier(ABC):
         """The one truth that a truth node is known to have on every lane; None where that is not known."""
         return None
 
+    def stacked(self, values: Sequence[Node]) -> Node | None:
+        """Vectors of one width as one, on which an operation does at once what it would do on each of them; `row`
+        takes its results apart. None where that saves nothing."""
+        return None
+
+    def row(self, value: Node, index: int, width: int) -> Node:
+        """A vector, or a truth (of width 1), of one of those stacked."""
+        raise NotImplementedError
+
     @abstractmethod
     def test_bit(self, value: Node, index: int, width: int) -> Node: ...
 

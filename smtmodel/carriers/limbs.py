@@ -55,6 +55,7 @@ class WideCarrier(Carrier):
 
     truth = of_words("truth")
     logic, logic_not, uniform = of_words("logic"), of_words("logic_not"), of_words("uniform")
+    stacked = of_words("stacked")  # inputs fit a word
     fuses, multiply_and_add = of_words("fuses"), of_words("multiply_and_add")
 
     def __init__(self, words: Carrier) -> None:
@@ -210,6 +211,10 @@ class WideCarrier(Carrier):
     @of_limbs
     def select(self, condition: Node, then: Node, otherwise: Node, width: int) -> Node:
         return tuple(select(Bit(self, condition), x, y) for x, y in zip(then, otherwise, strict=True))
+
+    @of_limbs
+    def row(self, value: Node, index: int, width: int) -> Node:
+        return tuple(limb.row(index) for limb in value)
 
     @of_limbs
     def test_bit(self, value: Node, index: int, width: int) -> Node:

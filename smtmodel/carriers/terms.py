@@ -11,11 +11,10 @@ from pysmt.fnode import FNode, FNodeContent
 from pysmt.formula import FormulaManager
 from pysmt.typing import BVType
 
-from smtmodel.algebra import Bit, Bits, select
+from smtmodel.algebra import Bit, Bits
 from smtmodel.carriers.carrier import Carrier
 
 Maximum = Literal["select", "relational"]
-SignedSum = Literal["twos_complement", "signs_apart"]
 
 
 class _Term(FNode):  # type: ignore[misc]
@@ -66,25 +65,20 @@ _COMPARE = {"eq": op.EQUALS, "ult": op.BV_ULT, "ule": op.BV_ULE, "slt": op.BV_SL
 class TermCarrier(Carrier):
     """Lowers to pysmt terms in `environment` (by default one of its own).
 
-    `maximum` and `signed_sum` choose between lowerings of one meaning (tests prove them equal):
-
-    - maximum "select": a balanced tree of comparisons; "relational": a fresh symbol m with m >= each and m = some,
-      which order proofs want. Its defining constraints are collected in `definitions` and belong in every query.
-    - signed_sum "twos_complement": conditionally negated terms added up; "signs_apart": positive and negative
-      magnitudes summed separately and subtracted once, which sign-symmetry proofs want.
+    `maximum` chooses between lowerings of one meaning (tests prove them equal): "select", a balanced tree of
+    comparisons; "relational", a fresh symbol m with m >= each and m = some, which staged proofs want. Its defining
+    constraints are collected in `definitions` and belong in every query.
     """
 
     def __init__(
         self,
         environment: Environment | None = None,
         maximum: Maximum = "select",
-        signed_sum: SignedSum = "twos_complement",
         prefix: str = "",
     ) -> None:
         self.environment = environment or Terms()
         self.manager = self.environment.formula_manager
         self.maximum = maximum
-        self.signed_sum = signed_sum
         self.prefix = prefix
         self.addends: list[FNode] = []  # the signed terms of sums: where a proof may cut besides the signals
         self.maxima: dict[FNode, frozenset[FNode]] = {}  # the symbol of a relational maximum -> of what
@@ -230,8 +224,6 @@ class TermCarrier(Carrier):
         return self._known[key]
 
     def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> FNode:
-        if self.signed_sum == "signs_apart":
-            return self._signs_apart(signs, magnitudes, width)
         total = Bits(self, width, value=0)
         for sign, magnitude in zip(signs, magnitudes, strict=True):
             mask = sign.bits(1).sext(width)
@@ -239,15 +231,3 @@ class TermCarrier(Carrier):
             self.addends.append(addend.node)
             total = total + addend
         return total.node
-
-    def _signs_apart(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> FNode:
-        largest = sum((1 << magnitude.width) - 1 for magnitude in magnitudes)
-        # where nothing wraps a bit less is enough, so that the difference is never the most negative number
-        room = min(width, max(largest.bit_length(), 1)) if largest.bit_length() < width else width
-        zero = Bits(self, room, value=0)
-        sides = [zero, zero]
-        for sign, magnitude in zip(signs, magnitudes, strict=True):
-            wide = magnitude.zext(room)
-            sides = [sides[0] + select(sign, zero, wide), sides[1] + select(sign, wide, zero)]
-        self.addends += [side.node for side in sides]
-        return (sides[0].zext(width) - sides[1].zext(width)).node

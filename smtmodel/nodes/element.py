@@ -7,8 +7,8 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, get_args
 
-from smtmodel.algebra import Bits, constant, truth
-from smtmodel.decode import Unpacked, unpack
+from smtmodel.algebra import Bits, constant, stacked, truth
+from smtmodel.decode import Unpacked, row, unpack
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
 from smtmodel.nodes.index import Index
@@ -55,12 +55,29 @@ class Element(Terminal):
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         pattern, fmt = self._pattern(context), context.formats[self.operand]
-        item = self.read(pattern, fmt)
+        whole = self.whole(context)
+        item = self.read(pattern, fmt) if whole is None or self.index is None else row(whole, context.at(self.index))
         if self.operand == "c":
             with context.within(""):
                 context.trace.term(Stage.ADDEND, item.term)
         as_it_is = self.subnormals == "keep" and not self.positive_zeros
         return Number(item, native=(fmt, pattern) if as_it_is else None)
+
+    @property
+    def way(self) -> Hashable:
+        """Which elements there are, and how they are read."""
+        return self.operand, self.subnormals, self.positive_zeros
+
+    def whole(self, context: Context) -> Unpacked | None:
+        """All elements of its operand, decoded at once; None where the carrier cannot, and where this one is missing.
+        `row` gives one of them."""
+        patterns = context.patterns[self.operand]
+        if self.index is None or context.at(self.index) >= len(patterns):
+            return None
+        if self.way not in context.wholes:
+            pattern = stacked(patterns) if len(patterns) > 1 else None
+            context.wholes[self.way] = None if pattern is None else self.read(pattern, context.formats[self.operand])
+        return context.wholes[self.way]
 
     def _pattern(self, context: Context) -> Bits:
         patterns, at = context.patterns[self.operand], 0 if self.index is None else context.at(self.index)

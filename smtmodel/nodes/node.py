@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import ClassVar
 
 from smtmodel.algebra import Bit, Bits, all_of, any_of
@@ -163,6 +163,7 @@ class Context:
     trace: Trace = field(default_factory=Trace)
     titles: Mapping[Node, str] = field(default_factory=dict)
     shared: Shared | None = None
+    wholes: dict[Hashable, Unpacked | None] = field(default_factory=dict)  # of all elements or products, by their kind
     places: dict[int, int] = field(default_factory=dict)  # value of the variable of each level
     running: dict[int, Value] = field(default_factory=dict)
     scopes: list[dict[tuple[Node, int | None], Value]] = field(default_factory=lambda: [{}])
@@ -214,7 +215,9 @@ class Context:
         return name and name + "".join(f"[{self.places[level]}]" for level in self.ranges if level in node.free)
 
     def prefix(self, node: Node) -> str:
-        """What the names of a node's signals begin with."""
+        """What the names of a node's signals begin with, where they are kept."""
+        if not self.trace.keeps:
+            return ""
         name = self.name(node)
         return self.trace.prefix + (f"{name}." if name else "")
 
@@ -267,7 +270,7 @@ class Node(ABC):
     def varied(self, variant: Variant) -> Node:
         """The node with another value where a parameter, or one for an operand, has the old one; else itself. Raises
         ParameterError."""
-        if variant.parameter not in {item.name for item in fields(self)}:  # type: ignore[arg-type]
+        if variant.parameter not in self.field_names():
             return self
         given = getattr(self, variant.parameter)
         several = isinstance(given, tuple) and not isinstance(variant.old, tuple)
@@ -277,8 +280,10 @@ class Node(ABC):
         return replace(self, **{variant.parameter: changed})  # type: ignore[type-var]
 
     def terms(self, context: Context) -> Iterator[tuple[str, Value]]:
-        """What it adds to a sum, with names: itself, unless it stands for a range of terms."""
-        yield context.titles.get(self) or self.place(context) or context.name(self), context.value(self)
+        """What it adds to a sum, with names where signals are kept: itself, unless it stands for a range of terms."""
+        named = context.trace.keeps
+        name = named and (context.titles.get(self) or self.place(context) or context.name(self))
+        yield name or "", context.value(self)
 
     def place(self, context: Context) -> str:
         """Its place among the inputs, where that names it best."""
@@ -323,9 +328,15 @@ class Node(ABC):
         found = frozenset[int]().union(*(operand.free for operand in self.operands))
         return found - {self.binds}
 
+    @classmethod
+    @cache
+    def field_names(cls) -> tuple[str, ...]:
+        """The names of its operands and parameters."""
+        return tuple(item.name for item in fields(cls))  # type: ignore[arg-type]
+
     @cached_property
     def _fields(self) -> tuple[object, ...]:
-        return tuple(getattr(self, item.name) for item in fields(self))  # type: ignore[arg-type]
+        return tuple(getattr(self, name) for name in self.field_names())
 
     @cached_property
     def _hash(self) -> int:
@@ -333,7 +344,7 @@ class Node(ABC):
 
     def __getstate__(self) -> dict[str, object]:
         """Its fields: in another process, which this may go to, hashes are others."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}  # type: ignore[arg-type]
+        return {name: getattr(self, name) for name in self.field_names()}
 
     def __hash__(self) -> int:
         return self._hash

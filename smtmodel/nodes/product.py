@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from smtmodel.alignment import reaches
-from smtmodel.decode import Unpacked, multiply
+from smtmodel.decode import Unpacked, multiply, row
 from smtmodel.errors import ParameterError
 from smtmodel.ieee import product_specials
 from smtmodel.nodes.element import Element
@@ -49,7 +49,28 @@ class Product(Node):
         return None if left is None or right is None else (self.kind, left, right, self.normalised, self.limit)
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
-        left, right = context.value(self.left).item, context.value(self.right).item
+        item = None if context.trace.keeps else self._with_all(context)
+        if item is None:
+            item = self._of(context.value(self.left).item, context.value(self.right).item)
+        if context.trace.keeps:
+            place = self.place(context)
+            with context.within("" if place else context.prefix(self)):
+                context.trace.term(Stage.PRODUCT if place else Stage.STEP, item.term, place)
+        return Number(item)
+
+    def _with_all(self, context: Context) -> Unpacked | None:
+        """The product as one of those of all elements of a and b, formed at once where the carrier can."""
+        left, right = self.left, self.right
+        if not (isinstance(left, Element) and isinstance(right, Element) and (place := self.place(context))):
+            return None
+        a, b = left.whole(context), right.whole(context)
+        if a is None or b is None or len(context.patterns[left.operand]) != len(context.patterns[right.operand]):
+            return None
+        way = left.way, right.way, self.normalised, self.limit
+        whole = context.wholes[way] = context.wholes.get(way) or self._of(a, b)
+        return row(whole, int(place))
+
+    def _of(self, left: Unpacked, right: Unpacked) -> Unpacked:
         formed = multiply(left.term, right.term)
         is_nan, is_infinite = product_specials(left, right)
         is_zero = left.is_zero | right.is_zero
@@ -57,10 +78,7 @@ class Product(Node):
             formed = formed.normalised()
         if self.limit is not None:
             is_infinite = is_infinite | (reaches(formed, self.limit) & ~(is_zero | is_nan))
-        place = self.place(context)
-        with context.within("" if place else context.prefix(self)):
-            context.trace.term(Stage.PRODUCT if place else Stage.STEP, formed, place)
-        return Number(Unpacked(formed, is_zero, is_infinite, is_nan))
+        return Unpacked(formed, is_zero, is_infinite, is_nan)
 
     def variants(self) -> Iterator[Variant]:
         yield from others("normalised", self.normalised, (False, True))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from smtmodel.nodes.element import Element
@@ -15,16 +15,18 @@ Leaf = Callable[[Node], Node | None]
 
 
 def with_operands(node: Node, operands: Iterable[Node]) -> Node:
-    """The node with other operands in the places of its own, in their order."""
-    given: Iterator[Node] = iter(operands)
-    changes: dict[str, Any] = {}
-    for item in fields(node):  # type: ignore[arg-type]
-        value = getattr(node, item.name)
+    """The node with other operands in the places of its own, in their order: itself, if they are its own."""
+    others = tuple(operands)
+    if all(new is old for new, old in zip(others, node.operands, strict=True)):
+        return node
+    given, changes = iter(others), dict[str, Any]()
+    for name in node.field_names():
+        value = getattr(node, name)
         if isinstance(value, Node):
-            changes[item.name] = next(given)
+            changes[name] = next(given)
         elif isinstance(value, tuple) and value and isinstance(value[0], Node):
-            changes[item.name] = tuple(next(given) for _ in value)
-    return replace(node, **changes) if changes else node  # type: ignore[type-var]
+            changes[name] = tuple(next(given) for _ in value)
+    return replace(node, **changes)  # type: ignore[type-var]
 
 
 def replaced(node: Node, leaf: Leaf, found: dict[Node, Node] | None = None) -> Node:
@@ -34,9 +36,7 @@ def replaced(node: Node, leaf: Leaf, found: dict[Node, Node] | None = None) -> N
     if node not in found:
         other = leaf(node)
         if other is None:
-            operands = tuple(replaced(operand, leaf, found) for operand in node.operands)
-            same = all(new is old for new, old in zip(operands, node.operands, strict=True))
-            other = node if same else with_operands(node, operands)
+            other = with_operands(node, (replaced(operand, leaf, found) for operand in node.operands))
         found[node] = other
     return found[node]
 
@@ -45,9 +45,7 @@ def rebuilt(node: Node, change: Callable[[Node, Node], Node], found: dict[Node, 
     """The expression rebuilt from below: `change` is given each node and the same over its rebuilt operands. `found`
     keeps what became of each node."""
     if node not in found:
-        operands = tuple(rebuilt(operand, change, found) for operand in node.operands)
-        same = all(new is old for new, old in zip(operands, node.operands, strict=True))
-        found[node] = change(node, node if same else with_operands(node, operands))
+        found[node] = change(node, with_operands(node, (rebuilt(one, change, found) for one in node.operands)))
     return found[node]
 
 

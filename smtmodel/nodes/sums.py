@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Self
 
 from smtmodel.algebra import Bits
@@ -53,13 +53,13 @@ class Sum(Node):
 
     def of_terms(self, terms: Sequence[tuple[int, Node]]) -> Self:
         """The same sum of other terms, each with the position of the operand here whose parameters it has."""
-        names = [item.name for item in fields(self) if isinstance(getattr(self, item.name), tuple)]  # type: ignore[arg-type]
+        names = [name for name in self.field_names() if isinstance(getattr(self, name), tuple)]
         changed = {name: tuple(given[at] for at, _ in terms) for name in names if (given := getattr(self, name))}
         return replace(self, **{**changed, "items": tuple(term for _, term in terms)})  # type: ignore[type-var]
 
     def key_of(self, position: int) -> tuple[str, ...]:
         """What goes with the operand at a position, itself apart."""
-        values = (getattr(self, item.name) for item in fields(self) if item.name != "items")  # type: ignore[arg-type]
+        values = (getattr(self, name) for name in self.field_names() if name != "items")
         return tuple(str(given[position]) for given in values if isinstance(given, tuple) and given)
 
     def each(self, given: int | tuple[int | None, ...] | None, position: int) -> int | None:
