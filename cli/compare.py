@@ -144,11 +144,13 @@ class _Run:
         """Open the devices, and find the formats of their vectors. Raises MmaprobeError."""
         from runner.devices import open_device
         from runner.recorded import RecordedDevice
+        from smtmodel.reference import parse_reference
 
-        devices = [stack.enter_context(open_device(name, timeout)) for name in names]
+        asked = None if self.reference is None else parse_reference(self.reference)
+        devices = [stack.enter_context(open_device(name, timeout, asked)) for name in names]
         self.report.devices = devices
         self.recordings = [device for device in devices if isinstance(device, RecordedDevice)]
-        lead = _lead(devices, self.reference)
+        lead = asked or next((model for device in devices if (model := getattr(device, "model", None))), None)
         for device in devices:
             if isinstance(device, RecordedDevice):
                 lead_here = _recorded_model(device, lead)
@@ -225,15 +227,6 @@ class _Run:
             names = sorted({one.side.name for one in self.comparison.contradictions})
             raise IncompleteError(f"{' and '.join(names)}: contradicts itself; no difference is certain")
         sys.exit(0 if differ else 1)
-
-
-def _lead(devices: Sequence[Device], reference: str | None) -> Model | None:
-    """The model that gives the vectors their formats: --model, or that of the first device that is one."""
-    from smtmodel.reference import parse_reference
-
-    if reference is not None:
-        return parse_reference(reference)
-    return next((model for device in devices if (model := getattr(device, "model", None)) is not None), None)
 
 
 def _recorded_model(device: RecordedDevice, lead: Model | None) -> Model:

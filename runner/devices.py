@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from runner.batches import BatchDevice
 from runner.command import CommandDevice
@@ -29,7 +30,8 @@ def open_device(text: str, timeout: float = DEFAULT_TIMEOUT, asked: Model | None
     """
     kind, colon, rest = text.partition(":")
     if not colon or not rest.strip():
-        raise InputError(f"device {text!r}: a device is written {FORMS}")
+        hint = f"; of answers in a file: recorded:{text}" if Path(text).is_file() else ""
+        raise InputError(f"device {text!r}: a device is written {FORMS}{hint}")
     kinds: dict[str, Callable[[], Device]] = {
         "model": lambda: ModelDevice(rest),
         "command": lambda: CommandDevice(rest, timeout),

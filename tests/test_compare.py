@@ -144,6 +144,17 @@ def test_few_answers_name_no_reason_that_others_give_too(tmp_path: Path) -> None
     assert {"alignment-bits", "xie-asymmetry"} <= set(re.findall(r"[\w-]+", reason))
 
 
+def test_recordings_that_name_no_instruction_take_the_one_asked_for(tmp_path: Path) -> None:
+    names = []
+    for name, d in (("one", "3f800001"), ("other", "3f800002")):
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text(json.dumps({"a": ["3c00", "3c00"], "b": ["3c00", "0003"], "c": "00000000", "d": d}))
+        names.append(f"recorded:{path}")
+    assert "one.jsonl:1: arch: this field is missing" in run("compare", *names, code=2).stderr
+    document = compared(*names, "--model", HOPPER, code=0)
+    assert (document["compared"], document["different"]) == (1, 1)
+
+
 def test_without_a_vector_answered_by_both_nothing_is_compared(recorded: str, tmp_path: Path) -> None:
     path = tmp_path / "one.jsonl"
     path.write_text(json.dumps({"model": HOPPER, "a": ["3c00"], "b": ["3c00"], "c": "00000001", "d": "3f800000"}))
