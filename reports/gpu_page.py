@@ -151,6 +151,7 @@ def _row(number: int, sheet: Sheet) -> str:
     formats = values["Formats"] if len(values["Formats"]) < 60 else _shortened(values["Formats"])
     scaled = f"; factors {values['Scale factors']}" if "Scale factors" in values else ""
     rests = "" if first in INSTRUCTIONS else f" {basis.of_file(parse_reference(first))} |"
+    formats = formats.replace("->", "→")  # in which browsers break no line
     return f"| {number} | {unit} | `{name}`{more} | {formats}{scaled} | {values['Products']} |{rests}"
 
 

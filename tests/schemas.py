@@ -15,22 +15,22 @@ PAGE = ROOT / "docs" / "json.md"
 
 HEAD = """# JSON documents, field by field
 
-With `--json` a command prints one document on standard output; vectors are one JSON object a line. Each is described by
-a JSON Schema file, which comes with the package, and by the tables below, which are made from these files:
+With `--json` a command prints one document on standard output; files of vectors have one JSON object a line. The
+tables below describe every field. They are made from JSON Schema files, which come with the package:
 
 ```sh
 python -c "from importlib.resources import files; print(files('reports') / 'schemas')"
 ```
 
-- `schema` is the version of a document. It is raised when a field goes or changes its meaning; fields may be added, so
-  a program should pass over those it does not know.
-- `mmaprobe list models --json`, and every other list, is an array of objects; there every object carries the version.
-- Numbers of formats are bit patterns, in lower-case hexadecimal digits, as many as the format has.
-- Keys of your own in a vector (`note`, `tags`) are kept in every vector that a command writes of it.
-- A field that is not always there is marked with *.
+- `schema` is the version of a document. It is raised when a field is removed or its meaning changes. Fields may be
+  added without a new version, so a program should ignore those that it does not know.
+- `mmaprobe list models --json`, like every other list, prints an array of objects; each object has the version.
+- A number of a format such as f16 is a bit pattern: lower-case hexadecimal digits, all that the format has.
+- A vector may have keys of your own (`note`, `tags`): they are kept in every vector that a command writes of it.
+- A field marked with * is not always there.
 
-The tests hold every document that they print against these descriptions. After a change of their types
-(`reports/documents.py`, `reports/fields`) `python -m tests.schemas` writes the files and this page.
+The tests validate every document that they print by these schemas. After a change of the types (`reports/documents.py`,
+`reports/fields`) `python -m tests.schemas` writes the schemas and this page.
 """
 
 

@@ -15,7 +15,7 @@ class OutOfReach(Part):
     rule: str
     """the rule of inference that gives it"""
     why: str
-    """the engines' words"""
+    """what the solvers answered"""
 
 
 class Conditions(Part):
@@ -24,9 +24,9 @@ class Conditions(Part):
     reached: list[str]
     """those that a vector reaches"""
     out_of_reach: list[OutOfReach]
-    """those that no input reaches, proved"""
+    """those proved to be reached by no input"""
     open: list[str]
-    """neither"""
+    """the others"""
 
 
 class Cover(Document):
@@ -37,11 +37,11 @@ class Cover(Document):
     complete: bool
     """whether every condition is reached, or proved to be out of reach"""
     conditions: Conditions
-    """the cases of each input and step"""
+    """conditions of single inputs and steps"""
     pairs: Conditions
-    """two cases of a step together"""
+    """conditions of two cases of a step together"""
     changes: Conditions
-    """changes of one parameter, which a vector shows by its result"""
+    """changes of one parameter that a vector shows by its result"""
     vectors: list[Vector]
     """`d` is the unit's result; `reaches`: what each was chosen for"""
     seconds: float

@@ -24,45 +24,45 @@ class Fact(Part):
     """A signal of an evaluation."""
 
     name: str
-    """where it stands"""
+    """its place in the evaluation"""
     kind: str
     """number, exponent, pattern, ..."""
     width: int
-    """bits"""
+    """how many bits it has"""
     value: Hex
-    """the bits"""
+    """its bits"""
     scale: int = ABSENT
     """of a number: the exponent of its last bit"""
     signed: bool = ABSENT
-    """of a number: whether in two's complement"""
+    """of a number: whether its bits are in two's complement"""
     offset: int = ABSENT
-    """of an exponent: what is to be added"""
+    """of an exponent: what is added to its bits to get the exponent"""
     real: str | None
-    """the value in powers of two"""
+    """its value in powers of two"""
 
 
 class FirstDivergence(Part):
     """Where two evaluations diverge."""
 
     stage: str
-    """in words"""
+    """the stage of the datapath, in words"""
     signal: str
     """the first signal that differs"""
     left: Fact | None
-    """what it is in the first"""
+    """this signal in the first evaluation"""
     right: Fact | None
-    """what it is in the second"""
+    """this signal in the second"""
 
 
 class Neighbour(Part):
     """A model with one thing changed that gives the other result."""
 
     parameter: str
-    """what is changed"""
+    """the parameter that is changed"""
     value: str | int | bool | list[int]
-    """to what"""
+    """its new value"""
     model: str | None
-    """its reference, where it has one"""
+    """the reference of the changed model, where it has one"""
     first_divergence: FirstDivergence | None
     """where it diverges from the model"""
 
@@ -88,15 +88,15 @@ class Evaluate(Document):
     """Rows with an observed result checked against their models."""
 
     rows: int
-    """in the file"""
+    """rows in the file"""
     compared: int
-    """of them with `d`"""
+    """rows with a `d`, which are compared with their models"""
     mismatches: int
-    """of them where the model gives something else"""
+    """compared rows in which the model gives another result"""
     models: list[ModelCount]
-    """the same, model by model"""
+    """the same counts for each model"""
     first_mismatches: list[Mismatch]
-    """the first hundred"""
+    """the first hundred mismatches"""
     error: str | None
     """what ended it early"""
 
@@ -114,20 +114,20 @@ class RuledOut(Place):
     """The vector that refutes a hypothesis."""
 
     predicted: Hex
-    """by the hypothesis"""
+    """the hypothesis's prediction"""
     observed: Hex
-    """on the device"""
+    """the device's answer"""
 
 
 class Standing(Part):
     """How a hypothesis fares."""
 
     answers: int
-    """answers that it predicts"""
+    """answers to vectors for which it has a prediction"""
     agree: int
-    """of them as predicted"""
+    """those that are as predicted"""
     ruled_out_by: RuledOut | None
-    """the first that is not"""
+    """the first that is not as predicted"""
 
 
 class Unpredicted(Place):
@@ -136,44 +136,44 @@ class Unpredicted(Place):
     observed: Hex
     """the answer"""
     predictions: dict[str, Hex]
-    """what the hypotheses say"""
+    """hypothesis: its prediction"""
 
 
 class QuestionStanding(Part):
     """What the answers leave of a question."""
 
     id: str
-    """the question"""
+    """the question's name"""
     answers: int
     """answers to its vectors"""
     standing: list[str]
-    """hypotheses that every answer agrees with"""
+    """hypotheses that agree with every answer"""
     hypotheses: dict[str, Standing]
-    """each of them"""
+    """hypothesis: its answers"""
     unpredicted: int
-    """answers that none of them predicts"""
+    """number of answers that no hypothesis predicts"""
     first_unpredicted: list[Unpredicted]
-    """the first few"""
+    """the first few of them"""
 
 
 class EarlierDifference(Place):
     """An answer that is not the row's `d`."""
 
     earlier: Hex
-    """the row's"""
+    """the row's `d`"""
     observed: Hex
-    """the device's"""
+    """the device's answer"""
 
 
 class ObservedBefore(Part):
     """Rows that had a `d` already."""
 
     answers: int
-    """how many"""
+    """answers to rows with `d`"""
     agree: int
-    """of them answered so again"""
+    """answers that equal `d`"""
     first_differences: list[EarlierDifference]
-    """the first few of the others"""
+    """the first few that do not"""
 
 
 class RunDevice(Part):
@@ -242,24 +242,24 @@ class NeighboursOfSides(Part):
     """Of each model what, changed, gives the other's result."""
 
     first: list[Neighbour]
-    """of the first"""
+    """changes of the first model that give the second's result"""
     second: list[Neighbour]
-    """of the second"""
+    """changes of the second model that give the first's result"""
 
 
 class Difference(Part):
     """An input on which the devices differ, made small."""
 
     vector: Vector | None
-    """as an input of one instruction, where it is one"""
+    """the input as a vector of one instruction, if it is one"""
     operands: AnyInput
-    """as it is"""
+    """the input"""
     results: dict[str, Hex]
-    """first, second: what each gives"""
+    """first, second: the result of each"""
     exercises: list[str]
     """conditions of the datapath that the input reaches"""
     terms: int
-    """terms that are not zero"""
+    """how many terms are not zero"""
     terms_found: int
     """the same before it was made small"""
     neighbours: NeighboursOfSides
@@ -276,16 +276,16 @@ class CommonChange(Part):
     agree: int
     """answers that the changed model gives"""
     answers: int
-    """of this many answers"""
+    """answers that were compared"""
 
 
 class CommonChanges(Part):
     """Of each model the changes that give every difference."""
 
     first: list[CommonChange]
-    """of the first"""
+    """changes of the first model"""
     second: list[CommonChange]
-    """of the second"""
+    """changes of the second model"""
 
 
 class Support(Part):
@@ -296,7 +296,7 @@ class Support(Part):
     agree: int
     """answers that it predicts"""
     answers: int
-    """of this many answers"""
+    """answers that were compared"""
 
 
 class QuestionOfLibrary(Part):
@@ -331,33 +331,33 @@ class DifferingElement(Part):
     """An element in which two matrices differ."""
 
     row: int
-    """from 0"""
+    """its row, from 0"""
     column: int
-    """from 0"""
+    """its column, from 0"""
     d: list[Hex]
-    """what each has"""
+    """its bit pattern in each matrix"""
     ulps: int | None
-    """how far apart, of finite numbers"""
+    """the distance in ulps; null if one is not finite"""
 
 
 class DotProduct(AnyInput):
     """The dot product of an element."""
 
     row: int
-    """from 0"""
+    """the element's row, from 0"""
     column: int
-    """from 0"""
+    """the element's column, from 0"""
 
 
 class Gemm(Part):
     """With --gemm: two matrices that should be alike."""
 
     elements: int
-    """of a matrix"""
+    """elements of each matrix"""
     differing: int
-    """of them not alike"""
+    """elements in which they differ"""
     first: DifferingElement | None = ABSENT
-    """the first one"""
+    """the first element that differs"""
     largest: DifferingElement | None = ABSENT
     """the one farthest apart"""
     model: dict[str, Any] = ABSENT

@@ -26,26 +26,26 @@ class Asked(Part):
     """One query: the products that were left free in it."""
 
     free_products: list[int]
-    """numbers of the products that were not held at zero"""
+    """numbers of the products that were not fixed to zero"""
     nonnegative_only: bool
-    """whether all numbers were held nonnegative"""
+    """whether all inputs were restricted to nonnegative numbers"""
     answers: list[SolverAnswer]
-    """what the solvers said"""
+    """what the solvers answered"""
 
 
 class PairOfHypotheses(Part):
     """Two hypotheses and whether an input distinguishes them."""
 
     left: str
-    """name of the first"""
+    """the first hypothesis"""
     right: str
-    """name of the second"""
+    """the second hypothesis"""
     verdict: Literal["different", "equal", "unknown", "divided"]
-    """divided: no input distinguishes it from all the others at once"""
+    """divided: no input distinguishes the first from all the others at once"""
     reused_vector: bool
     """whether a vector found for another pair distinguishes these, too"""
     complete: bool
-    """whether there is no other kind of vector"""
+    """whether no further kind of input distinguishes them"""
     found_by_simulation: bool
     """whether samples, and no solver, found the vectors"""
     seconds: float
@@ -66,17 +66,17 @@ class QuestionAnswered(Part):
     expect: Literal["different", "equal"] | None
     """what the question's file expects"""
     hypotheses: dict[str, str]
-    """name: the model"""
+    """hypothesis: its model"""
     dropped: dict[str, str]
-    """name: why the hypothesis does not apply"""
+    """hypothesis: why it does not apply"""
     one_vector: str | None
-    """the hypothesis that one input must tell from every other one"""
+    """the hypothesis that one input must distinguish from every other one"""
     observed: dict[str, str]
     """GPU: the hypothesis that agrees with it"""
     zeros_only: list[str]
     """operands of which the restrictions admit zeros alone"""
     pairs: list[PairOfHypotheses]
-    """every two hypotheses"""
+    """every two hypotheses, and what was found"""
     vectors: list[Vector]
     """the inputs found"""
 

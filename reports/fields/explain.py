@@ -20,12 +20,12 @@ class ExplainedInput(Part):
 
 
 class Cause(Part):
-    """A term that is infinite or no number."""
+    """A term that is infinite or NaN."""
 
     term: str
     """its name"""
     kind: str
-    """what it is"""
+    """nan, inf*0, infinite, or too_large: a product of finite factors beyond the range"""
     inputs: list[str]
     """the operands behind it"""
 
@@ -36,9 +36,9 @@ class SpecialRule(Part):
     step: int
     """number of the step"""
     rule: str
-    """in words"""
+    """nan, inf*0, opposite (infinities of both signs), or infinity"""
     causes: list[Cause]
-    """by which terms"""
+    """the terms that it is about"""
 
 
 class Evaluation(Part):
@@ -73,9 +73,9 @@ class LossStep(Part):
     """A step that loses bits."""
 
     step: str
-    """which"""
+    """its name"""
     products: list[int] | None
-    """the products in it, from and to"""
+    """the first and the last product of it"""
     cut: str
     """what alignment truncates, as a fraction"""
     rounded: str

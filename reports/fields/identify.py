@@ -13,9 +13,9 @@ class Member(Part):
     model: str
     """the model"""
     why: str | None
-    """why it gives the results of the first of its class"""
+    """how it is known that it is equal to the first candidate of its class"""
     confirmed_by: str | list[str] | None
-    """who confirmed that"""
+    """who confirmed that it is equal"""
 
 
 class Class(Part):
@@ -24,18 +24,18 @@ class Class(Part):
     members: list[Member]
     """the candidates"""
     results: list[Hex]
-    """their result of each vector"""
+    """the results that they give for the vectors, in order"""
 
 
 class Impossible(Part):
     """Combinations of a family's parameters that cannot be."""
 
     combinations: int
-    """in all"""
+    """how many combinations there are in all"""
     left_out: int
-    """of them left out"""
+    """how many of them are left out"""
     reasons: dict[str, int]
-    """why: how many"""
+    """reason: how many are left out for it"""
 
 
 class Separate(Document):
@@ -46,13 +46,13 @@ class Separate(Document):
     candidates: int
     """how many it has"""
     impossible: Impossible
-    """what was left out"""
+    """combinations that were left out"""
     classes: list[Class]
-    """candidates proved equal are in one class"""
+    """candidates that are proved equal are in one class"""
     vectors: list[Vector]
-    """which distinguish the classes"""
+    """vectors that distinguish the classes"""
     unknown: list[list[str]]
-    """pairs that stay open"""
+    """pairs that are neither distinguished nor proved equal"""
     seconds: float
     """how long it took"""
 
@@ -83,7 +83,7 @@ class Explains(Part):
     model: str
     """the model"""
     explains: int
-    """answers that it gives, too"""
+    """number of answers that it gives"""
 
 
 class Contradiction(Part):
@@ -109,7 +109,7 @@ class Identify(Document):
     candidates: int
     """how many the family has"""
     impossible: Impossible
-    """what was left out of it"""
+    """combinations that were left out of it"""
     units: list[str]
     """instructions of the table with the arithmetic of the one class that is left; empty otherwise"""
     decided: dict[str, Any]
@@ -121,19 +121,19 @@ class Identify(Document):
     why_undecided: list[str]
     """why no input distinguishes these"""
     classes: list[list[Member]]
-    """what is left"""
+    """the candidates that are left; those proved equal are in one class"""
     open: list[list[str]]
     """pairs of candidates that are neither distinguished nor proved equal"""
     questions: int
     """how many were asked about the arithmetic"""
     summation_order: Outline
-    """what was asked about the order"""
+    """the order of the additions"""
     validated: int
-    """answers of validation"""
+    """how many answers to vectors of validation were compared"""
     asked: list[QuestionAsked]
     """the questions about the arithmetic"""
     nearest: list[Explains]
-    """where no candidate fits: those that come near"""
+    """if no candidate fits: those that come near"""
     contradictions: list[Contradiction]
     """answers that contradict each other"""
     would_decide: list[Vector]
@@ -155,9 +155,9 @@ class Beside(Part):
     """Units that differ from the one built in one choice."""
 
     refuted: int
-    """distinguished from it by an answer"""
+    """how many an answer distinguishes from it"""
     not_told: int
-    """not distinguished from it by any answer"""
+    """how many no answer distinguishes from it"""
 
 
 class NearInstruction(Part):
@@ -166,7 +166,7 @@ class NearInstruction(Part):
     model: str
     """its name"""
     different_answers: int
-    """answers that it does not give"""
+    """how many answers it does not give"""
     first_divergence: str | None
     """the stage and the signal in which it first differs from the unit, or from the nearest candidate where none was
     found, on the smallest input that distinguishes them; null where such a signal is not there"""
@@ -185,9 +185,9 @@ class Build(Document):
     device: dict[str, Any]
     """`name`, and what the device says of itself"""
     formats: dict[str, str]
-    """of a, b, c and d"""
+    """the formats of a, b, c and d"""
     length: int
-    """products"""
+    """how many products the device adds"""
     verdict: str
     """identified: a unit gives every answer and nothing near it does; open: something was not decided"""
     error: str | None
@@ -197,27 +197,27 @@ class Build(Document):
     unit: str | None = ABSENT
     """the unit file; this field and those below are there where the order was found"""
     equal: list[EqualModel] = ABSENT
-    """what ships and is proved equal"""
+    """instructions, and units that come with mmaprobe, proved equal"""
     undecided: list[str] = ABSENT
     """units that give the same answers and are not proved equal"""
     nearest_instruction: NearInstruction | None = ABSENT
-    """where no instruction of the table is equal"""
+    """the nearest instruction, if none is equal"""
     summation_order: Outline | None = ABSENT
-    """the order"""
+    """the order of the additions"""
     questions: int = ABSENT
-    """about the arithmetic"""
+    """how many questions about the arithmetic were asked"""
     validated: int = ABSENT
-    """vectors of validation"""
+    """how many answers to vectors of validation were compared"""
     beside: Beside = ABSENT
-    """units that differ in one choice"""
+    """what answers say of units that differ in one choice"""
     stage: str = ABSENT
-    """how far it came"""
+    """how far the search came"""
     why: str | None = ABSENT
     """why no unit was found"""
     nearest: str | None = ABSENT
     """the candidate that comes nearest, as a unit file"""
     unexplained: list[Unexplained] = ABSENT
-    """answers that it does not give"""
+    """answers that the nearest candidate does not give"""
 
 
 class Limit(Part):
@@ -230,13 +230,13 @@ class Limit(Part):
     of: str
     """M, N, K, M * N, M * N * K, rows or columns"""
     step: int
-    """0 for a number"""
+    """the divisor; 0 for `number`"""
     turn: int
-    """0 but for `first`"""
+    """0 except for `first`"""
     least: int | None
-    """null: no limit"""
+    """the smallest value; null: no limit"""
     most: int | None
-    """null: no limit"""
+    """the largest value; null: no limit"""
     spans: list[list[int]]
     """of M, N and K: the numbers that the rule speaks of, from one to another one each; empty: all within the limits"""
 
@@ -245,9 +245,9 @@ class Rule(Part):
     """Elements of products that one plan gives."""
 
     elements: str
-    """which, in words"""
+    """which elements, in words"""
     limits: list[Limit]
-    """which, for programs: those that are within all of them"""
+    """the same for programs: the elements within all of these limits"""
     confirmed: bool
     """whether it is relied on: some new random shapes agree, and none differs"""
     plan: str | None

@@ -60,11 +60,11 @@ class HypothesisRow(Row):
     hypotheses: dict[str, str]
     """name: the model"""
     expect: Literal["different", "equal"] | None
-    """what its file expects"""
+    """the verdict that its file expects"""
     observed: dict[str, str]
     """GPU: the hypothesis that agrees with it"""
     source: str
-    """who asks"""
+    """the publication that asks it"""
 
 
 class FamilyRow(Row):

@@ -13,15 +13,15 @@ class OneLemma(Part):
     """One step of a proof, and who answered it."""
 
     name: str
-    """what is stated"""
+    """the statement"""
     cuts: int
-    """signals that were replaced by fresh variables"""
+    """how many signals were replaced by fresh variables"""
     using: str | None
     """the rule that it rests on"""
     answer: str
     """the solver, its version and its time"""
     seconds: float
-    """its time"""
+    """how long it took"""
     confirmed_by: str | None
     """a solver of another lineage that gives the same answer"""
 
@@ -30,9 +30,9 @@ class WitnessVector(Vector):
     """An input on which two sides differ."""
 
     results: list[Hex]
-    """what each side gives, by replay"""
+    """the result of each side, evaluated again"""
     other_side: Vector = ABSENT
-    """the input of the second side, where it is another one: a permutation, negated, raised"""
+    """the input of the second side, where it is not the same: permuted, negated, or with a term raised"""
 
 
 class PairProof(Part):
@@ -51,11 +51,11 @@ class PairProof(Part):
     engines: list[str]
     """who proved it"""
     confirmed_by: list[str]
-    """who confirmed it"""
+    """solvers that confirmed it"""
     why: str | None
-    """the rules that it rests on, beside lemmas: expressions that are one or have one normal form, symmetry of nodes"""
+    """what it rests on beside lemmas: that the two expressions are one or have one normal form, or symmetry of nodes"""
     lemmas: list[OneLemma]
-    """its steps"""
+    """the steps of its proof"""
     unanswered: list[str]
     """queries without an answer"""
     vector: WitnessVector | None
@@ -66,11 +66,11 @@ class CertificatePiece(Part):
     """One question of a certificate that has no answer, and its proof."""
 
     name: str
-    """stem of its files"""
+    """the name of its files, without ending"""
     states: str
     """what it proves"""
     words: list[str]
-    """what engines answered, and when"""
+    """which engines answered what, and when"""
     variables: int = ABSENT
     """of its formula (CNF); this field and those below are there where it has a proof"""
     clauses: int = ABSENT
@@ -93,15 +93,15 @@ class Certificate(Part):
     question: str
     """what is proved"""
     solver: str
-    """who wrote the proofs"""
+    """the solver that wrote the proofs"""
     skipped_lemmas: list[int]
     """lemmas that the proof of the whole did not need"""
     parts: list[str]
-    """folders in it that hold certificates of which it is made"""
+    """folders in it with certificates of parts of the proof"""
     pieces: list[CertificatePiece]
     """the questions"""
     sha256: dict[str, Hex]
-    """its other files: their digests"""
+    """file: its digest, of its other files"""
 
 
 class Prove(Document):
@@ -110,7 +110,7 @@ class Prove(Document):
     property: str
     """equal, or the property asked"""
     verdict: Verdict
-    """of the two sides of the statement, equal: it is proved; different: a vector shows that it does not hold"""
+    """of the two sides of the statement: equal: proved; different: a vector shows that they differ"""
     holds: bool | None
     """whether the statement holds: true, false, or null where that is unknown"""
     interrupted: bool
@@ -120,9 +120,9 @@ class Prove(Document):
     engines: list[str]
     """who proved it"""
     confirmed_by: list[str]
-    """who confirmed all of it; empty where that is not so of every part"""
+    """solvers that confirmed every part; empty if a part is not confirmed"""
     proofs: list[PairProof]
-    """its statements"""
+    """the statements of which it is made"""
     zeros_only: list[str]
     """operands of which --inputs admits zeros alone"""
     statement: str
@@ -151,13 +151,13 @@ class ProvePlans(Document):
     length: int | None
     """K, or null for every K"""
     multiples: int | None
-    """every K that is a multiple of this"""
+    """it is proved for every K that is a multiple of this; null where it is about one K"""
     rules: list[str]
-    """how the one plan was rewritten into the other"""
+    """the rules by which one plan was rewritten into the other"""
     engines: list[str]
     """who proved its lemmas"""
     confirmed_by: list[str]
-    """who confirmed all of them"""
+    """solvers that confirmed all lemmas"""
     proofs: list[PairProof]
     """the lemmas"""
     unanswered: list[str]
@@ -183,9 +183,9 @@ class Window(Part):
     """The numbers that a numeric bound is about."""
 
     min: int
-    """smallest exponent of an operand"""
+    """the smallest exponent of an operand"""
     max: int
-    """largest exponent"""
+    """the largest exponent of an operand"""
     bound: float
     """|d - exact| is at most this"""
 
@@ -194,11 +194,11 @@ class Chain(Part):
     """A chain of instructions."""
 
     step: str
-    """the error after one more instruction, by the error before it"""
+    """a bound of the error after one more instruction, given the error before it"""
     growth: str
-    """by which factor the error before it grows"""
+    """the factor by which the earlier error grows"""
     part: str
-    """what is added, of the magnitudes"""
+    """what is added to it, in terms of the magnitudes"""
     any: str
     """the bound for a chain of any length"""
 
@@ -239,7 +239,7 @@ class ErrorBound(Document):
     verdict: Literal["holds", "unknown"]
     """holds: proved"""
     premises: list[str]
-    """what is supposed of inputs"""
+    """what is assumed of the inputs"""
     reason: str | None
     """why there is no bound"""
     seconds: float
@@ -247,11 +247,11 @@ class ErrorBound(Document):
     formula: str = ABSENT
     """the bound as a formula; this field and those below are there where a bound was proved"""
     terms: list[ErrorTerm] = ABSENT
-    """the same, for programs"""
+    """the formula's terms, for programs"""
     window: Window = ABSENT
     """the bound as a number"""
     chain: Chain = ABSENT
-    """of a chain of instructions"""
+    """the bound for chains of this instruction"""
     rules: dict[str, int] = ABSENT
     """rule: how often it was used"""
     lemmas: list[LemmaOfBound] = ABSENT
@@ -270,20 +270,20 @@ class PlanFormula(Part):
     """A bound for any K."""
 
     multiples: int
-    """K = n times this, for any n"""
+    """the formula is for K = n times this number, for every n"""
     bound: str
-    """the bound, in n by way of G"""
+    """the bound as a formula with G, which depends on n"""
     growth: str
-    """what G is"""
+    """G as a formula of n"""
 
 
 class Alike(Part):
     """Elements that follow one another and are alike."""
 
     pattern: str
-    """in hexadecimal"""
+    """the bit pattern of each"""
     count: int
-    """how many"""
+    """how many follow one another"""
 
 
 class NearestProduct(Part):
@@ -296,9 +296,9 @@ class NearestProduct(Part):
     bound: float
     """the bound there"""
     a: list[Alike]
-    """the row"""
+    """the row of A"""
     b: list[Alike]
-    """the column"""
+    """the column of B"""
 
 
 class PlanBoundAt(Part):

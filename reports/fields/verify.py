@@ -12,7 +12,7 @@ class ClaimLemma(Part):
     """One query of a claim."""
 
     name: str
-    """what is stated"""
+    """the statement"""
     answer: str
     """the solver, its version and its time"""
     confirmed_by: str | None
@@ -23,11 +23,11 @@ class Step(Part):
     """Something that was tried."""
 
     what: str
-    """in words"""
+    """what was tried, in words"""
     seconds: float = ABSENT
     """how long it took"""
     answers: list[str]
-    """what was said to it"""
+    """what the solvers answered"""
 
 
 class PartResult(Part):
@@ -51,9 +51,9 @@ class FirstStep(Part):
     """Where parts of a claim part."""
 
     step: str
-    """the first step that is not alike"""
+    """the first step whose result differs between the parts"""
     pattern: str
-    """what it is in this part"""
+    """the result of this step in this part"""
 
 
 class ClaimVector(Part):
