@@ -36,7 +36,21 @@ from smtmodel.nodes.normal import normal
 from smtmodel.nodes.round import Rounding
 from smtmodel.numbers import from_numbers
 from smtmodel.operands import Layout, Operands, layout_of
-from smtmodel.plans import Halves, Interleaved, Lanes, Plan, Promoted, Rounded, Runs, Span, Split, Stage, Uneven
+from smtmodel.plans import (
+    Halves,
+    Interleaved,
+    Lanes,
+    Plan,
+    Promoted,
+    Rounded,
+    Runs,
+    Span,
+    Split,
+    Stage,
+    Turns,
+    Uneven,
+    Whole,
+)
 from smtmodel.plans.loop import around, step_of, unit_of_step
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.reference import PLAN
@@ -299,6 +313,16 @@ class _Prover:
                 if inner is None or one.every % inner.multiples:
                     return None
                 return Ground(f"sums of {one.every} products, each one equal", one.every, (), (inner,))
+            case Turns(), Turns() if replace(one, body=other.body) == other:
+                inner = self._stages(one.body, other.body)
+                if inner is None or one.every % inner.multiples:
+                    return None
+                return Ground(f"turns of {one.every} products, each one equal", one.every, (), (inner,))
+            case Whole(), Whole() if replace(one, body=other.body) == other:
+                inner = self._stages(one.body, other.body)
+                if inner is None or one.number % inner.multiples:
+                    return None
+                return Ground(f"multiples of {one.number} products, equal", one.number, (), (inner,))
             case Halves(), Halves() if (one.most, one.rounding, one.grain) == (other.most, other.rounding, other.grain):
                 inner = self._stages(one.body, other.body)
                 if inner is None or one.grain % inner.multiples:
@@ -518,7 +542,7 @@ def _cuts(plan: Plan, length: int) -> Iterator[int]:
 def _cuts_of(stage: Stage, length: int) -> Iterator[int]:
     if isinstance(stage, Runs):
         yield from (run.start.offset for run in stage.spans(Span.of(length)))
-    size = stage.every if isinstance(stage, Promoted) else stage.period
+    size = stage.every if isinstance(stage, (Promoted, Turns)) else stage.period
     if isinstance(stage, Interleaved):
         size = stage.grain
     yield from (size - 1, size)
