@@ -112,9 +112,7 @@ class _Compared:
         (first, lasts), (second, others) = _repeated(one), _repeated(other)
         need(lasts == others, "their last sums are rounded otherwise")
         need(first.accumulator == second.accumulator and first.d == second.d, "their sums are of other formats")
-        count = math.lcm(
-            *(stage.every if isinstance(stage, (Promoted, Turns)) else stage.period for stage in (first, second))
-        )
+        count = math.lcm(*(stage.period if isinstance(stage, Chain) else stage.every for stage in (first, second)))
         steps = [Products(stage, Element("c")) for stage in (first, second)]
         need(self._alike(count, steps, first.accumulator), f"nothing shows that steps of {count} products are equal")
         return count

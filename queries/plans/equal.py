@@ -309,15 +309,9 @@ class _Prover:
                 multiples = one.ways * math.lcm(one.grain, inner.multiples)
                 return Ground(f"{one.ways} lanes of one layout, each one equal", multiples, (), (inner,))
             case Promoted(), Promoted() if (one.every, one.rounding) == (other.every, other.rounding):
-                inner = self._stages(one.body, other.body)
-                if inner is None or one.every % inner.multiples:
-                    return None
-                return Ground(f"sums of {one.every} products, each one equal", one.every, (), (inner,))
-            case Turns(), Turns() if replace(one, body=other.body) == other:
-                inner = self._stages(one.body, other.body)
-                if inner is None or one.every % inner.multiples:
-                    return None
-                return Ground(f"turns of {one.every} products, each one equal", one.every, (), (inner,))
+                return self._by_every(one, other, "sums")
+            case Turns(), Turns() if one.every == other.every:
+                return self._by_every(one, other, "turns")
             case Whole(), Whole() if replace(one, body=other.body) == other:
                 inner = self._stages(one.body, other.body)
                 if inner is None or one.number % inner.multiples:
@@ -331,6 +325,13 @@ class _Prover:
             case _:
                 return None
         return None if inner is None else replace(inner, multiples=inner.multiples * times)
+
+    def _by_every(self, one: Promoted | Turns, other: Promoted | Turns, what: str) -> Ground | None:
+        """Stages that take as many products each time."""
+        inner = self._stages(one.body, other.body)
+        if inner is None or one.every % inner.multiples:
+            return None
+        return Ground(f"{what} of {one.every} products, each one equal", one.every, (), (inner,))
 
     def _by_induction(self, one: Stage, other: Stage) -> Ground | None:
         steps = step_of(one), step_of(other)
