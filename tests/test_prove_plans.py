@@ -136,6 +136,8 @@ def test_plans_that_differ_in_a_unit_within_are_equal_where_it_is() -> None:
         ("r(exact(sum(promote(32, mma, r), +0), c))", 32),
         ("sum(halve(64, mma, r, grain=48), c)", 48),
         ("sum(split([32, 96], mma, r, order=pairwise), +0)", 16),
+        ("sum(turns(48, mma, tail=fma), c)", 48),
+        ("sum(whole(32, mma, tail=fma), c)", 32),
         ("sum(lanes(mma, r, 4, fold(2, 2), fold(2, 1), head=2, tail=fma), c)", 64),
     ):
         proof = prove(with_units(step, AMPERE16), with_units(step, AMPERE8))

@@ -36,7 +36,21 @@ from smtmodel.nodes.normal import normal
 from smtmodel.nodes.round import Rounding
 from smtmodel.numbers import from_numbers
 from smtmodel.operands import Layout, Operands, layout_of
-from smtmodel.plans import Halves, Interleaved, Lanes, Plan, Promoted, Rounded, Runs, Span, Split, Stage, Uneven
+from smtmodel.plans import (
+    Halves,
+    Interleaved,
+    Lanes,
+    Plan,
+    Promoted,
+    Rounded,
+    Runs,
+    Span,
+    Split,
+    Stage,
+    Turns,
+    Uneven,
+    Whole,
+)
 from smtmodel.plans.loop import around, step_of, unit_of_step
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.reference import PLAN
@@ -295,10 +309,14 @@ class _Prover:
                 multiples = one.ways * math.lcm(one.grain, inner.multiples)
                 return Ground(f"{one.ways} lanes of one layout, each one equal", multiples, (), (inner,))
             case Promoted(), Promoted() if (one.every, one.rounding) == (other.every, other.rounding):
+                return self._by_every(one, other, "sums")
+            case Turns(), Turns() if one.every == other.every:
+                return self._by_every(one, other, "turns")
+            case Whole(), Whole() if replace(one, body=other.body) == other:
                 inner = self._stages(one.body, other.body)
-                if inner is None or one.every % inner.multiples:
+                if inner is None or one.number % inner.multiples:
                     return None
-                return Ground(f"sums of {one.every} products, each one equal", one.every, (), (inner,))
+                return Ground(f"multiples of {one.number} products, equal", one.number, (), (inner,))
             case Halves(), Halves() if (one.most, one.rounding, one.grain) == (other.most, other.rounding, other.grain):
                 inner = self._stages(one.body, other.body)
                 if inner is None or one.grain % inner.multiples:
@@ -307,6 +325,13 @@ class _Prover:
             case _:
                 return None
         return None if inner is None else replace(inner, multiples=inner.multiples * times)
+
+    def _by_every(self, one: Promoted | Turns, other: Promoted | Turns, what: str) -> Ground | None:
+        """Stages that take as many products each time."""
+        inner = self._stages(one.body, other.body)
+        if inner is None or one.every % inner.multiples:
+            return None
+        return Ground(f"{what} of {one.every} products, each one equal", one.every, (), (inner,))
 
     def _by_induction(self, one: Stage, other: Stage) -> Ground | None:
         steps = step_of(one), step_of(other)
@@ -518,7 +543,7 @@ def _cuts(plan: Plan, length: int) -> Iterator[int]:
 def _cuts_of(stage: Stage, length: int) -> Iterator[int]:
     if isinstance(stage, Runs):
         yield from (run.start.offset for run in stage.spans(Span.of(length)))
-    size = stage.every if isinstance(stage, Promoted) else stage.period
+    size = stage.every if isinstance(stage, (Promoted, Turns)) else stage.period
     if isinstance(stage, Interleaved):
         size = stage.grain
     yield from (size - 1, size)
