@@ -8,7 +8,21 @@ from typing import Any
 from reports.datasheet import Line, Sheet, special_values
 from smtmodel.dot import Model
 from smtmodel.nodes.round import Rounding
-from smtmodel.plans import Chain, Halves, Interleaved, Lanes, Plan, Promoted, Rounded, Runs, Split, Stage, Uneven
+from smtmodel.plans import (
+    Chain,
+    Halves,
+    Interleaved,
+    Lanes,
+    Plan,
+    Promoted,
+    Rounded,
+    Runs,
+    Split,
+    Stage,
+    Turns,
+    Uneven,
+    Whole,
+)
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.plantext import stage_text
 from smtmodel.wording import counted
@@ -72,9 +86,14 @@ def stage_words(stage: Stage) -> Iterator[str]:
             yield f"{widths} lanes that take a product each in turn, folded: {added}"
         case Halves():
             yield f"halves, down to {counted(stage.most, 'product')}, {added}"
+        case Turns():
+            yield f"turns of {counted(stage.every, 'product')}, each from the sum so far"
+        case Whole():
+            first = "" if stage.head is None else ", after those left over"
+            yield f"multiples of {counted(stage.number, 'product')}{first}"
         case Rounded():
             yield f"the sum of what follows, rounded to {rounding_words(stage.rounding)}"
-    over = stage.tail if isinstance(stage, (Chain, Promoted, Interleaved, Lanes)) else None
+    over = stage.parts[-1] if len(stage.parts) > 1 or (isinstance(stage, Chain) and stage.parts) else None
     for part in stage.parts:
         yield from (f"left over: {text}" if part is over else text for text in stage_words(part))
 

@@ -26,7 +26,9 @@ from smtmodel.plans import (
     Rounded,
     Split,
     Stage,
+    Turns,
     Uneven,
+    Whole,
 )
 from tests import node_oracle
 from tests.node_oracle import ANY_NAN, Value
@@ -125,6 +127,22 @@ class Output:
                     start = self.added([start, self.sum(stage.body, ks[:size], self.zero(stage))], stage.rounding)
                     ks = ks[size:]
                 return self.sum(stage.tail, ks, start) if ks and stage.tail is not None else start
+            case Turns():
+                while ks:
+                    last = len(ks) < stage.every and stage.tail is not None
+                    body = stage.tail if last and stage.tail is not None else stage.body
+                    start, ks = self.sum(body, ks[: stage.every], start), ks[stage.every :]
+                return start
+            case Whole():
+                left = len(ks) % stage.number
+                if stage.head is not None:
+                    left = left or stage.number
+                    start = self.sum(stage.head, ks[:left], start)
+                    return self.sum(stage.body, ks[left:], start) if ks[left:] else start
+                assert stage.tail is not None
+                place = len(ks) - left
+                start = self.sum(stage.body, ks[:place], start) if place else start
+                return self.sum(stage.tail, ks[place:], start) if left else start
             case Lanes():
                 return self.lanes(stage, ks, start)
             case Split():

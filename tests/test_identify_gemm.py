@@ -27,7 +27,21 @@ from smtmodel.nodes.round import Rounding
 from smtmodel.numbers import from_numbers, type_of
 from smtmodel.operands import Operands
 from smtmodel.plan_table import plans
-from smtmodel.plans import Chain, Fold, Halves, Interleaved, Lanes, Plan, Products, Promoted, Split, Stage, Uneven
+from smtmodel.plans import (
+    Chain,
+    Fold,
+    Halves,
+    Interleaved,
+    Lanes,
+    Plan,
+    Products,
+    Promoted,
+    Split,
+    Stage,
+    Turns,
+    Uneven,
+    Whole,
+)
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.planfile import parse_plan
 from smtmodel.plans.plantext import plan_text
@@ -524,8 +538,22 @@ steps:
 """
 
 
-@pytest.mark.parametrize("stage", LANES, ids=["dot", "gemv", "reduced", "in-pairs"])
-def test_the_text_of_lanes_is_the_plan(stage: Lanes) -> None:
+@pytest.mark.parametrize("length", [50, 137, 312])
+def test_products_left_over_may_come_first(length: int) -> None:
+    """In the first lane before the others begin; four where none are left over."""
+    left = (length - 1) % 4 + 1
+    lanes = [[*range(left), *range(left, length, 4)], *(list(range(left + n, length, 4)) for n in (1, 2, 3))]
+    one, other = (added([added(lanes[n]), added(lanes[n + 2])]) for n in (0, 1))
+    wanted = Whole(4, Lanes(CHAIN, R, (4, Fold(2, 2), Fold(2, 1))), head=CHAIN)
+    assert wanted in list(lanes_of(added([one, other]), FMA, R))
+
+
+@pytest.mark.parametrize(
+    "stage",
+    [*LANES, Whole(4, LANES[3], head=CHAIN), Turns(8, Split(2, CHAIN, R, grain=4), CHAIN)],
+    ids=["dot", "gemv", "reduced", "in-pairs", "whole", "turns"],
+)
+def test_the_text_of_a_stage_is_the_plan(stage: Stage) -> None:
     plan = Plan(FMA.a, FMA.b, FMA.c, Products(stage, Constant()), reference="lanes")
     assert parse_plan(plan_text(plan), "lanes", parse_reference) == plan
 

@@ -42,6 +42,8 @@ EQUAL = [
     ("sum(lanes(fma, r, 4, fold(4, 1)), c)", "sum(lanes(fma, r, 4, fold(4, 1), tail=fma), c)", 8),
     ("sum(lanes(pairs, r, 4, fold(4, 1)), c)", "sum(lanes(two, r, 4, fold(4, 1)), c)", None),
     ("sum(halve(8, ones, r, grain=4), c)", "sum(halve(8, fma, r, grain=4), c)", None),
+    ("sum(turns(8, split(2, ones, r, grain=4)), c)", "sum(turns(8, split(2, fma, r, grain=4)), c)", None),
+    ("sum(whole(4, ones, head=fma), c)", "sum(whole(4, fma, head=fma), c)", None),
     ("r(exact(sum(z(ones), +0), c))", "r(exact(sum(z(fma), +0), c))", None),
     ("sum(split(4, two, r, grain=8), c)", "sum(two, c)", 8),
 ]  # fmt: skip

@@ -136,6 +136,8 @@ def test_plans_that_differ_in_a_unit_within_are_equal_where_it_is() -> None:
         ("r(exact(sum(promote(32, mma, r), +0), c))", 32),
         ("sum(halve(64, mma, r, grain=48), c)", 48),
         ("sum(split([32, 96], mma, r, order=pairwise), +0)", 16),
+        ("sum(turns(48, mma, tail=fma), c)", 48),
+        ("sum(whole(32, mma, tail=fma), c)", 32),
         ("sum(lanes(mma, r, 4, fold(2, 2), fold(2, 1), head=2, tail=fma), c)", 64),
     ):
         proof = prove(with_units(step, AMPERE16), with_units(step, AMPERE8))
@@ -247,6 +249,30 @@ def test_differences_are_replayed(left: str, right: str, length: int | None) -> 
 def test_long_products_are_told_apart_by_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asked, "LONG", 16)
     test_differences_are_replayed("sum(interleave(2, fma, r), +0)", "sum(fma, +0)", 40)
+
+
+@pytest.mark.parametrize("length", [5, 300])
+def test_sums_that_are_all_minus_zero_are_told_apart(length: int) -> None:
+    """A product that is -0, added to -0: it stays -0 in one rounding, and is +0 after a sum from +0."""
+    one, other = plan_of("sum(fma, c)"), plan_of("sum(promote(1, fma, r), c)")
+    proof = prove(one, other, length)
+    assert (proof.verdict, proof.length) == ("different", length)
+    assert proof.witness is not None
+    assert (proof.witness.left, proof.witness.right) == (F32.sign_bit, 0)
+
+
+def test_many_products_are_asked_of_solvers_only_after_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths: list[int] = []
+
+    def none(self: asked._Prover, length: int) -> bool:
+        lengths.append(length)
+        return False
+
+    for name in ("_differ_on_samples", "_differ_by_solver"):
+        monkeypatch.setattr(asked._Prover, name, none)
+    one, other = plan_of("sum(fma, c)"), plan_of("sum(promote(1, fma, r), c)")
+    assert prove(one, other, 4096).verdict == "unknown"
+    assert lengths == [1, 4096, 1]
 
 
 def test_conversions_are_not_neutral() -> None:

@@ -35,7 +35,9 @@ from smtmodel.plans import (
     Span,
     Split,
     Stage,
+    Turns,
     Uneven,
+    Whole,
 )
 from smtmodel.plans.stages import Engine
 
@@ -110,7 +112,7 @@ class _Compared:
         (first, lasts), (second, others) = _repeated(one), _repeated(other)
         need(lasts == others, "their last sums are rounded otherwise")
         need(first.accumulator == second.accumulator and first.d == second.d, "their sums are of other formats")
-        count = math.lcm(*(stage.every if isinstance(stage, Promoted) else stage.period for stage in (first, second)))
+        count = math.lcm(*(stage.period if isinstance(stage, Chain) else stage.every for stage in (first, second)))
         steps = [Products(stage, Element("c")) for stage in (first, second)]
         need(self._alike(count, steps, first.accumulator), f"nothing shows that steps of {count} products are equal")
         return count
@@ -157,8 +159,10 @@ def _around(one: Stage, other: Stage) -> Callable[[int], int] | None:
             return lambda n: one.lanes * n
         case Interleaved():
             return lambda n: one.ways * math.lcm(n, one.grain)
-        case Promoted():
-            return lambda n: one.every if one.every % n == 0 else _none("what is promoted is not a multiple")
+        case Promoted() | Turns():
+            return lambda n: one.every if one.every % n == 0 else _none("a turn is not a multiple")
+        case Whole():
+            return lambda n: one.number if one.number % n == 0 else _none("what comes first is not a multiple")
         case Halves():
             return lambda n: one.grain if one.grain % n == 0 else _none("what is halved is not a multiple")
     return None
@@ -168,12 +172,12 @@ def _none(text: str) -> int:
     raise FaultError(text)
 
 
-def _repeated(stage: Stage) -> tuple[Chain | Promoted, tuple[Rounding, ...]]:
+def _repeated(stage: Stage) -> tuple[Chain | Promoted | Turns, tuple[Rounding, ...]]:
     """The stage that repeats one step from its start, and the roundings of its last sum."""
     if isinstance(stage, Rounded):
         inner, lasts = _repeated(stage.body)
         return inner, (*lasts, stage.rounding)
-    if not isinstance(stage, (Chain, Promoted)):
+    if not isinstance(stage, (Chain, Promoted, Turns)):
         raise FaultError(f"the stages differ, and {type(stage).__name__} is not one step repeated")
     return stage, ()
 

@@ -5,7 +5,8 @@ plans repeat a step that adds that number of products to a sum; the steps are eq
 form, or proved as units are), they start from one value, and what is done with the last sum is the same. Stages that
 differ in a stage within them are equal where these are, for the numbers of products that they give to them.
 
-Different: inputs with few nonzero products, at the smallest K first, replayed at the K that is printed.
+Different: inputs with few nonzero products or with zeros alone, at the smallest K first, replayed at the K that is
+printed. Solvers are asked about many products only where they found a difference with few.
 """
 
 from __future__ import annotations
@@ -36,7 +37,21 @@ from smtmodel.nodes.normal import normal
 from smtmodel.nodes.round import Rounding
 from smtmodel.numbers import from_numbers
 from smtmodel.operands import Layout, Operands, layout_of
-from smtmodel.plans import Halves, Interleaved, Lanes, Plan, Promoted, Rounded, Runs, Span, Split, Stage, Uneven
+from smtmodel.plans import (
+    Halves,
+    Interleaved,
+    Lanes,
+    Plan,
+    Promoted,
+    Rounded,
+    Runs,
+    Span,
+    Split,
+    Stage,
+    Turns,
+    Uneven,
+    Whole,
+)
 from smtmodel.plans.loop import around, step_of, unit_of_step
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.reference import PLAN
@@ -189,11 +204,11 @@ class _Prover:
                 self._differ_again(length) or self._differ_on_samples(length)
             ):
                 return None
-            self.proof.verdict, self.proof.witness, self.proof.problem = "unknown", None, None
+            self._forget()
         ground = self._for_all()
         if ground is not None and (length or 0) % ground.multiples == 0:
             return self._equal(ground)
-        if any(self._differ_on_samples(k) or self._differ_by_solver(k) for k in lengths):
+        if any(self._differ_on_samples(k) or self._found_by_solver(k) for k in lengths):
             return None
         self._note(f"a few products that differ, at K = {', '.join(map(str, lengths))}: none found")
         return self._whole(length) if length and length <= WHOLE else None
@@ -295,10 +310,14 @@ class _Prover:
                 multiples = one.ways * math.lcm(one.grain, inner.multiples)
                 return Ground(f"{one.ways} lanes of one layout, each one equal", multiples, (), (inner,))
             case Promoted(), Promoted() if (one.every, one.rounding) == (other.every, other.rounding):
+                return self._by_every(one, other, "sums")
+            case Turns(), Turns() if one.every == other.every:
+                return self._by_every(one, other, "turns")
+            case Whole(), Whole() if replace(one, body=other.body) == other:
                 inner = self._stages(one.body, other.body)
-                if inner is None or one.every % inner.multiples:
+                if inner is None or one.number % inner.multiples:
                     return None
-                return Ground(f"sums of {one.every} products, each one equal", one.every, (), (inner,))
+                return Ground(f"multiples of {one.number} products, equal", one.number, (), (inner,))
             case Halves(), Halves() if (one.most, one.rounding, one.grain) == (other.most, other.rounding, other.grain):
                 inner = self._stages(one.body, other.body)
                 if inner is None or one.grain % inner.multiples:
@@ -307,6 +326,13 @@ class _Prover:
             case _:
                 return None
         return None if inner is None else replace(inner, multiples=inner.multiples * times)
+
+    def _by_every(self, one: Promoted | Turns, other: Promoted | Turns, what: str) -> Ground | None:
+        """Stages that take as many products each time."""
+        inner = self._stages(one.body, other.body)
+        if inner is None or one.every % inner.multiples:
+            return None
+        return Ground(f"{what} of {one.every} products, each one equal", one.every, (), (inner,))
 
     def _by_induction(self, one: Stage, other: Stage) -> Ground | None:
         steps = step_of(one), step_of(other)
@@ -352,6 +378,11 @@ class _Prover:
         self.proof.verdict, self.proof.witness, self.proof.problem = "different", witness, problem
         self.proof.length = problem.left.length
 
+    def _forget(self) -> None:
+        """What was found at another K says nothing of the K asked."""
+        self.proof.verdict, self.proof.witness, self.proof.problem = "unknown", None, None
+        self.proof.length = self.length
+
     def _differ_on_samples(self, length: int) -> bool:
         """Whether samples tell the two apart. Results that are not zeros of two signs are looked for first."""
         zeros: list[tuple[Placed, Witness]] = []
@@ -359,22 +390,46 @@ class _Prover:
             problem = self._problem(length, places)
             row = self._on_matrices(problem) if length > LONG else _on_rows(problem)
             if row is not None:
-                witness = _replayed(problem, row)
-                if witness is None:
-                    raise FaultError(f"matrices and single inputs disagree at K = {length}: a fault of mmaprobe")
+                witness = self._witness(problem, row)
                 if _magnitudes(problem, witness.left, witness.right):
                     self._different(problem, witness)
                     return True
                 zeros.append((problem, witness))
         for problem, witness in zeros[:1]:
             self._different(problem, witness)
-        return bool(zeros)
+        return bool(zeros) or self._differ_in_zeros(length)
+
+    def _differ_in_zeros(self, length: int) -> bool:
+        """Whether zeros tell the two apart. Elsewhere the products that are not asked are +0, which makes a sum of
+        zeros +0; here all of them are -0, or all but one."""
+        problem = self._problem(length, range(length))
+        minus = [fmt.sign_bit if fmt.has_negative_zero else 0 for fmt in (self.left.a, self.left.c)]
+        marks = {places[0] for places in places_asked(self.left, self.right, length) if len(places) == 1}
+        rows: list[Row] = []
+        for one in (None, *sorted(marks)):
+            a = [0 if k == one else minus[0] for k in range(length)]
+            rows += [(*a, *[0] * length, c) for c in dict.fromkeys((minus[1], 0))]
+        many = length > LONG
+        differing = np.flatnonzero(np.diag(self._products(problem, rows)) if many else replay(problem, rows).differs)
+        if not len(differing):
+            return False
+        self._different(problem, self._witness(problem, rows[int(differing[0])]))
+        return True
+
+    def _witness(self, problem: Placed, row: Row) -> Witness:
+        """That of a row on which the two differ."""
+        witness = _replayed(problem, row)
+        if witness is None:
+            raise FaultError(f"matrices and single inputs disagree at K = {problem.left.length}: a fault of mmaprobe")
+        return witness
 
     def _differ_again(self, length: int) -> bool:
         """Whether the input found at a smaller K shows a difference at this one too, at the places that are asked
         here in place of those, or at the same ones."""
         found, problem = self.proof.witness, self.proof.problem
         if found is None or problem is None or problem.left.length >= length:
+            return False
+        if not _magnitudes(problem, found.left, found.right):
             return False
         asked = (places_asked(self.left, self.right, k) for k in (problem.left.length, length))
         instead = dict(zip(*asked, strict=False)).get(problem.places, ())
@@ -416,6 +471,19 @@ class _Prover:
         for i, j in np.argwhere(differs):
             differs[i, j] = not same_answer(self.left.d, int(one[i, j]), int(other[i, j]))
         return np.asarray(differs, dtype=np.bool_)
+
+    def _found_by_solver(self, length: int) -> bool:
+        """Whether solvers tell the two apart. Of many products they are asked only where they do of fewer, with as many
+        left over at the end."""
+        small = self.tile + length % self.tile
+        if length <= max(WHOLE, small):
+            return self._differ_by_solver(length)
+        if self.length is None or not self._fits(small) or not self._differ_by_solver(small):
+            return False
+        if self._differ_again(length):
+            return True
+        self._forget()
+        return self._differ_by_solver(length)
 
     def _differ_by_solver(self, length: int) -> bool:
         for places in places_asked(self.left, self.right, length)[:4]:
@@ -518,7 +586,7 @@ def _cuts(plan: Plan, length: int) -> Iterator[int]:
 def _cuts_of(stage: Stage, length: int) -> Iterator[int]:
     if isinstance(stage, Runs):
         yield from (run.start.offset for run in stage.spans(Span.of(length)))
-    size = stage.every if isinstance(stage, Promoted) else stage.period
+    size = stage.every if isinstance(stage, (Promoted, Turns)) else stage.period
     if isinstance(stage, Interleaved):
         size = stage.grain
     yield from (size - 1, size)

@@ -6,15 +6,17 @@ fold first, and take more products with the lanes that are left: a tree shows th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from queries.order.tree import Leaf, Node, nodes_of
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS
 from smtmodel.nodes.round import Rounding
-from smtmodel.plans import Chain, Fold, Interleaved, Lanes, Promoted, Rounded, Stage
+from smtmodel.plans import Chain, Fold, Interleaved, Lanes, Promoted, Rounded, Split, Stage, Turns, Whole
 from smtmodel.reference import parse_reference
 from smtmodel.unit_table import units
 
@@ -31,6 +33,7 @@ def lanes_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[St
         first = sorted(_first_products(head))
         short = next((n for n, product in enumerate(first) if n != product), 0)  # a first turn that is short
         begins = [lane if lane < short or not short else lane + short for lane in range(lanes)]
+        yield from _after_the_rest(head, first, lanes, model, rounding)
         if first != begins:
             continue
         if (folds := _folds(_key(head, lanes, short), lanes)) is None:
@@ -43,6 +46,17 @@ def lanes_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[St
                         yield Lanes(Chain(model), rounding, steps, length, tail)
                     except ParameterError:
                         continue
+
+
+def _after_the_rest(head: Node, first: Sequence[int], lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage]:
+    """Lanes that take whole turns after products that fill none, with which the first lane begins."""
+    left = first[1] - 1 if len(first) > 1 else 0
+    if not 1 <= left <= lanes or list(first) != [0, *range(left + 1, left + lanes)]:
+        return
+    if (folds := _folds(_key(head, lanes, left, after=True), lanes)) is not None:
+        for steps in _widths(lanes, folds):
+            if 1 not in steps:
+                yield Whole(lanes, Lanes(Chain(model), rounding, steps), head=Chain(model))
 
 
 def blocks_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
@@ -67,7 +81,8 @@ def blocks_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[S
                     yield Promoted(block, body, rounding, tail=tail)
             yield Promoted(block, body, rounding)
             yield Promoted(block, body, rounding, tail=chain)
-            yield Interleaved(1, Promoted(block, body, rounding), rounding, grain=2 * block, tail=chain)
+            yield Turns(2 * block, Split(2, body, rounding, grain=block), tail=chain)
+            yield Whole(2 * block, Promoted(block, body, rounding), tail=chain)
 
 
 def _pairs(model: Model) -> list[Stage]:
@@ -104,16 +119,16 @@ def _first_products(head: Node) -> list[int]:
     return found
 
 
-def _key(node: Node | Leaf, lanes: int, short: int) -> Key:
+def _key(node: Node | Leaf, lanes: int, short: int, after: bool = False) -> Key:
     """The tree over lanes: chains are one lane, by the place of its products in a turn, the first one of which may be
-    short."""
+    short; or comes `after` so many products that the first lane begins with."""
     if not isinstance(node, Node):
         place = _place(node)
-        return place if place < short else (place - short) % lanes
+        return (0 if after else place) if place < short else (place - short) % lanes
     sums = [child for child in node.children if isinstance(child, Node)]
     if len(sums) == 1:
-        return _key(sums[0], lanes, short)  # and a product more of a lane, or of lanes that were folded
-    one, other = sorted((_key(child, lanes, short) for child in node.children), key=_lowest)
+        return _key(sums[0], lanes, short, after)  # and a product more of a lane, or of lanes that were folded
+    one, other = sorted((_key(child, lanes, short, after) for child in node.children), key=_lowest)
     return one if one == other else (one, other)
 
 
@@ -159,14 +174,13 @@ def _added(keys: Sequence[Key]) -> Key:
 
 
 def _widths(lanes: int, folds: list[Fold]) -> Iterator[tuple[int | Fold, ...]]:
-    """The folds at the end, and with more products for the lanes that the first one or the first two left."""
+    """The folds at the end, and with more products for the lanes that one or two of them left."""
     yield (lanes, *folds)
     yield (lanes, 1, *folds)  # what is left goes to the first lane
-    if len(folds) > 1:
-        left = lanes // folds[0].ways
-        yield (lanes, folds[0], left, *folds[1:])
-        if len(folds) > 2:
-            yield (lanes, folds[0], left, folds[1], left // folds[1].ways, *folds[2:])
+    left = [lanes // math.prod(fold.ways for fold in folds[:n]) for n in range(len(folds))]
+    places = range(1, len(folds))
+    for taken in [*combinations(places, 1), *combinations(places, 2)]:
+        yield tuple(step for n, fold in enumerate(folds) for step in ((left[n], fold) if n in (0, *taken) else (fold,)))
 
 
 def _tails(lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage | None]:

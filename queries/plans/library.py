@@ -27,7 +27,6 @@ from smtmodel.nodes import Node as AnyNode
 from smtmodel.nodes.rewriting import replaced
 from smtmodel.numbers import from_numbers, type_of
 from smtmodel.plans import Chain, Plan, Products, Stage
-from smtmodel.plans.stages import Around
 from smtmodel.signature import Signature
 from smtmodel.tiles import Matrix
 from smtmodel.wording import counted
@@ -134,8 +133,10 @@ class Mapper(Candidates):
 
     def run(self) -> Mapped:
         """The map, and what new random shapes say of it."""
-        self._order(self.top, (0, 0))
         self._look_at([self.top, *(self.random_shape(number) for number in range(FIRST))])
+        self._order(self.top, (0, 0))
+        if not np.array(self.looked[self.top].fits)[:, 0].any():
+            self._new(self.looked[self.top], 0)
         rules = self._explained()
         for number in range(CHECKS):
             rules = self._mended(rules)
@@ -480,7 +481,7 @@ def _crossed(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.
 
 def _depth(stage: Stage) -> int:
     """How many stages are within each other, tails apart."""
-    return 1 + _depth(stage.body) if isinstance(stage, Around) else 0
+    return 0 if isinstance(stage, Chain) else 1 + _depth(stage.parts[0])
 
 
 def _from_itself(node: AnyNode) -> AnyNode | None:

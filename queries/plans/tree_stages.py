@@ -12,7 +12,7 @@ from itertools import accumulate, islice, product
 from queries.order.tree import Leaf, Node, leaves_of, nodes_of
 from smtmodel.dot import Model
 from smtmodel.nodes.round import Rounding
-from smtmodel.plans import Chain, Halves, Interleaved, Promoted, Split, Stage, Uneven
+from smtmodel.plans import Chain, Halves, Interleaved, Promoted, Split, Stage, Uneven, Whole
 from smtmodel.reference import parse_reference
 
 MOST = 32  # guesses for the tree of one part
@@ -64,7 +64,7 @@ class _Guesser:
         if tail == 1:
             yield self.chain
             for turn in TURNS if self.deep == DEEP else ():
-                yield from (Interleaved(1, self.chain, self.rounding, grain=turn, tail=other) for other in self.others)
+                yield from (Whole(turn, self.chain, tail=other) for other in self.others)
             return
         yield from self._parted(parts)
         if tail < len(parts):
@@ -73,7 +73,7 @@ class _Guesser:
                     yield Interleaved(stage.ways, stage.body, self.rounding, "sequential", stage.grain, self.chain)
                 turns = [turn for turn in TURNS if total - total % turn == products]
                 for turn, last in product(turns if not isinstance(stage, Uneven) else [], (self.chain, *self.others)):
-                    yield Interleaved(1, stage, self.rounding, grain=turn, tail=last)
+                    yield Whole(turn, stage, tail=last)
 
     @property
     def others(self) -> list[Stage]:
@@ -100,7 +100,7 @@ class _Guesser:
     def _stage(self, parts: Sequence[Branch], places: list[list[int]]) -> Iterator[Stage]:
         sizes, total = [len(side) for side in places], sum(map(len, places))
         if [k for side in places for k in side] == list(range(total)):
-            for body in self._bodies(parts[0]):
+            for body in dict.fromkeys((*self._bodies(parts[-1]), *self._bodies(parts[0]))):  # the last has what is left
                 yield from self._runs(sizes, body)
             return
         ways = len(parts)

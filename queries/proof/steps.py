@@ -19,7 +19,7 @@ from smtmodel.nodes import Index, Node
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans.plan import Plan
 from smtmodel.plans.span import Span
-from smtmodel.plans.stages import Chain, Engine, Interleaved, Promoted, Rounded, Split, Stage
+from smtmodel.plans.stages import Chain, Engine, Interleaved, Promoted, Rounded, Split, Stage, Turns
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,7 @@ def for_all(stage: Stage) -> Stage:
     match stage:
         case Chain():
             return Many(stage)
-        case Promoted():
+        case Promoted() | Turns():
             return Many(stage)
         case Rounded() | Split():
             return replace(stage, body=for_all(stage.body))

@@ -2,7 +2,21 @@
 
 from smtmodel.plans.plan import Plan, Products
 from smtmodel.plans.span import Span
-from smtmodel.plans.stages import Chain, Fold, Halves, Interleaved, Lanes, Promoted, Rounded, Runs, Split, Stage, Uneven
+from smtmodel.plans.stages import (
+    Chain,
+    Fold,
+    Halves,
+    Interleaved,
+    Lanes,
+    Promoted,
+    Rounded,
+    Runs,
+    Split,
+    Stage,
+    Turns,
+    Uneven,
+    Whole,
+)
 
 __all__ = [
     "Chain",
@@ -18,5 +32,7 @@ __all__ = [
     "Span",
     "Split",
     "Stage",
+    "Turns",
     "Uneven",
+    "Whole",
 ]

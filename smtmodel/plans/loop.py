@@ -10,7 +10,7 @@ from smtmodel.nodes.rewriting import replaced
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.plan import Plan, Products
-from smtmodel.plans.stages import Chain, Promoted, Rounded, Stage
+from smtmodel.plans.stages import Chain, Promoted, Rounded, Stage, Turns
 from smtmodel.tiles import Given
 from smtmodel.unit import Unit
 
@@ -33,7 +33,7 @@ def step_of(stage: Stage) -> Step | None:
         return None if inner is None else replace(inner, last=(*inner.last, stage.rounding))
     if isinstance(stage, Chain):
         return Step(stage, stage.period, stage.accumulator)
-    if isinstance(stage, Promoted):
+    if isinstance(stage, (Promoted, Turns)):
         return Step(stage, stage.every, stage.accumulator)
     return None
 

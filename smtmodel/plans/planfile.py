@@ -16,13 +16,16 @@ where a STAGE says how:
                                                 left goes to 4 lanes, pairs of the first ones that are 4 apart; these
                                                 are added; with head, a short turn of multiples of 4 comes first
     halve(8, STAGE, r, grain=8)                 pairwise summation down to 8 products
+    turns(8, STAGE, tail=STAGE)                 each 8 products go through a stage, from the sum so far
+    whole(8, STAGE, tail=STAGE)                 multiples of 8 go through a stage, what is left over through another one
+    whole(4, STAGE, head=STAGE)                 the same, but what is left over comes first (4 where nothing is)
     r(STAGE)                                    a stage's result rounded, by a rounding of `roundings`
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -44,12 +47,14 @@ from smtmodel.plans.stages import (
     Rounded,
     Split,
     Stage,
+    Turns,
     Uneven,
+    Whole,
 )
 from smtmodel.unitfile import ExpressionFile, ExpressionReader, MistakeError, Scope
 from smtmodel.yamlfile import YamlFile, read_yaml, validate
 
-STAGES = ("chain", "promote", "split", "interleave", "lanes", "halve")
+STAGES = ("chain", "promote", "split", "interleave", "lanes", "halve", "turns", "whole")
 
 
 class _File(ExpressionFile):
@@ -175,6 +180,15 @@ class _Reader(ExpressionReader):
     def _stage_halve(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
         return self._several(Halves, tree)(**self._options(tree, options, ("grain",)))
 
+    def _stage_turns(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
+        number, body = self._arguments(tree, 2)
+        return Turns(self._number(number), self._stage(body), **self._options(tree, options, ("tail",)))
+
+    def _stage_whole(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
+        number, body = self._arguments(tree, 2)
+        read = {"head": self._stage, "tail": self._stage}
+        return Whole(self._number(number), self._stage(body), **self._options(tree, options, ("head", "tail"), read))
+
     def _several(self, kind: Callable[..., Stage], tree: ast.Call) -> Callable[..., Stage]:
         """A stage of a number, another stage and a rounding."""
         number, body, how = self._arguments(tree, 3)
@@ -184,10 +198,14 @@ class _Reader(ExpressionReader):
         """A rounding by its name."""
         return self.roundings[self._word(tree, tuple(self.roundings))]
 
-    def _options(self, tree: ast.Call, options: dict[str, ast.expr], known: tuple[str, ...]) -> dict[str, Any]:
+    def _options(
+        self, tree: ast.Call, options: dict[str, ast.expr], known: tuple[str, ...],
+        others: Mapping[str, Callable[[ast.expr], Any]] | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Those given; `others`: how some are read here."""
         self._only(tree, options, known)
         read: dict[str, Callable[[ast.expr], Any]] = {
             "order": lambda value: self._word(value, ORDERS), "grain": self._number, "even": self._number,
-            "share": self._number, "head": self._number, "tail": self._stage,
+            "share": self._number, "head": self._number, "tail": self._stage, **(others or {}),
         }  # fmt: skip
         return {name: read[name](value) for name, value in options.items()}

@@ -21,7 +21,9 @@ from smtmodel.plans.stages import (
     Rounded,
     Split,
     Stage,
+    Turns,
     Uneven,
+    Whole,
 )
 
 
@@ -95,10 +97,16 @@ class _Writer:
         if isinstance(stage, Chain):
             name = self.units[stage.model]
             return name if stage.tail is None else f"chain({name}, tail={self.stage(stage.tail)})"
+        over, first = getattr(stage, "tail", None), stage.head if isinstance(stage, Whole) else None
+        tail = "" if over is None else f", tail={self.stage(over)}"
+        match stage:
+            case Turns():
+                return f"turns({stage.every}, {self.stage(stage.body)}{tail})"
+            case Whole():
+                head = "" if first is None else f", head={self.stage(first)}"
+                return f"whole({stage.number}, {self.stage(stage.body)}{head}{tail})"
         assert isinstance(stage, Around)
         body, how = self.stage(stage.body), self.roundings[stage.rounding]
-        over = getattr(stage, "tail", None)
-        tail = "" if over is None else f", tail={self.stage(over)}"
         match stage:
             case Rounded():
                 return f"{how}({body})"

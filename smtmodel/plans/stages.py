@@ -274,6 +274,101 @@ class Promoted(Around):
         return value
 
 
+@dataclass(frozen=True)
+class Turns(Stage):
+    """Every `every` products go through a stage, from the sum so far. What is left at the end is a shorter turn, or
+    goes through `tail`."""
+
+    every: int
+    body: Stage
+    tail: Stage | None = None
+
+    def __post_init__(self) -> None:
+        _positive("turns", self.every)
+        check_holds("turns", self.body.accumulator, self.d)
+        _check_tail(self, self.tail)
+
+    @property
+    def d(self) -> Format:
+        return self.body.d
+
+    @property
+    def accumulator(self) -> Format:
+        return self.body.accumulator
+
+    @property
+    def period(self) -> int:
+        return math.lcm(self.every, self.body.period)
+
+    @property
+    def parts(self) -> tuple[Stage, ...]:
+        return _with_tail(self.body, self.tail)
+
+    def run(self, engine: Engine[V], span: Span, start: V) -> V:
+        def turn(part: Span, running: V) -> V:
+            return self.body.run(engine, part, running)
+
+        value, rest = _through(engine, span, self.every, "turn", start, turn)
+        if rest is None:
+            return value
+        with engine.part("last" if self.tail is None else "tail"):
+            return (self.tail or self.body).run(engine, rest, value)
+
+
+@dataclass(frozen=True)
+class Whole(Stage):
+    """Whole multiples of `number` products go through a stage. Those left over go through `tail` after them, or through
+    `head` before them, which takes `number` products where none are left over."""
+
+    number: int
+    body: Stage
+    head: Stage | None = None
+    tail: Stage | None = None
+
+    def __post_init__(self) -> None:
+        _positive("whole", self.number)
+        if (self.head is None) == (self.tail is None):
+            raise ParameterError("whole", "what is left over goes through a head or a tail: one of them")
+        _check_tail(self, self.tail)
+        if self.head is not None:
+            check_holds("whole", self.body.accumulator, self.head.d)
+            if self.head.d != self.d:
+                names = f"{self.head.d.name}, the others {self.d.name}"
+                raise ParameterError("head", f"its results are {names}: round them alike")
+
+    @property
+    def d(self) -> Format:
+        return self.body.d
+
+    @property
+    def accumulator(self) -> Format:
+        return (self.head or self.body).accumulator
+
+    @property
+    def period(self) -> int:
+        return math.lcm(self.number, self.body.period)
+
+    @property
+    def parts(self) -> tuple[Stage, ...]:
+        return _with_tail(self.body, self.tail or self.head)
+
+    def run(self, engine: Engine[V], span: Span, start: V) -> V:
+        left = span.count % self.number
+        if self.head is not None:
+            first, rest = span.cut(left or self.number)
+            assert first is not None
+            with engine.part("head"):
+                value = self.head.run(engine, first, start)
+            return value if rest is None else self.body.run(engine, rest, value)
+        whole, rest = span.cut(span.count - left)
+        value = start if whole is None else self.body.run(engine, whole, start)
+        if rest is None:
+            return value
+        assert self.tail is not None
+        with engine.part("tail"):
+            return self.tail.run(engine, rest, value)
+
+
 class Runs(Around):
     """A stage that cuts its products into runs, each summed by a stage; the first one from the start, the others from
     +0. The sums are added in order or in pairs, each addition rounded."""
