@@ -53,7 +53,7 @@ FILE = click.Path(path_type=Path)
     metavar="MODEL",
     shell_complete=models,
     help="The instruction that gives the vectors their formats and length, where no device does; the one to compare, "
-    "of a recording of several; and that of recorded rows without one.",
+    "of a recording of several; and that of a recording without one.",
 )
 @click.option(
     "--compare",
