@@ -53,6 +53,8 @@ STEPS = [
     "sum(promote(16, split(2, fma, z), r), c)", "sum(split(2, promote(16, mma, r), r), +0)",
     "sum(interleave(4, fma, r), c)", "sum(interleave(2, mma, r, grain=8), +0)", "h(exact(sum(h(mma), +0), c))",
     "sum(promote(1, fma, r), +0)", "sum(halve(8, fma, r), c)", AXPBY,
+    "sum(lanes(fma, r, 4, fold(2, 2), fold(2, 1)), c)", "sum(lanes(mma, r, 2, fold(2, 1), tail=fma), +0)",
+    "sum(lanes(fma, r, 8, fold(2, 4), 4, fold(4, 1), head=2), c)",
 ]  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from smtmodel.nodes import Index, Node
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans.plan import Plan
 from smtmodel.plans.span import Span
-from smtmodel.plans.stages import Chain, Engine, Interleaved, Promoted, Rounded, Split, Stage, Turns
+from smtmodel.plans.stages import Chain, Engine, Interleaved, Lanes, Promoted, Rounded, Split, Stage, Turns
 
 
 @dataclass(frozen=True)
@@ -263,7 +263,8 @@ class Many(Stage):
 
 def for_all(stage: Stage) -> Stage:
     """The stage, of which one period is run, for every multiple n of its period: a chain or a promotion repeats one
-    step, n times; the runs of a split and of an interleaving take n times as many products each, in the same way.
+    step, n times; the runs of a split, of an interleaving and the lanes of a vector, all of whose turns are whole, take
+    n times as many products each, in the same way.
     Raises RuleError for a stage of which that is not so."""
     match stage:
         case Chain():
@@ -272,7 +273,7 @@ def for_all(stage: Stage) -> Stage:
             return Many(stage)
         case Rounded() | Split():
             return replace(stage, body=for_all(stage.body))
-        case Interleaved():
+        case Interleaved() | Lanes():
             return replace(stage, body=for_all(stage.body))
     raise RuleError(f"a stage {type(stage).__name__} is not one step repeated")
 
