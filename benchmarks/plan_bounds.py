@@ -63,7 +63,8 @@ def _formula(row: dict[str, Any]) -> str:
     if found is None:
         return f"| none: {row['reason']}"
     growth = f"; G = {found['growth']}" if " G" in found["bound"] else ""
-    return f"{found['multiples']} n | {_text(found['bound'])}{growth}"
+    before = f"{found['before']} + " if found["before"] else ""
+    return f"{before}{found['multiples']} n | {_text(found['bound'])}{growth}"
 
 
 def read_records() -> dict[str, dict[str, Any]]:

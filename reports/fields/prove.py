@@ -269,8 +269,10 @@ class ErrorBound(Document):
 class PlanFormula(Part):
     """A bound for any K."""
 
+    before: int
+    """products that are not repeated; 0 if all are"""
     multiples: int
-    """K = n times this, for any n"""
+    """K = `before` and n times this, for any n from 1 on"""
     bound: str
     """the bound, in n by way of G"""
     growth: str
