@@ -214,17 +214,17 @@ def written() -> dict[str, dict[str, Any]]:
 def page(known: Mapping[str, Mapping[str, Any]]) -> str:
     """docs/generations.md."""
     text = (
-        "What the matrix instructions of A100, H100, B200 and MI300X compute differently, kind by kind, and for each "
-        "change the smallest input that a solver found to show it. Two models that differ in this one parameter give "
-        "different results for it; the results beside it are what the four instructions as a whole give. Where no "
-        "input is shown, the line says why. `at 5` is product 5; products without a place stand at 0, and all others "
-        "are zero. A unit that adds in several steps has names for them: `products`, then `late`, in which the addend "
-        "joins their sum. "
-        "[gpus](gpus/README.md) says on what the models rest, line by line. `python -m benchmarks.generations` makes "
-        "this page."
+        "What changes in the arithmetic of matrix instructions from each of these GPUs to the next, for each kind of "
+        "inputs and results. Beside each change is an input that shows it: two models that differ in it alone give "
+        "different results for it. The input is minimised. The columns after it have the results of the GPUs, by their "
+        "models, which differ in the other changes as well. If no input is shown, the line says why. In inputs, "
+        "`at 5` is product 5; a product without a place is product 0, and all others are zero. The steps of a unit "
+        "that adds in several are named: `products` adds the products, then in `late` the addend joins their sum. "
+        "[gpus](gpus/README.md) says on what the models rest. `python -m benchmarks.generations` makes this page."
     )
     lines = ["# From A100 to H100 to B200 to MI300X", "", *textwrap.wrap(text, 120, break_on_hyphens=False), ""]
-    lines += ["The inputs of a kind, asked of a device, tell which of the four it computes like:", "", *ASKED, ""]
+    lines += ["Asked the inputs of a kind, a device agrees with one or more of the four. Here a model plays it:", ""]
+    lines += [*ASKED, ""]
     lines += ["| kind | " + " | ".join(f"{old} to {new}" for old, new in pairwise(GPUS)) + " |", "|---|---|---|---|"]
     for kind in KINDS:
         cells = {(step.old, step.new): _summary(step, known) for step in steps() if step.kind == kind}
@@ -273,8 +273,8 @@ def _sentence(step: Step) -> str:
     if step.verdict == "one":
         return f"the same expression, so equal on every input: `mmaprobe prove {old.reference} {new.reference}`."
     if step.verdict == "formats":
-        return f"{old.a.name} and {new.a.name} are other numbers, so that no input is common."
-    return "each change by itself:"
+        return f"{old.a.name} and {new.a.name} are different formats, so that no input is common to both."
+    return "each change, in a model that differs in it alone:"
 
 
 def _table(step: Step, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -288,7 +288,7 @@ def _table(step: Step, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
         start = f"| {_what(change)} | {before} | {after} |"
         if row is None:
             equal = same(parse_reference(change.before), parse_reference(change.after))
-            why = "none: equal by a theorem" if equal else "none found in 20 s"
+            why = "none: proved equal" if equal else "none found in 20 s"
             rows.append(f"{start} {why} |{' |' * len(KINDS[step.kind])}")
             continue
         results = [f"`{row['predictions'][gpu]}`" if gpu in row["predictions"] else "" for gpu in KINDS[step.kind]]

@@ -46,8 +46,8 @@ LINES = {
     "Subnormal inputs": ("flush_inputs",),
     "Zero inputs": ("input_zeros",),
 }
-_BEYOND = {"infinity": "infinity, however it is rounded", "saturate": "the largest finite number",
-           "ieee": "as IEEE 754 has it for the rounding"}  # fmt: skip
+_BEYOND = {"infinity": "infinity", "saturate": "the largest finite number",
+           "ieee": "as IEEE 754 has it for this rounding mode"}  # fmt: skip
 _TINY = {
     "keep": "kept",
     "flush_after": "become zero",
@@ -143,7 +143,7 @@ def _kind(term: Node) -> str:
         case Element():
             return "addend" if term.operand == "c" else f"element of {term.operand}"
         case Running():
-            return "result before"
+            return "previous result"
         case Constant():
             return "zero"
         case Round() if isinstance(term.term, Product):
@@ -160,12 +160,12 @@ def _steps(unit: Unit) -> str:
     plain = [k for block in unit.blocks for k in block] == list(range(unit.length))
     first = ", ".join(map(str, unit.blocks[0][:6])) + (", ..." if size > 6 else "")
     order = "products in order" if plain else f"the first of products {first}"
-    return f"{steps} steps of {size}, {order}, each result the next addend"
+    return f"{steps} steps of {size}, {order}, each result the next step's addend"
 
 
 def _fraction_bits(node: FusedSum) -> str:
     bits = node.fraction_bits
-    each = str(bits) if isinstance(bits, int) else f"{', '.join(map(str, bits))} (by operand)"
+    each = str(bits) if isinstance(bits, int) else f"{', '.join(map(str, bits))} (of its terms in order)"
     return f"{each} below the largest exponent"
 
 
@@ -182,10 +182,10 @@ def _carry_bits(node: FusedSum) -> str:
 
 def _floor(node: FusedSum) -> str:
     if node.zeros is None and node.least is None and not node.floors:
-        return "none: zero terms do not count"
-    found = [f"{node.zeros}: zero terms count with this exponent"] if node.zeros is not None else []
-    found += [f"{node.least}: the least maximum"] if node.least is not None else []
-    found += [f"{', '.join(map(str, node.floors))}: the least exponent of each operand"] if node.floors else []
+        return "none: zero terms have no exponent"
+    found = [f"{node.zeros}: the exponent of zero terms in the alignment"] if node.zeros is not None else []
+    found += [f"{node.least}: the largest exponent is at least this"] if node.least is not None else []
+    found += [f"{', '.join(map(str, node.floors))}: the least exponents of its terms in order"] if node.floors else []
     return "; ".join(found)
 
 

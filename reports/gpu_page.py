@@ -20,7 +20,10 @@ from smtmodel.reference import parse_reference
 ARCHITECTURES = {"ada-lovelace": "Ada Lovelace", "rtx-blackwell": "RTX Blackwell"}
 EVERY = "all"
 SOME = "*"  # of some instructions of a row alone
-LEGEND = "`recorded on`: the rows of these GPUs disagree with every near value; `*`: of some of its instructions."
+LEGEND = (
+    "`recorded on`: results of these GPUs refute every nearby value of the line; `*`: for some of the instructions "
+    "with this number, not for all."
+)
 
 
 def architecture_name(arch: str) -> str:
@@ -72,7 +75,7 @@ def _page(gpu: str, arch: str, sheets: Sequence[Sheet]) -> str:
         *_table("no.", "unit", "instructions", "formats", "products", *(["rests on"] if of_files else [])),
         *(_row(number, sheet) for number, sheet in enumerate(sheets, 1)), "",
         "## Arithmetic", "",
-        *([] if of_files else [LEGEND, ""]),
+        *([] if of_files else [*_wrapped(LEGEND), ""]),
         *_table("line", "of no.", "what", *([] if of_files else ["rests on"])),
         *_lines(sheets), "",
     ]  # fmt: skip
@@ -93,9 +96,10 @@ def _index() -> str:
         for arch, gpus in GPUS.items()
     ]
     text = (
-        "What the matrix instructions of a GPU compute, and on what each line rests. GPUs of one architecture compute "
-        "alike as far as is known; a page says which of them were recorded. [generations](../generations.md) has what "
-        "changes from one architecture to the next, with an input that shows each change."
+        "A page for each GPU: what its matrix instructions compute, and on what each statement rests. As far as is "
+        "known, GPUs of one architecture compute alike; results are recorded of some of them only. "
+        "[generations](../generations.md) has what changes from one architecture to the next, with an input that shows "
+        "each change."
     )
     table = ["| architecture | GPUs | recorded results |", "|---|---|---|", *rows]
     made = "`python -m benchmarks.gpu_pages` makes these pages."
@@ -112,7 +116,7 @@ def _rows_of(arch: str) -> str:
         return ", ".join(f"{gpu} {rows:,}" for gpu, rows in counts.items())
     if _instructions(arch):
         return "none"
-    return "not modelled" if not_modelled(f"{arch}/") else "those that its pages name"
+    return "not modelled" if not_modelled(f"{arch}/") else "see its pages"
 
 
 def _instructions(arch: str) -> list[str]:
@@ -126,15 +130,15 @@ def _evidence(gpu: str, arch: str) -> str:
     if own:
         return (
             f"Recorded on this GPU: {sum(own.values()):,} rows of {len(own)} of the {len(every)} instructions; the "
-            "models agree with all of them. The other instructions, and what the rows do not show, are published or "
-            "inferred."
+            "models agree with all of them. The other instructions, and what these rows do not show, are published or "
+            "inferred, as the last column of the second table says."
         )
     if every and known != "none":
         return f"No result of this GPU is recorded; of its architecture there are rows: {known}."
     if not every:
         return (
-            "The units of this architecture are files (`mmaprobe show`). The first table says on what each one rests; "
-            "which lines of the second table the recorded rows decide has not been counted."
+            "The units of this architecture are files (`mmaprobe show`). The first table says on what each unit rests. "
+            "It is not known line by line which of the second table the recorded rows decide."
         )
     return "No result of this architecture is recorded: every line is published."
 

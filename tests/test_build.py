@@ -216,7 +216,7 @@ def test_what_no_candidate_explains_is_said(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(
         "queries.building.build.step_tiers", lambda kind, role, asked: step_tiers(kind, role, asked)[:2]
     )
-    monkeypatch.setattr("queries.building.build.product_tiers", lambda kinds, asked: product_tiers(kinds, asked)[:1])
+    monkeypatch.setattr("queries.building.build.product_tiers", lambda *given: product_tiers(*given)[:1])
     file = tmp_path / "odd.yaml"
     file.write_text(ODD)
     found = built(f"model:{file}", "bf16,bf16,f32,f32", 2, code=1)
@@ -425,7 +425,7 @@ def test_a_draft_with_loops_computes_as_the_one_without(start: Start) -> None:
 
 def test_inputs_are_read_with_fewer_bits() -> None:
     asked = parse_signature("f32,f32,f32,f32", 1)
-    tiers = product_tiers(["binary"], asked)
+    tiers = product_tiers(["binary"], asked, [0])
     wanted = Reading(11, "toward_zero")
     assert any(found.read_a == found.read_b == wanted for tier in tiers for found in tier(Choices()))
     unit = Sketch([alike(joined("binary", ["c", 0]))], asked).unit(Choices(read_a=wanted, read_b=wanted), None)

@@ -244,7 +244,7 @@ def test_the_pages_of_all_gpus_are_up_to_date() -> None:
     assert "| Fraction bits | 1-10 | 25 below the largest exponent | 1*, 3: recorded on H100 and H200;" in h100
     assert "no published model" in written["mi350x.md"]
     files = written["rx-9070.md"]  # no claim about near values, which nobody has tried on rows of unit files
-    assert "disagree with every near value" not in files
+    assert "refute every nearby value" not in files
     assert files.count("71 rows") == 1
 
 

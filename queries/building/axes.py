@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, product
 
 from queries.building.draft import STARTS, SWAPPED, Choices, Groups, How, Late, Reading, Start, Step, Store
 from smtmodel.formats import FORMATS, Format
@@ -26,6 +26,7 @@ GUARDS = range(1, 9)  # bits beyond those of a format that are kept of a sum whi
 WIDE = "f64"  # the format of sums of more bits than the result has
 SMALL = 8  # products of a sum whose order is not known, up to which everything is tried
 GROUPS: tuple[Groups, ...] = ("even_odd", "pairs", "quads")  # of products that are summed first
+APART = 4  # roles whose products are rounded or not, each by itself
 JOINED = range(10)  # bits that a finished sum keeps beyond those of its terms
 CUTS = (None, 31, 32, 33, 30, 29, 28, 27, 26, 25, 24)  # bits of a sum that a late addend joined
 
@@ -220,8 +221,9 @@ def with_step(choices: Choices, role: int, step: Step) -> Choices:
 # -- products
 
 
-def product_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
-    """What a sum of two products begins with, and how products are rounded before they are added."""
+def product_tiers(kinds: Sequence[str], asked: Signature, adding: Sequence[int]) -> list[Tier]:
+    """What a sum of two products begins with, and how products are rounded before they are added. `adding`: the roles
+    of the steps that add products."""
     names = ["", *(name for name in INNER if FORMATS[name] != asked.d)]
     starts: Sequence[Start] = STARTS if "binary" in kinds else STARTS[:1]
 
@@ -233,6 +235,13 @@ def product_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
     def other(choices: Choices) -> Iterator[Choices]:
         for name, mode, start in product(names, MODES, starts[:2]):
             yield replace(choices, start=start, products=How(mode, name))
+
+    def in_some(choices: Choices) -> Iterator[Choices]:
+        """Some steps add exact products, others rounded ones: a loop of fused steps, and what it leaves over."""
+        some = [frozenset(few) for size in range(1, len(adding)) for few in combinations(adding[:APART], size)]
+        for tried, few in product(known(choices), some):
+            if tried.products is not None:
+                yield replace(tried, unrounded=few)
 
     def swapped(choices: Choices) -> Iterator[Choices]:
         hows: list[How | None] = [None, *dict.fromkeys(step.how for step in choices.steps)]
@@ -261,7 +270,7 @@ def product_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
 
     narrow = [read] if asked.a.precision > 2 and asked.a.precision == asked.b.precision else []
     first = [known, *([swapped] if "binary" in kinds else [])]
-    return [*first, other, normalised, shortened, *narrow, read_apart]
+    return [*first, *([in_some] if len(adding) > 1 else []), other, normalised, shortened, *narrow, read_apart]
 
 
 def _readings(fmt: Format, mode: Mode) -> list[Reading | None]:
@@ -432,6 +441,8 @@ def neighbours(choices: Choices, asked: Signature) -> Iterator[Choices]:
         yield replace(choices, start=start)
     for how in [None, *dict.fromkeys(step.how for step in choices.steps)]:
         yield replace(choices, products=how)
+    for role in range(len(choices.steps)) if choices.products is not None else ():
+        yield replace(choices, unrounded=choices.unrounded ^ {role})
     for reads in READS:
         yield read_as(choices, reads)
     for read in _other_readings(choices.read_a):

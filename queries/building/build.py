@@ -37,7 +37,7 @@ from queries.building.axes import (
 from queries.building.draft import Choices, Drafter, Step, TooDeepError
 from queries.building.mending import beside, in_mode, mended, of_result
 from queries.building.naming import SAME_FORM, name_of, of_known_form, same_signature, with_nan
-from queries.building.roles import Part, alike, apart, kinds_of, placements, uniform, words_of
+from queries.building.roles import Part, adders_of, alike, apart, kinds_of, placements, uniform, words_of
 from queries.building.shapes import Kind, Shapes
 from queries.covering.cover import Change, Cover, Covering
 from queries.order.tree import Leaf, Node, leaves_of, nodes_of
@@ -94,6 +94,7 @@ TOGETHER = 256  # units that are evaluated at a time
 NARROW = -100  # the smallest exponent of results above which sums within may be tiny though the result is not
 PLACED = 4  # roles whose smallest numbers are looked at apart
 TRIED = 20  # orders of which each is looked at by itself, where no uniform arithmetic fits any
+FEW = 3  # neighbours of one role that are looked at together
 PLACES = 3  # sets of leaves that show what a step does
 
 
@@ -450,7 +451,9 @@ class Builder:
             for role in range(count):
                 found += self._of_role(role, kinds[0][role], 2 * len(found))
         rank = 2 * len(found)
-        found.append(Stage("products", rank, product_tiers(every_kind, asked), self._pools("middle"), ordinary))
+        found.append(
+            Stage("products", rank, product_tiers(every_kind, asked, self._adding()), self._pools("middle"), ordinary)
+        )
         found.append(Stage("carries", rank + 1, carry_tiers(range(count)), self._pools("heavy"), ordinary))
         small = [*self._pools("small"), *self._small_by_role()]
         return [
@@ -513,13 +516,32 @@ class Builder:
         if self.asked.length <= WHOLE:
             return [self._pool(kind)]
         leaves = leaves_of(self.sketch.parts[0].root)
-        chosen = [frozenset(["c", *leaves[:3], *self.chance.sample(leaves, 3)]) & frozenset(leaves) for _ in range(2)]
+        chosen = [
+            frozenset(["c", *leaves[:3], *self.chance.sample(leaves, 3), *self._of_each_role()]) & frozenset(leaves)
+            for _ in range(2)
+        ]
         if several:  # neighbours, and what lies far apart
             length = self.asked.length
             near: list[list[int]] = [[0, 1, 2, 3], [0, 1, length // 2, length // 2 + 1]]
             near += [[*range(0, length, length // 4)], [0, 1, 2, length - 1]]
             chosen = [frozenset(leaf for leaf in leaves if leaf == "c" or leaf in places) for places in near]
         return [self._pool(kind, place) for place in chosen]
+
+    def _adding(self) -> list[int]:
+        """The roles whose steps add products; none where the order is open."""
+        adders = adders_of(self.sketch.parts[0]) if len(self.sketch.parts) == 1 else {}
+        return sorted({role for leaf, role in adders.items() if leaf != "c"})
+
+    def _of_each_role(self) -> Iterator[Leaf]:
+        """Neighbours that steps of one role add, for each role."""
+        adding = self._adding()
+        if len(adding) < 2:
+            return
+        adders = adders_of(self.sketch.parts[0])
+        for role in adding[:PLACED]:
+            own = [leaf for leaf in leaves_of(self.sketch.parts[0].root) if leaf != "c" and adders[leaf] == role]
+            start = self.chance.randrange(max(1, len(own) - FEW + 1))
+            yield from own[start : start + FEW]
 
     def _small_by_role(self) -> list[Pool]:
         """Small numbers at leaves that show one role."""
@@ -605,8 +627,10 @@ class Builder:
                 self._in_time()
                 if len(candidates) > MANY:
                     candidates = self._split(candidates, stage, pool.kept, pool.rows(FIRST))
-            for _ in range(2 if number == 0 else 1):
-                candidates = self._split(candidates, stage, pool.kept, pool.rows(POOL))
+            several = number == 0 and len(candidates) > 1
+            for _ in range(2 if several else 1):
+                first = AT_ONCE if number == 0 else AT_ONCE // 2
+                candidates = self._split(candidates, stage, pool.kept, pool.rows(POOL), first)
             if number == 0 and candidates and stage.counts is ordinary:
                 candidates = self._confirmed(candidates, stage, pool)
             choices = _choices(candidates)
@@ -629,8 +653,11 @@ class Builder:
             self._asked(rows[chosen], stage.rank, pool.kept)
         return self._agreeing(alive, stage)
 
-    def _split(self, alive: list[Candidate], stage: Stage, kept: Kept, pool: Table) -> list[Candidate]:
-        """Ask what splits the candidates best, until this pool tells nothing more."""
+    def _split(
+        self, alive: list[Candidate], stage: Stage, kept: Kept, pool: Table, first: int = AT_ONCE
+    ) -> list[Candidate]:
+        """Ask what splits the candidates best, until this pool tells nothing more. `first`: questions whether any
+        candidate is right, where the pool splits none."""
         if not alive or not len(pool):
             return alive
         results, fresh = self._counted(self._results(alive, pool, kept), stage), True
@@ -647,7 +674,9 @@ class Builder:
             if not len(chosen):
                 if not fresh:
                     break
-                chosen = left[self._inexact(alive[places[0]], pool[left], kept)]  # whether any candidate is right
+                chosen = left[
+                    self._inexact(alive[places[0]], pool[left], kept)[:first]
+                ]  # whether any candidate is right
             asked = self._asked(pool[chosen], stage.rank, kept)
             counts = stage.counts(asked.answers, self.asked.d)
             agreed = results[np.ix_(places, chosen)] == self._counted(asked.answers, stage)

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from typing import Literal
 
-from queries.building.roles import Part
+from queries.building.roles import Part, adders_of
 from queries.order.text import Outliner
 from queries.order.tree import Leaf, leaves_of
 from queries.order.tree import Node as Sum
+from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format
 from smtmodel.nodes import (
     Constant,
@@ -40,7 +41,7 @@ SWAPPED: tuple[Start, ...] = ("second", "zero_second")
 Groups = Literal["", "even_odd", "pairs", "quads"]
 REPEATED = 3  # alike steps that are written as a loop
 PERIODS = (1, 2, 3, 4, 8)  # steps of a chain that come again and again
-DEEPEST = 150  # steps within steps that a unit can have without a loop
+DEEPEST = 75  # steps within steps that a unit can have without a loop: some ten calls of Python each
 
 Added = tuple[Sum, tuple[Sum | Leaf, ...]]  # a step of a chain, and what it adds
 Stretch = tuple[int, list[Added]]  # steps that repeat after so many
@@ -122,15 +123,16 @@ class Choices:
     """What a tree leaves open. `tree`: which one, where the order itself is open. `steps`: by role.
 
     `start`: how a step begins that adds two products: both at once; the `first` rounded, or added to +0 (`zero`); or
-    the second. `products`: rounded before they are added. `limit`: a product of that power of two or more is infinite.
-    `convert`: the last step's result becomes a number of the result's format. `read_a`, `read_b`: None: as they
-    are.
+    the second. `products`: rounded before they are added; `unrounded`: but for those that steps of these roles add,
+    which are exact. `limit`: a product of that power of two or more is infinite. `convert`: the last step's result
+    becomes a number of the result's format. `read_a`, `read_b`: None: as they are.
     """
 
     tree: int = 0
     steps: tuple[Step, ...] = (Step(),)
     start: Start = "pair"
     products: How | None = None
+    unrounded: frozenset[int] = frozenset()
     normalised: bool = False
     limit: int | None = None
     convert: How | None = None
@@ -175,6 +177,7 @@ class Drafter:
         self.root, self.asked, self.roles, self.turns = part.root, asked, part.roles, part.turns
         self.plain = plain or asked.scale is not None
         self.outliner = Outliner(part.root) if not self.plain else None
+        self.adder = adders_of(part)
         self._chains: dict[int, tuple[Sum | Leaf, list[Stretch]]] = {}
 
     def unit(self, choices: Choices) -> Unit:
@@ -255,6 +258,8 @@ class _Draft:
                         found = self.repeated(found, steps[:count], period, loop, level, depth)
                     else:
                         number += 1
+                        if depth + number > DEEPEST:
+                            raise ParameterError("steps", f"more than {DEEPEST} within one another do not repeat")
                         found = self.step(node, added, found, loop, level, depth + number)
                     below, steps = steps[count - 1][0], steps[count:]
                 below = last
@@ -382,18 +387,22 @@ class _Draft:
         choices = self.choices
         if leaf == "c":
             return Element("c", None, choices.c, choices.positive_zeros)
-        index = Index(leaf, loop)
+        index = Index(self.place(leaf), loop)
         left, right = (
             self.read(Element(side, index, choices.a, choices.positive_zeros), reading)
             for side, reading in zip(SIDES, (choices.read_a, choices.read_b), strict=True)
         )
         product: Node = Product(left, right, choices.normalised, choices.limit)
-        if choices.products is not None:
+        if choices.products is not None and self.drafter.adder.get(leaf) not in choices.unrounded:
             product = self.made(product, choices.products)
         if self.drafter.asked.scale is None:
             return product
         block = Index(leaf // self.drafter.asked.scale_block)
         return Scale(product, Element("scale_a", block), Element("scale_b", block))
+
+    def place(self, leaf: int) -> int:
+        """The place of a product, without what the loops add."""
+        return leaf
 
     def read(self, element: Element, reading: Reading | None) -> Node:
         """An input as far as its bits are read."""
@@ -438,8 +447,8 @@ class _Shifted(_Draft):
         super().__init__(draft.drafter, draft.choices)
         self.base = base + (draft.base if isinstance(draft, _Shifted) else 0)
 
-    def term(self, leaf: Leaf, loop: Loop) -> Node:
-        return super().term(leaf if leaf == "c" else leaf - self.base, loop)
+    def place(self, leaf: int) -> int:
+        return leaf - self.base
 
 
 SIDES: tuple[Literal["a", "b"], ...] = ("a", "b")

@@ -56,6 +56,12 @@ class Part:
         return None if root is None else Part(root, roles, self.count, self.turns)
 
 
+def adders_of(part: Part) -> dict[Leaf, int]:
+    """Of each leaf, the role of the step that adds it."""
+    steps = ((part.roles[id(node)], node) for node in nodes_of(part.root))
+    return {child: role for role, node in steps for child in node.children if not isinstance(child, Node)}
+
+
 def alike(root: Node | Leaf) -> Part:
     """Steps of one place in a pattern have one role: those of a chain that add what has one shape, and those of
     branches of one shape."""

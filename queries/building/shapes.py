@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from queries.order.tree import Leaf
 from queries.search.samples import Lanes, Table, pattern_of, sample_rows, tie_rows
@@ -262,11 +263,22 @@ class Shapes:
         c[self.random.random(count) < 0.4] = 0
         if self.asked.addend:
             a[self.random.random(count) < 0.05] = 0  # the addend alone
-        tiny = self.random.random((count, terms)) < 0.15
-        a[tiny] = self.random.integers(
-            1, 1 << min(asked.a.fraction, 20), int(tiny.sum()), dtype=np.uint64
-        ) << np.uint64(asked.a.padding)
+        chance, targets = self.random.random((count, terms)), exponents[:, :terms]
+        self._tiny((a, asked.a), (b, asked.b), targets, chance < 0.1)
+        self._tiny((b, asked.b), (a, asked.a), targets, chance > 0.9)
         return self._placed(a, b, c)
+
+    def _tiny(
+        self, one: tuple[Table, Format], other: tuple[Table, Format], targets: Lanes, here: NDArray[np.bool_]
+    ) -> None:
+        """Some products get a subnormal factor, and another one so large that the product is not."""
+        (side, fmt), (beside, its) = one, other
+        count = int(here.sum())
+        bits = self.random.integers(1, 1 << min(fmt.fraction, 20), count, dtype=np.uint64)
+        side[here] = side[here] & np.uint64(fmt.sign_bit) | bits << np.uint64(fmt.padding)
+        exponents = targets[here] - fmt.emin + self.random.integers(0, 4, count)
+        signs = (beside[here] & np.uint64(its.sign_bit) > 0).astype(np.int64)
+        beside[here] = self._numbers(its, np.clip(exponents, its.emin, its.emax), signs)
 
     def _ties(self, count: int, terms: int) -> Table:
         self._seed += 1
