@@ -21,6 +21,7 @@ from smtmodel.reference import parse_plan_path
 
 ROOT = Path(__file__).parents[1]
 RECORDS, PAGE = ROOT / "benchmarks" / "plan_bounds.jsonl", ROOT / "docs" / "plan-bounds.md"
+LISTED = 64  # runs of one pattern, in an input that is kept
 HEAD = """# How far the plans that ship can be from the exact result
 
 Written by `python -m benchmarks.plan_bounds`; `mmaprobe prove --property error-bound plan:NAME` gives one of them, with
@@ -63,7 +64,19 @@ def _formula(row: dict[str, Any]) -> str:
     if found is None:
         return f"| none: {row['reason']}"
     growth = f"; G = {found['growth']}" if " G" in found["bound"] else ""
-    return f"{found['multiples']} n | {_text(found['bound'])}{growth}"
+    before = f"{found['before']} + " if found["before"] else ""
+    return f"{before}{found['multiples']} n | {_text(found['bound'])}{growth}"
+
+
+def kept(row: dict[str, Any]) -> dict[str, Any]:
+    """What the records keep: of an input near the bound, its patterns only where they are few."""
+    sizes = []
+    for size in row["sizes"]:
+        near = size["nearest"]
+        if near is not None and max(len(near["a"]), len(near["b"])) > LISTED:
+            near = {key: near[key] for key in ("ratio", "error", "bound")}
+        sizes.append({**size, "nearest": near})
+    return {key: row[key] for key in ("plan", "verdict", "reason", "formula")} | {"sizes": sizes}
 
 
 def read_records() -> dict[str, dict[str, Any]]:
@@ -84,8 +97,7 @@ def main() -> None:
         if not words or any(word in name for word in words):
             found = find_plan_bound(parse_plan_path(name), Inputs(), SIZES, settle, searched=given.searched)
             row = document_of_plan(found, name)
-            kept = ("plan", "verdict", "reason", "formula", "sizes")
-            known[name] = {key: row[key] for key in kept}
+            known[name] = kept(row)
             print(f"{row['seconds']:6.1f} s  {name}", flush=True)
             RECORDS.write_text("".join(json.dumps(known[one]) + "\n" for one in sorted(known)), encoding="utf-8")
     PAGE.write_text(page([known[one] for one in sorted(known)]), encoding="utf-8")

@@ -82,10 +82,16 @@ def plan_of(step: str, convert: str, ab: str) -> Plan:
 
 BIT = "facebookexperimental/triton, bitequiv"
 GPUS = "pytorch 105726 and 111457 (two GPUs differ)"
+ONCE = "ROCm rocm-systems 10344"
+CAST = "triton 11782 (a cast changes the order)"
+PROMOTION, ACCUMULATIONS = "DeepSeek-V3; CUTLASS FP8FastAccum", "CUTLASS, max_num_imprecise_acc"
+ARGUED = (BIT, GPUS, ONCE, CAST, PROMOTION, ACCUMULATIONS)  # threads and kernels in which two plans are at odds
 STREAM = "Osama et al. 2023 (Stream-K); CUTLASS"
 CHOICES = (
     Choice("Hopper: `mma` or `wgmma`?", BIT, "sum(hopper_mma, c)", "sum(wgmma, c)"),
     Choice("`wgmma` or `tcgen05`?", BIT, "sum(wgmma, c)", "sum(tcgen05, c)"),
+    Choice("Hopper's `mma` or `tcgen05`?", BIT, "sum(hopper_mma, c)", "sum(tcgen05, c)"),
+    Choice("Ampere's `mma` or `tcgen05`?", BIT, "sum(ampere16, c)", "sum(tcgen05, c)"),
     Choice("Ampere: instructions of 16 products or of 8?", "CUTLASS instruction shapes",
            "sum(ampere16, c)", "sum(ampere8, c)"),
     Choice("Hopper: instructions of 16 products or of 8?", "CUTLASS instruction shapes",
@@ -93,7 +99,7 @@ CHOICES = (
     Choice("Ampere or Ada Lovelace, one plan?", GPUS, "sum(ampere16, c)", "sum(ada, c)"),
     Choice("Ampere or Hopper, one plan?", GPUS, "sum(ampere16, c)", "sum(wgmma, c)"),
     Choice("Volta or Turing, one plan?", GPUS, "sum(volta, c)", "sum(turing, c)"),
-    Choice("Is K split?", GPUS, "sum(ampere16, +0)", "sum(split(2, ampere16, r, grain=32), +0)"),
+    Choice("Is K split?", f"{BIT}; {GPUS}", "sum(ampere16, +0)", "sum(split(2, ampere16, r, grain=32), +0)"),
     Choice("Split in 2 or in 4?", "cuBLAS heuristics; autotuning",
            "sum(split(2, ampere16, r, grain=32), +0)", "sum(split(4, ampere16, r, grain=32), +0)"),
     Choice("Are the sums of a split added in order or in pairs?", "stream-K and parallel split-K in CUTLASS",
@@ -108,7 +114,7 @@ CHOICES = (
            "sum(split(2, ampere16, r), +0)", "sum(split(2, h(ampere16), r), +0)"),
     Choice("One split, units of 16 or of 8?", "CUTLASS instruction shapes",
            "sum(split(4, ampere16, r, grain=64), +0)", "sum(split(4, ampere8, r, grain=64), +0)"),
-    Choice("Are tiles taken in another order (two interleaved)?", "triton 11782 (a cast changes the order)",
+    Choice("Are tiles taken in another order (two interleaved)?", CAST,
            "sum(ampere16, +0)", "sum(interleave(2, ampere16, r, grain=16), +0)"),
     Choice("Start from c, or add it at the end?", "cuBLAS, beta = 1",
            "sum(ampere16, c)", "r(exact(sum(ampere16, +0), c))"),
@@ -120,7 +126,7 @@ CHOICES = (
            "r(exact(sum(ampere16, +0), product(number(0x3dcccccd, f32), c)))"),
     Choice("A bias: before the result is rounded to f16, or after?", "fused epilogues (cuBLASLt, EPILOGUE_BIAS)",
            "r(h(exact(sum(ampere16, +0), c)))", "r(h(exact(h(sum(ampere16, +0)), c)))"),
-    Choice("Is the sum rounded once per k (a chain of FMAs), or a product first?", "ROCm rocm-systems 10344",
+    Choice("Is the sum rounded once per k (a chain of FMAs), or a product first?", ONCE,
            "sum(fma, c)", "sum(promote(1, fma, r), c)"),
     Choice("Tail through zeros or FMAs, K a multiple of 16", "odd K in cuBLAS and CUTLASS",
            "sum(ampere16, c)", "sum(chain(ampere16, tail=fma), c)"),
@@ -129,9 +135,9 @@ CHOICES = (
     Choice("Tail of 8 products: zeros, or the shorter instruction?", "odd K in cuBLAS and CUTLASS",
            "sum(ampere16, c)", "sum(chain(ampere16, tail=ampere8), c)", 24),
     Choice("CDNA3: 32x32x8 or 16x16x16?", "rocBLAS and hipBLASLt kernels", "sum(cdna3_8, c)", "sum(cdna3_16, c)"),
-    Choice("FP8: promotion every 128 products, or none?", "DeepSeek-V3; CUTLASS FP8FastAccum",
+    Choice("FP8: promotion every 128 products, or none?", PROMOTION,
            "r(sum(fp8, +0))", "sum(promote(128, fp8, r), +0)", ab="e4m3"),
-    Choice("FP8: promotion every 128 products or every 64?", "CUTLASS, max_num_imprecise_acc",
+    Choice("FP8: promotion every 128 products or every 64?", ACCUMULATIONS,
            "sum(promote(64, fp8, r), +0)", "sum(promote(128, fp8, r), +0)", ab="e4m3"),
     Choice("FP8 on Hopper: `wgmma` or `mma`, both promoted every 32?", "DeepGEMM and older kernels",
            "sum(promote(32, fp8, r), +0)", "sum(promote(32, fp8_mma, r), +0)", ab="e4m3"),
@@ -185,6 +191,15 @@ which were replayed. The plans were not compared with the libraries themselves.
 |---|---|---|---|---|
 """
 
+TIMES = """
+## Pairs that people argue about
+
+Those of the questions above that a thread asks, or that a kernel makes a switch of; with the seconds until the answer.
+
+| question | asked in | answer | seconds |
+|---|---|---|---|
+"""
+
 
 def page(rows: Sequence[dict[str, Any]]) -> str:
     """The table."""
@@ -199,7 +214,11 @@ def page(rows: Sequence[dict[str, Any]]) -> str:
         lines.append(f"| {choice.question} | {choice.source} | {sides[0]} | {sides[1]} | {_answer(row, choice)} |\n")
     used = sorted({(name, unit) for units in FORMATS.values() for name, unit in units.items()})
     names = "".join(f"- `{name}`: {unit}\n" for name, unit in used)
-    return f"{HEAD}{''.join(lines)}\nUnits:\n\n{names}"
+    argued = "".join(
+        f"| {row['question']} | {choices[row['question']].source} | {row['verdict']} | {row['seconds']:.1f} |\n"
+        for row in rows if any(thread in choices[row["question"]].source for thread in ARGUED)
+    )  # fmt: skip
+    return f"{HEAD}{''.join(lines)}{TIMES}{argued}\n## Units\n\n{names}"
 
 
 def _answer(row: dict[str, Any], choice: Choice) -> str:

@@ -34,7 +34,7 @@ def formats_of(files: Sequence[Path], addend: Path | None) -> Signature:
 
     found = {}
     for name, path in zip(("a", "b", "d", "d2", "c"), (*files, addend or files[2]), strict=True):
-        kind = load_matrix(path).dtype
+        kind = load_matrix(path, mapped=True).dtype
         if (fmt := format_of(kind)) is None:
             raise InputError(f"--model: numbers of type {kind} say no format: give a model", str(path))
         found[name] = fmt

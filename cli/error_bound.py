@@ -78,7 +78,8 @@ def _show_plan(found: PlanBound, document: dict[str, Any], explain: bool) -> Non
     for theorem in found.theorems[0].walk() if explain else ():
         say(f"  {theorem.rule}: {theorem.goal.statement()}{f' ({theorem.word})' if theorem.word else ''}")
     if (formula := document["formula"]) is not None:
-        say(f"  for K = {formula['multiples']} n, any n: {formula['bound']}")
+        before = f"{formula['before']} + " if formula["before"] else ""
+        say(f"  for K = {before}{formula['multiples']} n, any n: {formula['bound']}")
         if " G" in formula["bound"]:
             say(f"    where G = {formula['growth']}")
     else:

@@ -176,17 +176,17 @@ def _of(place: str, *parameters: str) -> Iterator[None]:
         raise InputError(str(error), place) from None
 
 
-def load_matrix(path: Path) -> NDArray[Any]:
-    """The matrix of a .npy file. Raises InputError."""
+def load_matrix(path: Path, mapped: bool = False) -> NDArray[Any]:
+    """The matrix of a .npy file; `mapped`: read where it is used. Raises InputError."""
     from smtmodel.errors import InputError
 
-    tables = _load(path)
+    tables = _load(path, mapped)
     if "" not in tables:
         raise InputError("one matrix is needed, in a .npy file", str(path))
     return tables[""]
 
 
-def _load(path: Path) -> dict[str, NDArray[Any]]:
+def _load(path: Path, mapped: bool = False) -> dict[str, NDArray[Any]]:
     """The matrices of a file by name; "" for that of a .npy file. Raises InputError."""
     import numpy as np
 
@@ -194,7 +194,9 @@ def _load(path: Path) -> dict[str, NDArray[Any]]:
 
     try:
         with path.open("rb") as stream:  # NumPy leaves a file open whose archive is broken
-            loaded = np.load(stream, allow_pickle=False)
+            plain = mapped and stream.read(6) == np.lib.format.MAGIC_PREFIX
+            stream.seek(0)
+            loaded = np.load(path if plain else stream, mmap_mode="r" if plain else None, allow_pickle=False)
             return {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
     except FileNotFoundError:
         raise InputError("no such file", str(path)) from None

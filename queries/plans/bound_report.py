@@ -156,7 +156,10 @@ def document_of_plan(found: PlanBound, name: str) -> dict[str, Any]:
     }  # fmt: skip
     if found.any is not None and found.at is not None:
         text = f"|d - exact| <= {sum_text(error_of(found.any))}"
-        out["formula"] = {"multiples": found.at.period, "bound": text, "growth": found.growth_text}
+        at = found.at
+        out["formula"] = {
+            "before": at.before, "multiples": at.period, "bound": text, "growth": found.growth_text,
+        }  # fmt: skip
     out["sizes"] = [_size_json(found, size) for size in found.sizes]
     every = list(dict.fromkeys(one for theorem in found.theorems for one in theorem.walk()))
     out["rules"] = dict(sorted(Counter(one.rule for one in every).items()))

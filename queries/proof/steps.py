@@ -19,13 +19,13 @@ from smtmodel.nodes import Index, Node
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans.plan import Plan
 from smtmodel.plans.span import Span
-from smtmodel.plans.stages import Chain, Engine, Interleaved, Promoted, Rounded, Split, Stage, Turns
+from smtmodel.plans.stages import Chain, Engine, Interleaved, Lanes, Promoted, Rounded, Split, Stage, Turns, Uneven
 
 
 @dataclass(frozen=True)
 class PlanAt:
-    """A plan for `length` products; or, without a length, for n times `period` products, any n, where G = 1 + r + ... +
-    r^(n - 2) for the growth r."""
+    """A plan for `length` products; or, without a length, for `before` and n times `period` products, any n, where G =
+    1 + r + ... + r^(n - 2) for the growth r."""
 
     plan: Plan
     length: int | None = None
@@ -54,10 +54,29 @@ class PlanAt:
     @property
     def period(self) -> int:
         """The products of one time, where all sums of the plan agree. Raises RuleError."""
-        found = {products.stage.period for products in self.plan.sums}
+        return self._counts[1]
+
+    @property
+    def before(self) -> int:
+        """The products that are not repeated. Raises RuleError."""
+        return self._counts[0]
+
+    @property
+    def _counts(self) -> tuple[int, int]:
+        found = {repeated(products.stage) for products in self.plan.sums}
         if len(found) > 1:
             raise RuleError("sums of the plan repeat after different numbers of products: ask for a given K")
         return found.pop()
+
+
+def repeated(stage: Stage) -> tuple[int, int]:
+    """How many products a stage takes once, and how many any number of times after them."""
+    match stage:
+        case Rounded():
+            return repeated(stage.body)
+        case Uneven():
+            return stage.at[-1], stage.body.period
+    return 0, stage.period
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,9 +254,11 @@ class Recorder(Engine[Recorded]):
 
 @dataclass(frozen=True)
 class Many(Stage):
-    """Stands for a stage that takes n times as many products as it is run on, in the same steps n times over."""
+    """Stands for a stage that takes n times as many products as it is run on, in the same steps n times over; products
+    before a place are not repeated."""
 
     stage: Stage
+    before: int = 0
 
     @property
     def d(self) -> Format:
@@ -256,32 +277,40 @@ class Many(Stage):
         return (self.stage,)
 
     def run(self, engine: Engine[V], span: Span, start: V) -> V:
+        if span.start.offset < self.before:
+            return self.stage.run(engine, span, start)
         if not (isinstance(engine, Recorder) and isinstance(start, Recorded) and span.count % self.period == 0):
             raise RuleError("many: whole periods of a stage are written down, and nothing else")
         return cast(V, engine.many(self.stage, span, start))
 
 
-def for_all(stage: Stage) -> Stage:
+def for_all(stage: Stage, whole: bool = True) -> Stage:
     """The stage, of which one period is run, for every multiple n of its period: a chain or a promotion repeats one
-    step, n times; the runs of a split and of an interleaving take n times as many products each, in the same way.
+    step, n times; the runs of a split, of an interleaving and the lanes of a vector, all of whose turns are whole, take
+    n times as many products each, in the same way. Of a split at given places that takes all products (`whole`), the
+    last run takes n times as many, the others are as they are.
     Raises RuleError for a stage of which that is not so."""
     match stage:
         case Chain():
             return Many(stage)
         case Promoted() | Turns():
             return Many(stage)
-        case Rounded() | Split():
-            return replace(stage, body=for_all(stage.body))
-        case Interleaved():
-            return replace(stage, body=for_all(stage.body))
+        case Rounded():
+            return replace(stage, body=for_all(stage.body, whole))
+        case Split():
+            return replace(stage, body=for_all(stage.body, False))
+        case Interleaved() | Lanes():
+            return replace(stage, body=for_all(stage.body, False))
+        case Uneven() if whole and isinstance(stage.body, (Chain, Promoted, Turns)):
+            return replace(stage, body=Many(stage.body, stage.at[-1]))
     raise RuleError(f"a stage {type(stage).__name__} is not one step repeated")
 
 
 def recorded(plan: Plan, stage: Stage, length: int | None) -> Step:
-    """The steps of a stage for `length` products, each of which is added once; for n times its period, for any n, where
-    no length is given. Raises RuleError, and ParameterError for a length that does not fit."""
+    """The steps of a stage for `length` products, each of which is added once; for any n times what it repeats, after
+    what it does not, where no length is given. Raises RuleError, and ParameterError for a length that does not fit."""
     recorder = Recorder(plan)
-    count = stage.period if length is None else length
+    count = sum(repeated(stage)) if length is None else length
     found = (for_all(stage) if length is None else stage).run(recorder, Span.of(count), recorder.begin())
     if not found.places.are_all(count):
         raise RuleError("places: not every product is added")

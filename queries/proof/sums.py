@@ -32,7 +32,7 @@ from queries.proof.forms import (
 from queries.proof.induction import Chained, linear
 from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
 from queries.proof.lemmas import RoundingLoses
-from queries.proof.steps import Added, Begin, Loop, PlanAt, SoFar, Step, Tile, Zero, recorded
+from queries.proof.steps import Added, Begin, Loop, PlanAt, SoFar, Step, Tile, Zero, recorded, repeated
 from queries.proof.wording import GROWTH, sum_text
 from smtmodel.formats import Format
 from smtmodel.nodes import Element, Node, Product, Scale
@@ -279,7 +279,7 @@ def of_all_products(at: PlanAt, node: Products, total_: Theorem, start: Theorem)
         raise RuleError("of_all_products: the premises are not about the sum and its start")
     if goal.step is not recorded(at.plan, stage, at.length) or goal.growth not in (None, at.growth):
         raise RuleError("of_all_products: the premise is not about the steps of the plan")
-    if at.length is None and at.period != stage.period:
+    if at.length is None and (at.before, at.period) != repeated(stage):
         raise RuleError("of_all_products: the plan repeats something else")
     known = first.facts.formats
     if {level for level, _ in goal.assuming} - {START} or known is None or not all(

@@ -269,8 +269,10 @@ class ErrorBound(Document):
 class PlanFormula(Part):
     """A bound for any K."""
 
+    before: int
+    """products that are not repeated; 0 if all are"""
     multiples: int
-    """the formula is for K = n times this number, for every n"""
+    """the formula is for K = `before` and n times this number, for every n from 1 on"""
     bound: str
     """the bound as a formula with G, which depends on n"""
     growth: str
