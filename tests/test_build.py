@@ -507,8 +507,8 @@ def test_products_are_rounded_in_some_steps_alone() -> None:
 
 def test_subnormal_factors_of_products_that_are_not_zero() -> None:
     asked = parse_signature("bf16,bf16,f32,f32", 1)
-    rows = Shapes(asked).rows("small", 400)
+    rows = Shapes(asked).rows("small", 1600)
     for one, other in ((0, 1), (1, 0)):
         fields, beside = rows[:, one] & 0x7FFF, rows[:, other] & 0x7FFF
-        told = (fields > 0) & (fields < 0x80) & (beside >= 0x3B80)  # at least 2^-8: the product is not zero
-        assert told.sum() > 5
+        told = (fields > 0) & (fields < 0x80) & (beside >= 0x3380)  # at least 2^-24: not every product is zero
+        assert told.sum() > 20
