@@ -497,3 +497,18 @@ def test_what_is_subtracted_is_found(terms: str, said: str, tmp_path: Path) -> N
         main, ["order", "--device", f"model:{true}", "--formats", "f16,f16,f16,f16", "--length", "3"]
     )
     assert f"it subtracts {said}" in order.stderr
+
+
+def test_products_are_rounded_in_some_steps_alone() -> None:
+    asked = parse_signature("f32,f32,f32,f32", 4)
+    found = {tried.unrounded for tier in product_tiers(["binary"], asked, [1, 3]) for tried in tier(Choices())}
+    assert {frozenset[int](), frozenset([1]), frozenset([3])} <= found
+
+
+def test_subnormal_factors_of_products_that_are_not_zero() -> None:
+    asked = parse_signature("bf16,bf16,f32,f32", 1)
+    rows = Shapes(asked).rows("small", 1600)
+    for one, other in ((0, 1), (1, 0)):
+        fields, beside = rows[:, one] & 0x7FFF, rows[:, other] & 0x7FFF
+        told = (fields > 0) & (fields < 0x80) & (beside >= 0x3380)  # at least 2^-24: not every product is zero
+        assert told.sum() > 20

@@ -74,12 +74,15 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
         for bits, mode in product(range(2, asked.d.precision), MODES):
             yield with_step(choices, role, Step(How(mode, "", bits)))
 
-    def leaving(choices: Choices) -> Iterator[Choices]:
+    def leaving(choices: Choices, modes: Sequence[Mode] = MODES) -> Iterator[Choices]:
         """The result of such steps is converted before another step adds it."""
-        for name, mode, short in product(dict.fromkeys(("", *own(choices), *ROOMY)), MODES, SHORT):
+        for name, mode, short in product(dict.fromkeys(("", *own(choices), *ROOMY)), modes, SHORT):
             if role and FORMATS[short].precision < (FORMATS[name] if name else asked.d).precision:
                 for last in dict.fromkeys((mode, MODES[0])):
                     yield with_step(choices, role, Step(How(mode, name), leaves=How(last, short)))
+
+    def leaving_nearest(choices: Choices) -> Iterator[Choices]:
+        yield from leaving(choices, MODES[:1])
 
     def stored(choices: Choices) -> Iterator[Choices]:
         """The running sum of the chain that ends here is converted now and then."""
@@ -163,7 +166,7 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
             grouped,
             aligned_elsewhere,
         ]
-    exact: list[Tier] = [settled, rounded, elsewhere, leaving, guarded, shortened, stored]
+    exact: list[Tier] = [settled, rounded, leaving_nearest, elsewhere, leaving, guarded, shortened, stored]
     return exact if kind == "exact" else [*exact, lengthened, fused, aligned, unrounded]
 
 
@@ -494,6 +497,9 @@ def _other_leaving(step: Step, asked: Signature) -> Iterator[Step]:
     for short in SHORT:
         if FORMATS[short].precision < own.precision:
             yield replace(step, leaves=How(MODES[0], short))
+    for wide in ROOMY:
+        if FORMATS[wide].precision > own.precision:  # as short, but only where it leaves them
+            yield replace(step, how=replace(step.how, format=wide), leaves=step.how)
 
 
 def _other_hows(how: How, asked: Signature) -> Iterator[How]:

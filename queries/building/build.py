@@ -81,7 +81,7 @@ WHOLE = 8  # products of a sum that is looked at through all of its leaves; thro
 LONG = 64  # products of a sum that is validated with fewer vectors, and whose conditions are not looked at
 AGAIN = 5  # times that a unit is sought anew, with the answers that refuted the last one
 AGAIN_ALIKE = 3  # times, where steps are still to be told apart
-LIKELY = 4  # tiers of choices that most units have
+LIKELY = 5  # tiers of choices that most units have
 APART = 12  # steps that may each have a role of their own
 SHORT = 4  # bits of factors whose products no step below rounds; fewer where results have no more
 NAMED = 40  # of them, from which the nearest is named where none is found
@@ -627,25 +627,26 @@ class Builder:
                 self._in_time()
                 if len(candidates) > MANY:
                     candidates = self._split(candidates, stage, pool.kept, pool.rows(FIRST))
+            ordinary_only, first = stage.counts is ordinary, AT_ONCE if number == 0 else AT_ONCE // 2
             several = number == 0 and len(candidates) > 1
             for _ in range(2 if several else 1):
-                first = AT_ONCE if number == 0 else AT_ONCE // 2
-                candidates = self._split(candidates, stage, pool.kept, pool.rows(POOL), first)
-            if number == 0 and candidates and stage.counts is ordinary:
-                candidates = self._confirmed(candidates, stage, pool)
+                doubted = 0 if ordinary_only and number else first
+                candidates = self._split(candidates, stage, pool.kept, pool.rows(POOL), doubted)
+            if candidates and ordinary_only:
+                candidates = self._confirmed(candidates, stage, pool, first)
             choices = _choices(candidates)
         return candidates
 
-    def _confirmed(self, alive: list[Candidate], stage: Stage, pool: Pool) -> list[Candidate]:
-        """Those that stand some inputs that tell one of them from the units that differ from it in one choice: what
-        splits a tier need not tell it from what is right in another one."""
+    def _confirmed(self, alive: list[Candidate], stage: Stage, pool: Pool, most: int) -> list[Candidate]:
+        """Those that stand some inputs, `most` at most, that tell one of them from the units that differ from it in one
+        choice: what splits a tier need not tell it from what is right in another one."""
         [choices] = _choices(alive[:1])
         beside = self._drafted([choices], lambda given: neighbours(given, self.asked), pool.kept)
         rows = pool.rows(CONFIRMED)
         results = self._counted(self._results([alive[0], *beside], rows, pool.kept), stage)
         usable = np.flatnonzero(stage.counts(results, self.asked.d).all(axis=0))
         tells, chosen = results[1:, usable] != results[0, usable], list[int]()
-        while len(chosen) < AT_ONCE and tells.any():
+        while len(chosen) < most and tells.any():
             best = int(tells.sum(axis=0).argmax())
             chosen.append(int(usable[best]))
             tells = tells[~tells[:, best]]
@@ -672,7 +673,7 @@ class Builder:
             order = np.argsort(kinds, kind="stable")[::-1][:AT_ONCE]
             chosen = left[[place for place in order if kinds[place] > 1]]
             if not len(chosen):
-                if not fresh:
+                if not fresh or not first:
                     break
                 chosen = left[
                     self._inexact(alive[places[0]], pool[left], kept)[:first]

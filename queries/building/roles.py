@@ -120,7 +120,7 @@ def placements(part: Part, role: int, chance: random.Random, count: int) -> list
     below have nothing to add, now and then one that a step beside it adds, as what two steps keep between them may be
     converted later, and some that meet its result later, and each other in no step of a role below."""
     steps = part.steps(role)
-    below = {id(node): leaves_of(node) for node in steps[:1] + steps[-1:]}
+    parents = {id(child): node for node in nodes_of(part.root) for child in node.children if isinstance(child, Node)}
     everything = leaves_of(part.root)
     found: dict[frozenset[Leaf], None] = {}
     for number in range(4 * count):
@@ -132,8 +132,11 @@ def placements(part: Part, role: int, chance: random.Random, count: int) -> list
         chosen = [chance.choice(leaves_of(child)) if isinstance(child, Node) else child for child in children]
         if number % 2 and at:
             chosen += [child for child in steps[at - 1].children if not isinstance(child, Node)][:1]
-        inside = below.get(id(node)) or leaves_of(node)
-        outside = [leaf for leaf in everything if leaf not in set(inside)]
+        top = node
+        while number % 2 == 0 and id(top) in parents and part.roles[id(parents[id(top)])] == role:
+            top = parents[id(top)]  # what leaves all steps of this role may be converted
+        inside = frozenset(leaves_of(node if top is part.root else top))
+        outside = [leaf for leaf in everything if leaf not in inside]
         if outside:
             more = chance.sample(outside, min(len(outside), 1 + number % 2))
             if not part.adds_below(role, frozenset([*chosen, *more])):
