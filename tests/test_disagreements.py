@@ -44,7 +44,7 @@ def test_a_sum_in_two_steps_is_not_monotonic_in_a_product_for_normal_inputs() ->
     raised = evaluate_row(model, Operands((0x3F80, *a[1:]), (0x3C00, *b[1:]), 0))
     assert (before, raised) == (0x47800001, 0x47800000)
     said = section("Is a sum monotonic?")
-    assert f"{before:08x} becomes {raised:08x}" in said
+    assert f"{before:08x} into {raised:08x}" in said
     assert AMPERE in said
 
 
@@ -54,7 +54,7 @@ def test_three_carry_bits_are_shown() -> None:
     found = {bits: answer(parse_reference(f"{VOLTA}@carry_bits={bits}"), probe) for bits in (2, 3, 4)}
     seen = int(probe["observed"]["V100"]["hex"], 16)
     assert [d == seen == 0x41000000 for d in found.values()] == [False, True, True]
-    assert "The carry probes show three carry bits" in text("questions.md")
+    assert "the carry probes show at least three carry bits" in text("questions.md")
 
 
 def test_one_product_of_f16_numbers_is_settled() -> None:
