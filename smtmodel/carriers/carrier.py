@@ -92,7 +92,7 @@ class Carrier(ABC):
         return None
 
     def row(self, value: Node, index: int, width: int) -> Node:
-        """A vector, or a truth (of width 1), of one of those stacked."""
+        """A vector, or a truth (of width 1), of one of those stacked. Only where the carrier stacks."""
         raise NotImplementedError
 
     @abstractmethod

@@ -56,7 +56,7 @@ class Element(Terminal):
     def evaluate(self, context: Context, keep: int | None) -> Value:
         pattern, fmt = self._pattern(context), context.formats[self.operand]
         whole = self.whole(context)
-        item = self.read(pattern, fmt) if whole is None or self.index is None else row(whole, context.at(self.index))
+        item = self.read(pattern, fmt) if whole is None else row(whole, self._at(context))
         if self.operand == "c":
             with context.within(""):
                 context.trace.term(Stage.ADDEND, item.term)
@@ -72,15 +72,18 @@ class Element(Terminal):
         """All elements of its operand, decoded at once; None where the carrier cannot, and where this one is missing.
         `row` gives one of them."""
         patterns = context.patterns[self.operand]
-        if self.index is None or context.at(self.index) >= len(patterns):
+        if self._at(context) >= len(patterns):
             return None
         if self.way not in context.wholes:
             pattern = stacked(patterns) if len(patterns) > 1 else None
             context.wholes[self.way] = None if pattern is None else self.read(pattern, context.formats[self.operand])
         return context.wholes[self.way]
 
+    def _at(self, context: Context) -> int:
+        return 0 if self.index is None else context.at(self.index)
+
     def _pattern(self, context: Context) -> Bits:
-        patterns, at = context.patterns[self.operand], 0 if self.index is None else context.at(self.index)
+        patterns, at = context.patterns[self.operand], self._at(context)
         if at < len(patterns):
             return patterns[at]
         return constant(context.patterns["c"][0].carrier, 0, context.formats[self.operand].width)

@@ -61,14 +61,16 @@ class Product(Node):
     def _with_all(self, context: Context) -> Unpacked | None:
         """The product as one of those of all elements of a and b, formed at once where the carrier can."""
         left, right = self.left, self.right
-        if not (isinstance(left, Element) and isinstance(right, Element) and (place := self.place(context))):
+        if not isinstance(left, Element) or not isinstance(right, Element):
+            return None
+        if left.index is None or left.index != right.index:
             return None
         a, b = left.whole(context), right.whole(context)
         if a is None or b is None or len(context.patterns[left.operand]) != len(context.patterns[right.operand]):
             return None
         way = left.way, right.way, self.normalised, self.limit
         whole = context.wholes[way] = context.wholes.get(way) or self._of(a, b)
-        return row(whole, int(place))
+        return row(whole, context.at(left.index))
 
     def _of(self, left: Unpacked, right: Unpacked) -> Unpacked:
         formed = multiply(left.term, right.term)
