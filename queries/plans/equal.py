@@ -158,6 +158,9 @@ def prove_plans(
     return _Prover(left, right, length, options or Options(), confirm).run()
 
 
+Parts = Halves | Promoted | Turns | Whole  # stages of one body, which is given parts of the products
+
+
 class _Prover:
     def __init__(self, left: Plan, right: Plan, length: int | None, options: Options, confirm: bool) -> None:
         self.left, self.right, self.length = left, right, length
@@ -310,29 +313,23 @@ class _Prover:
                 multiples = one.ways * math.lcm(one.grain, inner.multiples)
                 return Ground(f"{one.ways} lanes of one layout, each one equal", multiples, (), (inner,))
             case Promoted(), Promoted() if (one.every, one.rounding) == (other.every, other.rounding):
-                return self._by_every(one, other, "sums")
+                return self._in_parts(one, other, one.every, "sums of {} products, each one equal")
             case Turns(), Turns() if one.every == other.every:
-                return self._by_every(one, other, "turns")
+                return self._in_parts(one, other, one.every, "turns of {} products, each one equal")
             case Whole(), Whole() if replace(one, body=other.body) == other:
-                inner = self._stages(one.body, other.body)
-                if inner is None or one.number % inner.multiples:
-                    return None
-                return Ground(f"multiples of {one.number} products, equal", one.number, (), (inner,))
+                return self._in_parts(one, other, one.number, "multiples of {} products, equal")
             case Halves(), Halves() if (one.most, one.rounding, one.grain) == (other.most, other.rounding, other.grain):
-                inner = self._stages(one.body, other.body)
-                if inner is None or one.grain % inner.multiples:
-                    return None
-                return Ground(f"halves of multiples of {one.grain}, each one equal", one.grain, (), (inner,))
+                return self._in_parts(one, other, one.grain, "halves of multiples of {}, each one equal")
             case _:
                 return None
         return None if inner is None else replace(inner, multiples=inner.multiples * times)
 
-    def _by_every(self, one: Promoted | Turns, other: Promoted | Turns, what: str) -> Ground | None:
-        """Stages that take as many products each time."""
+    def _in_parts(self, one: Parts, other: Parts, number: int, words: str) -> Ground | None:
+        """Stages whose bodies are given multiples of a number of products."""
         inner = self._stages(one.body, other.body)
-        if inner is None or one.every % inner.multiples:
+        if inner is None or number % inner.multiples:
             return None
-        return Ground(f"{what} of {one.every} products, each one equal", one.every, (), (inner,))
+        return Ground(words.format(number), number, (), (inner,))
 
     def _by_induction(self, one: Stage, other: Stage) -> Ground | None:
         steps = step_of(one), step_of(other)

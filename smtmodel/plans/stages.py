@@ -332,9 +332,7 @@ class Whole(Stage):
         _check_tail(self, self.tail)
         if self.head is not None:
             check_holds("whole", self.body.accumulator, self.head.d)
-            if self.head.d != self.d:
-                names = f"{self.head.d.name}, the others {self.d.name}"
-                raise ParameterError("head", f"its results are {names}: round them alike")
+            _check_alike(self, "head", self.head)
 
     @property
     def d(self) -> Format:
@@ -666,8 +664,12 @@ def _check_tail(stage: Stage, tail: Stage | None) -> None:
     """Raises ParameterError where a tail cannot take the sum so far, or gives numbers of another format."""
     if tail is not None:
         check_holds("tail", tail.accumulator, stage.d)
-        if tail.d != stage.d:
-            raise ParameterError("tail", f"its results are {tail.d.name}, the others {stage.d.name}: round them alike")
+        _check_alike(stage, "tail", tail)
+
+
+def _check_alike(stage: Stage, name: str, part: Stage) -> None:
+    if part.d != stage.d:
+        raise ParameterError(name, f"its results are {part.d.name}, the others {stage.d.name}: round them alike")
 
 
 def _positive(name: str, number: int) -> None:
