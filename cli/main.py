@@ -109,9 +109,7 @@ class Group(click.Group):
             LINE.say(f"error: {error}")
             return error.exit_code
         except (KeyboardInterrupt, click.Abort) as end:
-            if isinstance(
-                end.__cause__, EOFError
-            ):  # click takes it for the end of the input: a damaged file was loaded
+            if isinstance(end.__cause__, EOFError):  # a damaged file was loaded: click takes it for the input's end
                 return _fault(end.__cause__)
             LINE.say("interrupted")
             return 3

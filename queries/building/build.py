@@ -675,9 +675,8 @@ class Builder:
             if not len(chosen):
                 if not fresh or not first:
                     break
-                chosen = left[
-                    self._inexact(alive[places[0]], pool[left], kept)[:first]
-                ]  # whether any candidate is right
+                # whether any candidate is right
+                chosen = left[self._inexact(alive[places[0]], pool[left], kept)[:first]]
             asked = self._asked(pool[chosen], stage.rank, kept)
             counts = stage.counts(asked.answers, self.asked.d)
             agreed = results[np.ix_(places, chosen)] == self._counted(asked.answers, stage)
