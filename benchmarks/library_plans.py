@@ -2,8 +2,9 @@
 
     python -m benchmarks.library_plans [--seconds 600] [-o docs/library-plans.md] [NAME...]
 
-A library that is not installed is left out, and its part of the page stays as it is. Each is asked by examples/ with
-random matrices; 200 new shapes, of which nothing was learned, say how much of the map is true.
+A library that is not installed is left out; its part of the page stays as it is, and so does what the page begins
+with. Each is asked by examples/ with random matrices; 200 new shapes, of which nothing was learned, say how much of the
+map is true.
 """
 
 from __future__ import annotations
@@ -26,41 +27,6 @@ from smtmodel.files import write_whole
 from smtmodel.wording import counted
 
 PAGE = Path("docs/library-plans.md")
-HEAD = """# Libraries on one processor
-
-What `mmaprobe identify --gemm` finds about the products of libraries: which plan ([plans](plans.md)) gives which
-elements, bit for bit. It holds for one processor, version and number of threads; `python -m benchmarks.library_plans`
-maps those of these libraries that are installed on your machine.
-
-The table is about an AMD EPYC with AVX512-BF16 and without AMX, 2026-11-23, 1 thread, M and N up to 128, K up to 2048,
-ten to seventy seconds of computing each (two to four minutes on a busy machine; with more time more is found). Each map
-was compared with 200 random shapes that had no part in making it. "Right": all elements are as the rules say; "said":
-some are not, and a rule says that it is not relied on, or that no plan is known there; "wrong": some are not, and no
-rule says so. `python -m benchmarks.library_held` makes a row. The first 3 rows are of the search as it is; the others
-of an earlier one, whose rules also spoke of sizes at which they had not been seen: 6 of its 8 wrong shapes had a side
-of at most 4.
-
-| library, formats | plans known | right | said | wrong | known otherwise |
-|---|---|---|---|---|---|
-| ONNX Runtime 1.32, float32 (18 s of computing; before: 198, 0, 2) | 13 | 200 | 0 | 0 | |
-| NumPy 2.4.6, float32 (72 s of computing; before: 192, 7, 1) | 23 | 197 | 3 | 0 | \
-OpenBLAS 0.3.31, the kernels of SkylakeX |
-| NumPy 2.4.6, float64 (55 s of computing; before: 158, 39, 3) | 12 | 189 | 11 | 0 | \
-as in float32 |
-| TensorFlow 2.21, float32 | 5 | 169 | 31 | 0 | |
-| NumPy 2.4.6, `einsum`, float32 | 3 | 146 | 54 | 0 | |
-| ATLAS 3.10.3, float32 | 5 | 137 | 63 | 0 | |
-| PyTorch 2.13.0, float32 | 5 | 124 | 76 | 0 | |
-| MKL 2026.2, float64 | 5 | 96 | 104 | 0 | |
-| BLIS 0.9.0, float32 | 7 | 90 | 110 | 0 | |
-| PyTorch 2.13.0, bfloat16 | 5 | 77 | 123 | 0 | oneDNN 3.12: \
-one chain of VDPBF16PS in the shapes tried up to K = 200; from 512 on no plan is known |
-| JAX 0.10.2, float32 | 12 | 70 | 129 | 1 | |
-| Eigen 3.4.0, float32 | 11 | 20 | 179 | 1 | |
-| PyTorch 2.13.0, float16 | 3 | 0 | 200 | 0 | no map in that time |
-
-The maps below are of another processor and an older search; each took two to three minutes.
-"""
 
 
 @dataclass(frozen=True)
@@ -149,14 +115,15 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=600, help="for one library")
     parser.add_argument("-o", "--output", type=Path, default=PAGE)
     given = parser.parse_args()
-    before = given.output.read_text(encoding="utf-8") if given.output.exists() else ""
-    parts = {text.split("\n", 1)[0]: f"## {text.rstrip()}\n" for text in before.split("\n## ")[1:]}
+    before = given.output.read_text(encoding="utf-8") if given.output.exists() else "# Libraries on one processor\n"
+    head, *texts = before.split("\n## ")
+    parts = {text.split("\n", 1)[0]: f"## {text.rstrip()}\n" for text in texts}
     for library in LIBRARIES:
         wanted = not given.names or any(name.lower() in library.name.lower() for name in given.names)
         if wanted and importlib.util.find_spec(library.package) and (found := mapped(library, given.seconds)):
             parts[library.name] = part(library, found)
             ordered = [parts[one.name] for one in LIBRARIES if one.name in parts]
-            write_whole(given.output, "\n".join([HEAD, *ordered]))
+            write_whole(given.output, "\n".join([f"{head.rstrip()}\n", *ordered]))
 
 
 if __name__ == "__main__":

@@ -65,6 +65,11 @@ class Choice:
         left, right = (plan_of(*side, self.ab) for side in zip((self.left, self.right), self.convert, strict=True))
         return left, right
 
+    @property
+    def argued(self) -> bool:
+        """Whether two plans are at odds in a thread or a kernel so."""
+        return any(thread in self.source for thread in ARGUED)
+
 
 @cache
 def plan_of(step: str, convert: str, ab: str) -> Plan:
@@ -128,6 +133,8 @@ CHOICES = (
            "r(h(exact(sum(ampere16, +0), c)))", "r(h(exact(h(sum(ampere16, +0)), c)))"),
     Choice("Is the sum rounded once per k (a chain of FMAs), or a product first?", ONCE,
            "sum(fma, c)", "sum(promote(1, fma, r), c)"),
+    Choice("The same, products of f16 and a sum that begins with +0", ONCE,
+           "sum(fma, +0)", "sum(promote(1, fma, r), +0)"),
     Choice("Tail through zeros or FMAs, K a multiple of 16", "odd K in cuBLAS and CUTLASS",
            "sum(ampere16, c)", "sum(chain(ampere16, tail=fma), c)"),
     Choice("Tail through zeros or FMAs, K = 17", "odd K in cuBLAS and CUTLASS",
@@ -216,7 +223,7 @@ def page(rows: Sequence[dict[str, Any]]) -> str:
     names = "".join(f"- `{name}`: {unit}\n" for name, unit in used)
     argued = "".join(
         f"| {row['question']} | {choices[row['question']].source} | {row['verdict']} | {row['seconds']:.1f} |\n"
-        for row in rows if any(thread in choices[row["question"]].source for thread in ARGUED)
+        for row in rows if choices[row["question"]].argued
     )  # fmt: skip
     return f"{HEAD}{''.join(lines)}{TIMES}{argued}\n## Units\n\n{names}"
 

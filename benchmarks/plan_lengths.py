@@ -1,7 +1,7 @@
 """How long a statement about two plans takes for K = 64, for K = 4096, and for every K, in seconds of computing.
 
-`python -m benchmarks.plan_lengths [-o FILE]` asks questions of benchmarks/plan_choices.py, each in a process of its own
-with an empty store, and writes benchmarks/plan_lengths.md.
+`python -m benchmarks.plan_lengths [-o FILE]` asks questions of benchmarks/plan_choices.py, all of those that people
+argue about among them, each in a process of its own with an empty store, and writes benchmarks/plan_lengths.md.
 """
 
 from __future__ import annotations
@@ -20,10 +20,8 @@ from smtmodel.files import write_whole
 PAGE = Path("benchmarks/plan_lengths.md")
 LENGTHS = (64, 4096, None)
 MOST = 3  # times K = 64
-QUESTIONS = (
-    "Hopper: `mma` or `wgmma`?", "Hopper: instructions of 16 products or of 8?", "Ampere or Hopper, one plan?",
-    "Is K split?", "One split, units of 16 or of 8?", "Are tiles taken in another order (two interleaved)?",
-    "Is the sum rounded once per k (a chain of FMAs), or a product first?",
+MORE = (
+    "Hopper: instructions of 16 products or of 8?", "One split, units of 16 or of 8?",
     "bf16 on a processor: AMX or AVX512-BF16?", "tf32: instructions of 8 products or of 4?",
     "sgemm: one loop, or 8 lanes?",
 )  # fmt: skip
@@ -52,13 +50,14 @@ def main() -> None:
         print(record(replace(CHOICES[given.one[0]], length=given.one[1] or None), 300)["verdict"])
         return
     lines = []
-    for question in QUESTIONS:
-        number = next(n for n, choice in enumerate(CHOICES) if choice.question == question)
+    for number, choice in enumerate(CHOICES):
+        if not (choice.argued or choice.question in MORE):
+            continue
         found = [asked(number, length) for length in LENGTHS]
         base = found[0][1]
         cells = [f"{verdict}, {seconds:.1f} s ({seconds / base:.1f})" for verdict, seconds in found]
         worst = max(seconds for _, seconds in found[1:]) / base
-        lines.append(f"| {question} | {' | '.join(cells)} | {'yes' if worst <= MOST else 'no'} |\n")
+        lines.append(f"| {choice.question} | {' | '.join(cells)} | {'yes' if worst <= MOST else 'no'} |\n")
         print(lines[-1], end="", flush=True)
         head = f"# Statements about plans by K\n\n{(__doc__ or '').strip()}\n\nIn brackets: times that of K = 64.\n\n"
         table = f"| question | K = 64 | K = 4096 | every K | at most {MOST} times |\n|---|---|---|---|---|\n"

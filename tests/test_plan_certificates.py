@@ -110,13 +110,16 @@ DIFFER = [
     ("sum(promote(8, ones, r), c)", "sum(promote(8, ones, z), c)", None, 8),
     ("sum(promote(8, ones, r), c)", "sum(promote(4, ones, r), c)", None, 8),
     ("sum(split(2, ones, r), c)", "sum(split(4, ones, r), c)", None, 16),
-    ("sum(split(2, ones, r), c)", "sum(split(2, ones, r, order=pairwise), c)", None, 8),
+    ("sum(split(4, ones, r), c)", "sum(split(4, ones, r, order=pairwise), c)", None, 16),
     ("sum(split([4], ones, r), c)", "sum(split([8], ones, r), c)", None, 4),
     ("sum(chain(four, tail=fma), c)", "sum(chain(four, tail=two), c)", 7, 0),
     ("sum(promote(8, ones, r), c)", "sum(promote(8, ones, r, even=2), c)", 20, 0),
     ("sum(lanes(fma, r, 4, fold(4, 1)), c)", "sum(lanes(fma, r, 4, fold(4, 1), tail=fma), c)", 7, 0),
     ("sum(interleave(2, fma, r), c)", "sum(interleave(2, fma, r, grain=2), c)", None, 4),
+    ("sum(halve(8, chain(four, tail=fma), r, grain=2), c)",
+     "sum(halve(8, chain(four, tail=two), r, grain=2), c)", None, 2),
     ("sum(two, c)", "sum(late, c)", None, 2), ("sum(two, c)", "sum(short, c)", None, 2),
+    ("r(exact(sum(ones, +0), c))", "z(exact(sum(ones, +0), c))", None, 4),
     ("r(exact(sum(ones, +0), c))", "sum(ones, c)", None, 4), ("z(exact(sum(ones, +0), c))", "sum(ones, c)", 4, 0),
 ]  # fmt: skip
 

@@ -288,7 +288,7 @@ def test_lengths_that_do_not_fit_are_named() -> None:
         plan = plan_of(step)
         a, b, c = operands(plan, 2, 2, k)
         for use in (lambda: unit_of_plan(plan, k), lambda: simulate(a, b, c, plan)):  # noqa: B023
-            with pytest.raises(ParameterError, match=message):
+            with pytest.raises(ParameterError, match=f"tested: {message}"):
                 use()
     chained = Plan.chained(parse_reference("volta/mma/m8n8k4.f32.f16.f16.f16"))
     assert unit_of_plan(chained, 4).length == 4

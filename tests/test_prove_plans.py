@@ -11,8 +11,11 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import main
+from queries.certificates.certificate import CertificateError
+from queries.checking.plans import plans_fault
 from queries.plans import equal as asked
-from queries.plans.equal import PlanProof, places_asked, prove_plans
+from queries.plans.certify import certify_plans
+from queries.plans.equal import Ground, PlanProof, places_asked, prove_plans
 from queries.proof.records import Proof
 from queries.search.distinguish import Options
 from queries.search.samples import sample_rows
@@ -201,7 +204,7 @@ def test_steps_are_proved_by_solvers() -> None:
 
 
 def test_a_verdict_that_evaluations_contradict_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asked, "_alike", lambda one, other: True)
+    monkeypatch.setattr(asked, "_alike", lambda what, multiples, *units: Ground(what, multiples))
     monkeypatch.setattr(asked._Prover, "_differ_on_samples", lambda self, length: False)
     with pytest.raises(FaultError, match="proved equal, and differ"):
         prove("volta/mma/m8n8k4.f32.f16.f16.f32", AMPERE8)
@@ -290,10 +293,10 @@ def test_a_tail_is_neutral_where_there_is_none() -> None:
 
 def test_places_are_on_both_sides_of_every_cut() -> None:
     places = {
-        k for group in places_asked(plan_of("sum(split(2, mma, r), c)"), plan_of("sum(mma, c)"), 32) for k in group
+        k for group in places_asked(plan_of("sum(split(2, mma, r), c)"), plan_of("sum(mma, c)"), 64) for k in group
     }
-    assert {0, 15, 16, 31} - places == {15}
-    assert max(places) < 32
+    assert {0, 31, 32, 63} - places == {31}
+    assert max(places) < 64
 
 
 def test_plans_that_cannot_be_compared() -> None:
@@ -338,9 +341,44 @@ def test_the_command_shows_rules_and_vectors(tmp_path: Path) -> None:
         ([AMPERE8, "--length", "4"], "--length is for two plans"),
         (["plan:loop/fma", "plan:loop/lane"], "did you mean 'loop/lanes'"),
         (["plan:loop/fma", "plan:loop/lanes", "--length", "0"], "0 is not in the range"),
+        (["plan:loop/fma@length=x", "plan:loop/lanes"], "number of products: plan:loop/fma@length=64\n"),
     ],
 )
 def test_wrong_questions(arguments: list[str], message: str) -> None:
     code, _, err = run(*arguments)
     assert code == 2
     assert any(part in err for part in message.split("|"))
+
+
+@pytest.mark.parametrize(("left", "right", "multiples"), [
+    ("sum(split(3, mma, r), c)", "sum(split(3, mma, r, order=pairwise), c)", 12),
+    ("sum(interleave(2, fma, r, tail=fma), c)", "sum(interleave(2, fma, r, order=pairwise), c)", 2),
+    ("sum(lanes(fma, r, 4, fold(4, 1), head=2), c)", "sum(lanes(fma, r, 4, fold(4, 1), tail=fma), c)", 4),
+    ("sum(split([8, 16], mma, r), c)", "sum(split([8, 16], mma, r, order=pairwise), c)", 1),
+])  # fmt: skip
+def test_what_whole_turns_and_three_sums_make_no_use_of(left: str, right: str, multiples: int) -> None:
+    proof = prove(plan_of(left), plan_of(right))
+    assert proof.verdict == "equal"
+    assert proof.ground is not None
+    assert proof.ground.multiples == multiples
+    assert plans_fault({"length": None, "multiples": multiples}, proof.left, proof.right, []) == ""
+
+
+def test_four_sums_in_pairs_are_others_than_in_order() -> None:
+    left, right = (plan_of(f"sum(split(4, mma, r{order}), c)") for order in ("", ", order=pairwise"))
+    assert prove(left, right).verdict == "different"
+    assert plans_fault({"length": None, "multiples": 16}, left, right, []) != ""
+
+
+def test_roundings_that_lose_nothing_are_neutral(tmp_path: Path) -> None:
+    """A product of two f16 is exact in f32, and no sum that begins with +0 is -0."""
+    chain, promoted = "sum(fma, {})", "sum(promote(1, fma, r), {})"
+    assert prove(plan_of(chain.format("+0")), plan_of(promoted.format("+0")), 5).verdict == "equal"
+    proof = prove(plan_of(chain.format("+0")), plan_of(promoted.format("+0")))
+    assert proof.verdict == "equal"
+    assert proof.ground is not None
+    assert proof.ground.lossless
+    with pytest.raises(CertificateError, match="roundings that lose nothing"):
+        certify_plans(proof, tmp_path, Options("bitwuzla", 10.0))
+    assert prove(plan_of(chain.format("c")), plan_of(promoted.format("c")), 5).verdict == "different"
+    assert prove(plan_of(chain.format("c")), plan_of(promoted.format("c"))).verdict == "different"

@@ -22,7 +22,8 @@ from smtmodel.plans.stages import Stage
 def bound_of_plan(plan: Plan, length: int | None = None, settle: Settle = lambda goal: None) -> Theorem:
     """A bound of |d - exact| for `length` products, or (None) for every multiple of the plan's period. Raises RuleError
     where no rule gives one, and ParameterError for a length that does not fit."""
-    return _Composer(plan, length, settle).result()
+    with plan.named():
+        return _Composer(plan, length, settle).result()
 
 
 class _Composer:

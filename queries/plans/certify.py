@@ -28,6 +28,8 @@ def certify_plans(proof: PlanProof, directory: Path, options: Options) -> list[C
     ground = proof.ground
     if proof.verdict != "equal" or ground is None:
         raise CertificateError("only what is proved has a certificate")
+    if any(one.lossless for one in ground.every):
+        raise CertificateError("the checker has no rule for roundings that lose nothing")
     document = {"schema": SCHEMA, "length": proof.length, "multiples": ground.multiples}
     texts = {PLANS: json.dumps(document) + "\n"} | _plan_texts(proof.left, proof.right)
     where = f"K = {proof.length}" if proof.length else f"every K that is a multiple of {ground.multiples}"

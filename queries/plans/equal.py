@@ -15,13 +15,14 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from queries.compare.steady import same_answer
 from queries.equality.staged import prove
+from queries.plans.merged import ZERO, merged, merged_after_zero
 from queries.proof.records import Proof, Verdict
 from queries.search.distinguish import Options, distinguish
 from queries.search.problem import Problem, evaluate_on
@@ -63,6 +64,7 @@ LONG = 256  # products beyond which matrices are multiplied instead: SIDE rows b
 SIDE = 48
 SHRINKING = 10.0  # seconds, there
 SETS = 24  # sets of places, at most
+EVERY = 32  # products up to which all places are one more
 SMALLER = 8  # numbers of products below that of a difference at which a smaller one is looked for
 MULTIPLES = 4  # of the tile at which a difference is looked for where K is free
 BRIEF = 0.2  # of the time, for one question with few products
@@ -78,6 +80,14 @@ class Ground:
     multiples: int
     proofs: tuple[Proof, ...] = ()
     grounds: tuple[Ground, ...] = ()
+    lossless: bool = False  # a normal form in which roundings that lose nothing are left out
+
+    @property
+    def every(self) -> Iterator[Ground]:
+        """This one, and those on which it rests."""
+        yield self
+        for ground in self.grounds:
+            yield from ground.every
 
     def lines(self, depth: int = 0) -> Iterator[str]:
         """The rules, those on which a rule rests below it."""
@@ -87,7 +97,7 @@ class Ground:
 
     @property
     def every_proof(self) -> tuple[Proof, ...]:
-        return (*self.proofs, *(proof for ground in self.grounds for proof in ground.every_proof))
+        return tuple(proof for ground in self.every for proof in ground.proofs)
 
 
 @dataclass(frozen=True)
@@ -158,6 +168,7 @@ def prove_plans(
     return _Prover(left, right, length, options or Options(), confirm).run()
 
 
+Several = TypeVar("Several", Split, Uneven, Interleaved)
 Parts = Halves | Promoted | Turns | Whole  # stages of one body, which is given parts of the products
 
 
@@ -195,11 +206,11 @@ class _Prover:
         ground = self._for_all(by_solver=False)
         if ground is not None and (length or 0) % ground.multiples == 0:
             return self._equal(ground)
-        if length and _alike(*self._units(length)):
-            return self._equal(Ground(f"one normal form at K = {length}", 0))
+        if length and (ground := _alike(f"K = {length}:", 0, *self._units(length))):
+            return self._equal(ground)
         if length is None:
             lengths = [n * self.tile for n in range(1, MULTIPLES + 1) if n * self.tile <= LONGEST]
-            if any(self._differ_on_samples(k) for k in lengths[:2]):
+            if any(self._differ_on_samples(k) for k in lengths):
                 return self._smaller()
         else:
             lengths = [length]
@@ -211,7 +222,7 @@ class _Prover:
         ground = self._for_all()
         if ground is not None and (length or 0) % ground.multiples == 0:
             return self._equal(ground)
-        if any(self._differ_on_samples(k) or self._found_by_solver(k) for k in lengths):
+        if (length and self._differ_on_samples(length)) or any(map(self._found_by_solver, lengths)):
             return None
         self._note(f"a few products that differ, at K = {', '.join(map(str, lengths))}: none found")
         return self._whole(length) if length and length <= WHOLE else None
@@ -266,7 +277,11 @@ class _Prover:
             return None
         if normal(around(self.left)) != normal(around(self.right)) or not _same_inputs(self.left, self.right):
             return None
-        grounds = [self._stages(one.stage, other.stage) for one, other in pairs]
+        grounds = [
+            self._stages(one.stage, other.stage)
+            or (self._by_induction(one.stage, other.stage, zero=True) if one.start == ZERO else None)
+            for one, other in pairs
+        ]
         found = [ground for ground in grounds if ground is not None]
         if len(found) < len(grounds):
             return None
@@ -287,30 +302,32 @@ class _Prover:
         match one, other:
             case Rounded(), Rounded() if one.rounding == other.rounding:
                 inner, times = self._stages(one.body, other.body), 1
-            case Split(), Split() if (one.ways, one.rounding, one.order) == (other.ways, other.rounding, other.order):
+            case Split(), Split() if replace(_ordered(one), body=other.body, grain=other.grain) == _ordered(other):
                 inner = self._stages(one.body, other.body)
                 grains = math.lcm(*(stage.grain or stage.body.period for stage in (one, other)))
                 if inner is None:
                     return None
                 multiples = one.ways * math.lcm(grains, inner.multiples)
                 return Ground(f"split in {one.ways} equal runs, each one equal", multiples, (), (inner,))
-            case Uneven(), Uneven() if replace(one, body=other.body) == other:
+            case Uneven(), Uneven() if replace(_ordered(one), body=other.body) == _ordered(other):
                 inner = self._stages(one.body, other.body)
                 if inner is None or any(place % inner.multiples for place in one.at):
                     return None
                 places = " and ".join(map(str, one.at))  # no plan takes a K that ends before the last of them
                 return Ground(f"split at {places}, each run equal", inner.multiples, (), (inner,))
-            case Lanes(), Lanes() if replace(one, body=other.body) == other:
+            case Lanes(), Lanes() if replace(one, body=other.body, head=other.head, tail=other.tail) == other:
                 inner = self._stages(one.body, other.body)
                 if inner is None:
                     return None
                 multiples = one.lanes * inner.multiples  # whole turns: no head, no tail
                 return Ground(f"vectors of {one.lanes} lanes, each lane equal", multiples, (), (inner,))
-            case Interleaved(), Interleaved() if replace(one, body=other.body) == other:
+            case Interleaved(), Interleaved() if replace(_ordered(one), body=other.body, tail=other.tail) == _ordered(
+                other
+            ):
                 inner = self._stages(one.body, other.body)
                 if inner is None:
                     return None
-                multiples = one.ways * math.lcm(one.grain, inner.multiples)
+                multiples = one.ways * math.lcm(one.grain, inner.multiples)  # whole turns: no tail
                 return Ground(f"{one.ways} lanes of one layout, each one equal", multiples, (), (inner,))
             case Promoted(), Promoted() if (one.every, one.rounding) == (other.every, other.rounding):
                 return self._in_parts(one, other, one.every, "sums of {} products, each one equal")
@@ -331,7 +348,8 @@ class _Prover:
             return None
         return Ground(words.format(number), number, (), (inner,))
 
-    def _by_induction(self, one: Stage, other: Stage) -> Ground | None:
+    def _by_induction(self, one: Stage, other: Stage, zero: bool = False) -> Ground | None:
+        """Why two stages that each repeat a step are equal. `zero`: from +0, where steps never give -0."""
         steps = step_of(one), step_of(other)
         if steps[0] is None or steps[1] is None or steps[0].last != steps[1].last or steps[0].sums != steps[1].sums:
             return None
@@ -343,10 +361,11 @@ class _Prover:
             for plan, step in zip((self.left, self.right), steps, strict=True)
             if step is not None
         ]
-        induction = f"induction: a step of {period} products from any sum so far"
-        if _alike(*units):
-            return Ground(f"{induction} has one normal form", period)
-        if units[0].d != units[1].d or not self.by_solver:
+        so_far = "sum so far, which is never -0," if zero else "sum so far"
+        induction = f"induction: a step of {period} products from any {so_far}"
+        if ground := _alike(f"{induction} has", period, units[0], units[1], zero):
+            return ground
+        if zero or units[0].d != units[1].d or not self.by_solver:
             return None
         models = [Model(f"step of {unit.reference}", unit) for unit in units]
         proof = prove(Problem(models[0], models[1]), self._remaining(0.5), self.confirm)
@@ -398,14 +417,16 @@ class _Prover:
 
     def _differ_in_zeros(self, length: int) -> bool:
         """Whether zeros tell the two apart. Elsewhere the products that are not asked are +0, which makes a sum of
-        zeros +0; here all of them are -0, or all but one."""
+        zeros +0; here all of them are -0, or all but one, and c is a zero, or where all are, one of the least
+        numbers."""
         problem = self._problem(length, range(length))
         minus = [fmt.sign_bit if fmt.has_negative_zero else 0 for fmt in (self.left.a, self.left.c)]
         marks = {places[0] for places in places_asked(self.left, self.right, length) if len(places) == 1}
         rows: list[Row] = []
         for one in (None, *sorted(marks)):
             a = [0 if k == one else minus[0] for k in range(length)]
-            rows += [(*a, *[0] * length, c) for c in dict.fromkeys((minus[1], 0))]
+            least = [sign + few for few in (1, 3) for sign in (0, minus[1])] if one is None else []
+            rows += [(*a, *[0] * length, c) for c in dict.fromkeys((minus[1], 0, *least))]
         many = length > LONG
         differing = np.flatnonzero(np.diag(self._products(problem, rows)) if many else replay(problem, rows).differs)
         if not len(differing):
@@ -422,12 +443,12 @@ class _Prover:
 
     def _differ_again(self, length: int) -> bool:
         """Whether the input found at a smaller K shows a difference at this one too, at the places that are asked
-        here in place of those, or at the same ones."""
+        here in place of those, or at the same ones; zeros where only they did there."""
         found, problem = self.proof.witness, self.proof.problem
         if found is None or problem is None or problem.left.length >= length:
             return False
         if not _magnitudes(problem, found.left, found.right):
-            return False
+            return self._differ_in_zeros(length)
         asked = (places_asked(self.left, self.right, k) for k in (problem.left.length, length))
         instead = dict(zip(*asked, strict=False)).get(problem.places, ())
         for places in dict.fromkeys((instead, problem.places)):
@@ -527,10 +548,28 @@ def model_reference(plan: Plan, length: int) -> str:
     return f"{PLAN}{plan.reference}@length={length}"
 
 
-def _alike(one: Unit, other: Unit) -> bool:
-    return (one.a, one.b, one.c, one.scale, one.scale_block) == (
-        other.a, other.b, other.c, other.scale, other.scale_block
-    ) and normal(one.result) == normal(other.result)  # fmt: skip
+def _alike(what: str, multiples: int, one: Unit, other: Unit, zero: bool = False) -> Ground | None:
+    """The ground for what is said, for some multiples, if two units have one normal form: as they are, or, where they
+    are short, written out without the roundings that lose nothing. `zero`: for c that is not -0, and neither are their
+    results."""
+    inputs = [(unit.a, unit.b, unit.c, unit.scale, unit.scale_block) for unit in (one, other)]
+    if inputs[0] != inputs[1]:
+        return None
+    if not zero and normal(one.result) == normal(other.result):
+        return Ground(f"{what} one normal form", multiples)
+    if one.length > WHOLE:
+        return None
+    form = merged_after_zero if zero else merged
+    left, right = form(one), form(other)
+    if left is not None and right is not None and normal(left) == normal(right):
+        return Ground(f"{what} one normal form, without roundings that lose nothing", multiples, lossless=True)
+    return None
+
+
+def _ordered(stage: Several) -> Several:
+    """The stage with its sums added in order, where three or fewer in pairs are the same."""
+    ways = len(stage.at) + 1 if isinstance(stage, Uneven) else stage.ways
+    return replace(stage, order="sequential") if ways <= 3 else stage
 
 
 def _same_inputs(one: Plan, other: Plan) -> bool:
@@ -566,13 +605,13 @@ def _on_rows(problem: Problem) -> Row | None:
 
 
 def places_asked(left: Plan, right: Plan, length: int) -> list[tuple[int, ...]]:
-    """Sets of a few places of K, on both sides of where one of the plans cuts it."""
+    """Sets of a few places of K, on both sides of where one of the plans cuts it; of a short K all of them as well."""
     marks = sorted(k for k in {0, 1, *_cuts(left, length), *_cuts(right, length), length - 1} if 0 <= k < length)
     near = marks if len(marks) <= 8 else [*marks[:5], *marks[-3:]]
     sets = [group for count in (1, 2, 3) for group in combinations(near, count)]
     few = sets if len(sets) <= SETS else sets[:: -(-len(sets) // SETS)]
-    last = tuple(near) if len(near) > 3 else ()
-    return [*few, *([last] if last else [])]
+    many = dict.fromkeys((tuple(near), tuple(range(length)) if length <= EVERY else ()))
+    return [*few, *(places for places in many if len(places) > 3)]
 
 
 def _cuts(plan: Plan, length: int) -> Iterator[int]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
+from smtmodel.algebra import Bits
 from smtmodel.errors import ParameterError
+from smtmodel.nodes.element import Element, Operand
+from smtmodel.nodes.index import Index
 from smtmodel.nodes.node import Context, Node, Value
 
 Places = range | tuple[int, ...]
@@ -88,14 +92,27 @@ class Repeat(Node):
         value = context.value(self.start)
         outer, several = context.trace.prefix, len(self.places) > 1
         name = context.name(self)
+        read, last = list[Bits](), None  # what the last round read, and the result that it began with
         for step, place in enumerate(self.places):
+            before, read = read, self._read(context, place)
+            if step > 1 and not context.trace.keeps and all(map(_alike, before, read)) and _same(last, value.pattern):
+                continue  # the last round changed nothing, nor does one that reads the same
             prefix = f"{outer}{f'{name}[{step}]' if name else f'block{step}'}." if several else outer
             if context.trace.keeps and several and not name:
                 context.trace.rounds.append(prefix)
             with context.iteration(self.level, place), context.within(prefix):
                 context.running[self.level] = value
-                value = context.value(self.body)
+                last, value = value.pattern, context.value(self.body)
         return value
+
+    @cached_property
+    def _inputs(self) -> tuple[tuple[Operand, Index], ...]:
+        """The elements that a round reads, by the loop variables of this loop and of those around it."""
+        return tuple(dict.fromkeys(_elements(self.body, {}, set())))
+
+    def _read(self, context: Context, place: int) -> list[Bits]:
+        places = {**context.places, self.level: place}
+        return [context.pattern(operand, index.at(places)) for operand, index in self._inputs]
 
     def sentence(self) -> str:
         return f"{len(self.places)} times, each from the result before"
@@ -103,7 +120,7 @@ class Repeat(Node):
 
 @dataclass(frozen=True, eq=False)
 class Each(Node):
-    """One term for each place: is among the terms of a sum."""
+    """One term for each place; it stands among the terms of a sum."""
 
     kind: ClassVar[str] = "each"
     source: ClassVar[str] = ""
@@ -148,3 +165,32 @@ class Each(Node):
 
     def sentence(self) -> str:
         return f"{len(self.places)} terms"
+
+
+def _elements(node: Node, places: dict[int, int], seen: set[Hashable]) -> Iterator[tuple[Operand, Index]]:
+    """The elements below a node, for all values of the loop variables within it. `places`: values of those above it
+    that are within the whole; `seen`: parts of it that need not be looked at again."""
+    part = node, tuple(places.get(level) for level in sorted(node.free))
+    if part in seen:
+        return
+    seen.add(part)
+    if isinstance(node, Element):
+        index = node.index or Index()
+        inner = Index(index.offset, tuple(pair for pair in index.factors if pair[0] in places)).at(places)
+        yield node.operand, Index(inner, tuple(pair for pair in index.factors if pair[0] not in places))
+    inner_places = [places]
+    if isinstance(node, (Repeat, Each)):
+        inner_places = [{**places, node.level: place} for place in node.places]
+    for own in inner_places:
+        for operand in node.operands:
+            yield from _elements(operand, own, seen)
+
+
+def _alike(one: Bits, other: Bits) -> bool:
+    """Whether two inputs are one, or the same constant."""
+    return one is other or (one.value is not None and one.value == other.value)
+
+
+def _same(one: Bits | None, other: Bits | None) -> bool:
+    """Whether two results are known to be the same on every lane."""
+    return one is not None and other is not None and (~one.eq(other)).settled().value is False

@@ -45,7 +45,8 @@ def unit_of_step(plan: Plan, stage: Stage, sums: Format, length: int) -> Unit:
 
 
 def around(plan: Plan) -> Node:
-    """What a plan does around its sums of products: each of these is a given number, by its place among them."""
+    """The result of a plan as an expression over its sums of products, each replaced by a given number (its place among
+    them)."""
 
     def leaf(node: Node) -> Node | None:
         if not isinstance(node, Products):

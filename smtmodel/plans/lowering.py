@@ -34,7 +34,8 @@ def unit_of_plan(plan: Plan, length: int) -> Unit:
         return None
 
     became: dict[Node, Node] = {}
-    result = replaced(plan.result, leaf, became)
+    with plan.named():
+        result = replaced(plan.result, leaf, became)
     names = {name: became[node] for name, node in plan.names.items() if node in became}
     return Unit(
         plan.a, plan.b, plan.c, length, result, plan.scale, plan.scale_block if plan.scale else 0,
@@ -146,8 +147,8 @@ def _flushes(node: Node) -> bool:
 
 
 def _padded(node: Node, count: int, block: int) -> Node:
-    """An expression without repetitions in which products from `count` on are of zeros, and so are the scale factors
-    (one pair for `block` products) of none but such."""
+    """An expression without repetitions in which the products from `count` on are products of zeros. Scale factors (one
+    pair for `block` products) that belong to such products alone are zeros too."""
 
     def is_beyond(part: Element, places: Mapping[int, int]) -> bool:
         assert part.index is not None

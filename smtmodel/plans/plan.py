@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
@@ -51,10 +52,11 @@ class Products(Node):
 
 @dataclass(frozen=True)
 class Plan:
-    """How D is computed from A, B (`a`, `b`: their formats) and C, for any K.
+    """How D is computed from A, B and C (`a`, `b`, `c`: their formats), for any K.
 
     `result`: over `Products`, c and rounded nodes; it is a rounding, or a sum of products. `convert_a`, `convert_b`:
-    how elements become ones of the units' formats, where they are not taken as they are.
+    how elements become ones of the units' formats, where they are not taken as they are. `names`: parts of the
+    expression that the plan's file names.
     """
 
     a: Format
@@ -114,6 +116,14 @@ class Plan:
     def scale_block(self) -> int:
         """The number of products that share a pair of scale factors."""
         return self.models[0].scale_block
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Within it, a ParameterError of a stage, as of products that do not fit, names the plan as well."""
+        try:
+            yield
+        except ParameterError as error:
+            raise ParameterError(self.reference or "plan", str(error)) from None
 
     @property
     def d(self) -> Format:

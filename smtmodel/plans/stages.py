@@ -1,5 +1,5 @@
-"""Stages: how a plan adds the products of a span. Each is a frozen value that says what is done, once, to an engine:
-one makes an expression of it (lowering.py), another one computes with matrices (matrices.py)."""
+"""Stages: how a plan adds the products of a span. Each is a frozen value that directs an engine. One engine makes an
+expression (lowering.py), another one computes with matrices (matrices.py)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ORDERS: tuple[Order, ...] = get_args(Order)
 
 
 class Engine(ABC, Generic[V]):
-    """What a plan's steps are said to; V: what stands for a sum so far."""
+    """What carries out the steps of a plan; V: the type of a sum so far."""
 
     @abstractmethod
     def zero(self, fmt: Format) -> V:
@@ -48,7 +48,7 @@ class Engine(ABC, Generic[V]):
 
     @abstractmethod
     def part(self, name: str) -> AbstractContextManager[None]:
-        """Within it, steps are those of a part with this name."""
+        """Within this context, steps belong to a part with this name."""
 
 
 def holds(fmt: Format, other: Format) -> bool:
@@ -203,8 +203,8 @@ class Promoted(Around):
     """Every `every` products are summed by a stage from +0, and that sum is added to the accumulator and rounded. What
     is left at the end is a shorter sum, or goes through `tail`, from the accumulator; with `even` (not 0) the shorter
     sum and the one before it are made equal: the first of them has half of the products, rounded down (up where `even`
-    is 1), then up to a multiple of `even`; with `share` (not 0) all of as many sums are: the next multiple of `share`
-    above their equal share, what is left is the last one."""
+    is 1), then up to a multiple of `even`; with `share` (not 0) all sums are made equal, of the next multiple of
+    `share` above an equal share; the last one takes what is left."""
 
     every: int
     body: Stage

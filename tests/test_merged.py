@@ -1,0 +1,111 @@
+"""Sums of sums as one sum: the same bits on every input, for random plans of small formats and of those that ship."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from benchmarks.plan_statements import plan, statement
+from queries.plans.merged import merged, merged_after_zero
+from smtmodel.batch import evaluate_batch
+from smtmodel.dot import Model
+from smtmodel.errors import InputError, ParameterError
+from smtmodel.formats import Format
+from smtmodel.nodes import Node, Round
+from smtmodel.nodes.node import walk
+from smtmodel.plans import Plan
+from smtmodel.plans.lowering import unit_of_plan
+from smtmodel.plans.planfile import parse_plan
+from smtmodel.reference import parse_reference
+from smtmodel.unit import Unit
+from smtmodel.unitfile import parse_unit
+
+ROWS = 512
+
+
+def random_plans(first: int, count: int) -> Iterator[Plan]:
+    for number in range(first, first + count):
+        try:
+            yield plan(statement(number).left)
+        except (InputError, ParameterError):
+            continue
+
+
+def patterns(draw: np.random.Generator, fmt: Format, shape: tuple[int, ...]) -> NDArray[np.uint64]:
+    """Random bits, half of them zeros of both signs, infinities and NaNs more often than bits alone have them."""
+    found = draw.integers(0, 1 << fmt.width, shape).astype(np.uint64)
+    zeros = draw.integers(0, 2, shape).astype(np.uint64) * np.uint64(fmt.sign_bit)
+    top = np.uint64(fmt.infinity_field << fmt.padding if fmt.has_infinity else fmt.nan)
+    found = np.where(draw.random(shape) < 0.5, zeros, found)
+    return np.where(draw.random(shape) < 0.02, top | zeros, found).astype(np.uint64)
+
+
+def disagreement(unit: Unit, seed: int, result: Node | None = None) -> int | None:
+    """A row on which the merged result is another one; on which one for c that is not -0 is, or is -0."""
+    other = replace(unit, result=result or merged(unit), names={}, signals={}, titles={})
+    draw = np.random.default_rng(seed)
+    a, b = (patterns(draw, fmt, (ROWS, unit.length)) for fmt in (unit.a, unit.b))
+    a[::3, 1:] = 0
+    a[1::3] = unit.a.sign_bit
+    c = patterns(draw, unit.c, (ROWS,))
+    if result is not None:
+        c[c == unit.c.sign_bit] = 0
+    one, two = (evaluate_batch(Model("unit", side), a, b, c) for side in (unit, other))
+    nan = [(side & np.uint64(unit.d.sign_bit - 1)) > unit.d.largest_field for side in (one, two)]
+    bad = np.flatnonzero((one != two) & ~(nan[0] & nan[1]) | (two == unit.d.sign_bit) & (result is not None))
+    return int(bad[0]) if len(bad) else None
+
+
+@pytest.mark.parametrize("first", range(0, 240, 24))
+def test_small_formats(first: int) -> None:
+    changed = 0
+    for one in random_plans(first, 24):
+        for length in random.Random(first).sample(range(1, 14), 4):
+            try:
+                unit = unit_of_plan(one, length)
+            except ParameterError:
+                continue
+            assert disagreement(unit, length) is None, (one.reference, length, str(one.sums[0].stage))
+            after = merged_after_zero(unit)
+            assert after is None or disagreement(unit, length, after) is None, (length, str(one.sums[0].stage))
+            roundings = [len([x for x in walk(side) if isinstance(x, Round)]) for side in (unit.result, merged(unit))]
+            changed += roundings[0] > roundings[1]
+    assert changed > 4
+
+
+@pytest.mark.parametrize(("ab", "unit"), [
+    ("f16", "ieee/fma/f32.f16.f16.f32"), ("bf16", "ieee/fma/f32.bf16.bf16.f32"), ("f32", "ieee/fma/f32"),
+    ("f16", "hopper/mma/m16n8k16.f32.f16.f16.f32"),
+])  # fmt: skip
+def test_formats_with_infinities(ab: str, unit: str) -> None:
+    for step in (
+        "sum(promote(3, fma, r), c)", "r(exact(r(exact(sum(split(2, fma, r), +0), c)), c))",
+        "sum(lanes(fma, r, 4, fold(2, 2), fold(2, 1)), +0)", "sum(halve(2, fma, z), c)", "sum(promote(2, fma, low), c)",
+    ):  # fmt: skip
+        text = (
+            f"plan: p\nformats: {{a: {ab}, b: {ab}, c: f32, d: f32}}\nunits:\n  fma: {unit}\nroundings:\n"
+            "  r: round(f32, nearest_even)\n  z: round(f32, toward_zero)\n  low: round(f32, down)\n"
+            f"steps:\n  d: {step}\n"
+        )
+        for length in (1, 2, 5, 7):
+            one = unit_of_plan(parse_plan(text, step, parse_reference), length)
+            after = merged_after_zero(one)
+            assert disagreement(one, length) is None, step
+            assert after is None or disagreement(one, length, after) is None, step
+
+
+@pytest.mark.parametrize("fmt", ["e5m2", "e2m3", "e3m2", "e4m3"])  # too few bits, too small a range, both, neither
+def test_products_that_a_format_does_not_hold(fmt: str) -> None:
+    unit = parse_unit(
+        f"unit: two\nformats: {{a: e2m1, b: e2m1, c: {fmt}, d: {fmt}}}\nlength: 2\n"
+        f"roundings:\n  r: round({fmt}, nearest_even, overflow=saturate)\n"
+        "steps:\n  d: r(exact(r(exact(a[0] * b[0], +0)), r(exact(a[1] * b[1])), c))\n",
+        "two.yaml",
+    )
+    assert disagreement(unit, 1) is None
+    assert (sum(isinstance(node, Round) for node in walk(merged(unit))) == 1) == (fmt == "e4m3")
