@@ -13,8 +13,8 @@ from typing import Any
 
 from benchmarks.sides import results_of
 from hypotheses.claim import claims, claims_named
+from queries.claims.decide import decide
 from queries.claims.report import document_of
-from queries.claims.settle import settle
 from queries.search.distinguish import Options
 
 HEAD = "| claim and case | source says | verdict | by | seconds | input |\n|---|---|---|---|---|---|\n"
@@ -72,7 +72,7 @@ def row(document: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=Path, required=True)
-    parser.add_argument("names", nargs="*", metavar="CLAIM", help="settle these alone, and keep the other rows")
+    parser.add_argument("names", nargs="*", metavar="CLAIM", help="decide these alone, and keep the other rows")
     arguments = parser.parse_args()
     path: Path = arguments.output
     text, _, table = path.read_text(encoding="utf-8").partition(HEAD)
@@ -80,7 +80,7 @@ def main() -> None:
     chosen = [claim for name in arguments.names for claim in claims_named(name)] or shipped
     rows = {line.split(" | ")[0][2:]: f"{line}\n" for line in table.splitlines() if arguments.names}
     for claim in chosen:
-        rows[claim.id] = row(document_of(settle(claim, Options(timeout=300))))
+        rows[claim.id] = row(document_of(decide(claim, Options(timeout=300))))
         print(rows[claim.id], end="", flush=True)
         lines = [rows[known.id] for known in shipped if known.id in rows]
         path.write_text(f"{text}{HEAD}{''.join(lines)}", encoding="utf-8")

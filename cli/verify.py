@@ -55,9 +55,9 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
     """
     from hypotheses.claim import Claim, claims_named
     from hypotheses.unit_claims import PropertyClaim
+    from queries.claims.decide import decide
     from queries.claims.maximise import maximise, maximised
     from queries.claims.report import document_of, worst_json
-    from queries.claims.settle import settle
 
     claims = [claim for name in names for claim in claims_named(name)]
     for claim in claims if largest else ():
@@ -69,7 +69,7 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
     options = replace(options, progress=pieces)
     for claim in pieces.of(claims):
         try:
-            outcome = settle(claim, options)
+            outcome = decide(claim, options)
         except FaultError as error:  # the other claims have answers all the same
             say(f"{claim.id}: {error}")
             fault = fault or error
@@ -159,7 +159,7 @@ def _by(document: dict[str, Any]) -> str:
 
 
 def _show_vector(vector: dict[str, Any]) -> None:
-    from cli.show import value_text
+    from smtmodel.display import value_text
     from smtmodel.formats import format_named
 
     fmt = format_named(vector["format"])

@@ -15,10 +15,10 @@ import yaml
 from benchmarks.claims import row
 from benchmarks.sides import results_of
 from hypotheses.claim import Claim, build_claims, claims_named
+from queries.claims.decide import decide
 from queries.claims.nearest_sums import nearest
 from queries.claims.report import document_of
 from queries.claims.samples import claim_rows
-from queries.claims.settle import settle
 from queries.claims.stages import Stages
 from queries.claims.verify import verify
 from queries.proof.facts import Fact
@@ -227,7 +227,7 @@ def test_first_words(name: str, split: str) -> None:
 def test_rows_of_the_table() -> None:
     """Of a property that fails both sides are in the row, with the result of each."""
     (claim,) = claims_named("symmetric-round-down@model=cdna3/mfma/f32_32x32x8_f16")
-    document = document_of(settle(claim, Options(timeout=60)))
+    document = document_of(decide(claim, Options(timeout=60)))
     cells = [cell.strip() for cell in row(document).strip("|\n ").split(" | ")]
     assert cells[:4] == [claim.id, "refuted", "refuted", "simulated inputs"]
     left, right = results_of(document["counterexample"])

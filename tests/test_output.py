@@ -277,7 +277,7 @@ def test_a_fault_outweighs_what_is_unknown():
 
 
 def test_a_fault_leaves_the_other_answers(monkeypatch):
-    from queries.claims import settle
+    from queries.claims import decide
     from queries.search import answer
 
     def faulty(original):
@@ -289,7 +289,7 @@ def test_a_fault_leaves_the_other_answers(monkeypatch):
         return run
 
     monkeypatch.setattr(answer, "answer", faulty(answer.answer))
-    monkeypatch.setattr(settle, "settle", faulty(settle.settle))
+    monkeypatch.setattr(decide, "decide", faulty(decide.decide))
     for command, first, second in (
         ("distinguish", "exact-products", "carry-bits-volta"), ("verify", "fp8-smallest-term", "fp8-loses"),
     ):  # fmt: skip

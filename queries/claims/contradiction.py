@@ -1,4 +1,4 @@
-"""No verdict on a claim leaves that an evaluation contradicts: error bounds, overflow, claims about algorithms."""
+"""No verdict on a claim is reported that an evaluation contradicts: error bounds, overflow, claims about algorithms."""
 
 from __future__ import annotations
 

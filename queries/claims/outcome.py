@@ -1,4 +1,4 @@
-"""What came of a claim: the verdict, the input that decided or the lemmas, and what was tried."""
+"""The outcome of a claim: the verdict, the input that decided or the lemmas, and what was tried."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Asked:
 @dataclass
 class Outcome:
     """The verdict on one claim. `row`: the input that decided, in the order of the claim's layout; `lemmas`: the
-    questions whose "unsat" did, each with another engine's word where there is one; `proofs`: of a property, what
-    proved it; `refuting`: what broke it; `theorem`: what was proved by rules, with the lemmas as leaves; `chain`:
-    the steps from what is admitted to that no input decides."""
+    questions whose "unsat" did, each with another engine's answer where there is one; `proofs`: of a property, what
+    proved it; `refuting`: what broke it; `theorem`: what was proved by rules, with the lemmas as leaves; `chain`: the
+    steps from what is admitted to that no input decides."""
 
     claim: AnyClaim
     verdict: Verdict = "unknown"

@@ -34,7 +34,7 @@ from smtmodel.formats import Format
 
 
 def verify_overflow(claim: OverflowClaim) -> Outcome:
-    """Settle a claim. Raises ParameterError for a unit whose sums have no bound here, and FaultError where the bounds
+    """Decide a claim. Raises ParameterError for a unit whose sums have no bound here, and FaultError where the bounds
     contradict the evaluation."""
     start, reduction = time.monotonic(), claim.reduction
     outcome = Outcome(claim)

@@ -130,7 +130,7 @@ def steps_of(claim: Claim, row: Row, name: str) -> Steps:
 
 
 def parting(steps: dict[str, Steps]) -> dict[str, Any] | None:
-    """The first step that two parts do not have alike: of each its name and pattern. None for one part alone."""
+    """The first step in which two parts diverge: its name and pattern in each. None for one part alone."""
     names = list(steps)
     if len(names) < 2:
         return None

@@ -1,12 +1,12 @@
 """Claims proved in stages: terms of the formula are replaced by free variables, of which nothing is assumed, or facts
 that were proved of the terms before.
 
-Four ways, each sound alone. A claim may hold for any result of a part, as one does that says that another part is the
-best. It may follow from this, that the result
-of a part is as near to the exact sum as any number. It may follow from the steps that all parts share, which
-may be any finite numbers. Or from intervals: of positive numbers every word and every sum on the way lies between its
-values on the smallest and the largest inputs, where the smallest one depends on how many products are not zero. These
-bounds are read off by evaluation, and proved step by step, each from those before it.
+Four ways, each sound alone. A claim may hold for any result of one part, for instance if it says that another part is
+the best. It may follow from the fact that no number is nearer to the exact sum than the result of a part. It may follow
+from the steps that all parts share, which may be any finite numbers. Or from intervals: of positive numbers every word
+and every sum on the way lies between its values on the smallest and the largest inputs, where the smallest one depends
+on how many products are not zero. These bounds are read off by evaluation, and proved step by step, each from those
+before it.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class Stages:
         raise UnprovedError("no result may be any number")
 
     def nearest_sum(self) -> Theorem:
-        """The claim follows from this, that the result of a part is the sum of two numbers, rounded to nearest, whose
-        exact sum is that of the claim."""
+        """The claim follows from the fact that the result of a part is the sum of two numbers, rounded to nearest,
+        whose exact sum is that of the claim."""
         results = [steps[RESULT] for steps in self.steps.values()]
         for name, addition in self._additions() if self.scene.fits else ():
             result, total = self.steps[name][RESULT], addition.result

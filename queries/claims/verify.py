@@ -1,8 +1,8 @@
 """Claims about algorithms: verified, refuted by a replayed input, or left unknown with what was tried.
 
-A claim for all inputs is refuted, and a claim that there are some is verified, by one input: the search for it
-begins by simulation, then asks small questions, with most products zero and narrow windows, then the whole one, whose
-"unsat" decides the other way.
+A claim for all inputs is refuted, and a claim that there are some is verified, by one input. Where one is expected, the
+search for it comes first: simulation, small questions, with most products zero and narrow windows, then the whole one,
+whose "unsat" decides the other way. Else simulation is brief before the proof, and goes on where that stays open.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from smtmodel.dot import Model
 from smtmodel.errors import IncompleteError, InputError
 from smtmodel.progress import Share, Wait
 
-SAMPLE_SHARE, SAMPLE_LEAST = 0.05, 2.0  # share of the time for simulation, and its least seconds
+SAMPLE_SHARE, SAMPLE_LEAST, SAMPLE_MOST = 0.05, 2.0, 30.0  # share of the time for simulation, and its seconds
 SMALL_SHARE = 0.1  # of the time, at most, for one small question
 CLIMB_SHARE, CLIMB_MOST = 0.4, 100.0  # share of the time, and most seconds, for climbing to the worst input
 BRIEF = 10.0  # seconds for a lemma that makes questions smaller
@@ -68,6 +68,7 @@ class _Verifier:
         self.start = time.monotonic()
         self.outcome = Outcome(claim)
         self.admitted = False
+        self.batches = 0  # simulated
         self.found: Verdict = "refuted" if claim.quantifier == "all" else "holds"
         self.words: list[Lemma] = []  # about first words
         self.settled: dict[FirstWordIsWhole | ZerosGiveZero, Theorem] = {}
@@ -76,8 +77,10 @@ class _Verifier:
         outcome = self.outcome
         with located(self.claim.file, ("claim",)):
             try:
-                if not self._simulate() and not self._climb():
+                if not self._simulate(self._patience if self._expects_input else SAMPLE_LEAST) and not self._climb():
                     self._solve()
+                    if outcome.verdict == "unknown" and not self._expects_input:
+                        self._simulate(self._patience)
             except KeyboardInterrupt:
                 outcome.interrupted = True
         outcome.seconds = time.monotonic() - self.start
@@ -87,15 +90,25 @@ class _Verifier:
         limit = self.options.timeout
         return None if limit is None else max(0.0, limit - (time.monotonic() - self.start)) * share
 
-    def _simulate(self) -> bool:
-        """Whether simulation alone decides."""
-        claim, count = self.claim, 0
-        limit = SAMPLE_LEAST if self.options.timeout is None else max(SAMPLE_LEAST, SAMPLE_SHARE * self.options.timeout)
-        limit, began = min(limit, 30.0), time.monotonic()
+    @property
+    def _expects_input(self) -> bool:
+        """Whether the claim is expected to be decided by one input."""
+        return self.claim.expect == self.found
+
+    @property
+    def _patience(self) -> float:
+        """Seconds of simulation."""
+        limit = self.options.timeout
+        return SAMPLE_LEAST if limit is None else min(max(SAMPLE_LEAST, SAMPLE_SHARE * limit), SAMPLE_MOST)
+
+    def _simulate(self, limit: float) -> bool:
+        """Whether simulation alone decides, of inputs not yet simulated."""
+        claim, count, began = self.claim, 0, time.monotonic()
         while count < 4 * BATCH or time.monotonic() - began < limit:
             spent = min(time.monotonic() - began, limit)
             self.options.progress(Share(f"simulated {count} inputs", spent, limit, "inputs"))
-            table = claim_rows(claim, BATCH, 1 + count // BATCH)
+            self.batches += 1
+            table = claim_rows(claim, BATCH, self.batches)
             batch = evaluate_claim(claim, table)
             count += BATCH
             self.admitted |= bool(batch.admitted.any())
@@ -114,7 +127,7 @@ class _Verifier:
     def _climb(self) -> bool:
         """Whether the search for the worst input, of claims that name a quantity, decides."""
         claim, limit = self.claim, self.remaining(CLIMB_SHARE)
-        if claim.maximise is None or claim.expect != self.found:
+        if claim.maximise is None or not self._expects_input:
             return False
         began = time.monotonic()
         limit = CLIMB_MOST if limit is None else min(limit, CLIMB_MOST)
@@ -155,7 +168,7 @@ class _Verifier:
             return
         first = self._first_words()
         question = Question(self.claim, frozenset(first))
-        if self.claim.expect == self.found:
+        if self._expects_input:
             for name, query in self._small_questions(question.claim, question.whole):
                 if self._ask(name, query, self.remaining(SMALL_SHARE)).status == "sat":
                     return
@@ -199,7 +212,7 @@ class _Verifier:
                 return way()
 
         def ask(name: str, query: Query, count: int) -> Answer:
-            return self._ask(name, query, self.remaining())
+            return self._ask(name, query, self.remaining(1 - SAMPLE_SHARE))
 
         return ledger.prove("the whole question", question.none.node, [ledger.admitted], [], ask, question.symbols)
 

@@ -48,7 +48,7 @@ class PartResult(Part):
 
 
 class FirstStep(Part):
-    """Where parts of a claim part."""
+    """The first step in which the parts of a claim diverge."""
 
     step: str
     """the first step whose result differs between the parts"""

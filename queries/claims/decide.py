@@ -1,4 +1,4 @@
-"""Any claim of the library, settled by what it is about."""
+"""A claim of any kind, decided by the prover of its kind."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from queries.search.distinguish import Options
 from queries.search.problem import Problem
 
 
-def settle(claim: AnyClaim, options: Options) -> Outcome:
+def decide(claim: AnyClaim, options: Options) -> Outcome:
     """The verdict on a claim. Raises InputError for an ill-formed claim, FaultError where an evaluation contradicts
     what was proved."""
-    outcome = _settle(claim, options)
+    outcome = _decide(claim, options)
     check_outcome(outcome)
     return outcome
 
 
-def _settle(claim: AnyClaim, options: Options) -> Outcome:
+def _decide(claim: AnyClaim, options: Options) -> Outcome:
     if isinstance(claim, PropertyClaim):
         return verify_property(claim, options)
     if isinstance(claim, BoundClaim):
@@ -46,7 +46,7 @@ def problems_of_claim(claim: PropertyClaim) -> list[Problem]:
 
 
 def verify_property(claim: PropertyClaim, options: Options) -> Outcome:
-    """Settle a property by `prove`. Raises InputError for models that cannot be compared, SolverFaultError."""
+    """Decide a property as `prove` does. Raises InputError for models that cannot be compared, SolverFaultError."""
     start, outcome = time.monotonic(), Outcome(claim)
     with located(claim.file, ("property",)):
         proofs = proofs_of(problems_of_claim(claim), options, confirm=True)
