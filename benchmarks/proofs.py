@@ -1,4 +1,5 @@
-"""The claims that `mmaprobe prove` must settle, each asked anew: what it answers, and in how many seconds.
+"""The claims that `mmaprobe prove` must settle, each asked anew: what it answers, in how many seconds of processors (of
+the command, with all that Python loads, and of engines that it waits for) and on the clock, for which there is a limit.
 
 `python benchmarks/proofs.py [--only TEXT] [-o benchmarks/proofs.md]`
 """
@@ -6,6 +7,7 @@
 from __future__ import annotations
 
 import argparse
+import resource
 import subprocess
 import sys
 import tempfile
@@ -87,15 +89,21 @@ def claims() -> list[Claim]:
     ]  # fmt: skip
 
 
-def ask(claim: Claim, slack: float) -> tuple[str, float, str]:
-    """(outcome, seconds, who said so) by the command line, with an empty store."""
-    start = time.monotonic()
+def ask(claim: Claim, slack: float) -> tuple[str, float, float, str]:
+    """(outcome, seconds of processors and on the clock, who said so) by the command line, with an empty store."""
+    start, before = time.monotonic(), used()
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-P", "-m", "cli.main", "prove", *claim.arguments]
         command += [f"--timeout={claim.limit * slack}"]
         done = subprocess.run([*command, f"--store={folder}/store.sqlite"], capture_output=True, text=True)
     tail = done.stderr.strip().splitlines() or [""]
-    return OUTCOME.get(done.returncode, "crash"), time.monotonic() - start, tail[-1]
+    return OUTCOME.get(done.returncode, "crash"), used() - before, time.monotonic() - start, tail[-1]
+
+
+def used() -> float:
+    """Seconds of processors of all commands so far."""
+    found = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return found.ru_utime + found.ru_stime
 
 
 def main() -> None:
@@ -104,16 +112,16 @@ def main() -> None:
     parser.add_argument("--slack", type=float, default=1.0, help="times the limit that a question may take")
     parser.add_argument("-o", "--output", type=Path)
     arguments = parser.parse_args()
-    lines = ["| claim | expected | answer | seconds | limit |", "|---|---|---|---|---|"]
+    lines = ["| claim | expected | answer | processors, s | clock, s | limit |", "|---|---|---|---|---|---|"]
     missed = 0
     for claim in claims():
         if arguments.only not in claim.name:
             continue
-        outcome, seconds, said = ask(claim, arguments.slack)
+        outcome, spent, seconds, said = ask(claim, arguments.slack)
         missed += outcome != claim.expected or seconds > claim.limit
-        lines.append(f"| {claim.name} | {claim.expected} | {outcome} | {seconds:.1f} | {claim.limit} |")
+        lines.append(f"| {claim.name} | {claim.expected} | {outcome} | {spent:.1f} | {seconds:.1f} | {claim.limit} |")
         print(lines[-1], said[:150], file=sys.stderr, flush=True)
-    text = f"# {__doc__.splitlines()[0]}\n\n" + "\n".join(lines) + f"\n\n{missed} missed.\n"
+    text = f"# {(__doc__ or '').partition(chr(10) * 2)[0]}\n\n" + "\n".join(lines) + f"\n\n{missed} missed.\n"
     if arguments.output:
         arguments.output.write_text(text, encoding="utf-8")
     else:

@@ -101,9 +101,9 @@ example.
 - A change to queries/plans is tried on random statements about two plans (benchmarks/plan_statements.py) as well.
 - *missed*: what neither evaluation nor check notices; *tests*: whether the tests of what was changed fail then, or
   where no statement meets the change, as in the checker of certificates. Of the changes to the checker under which
-  they pass, each takes away a condition that another one holds as well: formats of sums (plans cannot chain others),
-  runs that are multiples of both bodies' periods (no plan has others), promotions and halves of other numbers of
-  products (their steps are then compared whole).
+  they pass, formats of sums (plans cannot chain others), runs that are multiples of both bodies' periods (no plan has
+  others), promotions of other numbers of products (their steps are then compared whole) and sticky sums (lemmas of
+  their mode are missing) are held by another condition as well; of the others it is not known.
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,14 +35,17 @@ def check_attached(failure: MmaprobeError | None) -> None:
 
 def _shown(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     progress("")
-    pieces = manifest["pieces"]
+    parts = manifest["parts"]
+    of_parts = [
+        piece for part in parts for piece in json.loads((folder / part / "manifest.json").read_text())["pieces"]
+    ]
+    pieces = [*manifest["pieces"], *of_parts]
     proofs = [piece for piece in pieces if "clauses" in piece]
     whole = [piece for piece in proofs if piece["name"] == "whole"]
-    parts = manifest["parts"]
-    text = counted(len(parts), "part") if parts else "what to compare, and no proof"
-    text = counted(len(proofs), "proof") if pieces else text
+    held = [counted(len(parts), "part")] * bool(parts) + [counted(len(proofs), "proof")] * bool(pieces)
+    text = " with ".join(held) or "what to compare, and no proof"
     if proofs:
-        text += f" accepted by the checker ({proofs[0]['checker']})"
+        text += f" accepted by the checker (in {proofs[0]['checker'].capitalize()})"
     text += "".join(
         f"; that of the whole question has {counted(p['clauses'], 'clause')} and {counted(p['proof_lines'], 'line')}"
         for p in whole

@@ -43,8 +43,9 @@ BELIEVED = (
 def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:
     """Check a certificate again.
 
-    Every file, every proof, and what they give together, by programs that share no code with what found them; --json
-    lists all of it. Nothing but the folder is read. Exit code 1 if a part is rejected, 3 if one could not be checked.
+    Checks every file, every proof and what they prove together, by programs that share no code with those that found
+    the proofs; --json lists every finding. Nothing but the folder is read. Exit code 1 if a part is rejected, 3 if one
+    could not be checked.
 
     \b
     mmaprobe prove --property error-bound arm/neon/bfdot --certificate proof

@@ -18,7 +18,7 @@ import yaml
 from hypotheses.claim import AnyClaim, Claim, build_claims
 from hypotheses.schema import Inputs
 from hypotheses.unit_claims import BoundClaim, OverflowClaim
-from queries.claims.settle import settle
+from queries.claims.decide import decide
 from queries.properties.proving import proofs_of, verdict_of
 from queries.properties.statements import problems_of
 from queries.search.distinguish import Options
@@ -116,6 +116,6 @@ def verdict(statement: Statement, seconds: float) -> str:
     try:
         if "property" in statement:
             return verdict_of(proofs_of(problems(statement), options, confirm=False))
-        return settle(claim_of(statement), options).verdict
+        return decide(claim_of(statement), options).verdict
     except MmaprobeError as error:
         return {2: "refused", 3: "unknown", 4: "fault"}[error.exit_code]

@@ -61,6 +61,16 @@ def test_a_case_that_some_input_reaches_is_refused(folder: Path) -> None:
     assert accepted(folder)
 
 
+def test_lemmas_in_each_others_place_are_refused(folder: Path, tmp_path: Path) -> None:
+    """Each file is right and proved, and does not ask about the cases that its name stands for."""
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    for path in folder.glob("lemma-01.*"):
+        shutil.copy(folder / f"lemma-03{path.suffix}", tmp_path / path.name)
+        shutil.copy(path, tmp_path / f"lemma-03{path.suffix}")
+    fitted(tmp_path)
+    assert {found.place for found in check_folder(tmp_path) if found.kind == "fault"} == {"cover.json"}
+
+
 def test_a_change_of_another_unit_is_refused(folder: Path, tmp_path: Path) -> None:
     """Both sides of the part are one unit, and not that of the folder."""
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)

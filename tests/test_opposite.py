@@ -178,6 +178,19 @@ def test_trees_pass_and_changed_ones_do_not() -> None:
         assert list(Tree(document | {"states": [0]}).check())
 
 
+def test_a_scale_factor_that_turns_is_refused() -> None:
+    """The rule of a scaled product, with a premise about an element of a in the place of one about its factor."""
+    model = parse_reference("blackwell/tcgen05mma_block_scale/m64n8k32.block32.f32.e5m2.e3m2.ue8m0")
+    document = document_of(model.unit)
+    turning, scaled = 0, next(number for number, node in enumerate(document["nodes"]) if node["kind"] == "scale")
+    assert document["nodes"][turning]["operand"] == "a"
+    (number,) = (k for k, theorem in enumerate(document["theorems"]) if theorem["goal"].get("node") == scaled)
+    assert not [k for k, _ in Tree(document).check() if k == number]
+    document["nodes"][scaled]["left"] = turning
+    document["theorems"][number]["premises"][1] = turning
+    assert number in {k for k, _ in Tree(document).check()}
+
+
 def test_false_units_have_no_tree() -> None:
     """The tree of a symmetric unit, said of one that differs in one parameter."""
     document = document_of(unit_of(STEPS[6][0]))

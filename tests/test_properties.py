@@ -13,7 +13,7 @@ from hypotheses.claim import build_claims, claims, claims_named
 from hypotheses.family import parameters_of
 from hypotheses.schema import Inputs
 from hypotheses.unit_claims import PropertyClaim
-from queries.claims.settle import problems_of_claim, settle
+from queries.claims.decide import decide, problems_of_claim
 from queries.proof.records import Proof
 from queries.properties import proving
 from queries.properties.proving import proofs_of, verdict_of
@@ -132,7 +132,7 @@ PROPERTY_CLAIMS = [case for cases in claims().values() for case in cases if isin
 
 @pytest.mark.parametrize("claim", [c for c in PROPERTY_CLAIMS if c.expect == "refuted"], ids=lambda claim: claim.id)
 def test_refuted_claims_by_the_oracle(claim: PropertyClaim) -> None:
-    outcome = settle(claim, Options(timeout=120))
+    outcome = decide(claim, Options(timeout=120))
     assert outcome.verdict == "refuted"
     assert outcome.refuting is not None
     assert breaks(claim.wanted, proof_json(outcome.refuting)["vector"])
@@ -152,7 +152,7 @@ property: equal
     (claim,) = build_claims(read_yaml(text, "mine.yaml"))
     assert isinstance(claim, PropertyClaim)
     assert [parameters_of(p.right)["fraction_bits"] for p in problems_of_claim(claim)] == [24]
-    assert settle(claim, Options(timeout=60)).as_expected
+    assert decide(claim, Options(timeout=60)).as_expected
     for broken in (text.replace("property: equal", "property: exact"), text.replace("  other", "  other").replace(
         f"other: {VOLTA}@fraction_bits=24\n", "")):  # fmt: skip
         with pytest.raises(InputError, match="two models"):

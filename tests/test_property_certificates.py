@@ -13,10 +13,16 @@ from typing import Any
 import pytest
 
 from hypotheses.schema import Inputs
-from queries.certificates.together import groups_of, one_unit, property_fault
+from queries.certificates.magnitudes import FaultError
+from queries.certificates.together import groups_of, one_unit, property_fault, without_carry_bits
+from queries.certificates.tree import Tree
 from queries.certificates.writing_out import Numbers, alike
 from queries.checking.folder import check_folder
+from queries.proof.settling import Settled
+from queries.proof.written import Written
 from queries.properties.asked import plain, read_document, read_question
+from queries.properties.bound import bound_of
+from queries.properties.bound_certificate import certify_theorems
 from queries.properties.certify import certify_proofs
 from queries.properties.proving import proofs_of, verdict_of
 from queries.properties.statements import problems_of, reordered_groups
@@ -27,6 +33,7 @@ from smtmodel.reference import parse_reference
 from smtmodel.unitfile import parse_unit, unit_text
 from tests.tampering import accepted, fitted, tampered
 from tests.test_bounds import ARITHMETICS
+from tests.test_opposite import believed
 
 UNIT = """unit: small
 formats: {{a: e2m1, b: e2m1, c: e4m3, d: e4m3}}
@@ -248,6 +255,66 @@ def test_a_symmetric_unit_is_asked_about_its_negated_input() -> None:
     for parts in ([], [part, part], [part | {"asks": "agree"}], [part | {"asks": "raised", "raised": None}]):
         assert property_fault(stated, own, parts)
     assert property_fault({**stated, "compare": "bits"}, own, [part | {"compare": "bits"}])
+
+
+def carrying(bits: int, how: str = "toward_zero") -> Model:
+    step = f"r(fused(a[0:2] * b[0:2], c, F=4, carry={bits}))"
+    return Model(f"carry {bits}", parse_unit(UNIT.format(how=how, step=step), "small.yaml"))
+
+
+def test_carry_bits_that_no_sum_needs(tmp_path: Path) -> None:
+    """Two products below 4 and an addend below 2, in units of their exponents: below 2^4."""
+    (proof,) = proofs_of([Problem(carrying(3), carrying(4))], FREE, confirm=False)
+    assert proof.theorem is not None
+    assert proof.theorem.rule == "one_form"
+    certify_proofs("equal", [proof], tmp_path, FREE)
+    assert {one.kind for one in check_folder(tmp_path)} == {"fine"}
+    kept = (tmp_path / "right.yaml").read_text()
+    for other in (carrying(2), carrying(4, "nearest_even")):
+        (tmp_path / "right.yaml").write_text(unit_text(other.unit))
+        fitted(tmp_path)
+        assert [found.place for found in check_folder(tmp_path) if found.kind == "fault"] == ["question.json"]
+        (tmp_path / "bound-2" / "unit.yaml").write_text(unit_text(other.unit))
+        fitted(tmp_path)
+        assert "bound-2/unit.yaml" in [found.place for found in check_folder(tmp_path) if found.kind == "fault"]
+        for name in ("right.yaml", "bound-2/unit.yaml"):
+            (tmp_path / name).write_text(kept)
+    fitted(tmp_path)
+    assert accepted(tmp_path)
+    bound = bound_of(other.unit, Settled(FREE, needed=False))  # right of its own, and the units differ in a rounding
+    certify_theorems([bound], other.unit, "another unit", tmp_path / "bound-2", FREE)
+    (tmp_path / "right.yaml").write_text(unit_text(other.unit))
+    fitted(tmp_path)
+    assert [found.place for found in check_folder(tmp_path) if found.kind == "fault"] == ["question.json"]
+
+
+def test_a_sum_of_which_nothing_says_that_it_does_not_wrap_keeps_its_carry_bits() -> None:
+    own, (proof,) = plain(carrying(3).unit), [bound_of(carrying(3).unit, believed)]
+    tree = Written(carrying(3).unit).stating([proof], {})
+    wide = plain(parse_unit(UNIT.format(how="toward_zero", step=STEPS["fused"].format(bits=4)), "small.yaml"))
+    assert one_unit(without_carry_bits(own, tree), wide)
+    tree["theorems"] = [theorem for theorem in tree["theorems"] if theorem["rule"] != "fused"]
+    with pytest.raises(FaultError, match="does not wrap"):
+        without_carry_bits(own, tree)
+
+
+def test_a_sum_that_may_wrap_has_no_bound() -> None:
+    """The tree of a unit, said of one with fewer carry bits."""
+    document = json.loads(json.dumps(Written(carrying(3).unit).stating([bound_of(carrying(3).unit, believed)], {})))
+    assert "fused: the sum may wrap" not in {fault for _, fault in Tree(document).check()}
+    next(node for node in document["nodes"] if node["kind"] == "fused")["carry_bits"] = 2
+    assert "fused: the sum may wrap" in {fault for _, fault in Tree(document).check()}
+
+
+def test_a_document_that_no_manifest_names_is_refused(tmp_path: Path) -> None:
+    """Else what it says would be read by what it is a part of, and nothing would have checked it."""
+    (proof,) = proofs_of([Problem(carrying(3), carrying(4))], FREE, confirm=False)
+    certify_proofs("equal", [proof], tmp_path, FREE)
+    path = tmp_path / "bound-1" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    del manifest["sha256"]["tree.json"]
+    path.write_text(json.dumps(manifest))
+    assert "bound-1/tree.json" in {found.place for found in check_folder(tmp_path) if found.kind == "fault"}
 
 
 def test_one_expression_has_a_certificate(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from queries.certificates.certificate import CLAIM, MANIFEST, digest
 from queries.certificates.row_rules import row_faults
 from queries.checking.folder import check_folder
 from queries.claims.certify import certify_claim
+from queries.claims.decide import decide
 from queries.claims.overflow import bound, never
-from queries.claims.settle import settle
 from queries.proof.kernel import RuleError
 from queries.proof.rows import (
     BELOW_ONE,
@@ -151,7 +151,7 @@ def test_a_certificate_of_overflow(tmp_path: Path) -> None:
     data = {"id": "mine", "about": "", "source": "", "says": "nothing", "expect": "holds", "overflow": "never",
             "reduction": "recurrence@side=2,chain=1", "numbers": 50}  # fmt: skip
     (claim,) = build_claims(read_yaml(yaml.safe_dump(data), "mine.yaml"))
-    certify_claim(settle(claim, Options()), tmp_path, Options())
+    certify_claim(decide(claim, Options()), tmp_path, Options())
     assert {found.kind for found in check_folder(tmp_path)} == {"fine"}
     for change in ({"numbers": 51}, {"overflow": "smallest"}, {"reduction": "recurrence@side=2,chain=2"}):
         (tmp_path / CLAIM).write_text(yaml.safe_dump(data | change))

@@ -17,9 +17,10 @@ from click.testing import CliRunner, Result
 from cli.main import main
 from hypotheses.claim import AnyClaim, build_claims
 from hypotheses.schema import Inputs, Window
-from queries.claims import overflow, settle
+from queries.claims import decide as deciding
+from queries.claims import overflow
+from queries.claims.decide import decide as decided
 from queries.claims.outcome import Asked, Outcome
-from queries.claims.settle import settle as settled
 from queries.proof.records import Proof
 from queries.proof.truncating import truncating_steps
 from queries.properties import proving
@@ -72,7 +73,7 @@ def run(*arguments: str) -> Result:
 ])  # fmt: skip
 def test_bounds_are_refused_by_name(reference: str, parameter: str, bound: str) -> None:
     with pytest.raises(InputError, match=rf"^mine.yaml:\d+: model: {parameter}: "):
-        settled(claim_of(model=reference, error_bound=bound), Options(timeout=10))
+        decided(claim_of(model=reference, error_bound=bound), Options(timeout=10))
 
 
 @pytest.mark.parametrize(("changes", "parameter"), [
@@ -83,7 +84,7 @@ def test_bounds_are_refused_by_name(reference: str, parameter: str, bound: str) 
 def test_overflow_is_refused_by_name(changes: str, parameter: str) -> None:
     claim = claim_of(reduction=f"recurrence@unit=({VOLTA}@{changes}),chain=1", numbers=300, overflow="never")
     with pytest.raises(InputError, match=rf"^mine.yaml:\d+: reduction: {parameter}: "):
-        settled(claim, Options())
+        decided(claim, Options())
 
 
 #: what an argument about truncating sums does not depend on, of each kind of node and of a rounding
@@ -144,7 +145,7 @@ def test_a_contradicted_claim_is_a_fault(
     prover: str, parts: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A prover that calls a false claim true is not believed: exit code 4, no verdict, both said."""
-    monkeypatch.setattr(settle, prover, lambda claim, options=None: _truthful(claim, Options()))
+    monkeypatch.setattr(deciding, prover, lambda claim, options=None: _truthful(claim, Options()))
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump(HEAD | parts))
     found = run("verify", str(path), "--store", str(tmp_path / "store"))
@@ -180,7 +181,7 @@ def test_bounds_and_evaluation_of_a_reduction_contradict(monkeypatch: pytest.Mon
     monkeypatch.setattr(overflow, "bound", lambda reduction, numbers: 1)
     claim = claim_of(reduction=f"recurrence@unit={VOLTA},chain=1", numbers=65519, overflow="never")
     with pytest.raises(FaultError, match=r"bounds say that no 65519 numbers .* overflow; evaluated, 65519 times .* do"):
-        settled(claim, Options())
+        decided(claim, Options())
 
 
 def test_a_true_verdict_passes(tmp_path: Path) -> None:

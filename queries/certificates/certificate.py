@@ -52,7 +52,7 @@ COVER = "cover.json"  # what no input reaches
 OTHERS = (UNIT, TREE, CHAIN, FACTS, CLAIM, ROWS, QUESTION, LEFT, RIGHT, PROPERTY, PLANS, "*.plan.yaml", "unit-*.yaml",
           COVER)  # fmt: skip
 SUFFIXES = ("smt2", "cnf", "drat")
-LEAF_SECONDS = 20.0  # for the proof of a lemma, at most: engines' words stand for one that takes longer
+LEAF_SECONDS = 20.0  # for the proof of a lemma, at most: one that takes longer rests on engines' answers
 
 
 Certificate = tuple[Path, dict[str, Any]]  # its folder, and its manifest
@@ -93,8 +93,8 @@ def write_certificate(
     """Write the files of a certificate, check each proof, and give the manifest, which is written last.
 
     `whole`: the formula and proof of the whole question, where one was composed; `texts`: what else is written, by name
-    of the file; `parts`: folders in this one that hold certificates of which it is made. Time that runs out leaves
-    lemmas to the words of engines. Whatever goes wrong leaves no certificate there. Raises FaultyProofError if a proof
+    of the file; `parts`: folders in this one that hold certificates of which it is made. Where time runs out, lemmas
+    rest on the answers of engines. Whatever goes wrong leaves no certificate there. Raises FaultyProofError if a proof
     is rejected, OutOfTimeError, and what `write_whole` does.
     """
     shown = Pieces(options.progress, "files of the certificate", len(leaves) + (whole is not None))
@@ -150,7 +150,7 @@ class _Writer:
         return left
 
     def leaf(self, name: str, leaf: Leaf) -> dict[str, Any]:
-        """Write a lemma, with a proof of it if that is found soon or nobody's word stands for it."""
+        """Write a lemma, with a proof of it if that is found soon or no engine has answered it."""
         self.progress(Wait(leaf.states, LEAF_SECONDS))
         if leaf.query.logic == "QF_BV":
             with suppress(OutOfTimeError) if leaf.words else nullcontext():
@@ -179,7 +179,7 @@ class _Writer:
         return found | {"sha256": {f"{name}.{suffix}": digest(self.directory / f"{name}.{suffix}") for suffix in texts}}
 
     def _checked(self, name: str) -> str:
-        """The checker by which a proof stands."""
+        """The checker that accepted a proof."""
         if fault := formula_fault(self.directory, name):
             raise FaultyProofError(f"{name}.cnf: {fault}")
         found = check_piece(self.directory, name, self.remaining())

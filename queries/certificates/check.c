@@ -349,7 +349,7 @@ static char *read_file(const char *name) {
 
 int main(int count, char **arguments) {
 #ifdef __linux__
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  prctl(PR_SET_PDEATHSIG, SIGKILL); /* asked for here: between fork and exec Python cannot without risk to threads */
 #endif
   if (count != 3) { puts("usage: check FORMULA.cnf PROOF.drat"); return 2; }
   char *cnf = read_file(arguments[1]), *proof = read_file(arguments[2]);

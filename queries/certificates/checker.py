@@ -24,7 +24,7 @@ FLAGS = ("-O2", "-w")
 
 @dataclass(frozen=True)
 class Check:
-    """What the checker found. `fault` is empty if the proof stands; `complete` is false if time or memory ran out."""
+    """What the checker found. `fault` is empty if the proof is valid; `complete` is false if time or memory ran out."""
 
     fault: str
     engine: Engine

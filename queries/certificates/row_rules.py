@@ -1,6 +1,6 @@
 """Checks bounds of rows of numbers, operation by operation: by integers, and sharing no code with what found them.
 
-A document has the theorems, premises first: of each the rule, its premises, what the operation is told besides rows,
+A document has the theorems, premises first: of each the rule, its premises, the operation's parameters besides rows,
 the format of the numbers, and their bounds as runs of (how many, bound). Statements: the docstrings of
 queries/proof/rows.py.
 """

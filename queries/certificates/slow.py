@@ -174,7 +174,7 @@ def _read_formula(text: str, state: Propagator) -> None:
 
 
 def fault(cnf: str, proof: str, deadline: float | None = None) -> str:
-    """What is wrong with a proof; empty if it stands. Raises TooLateError."""
+    """What is wrong with a proof; empty if it is valid. Raises TooLateError."""
     state = Propagator()
     try:
         _read_formula(cnf, state)

@@ -249,6 +249,18 @@ def one_unit(left: Plain, right: Plain, order: Sequence[int] | None = None) -> b
     return given[0] == given[1] and alike(left, right, order)
 
 
+def without_carry_bits(unit: Plain, tree: Plain) -> Plain:
+    """A unit whose sums never wrap, with room for any carry. `tree`: theorems about it that are valid: one about each
+    sum that may wrap is needed, of the rule that refuses those that do; its condition is alike wherever a sum stands.
+    Raises FaultError."""
+    shown = {theorem["goal"]["node"] for theorem in tree["theorems"] if theorem["rule"] == "fused"}
+    wrapping = {at for at, node in enumerate(unit["nodes"]) if node["kind"] == "fused" and
+                node["carry_bits"] is not None}  # fmt: skip
+    need(wrapping <= shown, "nothing says that a sum does not wrap")
+    return {**unit, "nodes": [{**node, "carry_bits": None} if at in wrapping else node
+                              for at, node in enumerate(unit["nodes"])]}  # fmt: skip
+
+
 def _any_nan(unit: Plain, pattern: int | None) -> Plain:
     nodes = [{**node, "rounding": {**node["rounding"], "nan": None}} if node["kind"] == "round"
              and node["rounding"]["nan"] == pattern else node for node in unit["nodes"]]  # fmt: skip

@@ -17,7 +17,7 @@ from hypotheses.unit_claims import OverflowClaim
 from queries.certificates.certificate import CHAIN, CLAIM, COVER, FACTS, PLANS, PROPERTY, QUESTION, ROWS, TREE, UNIT
 from queries.certificates.chain import Facts, chain_faults
 from queries.certificates.row_rules import row_faults
-from queries.certificates.together import one_unit, property_fault, property_text
+from queries.certificates.together import one_unit, property_fault, property_text, without_carry_bits
 from queries.checking.finding import Contents, Finding, of_file, read_claim
 from queries.checking.plans import plans_fault, plans_text
 from queries.checking.trees import theorems
@@ -54,6 +54,11 @@ def question(folder: Path, contents: Contents) -> Iterator[Finding]:
     elif "whole" in contents.pieces:
         text = (folder / "whole.smt2").read_text(encoding="utf-8")
         fits = text in (text_of(problem, maximum) for maximum in MAXIMA)
+    elif contents.parts:
+        units = [plain(read_unit(folder / part / UNIT)) for part in contents.parts]
+        one, other = (without_carry_bits(unit, read_document(folder / part / TREE))
+                      for unit, part in zip(units, contents.parts, strict=True))  # fmt: skip
+        fits = type(problem) is Problem and units == [left, right] and one_unit(one, other)
     elif type(problem) is Reordered:
         fits = one_unit(left, right, problem.order)
     else:

@@ -43,6 +43,8 @@ def check_folder(folder: Path, ask: Ask | None = None, timeout: float | None = N
     for name, answer in ANSWERS.items():
         if name in contents.files:
             yield from answer(folder, contents)
+        elif (folder / name).exists():
+            yield Finding(name, "is not in the manifest", "fault")
     if contents.files.keys().isdisjoint(ANSWERS):
         yield Finding(MANIFEST, "nothing in the folder says what was proved", "fault")
 

@@ -42,6 +42,9 @@ from smtmodel.plans import (
 from smtmodel.plans.stages import Engine
 
 unit_data = cache(plain)
+IN_ORDER = 3  # sums added in pairs as in order
+#: what makes no difference to products that are multiples of the grains, or fill whole turns
+UNUSED = {Split: {"grain"}, Interleaved: {"tail"}, Lanes: {"head", "tail"}}
 
 
 def plans_text(stated: Plain) -> str:
@@ -143,7 +146,7 @@ def _around(one: Stage, other: Stage) -> Callable[[int], int] | None:
     the bodies, from n; raises FaultError where there are none. None if they do not, or are none."""
     if type(one) is not type(other) or not hasattr(one, "body"):
         return None
-    apart = {"body", "grain"} if isinstance(one, Split) else {"body"}
+    apart = {"body"} | UNUSED.get(type(one), set()) | ({"order"} if _sums(one) <= IN_ORDER >= _sums(other) else set())
     names = [field.name for field in fields(one) if field.name not in apart]  # type: ignore[arg-type]
     if any(getattr(one, name) != getattr(other, name) for name in names):
         return None
@@ -166,6 +169,11 @@ def _around(one: Stage, other: Stage) -> Callable[[int], int] | None:
         case Halves():
             return lambda n: one.grain if one.grain % n == 0 else _none("what is halved is not a multiple")
     return None
+
+
+def _sums(stage: Stage) -> int:
+    """How many sums a stage adds in the end."""
+    return len(stage.at) + 1 if isinstance(stage, Uneven) else getattr(stage, "ways", 0)
 
 
 def _none(text: str) -> int:

@@ -1,5 +1,5 @@
-"""Whether a tree of theorems stands, is about the unit beside it, and rests on lemmas about this datapath; and whether
-it gives the claim beside it."""
+"""Whether a tree of theorems is valid, is about the unit beside it, and rests on lemmas about this datapath; and
+whether it gives the claim beside it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from smtmodel.rounding import Target
 
 @of_file(TREE)
 def theorems(folder: Path, contents: Contents) -> Iterator[Finding]:
-    """The theorems, one finding for each that does not stand, and what they state."""
+    """The theorems, one finding for each that is not valid, and what they state."""
     document = read_document(folder / TREE)
     tree = Tree(document)
     faults = list(tree.check())

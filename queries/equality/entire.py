@@ -1,4 +1,4 @@
-"""The question whether two sides differ as it is: nothing cut out, nothing known."""
+"""Whether two sides differ, asked as a whole: without cut-points, without facts."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from queries.solvers.smtlib import Query
 WHOLE = "the whole question"
 
 
-def settle_whole(proof: Proof, options: Options, limit: float | None) -> None:
-    """Ask it, and note in the proof what comes of it. Raises SolverFaultError."""
+def decide_whole(proof: Proof, options: Options, limit: float | None) -> None:
+    """Ask it, and note the answer in the proof. Raises SolverFaultError."""
     problem = proof.problem
     compared = Compared(problem, maximum="select")
     ledger = Ledger(compared)

@@ -17,7 +17,7 @@ from itertools import chain
 import numpy as np
 from pysmt.fnode import FNode
 
-from queries.equality.entire import settle_whole
+from queries.equality.entire import decide_whole
 from queries.equality.matching import Matcher
 from queries.proof.confirm import confirm
 from queries.proof.cutting import Abstraction
@@ -231,7 +231,7 @@ class _Prover:
         if proved is not None:
             self._agreed(self.compared, never(self.compared, differ, self.alike, proved))
         elif not self._differ_when_small():
-            settle_whole(self.proof, self.options, self._remaining())
+            decide_whole(self.proof, self.options, self._remaining())
 
     def _agreed(self, compared: Compared, fact: Theorem) -> None:
         self.proof.theorem, self.proof.verdict = agreed(compared, fact), "equal"

@@ -34,7 +34,7 @@ Settle = Callable[[Lemma], Theorem | None]
 
 
 def bound_of(unit: Unit, settle: Settle = lambda goal: None) -> Theorem:
-    """A bound of |d - exact|, resting on lemmas that are settled. Raises RuleError where no rule gives one."""
+    """A bound of |d - exact|, resting on lemmas that are proved. Raises RuleError where no rule gives one."""
     return _Composer(unit, settle).of(unit.result, ())
 
 

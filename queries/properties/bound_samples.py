@@ -293,9 +293,9 @@ def largest_of(fmt: Format, exponent: int) -> Fraction:
 
 
 def dominated(layout: Layout, mains: Sequence[tuple[int, ...]] = ()) -> Table:
-    """Rows in which these products (after the last one the addend) are large, each of the sets in turn, and all others
-    alike, as large as they can be at one place below or another. Large is the largest there is where products have few
-    exponents, so that as many as can be lie below what is kept."""
+    """Rows in which the products of each set in turn (an index after the last one is the addend) are large, and all
+    other terms are alike, as large as they can be at some number of places below. Where products have few exponents,
+    the large ones are the largest there are: then as many exponents as possible lie below what is kept."""
     k, formats = layout.length, layout.formats
     a, b, c = formats[0], formats[k], formats[2 * k]
     mains = mains or [(0,), (k - 1,), (k,), tuple(range(min(2, k)))]

@@ -8,14 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from queries.certificates.certificate import Certificate, CertificateError, OutOfTimeError, write_certificate
+from queries.certificates.magnitudes import FaultError
+from queries.certificates.together import one_unit, without_carry_bits
 from queries.equality.certify import certify
 from queries.equality.staged import prove
+from queries.proof.kernel import RuleError
 from queries.proof.records import Proof
-from queries.properties.asked import property_texts, question_texts
+from queries.proof.settling import Settled
+from queries.proof.written import Written
+from queries.properties.asked import plain, property_texts, question_texts
+from queries.properties.bound import bound_of
 from queries.properties.bound_certificate import certify_theorems
 from queries.properties.proving import established
 from queries.properties.together import HasProperty
 from queries.search.distinguish import Options
+from queries.search.problem import Problem
 
 
 def certify_proofs(wanted: str, proofs: Sequence[Proof], directory: Path, options: Options) -> list[Certificate]:
@@ -55,8 +62,31 @@ def certify_sides(proof: Proof, directory: Path, options: Options) -> dict[str, 
         return certify_theorems(theorem.premises, problem.left.unit, question, directory, options, texts)
     if theorem.rule in ("one_expression", "one_sum"):
         return write_certificate(directory, question, options, texts, "one.md")
+    if theorem.rule == "one_form":
+        with suppress(RuleError):
+            return _but_for_carry_bits(problem, question, texts, directory, options)
     with suppress(OutOfTimeError):  # by rules of which no tree is written: the whole question, if a proof is found
         again = prove(problem, options, confirm=True)
         if again.verdict == "equal":
             return certify(again, texts, directory, options)
     raise CertificateError(f"proved by the rule {theorem.rule}, and the whole question stays open")
+
+
+def _but_for_carry_bits(
+    problem: Problem, question: str, texts: dict[str, str], directory: Path, options: Options
+) -> dict[str, Any]:
+    """Write the certificate that two models are one but for carry bits that no sum needs, which the error bound of each
+    shows, as a part. Raises RuleError where that is not so, and as `certify_proofs`."""
+    settle, models = Settled(options, needed=False), (problem.left, problem.right)
+    bounds = [bound_of(model.unit, settle) for model in models]
+    trees = [Written(model.unit).stating([bound], {}) for model, bound in zip(models, bounds, strict=True)]
+    try:
+        one, other = (without_carry_bits(plain(model.unit), tree) for model, tree in zip(models, trees, strict=True))
+    except FaultError as fault:
+        raise RuleError(str(fault)) from None
+    if not one_unit(one, other):
+        raise RuleError("they differ in more than carry bits")
+    parts = ["bound-1", "bound-2"]
+    for part, model, bound in zip(parts, models, bounds, strict=True):
+        certify_theorems([bound], model.unit, f"No sum of {model.reference} wraps", directory / part, options)
+    return write_certificate(directory, question, options, texts, "carry.md", parts=parts)

@@ -61,7 +61,7 @@ def by_rewriting(problem: Problem, options: Options, confirm: bool = True) -> Pr
 
 
 def _kept(node: Node) -> frozenset[Hashable]:
-    """What no rule of rewriting changes: where two expressions have other such, no rule makes them one."""
+    """What no rule of rewriting changes: two expressions that differ in it have no normal form in common."""
     found = set[Hashable]()
     for part in walk(node):
         if isinstance(part, FusedSum):

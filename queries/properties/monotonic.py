@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from queries.equality.entire import settle_whole
+from queries.equality.entire import decide_whole
 from queries.proof.confirm import confirm as second_words
 from queries.proof.kernel import RuleError
 from queries.proof.records import Proof
@@ -74,4 +74,4 @@ def _whole(problem: Monotonic, options: Options, proof: Proof, start: float) -> 
     if outcome.witnesses:
         proof.verdict, proof.witness = "different", outcome.witnesses[0]
     else:
-        settle_whole(proof, options, left())
+        decide_whole(proof, options, left())
