@@ -146,7 +146,8 @@ def _order(device: Device, asked: Signature, deadline: float | None) -> Order:
 
 
 def _turned_back(found: Built, places: frozenset[Place], asked: Signature) -> Built:
-    """What was built of a device with signs turned, as it is with its own: no instruction of the table is meant."""
+    """The unit built of a device whose signs were turned, with the device's own signs; it is no instruction of the
+    table."""
     from queries.building.build import BUILT
     from queries.building.subtracted import turned, turned_back
 

@@ -60,6 +60,14 @@ steps: {d: "n(exact(PLACES))"}
 """
 
 
+NEGATED = """unit: negated
+formats: {a: bf16, b: bf16, c: f32, d: f32}
+length: 2
+roundings: {r: "round(f32, MODE)"}
+steps: STEPS
+"""
+
+
 @pytest.fixture(autouse=True)
 def brief_covering(monkeypatch: pytest.MonkeyPatch) -> None:
     """Covering vectors have tests of their own (test_cover.py)."""
@@ -497,6 +505,31 @@ def test_what_is_subtracted_is_found(terms: str, said: str, tmp_path: Path) -> N
         main, ["order", "--device", f"model:{true}", "--formats", "f16,f16,f16,f16", "--length", "3"]
     )
     assert f"it subtracts {said}" in order.stderr
+
+
+@pytest.mark.parametrize(
+    ("steps", "mode"),
+    [
+        ("{d: 'r(exact(c, r(number(0xbf800000, f32) * r(exact(a[0] * b[0], a[1] * b[1])))))'}", "nearest_even"),
+        ("{d: 'r(exact(c, r(number(0xbf800000, f32) * r(exact(a[0] * b[0], a[1] * b[1])))))'}", "up"),
+        ("{d: 'r(number(0xbf800000, f32) * r(exact(c, a[0] * b[0], a[1] * b[1])))'}", "nearest_even"),
+        ("{s: 'r(exact(a[0] * b[0], a[1] * b[1]))', d: 'r(number(0xbf800000, f32) * r(exact(c, s)))'}", "down"),
+    ],
+)
+def test_sums_that_are_negated(steps: str, mode: str, tmp_path: Path) -> None:
+    """As POWER's np and nn forms: what cancels in a sum that is subtracted is -0, and "up" is down."""
+    true, mine = tmp_path / "true.yaml", tmp_path / "mine.yaml"
+    true.write_text(NEGATED.replace("MODE", mode).replace("STEPS", steps))
+    found = built(f"model:{true}", "bf16,bf16,f32,f32", 2, "--save", str(mine))
+    assert found["questions"] <= 400
+    models = [parse_reference(str(file)) for file in (true, mine)]
+    rng = np.random.default_rng(1)
+    zeros = np.array([0, 0x8000, 0x3F80, 0xBF80], dtype=np.uint64)
+    rows = rng.choice(zeros, (500, 5))
+    rows[:, 4] <<= np.uint64(16)
+    for table in (rows, Shapes(parse_signature("bf16,bf16,f32,f32", 2), 9).rows("anything", 4000)):
+        left, right = evaluate_models(models, table)
+        assert ((left == right) | (nans(left, FORMATS["f32"]) & nans(right, FORMATS["f32"]))).all()
 
 
 def test_products_are_rounded_in_some_steps_alone() -> None:

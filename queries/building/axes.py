@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from itertools import combinations, product
 
@@ -27,6 +27,7 @@ WIDE = "f64"  # the format of sums of more bits than the result has
 SMALL = 8  # products of a sum whose order is not known, up to which everything is tried
 GROUPS: tuple[Groups, ...] = ("even_odd", "pairs", "quads")  # of products that are summed first
 APART = 4  # roles whose products are rounded or not, each by itself
+FEWER = range(4)  # bits beyond a format's that a sum which seems exact might be cut to
 JOINED = range(10)  # bits that a finished sum keeps beyond those of its terms
 CUTS = (None, 31, 32, 33, 30, 29, 28, 27, 26, 25, 24)  # bits of a sum that a late addend joined
 
@@ -68,7 +69,10 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
 
     def elsewhere(choices: Choices) -> Iterator[Choices]:
         for name, mode in product(others, MODES):
-            yield from converted(choices, role, Step(How(mode, name)), asked)
+            for tried in converted(choices, role, Step(How(mode, name)), asked):
+                yield tried
+                if FORMATS[name].emin > asked.d.emin:  # what the steps below pass on may be tiny there
+                    yield from (with_below(tried, role, Step(How(below, name))) for below in MODES)
 
     def shortened(choices: Choices) -> Iterator[Choices]:
         for bits, mode in product(range(2, asked.d.precision), MODES):
@@ -221,6 +225,12 @@ def with_step(choices: Choices, role: int, step: Step) -> Choices:
     return replace(choices, steps=(*choices.steps[:role], step, *choices.steps[role + 1 :]))
 
 
+def with_below(choices: Choices, role: int, step: Step) -> Choices:
+    """The steps of all roles below another one."""
+    above = choices.steps[: role + 1]
+    return replace(choices, steps=(*above, *(step,) * (len(choices.steps) - len(above))))
+
+
 # -- products
 
 
@@ -292,7 +302,7 @@ def all_tiny(choices: Choices, kind: Tiny, unbounded: bool, asked: Signature) ->
 
 def tiny(how: How, kind: Tiny, unbounded: bool, asked: Signature) -> How:
     """`unbounded`: first rounded with unbounded exponent, where it is not by itself."""
-    fmt = _format(how, asked)
+    fmt = format_of(how, asked)
     bits = how.bits if how.bits is not None and how.bits != fmt.precision else None
     return replace(how, tiny=kind, bits=fmt.precision if unbounded and bits is None else bits)
 
@@ -306,7 +316,7 @@ def of_ends(choices: Choices, like: Choices, asked: Signature) -> Choices:
     ends, last = like.hows(), like.hows()[like.last]
 
     def ended(how: How, given: How) -> How:
-        found = tiny(how, given.tiny, given.bits == _format(given, asked).precision, asked)
+        found = tiny(how, given.tiny, given.bits == format_of(given, asked).precision, asked)
         return replace(found, zero=given.zero, overflow=given.overflow)
 
     found = choices.with_hows({place: ended(how, ends.get(place, last)) for place, how in choices.hows().items()})
@@ -314,13 +324,19 @@ def of_ends(choices: Choices, like: Choices, asked: Signature) -> Choices:
     return with_floor(found, floor.pop()) if len(floor) == 1 else found
 
 
-def _format(how: How, asked: Signature) -> Format:
+def format_of(how: How, asked: Signature) -> Format:
     return FORMATS[how.format] if how.format else asked.d
 
 
 def with_floor(choices: Choices, zeros: int | None) -> Choices:
     """The exponent of zero terms of every fused sum."""
     steps = tuple(step if step.fraction_bits is None else replace(step, zeros=zeros) for step in choices.steps)
+    return replace(choices, steps=steps)
+
+
+def with_negated(choices: Choices, roles: Set[int]) -> Choices:
+    """The sums of these roles, and of no others, with their signs changed."""
+    steps = tuple(replace(step, negated=role in roles) for role, step in enumerate(choices.steps))
     return replace(choices, steps=steps)
 
 
@@ -391,6 +407,13 @@ def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
         for tried in signs(choices):
             yield replace(tried, positive_zeros=True)
 
+    def negated(choices: Choices) -> Iterator[Choices]:
+        """Sums of some steps are subtracted, or the last one changes its sign."""
+        roles = range(len(choices.steps))
+        some = [frozenset(few) for size in (1, 2) for few in combinations(roles[:APART], size)]
+        for tried, few in product(signs(choices), dict.fromkeys([*some, frozenset(roles)])):
+            yield with_negated(tried, few)
+
     def everything(choices: Choices) -> Iterator[Choices]:
         for tried, reads, (kind, unbounded) in product(list(signs(choices)), READS, TINIES):
             yield read_as(all_tiny(tried, kind, unbounded, asked), reads)
@@ -399,7 +422,7 @@ def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
         for zeros, tried in product(floors(choices, asked.d), list(signs(choices))):
             yield with_floor(tried, zeros)
 
-    return [signs, positive, last, floored, everything]
+    return [signs, positive, last, negated, floored, everything]
 
 
 def end_tiers(asked: Signature) -> list[Tier]:
@@ -430,7 +453,7 @@ def end_tiers(asked: Signature) -> list[Tier]:
 def neighbours(choices: Choices, asked: Signature) -> Iterator[Choices]:
     """The choices with one of them changed: what vectors of validation must refute."""
     for role, step in enumerate(choices.steps):
-        for other in (*_other_steps(step), *(_other_leaving(step, asked) if role else ())):
+        for other in (*_other_steps(step, asked), *(_other_leaving(step, asked) if role else ())):
             yield with_step(choices, role, other)
     for zeros in floors(choices, asked.d):
         yield with_floor(choices, zeros)
@@ -464,9 +487,12 @@ def _other_readings(reading: Reading | None) -> Iterator[Reading]:
         yield from (replace(reading, bits=bits) for bits in (reading.bits - 1, reading.bits + 1) if bits > 1)
 
 
-def _other_steps(step: Step) -> Iterator[Step]:
+def _other_steps(step: Step, asked: Signature) -> Iterator[Step]:
     bits = step.fraction_bits
     if bits is None:
+        yield replace(step, negated=not step.negated)
+        for more in FEWER:
+            yield replace(step, fraction_bits=format_of(step.how, asked).precision + more)
         return
     for other in (bits - 1, bits + 1):
         yield replace(step, fraction_bits=other)
@@ -493,7 +519,7 @@ def _other_leaving(step: Step, asked: Signature) -> Iterator[Step]:
     if step.leaves is not None:
         yield replace(step, leaves=None)
         return
-    own = _format(step.how, asked)
+    own = format_of(step.how, asked)
     for short in SHORT:
         if FORMATS[short].precision < own.precision:
             yield replace(step, leaves=How(MODES[0], short))
@@ -525,7 +551,7 @@ def needless(choices: Choices, asked: Signature) -> bool:
 
 
 def _always_fits(how: How, asked: Signature) -> bool:
-    fmt = _format(how, asked)
+    fmt = format_of(how, asked)
     bits = min(fmt.precision, how.bits or fmt.precision)
     return (
         asked.a.precision + asked.b.precision <= bits
@@ -535,7 +561,7 @@ def _always_fits(how: How, asked: Signature) -> bool:
 
 
 def _needless(how: How, asked: Signature, least: int) -> bool:
-    fmt = _format(how, asked)
+    fmt = format_of(how, asked)
     unbounded = how.bits == fmt.precision
     if how.overflow == "infinity" and how.mode in NEAREST:
         return True  # IEEE prescribes it for these
@@ -553,7 +579,7 @@ def _least(choices: Choices, asked: Signature) -> int:
     rounded = choices.products
     least = unit_of(asked.a) + unit_of(asked.b)
     if rounded is not None:
-        least = max(least, unit_of(_format(rounded, asked)))
+        least = max(least, unit_of(format_of(rounded, asked)))
     return min(least, unit_of(asked.c)) if asked.addend else least
 
 

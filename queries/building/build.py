@@ -25,6 +25,7 @@ from queries.building.axes import (
     all_tiny,
     carry_tiers,
     end_tiers,
+    format_of,
     late_tiers,
     needless,
     neighbours,
@@ -68,6 +69,7 @@ MANY = 60  # candidates for which a few inputs are looked at first
 KEPT = 120  # candidates for a step that go on to the next one
 ENDS = 120  # candidates that go on from one end of the range to the next
 TIER = 0.3  # of the time that is left, for one tier
+ORDERS = 0.4  # of it, for some of the orders that a device may have
 BY_STEPS = 0.8  # of the time, after which only changes of what came near are tried
 AT_ONCE = 6  # questions between two looks at what is left
 VALIDATION = 6000  # vectors over the whole range
@@ -91,7 +93,7 @@ MENDS = 4  # of these and of what is known, those that changes are made to
 MENDED = 160  # answers that changed units are checked against first
 REMEMBERED = 1 << 15  # units of choices
 TOGETHER = 256  # units that are evaluated at a time
-NARROW = -100  # the smallest exponent of results above which sums within may be tiny though the result is not
+NARROW = -100  # the smallest exponent of formats above which sums within may be tiny though terms are not
 PLACED = 4  # roles whose smallest numbers are looked at apart
 TRIED = 20  # orders of which each is looked at by itself, where no uniform arithmetic fits any
 FEW = 3  # neighbours of one role that are looked at together
@@ -290,7 +292,8 @@ class Builder:
                 self.quick = number < len(sketches) - 1
                 self.stages = self._stages()
                 self._ranked_anew(before)
-                if alive := self._sought(AGAIN_ALIKE if self.quick else AGAIN):
+                share = ORDERS if self.quick and len(self.roots) > 1 else 1.0
+                if alive := self._within(share, partial(self._sought, AGAIN_ALIKE if self.quick else AGAIN)):
                     return alive
         except OutOfTimeError as error:
             self.result.why = str(error)
@@ -317,10 +320,10 @@ class Builder:
         """Steps that look alike are taken to do the same; then, if there are few, any of them may differ. Of several
         orders those of one step come first."""
         if len(self.roots) > 1:
-            for root in self.roots:
-                if isinstance(root, Node) and len(root.children) == len(leaves_of(root)) > 2:
-                    yield [uniform(root)]
+            at_once = [x for x in self.roots if isinstance(x, Node) and len(x.children) == len(leaves_of(x)) > 2]
+            yield from ([uniform(root)] for root in at_once)
             yield [uniform(root) for root in self.roots]
+            yield from ([uniform(root)] for root in at_once)  # if it is the last one, with all that such a step may do
             for root in self.roots if len(self.roots) <= TRIED else []:
                 yield [apart(root)]
             return
@@ -663,9 +666,8 @@ class Builder:
             return alive
         results, fresh = self._counted(self._results(alive, pool, kept), stage), True
         usable = np.asarray(stage.counts(results, self.asked.d).all(axis=0))
-        if stage.counts is ordinary and self.asked.d.emin > NARROW:  # no sum within is tiny, or it would not matter
-            flushing = [Candidate(self._flushing(x.choices), x.unit) for x in alive if x.choices is not None]
-            usable &= (self._counted(self._results(flushing, pool, kept), stage) == results).all(axis=0)
+        if stage.counts is ordinary:
+            usable &= ~self._tiny_within(alive, results, pool, kept, stage).any(axis=0)
         left, places = np.flatnonzero(usable), np.arange(len(alive))  # of the pool, and of the candidates
         while len(places) and len(left):
             now = results[np.ix_(places, left)]
@@ -697,8 +699,26 @@ class Builder:
         kinds = [len(np.unique(column)) for column in found.T]
         return np.argsort(kinds, kind="stable")[::-1][:AT_ONCE]
 
-    def _flushing(self, choices: Choices) -> Choices:
-        return all_tiny(choices, "flush_before", False, self.asked)
+    def _tiny_within(
+        self, alive: Sequence[Candidate], results: Patterns, rows: Table, kept: Kept, stage: Stage
+    ) -> NDArray[np.bool_]:
+        """Where it matters that a sum within, or the result, is tiny for a candidate, kept in a narrow range."""
+        found = np.zeros(results.shape, dtype=np.bool_)
+        narrow = [
+            (at, x.choices) for at, x in enumerate(alive) if x.choices is not None and self._narrow_within(x.choices)
+        ]
+        if narrow:
+            flushing = [
+                replace(alive[at], choices=all_tiny(choices, "flush_before", False, self.asked))
+                for at, choices in narrow
+            ]
+            places = [at for at, _ in narrow]
+            found[places] = self._counted(self._results(flushing, rows, kept), stage) != results[places]
+        return found
+
+    def _narrow_within(self, choices: Choices) -> bool:
+        """Whether sums are kept in a format of a narrow range."""
+        return any(format_of(how, self.asked).emin > NARROW for how in choices.hows().values())
 
     def _agreeing(self, candidates: list[Candidate], stage: Stage) -> list[Candidate]:
         """Those that give the answers so far, as far as these count: to inputs of this stage and of those before."""
@@ -718,6 +738,8 @@ class Builder:
                     continue
                 results = self._counted(self._results(alive, rows[part], kept), stage)
                 agreed = results == self._counted(answers[part], stage)
+                if stage.counts is ordinary and not agreed.all():
+                    agreed |= self._tiny_within(alive, results, rows[part], kept, stage)
                 fitting = [candidate for candidate, row in zip(alive, agreed, strict=True) if row.all()]
                 if not fitting:
                     self._note(alive[int(agreed.sum(axis=1).argmax())])

@@ -8,6 +8,7 @@ from itertools import groupby, pairwise
 from typing import Literal
 
 from queries.building.roles import Part, adders_of
+from queries.building.subtracted import minus
 from queries.order.text import Outliner
 from queries.order.tree import Leaf, leaves_of
 from queries.order.tree import Node as Sum
@@ -88,7 +89,8 @@ class Late:
 class Step:
     """What the steps of one role do. `fraction_bits`: F of a fused sum; None for one without loss. `groups`: products
     that are summed first. `rounded`: whether the sum becomes a number. `leaves`: how the result becomes an operand of a
-    step of another role, where it is converted."""
+    step of another role, where it is converted. `negated`: the terms change their signs, and the sum changes its back,
+    rounded as `how` says of the sum itself: what cancels is -0."""
 
     how: How = How()
     fraction_bits: int | None = None
@@ -100,6 +102,7 @@ class Step:
     late: Late | None = None
     rounded: bool = True
     leaves: How | None = None
+    negated: bool = False
 
 
 @dataclass(frozen=True)
@@ -416,12 +419,35 @@ class _Draft:
     def total(self, node: Sum, terms: Sequence[Node]) -> Node:
         """The sum of terms as a step does it, rounded."""
         does = self.does(node)
+        if does.negated:
+            return self.negated(does, terms)
         total: Node
         if does.fraction_bits is not None:
             total = self.fused(does, terms)
         else:
             total = terms[0] if len(terms) == 1 and not isinstance(terms[0], Each) else ExactSum(tuple(terms))
         return self.made(total, does.how) if does.rounded else total
+
+    def negated(self, does: Step, terms: Sequence[Node]) -> Node:
+        """The sum of terms with their signs changed, rounded the other way, with its sign changed back."""
+        if does.fraction_bits is not None or not does.rounded:
+            raise ParameterError("negated", "only sums that are exact, and rounded then, are drafted so")
+        how, fmt = replace(does.how, mode=MIRRORED.get(does.how.mode, does.how.mode)), self._format(does.how)
+        total = self.made(ExactSum(tuple(self.opposite(term, fmt) for term in terms)), how)
+        return Round(minus(total, fmt), Rounding(fmt))
+
+    def opposite(self, term: Node, fmt: Format) -> Node:
+        """A term of a sum with its sign changed."""
+        if isinstance(term, Each):
+            return replace(term, body=self.opposite(term.body, fmt))
+        if isinstance(term, Scale):
+            return replace(term, term=self.opposite(term.term, fmt))
+        if isinstance(term, Product):
+            own = self.drafter.asked.a
+            return replace(term, left=Round(minus(term.left, own), Rounding(own)))
+        if not term.is_number:
+            raise ParameterError("negated", "a sum that is not rounded has no sign to change")
+        return minus(term, fmt)
 
     def fused(self, does: Step, terms: Sequence[Node]) -> Node:
         assert does.fraction_bits is not None
@@ -451,6 +477,7 @@ class _Shifted(_Draft):
         return leaf - self.base
 
 
+MIRRORED: Mapping[Mode, Mode] = {"up": "down", "down": "up"}
 SIDES: tuple[Literal["a", "b"], ...] = ("a", "b")
 GROUPED: Mapping[Groups, Callable[[int], int]] = {
     "": lambda k: 0,

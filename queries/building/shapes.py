@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from queries.order.tree import Leaf
 from queries.search.samples import Lanes, Table, pattern_of, sample_rows, tie_rows
-from smtmodel.formats import Format
+from smtmodel.formats import FORMATS, Format
 from smtmodel.operands import layout_of
 from smtmodel.signature import Signature
 
 WIDE = 60  # exponents of a range that has room
+TOP = FORMATS["f16"].emax - 4  # the exponent of large terms, so that sums may be kept in f16
 DEEP = 64  # places between terms of sums that may be kept to more bits than the result
 HIDDEN = 0.2  # of the rows, in which what two large terms of opposite signs leave of the others is all that is seen
 FEW = (1, 2, 3, 4)  # products that are not zero, in most rows
@@ -201,7 +202,7 @@ class Shapes:
     def _middle(self, count: int, terms: int, places: Lanes | None = None, bits: int | None = None) -> Table:
         asked = self.asked
         low, high = self._range(bits)
-        centre = max(0, (low + high) // 2) if high - low > WIDE else high - 4
+        centre = min(max(0, (low + high) // 2) if high - low > WIDE else high - 4, TOP)
         top = np.clip(min(centre, high) + self.random.integers(-4, 5, count), low, high)
         deep = self.random.random((count, 1)) < (0.0 if bits is None else 0.3)
         wanted = np.where(deep, DEEP, asked.d.precision + 10)  # sums that are kept to more bits than the result has

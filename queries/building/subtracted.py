@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from queries.order.probe import power_pattern
 from queries.properties.expressions import terms_written_out
+from smtmodel.formats import Format
 from smtmodel.nodes import Element, Literal, Node, Product, Round
 from smtmodel.nodes.rewriting import replaced
 from smtmodel.nodes.round import Rounding
@@ -57,6 +58,18 @@ def turned(operands: Operands[int], places: frozenset[Place], asked: Signature) 
     return replace(operands, a=a, b=(*operands.b, *missing), c=c)
 
 
+def _opposite_of(term: Node) -> Element | None:
+    """The element whose sign a term changes."""
+    if not isinstance(term, Product) or not isinstance(term.left, Literal) or not isinstance(term.right, Element):
+        return None
+    return term.right if term == minus(term.right, term.left.format) else None
+
+
+def minus(number: Node, fmt: Format) -> Product:
+    """The product of -1, in some format, and a number."""
+    return Product(Literal(power_pattern(fmt, -1, 0), fmt), number)
+
+
 def turned_back(unit: Unit, places: frozenset[Place]) -> Unit:
     """The unit that subtracts in these places what the given one adds."""
 
@@ -69,12 +82,15 @@ def turned_back(unit: Unit, places: frozenset[Place]) -> Unit:
         return part.operand in places
 
     def leaf(part: Node) -> Node | None:
+        twice = _opposite_of(part.term if isinstance(part, Round) else part)
+        if twice is not None and turns(twice):
+            return twice
         if not isinstance(part, Element):
             return None
         if not turns(part):
             return part
         fmt = unit.a if part.operand == "a" else unit.c
-        return Round(Product(Literal(power_pattern(fmt, -1, 0), fmt), part), Rounding(fmt))
+        return Round(minus(part, fmt), Rounding(fmt))
 
     result = unit.result if in_place else terms_written_out(unit.result)
     return replace(unit, result=replaced(result, leaf), names={}, signals={}, titles={})
