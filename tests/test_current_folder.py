@@ -10,13 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from queries.candidates.outcomes import pool_rows, simulate
 from queries.certificates.sat import SatSolver
 from queries.solvers.children import environment
 from queries.solvers.contract import SolverProcess, end_idle
 from smtmodel.folders import cache_folder
-from smtmodel.operands import layout_of
-from smtmodel.reference import parse_reference
 
 V = "volta/mma/m8n8k4.f32.f16.f16.f32"
 MODULES = [
@@ -70,17 +67,28 @@ def test_processes_of_solvers(trap, path, monkeypatch):
     end_idle()
 
 
-def test_processes_that_simulate(trap, monkeypatch):
+PROGRAM = f"""
+import os
+from queries.candidates import outcomes
+from smtmodel.operands import layout_of
+from smtmodel.reference import parse_reference
+models = [parse_reference(f"{V}@fraction_bits={{bits}}") for bits in range(20, 26)]
+outcomes.ALONE, outcomes.PART = 1, 3
+table = outcomes.pool_rows(layout_of(models[0]), 10)
+there = outcomes.simulate(models, table, processes=2)
+assert (there == outcomes.simulate(models, table, processes=1)).all()
+assert "PYTHONSAFEPATH" not in os.environ  # devices of users are started as they are
+"""
+
+
+def test_processes_that_simulate(trap, tmp_path):
+    """In a process of its own: where one has simulated before, the helper of multiprocessing runs already."""
     folder, marker = trap
-    monkeypatch.chdir(folder)
-    models = [parse_reference(f"{V}@fraction_bits={bits}") for bits in range(20, 26)]
-    monkeypatch.setattr("queries.candidates.outcomes.ALONE", 1)
-    monkeypatch.setattr("queries.candidates.outcomes.PART", 3)
-    table = pool_rows(layout_of(models[0]), 10)
-    there = simulate(models, table, processes=2)
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    done = subprocess.run([sys.executable, program], cwd=folder, capture_output=True, text=True, check=False)
     assert executed(marker) == []
-    assert (there == simulate(models, table, processes=1)).all()
-    assert "PYTHONSAFEPATH" not in os.environ  # devices of users are started as they are
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(

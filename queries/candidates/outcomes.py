@@ -79,7 +79,8 @@ def _simulator(models: Sequence[Model], processes: int | None = None) -> Iterato
     if len(models) < ALONE or processes == 1:
         yield lambda table: (_simulate(part, table) for part in parts)
         return
-    executor = ProcessPoolExecutor(processes, get_context("spawn"))
+    with safe_imports():  # its locks start a process that keeps account of them
+        executor = ProcessPoolExecutor(processes, get_context("spawn"))
 
     def mapped(table: Table) -> Iterator[Results]:
         with safe_imports(), without_interrupts():  # map starts the processes
