@@ -34,6 +34,7 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.simulate -o benchmarks/simulate.md
 	$(BIN)/python -m benchmarks.properties
 	$(BIN)/python -m benchmarks.bounds
+	$(BIN)/python -m benchmarks.where_time_goes -o benchmarks/where_time_goes.md
 
 # what is made of the program's own help and types, and tested to be up to date
 man: $(INSTALLED)

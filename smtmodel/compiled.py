@@ -147,8 +147,8 @@ def _is_special(pattern: Bits, fmt: Format) -> Bit:
 
 
 class _Loops:
-    """The statements sorted into the loops. What the inner loops read of the loops over rows and over columns waits in
-    arrays (`slots`)."""
+    """The statements sorted into the loops. Values of the loops over rows and over columns that the inner loops read
+    are stored in arrays (`slots`)."""
 
     def __init__(self, model: Model, carrier: CodeCarrier, results: Sequence[Name], specials: Sequence[Name]) -> None:
         inner, finite = (needed(carrier, [result]) for result in results)
@@ -165,7 +165,7 @@ class _Loops:
         kept: dict[str, Name] = {}
         for place, part in ((ROW, "row"), (COLUMN, "column")):
             for name, text in [*_operands(model, place), *shared]:
-                if (name.place or ROW) == place:  # what depends on nothing waits with the rows
+                if (name.place or ROW) == place:  # what depends on nothing is stored with the rows
                     self.bodies[part].append(f"const {name.kind} {name.text} = {text};")
                     if name.text in used or name in specials[:2]:
                         self.slots[name.text] = self._slot(place, name.kind)
@@ -197,7 +197,7 @@ class _Loops:
 
     @property
     def arrays(self) -> list[str]:
-        """Where the values of rows and columns wait."""
+        """Where the values of rows and columns are stored."""
         size = {ROW: "LINES", COLUMN: "STRIP"}
         return [
             f"{kind} {_array(place, kind)}[{count}][{size[place]}] __attribute__((aligned(64)));"
@@ -238,8 +238,8 @@ def words(text: str) -> list[str]:
 
 
 def needed(carrier: CodeCarrier, results: Sequence[Name]) -> list[tuple[Name, str]]:
-    """The statements that the results depend on, each just before it is first read: what a value is made of is then
-    near it, and few values wait in registers. The signals of the trace that nobody reads are dropped."""
+    """The statements that the results depend on, each just before it is first read: operands are then near their use,
+    and few values occupy registers. The signals of the trace that nobody reads are dropped."""
     made = {name.text: (name, text) for name, text in carrier.words.statements}
     found: dict[str, tuple[Name, str]] = {}
     waiting = [(result.text, False) for result in reversed(results)]

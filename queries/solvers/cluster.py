@@ -95,12 +95,12 @@ class Cluster(Pool):
         with suppress(_GoneError), self._building.released(), self._own_time() as spent:
             began = time.monotonic()
 
-            def begin(hand: Sequence[str]) -> _Racer:
+            def begin(group: Sequence[str]) -> _Racer:
                 late = time.monotonic() - began
                 left = None if timeout is None else max(0.0, timeout - late)
-                return _Racer(self, hand, (text, left, memory), late, spent)
+                return _Racer(self, group, (text, left, memory), late, spent)
 
-            return racing.first_of(self._hands(engines), begin, None, keep)[0]
+            return racing.first_of(self._groups(engines), begin, None, keep)[0]
         return super().race(engines, text, timeout, memory, keep)
 
     def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
@@ -119,8 +119,8 @@ class Cluster(Pool):
         with self._building.held():
             return function(*arguments)
 
-    def _hands(self, engines: Sequence[str]) -> list[list[str]]:
-        """The engines dealt to as many workers as there are for each question, the likeliest first."""
+    def _groups(self, engines: Sequence[str]) -> list[list[str]]:
+        """The engines, divided among the workers that there are for each question, the likeliest first."""
         count = min(len(engines), max(1, self.width // max(1, self.busy)))
         return [list(engines[start::count]) for start in range(count)]
 
@@ -222,11 +222,11 @@ class _Racer(_Task):
     """Engines that race on one worker."""
 
     def __init__(
-        self, cluster: Cluster, hand: Sequence[str], limits: tuple[str, float | None, int], late: float,
+        self, cluster: Cluster, group: Sequence[str], limits: tuple[str, float | None, int], late: float,
         spent: list[float],
     ) -> None:  # fmt: skip
-        super().__init__(cluster, racing.race, (hand, *limits))
-        self.hand, self.late, self.spent = hand, late, spent
+        super().__init__(cluster, racing.race, (group, *limits))
+        self.group, self.late, self.spent = group, late, spent
 
     def answers(self) -> list[Answer]:
         try:
@@ -234,7 +234,7 @@ class _Racer(_Task):
         except WorkerError as error:
             return [
                 Answer("unknown", engine, version_of(engine), 0.0, why=Reason.FAILED, detail=str(error))
-                for engine in self.hand
+                for engine in self.group
             ]
         self.spent.append(self.late + seconds)
         return list(answers)

@@ -17,7 +17,7 @@ POLL = 0.01  # seconds between looks at the running engines
 HEAD_START = 1.0  # seconds that the first engine has alone; with the second, it has four times as many
 
 Keep = Callable[[Answer], Answer]
-Hand = TypeVar("Hand")
+Group = TypeVar("Group")
 #: whether the work of this thread is no longer wanted: its engines are then killed, and KeyboardInterrupt is raised
 unwanted: ContextVar[Callable[[], bool]] = ContextVar("unwanted", default=lambda: False)
 
@@ -51,13 +51,13 @@ class Entrant(Protocol):
 
 
 def first_of(
-    hands: Sequence[Hand], begin: Callable[[Hand], Entrant], deadline: float | None, keep: Keep
-) -> tuple[list[Answer], list[Hand]]:
-    """The answers, the decisive one first, and, where none is, the hands that time did not reach.
+    groups: Sequence[Group], begin: Callable[[Group], Entrant], deadline: float | None, keep: Keep
+) -> tuple[list[Answer], list[Group]]:
+    """The answers, the decisive one first; and, if none decides, the groups of engines for which there was no time.
 
     The likeliest engine has a head start: most queries need no other, and engines that share cores slow each other.
     """
-    waiting, running, answers = list(hands), list[Entrant](), list[Answer]()
+    waiting, running, answers = list(groups), list[Entrant](), list[Answer]()
     start, begun = time.monotonic(), 0
     try:
         while waiting or running:

@@ -111,7 +111,7 @@ class Pool:
     def race(
         self, engines: Sequence[str], text: str, timeout: float | None, memory: int, keep: racing.Keep
     ) -> list[Answer]:
-        """The answers of the engines to a query's text, as `racing.race` gives them."""
+        """The answers of the engines to a query's text, as `engines.race` gives them."""
         with self._building.released():
             began = time.monotonic()
             with self._cores:

@@ -15,7 +15,7 @@ import sys
 from array import array
 from typing import BinaryIO
 
-PR_SET_PDEATHSIG = 1
+PR_SET_PDEATHSIG = 1  # Linux's prctl, which no library of Python wraps; as in worker.py: neither imports the other
 
 
 def answer(solver: str, literals: array[int]) -> str | None:

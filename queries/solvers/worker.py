@@ -24,7 +24,7 @@ from functools import cache
 from importlib import import_module
 from io import FileIO
 
-PR_SET_PDEATHSIG = 1
+PR_SET_PDEATHSIG = 1  # Linux's prctl, which no library of Python wraps; as in sat_worker.py: neither imports the other
 
 
 def run_bitwuzla(text: str) -> str:

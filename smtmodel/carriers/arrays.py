@@ -40,7 +40,7 @@ class ArrayWords(Carrier):
         return self.xp.bitwise_and(value, mask, out=value) if value.ndim else value & mask
 
     def _as(self, value: Lanes, width: int) -> Lanes:
-        """A value in lanes for vectors of a width, which holds it."""
+        """A value in lanes of the type for a width, which is wide enough."""
         return value if value.dtype == _word(width) else value.astype(_word(width))
 
     def constant(self, value: int, width: int) -> Lanes:
@@ -110,6 +110,12 @@ class ArrayWords(Carrier):
     def select(self, condition: Any, then: Lanes, otherwise: Lanes, width: int) -> Lanes:
         return self.xp.where(condition, then, otherwise)
 
+    def number(self, value: Any, width: int) -> Lanes:
+        return value.astype(_word(width))
+
+    def nonzero(self, value: Lanes, width: int) -> Any:
+        return self.xp.not_equal(value, _word(width)(0))
+
     def logic(self, operation: str, left: Any, right: Any) -> Any:
         return self._ops[operation](left, right)
 
@@ -117,7 +123,7 @@ class ArrayWords(Carrier):
         return self.xp.invert(value)
 
     def uniform(self, value: Any) -> bool | None:
-        """False where no lane is true: most inputs hold no NaN, infinity or zero, and need no care for them."""
+        """False where no lane is true: most inputs hold no NaN, infinity or zero, and what handles these folds away."""
         return None if self.xp.count_nonzero(value) else False  # any() takes ten times as long on few lanes
 
     def stacked(self, values: Sequence[Lanes]) -> Lanes | None:

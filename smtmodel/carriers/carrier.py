@@ -43,7 +43,8 @@ class Carrier(ABC):
         """The same by a known amount, 0 < amount < width."""
 
     def shift_right_jam(self, value: Node, amount: Node, width: int) -> Node | None:
-        """The shift right whose lowest bit is set where any set bit is lost; None: by the two shifts that say so."""
+        """The shift right whose lowest bit is set where any set bit is lost; None where the algebra is to compose it of
+        two shifts."""
         return None
 
     def fuses(self, flush: bool) -> bool:
@@ -82,17 +83,25 @@ class Carrier(ABC):
     @abstractmethod
     def logic_not(self, value: Node) -> Node: ...
 
+    def number(self, value: Node, width: int) -> Node:
+        """A truth as a vector of that width: one or zero."""
+        return self.select(value, self.constant(1, width), self.constant(0, width), width)
+
+    def nonzero(self, value: Node, width: int) -> Node:
+        """Whether a vector has a bit that is set, as a truth node."""
+        return self.logic_not(self.compare("eq", value, self.constant(0, width), width))
+
     def uniform(self, value: Node) -> bool | None:
         """The one truth that a truth node is known to have on every lane; None where that is not known."""
         return None
 
     def stacked(self, values: Sequence[Node]) -> Node | None:
-        """Vectors of one width as one, on which an operation does at once what it would do on each of them; `row`
-        takes its results apart. None where that saves nothing."""
+        """Several vectors of one width as one value, on which an operation works at once; `row` takes results apart.
+        None where that saves nothing."""
         return None
 
     def row(self, value: Node, index: int, width: int) -> Node:
-        """A vector, or a truth (of width 1), of one of those stacked. Only where the carrier stacks."""
+        """The vector, or the truth (of width 1), of one of several stacked vectors. Only where the carrier stacks."""
         raise NotImplementedError
 
     @abstractmethod

@@ -104,8 +104,8 @@ static inline uint64_t fma64(uint64_t x, uint64_t y, uint64_t z) {
 
 @dataclass(frozen=True)
 class Name:
-    """A value of the generated code: an expression that is a name or a literal, where it is known, its type, and a
-    bound: as an unsigned number it is at most `most`."""
+    """A value of the generated code. `text`: a name or a literal; `place`: what it depends on, hence the loop in which
+    it is computed; `kind`: its type; `most`: a bound, as an unsigned number."""
 
     text: str
     place: int
@@ -214,7 +214,7 @@ class CodeWords(Carrier):
             last = self._capped(amount, bits - 1, kind)
             signed = f"({kind})(({_SIGNED[kind]}){value.text} >> {last.text})"
             return self._trim(signed, width, UNKNOWN, value, last)
-        if operation == "lshr" and value.most < 1 << (bits - 1):  # moved out altogether by all places but one
+        if operation == "lshr" and value.most < 1 << (bits - 1):  # shifted out by one place less than the lane has
             last = self._capped(amount, bits - 1, kind)
             found = self._emit(f"{value.text} >> {last.text}", kind, value.most, value, last)
             self.made[found.text] = (operation, value, last)
@@ -236,8 +236,8 @@ class CodeWords(Carrier):
         return self._trim(kept.text, width, largest, kept) if largest >= 1 << width else kept
 
     def _capped(self, amount: Name, last: int, kind: str) -> Name:
-        """The smaller of an amount and `last`. A difference that may be negative, and then is at least `last` in the
-        bits that it is kept in, is so in the whole lane."""
+        """The smaller of an amount and `last`. A difference may be negative. If the bits that it is kept in then always
+        show at least `last`, so does the whole lane, and these bits need not be masked."""
         if amount.most <= last:
             return amount
         if amount.text in self.differences and amount.kind == kind:
@@ -247,7 +247,8 @@ class CodeWords(Carrier):
         return self._emit(f"{amount.text} < {last} ? {amount.text} : {last}", kind, last, amount)
 
     def shift_right_jam(self, value: Name, amount: Name, width: int) -> Name | None:
-        """A vector with a place to spare in its lane is moved out altogether by all places but one."""
+        """A vector that leaves the top bit of its lane free is shifted out completely by one place less than the lane
+        has."""
         kind, bits = word_type(width), _bits(width)
         if value.most >= 1 << (bits - 1):
             return None
@@ -398,7 +399,7 @@ class CodeWords(Carrier):
         )
 
     def _extended(self, value: Name, kind: str) -> Name:
-        """A number in two's complement of its lane in one of another."""
+        """A number in two's complement, from one lane type to another."""
         if value.kind == kind:
             return value
         return self._emit(f"({kind})({_SIGNED[kind]})({_SIGNED[value.kind]}){value.text}", kind, UNKNOWN, value)
@@ -409,8 +410,8 @@ class CodeWords(Carrier):
         return self._emit(f"({wide.text} ^ {mask.text}) - {mask.text}", kind, UNKNOWN, wide, mask)
 
     def _signed_product(self, magnitude: Name, sign: Name, kind: str) -> Name | None:
-        """The same of a product of a row and a column, perhaps shifted right: signed before it is formed. It is moved
-        as its ones' complement where it is negative, whose bits are those of the magnitude turned over."""
+        """The same of a product of a row and a column, perhaps shifted right: signed before it is formed. A negative
+        one is shifted as its ones' complement, whose bits are the inverted bits of the magnitude."""
         made, product, places = self.made.get(magnitude.text, ("", magnitude, magnitude))
         moved = made == "lshr"
         factors, masks = self._hoisted("mul", product if moved else magnitude), self._hoisted("xor", sign)

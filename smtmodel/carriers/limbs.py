@@ -33,7 +33,7 @@ Operation = TypeVar("Operation", bound=Callable[..., Any])
 
 
 def of_limbs(operation: Operation) -> Operation:
-    """An operation on limbs; where its last operand, the largest width, fits a word, that of the words."""
+    """An operation on limbs; where its last operand, the largest width, fits a word, the operation on words instead."""
     name = operation.__name__
 
     @wraps(operation)
@@ -73,7 +73,7 @@ class WideCarrier(Carrier):
         return tuple(found)
 
     def _full(self, limbs: Wide) -> list[Bits]:
-        """With zeros above, in limbs that are all of LIMB bits."""
+        """Filled up with zeros above, so that every limb has LIMB bits."""
         return [limb.zext(LIMB) for limb in limbs]
 
     def _mask(self, sign: Bit, width: int) -> Bits:
@@ -211,6 +211,14 @@ class WideCarrier(Carrier):
     @of_limbs
     def select(self, condition: Node, then: Node, otherwise: Node, width: int) -> Node:
         return tuple(select(Bit(self, condition), x, y) for x, y in zip(then, otherwise, strict=True))
+
+    @of_limbs
+    def number(self, value: Node, width: int) -> Node:
+        return self._cut([Bit(self, value).bits(LIMB)], width)
+
+    @of_limbs
+    def nonzero(self, value: Node, width: int) -> Node:
+        return any_of([limb.any() for limb in value]).node
 
     @of_limbs
     def row(self, value: Node, index: int, width: int) -> Node:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Literal
 
 import pysmt.operators as op
@@ -18,7 +19,7 @@ Maximum = Literal["select", "relational"]
 
 
 class _Term(FNode):  # type: ignore[misc]
-    """A term whose width is read and not searched for: it is asked for with every operation."""
+    """A term that stores its width, which every operation needs; pysmt would search for it."""
 
     def bv_width(self) -> int:
         node: FNode = self
@@ -45,9 +46,23 @@ class _Terms(FormulaManager):  # type: ignore[misc]
 
 
 class Terms(Environment):  # type: ignore[misc]
-    """pysmt's tables of terms, for terms that the algebra makes."""
+    """pysmt's tables of terms, for terms that the algebra makes. What walks over terms is made when it is first asked
+    for: to make all of it takes longer than to build most questions."""
 
     FormulaManagerClass = _Terms
+    SimplifierClass = SubstituterClass = HRSerializerClass = QuantifierOracleClass = TheoryOracleClass = staticmethod(
+        lambda environment: None
+    )
+    FreeVarsOracleClass = SizeOracleClass = AtomsOracleClass = TypesOracleClass = SimplifierClass
+    simplifier = cached_property(Environment.SimplifierClass)
+    substituter = cached_property(Environment.SubstituterClass)
+    serializer = cached_property(Environment.HRSerializerClass)
+    qfo = cached_property(Environment.QuantifierOracleClass)
+    theoryo = cached_property(Environment.TheoryOracleClass)
+    fvo = cached_property(Environment.FreeVarsOracleClass)
+    sizeo = cached_property(Environment.SizeOracleClass)
+    ao = cached_property(Environment.AtomsOracleClass)
+    typeso = cached_property(Environment.TypesOracleClass)
 
 
 _BINARY = {

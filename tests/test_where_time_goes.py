@@ -1,0 +1,34 @@
+"""The parts of the time are of files that there are, and a thread is busy with the innermost of them."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from benchmarks.where_time_goes import PARTS, ROOT, SOLVERS, part_of
+from queries.solvers.engines import first_of
+
+
+@pytest.mark.parametrize("file", [file for files in PARTS.values() for file in files if file and "pysmt" not in file])
+def test_parts_are_of_files_that_there_are(file: str) -> None:
+    assert list(ROOT.glob(f"{file}*.py"))
+
+
+def test_the_innermost_function_counts() -> None:
+    class Seen:
+        part = ""
+
+        @property
+        def finished(self) -> object:
+            self.part = part_of(sys._getframe(1))  # of the race that waits
+            raise InterruptedError
+
+        def kill(self) -> None:
+            pass
+
+    seen = Seen()
+    with pytest.raises(InterruptedError):
+        first_of(["it"], lambda _: seen, None, lambda answer: answer)  # type: ignore[arg-type, return-value]
+    assert seen.part == SOLVERS
+    assert part_of(sys._getframe()) == "the rest"
