@@ -256,6 +256,7 @@ def row(outcome: Outcome) -> str:
         what = outcome.vector
         what += f" (equal on {', '.join(outcome.equal)})" if outcome.equal else ""
     cells = (mutant.file, mutant.id, mutant.note, where, outcome.verdict, f"{outcome.seconds:.1f}", outcome.said, what)
+    # joined here, as in all tables of pages: libraries pad columns, so that one longer cell would change every line
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

@@ -84,10 +84,11 @@ def compare(
     """Find vectors on which two devices differ, minimise them, and say what explains the difference.
 
     A DEVICE is model:REFERENCE, command:CMDLINE, python:FILE.py:FUNCTION, recorded:FILE,
-    cpu:INSTRUCTION or cuda:[UNIT/]INSTRUCTION.
+    cpu:INSTRUCTION or cuda:[UNIT/]INSTRUCTION. recorded:FILE@GPU takes the rows of one GPU.
     Both devices get the same vectors; a difference counts if both repeat their answers. It is minimised by asking the
     devices about ever simpler inputs (a recording cannot be asked), and explained: by one changed parameter of a
-    device that is a model, and by the questions of the library (`mmaprobe list hypotheses`).
+    device that is a model, and by the questions of the library (`mmaprobe list hypotheses`). For two recordings that
+    share no vector, the hypotheses of these questions are compared with all answers of each.
 
     With --gemm: start from two result matrices that differ, and reduce them to one dot product of a few terms on which
     the devices still differ. Both devices recompute the row and the column of an element, in tiles of K, each result
@@ -98,6 +99,7 @@ def compare(
     mmaprobe compare command:./my-gpu model:hopper/mma/m16n8k16.f32.f16.f16.f32 -o differences.jsonl
     mmaprobe compare command:./one command:./other --model ampere/mma/m16n8k16.f32.bf16.bf16.f32
     mmaprobe compare recorded:answers.jsonl model:volta/mma/m8n8k4.f32.f16.f16.f32
+    mmaprobe compare recorded:all.jsonl@A100 recorded:all.jsonl@H100
     mmaprobe compare --gemm a.npy b.npy d1.npy d2.npy --model hopper/mma/m16n8k16.f32.f16.f16.f32
 
     Exit codes: 0 the devices (with --gemm and no devices: the results) differ, 1 no difference was found (which
@@ -178,21 +180,22 @@ class _Run:
         given = [] if vectors is None else list(_given(vectors, pair))
         total = len(given) + (len(self.recordings[0].vectors) if self.recordings else samples)
         self.comparison.run(pair, self._rows(pair, given, samples, seed), total)
+        if not self.comparison.compared and all(side.closed for side in pair.sides):
+            self.comparison.apart = [
+                (pair.layout.split(row), *((d, None) if side is pair.left else (None, d)))
+                for recording, side in zip(self.recordings, pair.sides, strict=True)
+                for row, d in _recorded(recording, side, pair)
+            ]
 
     def _rows(self, pair: Pair, given: list[Row], samples: int, seed: int) -> Iterator[Row]:
-        from queries.compare.rows import all_rows, fits, row_of
+        from queries.compare.rows import all_rows
 
-        layout, model = pair.layout, pair.left.model
         yield from given
         if not self.recordings:
-            yield from all_rows(layout, model, samples, seed)
+            yield from all_rows(pair.layout, pair.left.model, samples, seed)
             return
-        instructions = [side.model.reference.partition("@")[0] for side in pair.sides if side.closed]
-        for vector in self.recordings[0].vectors:
-            if vector.model.reference.partition("@")[0] == instructions[0] and fits(vector, model):
-                row = row_of(vector.operands, layout)
-                if row is not None:
-                    yield row
+        side = next(side for side in pair.sides if side.closed)
+        yield from (row for row, _ in _recorded(self.recordings[0], side, pair))
 
     def gemm(self, files: Sequence[Path], rest: dict[str, Any]) -> None:
         """From differing matrices to a dot product of a few terms. Raises MmaprobeError."""
@@ -208,10 +211,13 @@ class _Run:
 
     def finish(self, failure: MmaprobeError | None, output: str | None, as_json: bool) -> None:
         """Say what was found, write it, and exit; raises the error that ended it early."""
-        differ = bool(self.comparison.differences) or self.report.differ
-        if self.report.pair is not None and (failure is None or self.comparison.compared or differ):
+        comparison, differ = self.comparison, bool(self.comparison.differences) or self.report.differ
+        if self.report.pair is not None and (failure is None or comparison.compared or comparison.apart or differ):
             self.report.explain()
             self.report.show()
+        if failure is None and not (differ or comparison.compared or self.report.gemm):
+            rests = "the reason above rests on hypotheses alone" if self.report.found else "ask both the same vectors"
+            failure = IncompleteError(f"nothing was compared: no vector was answered by both; {rests}")
         found = self.report.vectors()
         if output is not None and (found or failure is None):
             write_vectors(found, output)
@@ -221,8 +227,6 @@ class _Run:
             write_vectors(found, None)
         if failure is not None:
             raise failure
-        if not (differ or self.comparison.compared or self.report.gemm):
-            raise IncompleteError("nothing was compared: no vector was answered by both")
         if not differ and self.comparison.contradictions:
             names = sorted({one.side.name for one in self.comparison.contradictions})
             raise IncompleteError(f"{' and '.join(names)}: contradicts itself; no difference is certain")
@@ -243,8 +247,22 @@ def _recorded_model(device: RecordedDevice, lead: Model | None) -> Model:
     if not models:
         raise InputError(f"{device.name}: no result for the formats of {lead.reference if lead else 'any model'}")
     if len(models) > 1:
-        raise InputError(f"--model: {device.name} holds several instructions: {', '.join(sorted(models))}; choose one")
+        raise InputError(
+            f"--model: {device.name} holds several instructions: {', '.join(sorted(models))}; name one of them"
+        )
     return next(iter(models.values()))
+
+
+def _recorded(recording: RecordedDevice, side: DeviceSide, pair: Pair) -> Iterator[tuple[Row, int | None]]:
+    """The inputs of a recording that the pair takes, of the instruction compared, with their results."""
+    from queries.compare.rows import fits, row_of
+
+    instruction = side.model.reference.partition("@")[0]
+    for vector in recording.vectors:
+        if vector.model.reference.partition("@")[0] == instruction and fits(vector, pair.left.model):
+            row = row_of(vector.operands, pair.layout)
+            if row is not None:
+                yield row, vector.d
 
 
 def _side(device: Device, model: Model) -> DeviceSide:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from cli.compare_text import Report, operands_json
 from cli.options import progress, say
-from cli.simulate import load_matrix
-from smtmodel.display import number_text
+from cli.simulate import load_matrix, numbers_fault
+from smtmodel.display import value_text
 from smtmodel.errors import InputError, ParameterError
 from smtmodel.nodes.node import walk
 from smtmodel.vectors import to_hex
@@ -82,7 +82,7 @@ def run_gemm(
     assert found.first is not None
     if model.scale is None:
         report.gemm["plans"] = _plans(model, matrices, found)
-    say("no single change of the model gives the other result; --json prints the dot product")
+    say("no single change of the model gives both results; --json prints the dot product")
     report.gemm["dot_product"] = _dot(matrices, found.first, pair)
 
 
@@ -119,7 +119,7 @@ def why_they_differ(one: Plan, other: Plan) -> list[str]:
 
     def inputs(plan: Plan) -> str:
         hows = dict.fromkeys(how for how in (plan.convert_a, plan.convert_b) if how is not None)
-        return " and ".join(f"rounded to {rounding_words(how)}" for how in hows) or "as they are"
+        return " and ".join(f"rounded to {rounding_words(how)}" for how in hows) or "taken as they are"
 
     def sums(plan: Plan) -> str:
         return "; within, ".join(text for products in plan.sums for text in stage_words(products.stage))
@@ -133,12 +133,10 @@ def why_they_differ(one: Plan, other: Plan) -> list[str]:
         return "the first sum begins with it" if any(starts) else "added at the end" if uses else "not used"
 
     ways = {
-        "the inputs are taken": inputs, "the unit is": units, "the products are added in": sums, "C is": addend,
+        "the inputs are": inputs, "the unit is": units, "the products are added in": sums, "C:": addend,
     }  # fmt: skip
     return [
-        f"why: {what}: in D1 {text(one)}; in D2 {text(other)}"
-        for what, text in ways.items()
-        if text(one) != text(other)
+        f"why: {what} {text(one)} (D1); {text(other)} (D2)" for what, text in ways.items() if text(one) != text(other)
     ]
 
 
@@ -206,7 +204,7 @@ def _patterns(path: Path, fmt: Format, convert: Any) -> NDArray[Any]:
     try:
         patterns = from_numbers(load_matrix(path), fmt, convert)
     except ParameterError as error:
-        raise InputError(str(error), str(path)) from None
+        raise InputError(numbers_fault(error), str(path)) from None
     if patterns.ndim != 2 or (patterns.size and int(patterns.max()) >> fmt.width):
         raise InputError(f"a matrix of {fmt.name} is needed ({fmt.width} bits), not {patterns.ndim} axes", str(path))
     return patterns
@@ -219,7 +217,7 @@ def _show_elements(found: Differences, pair: Pair) -> None:
     for word, one in (("first", found.first), ("largest", found.largest)):
         if one is not None:
             texts = [
-                f"{to_hex(d, side.model.d)} ({number_text(d, side.model.d)})"
+                f"{to_hex(d, side.model.d)} ({value_text(d, side.model.d)})"
                 for d, side in zip(one.d, pair.sides, strict=True)
             ]
             ulps = "" if one.ulps is None else f", {one.ulps} ulp apart"

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from cli.explain import neighbour_json
 from cli.options import say
-from cli.show import show_operands, value_text
+from cli.show import show_operands
+from smtmodel.display import value_text
 from smtmodel.formats import Format
 from smtmodel.vectors import to_hex
 from smtmodel.wording import counted
@@ -41,9 +42,12 @@ class Report:
 
     def explain(self) -> None:
         """Search for explanations of the differences."""
-        from queries.compare.why import changes, common_changes, explanations
+        from queries.compare.why import changes, common_changes, explanations, explanations_apart
 
         assert self.pair is not None
+        if self.comparison.apart:
+            self.found = explanations_apart(self.pair, self.comparison.apart)
+            return
         self.changes = [changes(difference) for difference in self.comparison.differences]
         self.common = [common_changes(self.comparison, self.pair, self.changes, side) for side in (0, 1)]
         self.found = explanations(self.comparison, self.pair)
@@ -67,6 +71,8 @@ class Report:
         """Why they differ, in one sentence: what reproduces every answer of both, if anything does. None if there is no
         difference."""
         count = len(self.comparison.differences)
+        if self.comparison.apart:
+            return self._reason_apart()
         if not count:
             return None
         changes = [(word, one) for word, side in zip(("first", "second"), self.common, strict=True) for one in side]
@@ -80,7 +86,7 @@ class Report:
         if len(reasons) > 1 and min(one.whole[0].asked for one in reasons) < FEW:
             names = [one.question.id for one in reasons]
             return (
-                f"too few answers to say why they differ: {len(names)} questions explain them all "
+                f"too few answers to say why they differ: each of {len(names)} single causes explains them all "
                 f"({', '.join(names)}); ask both more vectors"
             )
         for explained in sorted(every, key=lambda one: not one.about_one_model):
@@ -96,6 +102,17 @@ class Report:
                 f"the differences below and {change.right} of {counted(change.asked, 'answer')}"
             )
         return "no single change of a model, and no question of the library, explains the differences below"
+
+    def _reason_apart(self) -> str:
+        for explained in self.found:
+            (left, right), question = explained.whole, explained.question
+            first, second = (question.models[one.hypothesis].reference for one in (left, right))
+            return (
+                f"they differ in {question.id} ({question.question}): {left.hypothesis!r} ({first}) predicts "
+                f"{_all(left.asked)} of the first and not those of the second, {right.hypothesis!r} ({second}) "
+                f"{_all(right.asked)} of the second and not those of the first"
+            )
+        return "no question of the library has hypotheses that predict every answer of one and not of the other"
 
     def questions(self, index: int) -> list[Explanation]:
         """The questions that explain a difference and are consistent with every other answer."""
@@ -201,7 +218,8 @@ class Report:
             f"{counted(comparison.compared, 'vector')} answered by both, {comparison.different} with different answers"
         )
         if comparison.differences or comparison.different:
-            say(what)
+            minimised = sum(one.first != one.row for one in comparison.differences)
+            say(what + (f", and {counted(minimised, 'minimised vector')}" if minimised else ""))
             return
         say(f"no difference in {counted(comparison.compared, 'vector')} answered by both; this is not a proof")
         if software(self.pair.sides):
@@ -218,7 +236,13 @@ class Report:
         differ = bool(comparison.differences) or self.differ
         return {
             "schema": 1,
-            "verdict": "different" if differ else "unstable" if unstable else "no difference",
+            "verdict": "different"
+            if differ
+            else "unstable"
+            if unstable
+            else "no difference"
+            if comparison.compared or self.gemm
+            else "not compared",
             "reason": self.reason(),
             "compare": self.pair.problem.compare if self.pair else None,
             "devices": [
@@ -277,6 +301,10 @@ def operands_json(operands: Operands[int], pair: Pair) -> dict[str, Any]:
 
 def _terms(operands: Operands[int]) -> int:
     return sum(1 for x, y in zip(operands.a, operands.b, strict=True) if x or y) + (operands.c != 0)
+
+
+def _all(count: int) -> str:
+    return "the one answer" if count == 1 else f"all {counted(count, 'answer')}"
 
 
 def _result(d: int, fmt: Format) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.options import print_json
-from cli.simulate import load_matrix
+from cli.simulate import load_matrix, numbers_fault
 from smtmodel.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bool) -> None:
     """The element `row,column` of what a plan (or a model that takes K in tiles) makes of matrices A, B and C."""
-    from smtmodel.display import number_text
+    from smtmodel.display import value_text
     from smtmodel.dot import Model
     from smtmodel.losses import losses
     from smtmodel.plans.lowering import unit_of_plan
@@ -44,7 +44,7 @@ def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bo
         return
     click.echo(f"{name}: element {element}, K = {model.length}")
     _show(found, len(steps))
-    click.echo(f"d = {to_hex(result, model.d)}  {number_text(result, model.d)}")
+    click.echo(f"d = {to_hex(result, model.d)}  {value_text(result, model.d)}")
 
 
 def _show(found: list[Loss], count: int) -> None:
@@ -73,7 +73,7 @@ def _operands(files: tuple[str, ...], element: str, formats: tuple[Any, Any, Any
         try:
             sides.append(from_numbers(load_matrix(Path(file)), fmt))
         except ParameterError as error:
-            raise InputError(str(error), file) from None
+            raise InputError(numbers_fault(error, "a file in that format"), file) from None
     a, b, *rest = sides
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
         raise ParameterError("A and B", f"shapes {a.shape} and {b.shape} cannot be multiplied")

@@ -56,7 +56,7 @@ def export(file: str, wanted: str, output: str | None, model: str | None) -> Non
     candidate = parse_reference(model) if model else None
     with open_input(file) as (lines, name):
         vectors = read_vectors(lines, name, (lambda: candidate) if candidate else None)
-        rows = list(evaluate_vectors(vectors, candidate))
+        rows = list(evaluate_vectors(vectors, candidate, name))
     _, module, function = FORMATS[wanted]
     content, note = getattr(import_module(f"reports.{module}"), function)(rows, name)
     if note:

@@ -298,6 +298,7 @@ def _page() -> Iterator[str]:
     yield "The terms of the help texts and of these pages. `mmaprobe list words` prints them, and `mmaprobe list"
     yield "words carry` those that contain a word. `make man` writes this page, from cli/glossary.py."
     yield ""
+    # joined here, as in all tables of pages: libraries pad columns, so that one longer cell would change every line
     yield "| term | meaning | shown by |"
     yield "|---|---|---|"
     for word in GLOSSARY:

@@ -420,7 +420,7 @@ def _show(
 ) -> None:
     from cli.build import say_names
     from cli.show import show_operands
-    from smtmodel.display import number_text
+    from smtmodel.display import value_text
     from smtmodel.vectors import to_hex
 
     say(
@@ -433,14 +433,14 @@ def _show(
         say(f"the device contradicts itself on {vector.id}")
         show_operands(vector.model, vector.operands)
         for text, d in (("it gave", first), ("and then", second)):
-            say(f"  {text} {to_hex(d, vector.model.d)}  {number_text(d, vector.model.d)}")
+            say(f"  {text} {to_hex(d, vector.model.d)}  {value_text(d, vector.model.d)}")
     if found.verdict == "no candidate":
         say("no candidate fits")
         if found.killer is not None:
             vector = found.killer.vector
             show_operands(vector.model, vector.operands)
             say(f"  the device gives {to_hex(found.killer.answer, vector.model.d)}  "
-                f"{number_text(found.killer.answer, vector.model.d)}")  # fmt: skip
+                f"{value_text(found.killer.answer, vector.model.d)}")  # fmt: skip
         for model, agreed in found.nearest:
             say(f"  nearest: {model.reference} explains {agreed} of {len(found.questions)} answers")
         for line in _other_formats(family):

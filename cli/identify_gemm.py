@@ -93,7 +93,7 @@ def mapper_of(name: str, formats: str, length: int, shape: str, timeout: float |
 def plans_of_files(files: str, formats: str, save: Path | None, options: Options, as_json: bool) -> NoReturn:
     """The plans that give a recorded product, A.npy,B.npy[,C.npy],D.npy; ends with the exit code. Raises
     MmaprobeError."""
-    from cli.simulate import load_matrix
+    from cli.simulate import load_matrix, numbers_fault
     from queries.plans.results import plans_of_product
     from smtmodel.numbers import from_numbers
     from smtmodel.plans.plantext import plan_text
@@ -114,7 +114,7 @@ def plans_of_files(files: str, formats: str, save: Path | None, options: Options
         try:
             sides.append(from_numbers(table, fmt))
         except ParameterError as error:
-            raise InputError(str(error), str(path)) from None
+            raise InputError(numbers_fault(error, "a file in that format"), str(path)) from None
     a, b, *c, d = sides
     seconds = options.timeout or FILES_SECONDS
     found = plans_of_product(asked, a, b, c[0] if c else None, d, progress, seconds)

@@ -152,11 +152,11 @@ def _notes(tree: Tree, seconds: float) -> list[str]:
 
 def _say_seen(questions: Sequence[Question]) -> None:
     """What was learned where the order was not."""
-    from smtmodel.display import number_text
+    from smtmodel.display import value_text
 
     say(f"not revealed, after {counted(len(questions), 'question')}; the last of them:")
     for question in questions[-3:]:
-        say(f"  {question.text}: {number_text(question.d, question.vector.model.d)}")
+        say(f"  {question.text}: {value_text(question.d, question.vector.model.d)}")
 
 
 def _document(

@@ -82,7 +82,8 @@ def prove(
 ) -> None:  # fmt: skip
     """Prove two models equal on every input, or two plans, or a property of one model.
 
-    Intermediate results are proved equal stage by stage. A difference is reported with a vector, recomputed.
+    Intermediate results are proved equal stage by stage. A difference is reported as a vector, which is evaluated
+    again.
 
     \b
     mmaprobe prove turing/mma/m16n8k8.f32.f16.f16.f32 ampere/mma/m16n8k8.f32.f16.f16.f32
@@ -210,9 +211,10 @@ def _is_zero(line: str) -> bool:
 
 
 def show_witness(proof: dict[str, Any]) -> None:
-    """The input on which the sides of a proof differ, of the second side what is not as in the first, and both
+    """The input on which the sides of a proof differ, of the second side only what is not as in the first, and both
     results. Zeros that the second side has where the first has zeros are left out."""
-    from cli.show import operand_lines, value_text
+    from cli.show import operand_lines
+    from smtmodel.display import value_text
     from smtmodel.reference import parse_reference
     from smtmodel.vectors import vector_of
 

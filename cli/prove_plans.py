@@ -103,7 +103,7 @@ def _show(document: dict[str, Any], proof: PlanProof) -> None:
 
 def _show_witness(proof: PlanProof) -> None:
     from cli.show import show_operands
-    from smtmodel.display import number_text
+    from smtmodel.display import value_text
     from smtmodel.vectors import to_hex
 
     problem, witness = proof.problem, proof.witness
@@ -114,4 +114,4 @@ def _show_witness(proof: PlanProof) -> None:
     names = [plan.reference for plan in (proof.left, proof.right)]
     width = max(map(len, names))
     for name, (model, result) in zip(names, sides, strict=True):
-        say(f"  {name:>{width}} gives {to_hex(result, model.d)}  {number_text(result, model.d)}")
+        say(f"  {name:>{width}} gives {to_hex(result, model.d)}  {value_text(result, model.d)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cli.options import say
-from smtmodel.display import bit_fields, both, decimal_text, number_text
+from smtmodel.display import bit_fields, value_text
 from smtmodel.vectors import Vector, to_hex
 from smtmodel.wording import counted
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from queries.compare.observed import ObservedRow
     from queries.search.answer import Answered, PairAnswer
     from smtmodel.dot import Model
-    from smtmodel.formats import Format
     from smtmodel.operands import Operands
 
 ONE_SIGN = ", all inputs non-negative"  # of a restricted query
@@ -81,11 +80,6 @@ def operand_lines(model: Model, operands: Operands[int]) -> dict[str, str]:
         name: f"  {name:>4} = {to_hex(pattern, fmt):<8}  {bit_fields(pattern, fmt):<34}  " + value_text(pattern, fmt)
         for name, pattern, fmt in found
     }
-
-
-def value_text(pattern: int, fmt: Format) -> str:
-    """A number in powers of two and in decimals."""
-    return both(number_text(pattern, fmt), decimal_text(pattern, fmt))
 
 
 def show_vector(question: Question, vector: Vector) -> None:

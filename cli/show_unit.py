@@ -37,7 +37,7 @@ def show(model: str, pictures: PictureFiles) -> None:
     if names_plan(model):
         if pictures:
             name = model.removeprefix(PLAN)
-            raise ParameterError("@", f"the tree of a plan is for some K: {PLAN}{name}{LENGTH}64")
+            raise ParameterError(f"{PLAN}{name}", f"the tree of a plan is for some K: {PLAN}{name}{LENGTH}64")
         click.echo(plan_text(parse_plan_path(model)), nl=False)
         return
     found = parse_reference(model)

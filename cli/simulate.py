@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from queries.plans.mapping import PlanMap
     from smtmodel.dot import Model
+    from smtmodel.errors import ParameterError
     from smtmodel.plans import Plan
 
 
@@ -173,7 +174,12 @@ def _of(place: str, *parameters: str) -> Iterator[None]:
     except ParameterError as error:
         if parameters and error.parameter not in parameters:
             raise
-        raise InputError(str(error), place) from None
+        raise InputError(numbers_fault(error), place) from None
+
+
+def numbers_fault(error: ParameterError, option: str = "--convert") -> str:
+    """What is wrong with the numbers of a file, in words of the command line; `option`: what converts them."""
+    return str(error).removeprefix("dtype: ").replace("(convert)", f"({option})")
 
 
 def load_matrix(path: Path, mapped: bool = False) -> NDArray[Any]:

@@ -58,7 +58,7 @@ class Statement(ABC):
 
 
 def stated(head: Head, file: YamlFile, case: Case) -> dict[str, Any]:
-    """What every statement takes from its file."""
+    """The fields that a statement has from its file."""
     choice = ",".join(f"{key}={value}" for key, value in case.items())
     return {
         "id": f"{head.id}@{choice}" if choice else head.id, "about": head.about, "source": head.source,

@@ -1,4 +1,4 @@
-"""Families: sets of candidate models of one signature, a union of grids over the functions of smtmodel/functions.py."""
+"""Families: sets of candidate models of one signature, a union of grids over the functions of smtmodel/families."""
 
 from __future__ import annotations
 

@@ -242,7 +242,8 @@ def retarget(file: YamlFile, reference: str) -> Question:
         raise RetargetError(f"{own.id} makes no sense for {base.reference}: {wanted!r} is left out ({dropped[wanted]})")
     if len(models) < 2:
         left = f"only {next(iter(models))!r} is left" if models else "no hypothesis is left"
-        reasons = "; ".join(f"{name!r}: {reason}" for name, reason in dropped.items())
+        names = {reason: [name for name, why in dropped.items() if why == reason] for reason in dropped.values()}
+        reasons = "; ".join(f"{', '.join(map(repr, each))}: {reason}" for reason, each in names.items())
         raise RetargetError(f"{own.id} makes no sense for {base.reference}: {left} ({reasons})")
     question = replace(
         own,

@@ -24,19 +24,21 @@ WANTED = "a function (a, b, c) or (a, b) that multiplies matrices, or the name o
 
 @dataclass(frozen=True)
 class Order:
-    """The summation tree of a device. `str()` shows it in few lines, a notebook shows `svg`. `steps`: every step, first
-    to last: the `products` it adds (their places in K), whether it adds c, and the earlier steps whose sums it adds;
-    `questions`: how many were asked."""
+    """The summation tree of a device. `str()` shows it in few lines, a notebook shows `svg`. `title`: the formats and
+    the length that were asked; `tree`: the object of which all else is made."""
 
     title: str
     tree: Tree = field(repr=False)
 
     @property
     def steps(self) -> list[dict[str, Any]]:
+        """Every step, first to last: the `products` that it adds (their places in K), whether it adds c, and the
+        earlier steps whose sums it adds."""
         return self.tree.steps()
 
     @property
     def questions(self) -> int:
+        """How many inputs the device was asked."""
         return len(self.tree.questions)
 
     @property
@@ -66,7 +68,8 @@ class Identified(Verdicts):
     unexplained or no candidate (nothing fits), or open (cut short, or `undecided`). `unit`: the model found, for
     `matmul` and all else; `text`: its unit file, where it was built. `equal`: instructions of the table that are proved
     equal to it; `undecided`: what answers alike where nothing is proved. `decided`: of a family, each parameter with
-    its value. `questions`: how many were asked about the arithmetic. `why`: the reason, where nothing was found.
+    its value. `questions`: how many were asked about the arithmetic. `seconds`: of the clock. `why`: the reason, where
+    nothing was found.
     """
 
     verdict: str
@@ -91,7 +94,7 @@ def order(device: Devices, formats: str, length: int, *, timeout: float = 300.0,
 
     Units: `formats` are those of a, b, c and the result, `"f16,f16,f32,f32"`, or of a, b and the result for a device
     without an addend; the arrays have their types. `length` is K, up to 4096; the questions grow like K log K.
-    `timeout` in seconds for everything, `device_timeout` for one answer.
+    `timeout`: seconds for everything; `device_timeout`: seconds for one answer.
 
     Raises MmaprobeError: formats that are not known, a device that fails, that contradicts itself, or whose order is
     not revealed.
@@ -125,8 +128,8 @@ def identify(
 
     Units: without `family`, `formats` and `length` as for `order`. `family` is a name of `mmaprobe list families` or
     the path of a family file, which have formats and length of their own; or a GPU (H100, RTX 4090, MI300X), whose
-    instructions with these formats and this length are the candidates. `timeout` in seconds for everything,
-    `device_timeout` for one answer; `solver` as for `distinguish`.
+    instructions with these formats and this length are the candidates. `timeout`: seconds for everything;
+    `device_timeout`: seconds for one answer; `solver` as for `distinguish`.
 
     Raises MmaprobeError as `order` does.
 

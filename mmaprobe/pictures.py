@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Explained:
-    """One evaluation, or the same input under two units. `str()` draws it as text, a notebook shows `svg`."""
+    """One evaluation, or the same input under two units. `str()` draws it as text, a notebook shows `svg`.
+    `explanations`: the signals of each unit, stage by stage; `divergence`: the first that differ, with both values."""
 
     explanations: tuple[Explanation, ...]
     divergence: Divergence | None = None

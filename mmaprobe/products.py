@@ -32,7 +32,8 @@ def matmul(
     """d = a @ b + c, bit for bit as a unit or a plan computes it.
 
     Shapes: `a` M x K, `b` K x N, `c` and the result M x N; without `c` it is +0, and one row (1 x N) or one column
-    (M x 1) is a bias, that of all rows or columns. Arrays of NumPy or ml_dtypes, or anything with `__array__` or
+    (M x 1) is a bias, that of all rows or columns. Units with scale factors need `scale_a`, M x (K / block), and
+    `scale_b`, (K / block) x N. Arrays of NumPy or ml_dtypes, or anything with `__array__` or
     DLPack, of floating-point numbers.
 
     Units: `unit` takes K in tiles of its length, each result the next one's addend, the last tile filled up with zero
@@ -41,7 +42,6 @@ def matmul(
     names a rounding: nearest_even, nearest_away, toward_zero, up or down. The result has the type of the unit's result:
     float16, float32 (also for tf32 and e8m13, which end in zeros), float64, or a type of ml_dtypes; arrays of a format
     for which nobody has a type (`binary8p3`) hold its bit patterns as unsigned integers, here and in the arguments.
-    Units with scale factors need `scale_a`, M x (K / block), and `scale_b`, (K / block) x N.
 
     Raises MmaprobeError: a wrong type, shapes that do not fit, inexact numbers, a name that is not known.
 
@@ -72,7 +72,7 @@ def dot(
 
     Raises MmaprobeError as `matmul` does.
 
-    Source: that of the unit or the plan.
+    Source: that of the unit or the plan (`mmaprobe list models`, docs/plans.md).
     """
     how = _how(unit, plan)
     x, y = patterns_of("a", a, how.a, 1, convert), patterns_of("b", b, how.b, 1, convert)

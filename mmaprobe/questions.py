@@ -45,15 +45,16 @@ class Case:
 
 @dataclass(frozen=True)
 class Difference:
-    """An input that decides, replayed. Two units differ on it; where a property fails, the right side is what the
-    property compares with (another order, other signs, one operand raised), and each side has its own result."""
+    """An input that decides, evaluated again. Two units differ on it: `left` and `right` are the input and the result
+    of each. Where a property fails, `right` is what the property compares with: another order, other signs, one operand
+    raised."""
 
     left: Case
     right: Case
 
 
 class Verdicts:
-    """Has no truth of its own: a verdict has three values."""
+    """`bool()` of it is an error: a verdict has three values."""
 
     verdict: str
 
@@ -74,12 +75,12 @@ class Distinction(Verdicts):
 
 @dataclass(frozen=True)
 class Proved(Verdicts):
-    """What came of a proof.
+    """The outcome of a proof of `property`.
 
     `verdict`: equal (the property holds on every admitted input), different (`difference` is an input on which it does
-    not, replayed), or unknown (`tried` says what was). `engines` proved the lemmas; `confirmed_by` proved every
-    one of them again, or is empty. `rules`: why plans, or expressions, are equal where no lemma was needed;
-    `multiples`: for every K that is a multiple of it, where no `length` was given.
+    not, evaluated again), or unknown (`tried` says what was tried). `engines` proved the lemmas; `confirmed_by` proved
+    each of them again, or is empty. `seconds`: of the clock. `rules`: why plans, or expressions, are equal where no
+    lemma was needed; `multiples`: of plans, where no `length` was given, the verdict is for every multiple of it.
     """
 
     property: str
@@ -95,8 +96,9 @@ class Proved(Verdicts):
 
 @dataclass(frozen=True)
 class Claimed(Verdicts):
-    """What came of one case of a claim. `verdict`: holds, refuted or unknown; `expected`: what its file expects;
-    `document`: everything `mmaprobe verify --json` says of it, with the input that decided."""
+    """The outcome of one case of a claim: of `id`, which says `claim`. `verdict`: holds, refuted or unknown;
+    `expected`: what its file expects; `document`: everything `mmaprobe verify --json` says of it, with the input that
+    decided."""
 
     id: str
     claim: str
@@ -125,10 +127,10 @@ def distinguish(
     bitwuzla, z3 or cvc5.
 
     Raises MmaprobeError: formats that differ, restrictions that admit no input, names that are not known; FaultError,
-    one of them, where a solver's answer does not replay.
+    one of them, where evaluation does not confirm a solver's answer.
 
-    Source: every difference is replayed by evaluation; "equal" is the answer of one solver, checked against samples
-    (docs/distinguish.md).
+    Source: every difference is evaluated again under both units; "equal" is the answer of one solver, checked against
+    samples (docs/distinguish.md).
     """
     from cli.options import parse_inputs
     from queries.search.contradiction import check_problems
@@ -167,8 +169,8 @@ def prove(
     Units: `left` and `right`, or `left` alone with `property`: order-independent, sign-symmetric, monotonic,
     monotonic-addend, monotonic-product, zero-padding or exact. Of plans (plan:NAME, or what `mmaprobe.plan` returns)
     `length` is K; without it they are asked for every multiple of a tile. `inputs` and `compare` as for `distinguish`;
-    `confirm`: whether a second solver confirms every lemma; `timeout` in seconds for the whole proof; `solver` as for
-    `distinguish`.
+    `confirm`: True or False, whether a second solver confirms every lemma; `timeout` in seconds for the whole proof;
+    `solver` as for `distinguish`.
 
     Raises MmaprobeError: as `distinguish`, and for a property that there is not.
 
@@ -183,6 +185,8 @@ def prove(
     _choice("property", property, get_args(Property))
     if compare is not None:
         _choice("compare", compare, ("bits", "value"))
+    if not isinstance(confirm, bool):
+        raise WantedError("confirm", confirm, "True or False")
     options = options_of(solver, timeout)
     length = None if length is None else whole_of("length", length)
     if right is not None and (length is not None or any(_is_plan(side) for side in (left, right))):
@@ -231,14 +235,14 @@ def verify(claim: str | os.PathLike[str], *, timeout: float = 300.0, solver: str
     Source: each claim's file says from which paper it is (docs/claims.md).
     """
     from hypotheses.claim import claims_named
+    from queries.claims.decide import decide
     from queries.claims.report import document_of
-    from queries.claims.settle import settle
 
     if not isinstance(claim, (str, os.PathLike)):
         raise WantedError("claim", claim, "the id of a claim or the path of its file")
     found = []
     for one in claims_named(os.fspath(claim)):
-        outcome = settle(one, options_of(solver, timeout))
+        outcome = decide(one, options_of(solver, timeout))
         found.append(Claimed(one.id, one.text, outcome.verdict, str(one.expect), document_of(outcome)))
     return found
 

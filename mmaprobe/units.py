@@ -51,8 +51,10 @@ def unit(reference: str | os.PathLike[str]) -> Model:
     """The model of one instruction.
 
     `reference`: `arch/unit/instruction` of the table (`mmaprobe list models`), with parameters changed after an `@`;
-    the path of a unit file (it ends in .yaml); or a plan at one K, `plan:NAME@length=K`. The model's `a`, `b`, `c` and
-    `d` are formats (`name`, `width` in bits), `length` is the number K of products of one instruction.
+    the path of a unit file (it ends in .yaml); or a plan at one K, `plan:NAME@length=K`.
+
+    Units: the model's `a`, `b`, `c` and `d` are formats (`name`, `width` in bits); `length` is K, the number of
+    products of one instruction.
 
     Raises MmaprobeError for a name that is not known (the nearest one is said) and for a file with a mistake (its
     line and key are said).
@@ -68,7 +70,9 @@ def plan(reference: str | os.PathLike[str]) -> Plan:
     """The plan of a whole matrix product: how K is divided, and how the partial sums are added.
 
     `reference`: a name of `mmaprobe list plans`, with or without `plan:` before it; the path of a plan file (it ends in
-    .yaml); or a unit, for the plan that has it take K in tiles, from c. The plan's `a`, `b`, `c` and `d` are formats.
+    .yaml); or a unit, for the plan that has it take K in tiles, from c.
+
+    Units: the plan's `a`, `b`, `c` and `d` are formats (`name`, `width` in bits); it is for every K.
 
     Raises MmaprobeError as `unit` does.
 

@@ -62,7 +62,7 @@ def _open(row: Instruction, name: str) -> list[str]:
 
 
 def of_changed(row: Instruction, model: Model, parameters: Collection[str]) -> str:
-    """The same of an instruction with parameters changed in its reference."""
+    """What a line about some parameters rests on, of an instruction with parameters changed in its reference."""
     return GIVEN if row.changed(model).intersection(parameters) else of_instruction(row, parameters)
 
 
@@ -90,5 +90,5 @@ def asked(document: Mapping[str, Any]) -> str:
 
 
 def always(text: str) -> Callable[[Collection[str]], str]:
-    """The same of all lines."""
+    """A basis that is the same for every line."""
     return lambda parameters: text

@@ -107,7 +107,7 @@ class Gutter:
 
 
 class BitsDrawing:
-    """One picture on a sheet. `marked`: the signal at which two models part."""
+    """One picture on a sheet. `marked`: the signal at which two models diverge."""
 
     def __init__(self, picture: Picture, sheet: Sheet, marked: Name | None) -> None:
         self.picture, self.sheet, self.marked = picture, sheet, marked

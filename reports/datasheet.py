@@ -96,7 +96,8 @@ def _sheet_of_group(group: list[Instruction], ask: Ask) -> Sheet:
 
 
 def _basis(group: Sequence[Instruction]) -> str:
-    """Where the model comes from, and which instructions are recorded: the mark of one is none of its neighbours'."""
+    """Where the model comes from, and which instructions are recorded: recordings of one say nothing of its
+    neighbours."""
     marks: dict[str, list[str]] = {}
     for row in group:
         marks.setdefault(row.evidence, []).append(row.name)

@@ -58,7 +58,8 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 
 def _plain(schema: Any) -> Any:
-    """Without what is of these types alone: fields may be added, and absent is absent."""
+    """A schema without what is of use to these types alone: fields may be added, and a field that is left out has no
+    default."""
     if isinstance(schema, list):
         return [_plain(one) for one in schema]
     if not isinstance(schema, dict):

@@ -101,6 +101,7 @@ def _index() -> str:
         "[generations](../generations.md) has what changes from one architecture to the next, with an input that shows "
         "each change."
     )
+    # joined here: libraries pad columns, so that one longer cell would change every line of a page
     table = ["| architecture | GPUs | recorded results |", "|---|---|---|", *rows]
     made = "`python -m benchmarks.gpu_pages` makes these pages."
     return "\n".join(["# GPUs", "", *_wrapped(text), "", *table, "", made, ""])

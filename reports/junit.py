@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
 from queries.compare.observed import ObservedRow
-from smtmodel.display import number_text
+from smtmodel.display import value_text
 from smtmodel.vectors import to_hex
 
 _FORBIDDEN = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML 1.0 has not
@@ -28,7 +28,7 @@ def suite(rows: Sequence[ObservedRow], name: str) -> tuple[bytes, str]:
             ET.SubElement(case, "skipped", {"message": "nothing was observed: the vector has no d"})
         elif not row.agrees:
             assert vector.d is not None
-            observed, predicted = (f"{to_hex(d, fmt)} ({number_text(d, fmt)})" for d in (vector.d, row.predicted))
+            observed, predicted = (f"{to_hex(d, fmt)} ({value_text(d, fmt)})" for d in (vector.d, row.predicted))
             message = f"observed {observed}, the model gives {predicted}"
             failure = ET.SubElement(case, "failure", {"message": message, "type": "mismatch"})
             failure.text = f"mmaprobe explain {row.model.reference} {_text(name)}:{vector.line}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from reports.views import MOST_VECTORS, Asked, Pictures, Section, Tone, operands_of, vector_view
-from smtmodel.display import number_text
+from smtmodel.display import value_text
 from smtmodel.dot import Model
 from smtmodel.parameters import format_parameter
 from smtmodel.reference import parse_reference
@@ -143,7 +143,7 @@ def _asked(document: dict[str, Any]) -> Iterable[Asked]:
         ruled = [f"{name} {', '.join(map(format_parameter, values))}" for name, values in row["ruled_out"].items()]
         operands = "; ".join(f"{one.name} = {one.value}" for one in operands_of(vector)[:24])
         share = 100 * row["left"] / max(1, document["candidates"])
-        yield Asked(number, operands, row["d"], number_text(vector.d, vector.model.d), row["left"], share, ruled)
+        yield Asked(number, operands, row["d"], value_text(vector.d, vector.model.d), row["left"], share, ruled)
 
 
 def studied(document: dict[str, Any], pictures: Pictures) -> list[Section]:

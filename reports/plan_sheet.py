@@ -66,8 +66,8 @@ def stage_words(stage: Stage) -> Iterator[str]:
     match stage:
         case Chain():
             length = stage.model.length
-            tail = ", what fills no tile beside zeros" if length > 1 else ""
-            tail = tail if stage.tail is None else ", what fills no tile by itself"
+            tail = ", a last short tile filled up with zeros" if length > 1 else ""
+            tail = tail if stage.tail is None else ", products that fill no tile by themselves"
             yield f"tiles of {counted(length, 'product')} in order, each result the next one's addend{tail}"
         case Promoted():
             even = f"; the last two equally long, in multiples of {stage.even}" if stage.even else ""

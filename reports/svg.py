@@ -1,4 +1,8 @@
-"""A drawing as SVG, built as elements, so that nothing needs escaping."""
+"""A drawing as SVG, built as elements, so that nothing needs escaping.
+
+Built with ElementTree: svgwrite is no longer maintained, and every library of shapes would stand between those of a
+sheet, which PDF and TikZ share, and the elements.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from reports.evaluation_drawing import evaluation_drawings
 from reports.snippets import Snippet, decimal_text, sides, snippets
 from reports.svg import svg_of
 from smtmodel.batch import evaluate_row
-from smtmodel.display import number_text
+from smtmodel.display import number_text, value_text
 from smtmodel.dot import Model
 from smtmodel.explaining import explain
 from smtmodel.reference import parse_reference
@@ -116,13 +116,13 @@ def vector_view(
     """A vector with what its candidates give. `candidates`: name, model, and the bits that the results say."""
     predicted = [(name, model, evaluate_row(model, vector.operands)) for name, model, _ in candidates]
     outcomes = [
-        Outcome(name, model.reference, to_hex(d, model.d), number_text(d, model.d), _surprise(said, to_hex(d, model.d)))
+        Outcome(name, model.reference, to_hex(d, model.d), value_text(d, model.d), _surprise(said, to_hex(d, model.d)))
         for (name, model, d), (_, _, said) in zip(predicted, candidates, strict=True)
     ]
     if vector.d is not None:
         agreeing = [one.name for one in outcomes if one.bits == to_hex(vector.d, vector.model.d)]
         note = f"as {', '.join(agreeing)}" if agreeing else "as no model above"
-        outcomes.append(Outcome("observed", "", to_hex(vector.d, vector.model.d), number_text(vector.d, vector.model.d),
+        outcomes.append(Outcome("observed", "", to_hex(vector.d, vector.model.d), value_text(vector.d, vector.model.d),
                                 note))  # fmt: skip
     operands = operands_of(vector)
     total = sum(len(patterns) for _, _, patterns in sides(vector))

@@ -159,7 +159,7 @@ def pictures_of(explanation: Explanation) -> Iterator[Picture]:
 
 def step_runs(explanation: Explanation, marked: Name | None) -> Iterator[int | range]:
     """The steps to be drawn, and runs of steps of one repetition that pass on what comes in. A step where two models
-    part is drawn."""
+    diverge is drawn."""
 
     def kind(index: int) -> tuple[str, int]:
         step = explanation.steps[index]

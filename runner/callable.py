@@ -131,7 +131,9 @@ class CallableDevice(Device):
             raise self._failure(f"the product has the shape {found.shape}, not {c.shape}", vector)
         expected = type_of(model.d)
         if found.dtype != expected and (found.dtype.kind != "u" or found.dtype != kind_of(model.d)):
-            raise self._failure(f"the product has elements of {found.dtype}; {model.d.name} is {expected}", vector)
+            raise self._failure(
+                f"the product has elements of {found.dtype}, not of {expected} ({model.d.name})", vector
+            )
         return np.ascontiguousarray(found).view(kind_of(model.d))
 
     def _failure(self, message: str, vector: Vector) -> DeviceError:

@@ -134,7 +134,7 @@ class CommandDevice(Device):
             raise self._failure(f"garbage instead of a result: {str(error)[:300]}", question) from None
 
     def _failure(self, message: str, question: _Question) -> DeviceError:
-        """The error to raise; the program is killed, its last words are heard."""
+        """The error to raise; the program is killed, and the end of its standard error is read."""
         self._process.pump(0)
         words = self._process.last_words()
         self._process.kill()

@@ -88,7 +88,7 @@ class LineProcess:
             sent = os.write(self._stdin.fileno(), bytes(self._outgoing[:CHUNK]))
         except BlockingIOError:
             return
-        except OSError:  # it reads no more; what it still says is worth hearing
+        except OSError:  # it reads no more; what it still writes is read
             self._end_input()
             return
         del self._outgoing[:sent]

@@ -14,7 +14,8 @@ from smtmodel.vectors import Vector, open_text, read_vectors, to_hex
 class RecordedDevice(Device):
     """Answers from a vector file: same instruction and formats, exactly the same operands.
 
-    `vectors` are those that it can answer. The parameters of a model reference do not count: they are hypotheses
+    `file` may end in @GPU: of a file with results of several GPUs, the rows whose `gpu` is that one. `vectors` are
+    those that it can answer. The parameters of a model reference do not count: they are hypotheses
     about the instruction. Rows that name no instruction are answers of `asked`, and of no other. Raises InputError,
     also for rows that contradict each other.
     """
@@ -25,12 +26,15 @@ class RecordedDevice(Device):
         self.name = f"recorded:{file}"
         self.vectors: list[Vector] = []
         self._known: dict[Hashable, Vector] = {}
+        gpu = ""
+        if not Path(file).exists() and "@" in file:
+            file, _, gpu = file.rpartition("@")
         with open_text(Path(file)) as stream:
             for vector in read_vectors(stream, file, None if asked is None else lambda: asked):
-                if vector.d is not None:
+                if vector.d is not None and gpu in ("", vector.extra.get("gpu")):
                     self._take(vector, file)
         if not self.vectors:
-            raise InputError("no row has an observed result `d`", file)
+            raise InputError(f"no row has an observed result `d`{f' of {gpu}' if gpu else ''}", file)
         devices = sorted({str(vector.extra["gpu"]) for vector in self.vectors if vector.extra.get("gpu")})
         self.description = {"name": " and ".join(devices) or self.name, "file": file}
 

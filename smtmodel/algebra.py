@@ -88,12 +88,14 @@ class Bit:
         return self if known is None else Bit(self.carrier, value=known)
 
     def row(self, index: int) -> Bit:
-        """That of one of several vectors stacked."""
+        """The truth value of one of several stacked vectors."""
         return self if self.value is not None else Bit(self.carrier, self.carrier.row(self.node, index, 1))
 
     def bits(self, width: int = 1) -> Bits:
         """One or zero, as a vector."""
-        return select(self, constant(self.carrier, 1, width), constant(self.carrier, 0, width))
+        if self.value is not None:
+            return constant(self.carrier, int(self.value), width)
+        return Bits(self.carrier, width, self.carrier.number(self.node, width))
 
 
 class Bits:
@@ -281,7 +283,9 @@ class Bits:
 
     def any(self) -> Bit:
         """Not zero."""
-        return ~self.equals(0)
+        if self.value is not None:
+            return Bit(self.carrier, value=self.value != 0)
+        return Bit(self.carrier, self.carrier.nonzero(self.node, self.width))
 
     def bit(self, index: int) -> Bit:
         if not 0 <= index < self.width:
@@ -294,7 +298,7 @@ class Bits:
         return self.bit(self.width - 1)
 
     def row(self, index: int) -> Bits:
-        """One of several vectors stacked."""
+        """One of several stacked vectors."""
         return self if self.value is not None else self._new(self.carrier.row(self.node, index, self.width))
 
     def leading_zeros(self) -> Bits:
@@ -331,7 +335,8 @@ def choose(condition: Bit, then: Bit, otherwise: Bit) -> Bit:
 
 
 def stacked(values: Sequence[Bits]) -> Bits | None:
-    """Vectors of one width as one, where the carrier has that; none of them may be a constant."""
+    """Several vectors of one width as one value, on which an operation works at once; None where the carrier has none.
+    None of them may be a constant."""
     if any(value.value is not None for value in values):
         return None
     node = values[0].carrier.stacked([value.node for value in values])

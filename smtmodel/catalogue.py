@@ -1,4 +1,4 @@
-"""What the tables hold, a row for each model: counted once and kept in models.json, so that a list needs no model.
+"""What the tables hold, a row for each model, kept in models.json so that a list need not build the models.
 
 `python -m smtmodel.catalogue` writes the file. Where the tables have changed since, the rows are made anew.
 """

@@ -1,7 +1,7 @@
 """A model as a CUDA kernel: the same definition as everywhere, one thread for each output, which stays in its register
 over all of K.
 
-The statements are those of the C (carriers/code.py); a GPU has other words for a leading one and for a fused
+The statements are those of the C (carriers/code.py); a GPU has other functions for a leading one and for a fused
 multiply-add, and keeps subnormals: a step that flushes is computed as the model says it, not by the GPU's additions.
 """
 

@@ -10,8 +10,8 @@ from smtmodel.formats import Format
 
 @dataclass(frozen=True)
 class Exponent:
-    """An integer as an unsigned vector plus a static offset: its value is `bits` + `low`, at most `high`, and at least
-    `low` + `spare`, where the vector never is below `spare`."""
+    """An integer as an unsigned vector plus a static offset: its value is `bits` + `low`. It is at most `high`, and the
+    vector is never below `spare`."""
 
     bits: Bits
     low: int

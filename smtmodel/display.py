@@ -76,6 +76,11 @@ def number_text(pattern: int, fmt: Format) -> str:
     return value if isinstance(value, str) else powers(value)
 
 
+def value_text(pattern: int, fmt: Format) -> str:
+    """The value of a pattern in powers of two and in decimals."""
+    return both(number_text(pattern, fmt), decimal_text(pattern, fmt))
+
+
 def decimal_text(pattern: int, fmt: Format) -> str:
     """The value of a pattern in decimal digits, as many as tell the numbers of f32 apart."""
     value = exact_value(pattern, fmt)

@@ -18,8 +18,9 @@ from smtmodel.unit import Memo, Unit
 
 @dataclass(frozen=True)
 class Model:
-    """d = c + sum of a_k * b_k as one unit computes it. `reference` is its name on the command line; `member`, of an
-    instruction of the table, the family and its parameters that the unit is made from."""
+    """d = c + sum of a_k * b_k as one unit computes it. `reference`: its name on the command line; `a`, `b`, `c`, `d`:
+    formats; `length`: the number K of products; `unit`: its expression; `member`: of an instruction of the table, the
+    family and its parameters that the unit is made from."""
 
     reference: str
     unit: Unit

@@ -77,7 +77,8 @@ def round_row(total: Row, fmt: Format, mode: str, pattern: int, signals: tuple[N
 
 
 def _outcome(kept: Fraction, step: Fraction, inexact: bool, result: Fraction | str) -> Outcome:
-    """What made a result of the bits kept: nothing, a cut, one step up, or a limit of the format."""
+    """How the kept bits became the result: unchanged, truncated, raised by one unit, or replaced by a limit of the
+    format."""
     if isinstance(result, str) and result != "-0":
         return "overflow"
     size = Fraction(0) if isinstance(result, str) else abs(result)
@@ -186,7 +187,7 @@ class _Explainer:
                 self.step.last = visit
 
     def _show(self, node: Node, picture: Picture) -> None:
-        """A picture of the step, in the place of that of the sum that it finishes."""
+        """Add a picture to the step; the picture of a sum that is rounded or cut takes the place of the sum's own."""
         own = self.sums.get(node.operands[0])
         if isinstance(node, (Cut, Round)):
             self.step.pictures = [part for part in self.step.pictures if part is not own]
@@ -216,7 +217,7 @@ class _Explainer:
     # -- sums
 
     def _term(self, name: str, value: Unpacked) -> Item:
-        """A term as it is called here: one that comes in by what it is elsewhere."""
+        """A term with its name in this step; one that comes in has the name that it has outside."""
         key = id(value)
         shown = self.names.get(key, name) if name in RUNNING else name
         item = item_of(shown, value)

@@ -58,7 +58,7 @@ def simulate(
         out[rows] = Strip(job, rows, Patterns(c[rows], plan.c)).result()
 
     starts = range(0, out.shape[0], ROWS)
-    with ThreadPoolExecutor(max_workers=threads or os.cpu_count() or 1) as pool:
+    with plan.named(), ThreadPoolExecutor(max_workers=threads or os.cpu_count() or 1) as pool:
         for done, _ in enumerate(pool.map(strip, starts), start=1):
             if progress is not None:
                 progress(min(done * ROWS, out.shape[0]), out.shape[0])

@@ -47,14 +47,14 @@ def _words(name: str) -> tuple[str, ...]:
 
 
 def gpu_named(name: str) -> tuple[str, str] | None:
-    """The name of the table and the architecture of a GPU, however it is spelt, also as a driver tells its name with
-    memory and form after it; None for what is not a GPU that is known."""
+    """The name in the table and the architecture of a GPU, however it is spelt, also as a driver gives it, with memory
+    and form factor after it; None for an unknown GPU."""
     words = _words(name)
     return next((_names()[words[:end]] for end in range(len(words), 0, -1) if words[:end] in _names()), None)
 
 
 def architecture_of(name: str) -> str | None:
-    """The architecture of a GPU; None for what is not a GPU that is known. Raises NotModelledError."""
+    """The architecture of a GPU; None for an unknown GPU. Raises NotModelledError."""
     found = gpu_named(name)
     if found is None:
         return None

@@ -22,8 +22,9 @@ Call = tuple[str, dict[str, Any]]  # a family's name, and what it is called with
 
 @dataclass(frozen=True)
 class Instruction:
-    """One matrix instruction. `shape` is (M, N, K); formats by name; `family`, `values`: the function that its
-    unit is made by, and what it is called with; `source`, `origin`: of these; `emulated`: run on another unit."""
+    """One matrix instruction. `shape` is (M, N, K); formats by name; `family`, `values`: the function that makes its
+    unit, and the arguments; `source`, `origin`: who published these, and how they are known; `emulated`: it runs on
+    another unit."""
 
     arch: str
     unit: str
@@ -51,7 +52,7 @@ class Instruction:
         return FUNCTIONS[self.family].completed(self.values)
 
     def changed(self, model: Model) -> set[str]:
-        """The parameters, or the family, that a model of this instruction has otherwise."""
+        """The parameters, and the family, in which a model differs from this instruction."""
         assert model.member is not None
         own, theirs = ({FAMILY: member.family, **member.values} for member in (self.member, model.member))
         return {name for name in own | theirs if own.get(name, ...) != theirs.get(name, ...)}

@@ -17,7 +17,7 @@ def pattern_key(pattern: Bits, fmt: Format) -> Bits:
 
 
 def product_key(left: Unpacked, right: Unpacked) -> tuple[Bits, Bit]:
-    """(the same for the exact product of two numbers, whether the product is NaN)."""
+    """(key, is NaN) of the exact product of two numbers; keys of products compare as the products do."""
     term = multiply(left.term, right.term).normalised()
     is_nan, is_infinite = product_specials(left, right)
     magnitude = term.exponent.bits.concat(term.significand)

@@ -51,7 +51,7 @@ def parse_reference(text: str) -> Model:
     if not is_unit_file(path):
         return _known_model(text)
     if changes:
-        raise ParameterError("@", "a unit file has no parameters to change: change its text")
+        raise ParameterError(path, "a unit file has no parameters to change: change its text")
     return Model(path, read_unit(Path(path)))
 
 
@@ -90,7 +90,7 @@ def parse_plan_path(text: str) -> Plan:
 def _planned(text: str) -> Model:
     name, _, value = text.rpartition(LENGTH)
     if not name or not value.strip().isdecimal():
-        raise ParameterError("@", f"a plan is a model for a given number of products: {text}{LENGTH}64")
+        raise ParameterError(text, f"a plan is a model for a given number of products: {name or text}{LENGTH}64")
     return Model(text, unit_of_plan(parse_plan_path(name), int(value)))
 
 
@@ -159,8 +159,8 @@ def with_parameters(model: Model, changes: Mapping[str, Any]) -> Model:
 
 @lru_cache(maxsize=64)
 def one_change_away(model: Model, numbers: frozenset[int]) -> Mapping[Node, tuple[str, str, Model]]:
-    """The references with one parameter of an instruction's family changed: parameter, value and model by expression.
-    `numbers`: those that a parameter is set to. A unit file has none."""
+    """Models with one parameter of an instruction's family changed, by their expressions: the parameter, its value and
+    the model. `numbers`: what parameters that take numbers are set to. A unit file has none."""
     found: dict[Node, tuple[str, str, Model]] = {}
     if model.member is None:
         return found

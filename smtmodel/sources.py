@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Part:
-    """Some parameters that another publication settles; `what` are they in words."""
+    """Some parameters that come from another publication; `what` names them in words."""
 
     what: str
     parameters: tuple[str, ...]

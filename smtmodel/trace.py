@@ -73,7 +73,7 @@ class Name(NamedTuple):
         return self._replace(part=Part.WHOLE)
 
     def its(self, part: Part) -> Name:
-        """The name of a part of the same."""
+        """The name of another part of the same signal."""
         return self._replace(part=part)
 
 
@@ -134,7 +134,7 @@ class Trace:
 
     @property
     def keeps(self) -> bool:
-        """Whether what it is told is kept."""
+        """Whether signals are kept."""
         return True
 
     def flag(self, stage: Stage, value: Bit, of: str = "", part: Part = Part.WHOLE) -> None:

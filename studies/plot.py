@@ -28,6 +28,7 @@ UNITS = {"f32": -24, "f64": -53}  # the exponent of u, half a unit in the last p
 BOUNDED = (*RELATIVE, "mean", "deviation")  # measures that a bound of the error bounds
 MARKERS = "osD^vPX<>*hp"
 PANEL = 80  # millimetres of the narrowest panel in a paper
+DIGITS = 30  # of the sizes along an axis, above which not every one has room for its label
 LEGEND: dict[str, Any] = {
     "fontsize": 6,
     "frameon": False,
@@ -145,7 +146,9 @@ def _panel(
     panel.set_yscale(scale, **({"linthresh": 0.01} if scale == "symlog" else {}))
     panel.minorticks_off()
     if study.kind != "sum":
-        panel.set_xticks(list(sizes), [str(size) for size in sizes], fontsize=7)
+        every = 1 + sum(len(str(size)) for size in sizes) // DIGITS
+        labelled = set(sorted(sizes)[::-every])
+        panel.set_xticks(list(sizes), [str(size) if size in labelled else "" for size in sizes], fontsize=7)
     panel.grid(True, which="major", alpha=0.3)
 
 

@@ -15,6 +15,7 @@ from smtmodel.vectors import read_vectors
 from smtmodel.yamlfile import read_yaml
 
 V = "volta/mma/m8n8k4.f32.f16.f16.f32"
+HOPPER, FP8 = "hopper/mma/m16n8k16.f32.f16.f16.f32", "hopper/wgmma/m64n8k32.f32.e4m3.e4m3"
 PLAIN = {"a": ["3c00"], "b": ["3c00"], "c": "00000000"}
 ROW = {"model": V, **PLAIN}
 QUESTION = f"""id: mine
@@ -239,7 +240,7 @@ def test_files_that_are_not_what_they_should_be(tmp_path):
     matrix.write_bytes(b"")
     run(*product, code=2, said="a.npy: not a .npy or .npz file of numbers")
     np.save(matrix, np.ones((2, 2), np.int32))
-    run(*product, code=2, said="a.npy: dtype: int32 is none of")
+    run(*product, code=2, said="a.npy: int32 is none of")
     product[1] = str(tmp_path)
     run(*product, code=2, said="cannot be read: Is a directory")
 
@@ -250,3 +251,20 @@ def test_an_output_that_cannot_be_is_found_before_the_work(tmp_path):
     run(*ask, str(tmp_path), code=2, said=f"{tmp_path}: is a folder: a file is needed")
     run("datasheet", "H100", "-o", "h100.pdf", code=2, said="a name that ends in .html or .md is needed")
     run("report", "x.json", "-o", "report.pdf", code=2, said="a name that ends in .html is needed")
+
+
+def test_numbers_that_do_not_fit_and_plans_without_k_say_what_to_give(tmp_path):
+    a, b, out = (str(tmp_path / f"{name}.npy") for name in "abd")
+    np.save(a, np.full((2, 16), 0.1))
+    np.save(b, np.ones((16, 2), np.float16))
+    product = ("simulate", a, b, "-o", out, "--model")
+    run(*product, HOPPER, code=2, said=f"{a}: 0.1 at [0, 0] is not exact in f16: say how to round (--convert)")
+    run("explain", HOPPER, a, b, "--element", "0,0", code=2, said="say how to round (a file in that format)")
+    run(*product, "plan:cublas/plain", code=2, said="plan:cublas/plain: a plan is a model for a given number of")
+    run("show", "plan:cublas/plain", "--svg", out + ".svg", code=2, said="plan:cublas/plain: the tree of a plan is")
+
+
+def test_rows_that_another_model_does_not_take_are_named(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"model": V, "a": ["3c00"], "b": ["3c00"], "c": "00000000", "d": "3f800000"}))
+    run("evaluate", str(path), "--model", FP8, code=2, said=f"{path}:1: {FP8} takes other formats than {V}")

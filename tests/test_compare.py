@@ -161,6 +161,24 @@ def test_without_a_vector_answered_by_both_nothing_is_compared(recorded: str, tm
     assert "nothing was compared" in run("compare", recorded, f"recorded:{path}", "--model", AMPERE, code=3).stderr
 
 
+def test_recordings_without_a_common_vector_are_told_apart_by_hypotheses() -> None:
+    both = [f"recorded:{DATA / 'recorded.jsonl.gz'}@{gpu}" for gpu in ("A100", "H100")]
+    document = compared(*both, "--model", AMPERE, code=3)
+    assert (document["verdict"], document["compared"]) == ("not compared", 0)
+    assert "'one_less' (" in document["reason"]
+    assert "predicts all 500 answers of the first and not those of the second" in document["reason"]
+    assert "no vector was answered by both; the reason above" in document["error"]
+    back = compared(*reversed(both), "--model", HOPPER, code=3)
+    assert [one["id"] for one in back["questions"]] == [one["id"] for one in document["questions"]]
+    for one in document["questions"]:
+        (told,) = (other for other in back["questions"] if other["id"] == one["id"])
+        assert (told["first"], told["second"]) == (one["second"], one["first"])
+    alike = [f"recorded:{DATA / 'recorded.jsonl.gz'}@{gpu}" for gpu in ("H100", "B200")]
+    assert "no question of the library" in compared(*alike, "--model", HOPPER, code=3)["reason"]
+    absent = run("compare", both[0], both[1] + "0", "--model", AMPERE, code=2)
+    assert "no row has an observed result `d` of H1000" in absent.stderr
+
+
 def test_a_file_of_vectors_that_is_not_there() -> None:
     result = run("compare", f"model:{VOLTA}", f"model:{COARSE}", "--vectors", "none.jsonl", code=2)
     assert result.stderr == "error: none.jsonl: no such file\n"
@@ -386,7 +404,7 @@ def test_matrices_that_no_neighbour_explains(files: dict[str, str], monkeypatch:
     np.save(files["coarse"], d)
     result = run("compare", *gemm(files, "hopper", "coarse"), "--model", HOPPER, "--json", code=0)
     told = json.loads(result.stdout)["gemm"]
-    assert "no single change of the model gives the other result" in result.stderr
+    assert "no single change of the model gives both results" in result.stderr
     assert (told["differing"], told["dot_product"]["row"], told["dot_product"]["column"]) == (1, 2, 3)
     result = run("compare", *gemm(files, "hopper", "coarse"), f"model:{HOPPER}", f"model:{HOPPER}", code=1)
     assert "reproduces D2 in 0 of 1 elements: its matrix was not computed this way" in result.stderr
@@ -453,4 +471,4 @@ def test_two_results_without_a_model_have_plans_and_a_reason(tmp_path: Path) -> 
     assert found["D1"]["plans"][0].startswith("sum(hopper/")
     assert found["D2"]["plans"][0].startswith("sum(split(2, hopper/")
     (why,) = found["why"]
-    assert "in D2 2 runs of K, added as f32, nearest even" in why
+    assert "(D1); 2 runs of K, added as f32, nearest even" in why

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hypotheses.claim import build_claims, claims_named
-from queries.claims.settle import settle
+from queries.claims.decide import decide
 from queries.search.distinguish import Options
 from smtmodel.batch import evaluate_row
 from smtmodel.errors import MmaprobeError
@@ -80,7 +80,7 @@ def test_what_of_table_9_is_not_claimed(model: str) -> None:
     lines = ("id: t", "about: t", "source: t", "says: holds", "expect: holds", f"model: {model}", "error_bound: loose")
     (claim,) = build_claims(read_yaml("\n".join(lines) + "\n", "t.yaml"))
     with pytest.raises(MmaprobeError, match="one truncating sum"):
-        settle(claim, Options(timeout=1))
+        decide(claim, Options(timeout=1))
     assert "Open: the rest of Table 9" in section("Is Table 9 of Xie the error?")
 
 

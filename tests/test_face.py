@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import inspect
 import json
-import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -358,19 +357,6 @@ def test_the_instruction_of_a_gpu_that_a_function_is() -> None:
 
 
 # -- the package itself
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_every_function_says_shapes_units_errors_and_source(name: str) -> None:
-    function = getattr(mmaprobe, name)
-    text = inspect.getdoc(function) or ""
-    for word in ("Raises MmaprobeError", "Source: "):
-        assert word in text, f"{name} says nothing of {word}"
-    if name not in ("unit", "plan"):  # they take names alone
-        assert "Shapes" in text
-        assert "Units: " in text
-    for parameter in inspect.signature(function).parameters:
-        assert re.search(rf"[`(]{parameter}\b", text), f"{name} says nothing of {parameter}"
 
 
 def test_its_page_lists_every_function() -> None:

@@ -9,14 +9,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from smtmodel.algebra import Bits
+from smtmodel.algebra import Bits, constant
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.formats import Format
 from smtmodel.nodes import Each, Element, Index, Node, Repeat, Round
+from smtmodel.nodes.node import Context, Value
 from smtmodel.nodes.normal import normal
 from smtmodel.nodes.rewriting import rebuilt, replaced
+from smtmodel.trace import Silent, Trace
 from smtmodel.unit import Unit
+from smtmodel.unitfile import parse_unit
 from tests import node_oracle
 from tests.node_units import Patterns, random_unit, vectors
 from tests.oracle import FORMATS, decode
@@ -128,3 +131,36 @@ def test_the_normal_form_computes_alike_and_knows_no_order_of_terms() -> None:
         assert on_arrays(unit, table) == on_arrays(replace(unit, result=plain), table), seed
     assert ranges > UNITS // 10
     assert changed > UNITS // 10
+
+
+@pytest.mark.parametrize("step", ["r(exact(a[i] * b[i], acc))", "r(fused(a[i:i + 2] * b[i:i + 2], acc, F=3))"])
+def test_rounds_that_change_nothing_are_left_out(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    unit = parse_unit(
+        "unit: long\nformats: {a: e2m1, b: e2m1, c: e4m3, d: e4m3}\nlength: 601\n"
+        f"roundings:\n  r: round(e4m3, nearest_even)\nsteps:\n  d: repeat(i in range(600), c, {step})\n",
+        "long.yaml",
+    )
+    rounds = 0
+    evaluate = Round.evaluate
+
+    def counted(node: Round, context: Context, keep: int | None) -> Value:
+        nonlocal rounds
+        rounds += 1
+        return evaluate(node, context, keep)
+
+    monkeypatch.setattr(Round, "evaluate", counted)
+    draw, found = random.Random(3), []
+    for _ in range(40):
+        a, b = ([draw.choice([0, 8, draw.randrange(16)])] * 601 for _ in "ab")  # also sums that rise to the largest one
+        for side in (a, b):
+            side[draw.choice([0, 1, 300, 599])] = draw.randrange(16)
+        c = draw.choice([0, 128, draw.randrange(256)])
+        signals = [[constant(CARRIER, x, fmt.width) for x in side] for side, fmt in ((a, unit.a), (b, unit.b))]
+        results = []
+        for trace in (Silent(), Trace()):
+            rounds = 0
+            results.append((unit.evaluate(*signals, constant(CARRIER, c, 8), trace=trace)[0].value, rounds))
+        assert results[0][0] == results[1][0], (a[0], b[0], c)
+        assert results[1][1] == 600, "all signals of all rounds are kept"
+        found.append(results[0][1])
+    assert max(found) < 200

@@ -219,7 +219,7 @@ def test_the_drawing(tmp_path: Path) -> None:
     ("name", "formats", "code", "message"),
     [
         ("fails", "f32,f32,f32", 3, "ZeroDivisionError: no"),
-        ("narrow", "f32,f32,f32", 3, "elements of float16; f32 is float32"),
+        ("narrow", "f32,f32,f32", 3, "elements of float16, not of float32 (f32)"),
         ("products_first", "f32,f32,f32,f32", 3, "takes no addend"),
         ("other", "f32,f32,f32", 2, "unknown function"),
         ("chain", "f32,f32", 2, "give a,b,c,d"),

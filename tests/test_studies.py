@@ -285,6 +285,26 @@ def test_a_column_of_a_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         draw(study, study.sizes, 0, table, tmp_path / "x", 60)
 
 
+@pytest.mark.parametrize("name", ["architectures", "valero-tf32"])
+def test_sizes_in_a_column_have_room(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    labels: list[Any] = []
+
+    def laid_out(figure: Figure, *_: Any, **__: Any) -> None:
+        figure.canvas.draw()
+        labels[:] = [text.get_window_extent() for text in figure.axes[-1].get_xticklabels() if text.get_text()]
+
+    monkeypatch.setattr(Figure, "savefig", laid_out)
+    study = replace(STUDIES[name], measures=("l2",))
+    table = Table(tmp_path / "x.csv", study.measures)
+    table.rows = {point.key: (1e-6,) for point, _ in points(study, study.sizes, 0)}
+    draw(study, study.sizes, 0, table, tmp_path / "x", 85)
+    assert len(labels) >= 4
+    assert all(one.x1 + 2 < other.x0 for one, other in pairwise(labels))
+
+
 def test_groups_differ_in_grey() -> None:
     """Every two of them, by luminance or, beyond eight, by marker."""
     pytest.importorskip("matplotlib")

@@ -15,12 +15,12 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from hypotheses.claim import AnyClaim, BoundClaim, Claim, build_claims, claims, claims_named
+from queries.claims.decide import decide
 from queries.claims.error_bound import verify_bound
 from queries.claims.outcome import Outcome
 from queries.claims.overflow import bound
 from queries.claims.report import document_of
 from queries.claims.samples import claim_rows
-from queries.claims.settle import settle
 from queries.search.distinguish import Options
 from queries.search.scene import build_query, deciding, evaluate_claim, scene_of
 from smtmodel.algorithms import parse_reduction, sum_of_array
@@ -98,13 +98,13 @@ def cases(quick: bool) -> list[AnyClaim]:
 
 @pytest.mark.parametrize("claim", cases(True), ids=lambda claim: claim.id)
 def test_quick_claims(claim: AnyClaim) -> None:
-    check(claim, settle(claim, Options(timeout=120)))
+    check(claim, decide(claim, Options(timeout=120)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("claim", cases(False), ids=lambda claim: claim.id)
 def test_slow_claims(claim: AnyClaim) -> None:
-    check(claim, settle(claim, Options(timeout=300)))
+    check(claim, decide(claim, Options(timeout=300)))
 
 
 # --- the language ----------------------------------------------------------------------------------------------------
@@ -344,12 +344,12 @@ def overflow_claim(**changes: Any) -> AnyClaim:
     ({"numbers": 65518, "overflow": "never"}, "holds"), ({"numbers": 65519, "overflow": "never"}, "refuted"),
 ])  # fmt: skip
 def test_overflow(changes: dict[str, Any], verdict: str) -> None:
-    assert settle(overflow_claim(**changes), Options()).verdict == verdict
+    assert decide(overflow_claim(**changes), Options()).verdict == verdict
 
 
 def test_overflow_of_units_that_round_up() -> None:
     with pytest.raises(InputError, match="may round up"):
-        settle(overflow_claim(reduction="single-pass@unit=cdna3/mfma/f32_16x16x16_f16", overflow="never"), Options())
+        decide(overflow_claim(reduction="single-pass@unit=cdna3/mfma/f32_16x16x16_f16", overflow="never"), Options())
 
 
 @pytest.mark.parametrize("text", [RECURRENCE, "single-pass", "recurrence@columns=outside", "split"])

@@ -60,8 +60,8 @@ def partition_sets(
     `deadline` (of time.monotonic) nothing more is asked, and undecided pairs are open. `interrupt` is called at an
     interrupt, which then counts as the deadline; without it KeyboardInterrupt is raised.
 
-    The first models without a class are compared with all others without one, at the same time as far as the pool
-    goes; then comes the next round. What comes out does not depend on who answers first: results are taken in order.
+    The first models without a class are compared with all others without one, at the same time as far as the pool goes;
+    then comes the next round. The outcome does not depend on which pair is answered first: results are taken in order.
     """
     return _Partitioning(sets, options, confirm, deadline, interrupt).run()
 

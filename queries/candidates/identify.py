@@ -161,7 +161,7 @@ class Identifier:
                 return
             if not self.recorded and not self._validate():
                 return
-            if self._settle():
+            if self._decide():
                 return
 
     def _split(self) -> bool:
@@ -281,7 +281,7 @@ class Identifier:
         self.outcomes.extend(row[None, :], self.alive)
         return self._take(len(self.outcomes.table) - 1)
 
-    def _settle(self) -> bool:
+    def _decide(self) -> bool:
         """Prove the survivors equal; False if a solver found a vector that tells two apart, which is then asked."""
         self.options.progress(f"{len(self.alive)} survivors that no answer tells apart: proving them equal")
         groups = self._would_decide() if self.recorded else [[self.models[i] for i in self.alive]]

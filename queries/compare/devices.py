@@ -221,6 +221,7 @@ class Comparison:
     differences: list[Difference] = field(default_factory=list)
     contradictions: list[Contradiction] = field(default_factory=list)
     kept: list[Answered] = field(default_factory=list)
+    apart: list[Answered] = field(default_factory=list)  # of two recordings without a common input: one answer each
 
     @property
     def done(self) -> bool:
@@ -247,7 +248,7 @@ class Comparison:
             self._stand_by(pair)
 
     def _stand_by(self, pair: Pair) -> None:
-        """Ask some vectors again that made no difference: a device may contradict itself all the same."""
+        """Ask again some vectors on which both agree: a device may contradict itself all the same."""
         kept = [self.kept[place] for place in spread(len(self.kept), AGAIN)]
         for side, first in zip(pair.sides, ([one[1] for one in kept], [one[2] for one in kept]), strict=True):
             if kept and not side.steady:

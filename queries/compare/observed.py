@@ -29,29 +29,31 @@ class ObservedRow:
     agrees: bool | None
 
 
-def evaluate_vectors(vectors: Iterable[Vector], model: Model | None = None) -> Iterator[ObservedRow]:
+def evaluate_vectors(
+    vectors: Iterable[Vector], model: Model | None = None, file: str | None = None
+) -> Iterator[ObservedRow]:
     """Every vector under its own model, or under `model`, in order. An error of `vectors` comes through after the
-    rows before it."""
+    rows before it. Raises InputError, which names the `file`, for vectors that `model` does not take."""
     batch: list[Vector] = []
     try:
         for vector in vectors:
             batch.append(vector)
             if len(batch) == BATCH:
-                yield from _evaluate(batch, model)
+                yield from _evaluate(batch, model, file)
                 batch = []
     except Exception:
-        yield from _evaluate(batch, model)
+        yield from _evaluate(batch, model, file)
         raise
-    yield from _evaluate(batch, model)
+    yield from _evaluate(batch, model, file)
 
 
-def _evaluate(batch: list[Vector], model: Model | None) -> Iterator[ObservedRow]:
+def _evaluate(batch: list[Vector], model: Model | None, file: str | None) -> Iterator[ObservedRow]:
     groups: dict[Model, list[int]] = {}
     for index, vector in enumerate(batch):
         groups.setdefault(model or vector.model, []).append(index)
     rows: list[ObservedRow | None] = [None] * len(batch)
     for candidate, indices in groups.items():
-        _check_fit(candidate, [batch[index] for index in indices])
+        _check_fit(candidate, [batch[index] for index in indices], file)
         chosen = [batch[index] for index in indices]
         results = evaluate_rows(candidate, [vector.operands for vector in chosen])
         for index, vector, result in zip(indices, chosen, results, strict=True):
@@ -59,16 +61,16 @@ def _evaluate(batch: list[Vector], model: Model | None) -> Iterator[ObservedRow]
     yield from (row for row in rows if row is not None)
 
 
-def _check_fit(model: Model, vectors: list[Vector]) -> None:
+def _check_fit(model: Model, vectors: list[Vector], file: str | None) -> None:
     """Raises InputError for vectors that another model cannot take."""
     for vector in vectors:
         own = vector.model
         if (own.a, own.b, own.c, own.scale) != (model.a, model.b, model.c, model.scale):
-            raise InputError(f"{model.reference} takes other formats than {own.reference}", line=vector.line)
+            raise InputError(f"{model.reference} takes other formats than {own.reference}", file, vector.line)
         if len(vector.operands.a) > model.length or len(vector.operands.scale_a) != model.scales:
-            raise InputError(f"{model.reference} takes {model.length} products", line=vector.line)
+            raise InputError(f"{model.reference} takes {model.length} products", file, vector.line)
         if vector.d is not None and vector.d >> model.d.width:
-            raise InputError(f"d: wider than the results of {model.reference}", line=vector.line)
+            raise InputError(f"d: wider than the results of {model.reference}", file, vector.line)
 
 
 def agrees(model: Model, predicted: int, vector: Vector) -> bool | None:

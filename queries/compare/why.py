@@ -109,7 +109,13 @@ def common_changes(
 
 
 def _asked(comparison: Comparison) -> list[Answered]:
-    return [*((one.operands, one.left, one.right) for one in comparison.differences), *comparison.kept]
+    """The differences, then what else both answered; no input twice."""
+    found: dict[Operands[int], tuple[Answer, Answer]] = {
+        one.operands: (one.left, one.right) for one in comparison.differences
+    }
+    for operands, left, right in comparison.kept:  # a difference that was not minimised is one of these
+        found.setdefault(operands, (left, right))
+    return [(operands, left, right) for operands, (left, right) in found.items()]
 
 
 def explanations(comparison: Comparison, pair: Pair) -> list[Explanation]:
@@ -124,6 +130,27 @@ def explanations(comparison: Comparison, pair: Pair) -> list[Explanation]:
         if explanation is not None:
             found.append(explanation)
     return sorted(found, key=lambda one: one.rank)
+
+
+def explanations_apart(pair: Pair, answered: Sequence[Answered]) -> list[Explanation]:
+    """The questions of the library that say why two devices differ which were never asked the same input: one
+    hypothesis predicts every answer of the first and not every answer of the second, another the reverse. The best
+    first. `answered`: inputs with the answer of one device, and None for the other."""
+    results = _Results(pair, answered)
+    found = []
+    for question in library().values():
+        told = {name: agree for name, model in question.models.items() if (agree := results.of(model))}
+        whole = [
+            tuple(
+                _support(name, agree, side)
+                for name, agree in told.items()
+                if all(agree[side].values()) and not all(agree[1 - side].values())
+            )
+            for side in (0, 1)
+        ]
+        if whole[0] and whole[1]:
+            found.append(Explanation(question, whole[0], whole[1], ()))
+    return sorted(found, key=lambda one: (not one.about_one_model, one.rank))
 
 
 def _explanation(question: Question, results: _Results, count: int) -> Explanation | None:
@@ -185,7 +212,7 @@ class _Results:
         found: list[dict[int, bool]] = []
         for side, answers in zip(self.pair.sides, self.answers, strict=True):
             wrong = differing(Problem(model, side.model, compare=compare), predicted, [answers[i] for i in rows])
-            found.append({i: not bad for i, bad in zip(rows, wrong, strict=True)})
+            found.append({i: not bad for i, bad in zip(rows, wrong, strict=True) if answers[i] is not None})
         return found[0], found[1]
 
 

@@ -67,8 +67,8 @@ Wanted = Case | Change
 
 @dataclass
 class Cover:
-    """What came of it. `rows` in the order in which they were chosen, with what each was chosen for; `unreachable`: the
-    cases that no input reaches; `same`: the changes that no input shows, and who says so; `open`: neither."""
+    """The outcome. `rows` in the order in which they were chosen, with what each was chosen for; `unreachable`: the
+    cases that no input reaches; `same`: the changes that no input shows, and what proved it; `open`: neither."""
 
     model: Model
     layout: Layout
@@ -322,7 +322,7 @@ class Covering:
         for group in steps.values():
             for free in sets[:-1][:SMALL_SETS]:
                 self._search(group, datapath(self.model, free).query, SMALL_SECONDS)
-            self._settle(self._left(group))
+            self._decide(self._left(group))
 
     def _search(self, group: Sequence[Wanted], question: Callable[[list[Any]], Query], seconds: float) -> Answer | None:
         """Rows for some of what is wanted, until no more come: the last answer, None where all is reached."""
@@ -341,8 +341,8 @@ class Covering:
             self.take(self.beside(np.array([row], dtype=np.uint64), CHUNK // 4))
         return None
 
-    def _settle(self, group: list[Case]) -> None:
-        """Rows for the cases, or theorems; halves are asked apart where no answer comes."""
+    def _decide(self, group: list[Case]) -> None:
+        """Rows for the cases, or theorems; where no answer comes, each half of the cases is asked by itself."""
         answer = self._search(group, datapath(self.model).query, WHOLE_SECONDS)
         left = tuple(self._left(group))
         if answer is None or not left:
@@ -350,11 +350,11 @@ class Covering:
         if answer.status == "unsat":
             self._conclude(left, answer)
         elif len(left) > 1 and self._remaining() > 0:
-            self._settle(list(left[: len(left) // 2]))
-            self._settle(list(left[len(left) // 2 :]))
+            self._decide(list(left[: len(left) // 2]))
+            self._decide(list(left[len(left) // 2 :]))
 
     def _conclude(self, cases: tuple[Case, ...], answer: Answer) -> None:
-        """The theorem of an engine's word, with another engine's where it has one in time."""
+        """The theorem that an engine's answer gives, with that of a second engine if it comes in time."""
 
         def ask(query: Query, name: str) -> tuple[Answer, Answer | None]:
             for other in CONFIRMERS:

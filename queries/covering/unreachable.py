@@ -1,4 +1,5 @@
-"""Cases that no input reaches: a solver's word on a question made of the unit's own evaluation, as a theorem."""
+"""Cases that no input reaches: a theorem from a solver's answer to a question that is made of the unit's own
+evaluation."""
 
 from __future__ import annotations
 

@@ -18,8 +18,9 @@ from smtmodel.vectors import Vector
 
 @dataclass(frozen=True)
 class Ends:
-    """`fused` and `rounded`: products that keep, or do not keep, a bit below the last place of the result's format
-    when they are added; of the others no answer tells, and `why` not. `start`: what the sum begins with, in words."""
+    """`fused` and `rounded`: the products that keep a bit below the last place of the result's format when they are
+    added, and those that do not; of the others no answer tells, for the reason `why`. `start`: what the sum begins
+    with, in words."""
 
     start: str
     fused: tuple[int, ...] = ()

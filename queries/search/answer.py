@@ -38,7 +38,7 @@ class PairAnswer:
 
 @dataclass
 class Answered:
-    """A question and what came of it."""
+    """A question and its outcome."""
 
     question: Question
     pairs: list[PairAnswer]

@@ -53,11 +53,14 @@ class Witness:
 
 def replay(problem: Problem, rows: Sequence[Row] | Patterns, traced: bool = False, folded: bool = False) -> Replay:
     """Evaluate both models on every row; `traced`: with all signals; `folded`: an operand that is +0 in every row is a
-    constant, as in small questions, for searches whose result is replayed without."""
+    constant, as in small questions, for searches whose result is replayed without. Those of a single row are constants,
+    as in `evaluate_batch`."""
     table = np.asarray(rows, dtype=np.uint64)
     layout = problem.layout
     lanes = [
-        constant(_CARRIER, 0, fmt.width) if folded and not column.any() else _CARRIER.lanes(column, fmt.width)
+        constant(_CARRIER, int(column[0]), fmt.width)
+        if len(column) == 1 or (folded and not column.any())
+        else _CARRIER.lanes(column, fmt.width)
         for column, fmt in zip(np.ascontiguousarray(table.T), layout.formats, strict=True)
     ]
     operands = layout.split(lanes)

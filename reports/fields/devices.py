@@ -120,7 +120,7 @@ class RuledOut(Place):
 
 
 class Standing(Part):
-    """How a hypothesis fares."""
+    """How many answers agree with a hypothesis."""
 
     answers: int
     """answers to vectors for which it has a prediction"""
@@ -373,7 +373,7 @@ class Gemm(Part):
     element: list[int] = ABSENT
     """row and column of the element that was followed up"""
     tile: int | None = ABSENT
-    """the tile in which the sides part"""
+    """the tile in which the sides diverge"""
     products: list[int] = ABSENT
     """from which product to which"""
 
@@ -381,10 +381,11 @@ class Gemm(Part):
 class Compare(Document):
     """Where two devices differ."""
 
-    verdict: Literal["different", "unstable", "no difference"]
-    """unstable: a device contradicts itself"""
+    verdict: Literal["different", "unstable", "no difference", "not compared"]
+    """unstable: a device contradicts itself; not compared: no vector was answered by both"""
     reason: str | None
-    """why they differ, in one sentence; null without a difference"""
+    """why they differ, in one sentence; null without one. Of two recordings that are not compared: what the library's
+    hypotheses say, each of which predicts every answer of one and not of the other"""
     compare: str | None
     """how results are compared: bits or value"""
     devices: list[ComparedDevice]

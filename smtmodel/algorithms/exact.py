@@ -1,6 +1,6 @@
 """Exact sums of products in fixed point, and errors against them, over any carrier.
 
-Widths stay small because the inputs' exponents lie in a window: whoever asks must also demand `admitted`.
+Widths stay small because the inputs' exponents lie in a window: a caller must also demand `admitted`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Fixed:
 
 @dataclass(frozen=True)
 class Window:
-    """Exponents of the nonzero inputs, from the first to the second included: normal numbers only, zeros besides.
+    """The exponents of nonzero inputs of each operand, the lowest and the highest. Inputs are zeros and normal numbers.
 
     Raises ParameterError for a window that admits no nonzero number of the format.
     """
@@ -141,7 +141,7 @@ def closer(p: Fixed, q: Fixed, exact: Fixed) -> Bit:
 
 def ulp(x: Fixed, fmt: Format) -> Fixed:
     """The unit in the last place of `fmt` at a number of that size: 2^(floor(log2 |x|) - fraction), never below the
-    spacing of the subnormals (that for zero). Needs the spare bits of `exact_sum`."""
+    spacing of the subnormals (the latter for zero). Needs the spare bits of `exact_sum`."""
     size = magnitude(x).bits
     carrier, width = size.carrier, size.width
     one = constant(carrier, 1, width)

@@ -52,16 +52,16 @@ class Form(ABC, Generic[Side, Value]):
     def chain(
         self, unit: Model, a: Side, b: Side, start: int, stop: int, addend: Value | None, words: Pair | None = None
     ) -> Value:
-        """The unit's instructions, one after another, over the products from `start` to before `stop`, each result
-        the next addend; the first addend is +0 for None. The last instruction is filled up with zero products. Every
-        result is noted, as one of those `words`, if there are several."""
+        """The unit's instructions, one after another, over the products from `start` to before `stop`, each result the
+        next addend; the first addend is +0 for None. The last instruction is filled up with zero products. Every result
+        is noted; `words` tells whose it is where factors have several words."""
 
     def note(self, step: Step, value: Value) -> None:
         """A step of the algorithm, for forms that keep them."""
         return
 
     def note_words(self, side: Literal["a", "b"], number: int, words: Side) -> None:
-        """The words of that number of all factors of a side, for forms that keep steps."""
+        """Word `number` of every factor of a side, for forms that keep steps."""
         return
 
 

@@ -19,8 +19,8 @@ from smtmodel.reference import parse_reference
 
 
 class FirstWordForm(StepsForm):
-    """A dot product of finite numbers that their first words hold whole, `firsts` of a and of b: the other words are
-    the constant zero, and so is what the unit makes of them and of +0."""
+    """A dot product of finite numbers that equal their first words (`firsts`, of a and of b): all other words are the
+    constant zero, and so are the unit's results on these words and +0."""
 
     def __init__(self, firsts: Sequence[tuple[Bits, ...]], words: int) -> None:
         super().__init__()

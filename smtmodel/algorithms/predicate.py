@@ -1,4 +1,4 @@
-"""The language of claims: Python's expressions, but for what quantities do not need. Text to tree, with errors."""
+"""The language of claims: those of Python's expressions that quantities need, parsed from text to tree."""
 
 from __future__ import annotations
 

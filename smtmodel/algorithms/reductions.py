@@ -64,8 +64,8 @@ class Row(ABC, Generic[Numbers]):
 
     @abstractmethod
     def column_sums(self, unit: Model, shape: tuple[int, int], chain: int, numbers: Numbers) -> Numbers:
-        """Ones times matrices: of each `chain` matrices of `shape` (row by row in memory, the last filled up with +0)
-        the sums of the columns, one instruction's result the next one's addend."""
+        """Ones times matrices: the sums of the columns of every `chain` matrices of `shape` (row by row in memory, the
+        last filled up with +0), one instruction's result the next one's addend."""
 
     @abstractmethod
     def trees(self, fmt: Format, size: int, numbers: Numbers) -> Numbers:
@@ -249,7 +249,7 @@ class Chained(Reduction):
         return parse_reference(self.unit)
 
     def warp_sums(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
-        """Of each R matrices of numbers of the unit's format the sum (f32). The last product has ones on its other
+        """The sum (f32) of every R matrices of numbers of the unit's format. The last product has ones on its other
         side in the paper; no unit tells the sides apart."""
         columns = row.column_sums(self.model, (self.side, self.side), self.chain, numbers)
         if self.columns == "outside":

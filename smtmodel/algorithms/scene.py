@@ -111,7 +111,8 @@ class Scene:
         return self._exact[magnitudes]
 
     def tops(self) -> list[Fixed]:
-        """Of each product, and of c, one bit at its exponent, the sum of its factors'; none for a zero."""
+        """One bit for each product and for c, at its exponent (of a product, the sum of its factors' exponents); no bit
+        for a zero."""
         window = self.shape.window
         low = min(window.a[0] + window.b[0], window.c[0])
         width = max(window.a[1] + window.b[1], window.c[1]) - low + 1

@@ -98,13 +98,14 @@ class FamilyFunction:
             raise ParameterError(name, self.refusal(name))
 
     def refusal(self, name: str) -> str:
-        """Why a parameter is not taken, and who takes it."""
+        """Why a parameter is not taken: families that take it, or what this one takes where none does."""
         if name in FORMER:
             now = ", ".join(f"{FAMILY}={family} ({value})" for value, family in FORMER[name].items())
             return f"its values are families now: {now}"
         others = [other.name for other in FUNCTIONS.values() if name in other.defaults]
-        found = f"; {', '.join(others)} {'takes' if len(others) == 1 else 'take'} it" if others else ""
-        return f"{self.name} does not take it (it takes {', '.join(self.takes)}){found}"
+        if not others:
+            return f"{self.name} does not take it; it takes {', '.join(self.takes)}"
+        return f"{self.name} does not take it; {', '.join(others)} {'takes' if len(others) == 1 else 'take'} it"
 
 
 def _is_group(item: Parameter) -> bool:
@@ -140,7 +141,7 @@ class Member:
 
     @property
     def known(self) -> dict[str, Any]:
-        """The values of its parameters, and of those that all units of its family have one value of; a step of pairs is
+        """The values of its parameters, and of those that have one value in all units of its family; a step of pairs is
         a block."""
         found = {**FUNCTIONS[self.family].fixed, **self.values}
         return {"block": found.get("group"), **found}

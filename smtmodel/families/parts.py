@@ -122,7 +122,7 @@ class Alignment(Part):
 
     @property
     def exact(self) -> bool:
-        """Whether no bit is lost: an exact sum, rounded, is also what its terms with a sticky bit give."""
+        """Whether no bit is lost that rounding could see: the sum is exact, or its terms have a sticky bit."""
         return self.fraction_bits == "exact" or self.align_rounding == "sticky"
 
     @property
@@ -179,7 +179,7 @@ class Late(Part):
         return FusedSum((products, addend), keeps, self.late_rounding, zeros=zeros, least=least, reach=reach)
 
     def cut(self, total: Node, fmt: Format) -> Node:
-        """The sum with the addend as it is rounded to a format."""
+        """The sum with the addend, cut as it is before it is rounded to a format."""
         return total if self.late_sum_bits is None else Cut(total, self.late_sum_bits + 1, self.late_rounding, fmt.emin)
 
 

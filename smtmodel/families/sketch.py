@@ -1,4 +1,4 @@
-"""An expression under way: the products of its steps, their order, and what its nodes are called."""
+"""An expression while it is built: the products of its steps, their order, and the names of its nodes."""
 
 from __future__ import annotations
 
@@ -91,7 +91,8 @@ class Sketch:
         return found
 
     def chained(self, start: Node, form: Callable[[Step, Node], Node]) -> Node:
-        """The steps one after another, each from the result before; a loop where each is the first one moved."""
+        """The steps one after another, each from the result before; a loop where each step is the first one,
+        shifted."""
         blocks, offsets = self.steps.blocks, self.steps.offsets
         if len(blocks) == 1:
             return form(Step(blocks[0]), start)
@@ -105,7 +106,8 @@ class Sketch:
 
     @property
     def _unrolled(self) -> bool:
-        """Whether every step stands for itself: a scale factor's place is not a multiple of a product's."""
+        """Whether the steps are written out, with no loop: the place of a scale factor is not a multiple of a product's
+        place."""
         return len(self.steps.blocks) > 1 and (self.steps.offsets is None or self.scales.format is not None)
 
     def expression(self, result: Node) -> Expression:

@@ -39,7 +39,7 @@ def spread(places: Sequence[int], form: Callable[[Index], Node], outer: int = 0)
 @dataclass(frozen=True)
 class Chain:
     """Steps that each add products to the result before. `blocks`: the places of the products of each step; `term`: a
-    product, of which every input has one place; `terms`: where those of a step are in `step`, which reads the result
+    product, each input of which is at one place; `terms`: where those of a step are in `step`, which reads the result
     before as `Running(OUTER)`."""
 
     blocks: tuple[tuple[int, ...], ...]

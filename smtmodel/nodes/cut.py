@@ -53,7 +53,8 @@ class Cut(Node):
         return _CutSum(value, Term(term.sign, cut.significand, cut.exponent, fraction))
 
     def target(self, term: Term) -> Target:
-        """A number of a format that has no largest exponent, and no smaller one than `least` or any sum has."""
+        """Rounding to a format without a largest exponent, with `least` as its smallest, or one below that of any
+        sum."""
         unit = term.exponent.offset(-term.fraction)
         least = unit.low if self.least is None else self.least
         highest = unit.high + term.significand.width - least
@@ -68,7 +69,7 @@ class Cut(Node):
     def varied(self, variant: Variant) -> Node:
         if variant.parameter == "cut":
             return self.term
-        if variant.parameter == "rounding":  # the word of fused sums: what sums lose is cut in one way
+        if variant.parameter == "rounding":  # so called in fused sums
             return super().varied(replace(variant, parameter="mode"))
         return super().varied(variant) if variant.parameter == "bits" else self
 

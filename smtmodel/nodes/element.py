@@ -83,10 +83,7 @@ class Element(Terminal):
         return 0 if self.index is None else context.at(self.index)
 
     def _pattern(self, context: Context) -> Bits:
-        patterns, at = context.patterns[self.operand], self._at(context)
-        if at < len(patterns):
-            return patterns[at]
-        return constant(context.patterns["c"][0].carrier, 0, context.formats[self.operand].width)
+        return context.pattern(self.operand, self._at(context))
 
     def read(self, pattern: Bits, fmt: Format) -> Unpacked:
         """A pattern of `fmt.width` bits as the number that it is taken for."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from typing import ClassVar
 
-from smtmodel.algebra import Bit, Bits, all_of, any_of
+from smtmodel.algebra import Bit, Bits, all_of, any_of, constant
 from smtmodel.decode import Term, Unpacked
 from smtmodel.formats import Format
 from smtmodel.ieee import with_specials
@@ -58,8 +58,8 @@ class Value(ABC):
 
 
 class Number(Value):
-    """A single number, not a sum. `native`: its pattern, but for that of a NaN, as the processor's own instruction for
-    the format made it."""
+    """A single number, not a sum. `native`: its pattern as the processor's own instruction for the format computed it;
+    a NaN's is arbitrary."""
 
     def __init__(self, item: Unpacked, pattern: Bits | None = None, native: tuple[Format, Bits] | None = None) -> None:
         super().__init__(item.term, item.is_nan, pattern)
@@ -121,8 +121,8 @@ class Total(Value):
 
 
 class Changed(Value):
-    """Another value's finite part changed: what was added stays what it was. `zeros` count as zero as well, `nans` are
-    NaNs as well."""
+    """Another value with its finite part replaced; the numbers that were added stay the same. `zeros`: where it counts
+    as zero besides; `nans`: where it is a NaN besides."""
 
     def __init__(self, value: Value, term: Term, zeros: Sequence[Bit] = (), nans: Sequence[Bit] = ()) -> None:
         super().__init__(term, any_of([value.is_nan, *nans]))
@@ -204,6 +204,13 @@ class Context:
         finally:
             self.scopes.pop()
             del self.places[level], self.opened[level]
+
+    def pattern(self, operand: str, at: int) -> Bits:
+        """An element of an operand; zero where it is missing."""
+        patterns = self.patterns[operand]
+        if at < len(patterns):
+            return patterns[at]
+        return constant(self.patterns["c"][0].carrier, 0, self.formats[operand].width)
 
     def at(self, index: Index) -> int:
         """The number that an index stands for here."""
@@ -290,7 +297,7 @@ class Node(ABC):
         return ""
 
     def key(self, context: Context) -> Hashable:
-        """What its value is made of, if of inputs alone, wherever it stands; None if of more."""
+        """A key that nodes with the same value have in common where this value depends on inputs alone; else None."""
         return None
 
     def places_of_terms(self, context: Context) -> list[str]:

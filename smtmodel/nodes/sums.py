@@ -58,7 +58,7 @@ class Sum(Node):
         return replace(self, **{**changed, "items": tuple(term for _, term in terms)})  # type: ignore[type-var]
 
     def key_of(self, position: int) -> tuple[str, ...]:
-        """What goes with the operand at a position, itself apart."""
+        """The parameters of the operand at a position."""
         values = (getattr(self, name) for name in self.field_names() if name != "items")
         return tuple(str(given[position]) for given in values if isinstance(given, tuple) and given)
 
