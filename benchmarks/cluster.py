@@ -31,7 +31,7 @@ from queries.solvers.worker import version_of
 
 FAMILY = Path(__file__).with_suffix(".yaml")
 EACH = 120.0  # seconds for a pair: the whole question gets a quarter of them, several times what it needs
-WANTED = 0.6  # of one worker's time, at most
+WANTED = 0.55  # of one worker's time, at most
 QUIET = 1.0  # load average of the last minute, at most
 
 
