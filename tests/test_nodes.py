@@ -136,8 +136,8 @@ def test_the_normal_form_computes_alike_and_knows_no_order_of_terms() -> None:
 @pytest.mark.parametrize("step", ["r(exact(a[i] * b[i], acc))", "r(fused(a[i:i + 2] * b[i:i + 2], acc, F=3))"])
 def test_rounds_that_change_nothing_are_left_out(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     unit = parse_unit(
-        "unit: long\nformats: {a: e2m1, b: e2m1, c: e4m3, d: e4m3}\nlength: 601\n"
-        f"roundings:\n  r: round(e4m3, nearest_even)\nsteps:\n  d: repeat(i in range(600), c, {step})\n",
+        "unit: long\nformats: {a: e2m1, b: e2m1, c: e4m3, d: e4m3}\nlength: 201\n"
+        f"roundings:\n  r: round(e4m3, nearest_even)\nsteps:\n  d: repeat(i in range(200), c, {step})\n",
         "long.yaml",
     )
     rounds = 0
@@ -151,9 +151,9 @@ def test_rounds_that_change_nothing_are_left_out(step: str, monkeypatch: pytest.
     monkeypatch.setattr(Round, "evaluate", counted)
     draw, found = random.Random(3), []
     for _ in range(40):
-        a, b = ([draw.choice([0, 8, draw.randrange(16)])] * 601 for _ in "ab")  # also sums that rise to the largest one
+        a, b = ([draw.choice([0, 8, draw.randrange(16)])] * 201 for _ in "ab")  # also sums that rise to the largest one
         for side in (a, b):
-            side[draw.choice([0, 1, 300, 599])] = draw.randrange(16)
+            side[draw.choice([0, 1, 100, 199])] = draw.randrange(16)
         c = draw.choice([0, 128, draw.randrange(256)])
         signals = [[constant(CARRIER, x, fmt.width) for x in side] for side, fmt in ((a, unit.a), (b, unit.b))]
         results = []
@@ -161,6 +161,6 @@ def test_rounds_that_change_nothing_are_left_out(step: str, monkeypatch: pytest.
             rounds = 0
             results.append((unit.evaluate(*signals, constant(CARRIER, c, 8), trace=trace)[0].value, rounds))
         assert results[0][0] == results[1][0], (a[0], b[0], c)
-        assert results[1][1] == 600, "all signals of all rounds are kept"
+        assert results[1][1] == 200, "all signals of all rounds are kept"
         found.append(results[0][1])
-    assert max(found) < 200
+    assert max(found) < 100
