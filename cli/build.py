@@ -35,15 +35,13 @@ LISTED = 8  # names of equal instructions that are listed
 
 
 def build(
-    device_name: str, formats: str, length: int, scale: str | None, save: Path | None, device_timeout: float,
-    options: Options, as_json: bool,
-) -> None:  # fmt: skip
+    device_name: str, asked: Signature, save: Path | None, device_timeout: float, options: Options, as_json: bool
+) -> None:
     """Ask an unknown device, say what it computes, and end with the exit code."""
     from queries.compare.steady import ContradictionError
     from runner.devices import open_device
-    from smtmodel.signature import parse_signature
 
-    asked, start = parse_signature(formats, length, scale), time.monotonic()
+    start = time.monotonic()
     deadline = None if options.timeout is None else start + options.timeout
     found: Built | None = None
     order: Order | None = None
@@ -189,7 +187,8 @@ def names_of(found: Built) -> list[str]:
     """The instructions and units that ship and are proved equal."""
     from queries.building.build import BUILT
 
-    return [model.reference for model, _ in found.equal if model.reference != BUILT]
+    names = [model.reference for model, _ in found.equal if model.reference != BUILT]
+    return sorted(names, key=lambda name: not name.startswith("ieee/"))  # what is nobody's own, first
 
 
 def say_names(names: Sequence[str], why: str) -> None:

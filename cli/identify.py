@@ -29,6 +29,7 @@ from cli.options import (
     solver_options,
     write_vectors,
 )
+from cli.order import asked_of
 from smtmodel.errors import IncompleteError, InputError, MmaprobeError
 from smtmodel.progress import Count, Throttle
 from smtmodel.wording import counted
@@ -171,9 +172,13 @@ def _members(members: Sequence[Equality]) -> list[dict[str, Any]]:
     help="Append the answers here; a run cut short goes on from them.",
 )
 @click.option(
-    "--formats", metavar="A,B,C,D", help="Without FAMILY: the formats of a, b, c and the result, or A,B,D without c."
+    "--formats",
+    metavar="A,B,C,D",
+    help="Without FAMILY: the formats of a, b, c and the result, or A,B,D without c. Instructions have theirs.",
 )
-@click.option("--length", type=int, metavar="K", help="Without FAMILY: the number of products.")
+@click.option(
+    "--length", type=int, metavar="K", help="Without FAMILY: the number of products. Instructions have theirs."
+)
 @click.option(
     "--scale", metavar="FORMAT/BLOCK",
     help="Without FAMILY: the format of scale factors, and how many products share one: ue8m0/32.",
@@ -203,7 +208,7 @@ def identify(
     mmaprobe identify nvidia-f16 --device command:./my-gpu -o answers.jsonl
     mmaprobe identify nvidia-fp8 --device model:hopper/wgmma/m64n8k32.f32.e4m3.e4m3
     mmaprobe identify H100 --device recorded:answers.jsonl
-    mmaprobe identify --device cpu:vdpbf16ps --formats bf16,bf16,f32,f32 --length 2 --save unit.yaml
+    mmaprobe identify --device cpu:vdpbf16ps --save unit.yaml
     mmaprobe identify --gemm --device python:mine.py:matmul --formats f32,f32,f32 --length 1000
     mmaprobe identify --gemm --device recorded:a.npy,b.npy,d.npy --formats f16,f16,f16
 
@@ -217,15 +222,18 @@ def identify(
             if {length, scale, shape, output, model} != {None}:
                 raise click.UsageError("a recorded product has its own M, N and K: give --formats alone")
             plans_of_files(device_name.removeprefix(RECORDED), formats, save, options, as_json)
-        if formats is None or length is None or output is not None or model is not None:
-            raise click.UsageError("without FAMILY give --formats and --length, and neither --output nor --model")
+        if output is not None or model is not None:
+            raise click.UsageError("--output and --model go with FAMILY")
         if gemm:
+            if formats is None or length is None:
+                raise click.UsageError("--gemm needs --formats and --length")
             if scale is not None:
                 raise click.UsageError("a matrix product has no scale factors: leave out --scale")
             map_gemm(device_name, formats, length, shape or "64,64", save, options, as_json)
         if shape is not None:
             raise click.UsageError("--shape goes with --gemm")
-        build(device_name, formats, length, scale, save, device_timeout, options, as_json)
+        asked = asked_of(device_name, formats, length, scale)
+        build(device_name, asked, save, device_timeout, options, as_json)
         return
     if gemm or shape is not None:
         raise click.UsageError("--gemm takes no FAMILY")

@@ -27,11 +27,15 @@ if TYPE_CHECKING:
     from smtmodel.signature import Signature
     from smtmodel.vectors import Vector
 
+INSTRUCTIONS = ("model:", "cpu:", "cuda:")  # kinds of devices that have their own formats and length
+
 FORMATS = click.option(
-    "--formats", required=True, metavar="A,B,C,D",
-    help="The formats of a, b, c and the result; A,B,D for a device without an addend.",
+    "--formats", metavar="A,B,C,D",
+    help="The formats of a, b, c and the result; A,B,D for a device without an addend. Instructions have theirs.",
 )  # fmt: skip
-LENGTH = click.option("--length", type=int, required=True, metavar="K", help="The number of products, up to 4096.")
+LENGTH = click.option(
+    "--length", type=int, metavar="K", help="The number of products, up to 4096. Instructions have theirs."
+)
 
 
 @click.command(cls=Command)
@@ -47,8 +51,8 @@ LENGTH = click.option("--length", type=int, required=True, metavar="K", help="Th
 @click.option("--timeout", type=Seconds(), default=300.0, show_default=True, help="Seconds for everything together.")
 @JSON
 def order(
-    device_name: str, formats: str, length: int, pictures: PictureFiles, output: Path | None, device_timeout: float,
-    timeout: float, as_json: bool,
+    device_name: str, formats: str | None, length: int | None, pictures: PictureFiles, output: Path | None,
+    device_timeout: float, timeout: float, as_json: bool,
 ) -> None:  # fmt: skip
     """Reveal the order in which a device adds up c and K products, from its answers alone.
 
@@ -66,9 +70,8 @@ def order(
     from reports.order_drawing import order_drawing
     from runner.devices import open_device
     from smtmodel.files import write_whole
-    from smtmodel.signature import parse_signature
 
-    asked, start = parse_signature(formats, length), time.monotonic()
+    asked, start = asked_of(device_name, formats, length), time.monotonic()
     tree: Tree | None = None
     failure: MmaprobeError | None = None
     questions: tuple[Question, ...] = ()
@@ -105,6 +108,24 @@ def order(
     if failure is not None:
         raise failure
     sys.exit(0)
+
+
+def asked_of(device: str, formats: str | None, length: int | None, scale: str | None = None) -> Signature:
+    """The formats, length and scale factors that are given; of an instruction, its own where none is given. Raises
+    click.UsageError, and as parse_signature and open_device do."""
+    from runner.batches import BatchDevice
+    from runner.devices import open_device
+    from smtmodel.signature import parse_signature, signature_of
+
+    if formats is not None and length is not None:
+        return parse_signature(formats, length, scale)
+    if (formats, length, scale) == (None, None, None) and device.startswith(INSTRUCTIONS):
+        with open_device(device) as opened:
+            if isinstance(opened, BatchDevice):
+                return signature_of(opened.model)
+    raise click.UsageError(
+        "give --formats and --length; without both, only instructions (model:, cpu:, cuda:) say theirs"
+    )
 
 
 def revealed(device: Device, asked: Signature, deadline: float, ends: bool = False) -> Tree:

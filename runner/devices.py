@@ -30,7 +30,9 @@ def open_device(text: str, timeout: float = DEFAULT_TIMEOUT, asked: Model | None
     """
     kind, colon, rest = text.partition(":")
     if not colon or not rest.strip():
-        hint = f"; of answers in a file: recorded:{text}" if Path(text).is_file() else ""
+        unit = text.endswith((".yaml", ".yml"))
+        hint = f"; {'of a unit file: model' if unit else 'of answers in a file: recorded'}:{text}"
+        hint = hint if Path(text).is_file() else ""
         raise InputError(f"device {text!r}: a device is written {FORMS}{hint}")
     kinds: dict[str, Callable[[], Device]] = {
         "model": lambda: ModelDevice(rest),

@@ -91,6 +91,13 @@ class Signature(Model):
         return None
 
 
+def signature_of(model: Model) -> Signature:
+    """What is known of a model before anything is asked of it."""
+    if isinstance(model, Signature):
+        return model
+    return Signature(model.a, model.b, model.c, model.d, model.length, scale=model.scale, scale_block=model.scale_block)
+
+
 def parse_signature(formats: str, length: int, scale: str | None = None) -> Signature:
     """The signature of `a,b,c,d`, or of `a,b,d` for a device without an addend. `scale`: FORMAT/BLOCK of scale factors
     that BLOCK products share. Raises UnknownNameError or ParameterError."""

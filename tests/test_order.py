@@ -232,6 +232,16 @@ def test_errors(devices: str, name: str, formats: str, code: int, message: str) 
     assert (result.exit_code, message in result.stderr) == (code, True), result.stderr
 
 
+def test_instructions_have_their_own_formats_and_length() -> None:
+    given = ("--formats", "bf16,bf16,f32,f32", "--length", "32")
+    first, own = (document("--device", "model:x86/amx/tdpbf16ps", *more) for more in (given, ()))
+    assert {**own, "seconds": 0, "produced": 0} == {**first, "seconds": 0, "produced": 0}
+    for more in ([], ["--length", "32"], ["--formats", "bf16,bf16,f32,f32"]):
+        device = "command:./none" if not more else "model:x86/amx/tdpbf16ps"
+        found = run("--device", device, *more)
+        assert (found.exit_code, "give --formats and --length" in found.stderr) == (2, True)
+
+
 def test_a_device_that_contradicts_itself(devices: str) -> None:
     result = run("--device", f"python:{devices}:fickle", "--formats", "f32,f32,f32", "--length", "16")
     assert result.exit_code == 3
