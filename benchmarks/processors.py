@@ -1,0 +1,144 @@
+"""Processors' own instructions, built without a family: on this machine, or by an emulator (qemu-user).
+
+`python -m benchmarks.processors [--only TEXT] [-o benchmarks/processors.md]` builds the unit of every instruction that
+can be executed, once as `identify` does, which knows the units that ship, and once without these. It holds the unit
+against the instruction on 100,000 vectors of tests/cpu.py, which the builder does not use: random bits, sums that
+cancel, subnormal numbers, overflow, infinities, NaNs and zeros of both signs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+
+from cli.build import built
+from queries.search.distinguish import Options
+from runner.batches import BatchDevice
+from runner.cpu import INSTRUCTIONS, Instruction, processor
+from runner.protocol import DeviceUnavailableError
+from smtmodel.batch import Patterns, evaluate_batch
+from smtmodel.dot import Model
+from smtmodel.errors import MmaprobeError
+from smtmodel.signature import signature_of
+from tests.cpu import MACHINES, Inputs, NoDeviceError, differing, execute
+
+COUNT = 100_000
+SECONDS = 120.0
+HERE = {"x86_64": "x86", "aarch64": "arm", "ppc64le": "power10", "riscv64": "riscv"}.get(platform.machine())
+
+
+class Executed(BatchDevice):
+    """An instruction on its processor, or on an emulator of it. Raises DeviceUnavailableError."""
+
+    batch = 4096
+
+    def __init__(self, row: Instruction) -> None:
+        self.row, self.name, self.model = row, f"{row.arch}:{row.name}", row.model
+        self.description = {"name": processor() if row.arch == HERE else MACHINES[row.arch].emulator}
+
+    def patterns(
+        self, a: Patterns, b: Patterns, c: Patterns, scale_a: Patterns | None = None, scale_b: Patterns | None = None
+    ) -> Patterns:
+        try:
+            return execute(self.row.arch, self.row.program, (a, b, c))
+        except NoDeviceError as error:
+            raise DeviceUnavailableError(str(error)) from None
+
+
+@dataclass(frozen=True)
+class Result:
+    """Of one instruction, with the units that ship or without: questions of the order and of the arithmetic, seconds
+    of a processor, and what vectors say."""
+
+    row: Instruction
+    by: str
+    known: bool
+    questions: str
+    seconds: float
+    outcome: str
+
+
+def measure(row: Instruction, known: bool) -> Result:
+    """Raises DeviceUnavailableError."""
+    device, start = Executed(row), time.process_time()
+    nothing = np.zeros((1, row.model.length), dtype=np.uint64)
+    device.patterns(nothing, nothing, nothing[:, 0])  # whether it is here
+    asked = signature_of(row.model)
+    by = device.description["name"]
+    try:
+        with nullcontext() if known else patch("queries.building.build.same_signature", lambda asked: []):
+            found, order = built(device, asked, Options(timeout=SECONDS), time.monotonic() + SECONDS, lambda line: None)
+    except DeviceUnavailableError:
+        raise
+    except MmaprobeError as error:
+        return Result(row, by, known, "", time.process_time() - start, f"not found: {error}")
+    seconds = time.process_time() - start
+    questions = f"{order.questions} + {found.questions}"
+    if found.unit is None:
+        return Result(row, by, known, questions, seconds, "not found")
+    model = Model("built", found.unit)
+    a, b, c = Inputs(model, seed=20261125).vectors(COUNT)
+    if not asked.addend:
+        c[:] = 0
+    wrong = len(differing(model, evaluate_batch(model, a, b, c), device.patterns(a, b, c)))
+    outcome = f"wrong: {wrong} of {COUNT} vectors" if wrong else f"exact on {COUNT} vectors"
+    return Result(row, by, known, questions, seconds, outcome)
+
+
+def results(only: str) -> Iterator[Result]:
+    for row in INSTRUCTIONS:
+        if only in f"{row.arch}:{row.name}":
+            try:
+                yield from (measure(row, known) for known in (True, False))
+            except DeviceUnavailableError as error:
+                yield Result(row, "not run", True, "", 0, str(error))
+
+
+def line_of(one: Result) -> str:
+    known = ("known" if one.known else "unknown") if one.questions else ""
+    return (
+        f"| {one.row.arch} {one.row.name} | {one.by} | {known} | {one.questions} | {one.seconds:.1f} | {one.outcome} |"
+    )
+
+
+def report(found: list[Result]) -> str:
+    lines = [
+        "# Instructions of processors, built without a family",
+        "",
+        f"`python -m benchmarks.processors`, {date.today()}: questions about the order and about the arithmetic,",
+        "seconds of a processor (not an emulator's) until the unit was found and validated, and vectors that the",
+        "builder does not use. Each is built twice: as `identify` does, and as if no unit that ships were known.",
+        "",
+        "| instruction | by | units that ship | questions | seconds | outcome |",
+        "|---|---|---|---|---|---|",
+        *(line_of(one) for one in found),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="")
+    parser.add_argument("-o", "--output", type=Path)
+    arguments = parser.parse_args()
+    found = []
+    for one in results(arguments.only):
+        print(
+            f"{one.row.arch}:{one.row.name}: {one.questions} questions, {one.seconds:.1f} s, {one.outcome}", flush=True
+        )
+        found.append(one)
+    if arguments.output:
+        arguments.output.write_text(report(found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
