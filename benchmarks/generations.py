@@ -216,13 +216,13 @@ def page(known: Mapping[str, Mapping[str, Any]]) -> str:
     text = (
         "What changes in the arithmetic of matrix instructions from each of these GPUs to the next, for each kind of "
         "inputs and results. Beside each change is an input that shows it: two models that differ in it alone give "
-        "different results for it. The input is minimised. The columns after it have the results of the GPUs, by their "
-        "models, which differ in the other changes as well. If no input is shown, the line says why. In inputs, "
+        "different results for it. The input is minimised. Beside it are the results of the GPUs, by their models, "
+        "which differ in the other changes as well. If no input is shown, the line says why. In inputs, "
         "`at 5` is product 5; a product without a place is product 0, and all others are zero. The steps of a unit "
         "that adds in several are named: `products` adds the products, then in `late` the addend joins their sum. "
         "[gpus](gpus/README.md) says on what the models rest. `python -m benchmarks.generations` makes this page."
     )
-    lines = ["# From A100 to H100 to B200 to MI300X", "", *textwrap.wrap(text, 120, break_on_hyphens=False), ""]
+    lines = ["# From A100 to H100 to B200 to MI300X", "", *_wrapped(text), ""]
     lines += ["Asked the inputs of a kind, a device agrees with one or more of the four. Here a model plays it:", ""]
     lines += [*ASKED, ""]
     lines += ["| kind | " + " | ".join(f"{old} to {new}" for old, new in pairwise(GPUS)) + " |", "|---|---|---|---|"]
@@ -235,12 +235,16 @@ def page(known: Mapping[str, Mapping[str, Any]]) -> str:
             "",
             f"## {kind}",
             "",
-            *(f"- {gpu}: `{name}`" for gpu, name in instructions.items()),
+            *_wrapped("; ".join(f"{gpu}: `{name}`" for gpu, name in instructions.items()) + "."),
         ]
         for step in steps():
             if step.kind == kind:
                 lines += ["", f"**{step.old} to {step.new}**: {_sentence(step)}", *_table(step, known)]
     return "\n".join([*lines, ""])
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, 120, break_long_words=False, break_on_hyphens=False)
 
 
 def _absent(kind: str, pair: tuple[str, str]) -> str:
@@ -280,8 +284,7 @@ def _sentence(step: Step) -> str:
 def _table(step: Step, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
     if step.verdict != "changed":
         return []
-    rows = ["", "| change | from | to | smallest input | " + " | ".join(KINDS[step.kind]) + " |"]
-    rows.append("|---|---|---|---|" + "---|" * len(KINDS[step.kind]))
+    rows = ["", "| change | from | to | smallest input | results |", "|---|---|---|---|---|"]
     for change in changes(step):
         row = known.get(change.id)
         _, before, after = _line(change)
@@ -289,11 +292,18 @@ def _table(step: Step, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
         if row is None:
             equal = same(parse_reference(change.before), parse_reference(change.after))
             why = "none: proved equal" if equal else "none found in 20 s"
-            rows.append(f"{start} {why} |{' |' * len(KINDS[step.kind])}")
-            continue
-        results = [f"`{row['predictions'][gpu]}`" if gpu in row["predictions"] else "" for gpu in KINDS[step.kind]]
-        rows.append(f"{start} {_input(parse_row(dict(row)))} | {' | '.join(results)} |")
+            rows.append(f"{start} {why} | |")
+        else:
+            rows.append(f"{start} {_input(parse_row(dict(row)))} | {_results(row['predictions'])} |")
     return rows
+
+
+def _results(predictions: Mapping[str, str]) -> str:
+    """Each result with the GPUs that give it: a column for each GPU is more than a narrow window or a page holds."""
+    gpus: dict[str, list[str]] = {}
+    for gpu, result in predictions.items():
+        gpus.setdefault(result, []).append(gpu)
+    return "; ".join(f"{', '.join(names)} `{result}`" for result, names in gpus.items())
 
 
 def _input(vector: Vector) -> str:

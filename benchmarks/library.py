@@ -51,7 +51,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Row:
+class PairResults:
     """One pair of hypotheses and every engine's result."""
 
     question: str
@@ -103,17 +103,17 @@ def _why(outcome: Outcome, timeout: float) -> str:
     return f"time out at {timeout:g} s" if "time" in reason else reason
 
 
-def rows_of(question: Question, engines: list[str], timeout: float) -> Iterator[Row]:
+def rows_of(question: Question, engines: list[str], timeout: float) -> Iterator[PairResults]:
     for left, right, problem in problems(question):
         results = []
         for engine in engines:
             results.append(asked(problem, engine, timeout))
             progress = f"{question.id}: {left} | {right}: {engine}: {results[-1].verdict or 'unknown'}"
             print(f"{progress} ({results[-1].text})", file=sys.stderr)
-        yield Row(question.id, f"{left} / {right}", results)
+        yield PairResults(question.id, f"{left} / {right}", results)
 
 
-def markdown(rows: list[Row], engines: list[str], timeout: float, complete: bool) -> str:
+def markdown(rows: list[PairResults], engines: list[str], timeout: float, complete: bool) -> str:
     """The whole document."""
     lines = [
         "# The library of hypothesis pairs, solver by solver",
@@ -134,7 +134,7 @@ def markdown(rows: list[Row], engines: list[str], timeout: float, complete: bool
     return "\n".join(lines)
 
 
-def summary(rows: list[Row], engines: list[str]) -> list[str]:
+def summary(rows: list[PairResults], engines: list[str]) -> list[str]:
     lines = []
     for engine in engines:
         results = [result for row in rows for result in row.results if result.engine == engine]
@@ -149,7 +149,7 @@ def summary(rows: list[Row], engines: list[str]) -> list[str]:
     return lines
 
 
-def table(rows: Iterable[Row], engines: list[str]) -> list[str]:
+def table(rows: Iterable[PairResults], engines: list[str]) -> list[str]:
     """The paper's times are in the first row of a question."""
     heads = ["question", "pair", "verdict", *engines, "answered by", "paper z3", "paper cvc5"]
     lines = [" | ".join(heads), " | ".join("---" for _ in heads)]
@@ -166,7 +166,7 @@ def table(rows: Iterable[Row], engines: list[str]) -> list[str]:
 
 def main() -> None:
     given = arguments()
-    rows: list[Row] = []
+    rows: list[PairResults] = []
     for name, question in library().items():
         if given.ids and name not in given.ids:
             continue

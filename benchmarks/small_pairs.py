@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypotheses.schema import Compare, Inputs, Window
+from hypotheses.schema import Compare, ExponentRange, Inputs
 from queries.equality.staged import prove
 from queries.proof.records import Proof
 from queries.search.distinguish import Options, distinguish
@@ -93,7 +93,7 @@ CUT = {"fraction_bits", "align_rounding", "carry_bits", "exponent_floor", "floor
 RESTRICTIONS = (
     *(Inputs(),) * 4, Inputs(finite=True), Inputs(finite=True, nonnegative=True), Inputs(nonnegative=True),
     Inputs(finite=True, normal=True), Inputs(finite=True, nonzero=True),
-    Inputs(finite=True, exponents=Window(min=-1, max=2)),
+    Inputs(finite=True, exponents=ExponentRange(min=-1, max=2)),
 )  # fmt: skip
 
 

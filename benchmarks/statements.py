@@ -31,7 +31,7 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from hypotheses.schema import Compare, Inputs, Window
+from hypotheses.schema import Compare, ExponentRange, Inputs
 from queries.equality.staged import _Prover
 from queries.proof.enclosures import weakened
 from queries.proof.forms import EXACT, Factor, Form
@@ -88,7 +88,7 @@ RESULTS = ("e4m3", "e5m2", "e4m3", "e3m2", "e2m3", "e4m3fnuz", "binary6p3se", "e
 RESTRICTIONS = (
     *(Inputs(),) * 6, Inputs(finite=True), Inputs(finite=True, nonnegative=True), Inputs(nonnegative=True),
     Inputs(finite=True, normal=True), Inputs(finite=True, nonzero=True), Inputs(special=True),
-    Inputs(finite=True, exponents=Window(min=0, max=1)), Inputs(exponents=Window(min=-2, max=1)),
+    Inputs(finite=True, exponents=ExponentRange(min=0, max=1)), Inputs(exponents=ExponentRange(min=-2, max=1)),
     Inputs(finite=True, products_below_two=True),
 )  # fmt: skip
 PROPERTIES = ("equal", "order-independent", "sign-symmetric", "monotonic-addend", "monotonic-product", "monotonic",

@@ -20,7 +20,7 @@ from cli.reading import open_input
 from smtmodel.errors import IncompleteError, InputError, MmaprobeError
 
 if TYPE_CHECKING:
-    from queries.compare.devices import Comparison, DeviceSide, Pair
+    from queries.compare.devices import ComparedDevice, Comparison, Pair
     from queries.search.witness import Row
     from runner.devices import Device
     from runner.recorded import RecordedDevice
@@ -139,7 +139,7 @@ class _Run:
     report: Report
     compare: Any
     reference: str | None
-    sides: list[DeviceSide] = field(default_factory=list)
+    sides: list[ComparedDevice] = field(default_factory=list)
     recordings: list[RecordedDevice] = field(default_factory=list)
 
     def open(self, names: Sequence[str], timeout: float, stack: ExitStack) -> None:
@@ -253,7 +253,7 @@ def _recorded_model(device: RecordedDevice, lead: Model | None) -> Model:
     return next(iter(models.values()))
 
 
-def _recorded(recording: RecordedDevice, side: DeviceSide, pair: Pair) -> Iterator[tuple[Row, int | None]]:
+def _recorded(recording: RecordedDevice, side: ComparedDevice, pair: Pair) -> Iterator[tuple[Row, int | None]]:
     """The inputs of a recording that the pair takes, of the instruction compared, with their results."""
     from queries.compare.rows import fits, row_of
 
@@ -265,8 +265,8 @@ def _recorded(recording: RecordedDevice, side: DeviceSide, pair: Pair) -> Iterat
                 yield row, vector.d
 
 
-def _side(device: Device, model: Model) -> DeviceSide:
-    from queries.compare.devices import DeviceSide
+def _side(device: Device, model: Model) -> ComparedDevice:
+    from queries.compare.devices import ComparedDevice
     from runner.model_device import ModelDevice
     from runner.recorded import RecordedDevice
 
@@ -274,7 +274,7 @@ def _side(device: Device, model: Model) -> DeviceSide:
         return [pattern for _, pattern in device.answers(vectors)]
 
     software, closed = isinstance(device, ModelDevice), isinstance(device, RecordedDevice)
-    return DeviceSide(device.name, model, ask, software=software, steady=device.steady, closed=closed)
+    return ComparedDevice(device.name, model, ask, software=software, steady=device.steady, closed=closed)
 
 
 def _given(file: str, pair: Pair) -> Iterator[Row]:

@@ -19,7 +19,7 @@ PLANS = 4  # plans with the same result that are named
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from queries.compare.devices import Comparison, DeviceSide, Pair
+    from queries.compare.devices import ComparedDevice, Comparison, Pair
     from queries.compare.gemm import Differences, Element, Matrices, Reproduced, Trace
     from smtmodel.dot import Model
     from smtmodel.formats import Format
@@ -44,15 +44,15 @@ def formats_of(files: Sequence[Path], addend: Path | None) -> Signature:
 
 
 def run_gemm(
-    comparison: Comparison, report: Report, sides: list[DeviceSide], model: Model | None, compare: Any,
+    comparison: Comparison, report: Report, sides: list[ComparedDevice], model: Model | None, compare: Any,
     files: Sequence[Path], rest: dict[str, Any],
 ) -> None:  # fmt: skip
     """From differing matrices to a dot product of a few terms. Raises MmaprobeError."""
-    from queries.compare.devices import Pair, model_side
+    from queries.compare.devices import Pair, compared_model
     from queries.compare.gemm import differing_elements, reproduced
     from smtmodel.signature import Signature
 
-    first, second = sides if model is None else (model_side(model), model_side(model))
+    first, second = sides if model is None else (compared_model(model), compared_model(model))
     pair = Pair(first, second, compare)
     matrices = load_matrices(pair, files, rest)
     matrices.check(first.model)
@@ -77,7 +77,7 @@ def run_gemm(
     report.gemm["model"] = _reproduced(told, model)
     ends = told.models
     if ends[0] is not None and ends[1] is not None and ends[0] != ends[1]:
-        _follow(comparison, report, Pair(model_side(ends[0]), model_side(ends[1]), compare), matrices, found)
+        _follow(comparison, report, Pair(compared_model(ends[0]), compared_model(ends[1]), compare), matrices, found)
         return
     assert found.first is not None
     if model.scale is None:

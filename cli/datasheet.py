@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,8 +66,7 @@ def datasheet(subject: str | None, every: bool, output: Path, limit: float, stor
 
     def write(ask: _Asker) -> int:
         sheets = _sheets(subject, ask, pieces)
-        title = "Numerical data sheets" if len(sheets) > 1 else f"Numerical data sheet: {sheets[0].title}"
-        write_whole(output, page(sheets, f"mmaprobe {VERSION}", title))
+        write_whole(output, page(sheets, f"mmaprobe {VERSION}", _title(subject, sheets)))
         progress("")
         return len(sheets)
 
@@ -89,6 +88,19 @@ def datasheet(subject: str | None, every: bool, output: Path, limit: float, stor
             write(_Asker(options, limit, asker.found, asks=False))
             raise
     say(f"{output}: {counted(known.known, 'answer')} from the store, {asker.asked} asked, {asker.open} open")
+
+
+def _title(subject: str | None, sheets: Sequence[Sheet]) -> str:
+    """Of a page: the GPU or the architecture that was asked for, else the one unit on it."""
+    from reports.gpu_page import architecture_name
+    from smtmodel.gpus import GPUS, gpu_named
+
+    what = "Numerical data sheets" if len(sheets) > 1 else "Numerical data sheet"
+    if subject is None:
+        return what
+    if not Path(subject).is_file() and (found := gpu_named(subject)) is not None:
+        return f"{what}: {found[0]} ({architecture_name(found[1])})"
+    return f"{what}: {architecture_name(subject) if subject in GPUS else sheets[0].title}"
 
 
 def _short(subject: str | None, output: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from cli.pictures import Canvas, PictureText
 from reports import words
-from smtmodel.explanation import Explanation, Row
+from smtmodel.explanation import BitLine, Explanation
 from smtmodel.trace import Name, Stage
 from smtmodel.unitfile import step_texts
 from smtmodel.vectors import to_hex
@@ -52,7 +52,7 @@ def _draw_products(explanation: Explanation, canvas: Canvas) -> None:
         _pack([f"  {text}" for text in texts], canvas)
 
 
-def _draw_table(explanation: Explanation, rows: Sequence[Row], canvas: Canvas) -> None:
+def _draw_table(explanation: Explanation, rows: Sequence[BitLine], canvas: Canvas) -> None:
     inputs = explanation.inputs
     lines = [("k", "a", "b", "product", "exponent, significand")]
     for row in rows:
@@ -71,7 +71,7 @@ def _draw_table(explanation: Explanation, rows: Sequence[Row], canvas: Canvas) -
         canvas.say(f"  {text.rstrip()}", style, signals)
 
 
-def _draw_many(explanation: Explanation, rows: Sequence[Row], canvas: Canvas) -> None:
+def _draw_many(explanation: Explanation, rows: Sequence[BitLine], canvas: Canvas) -> None:
     """Only the factors and the value of each product, in as many columns as fit."""
     texts, inputs = [], explanation.inputs
     for row in rows:

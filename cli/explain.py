@@ -22,7 +22,7 @@ from smtmodel.wording import counted
 
 if TYPE_CHECKING:
     from queries.compare.neighbours import Divergence, Neighbour
-    from queries.compare.observed import ObservedRow
+    from queries.compare.observed import ObservedVector
     from smtmodel.dot import Model
     from smtmodel.explanation import Explanation
     from smtmodel.facts import Fact
@@ -217,7 +217,7 @@ def _observed(model: Model, row: dict[str, Any], place: str) -> int | None:
 # -- for `evaluate`
 
 
-def say_why(row: ObservedRow, near: list[Neighbour]) -> None:
+def say_why(row: ObservedVector, near: list[Neighbour]) -> None:
     """The model's evaluation of a mismatch, and which neighbours of the model give what was observed."""
     from cli.drawing import draw
     from cli.pictures import Canvas

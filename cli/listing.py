@@ -9,7 +9,8 @@ import click
 
 from cli.choice import Choice
 from cli.command import Command
-from cli.options import JSON, print_json, say
+from cli.options import JSON, print_json
+from smtmodel.errors import nearest
 
 KINDS = ("models", "hypotheses", "families", "parameters", "formats", "algorithms", "studies", "claims", "devices",
          "plans", "gpus", "words")  # fmt: skip
@@ -52,15 +53,27 @@ def list_command(kind: str, words: tuple[str, ...], as_json: bool) -> None:
              "devices": _devices, "plans": _plans, "gpus": _gpus, "words": _words}  # fmt: skip
     if kind not in kinds:
         kind, words = "models", (kind, *words)
-    rows = [row for row in kinds[kind]() if all(_has(row, pattern) for pattern in _meant(words))]
+    every = kinds[kind]()
+    rows = [row for row in every if all(_has(row, pattern) for pattern in _meant(words))]
+    if not rows:
+        raise click.BadParameter(_nothing(kind, words, every), param_hint="'[WORD]...'")
     if as_json:
         print_json([{"schema": 1, **row} for row in rows])
         return
-    width = max((len(row["id"]) for row in rows), default=0)
+    width = max(len(row["id"]) for row in rows)
     for row in rows:
         click.echo(f"{row['id']:<{width}}  {row['summary']}".rstrip())
-    if not rows:
-        say(f"no line of {kind} contains {' and '.join(words)}")
+
+
+def _nothing(kind: str, words: tuple[str, ...], every: list[dict[str, Any]]) -> str:
+    """That no line has all of the words; for each that stands in none, the nearest one that does."""
+    known = sorted({part for row in every for part in re.split(r"[\s/,;:()\[\]]+", f"{row['id']} {row['summary']}")})
+    unknown = [
+        word for word, pattern in zip(words, _meant(words), strict=True) if not any(_has(row, pattern) for row in every)
+    ]
+    near = [found for word in unknown if (found := nearest(word, known, 0.7))]
+    meant = f" Did you mean {' and '.join(map(repr, near))}?" if near else ""
+    return f"no line of {kind} contains {' and '.join(words)}.{meant}"
 
 
 def _meant(words: tuple[str, ...]) -> list[str]:

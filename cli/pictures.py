@@ -9,7 +9,7 @@ import click
 
 from reports import words
 from reports.grid import LEAD, Grid, grid_of
-from smtmodel.explanation import Picture, Row
+from smtmodel.explanation import BitLine, Picture
 from smtmodel.trace import Name, Stage
 
 WIDTH = 100
@@ -50,7 +50,7 @@ class PictureText:
 
     def __init__(self, picture: Picture, canvas: Canvas) -> None:
         self.picture, self.canvas = picture, canvas
-        self.result = words.rounded_row(picture.rounded)
+        self.result = words.rounded_line(picture.rounded)
         self.label = max(len(row.name) for row in (*picture.rows, picture.total)) + 2
         self.label = max(self.label, 6)
         places = [len(str(row.exponent)) for row in picture.rows if row.exponent is not None]
@@ -119,7 +119,7 @@ class PictureText:
         self._row(self.result, grid, panel)
 
     def _row(
-        self, row: Row, grid: Grid, panel: int, name: str = "", note: str = "", notes: bool = False, sign: str = ""
+        self, row: BitLine, grid: Grid, panel: int, name: str = "", note: str = "", notes: bool = False, sign: str = ""
     ) -> None:
         if notes:
             note = words.row_note(row)

@@ -11,7 +11,7 @@ from smtmodel.wording import counted
 
 if TYPE_CHECKING:
     from hypotheses.schema import Question
-    from queries.compare.observed import ObservedRow
+    from queries.compare.observed import ObservedVector
     from queries.search.answer import Answered, PairAnswer
     from smtmodel.dot import Model
     from smtmodel.operands import Operands
@@ -96,7 +96,7 @@ def show_vector(question: Question, vector: Vector) -> None:
         say(f"  exercises: {', '.join(vector.extra['exercises'])}")
 
 
-def show_mismatch(row: ObservedRow, file: str) -> None:
+def show_mismatch(row: ObservedVector, file: str) -> None:
     """One line for a mismatch of `evaluate`."""
     vector, fmt = row.vector, row.model.d
     assert vector.d is not None

@@ -19,14 +19,14 @@ from smtmodel.yamlfile import Strict, YamlFile, validate
 Compare = Literal["bits", "value"]
 
 
-class Window(Strict):
+class ExponentRange(Strict):
     """Exponents from `min` to `max`, both included."""
 
     min: StrictInt
     max: StrictInt
 
     @model_validator(mode="after")
-    def _ordered(self) -> Window:
+    def _ordered(self) -> ExponentRange:
         if self.min > self.max:
             raise ValueError(f"min {self.min} is above max {self.max}: no number is admitted")
         return self
@@ -46,7 +46,7 @@ class Inputs(Strict):
     normal: StrictBool = False
     products_below_two: StrictBool = False
     special: StrictBool = False
-    exponents: Window | None = None
+    exponents: ExponentRange | None = None
     zero_terms: tuple[StrictInt, ...] = ()
 
     @field_validator("zero_terms")

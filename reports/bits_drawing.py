@@ -10,7 +10,7 @@ from reports import words
 from reports.grid import BAR, CARRY, CUT, FILL, GAP, Grid, grid_of
 from reports.sheet import CELL, LETTER, LINE, MARGIN, TALL, Group, Line, Sheet, Text
 from smtmodel.display import powers
-from smtmodel.explanation import Picture, Row
+from smtmodel.explanation import BitLine, Picture
 from smtmodel.trace import Name, Stage
 
 COLUMNS = 60  # of cells, before a sum takes several panels
@@ -35,12 +35,12 @@ class Folded:
         return f"{self.count} more terms: together {powers(self.value)}{loss}"
 
 
-def fold(rows: Sequence[Row], marked: Name | None, most: int = MOST_ROWS) -> tuple[list[Row], Folded | None]:
+def fold(rows: Sequence[BitLine], marked: Name | None, most: int = MOST_ROWS) -> tuple[list[BitLine], Folded | None]:
     """The rows that tell most, in their order, and the others as one."""
     if len(rows) <= most:
         return list(rows), None
 
-    def weight(row: Row) -> tuple[bool, bool, bool, Fraction, Fraction]:
+    def weight(row: BitLine) -> tuple[bool, bool, bool, Fraction, Fraction]:
         special = bool(row.marks - {"maximum"}) or not row.name[:1].isdigit()
         return words.is_marked(marked, row.signals), special, "maximum" in row.marks, abs(row.lost), abs(row.value)
 
@@ -65,8 +65,8 @@ def _width(column: object) -> float:
     return BAR_WIDTH if column == BAR else GAP_WIDTH if column == GAP else CELL
 
 
-def picture_grid(picture: Picture, rows: Sequence[Row], columns: int) -> Grid:
-    result = words.rounded_row(picture.rounded)
+def picture_grid(picture: Picture, rows: Sequence[BitLine], columns: int) -> Grid:
+    result = words.rounded_line(picture.rounded)
     extra = [row for row in (picture.cut, result) if row]
     return grid_of(replace(picture, rows=tuple(rows)), extra, columns)
 
@@ -79,8 +79,8 @@ class Gutter:
     exponents: float
 
     @classmethod
-    def of(cls, picture: Picture, rows: Sequence[Row]) -> Gutter:
-        result = words.rounded_row(picture.rounded)
+    def of(cls, picture: Picture, rows: Sequence[BitLine]) -> Gutter:
+        result = words.rounded_line(picture.rounded)
         names = ["term", "exact", *(row.name for row in (*rows, picture.total, result) if row)]
         exponents = ["exp", *(str(row.exponent) for row in rows if row.exponent is not None)]
         return cls(max(map(len, names)) * LETTER, max(map(len, exponents)) * LETTER)
@@ -116,7 +116,7 @@ class BitsDrawing:
         room = sheet.right - self.gutter.cells - (NOTES if sheet.roomy else 0.0)
         grids = (picture_grid(picture, self.rows, columns) for columns in range(COLUMNS, LEAST_COLUMNS, -1))
         self.grid = next(grid for grid in grids if widest(grid) <= room + 0.01)
-        self.result = words.rounded_row(picture.rounded)
+        self.result = words.rounded_line(picture.rounded)
 
     def draw(self) -> None:
         picture = self.picture
@@ -235,7 +235,7 @@ class BitsDrawing:
             labels.append(Text((left + right) / 2, y + 12, name, "mp-small", "middle"))
         sheet.y += LINE * sheet.labels(labels, self.gutter.cells)
 
-    def _row(self, row: Row, name: str, note: str = "", sign: str = "") -> None:
+    def _row(self, row: BitLine, name: str, note: str = "", sign: str = "") -> None:
         sheet, sign = self.sheet, sign or words.sign_of(row)
         marked = words.is_marked(self.marked, row.signals)
         with sheet.group(_spoken(row, name, note, sign, marked)):
@@ -255,7 +255,7 @@ class BitsDrawing:
         if note and not marked and not sheet.roomy:
             sheet.paragraph(f"({note})", "mp-soft", indent=self.gutter.width, crossed=True)
 
-    def _cell(self, row: Row, place: int, x: float) -> None:
+    def _cell(self, row: BitLine, place: int, x: float) -> None:
         text, style = self.grid.cell(row, place)
         if style == FILL or not text.strip():
             self.sheet.line(x + CELL / 2 - 1, self.sheet.y + 9, x + CELL / 2 + 1, self.sheet.y + 9)
@@ -264,7 +264,7 @@ class BitsDrawing:
         self.sheet.cell(x, bit, {CARRY: "carry", CUT: "cut"}.get(style, ""))
 
 
-def _spoken(row: Row, name: str, note: str, sign: str, marked: bool) -> str:
+def _spoken(row: BitLine, name: str, note: str, sign: str, marked: bool) -> str:
     """A row for a screen reader."""
     parts = [name, {"-": "minus", "+": "plus"}.get(sign, "")]
     if row.exponent is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from queries.compare.observed import ObservedRow
+from queries.compare.observed import ObservedVector
 from smtmodel import VERSION
 from smtmodel.dot import Model
 from smtmodel.errors import InputError
@@ -12,7 +12,7 @@ from smtmodel.errors import InputError
 LINE = 116  # characters of a line of numbers
 
 
-def header(rows: Sequence[ObservedRow], name: str) -> tuple[bytes, str]:
+def header(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
     """C99: `mmaprobe_a[vectors][products]` and so on, unsigned integers of the width of each format, and
     `mmaprobe_d[vectors]`, the observed result, or the model's where nothing was observed. Raises InputError for vectors
     of several models, or none."""

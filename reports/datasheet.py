@@ -31,7 +31,7 @@ ASKED = {
     "monotonic-addend": "Monotonic in the addend",
 }
 #: asks for a property of a model: the document of `prove`, or None where nothing is known
-Ask = Callable[[str, Model], Mapping[str, Any] | None]
+AskProperty = Callable[[str, Model], Mapping[str, Any] | None]
 Rests = Callable[[Collection[str]], str]  # on what a line about some parameters rests
 
 
@@ -73,7 +73,7 @@ def groups(rows: Iterable[Instruction]) -> list[list[Instruction]]:
     return list(found.values())
 
 
-def sheets_of(arch: str | None, ask: Ask, pieces: Pieces) -> list[Sheet]:
+def sheets_of(arch: str | None, ask: AskProperty, pieces: Pieces) -> list[Sheet]:
     """The sheets of an architecture, whose units may be files, or of all instructions."""
     chosen = groups(row for row in INSTRUCTIONS.values() if arch is None or row.arch == arch)
     files = () if arch is None else units_of(arch)
@@ -81,7 +81,7 @@ def sheets_of(arch: str | None, ask: Ask, pieces: Pieces) -> list[Sheet]:
     return found + [sheet_of_model(parse_reference(name), ask) for name in files]
 
 
-def _sheet_of_group(group: list[Instruction], ask: Ask) -> Sheet:
+def _sheet_of_group(group: list[Instruction], ask: AskProperty) -> Sheet:
     first = group[0]
     model = parse_reference(first.reference)
     sheet = Sheet(f"{first.arch} {first.unit}: {first.name}", [row.reference for row in group], _basis(group))
@@ -107,7 +107,7 @@ def _basis(group: Sequence[Instruction]) -> str:
     )
 
 
-def sheet_of_model(model: Model, ask: Ask) -> Sheet:
+def sheet_of_model(model: Model, ask: AskProperty) -> Sheet:
     """The sheet of one model reference."""
     row = INSTRUCTIONS.get(model.reference.partition("@")[0])
     rests: Rests
@@ -123,7 +123,7 @@ def sheet_of_model(model: Model, ask: Ask) -> Sheet:
     return Sheet(model.reference, [model.reference], where, _lines(model, pair, ask, rests))
 
 
-def sheet_of_identified(document: Mapping[str, Any], ask: Ask) -> Sheet:
+def sheet_of_identified(document: Mapping[str, Any], ask: AskProperty) -> Sheet:
     """The sheet of a device, from the document of `identify`, with a family or without. Raises ValueError where nothing
     was identified."""
     if document["verdict"] not in ("identified", "built"):
@@ -147,7 +147,12 @@ def sheet_of_identified(document: Mapping[str, Any], ask: Ask) -> Sheet:
 
 
 def _lines(
-    model: Model, factors: str, ask: Ask, rests: Rests, undecided: Mapping[str, str] | None = None, why: str = ""
+    model: Model,
+    factors: str,
+    ask: AskProperty,
+    rests: Rests,
+    undecided: Mapping[str, str] | None = None,
+    why: str = "",
 ) -> list[Line]:
     """`undecided`: the values of parameters that evidence leaves open, and `why`."""
     unit = model.unit

@@ -10,7 +10,7 @@ from reports import words
 from reports.bits_drawing import MOST_ROWS, BitsDrawing, bits_width, fold
 from reports.sheet import CELL, LETTER, LINE, MARGIN, MARK, ROOMY, TALL, Drawing, Sheet
 from smtmodel.display import bit_fields, number_text, powers
-from smtmodel.explanation import Explanation, Row
+from smtmodel.explanation import BitLine, Explanation
 from smtmodel.trace import Name, Stage
 from smtmodel.vectors import to_hex
 
@@ -132,7 +132,7 @@ class _Evaluation:
         for text in self._more(nonzero, rows, folded is not None):
             sheet.paragraph(text, "mp-soft", indent=8)
 
-    def _more(self, nonzero: Sequence[Row], rows: Sequence[Row], folded: bool) -> list[str]:
+    def _more(self, nonzero: Sequence[BitLine], rows: Sequence[BitLine], folded: bool) -> list[str]:
         explanation, texts = self.explanation, []
         if folded:
             drawn = {row.name for row in rows}

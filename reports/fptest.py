@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from queries.compare.observed import ObservedRow
+from queries.compare.observed import ObservedVector
 from smtmodel import ieee
 from smtmodel.algebra import constant
 from smtmodel.carriers.arrays import ArrayCarrier
@@ -22,7 +22,7 @@ TYPES = {"f16": "b16", "f32": "b32", "f64": "b64"}
 MODES = {"nearest_even": "=0", "nearest_away": "=^", "toward_zero": "0", "up": ">", "down": "<"}
 
 
-def tests(rows: Sequence[ObservedRow], name: str) -> tuple[bytes, str]:
+def tests(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
     """A line for each vector with one product whose operands are numbers of the result's format; D is `d`, or the
     model's result where nothing was observed. Raises InputError if no vector fits."""
     lines = [line for row in rows if (line := _line(row)) is not None]
@@ -36,7 +36,7 @@ def tests(rows: Sequence[ObservedRow], name: str) -> tuple[bytes, str]:
     return ("\n".join(lines) + "\n").encode(), f"{left} of {len(rows)} vectors do not fit FPgen" if left else ""
 
 
-def _line(row: ObservedRow) -> str | None:
+def _line(row: ObservedVector) -> str | None:
     model, operands = row.model, row.vector.operands
     used = [k for k, pair in enumerate(zip(operands.a, operands.b, strict=True)) if any(pair)]
     if model.d.name not in TYPES or model.scale is not None or len(used) > 1:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
-from smtmodel.explanation import Picture, Row
+from smtmodel.explanation import BitLine, Picture
 
 Paint = Callable[[str, str], str]
 
@@ -70,7 +70,7 @@ class Grid:
     def is_carry(self, place: Column) -> bool:
         return isinstance(place, int) and self.maximum is not None and place > self.maximum
 
-    def bits(self, row: Row, panel: int, paint: Paint) -> str:
+    def bits(self, row: BitLine, panel: int, paint: Paint) -> str:
         """The bits of a row; those truncated are painted, and `x` where they stand among bits that others keep."""
         cells: list[tuple[str, str]] = []
         for column in self.panels[panel]:
@@ -83,7 +83,7 @@ class Grid:
         runs = ((style, "".join(text for text, _ in run)) for style, run in groupby(cells, key=lambda cell: cell[1]))
         return "".join(paint(text, style) for style, text in runs)
 
-    def cell(self, row: Row, place: int) -> tuple[str, str]:
+    def cell(self, row: BitLine, place: int) -> tuple[str, str]:
         """What a row shows at a place, and how: a bit, `x` or `.` for a set or clear bit truncated among kept ones."""
         if not row.bits and not row.cut and place == (self.panels[-1][-1] if self.unit is None else self.unit):
             return "0", BIT
@@ -112,7 +112,7 @@ class Grid:
         return text.rstrip()
 
 
-def grid_of(picture: Picture, extra: Iterable[Row], width: int) -> Grid:
+def grid_of(picture: Picture, extra: Iterable[BitLine], width: int) -> Grid:
     """The columns that a picture and further rows need, in lines of `width` characters."""
     rows = [*picture.rows, picture.total, *(row for row in (picture.unwrapped, picture.complement) if row), *extra]
     places = [place for row in rows if row.bits for place in (row.first, row.last)]
@@ -128,7 +128,7 @@ def grid_of(picture: Picture, extra: Iterable[Row], width: int) -> Grid:
     return Grid(tuple(_split(columns, width)), picture.maximum, picture.unit)
 
 
-def _filled(rows: Iterable[Row]) -> set[int]:
+def _filled(rows: Iterable[BitLine]) -> set[int]:
     """The places where a row has a set bit, kept or cut."""
     found: set[int] = set()
     for row in rows:
@@ -143,23 +143,24 @@ def _columns(picture: Picture, top: int, bottom: int, filled: set[int], least: i
     columns: list[Column] = []
     dull: list[Column] = []
 
-    def settle(kept: bool = True) -> None:
+    def flush(kept: bool = True) -> None:
+        """Columns without a set bit so far: as they are, or as one gap if they are many."""
         columns.extend([GAP] if len(dull) > (least if kept else LEAST_GAP) else dull)
         dull.clear()
 
     for place in range(top, bottom - 1, -1):
         if place == maximum and place != top:
-            settle()
+            flush()
             columns.append(BAR)
         if unit is not None and place == unit - 1:
-            settle()
+            flush()
             columns.append(BAR)
         if place not in filled and place not in ends:
             dull.append(place)
         else:
-            settle(unit is None or place >= unit)
+            flush(unit is None or place >= unit)
             columns.append(place)
-    settle(unit is None)
+    flush(unit is None)
     return columns
 
 

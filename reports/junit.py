@@ -6,14 +6,14 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
-from queries.compare.observed import ObservedRow
+from queries.compare.observed import ObservedVector
 from smtmodel.display import value_text
 from smtmodel.vectors import to_hex
 
 _FORBIDDEN = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML 1.0 has not
 
 
-def suite(rows: Sequence[ObservedRow], name: str) -> tuple[bytes, str]:
+def suite(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
     """One suite. A vector without `d` is skipped; one whose `d` is not the model's result fails with both."""
     failures, skipped = (sum(row.agrees is state for row in rows) for state in (False, None))
     counts = {"tests": len(rows), "failures": failures, "errors": 0, "skipped": skipped}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from reports.views import MOST_VECTORS, Asked, Pictures, Section, Tone, operands_of, vector_view
+from reports.views import MOST_VECTORS, DeviceQuestion, Pictures, Section, Tone, operands_of, vector_view
 from smtmodel.display import value_text
 from smtmodel.dot import Model
 from smtmodel.parameters import format_parameter
@@ -136,14 +136,16 @@ def _parameters(document: dict[str, Any]) -> list[tuple[str, str]]:
     return [*facts, ("assumed", ", ".join(assumed))] if assumed else facts
 
 
-def _asked(document: dict[str, Any]) -> Iterable[Asked]:
+def _asked(document: dict[str, Any]) -> Iterable[DeviceQuestion]:
     for number, row in enumerate(document["asked"], 1):
         vector = vector_of(row)
         assert vector.d is not None
         ruled = [f"{name} {', '.join(map(format_parameter, values))}" for name, values in row["ruled_out"].items()]
         operands = "; ".join(f"{one.name} = {one.value}" for one in operands_of(vector)[:24])
         share = 100 * row["left"] / max(1, document["candidates"])
-        yield Asked(number, operands, row["d"], value_text(vector.d, vector.model.d), row["left"], share, ruled)
+        yield DeviceQuestion(
+            number, operands, row["d"], value_text(vector.d, vector.model.d), row["left"], share, ruled
+        )
 
 
 def studied(document: dict[str, Any], pictures: Pictures) -> list[Section]:

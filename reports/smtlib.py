@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from queries.compare.observed import ObservedRow
+from queries.compare.observed import ObservedVector
 from queries.search.problem import Problem, evaluate_on, symbolic_operands
 from queries.solvers.smtlib import Query
 from smtmodel.carriers.terms import TermCarrier
@@ -16,7 +16,7 @@ OBSERVED, WRONG = "observed", "wrong"
 LAST_CHECK = "(check-sat)"  # with it ends the text of a Query
 
 
-def script(rows: Sequence[ObservedRow], name: str) -> tuple[bytes, str]:
+def script(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
     """The model once, over the inputs a0, ..., b0, ..., c; `wrong` says that its result differs from `observed`. Then
     for each vector a scope that fixes both and asks; its status is what the replayed evaluation says. Raises
     InputError for rows of several models."""
@@ -38,7 +38,7 @@ def _definition(model: Model) -> str:
     return f"; {model.reference}\n" + query.text.rpartition(LAST_CHECK)[0]
 
 
-def _scope(row: ObservedRow) -> str:
+def _scope(row: ObservedVector) -> str:
     vector, model = row.vector, row.model
     layout = layout_of(model)
     operands = vector.operands

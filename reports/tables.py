@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from queries.compare.observed import ObservedRow
+from queries.compare.observed import ObservedVector
 from smtmodel.dot import Model
 from smtmodel.formats import Format
 from smtmodel.vectors import SCHEMA_VERSION, to_hex
@@ -17,7 +17,7 @@ from smtmodel.vectors import SCHEMA_VERSION, to_hex
 SIDES = ("a", "b", "scale_a", "scale_b")
 
 
-def csv_table(rows: Sequence[ObservedRow], name: str) -> tuple[bytes, str]:
+def csv_table(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
     """RFC 4180, with a header: id, model, d (observed), predicted, c, a0, ..., b0, ..., scale_a0, ... in hexadecimal.
     Products that a vector does not give, and an unknown d, are empty."""
     counts = _counts(rows)
@@ -37,7 +37,7 @@ def csv_table(rows: Sequence[ObservedRow], name: str) -> tuple[bytes, str]:
     return out.getvalue().encode(), ""
 
 
-def npz_arrays(rows: Sequence[ObservedRow], name: str) -> tuple[bytes, str]:
+def npz_arrays(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
     """Arrays with one row a vector: `a`, `b` (vectors, products), `c`, `d`, `predicted` (vectors,), `scale_a`,
     `scale_b` (vectors, scale factors), in the narrowest unsigned integers; products not given are zero. `d_known`
     tells where `d` was observed; `id` and `model` are texts, `schema` the version."""
@@ -66,7 +66,7 @@ def _format(model: Model, side: str) -> Format | None:
     return {"a": model.a, "b": model.b}.get(side, model.scale)
 
 
-def _counts(rows: Sequence[ObservedRow]) -> dict[str, int]:
+def _counts(rows: Sequence[ObservedVector]) -> dict[str, int]:
     return {side: max((len(getattr(row.vector.operands, side)) for row in rows), default=0) for side in SIDES}
 
 
@@ -74,6 +74,6 @@ def _narrow(values: Any, width: int) -> Any:
     return np.array(values, dtype=next(f"u{size}" for size in (1, 2, 4, 8) if 8 * size >= width))
 
 
-def _name(row: ObservedRow) -> str:
+def _name(row: ObservedVector) -> str:
     """The id of a vector, or its line."""
     return f"line {row.vector.line}" if row.vector.id is None else str(row.vector.id)

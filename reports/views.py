@@ -54,7 +54,7 @@ class VectorView:
 
 
 @dataclass(frozen=True)
-class Asked:
+class DeviceQuestion:
     """A question to a device: what was asked, its answer, and what is left."""
 
     number: int
@@ -76,7 +76,7 @@ class Section:
     tone: Tone
     facts: list[tuple[str, str]] = field(default_factory=list)
     vectors: list[VectorView] = field(default_factory=list)
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[DeviceQuestion] = field(default_factory=list)
     header: tuple[str, ...] = ()
     rows: list[tuple[str, ...]] = field(default_factory=list)
     drawing: list[str] = field(default_factory=list)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from smtmodel.display import bit_fields, exact_value, number_text, powers
 from smtmodel.dot import Model
-from smtmodel.explaining import fraction_row
-from smtmodel.explanation import Cause, Explanation, Group, Input, Picture, Rounded, Row, Step
+from smtmodel.explaining import fraction_line
+from smtmodel.explanation import BitLine, Cause, Explanation, Group, Input, Picture, Rounded, Step
 from smtmodel.facts import Fact
 from smtmodel.formats import Format
 from smtmodel.trace import Kind, Name, Part, Stage
@@ -45,11 +45,11 @@ def input_text(given: Input) -> str:
     return f"{to_hex(given.pattern, given.format)} {number_text(given.pattern, given.format)}{flushed}"
 
 
-def sign_of(row: Row) -> str:
+def sign_of(row: BitLine) -> str:
     return "-" if row.negative else "+"
 
 
-def term_text(row: Row) -> tuple[str, str]:
+def term_text(row: BitLine) -> tuple[str, str]:
     """(value, exponent and significand) of a product."""
     if row.marks:
         return ("nan" if "nan" in row.marks else "-inf" if row.negative else "inf"), ""
@@ -65,11 +65,11 @@ def addend_text(explanation: Explanation) -> str:
     exponent = None if fact is None else fact.real
     if not isinstance(value, Fraction) or not value or exponent is None:
         return ""
-    row = fraction_row("c", value)
+    row = fraction_line("c", value)
     return f"{int(exponent):>4}  {sign_of(row)}{_binary(row, int(exponent))}"
 
 
-def _binary(row: Row, point: int) -> str:
+def _binary(row: BitLine, point: int) -> str:
     """The bits with the binary point after the place `point`."""
     top, low = max(row.first, point), min(row.last, point)
     bits = "0" * (top - row.first) + row.bits + "0" * (row.last - low)
@@ -184,7 +184,7 @@ def places(names: Sequence[str]) -> str:
     return ", ".join(part for part in (numbers, *(name for name in names if not name.isdigit())) if part)
 
 
-def factors(explanation: Explanation, row: Row) -> list[Input]:
+def factors(explanation: Explanation, row: BitLine) -> list[Input]:
     """The inputs that a product multiplies; none where its factors are others."""
     return [explanation.inputs[f"{side}{row.name}"] for side in "ab"] if row.name.isdigit() else []
 
@@ -264,7 +264,7 @@ def zeros_text(picture: Picture) -> str:
     return folded if len(called) > 3 else f"{folded}: {', '.join(called)}"
 
 
-def row_note(row: Row) -> str:
+def row_note(row: BitLine) -> str:
     return ", ".join(text for mark, text in ROW_NOTES.items() if mark in row.marks)
 
 
@@ -284,12 +284,12 @@ def rounded_text(rounded: Rounded) -> str:
     return f"{rounded.format.name} {rounded.mode}: {how}{more}: {text}"
 
 
-def rounded_row(rounded: Rounded | None) -> Row | None:
+def rounded_line(rounded: Rounded | None) -> BitLine | None:
     """The result as a row, where rounding changed something that bits can show."""
     if rounded is None or rounded.outcome not in ("cut", "raised"):
         return None
     value = exact_value(rounded.pattern, rounded.format)
-    return fraction_row(rounded.format.name, value) if isinstance(value, Fraction) else None
+    return fraction_line(rounded.format.name, value) if isinstance(value, Fraction) else None
 
 
 # -- two evaluations

@@ -82,7 +82,7 @@ class Bit:
             return Bit(self.carrier, value=not self.value)
         return Bit(self.carrier, self.carrier.logic_not(self.node))
 
-    def settled(self) -> Bit:
+    def folded(self) -> Bit:
         """This truth as a constant where the carrier knows that it is one, so that what depends on it folds away."""
         known = self.carrier.uniform(self.node) if self.value is None else None
         return self if known is None else Bit(self.carrier, value=known)

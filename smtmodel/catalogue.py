@@ -27,10 +27,10 @@ SOURCES = (
     "units/**/*.yaml",
 )
 
-Row = dict[str, Any]
+Entry = dict[str, Any]
 
 
-def catalogue() -> list[Row]:
+def catalogue() -> list[Entry]:
     """The rows of all models: those of FILE if they were made from the tables as they are."""
     try:
         kept = json.loads(FILE.read_text(encoding="utf-8"))
@@ -38,11 +38,11 @@ def catalogue() -> list[Row]:
         return made()
     if not isinstance(kept, dict) or kept.get("sources") != _digest():
         return made()
-    rows: list[Row] = kept["models"]
+    rows: list[Entry] = kept["models"]
     return rows
 
 
-def made() -> list[Row]:
+def made() -> list[Entry]:
     """The rows of all models, made from the tables."""
     from smtmodel.instructions import INSTRUCTIONS
     from smtmodel.reference import parse_reference
@@ -80,7 +80,7 @@ def kept_bits(unit: Unit) -> int | str:
     return next((min(bits) for bits in sums if bits), "exact")
 
 
-def _row_of_file(reference: str, unit: Unit) -> Row:
+def _row_of_file(reference: str, unit: Unit) -> Entry:
     """A unit that ships as a file. Its line has the first thing that its evidence says."""
     return {
         "id": reference,

@@ -118,7 +118,7 @@ def unpack(pattern: Bits, fmt: Format, flush: bool = False, positive_zero: bool 
     term = Term(sign, significand, Exponent(at_least_one, -fmt.bias, fmt.emax, spare=1), fmt.fraction)
     if positive_zero:
         term = replace(term, sign=sign & ~is_zero)
-    return Unpacked(term, is_zero.settled(), is_infinite.settled(), is_nan.settled())
+    return Unpacked(term, is_zero.folded(), is_infinite.folded(), is_nan.folded())
 
 
 def _specials(pattern: Bits, exponent: Bits, low_bits: Bits | None, fmt: Format) -> tuple[Bit, Bit]:

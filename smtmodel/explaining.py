@@ -14,7 +14,7 @@ from smtmodel.decode import Unpacked
 from smtmodel.display import exact_value
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
-from smtmodel.explanation import Cause, Explanation, Group, Input, Outcome, Picture, Rounded, Row, Special, Step
+from smtmodel.explanation import BitLine, Cause, Explanation, Group, Input, Outcome, Picture, Rounded, Special, Step
 from smtmodel.facts import Fact, Item, evaluate_one, facts_of, integer, item_of, item_of_pattern
 from smtmodel.formats import Format
 from smtmodel.nodes import Constant, Cut, Element, ExactSum, FusedSum, GridSum, Node, Product, Round, Scale, Sum
@@ -25,33 +25,33 @@ from smtmodel.trace import Name, Part, Stage, Visit
 RUNNING = ("addend", "acc")  # what signals call a result that comes in
 
 
-def bits_row(name: str, negative: bool, magnitude: int, unit: int, keep_zeros: bool = False) -> Row:
+def bits_line(name: str, negative: bool, magnitude: int, unit: int, keep_zeros: bool = False) -> BitLine:
     """The row of (-1)^negative * magnitude * 2^unit from its leading one to its last one, or to the unit."""
     if not magnitude:
-        return Row(name, negative, "", unit - 1)
+        return BitLine(name, negative, "", unit - 1)
     if not keep_zeros:
         zeros = (magnitude & -magnitude).bit_length() - 1
         magnitude, unit = magnitude >> zeros, unit + zeros
     bits = f"{magnitude:b}"
-    return Row(name, negative, bits, unit + len(bits) - 1)
+    return BitLine(name, negative, bits, unit + len(bits) - 1)
 
 
-def fraction_row(name: str, value: Fraction) -> Row:
+def fraction_line(name: str, value: Fraction) -> BitLine:
     """The row of an exact dyadic number."""
-    return bits_row(name, value < 0, abs(value.numerator), 1 - value.denominator.bit_length())
+    return bits_line(name, value < 0, abs(value.numerator), 1 - value.denominator.bit_length())
 
 
-def term_row(item: Item, signals: tuple[Name, ...], kept: Fact | None = None, unit: int = 0) -> Row:
+def term_line(item: Item, signals: tuple[Name, ...], kept: Fact | None = None, unit: int = 0) -> BitLine:
     """A term of a sum. `kept`: its magnitude as aligned, of which the bits from the place `unit` on count."""
     if item.special:
         mark = "nan" if item.is_nan else "infinite"
-        return Row(item.name, item.negative, "", 0, signals=signals, marks=frozenset([mark]))
+        return BitLine(item.name, item.negative, "", 0, signals=signals, marks=frozenset([mark]))
     if kept is None:
-        row = bits_row(item.name, item.negative, item.significand, item.unit)
+        row = bits_line(item.name, item.negative, item.significand, item.unit)
         return replace(row, exponent=item.exponent, signals=signals)
     assert kept.scale is not None
     magnitude = kept.value >> (unit - kept.scale)
-    row = bits_row(item.name, item.negative, magnitude, unit, keep_zeros=True)
+    row = bits_line(item.name, item.negative, magnitude, unit, keep_zeros=True)
     below = max(0, unit - item.unit)
     whole = item.significand >> below << max(0, item.unit - unit)
     tail, marks = item.significand & ((1 << below) - 1), frozenset[str]()
@@ -59,11 +59,11 @@ def term_row(item: Item, signals: tuple[Name, ...], kept: Fact | None = None, un
         marks, tail = frozenset(["dropped"]), item.significand
     elif magnitude != whole:
         marks = frozenset(["raised"])
-    lost = bits_row("", False, tail, item.unit)
+    lost = bits_line("", False, tail, item.unit)
     return replace(row, cut=lost.bits, cut_first=lost.first, exponent=item.exponent, signals=signals, marks=marks)
 
 
-def round_row(total: Row, fmt: Format, mode: str, pattern: int, signals: tuple[Name, ...]) -> Rounded:
+def round_line(total: BitLine, fmt: Format, mode: str, pattern: int, signals: tuple[Name, ...]) -> Rounded:
     """Which bits of a sum a format keeps; how the others were rounded is read off the resulting pattern."""
     magnitude, unit = int(total.bits or "0", 2), total.last
     lowest = max(total.first, fmt.emin) - fmt.fraction if magnitude else unit
@@ -71,7 +71,7 @@ def round_row(total: Row, fmt: Format, mode: str, pattern: int, signals: tuple[N
     rest = magnitude & ((1 << below) - 1)
     half = bool(below) and bool(rest >> (below - 1))
     sticky = bool(below) and bool(rest & ((1 << (below - 1)) - 1))
-    row = bits_row("kept", total.negative, magnitude >> below, unit + below, keep_zeros=True)
+    row = bits_line("kept", total.negative, magnitude >> below, unit + below, keep_zeros=True)
     outcome = _outcome(abs(row.value), Fraction(2) ** lowest, bool(rest), exact_value(pattern, fmt))
     return Rounded(fmt, mode, row, lowest, half, sticky, pattern, outcome, signals)
 
@@ -130,7 +130,7 @@ class _Explainer:
         self.causes: dict[int, list[Cause]] = {}  # of a value that is not finite
         self.names: dict[int, str] = {}  # of a value that comes in
         self.born: dict[int, int] = {}  # the step of a value
-        self.products: dict[str, Row] = {}
+        self.products: dict[str, BitLine] = {}
         self.steps: list[Step] = []
         self.step = _Open("")
 
@@ -201,7 +201,7 @@ class _Explainer:
         item = item_of(name, visit.value)
         self.step.products.append(item)
         signal = Name("", Stage.PRODUCT, name) if visit.place else Name(visit.prefix, Stage.STEP)
-        self.products.setdefault(name, term_row(item, (signal,)))
+        self.products.setdefault(name, term_line(item, (signal,)))
 
     def _scale(self, visit: Visit, node: Scale) -> None:
         """A product, or an exact sum of products, which has no picture of its own."""
@@ -211,7 +211,7 @@ class _Explainer:
         if isinstance(node.term, ExactSum):
             own = self.sums.get(node.term)
             self.step.pictures = [part for part in self.step.pictures if part is not own]
-        total = term_row(item_of("", term.value), ()).value
+        total = term_line(item_of("", term.value), ()).value
         self.step.groups.append(Group(visit.place, members, total, scales))
 
     # -- sums
@@ -240,7 +240,7 @@ class _Explainer:
             if item.is_zero and not item.special and not (kept and kept.value):
                 zeros.append(item.name)
                 continue
-            row = term_row(item, signals, kept, 0 if maximum is None else maximum - keeps[position])
+            row = term_line(item, signals, kept, 0 if maximum is None else maximum - keeps[position])
             more = node.raises_of_terms[position] if keeps else 0
             top_one = item.exponent + more == maximum and not item.special
             marks = row.marks | {"maximum"} if top_one else row.marks
@@ -250,7 +250,7 @@ class _Explainer:
         whole = Name(prefix, Stage.SUM)
         negative, number = self.facts[whole.its(Part.NEGATIVE)], self.facts[whole.its(Part.MAGNITUDE)]
         assert number.scale is not None
-        total = bits_row("sum", bool(negative.value), number.value, number.scale, keep_zeros=maximum is not None)
+        total = bits_line("sum", bool(negative.value), number.value, number.scale, keep_zeros=maximum is not None)
         total = replace(total, signals=(negative.name, number.name, whole))
         picture = Picture(prefix, tuple(rows), tuple(zeros), total, name=visit.place)
         exact = sum((row.value for row in rows), Fraction(0))
@@ -274,8 +274,10 @@ class _Explainer:
         if node.carry_bits is not None:
             width = max(node.bits_of_terms) + 2 + node.carry_bits
         signals = picture.total.signals
-        complement = Row("complement", False, f"{number % (1 << width):0{width}b}", unit + width - 1, signals=signals)
-        unwrapped = bits_row("unwrapped", exact < 0, abs(number), unit, keep_zeros=True) if wraps else None
+        complement = BitLine(
+            "complement", False, f"{number % (1 << width):0{width}b}", unit + width - 1, signals=signals
+        )
+        unwrapped = bits_line("unwrapped", exact < 0, abs(number), unit, keep_zeros=True) if wraps else None
         return replace(picture, complement=complement, unwrapped=unwrapped)
 
     # -- how a sum is rounded
@@ -287,14 +289,14 @@ class _Explainer:
         visit = self.last[node]
         name = self.names.get(id(visit.value)) or visit.place or visit.prefix.rstrip(".")
         item = self._term(name, visit.value)
-        rows = () if item.is_zero and not item.special else (term_row(item, ()),)
-        total = replace(term_row(replace(item, is_infinite=False, is_nan=False), ()), name="sum", exponent=None)
+        rows = () if item.is_zero and not item.special else (term_line(item, ()),)
+        total = replace(term_line(replace(item, is_infinite=False, is_nan=False), ()), name="sum", exponent=None)
         return Picture("", rows, () if rows else (name,), total, name=name, single=True)
 
     def _cut(self, visit: Visit, node: Cut) -> Picture:
         picture, number = self._picture(node.term), self.facts[Name(visit.prefix, Stage.CUT)]
         assert number.scale is not None
-        row = bits_row("cut", picture.total.negative, number.value, number.scale, keep_zeros=True)
+        row = bits_line("cut", picture.total.negative, number.value, number.scale, keep_zeros=True)
         if row.value == picture.total.value:
             return picture
         return replace(picture, cut=replace(row, signals=(number.name,)))
@@ -313,7 +315,7 @@ class _Explainer:
             return replace(picture, special=_special(is_nan, causes, pattern, (*flags, result)))
         before = picture.cut or total
         return replace(
-            picture, rounded=round_row(before, how.format, how.mode, pattern, (Name(prefix, Stage.ROUNDED), result))
+            picture, rounded=round_line(before, how.format, how.mode, pattern, (Name(prefix, Stage.ROUNDED), result))
         )
 
     # -- special values

@@ -32,7 +32,7 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Row:
+class BitLine:
     """A signed number as bits. `bits` are at the places `first`, `first` - 1, ...; `cut` are the bits that an
     alignment took away, from the place `cut_first` down.
 
@@ -76,7 +76,7 @@ class Rounded:
 
     format: Format
     mode: str
-    kept: Row
+    kept: BitLine
     lowest: int
     half: bool
     sticky: bool
@@ -122,15 +122,15 @@ class Picture:
     """
 
     prefix: str
-    rows: tuple[Row, ...]
+    rows: tuple[BitLine, ...]
     zeros: tuple[str, ...]
-    total: Row
+    total: BitLine
     maximum: int | None = None
     floor: int | None = None
     unit: int | None = None
-    unwrapped: Row | None = None
-    complement: Row | None = None
-    cut: Row | None = None
+    unwrapped: BitLine | None = None
+    complement: BitLine | None = None
+    cut: BitLine | None = None
     rounded: Rounded | None = None
     special: Special | None = None
     name: str = ""
@@ -181,7 +181,7 @@ class Explanation:
     model: Model
     operands: Operands[int]
     inputs: dict[str, Input]
-    products: tuple[Row, ...]
+    products: tuple[BitLine, ...]
     steps: tuple[Step, ...]
     result: int
     facts: Facts

@@ -28,6 +28,7 @@ UNITS = {"f32": -24, "f64": -53}  # the exponent of u, half a unit in the last p
 BOUNDED = (*RELATIVE, "mean", "deviation")  # measures that a bound of the error bounds
 MARKERS = "osD^vPX<>*hp"
 PANEL = 80  # millimetres of the narrowest panel in a paper
+TALLEST = 225  # millimetres of a figure in a paper: what a page holds with a caption
 DIGITS = 30  # of the sizes along an axis, above which not every one has room for its label
 LEGEND: dict[str, Any] = {
     "fontsize": 6,
@@ -36,6 +37,7 @@ LEGEND: dict[str, Any] = {
     "handletextpad": 0.5,
     "columnspacing": 1.0,
 }  # there
+FINE = 0.6  # how heavy curves and markers of a paper's figure are, whose panels are half as wide
 DARKEST, LIGHTEST = 0.0, 0.88  # of a scale of colours whose greys differ as well
 
 
@@ -73,14 +75,16 @@ def draw(
     shown = [(one, column) for one in study.distributions for column in range(len(study.measures))]
     columns = len(study.measures) if millimetres is None else min(len(study.measures), int(millimetres // PANEL))
     rows = -(-len(shown) // columns)
-    size = (4.2 * columns + 2.2, 3.2 * rows) if millimetres is None else (millimetres / 25.4, 2.2 * rows + 1.2)
+    size = (4.2 * columns + 2.2, 3.2 * rows)
+    if millimetres is not None:
+        size = (millimetres / 25.4, min(2.2 * rows + 1.2, TALLEST / 25.4))
     figure, panels = pyplot.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", sharex=True)
     for spare in panels.flat[len(shown) :]:
         spare.set_axis_off()
     looks = looks_of(list(dict.fromkeys(series.group for series in study.series)))
     for index, (distribution, column) in enumerate(shown):
         panel, last = panels.flat[index], index + columns >= len(shown)
-        _panel(panel, study, sizes, seed, table, distribution, column, looks)
+        _panel(panel, study, sizes, seed, table, distribution, column, looks, 1.0 if millimetres is None else FINE)
         panel.set_title(
             f"{distribution} numbers: {TITLES[study.measures[column]]}", fontsize=11 if millimetres is None else 7
         )
@@ -119,7 +123,7 @@ def looks_of(groups: Sequence[str]) -> dict[str, tuple[Any, str]]:
 
 def _panel(
     panel: Any, study: Study, sizes: Sequence[int], seed: int, table: Table, distribution: str, column: int,
-    looks: dict[str, tuple[Any, str]],
+    looks: dict[str, tuple[Any, str]], weight: float,
 ) -> None:  # fmt: skip
     scale = SCALES.get(study.measures[column], "log")
     for series in study.series:
@@ -130,18 +134,21 @@ def _panel(
                 curve.append((point.size, values[column]))
         lost = [size for size, value in curve if not math.isfinite(value)]
         shown = [(size, value) for size, value in curve if math.isfinite(value) and (scale != "log" or value > 0)]
-        label = series.label + (f" (overflows from {lost[0]:,})" if lost else "")
+        label = series.label
+        if lost:
+            label = f"{label.removesuffix(')')}{'; ' if ')' in label else ' ('}overflows from {lost[0]:,})"
         colour, marker = looks[series.group]
         curve_of = zip(*shown, strict=True) if shown else ([], [])
         if series.bound:
             curve_of = curve_of if study.measures[column] in BOUNDED else ([], [])
-            panel.plot(*curve_of, linestyle=(0, (8, 2)), color=colour, linewidth=1.0, label=label)
+            panel.plot(*curve_of, linestyle=(0, (8, 2)), color=colour, linewidth=weight, label=label)
             continue
         style = "--" if series.dashed else "-"
         wide = 1.2 if series.dashed else 2.0
-        panel.plot(*curve_of, style, color=colour, marker=marker, markersize=4, linewidth=wide, label=label,
+        panel.plot(*curve_of, style, color=colour, marker=marker, markersize=4 * weight**0.5, label=label,
+                   linewidth=wide * weight, markeredgewidth=weight,
                    markerfacecolor="white" if series.dashed else colour)  # fmt: skip
-    _references(panel, study, sizes, study.measures[column])
+    _references(panel, study, sizes, study.measures[column], weight)
     panel.set_xscale("log")
     panel.set_yscale(scale, **({"linthresh": 0.01} if scale == "symlog" else {}))
     panel.minorticks_off()
@@ -152,7 +159,7 @@ def _panel(
     panel.grid(True, which="major", alpha=0.3)
 
 
-def _references(panel: Any, study: Study, sizes: Sequence[int], measure: str) -> None:
+def _references(panel: Any, study: Study, sizes: Sequence[int], measure: str, weight: float) -> None:
     """u and n times u, where the errors are relative."""
     if measure not in RELATIVE:
         return
@@ -162,4 +169,4 @@ def _references(panel: Any, study: Study, sizes: Sequence[int], measure: str) ->
     for values, label in (([unit, unit], "u"), ([size * unit for size in ends], f"{study.axis} u")):
         what = f" (u = $2^{{{exponent}}}${percent})" if label == "u" else ""
         style = (0, (1, 1.5)) if label == "u" else (0, (4, 1.5, 1, 1.5))
-        panel.plot(ends, values, linestyle=style, color="0.35", linewidth=1.0, label=label + what, zorder=1)
+        panel.plot(ends, values, linestyle=style, color="0.35", linewidth=weight, label=label + what, zorder=1)

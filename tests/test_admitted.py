@@ -12,7 +12,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from hypotheses.schema import Inputs, Window, admitted
+from hypotheses.schema import ExponentRange, Inputs, admitted
 from queries.search.problem import Problem, admits
 from smtmodel.batch import to_integers
 from smtmodel.carriers.arrays import ArrayCarrier
@@ -69,7 +69,7 @@ def test_what_is_admitted_by_enumeration(name: str) -> None:
     """Every combination of restrictions, against all patterns of the format."""
     fmt = FORMATS[name]
     for window, *chosen in product(WINDOWS[name], *[(False, True)] * len(FLAGS)):
-        exponents = None if window is None else Window(min=window[0], max=window[1])
+        exponents = None if window is None else ExponentRange(min=window[0], max=window[1])
         if name == "f16" and not all(chosen) and (chosen[0] or chosen[1] or chosen[4]):
             continue  # it has 65,536 patterns: fewer combinations
         inputs = Inputs(**dict(zip(FLAGS, chosen, strict=True)), exponents=exponents)
@@ -133,13 +133,13 @@ def test_zeros_alone_are_said(tmp_path: Path) -> None:
 
 def test_terms_fixed_to_zero() -> None:
     """Their exponents do not matter; a scale factor is never restricted; there is no term beyond the addend."""
-    model, window = parse_reference(VOLTA), Window(min=100, max=110)
+    model, window = parse_reference(VOLTA), ExponentRange(min=100, max=110)
     Problem(model, model, Inputs(nonzero=True, exponents=window, zero_terms=(0, 1, 2, 3)))
     with pytest.raises(ParameterError, match="f16 has exponents from -14 to 15"):
         Problem(model, model, Inputs(nonzero=True, exponents=window, zero_terms=(0, 1, 2)))
     with pytest.raises(ParameterError, match="zero_terms: 5: there are 4 products and an addend"):
         Problem(model, model, Inputs(zero_terms=(5,)))
     scaled = parse_reference(SCALED)
-    Problem(scaled, scaled, Inputs(finite=True, nonzero=True, exponents=Window(min=0, max=0)))
+    Problem(scaled, scaled, Inputs(finite=True, nonzero=True, exponents=ExponentRange(min=0, max=0)))
     with pytest.raises(ParameterError, match="e2m1 has exponents from 0 to 2"):
-        Problem(scaled, scaled, Inputs(nonzero=True, exponents=Window(min=3, max=3)))
+        Problem(scaled, scaled, Inputs(nonzero=True, exponents=ExponentRange(min=3, max=3)))

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from queries.compare.devices import REPEATS, Comparison, DeviceSide, Pair, model_side
+from queries.compare.devices import REPEATS, ComparedDevice, Comparison, Pair, compared_model
 from queries.compare.gemm import Matrices, differing_elements, traced
 from queries.compare.rows import all_rows, row_of
 from queries.plans import results as plan_results
@@ -299,10 +299,10 @@ def test_scale_factors() -> None:
     assert len(document["differences"][0]["vector"]["scale_a"]) == 4
 
 
-def counted(reference: str, most: int) -> tuple[DeviceSide, list[int]]:
+def counted(reference: str, most: int) -> tuple[ComparedDevice, list[int]]:
     """A device that is asked again, how often it was called, and fails after that many calls."""
     model, calls = parse_reference(reference), [0]
-    inner = model_side(model)
+    inner = compared_model(model)
 
     def ask(vectors: Sequence[Vector]) -> Sequence[int | None]:
         calls[0] += 1
@@ -310,12 +310,12 @@ def counted(reference: str, most: int) -> tuple[DeviceSide, list[int]]:
             raise IncompleteError("worn out")
         return inner.ask(vectors)
 
-    return DeviceSide("counted", model, ask), calls
+    return ComparedDevice("counted", model, ask), calls
 
 
 def test_a_slow_device_is_asked_in_few_batches() -> None:
     side, calls = counted(COARSE, 1000)
-    pair = Pair(model_side(parse_reference(VOLTA)), side)
+    pair = Pair(compared_model(parse_reference(VOLTA)), side)
     comparison = Comparison(6)
     comparison.run(pair, all_rows(pair.layout, side.model, 500), 500)
     assert comparison.done
@@ -325,7 +325,7 @@ def test_a_slow_device_is_asked_in_few_batches() -> None:
 
 def test_a_device_that_fails_while_a_difference_is_made_small() -> None:
     side, _ = counted(COARSE, 2 + REPEATS)  # the batch, and every question asked again
-    pair, comparison = Pair(side, model_side(parse_reference(VOLTA))), Comparison(1)
+    pair, comparison = Pair(side, compared_model(parse_reference(VOLTA))), Comparison(1)
     with pytest.raises(IncompleteError, match="worn out"):
         comparison.run(pair, all_rows(pair.layout, side.model, 500), 500)
     [one] = comparison.differences
@@ -436,7 +436,7 @@ def test_traces_end_where_the_matrices_do() -> None:
         matrices = Matrices(a, b, None, (d[0], d[1]))
         found = differing_elements(problem, matrices)
         assert found.count == int((d[0] != d[1]).sum())
-        for trace in traced(model_side(pair[0]), model_side(pair[1]), problem, matrices, found.chosen):
+        for trace in traced(compared_model(pair[0]), compared_model(pair[1]), problem, matrices, found.chosen):
             assert (trace.results[0][-1], trace.results[1][-1]) == trace.element.d
 
 

@@ -260,6 +260,7 @@ def test_all_sheets_in_a_browser(chromium: Any, width: int, tmp_path: Path) -> N
     target = tmp_path / "volta.html"
     run("datasheet", "volta", "--limit", "0", "-o", str(target), "--store", str(tmp_path / "store.sqlite"))
     assert len(re.findall("<section", target.read_text())) == 3
+    assert "<title>Numerical data sheets: Volta</title>" in target.read_text()
     check_page(chromium, target.as_uri(), width, "light").context.close()
 
 

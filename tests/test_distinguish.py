@@ -11,7 +11,7 @@ import pytest
 from pysmt.exceptions import PysmtTypeError
 
 from hypotheses.library import library
-from hypotheses.schema import Compare, Inputs, Question, Window
+from hypotheses.schema import Compare, ExponentRange, Inputs, Question
 from queries.search import distinguish as search
 from queries.search.answer import answer, problems
 from queries.search.distinguish import Options, Outcome, SolverFaultError, build_query, distinguish
@@ -179,8 +179,8 @@ def test_models_of_different_lengths() -> None:
         Inputs(finite=True, normal=True),
         Inputs(finite=True, nonnegative=True, zero_terms=(0,)),
         Inputs(finite=True, zero_terms=(2,)),
-        Inputs(exponents=Window(min=1, max=9)),
-        Inputs(finite=True, nonzero=True, exponents=Window(min=-14, max=-3)),
+        Inputs(exponents=ExponentRange(min=1, max=9)),
+        Inputs(finite=True, nonzero=True, exponents=ExponentRange(min=-14, max=-3)),
     ],
     ids=lambda inputs: str(inputs.model_dump(exclude_defaults=True)),
 )
@@ -191,7 +191,7 @@ def test_restrictions_of_inputs(inputs: Inputs) -> None:
 
 
 def test_no_number_is_admitted() -> None:
-    problem = problem_of(VOLTA, "fraction_bits=23", "fraction_bits=24", Inputs(exponents=Window(min=90, max=99)))
+    problem = problem_of(VOLTA, "fraction_bits=23", "fraction_bits=24", Inputs(exponents=ExponentRange(min=90, max=99)))
     outcome = asked(problem)
     assert (outcome.verdict, outcome.witnesses) == ("equal", [])
 
@@ -206,7 +206,7 @@ def test_witnesses_differ_in_what_they_exercise() -> None:
 
 
 def test_no_further_kind() -> None:
-    inputs = Inputs(finite=True, nonnegative=True, exponents=Window(min=-1, max=1))
+    inputs = Inputs(finite=True, nonnegative=True, exponents=ExponentRange(min=-1, max=1))
     outcome = asked(problem_of(SMALL, "carry_bits=0", "carry_bits=1", inputs), 50)
     assert outcome.complete
     assert 0 < len(outcome.witnesses) < 50
@@ -236,7 +236,7 @@ def test_one_arithmetic_under_two_references(left: str, right: str) -> None:
 def test_three_hypotheses_of_which_two_agree() -> None:
     """No verdict that meets the expectation may come with an exit code that says the opposite."""
     changes = dict(zip("abc", models(SMALL, "carry_bits=0", "carry_bits=1", "carry_bits=2"), strict=True))
-    inputs = Inputs(finite=True, nonnegative=True, exponents=Window(min=-1, max=1))
+    inputs = Inputs(finite=True, nonnegative=True, exponents=ExponentRange(min=-1, max=1))
     expectations: tuple[Any, ...] = ("different", "equal", None)
     for expect in expectations:
         answered = answer(Question("x", "x?", changes, inputs, expect), ASK)
@@ -354,9 +354,9 @@ def test_results_of_different_formats_are_compared_by_value() -> None:
 def test_equal_values_of_different_formats() -> None:
     """Products of two e4m3 numbers fit into f16 where they are neither too large nor too small."""
     base = "ada-lovelace/mma/m16n8k32.f32.e4m3.e4m3.f32@length=1"
-    inputs = Inputs(finite=True, exponents=Window(min=-3, max=7), zero_terms=(1,))
+    inputs = Inputs(finite=True, exponents=ExponentRange(min=-3, max=7), zero_terms=(1,))
     assert asked(problem_of(base, "", "output=f16", inputs, "value")).verdict == "equal"
-    larger = Inputs(finite=True, exponents=Window(min=-3, max=8), zero_terms=(1,))
+    larger = Inputs(finite=True, exponents=ExponentRange(min=-3, max=8), zero_terms=(1,))
     outcome = asked(problem_of(base, "", "output=f16", larger, "value"))
     assert outcome.verdict == "different"
 
@@ -399,7 +399,7 @@ SHRINKING = [
     ("fraction_bits=23", "fraction_bits=24", FINITE),
     ("", "align_rounding=sticky", Inputs(finite=True, nonzero=True)),
     ("product=rounded_f16", "", Inputs(finite=True, normal=True)),
-    ("", "output_rounding=up", Inputs(finite=True, exponents=Window(min=-3, max=3))),
+    ("", "output_rounding=up", Inputs(finite=True, exponents=ExponentRange(min=-3, max=3))),
 ]
 
 

@@ -19,7 +19,7 @@ from smtmodel.batch import evaluate_row
 from smtmodel.display import exact_value
 from smtmodel.dot import Model
 from smtmodel.explaining import explain
-from smtmodel.explanation import Explanation, Picture, Row, Special
+from smtmodel.explanation import BitLine, Explanation, Picture, Special
 from smtmodel.facts import Fact
 from smtmodel.formats import FORMATS
 from smtmodel.instructions import INSTRUCTIONS
@@ -106,7 +106,7 @@ def only(explanation: Explanation) -> Picture:
     return picture
 
 
-def named(picture: Picture) -> dict[str, Row]:
+def named(picture: Picture) -> dict[str, BitLine]:
     return {row.name: row for row in picture.rows}
 
 

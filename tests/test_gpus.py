@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from cli.listing import KINDS
 from cli.main import main
 from hypotheses.library import library
 from runner.kernels import CAPABILITIES
@@ -94,8 +95,18 @@ def test_list_by_gpu_and_words() -> None:
 
 
 def test_nothing_to_list() -> None:
-    assert "no line of formats contains f17" in run("list", "formats", "f17").stderr
-    assert ids("formats", "f17") == []
+    assert "no line of models contains wgma. Did you mean 'wgmma'?" in run("list", "models", "wgma", code=2).stderr
+    assert "Did you mean" not in run("list", "models", "nosuchword", code=2).stderr
+    assert "no line of models contains hopper and cdna3.\n" in run("list", "hopper", "cdna3", code=2).stderr
+    assert run("list", "formats", "f17", "--json", code=2).stdout == ""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_to_list_of_any_kind(kind: str) -> None:
+    assert f"no line of {kind} contains qqqq." in run("list", kind, "qqqq", code=2).stderr
+
+
+def test_a_name_with_a_space_to_list() -> None:
     assert "in quotes if its name has a space" in run("list", "RX", "9070", code=2).stderr
 
 
@@ -133,6 +144,7 @@ def test_data_sheets_of_a_gpu(tmp_path: Path) -> None:
     page = tmp_path / "v100.html"
     run("datasheet", "Tesla V100", "--limit", "0", "-o", str(page))
     assert "volta/mma/m8n8k4.f32.f16.f16.f32" in page.read_text()
+    assert "<h1>Numerical data sheets: V100 (Volta)</h1>" in page.read_text()
     assert "turing/" not in page.read_text()
     assert "did you mean 'H100'" in run("datasheet", "H10", "-o", str(page), code=2).stderr
     assert "unknown plan 'nosuch'" in run("datasheet", "plan:nosuch", "-o", str(page), code=2).stderr

@@ -15,7 +15,7 @@ import pytest
 
 from benchmarks import plan_statements
 from benchmarks.statements import blind
-from hypotheses.schema import Inputs, Window
+from hypotheses.schema import ExponentRange, Inputs
 from queries.certificates.together import one_unit, property_fault
 from queries.checking.plans import plans_fault
 from queries.covering.cover import Covering
@@ -103,7 +103,7 @@ PAIRS += [(unit(f"r({P})", one, a="e5m2"), unit(f"r({P})", other, a="e5m2")) for
 #: unit, property, inputs
 PROPERTIES: list[tuple[Model, str, Inputs]] = [
     *((unit("repeat(i in range(2), c, r(exact(a[i] * b[i], acc)))"), "order-independent", inputs) for inputs in (
-        Inputs(), Inputs(finite=True, nonzero=True), Inputs(exponents=Window(min=0, max=1)))),
+        Inputs(), Inputs(finite=True, nonzero=True), Inputs(exponents=ExponentRange(min=0, max=1)))),
     (unit("r(fused(a[0] * b[0], a[1] * b[1], c, F=[1, 2, 2]))"), "order-independent", Inputs()),
     (unit("r(fused(a[0] * b[0], a[1] * b[1], c, F=4, reach=[1, none, none]))"), "order-independent", Inputs()),
     (unit("r(fused(a[0] * b[0], r(a[1] * b[1]), c, F=1))", "to_odd", d="e2m3"), "order-independent", Inputs()),
@@ -119,7 +119,7 @@ PROPERTIES: list[tuple[Model, str, Inputs]] = [
     (unit(f"r(fused({P}, c, F=4, reach=[1, none]))"), "monotonic-addend", Inputs()),
     (unit(f"r(cut(fused({P}, c, F=1), 2, down))"), "monotonic", Inputs()),
     *((unit(f"r(fused({P}, c, F=2))"), "exact", inputs) for inputs in (
-        Inputs(), Inputs(finite=True, nonzero=True), Inputs(exponents=Window(min=-2, max=3)))),
+        Inputs(), Inputs(finite=True, nonzero=True), Inputs(exponents=ExponentRange(min=-2, max=3)))),
     (unit(f"r(exact({P}, c))", f"{NEAR}, subnormals=flush_before"), "exact", Inputs(finite=True)),
     (unit(f"r(exact(r({P}), c))", "to_odd", d="e2m3"), "exact", Inputs()),
     (unit(f"r(exact({P}, c))", NEAR, "subnormals: zero"), "exact", Inputs(nonzero=True)),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.small_pairs import admitted, check, describe, every_row, make_pair, oracle_disagreements, random_model
-from hypotheses.schema import Inputs, Window
+from hypotheses.schema import ExponentRange, Inputs
 from smtmodel.formats import FORMATS
 
 LARGEST = 1 << 13  # inputs of one pair, so that the sample stays quick
@@ -43,7 +43,7 @@ def test_every_input_by_the_oracle() -> None:
 def test_inputs_that_count() -> None:
     assert admitted("e2m1", Inputs()) == list(range(16))
     assert admitted("e2m1", Inputs(nonnegative=True, nonzero=True, finite=True)) == list(range(1, 8))
-    assert admitted("e2m1", Inputs(exponents=Window(min=1, max=1), finite=True)) == [0, 4, 5, 8, 12, 13]
+    assert admitted("e2m1", Inputs(exponents=ExponentRange(min=1, max=1), finite=True)) == [0, 4, 5, 8, 12, 13]
     assert len(admitted("e5m2", Inputs(finite=True))) == 256 - 8
     for name in ("e4m3", "e5m2", "e4m3fnuz", "e5m2fnuz", "e3m2"):
         assert len(admitted(name, Inputs())) == 1 << FORMATS[name].width

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hypotheses.schema import Inputs, Window
+from hypotheses.schema import ExponentRange, Inputs
 from queries.search.distinguish import build_query
 from queries.search.problem import Problem
 from queries.search.witness import confirmed
@@ -283,7 +283,7 @@ SMALL = "volta/mma/m8n8k4.f32.f16.f16.f32@product=normalised,length=1,fraction_b
 def carry_problem(few: int, many: int) -> Problem:
     """Two carry widths for one product and an addend: one bit is enough."""
     left, right = (parse_reference(f"{SMALL},carry_bits={bits}") for bits in (few, many))
-    return Problem(left, right, Inputs(finite=True, nonnegative=True, exponents=Window(min=-1, max=1)))
+    return Problem(left, right, Inputs(finite=True, nonnegative=True, exponents=ExponentRange(min=-1, max=1)))
 
 
 @EACH

@@ -19,7 +19,7 @@ from reports.styles import style_sheet
 from reports.svg import SVG, svg_of
 from smtmodel.dot import Model
 from smtmodel.explaining import explain
-from smtmodel.explanation import Explanation, Row
+from smtmodel.explanation import BitLine, Explanation
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.operands import Operands
 from smtmodel.reference import parse_reference
@@ -150,7 +150,7 @@ def test_many_terms_share_a_row() -> None:
 
 
 def test_the_row_that_parts_is_never_folded() -> None:
-    rows = [Row(str(k), False, "1", 20 - k, signals=(Name("", Stage.TERM, str(k)),)) for k in range(40)]
+    rows = [BitLine(str(k), False, "1", 20 - k, signals=(Name("", Stage.TERM, str(k)),)) for k in range(40)]
     assert fold(rows, None)[0] == rows[:11]
     assert rows[39] in fold(rows, Name("", Stage.TERM, "39"))[0]
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from queries.compare import observed as evaluating
-from queries.compare.observed import ObservedRow, Report, evaluate_vectors
+from queries.compare.observed import ObservedVector, Report, evaluate_vectors
 from smtmodel.errors import InputError
 from smtmodel.formats import FORMATS
 from smtmodel.operands import Operands
@@ -314,7 +314,7 @@ def three(count: int) -> list[str]:
 
 @pytest.mark.parametrize("good", [0, 1, 7])
 def test_an_error_comes_after_the_rows_before_it(good: int) -> None:
-    rows: list[ObservedRow] = []
+    rows: list[ObservedVector] = []
     with pytest.raises(InputError, match=rf"rows\.jsonl:{good + 1}: "):
         rows.extend(evaluate_vectors(read_vectors([*three(good), "{", *three(2)], "rows.jsonl")))
     assert [row.vector.id for row in rows] == list(range(good))
@@ -323,7 +323,7 @@ def test_an_error_comes_after_the_rows_before_it(good: int) -> None:
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
 def test_batches_change_nothing(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluating, "BATCH", size)
-    rows: list[ObservedRow] = []
+    rows: list[ObservedVector] = []
     with pytest.raises(InputError):
         rows.extend(evaluate_vectors(read_vectors([*three(7), "["], "rows.jsonl")))
     assert [(row.vector.id, row.predicted, row.agrees) for row in rows] == [

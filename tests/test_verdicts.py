@@ -16,11 +16,11 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from hypotheses.claim import AnyClaim, build_claims
-from hypotheses.schema import Inputs, Window
+from hypotheses.schema import ExponentRange, Inputs
 from queries.claims import decide as deciding
 from queries.claims import overflow
 from queries.claims.decide import decide as decided
-from queries.claims.outcome import Asked, Outcome
+from queries.claims.outcome import Outcome, SearchStep
 from queries.proof.records import Proof
 from queries.proof.truncating import truncating_steps
 from queries.properties import proving
@@ -129,7 +129,7 @@ def test_a_parameter_that_nobody_thought_of_is_refused(kind: type) -> None:
 
 
 def _truthful(claim: AnyClaim, options: Options) -> Outcome:
-    return Outcome(claim, "holds", asked=[Asked("nothing")])
+    return Outcome(claim, "holds", asked=[SearchStep("nothing")])
 
 
 @pytest.mark.parametrize(("prover", "parts"), [
@@ -193,7 +193,7 @@ def test_a_true_verdict_passes(tmp_path: Path) -> None:
 
 
 def restrictions() -> Iterator[Inputs]:
-    window = Window(min=-2, max=3)
+    window = ExponentRange(min=-2, max=3)
     names = ("finite", "nonnegative", "nonzero", "normal", "products_below_two")
     for chosen in product((False, True), repeat=len(names)):
         flags = dict(zip(names, chosen, strict=True))

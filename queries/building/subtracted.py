@@ -6,9 +6,9 @@ subtracts c adds -1 * c.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from queries.compare.steady import AskDevice
 from queries.order.probe import power_pattern
 from queries.properties.expressions import terms_written_out
 from smtmodel.formats import Format
@@ -21,10 +21,9 @@ from smtmodel.unit import Unit
 from smtmodel.vectors import Vector
 
 Place = int | str  # a product, or "c"
-Ask = Callable[[Sequence[Vector]], Sequence[int | None]]
 
 
-def subtracted(ask: Ask, asked: Signature) -> frozenset[Place]:
+def subtracted(ask: AskDevice, asked: Signature) -> frozenset[Place]:
     """The products, and c, of which 1 alone gives a negative number: one question each. None of a device with scale
     factors."""
     if asked.scale is not None:

@@ -27,10 +27,10 @@ from queries.solvers.contract import ENGINE_NAMES, Answer
 from smtmodel.errors import InputError
 
 MEANING = {"smt2": "as written", "cnf": "the formula of the query", "drat": "verified"}
-Ask = Callable[[str, str], Answer]  # what an engine says of a text in SMT-LIB
+AskSolver = Callable[[str, str], Answer]  # what an engine says of a text in SMT-LIB
 
 
-def check_folder(folder: Path, ask: Ask | None = None, timeout: float | None = None) -> Iterator[Finding]:
+def check_folder(folder: Path, ask: AskSolver | None = None, timeout: float | None = None) -> Iterator[Finding]:
     """All findings of a certificate. `ask`: for lemmas without a proof. Raises InputError if there is none."""
     manifest = _manifest(folder)
     yield from _digests(folder, manifest["sha256"])
@@ -49,7 +49,7 @@ def check_folder(folder: Path, ask: Ask | None = None, timeout: float | None = N
         yield Finding(MANIFEST, "nothing in the folder says what was proved", "fault")
 
 
-def _part(folder: Path, name: str, ask: Ask | None, timeout: float | None) -> Iterator[Finding]:
+def _part(folder: Path, name: str, ask: AskSolver | None, timeout: float | None) -> Iterator[Finding]:
     """A certificate that is part of another."""
     if name != Path(name).name or name == "..":
         yield Finding(MANIFEST, f"{name!r} is not a folder in it", "fault")
@@ -87,7 +87,7 @@ def _digests(folder: Path, digests: Mapping[str, str]) -> Iterator[Finding]:
         yield Finding(name, "as written") if same else Finding(name, "changed since it was written", "fault")
 
 
-def _piece(folder: Path, piece: Mapping[str, Any], ask: Ask | None, timeout: float | None) -> Iterator[Finding]:
+def _piece(folder: Path, piece: Mapping[str, Any], ask: AskSolver | None, timeout: float | None) -> Iterator[Finding]:
     """A query, and its proof; or what engines say of it now."""
     name, digests = piece["name"], piece["sha256"]
     written = {found.place: found for found in _digests(folder, digests)}
@@ -114,7 +114,7 @@ def _fault(folder: Path, name: str, suffix: str, timeout: float | None) -> tuple
     return found.fault, found.complete
 
 
-def _words(query: Path, words: list[str], ask: Ask | None) -> Finding:
+def _words(query: Path, words: list[str], ask: AskSolver | None) -> Finding:
     """What the engines that are named say of a query now."""
     named = [engine for engine in ENGINE_NAMES if any(word.split()[:1] == [engine] for word in words)]
     if ask is None or not named or not query.exists():

@@ -9,7 +9,7 @@ from hypotheses.claim_file import located
 from hypotheses.unit_claims import BoundClaim, OverflowClaim, PropertyClaim
 from queries.claims.contradiction import check_outcome
 from queries.claims.error_bound import verify_bound
-from queries.claims.outcome import Asked, Outcome
+from queries.claims.outcome import Outcome, SearchStep
 from queries.claims.overflow import verify_overflow
 from queries.claims.verify import verify
 from queries.properties.proving import proofs_of, verdict_on
@@ -52,7 +52,7 @@ def verify_property(claim: PropertyClaim, options: Options) -> Outcome:
         proofs = proofs_of(problems_of_claim(claim), options, confirm=True)
     verdict = verdict_on(claim.wanted, proofs)
     outcome.interrupted = any(proof.interrupted for proof in proofs)
-    outcome.asked = [Asked(proof.why or "staged proof", tuple(proof.tried), proof.seconds) for proof in proofs]
+    outcome.asked = [SearchStep(proof.why or "staged proof", tuple(proof.tried), proof.seconds) for proof in proofs]
     if verdict == "different":
         outcome.verdict, outcome.refuting = "refuted", proofs[-1]
     elif verdict == "equal" and not outcome.interrupted:

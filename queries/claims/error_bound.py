@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from hypotheses.unit_claims import BoundClaim
-from queries.claims.outcome import Asked, Outcome
+from queries.claims.outcome import Outcome, SearchStep
 from queries.proof.kernel import RuleError
 from queries.proof.settling import Settled
 from queries.proof.truncating import truncating_steps
@@ -34,6 +34,6 @@ def verify_bound(claim: BoundClaim, options: Options) -> Outcome:
         where, _, why = str(error).partition(": ")
         if where not in ("loosened", "open"):
             raise ParameterError(where, f"{why}: {ABOUT}") from None
-        outcome.asked.append(Asked(why))
+        outcome.asked.append(SearchStep(why))
     outcome.seconds = time.monotonic() - start
     return outcome

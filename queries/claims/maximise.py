@@ -12,7 +12,7 @@ import numpy as np
 
 from hypotheses.claim import AnyClaim, Claim, Largest
 from hypotheses.claim_file import located
-from queries.claims.outcome import BATCH, SHRINK, Asked
+from queries.claims.outcome import BATCH, SHRINK, SearchStep
 from queries.claims.samples import Table, claim_rows, mutated
 from queries.search.distinguish import Options, SolverFaultError
 from queries.search.scene import conditions, lanes_of, row_of, symbolic_scene
@@ -40,7 +40,7 @@ class Worst:
     row: Row | None = None
     bound: Fraction | None = None
     engine: str | None = None
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[SearchStep] = field(default_factory=list)
     seconds: float = 0.0
 
 
@@ -136,7 +136,7 @@ class _Search:
                 self.options.progress(Share(text, min(spent, seconds), seconds, "rounds"))
                 if self.enough(elite[0][1]):
                     break
-        self.worst.asked.append(Asked(f"{rounds} rounds of concrete search", (), time.monotonic() - began))
+        self.worst.asked.append(SearchStep(f"{rounds} rounds of concrete search", (), time.monotonic() - began))
 
     def _remaining(self, share: float = 1.0) -> float:
         limit = self.options.timeout or 60.0
@@ -165,7 +165,7 @@ class _Search:
     def _ask(self, target: Fraction) -> str:
         what = f"is there an input with at least {target}?"
         answers = self.options.ask(self._query(target), self._remaining(0.5), what)
-        self.worst.asked.append(Asked(what, tuple(answers)))
+        self.worst.asked.append(SearchStep(what, tuple(answers)))
         answer = answers[0]
         if answer.status == "sat":
             row = row_of(self.claim, answer)

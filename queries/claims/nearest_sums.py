@@ -27,7 +27,7 @@ from smtmodel.rounding import Target, round_and_pack
 ROOM = 4  # bits more than an exponent field has, for differences of exponents in two's complement
 
 
-class Ask(Protocol):
+class Derive(Protocol):
     """A claim proved from facts, terms cut out of both. Raises UnprovedError."""
 
     def __call__(self, what: str, facts: Sequence[Theorem], claim: Bit, cuts: Sequence[Bits]) -> Theorem: ...
@@ -77,8 +77,8 @@ class NearestSum:
     `result` is the pattern that it gives; `exact` the exact sum in a unit in which the aligned sum is a whole number.
     """
 
-    def __init__(self, ask: Ask, fmt: Format, operands: tuple[Operand, Operand], given: Fixed) -> None:
-        self.ask, self.fmt, self.operands, self.given = ask, fmt, operands, given
+    def __init__(self, derive: Derive, fmt: Format, operands: tuple[Operand, Operand], given: Fixed) -> None:
+        self.derive, self.fmt, self.operands, self.given = derive, fmt, operands, given
         self.carrier = given.bits.carrier
         low, high = min(x.window[0] for x in operands), max(x.window[1] for x in operands)
         lowest = low - fmt.fraction - ieee.GUARD
@@ -111,19 +111,19 @@ class NearestSum:
     def prove(self, known: Theorem) -> Theorem:
         """That `result` is `nearest` to `exact`, if it is a multiple of the given sum's unit; from what is known of
         the inputs. Raises UnprovedError."""
-        numbers = [self.ask(f"{x.name} is zero or in its window", [known], fact, [])
+        numbers = [self.derive(f"{x.name} is zero or in its window", [known], fact, [])
                    for x, fact in zip(self.operands, self.admitted, strict=True)]  # fmt: skip
-        total = self.ask("the exact sum is that of both terms", [known], self.exact.bits.eq(self._both), [])
+        total = self.derive("the exact sum is that of both terms", [known], self.exact.bits.eq(self._both), [])
         patterns = [x.bits for x in self.operands]
-        finite = self.ask("their result is the rounded sum", numbers, self.result.eq(self.rounded),
+        finite = self.derive("their result is the rounded sum", numbers, self.result.eq(self.rounded),
                              [*patterns, self.rounded])  # fmt: skip
-        inside = self.ask("the unit is in range", numbers, self.inside | ~self.total.any(), patterns)
+        inside = self.derive("the unit is in range", numbers, self.inside | ~self.total.any(), patterns)
         close = self._close(numbers, total, patterns)
-        rounded = self.ask("the rounded sum is nearest to an aligned sum", [inside], self._rounding(),
+        rounded = self.derive("the rounded sum is nearest to an aligned sum", [inside], self._rounding(),
                               [self.total, self.unit.bits])  # fmt: skip
         fits = in_units(self.result, self.fmt, self.given)[1]
         found = ~fits | nearest(self.result, self.fmt, self.given)
-        return self.ask("the rounded sum is nearest to the exact one", [inside, close, rounded, finite], found,
+        return self.derive("the rounded sum is nearest to the exact one", [inside, close, rounded, finite], found,
                            [self.result, self.rounded, self.total, self.unit.bits, self.given.bits])  # fmt: skip
 
     @property
@@ -150,22 +150,22 @@ class NearestSum:
         exactly = [x.eq(y) for x, y in zip(self.numbers, self.placed, strict=True)]
         sides = [exactly[k] & self._far(k) & self._within(self.numbers[1 - k] - self.placed[1 - k])
                  & self.one.ule(self.largest_one) for k in (0, 1)]  # fmt: skip
-        aligned = self.ask("aligned terms are exact, or one is off by less than a unit", numbers,
+        aligned = self.derive("aligned terms are exact, or one is off by less than a unit", numbers,
                               all_of(exactly) | any_of(sides), patterns)  # fmt: skip
         width = self.exact.bits.width
         most = constant(self.carrier, 1 << (width - 4), width)
         small = [x.slt(most) & (-most).slt(x) for x in self.numbers]
-        bounded = self.ask("terms are small", numbers, all_of(small), patterns)
+        bounded = self.derive("terms are small", numbers, all_of(small), patterns)
         cuts = [*self.aligned, *patterns]
-        added = self.ask("signed terms", [], self.sum.eq(self.signed[0] + self.signed[1]), cuts)
-        shifted = self.ask("a shift distributes", [added], self.placed_sum.eq(self.placed[0] + self.placed[1]),
+        added = self.derive("signed terms", [], self.sum.eq(self.signed[0] + self.signed[1]), cuts)
+        shifted = self.derive("a shift distributes", [added], self.placed_sum.eq(self.placed[0] + self.placed[1]),
                               [*self.signed, self.sum, self.shift])  # fmt: skip
         lowest = constant(self.carrier, 1 << (self.total.width - 1), self.total.width)
-        odd = self.ask("sums of far terms are large and odd", [], (~any_of([self._far(0), self._far(1)])
+        odd = self.derive("sums of far terms are large and odd", [], (~any_of([self._far(0), self._far(1)])
                           | self._large_odd) & lowest.slt(self.total), cuts)  # fmt: skip
         off = self._large_odd & self._within(self.exact.bits - self.placed_sum)
         close = (self.placed_sum.eq(self.exact.bits) | off) & lowest.slt(self.total)
-        return self.ask("the aligned sum is exact, or large, odd and off by less than a unit",
+        return self.derive("the aligned sum is exact, or large, odd and off by less than a unit",
                            [total, aligned, bounded, shifted, odd], close,
                            [*self.placed, self.one, self.placed_sum, *self.numbers, self.exact.bits, self.total,
                             *self.aligned])  # fmt: skip

@@ -17,7 +17,7 @@ SHRINK = 30.0  # seconds, at most, in which an input is made small
 
 
 @dataclass(frozen=True)
-class Asked:
+class SearchStep:
     """One step of the search, in words, and what the engines said (nothing for a simulation)."""
 
     what: str
@@ -36,7 +36,7 @@ class Outcome:
     verdict: Verdict = "unknown"
     row: Row | None = None
     lemmas: list[Lemma] = field(default_factory=list)
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[SearchStep] = field(default_factory=list)
     seconds: float = 0.0
     interrupted: bool = False
     proofs: list[Proof] = field(default_factory=list)

@@ -10,7 +10,7 @@ import time
 import numpy as np
 
 from hypotheses.unit_claims import OverflowClaim
-from queries.claims.outcome import Asked, Outcome
+from queries.claims.outcome import Outcome, SearchStep
 from queries.proof.kernel import RuleError, Theorem, goal_of
 from queries.proof.rows import (
     BELOW_ONE,
@@ -26,7 +26,7 @@ from queries.proof.rows import (
     trees,
 )
 from smtmodel.algorithms import reference_of, sum_of_array
-from smtmodel.algorithms.reductions import Reduction, Row
+from smtmodel.algorithms.reductions import Operations, Reduction
 from smtmodel.display import exact_value
 from smtmodel.dot import Model
 from smtmodel.errors import FaultError
@@ -53,7 +53,7 @@ def verify_overflow(claim: OverflowClaim) -> Outcome:
         steps.append(f"no such numbers {'do' if bounded else 'are excluded'}, by bounds")
         decided = True if bounded else False if infinite else None
     outcome.verdict = "unknown" if decided is None else "holds" if decided else "refuted"
-    outcome.asked = [Asked(step) for step in steps]
+    outcome.asked = [SearchStep(step) for step in steps]
     outcome.seconds = time.monotonic() - start
     return outcome
 
@@ -85,7 +85,7 @@ def _finite(reduction: Reduction, numbers: int) -> bool:
         return False
 
 
-class _Proved(Row[Theorem]):
+class _Proved(Operations[Theorem]):
     """Rows with bounds."""
 
     def length(self, numbers: Theorem) -> int:

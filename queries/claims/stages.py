@@ -97,7 +97,7 @@ class Stages:
         most = window.a[1] + window.b[1] + (2 * terms - 1).bit_length()
         addend = Operand("c", scene.c.bits, window.c)
 
-        def ask(what: str, facts: Sequence[Theorem], claim: Bit, cuts: Sequence[Bits]) -> Theorem:
+        def derive(what: str, facts: Sequence[Theorem], claim: Bit, cuts: Sequence[Bits]) -> Theorem:
             return self.prove(what, facts, claim, cuts, SUM_SHARE)
 
         for part, steps in self.steps.items():
@@ -105,7 +105,7 @@ class Stages:
             for name, bits in sums.values():
                 for first, second in permutations((addend, Operand(str(name), bits, (least, most)))):
                     if ieee.add(first.bits, second.bits, shape.result).node in sums:
-                        yield part, NearestSum(ask, shape.result, (first, second), scene.exact())
+                        yield part, NearestSum(derive, shape.result, (first, second), scene.exact())
 
     def shared_steps(self) -> Theorem:
         """The claim follows from the steps that the parts share, which may be any finite numbers."""

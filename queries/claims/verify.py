@@ -17,7 +17,7 @@ import numpy as np
 from hypotheses.claim import Claim
 from hypotheses.claim_file import located
 from queries.claims.maximise import climb
-from queries.claims.outcome import BATCH, SHRINK, Asked, Outcome, Verdict
+from queries.claims.outcome import BATCH, SHRINK, Outcome, SearchStep, Verdict
 from queries.claims.samples import claim_rows
 from queries.claims.shares import by_shares
 from queries.claims.stages import Stages
@@ -116,12 +116,12 @@ class _Verifier:
                 self._unrepresentable(tuple(map(int, table[int(np.flatnonzero(batch.unrepresentable)[0])])))
             hits = np.flatnonzero(batch.deciding)
             if len(hits):
-                self.outcome.asked.append(Asked(f"{count} simulated inputs", (), time.monotonic() - began))
+                self.outcome.asked.append(SearchStep(f"{count} simulated inputs", (), time.monotonic() - began))
                 self._decide(tuple(map(int, table[int(hits[0])])))
                 return True
             if count >= 4 * BATCH and not self.admitted:
                 break
-        self.outcome.asked.append(Asked(f"{count} simulated inputs", (), time.monotonic() - began))
+        self.outcome.asked.append(SearchStep(f"{count} simulated inputs", (), time.monotonic() - began))
         return False
 
     def _climb(self) -> bool:
@@ -133,7 +133,7 @@ class _Verifier:
         limit = CLIMB_MOST if limit is None else min(limit, CLIMB_MOST)
         self.options.progress(Wait("climbing to the worst input", limit))
         row = climb(claim, limit, self._decides)
-        self.outcome.asked.append(Asked("climbing to the worst input", (), time.monotonic() - began))
+        self.outcome.asked.append(SearchStep("climbing to the worst input", (), time.monotonic() - began))
         if row is not None:
             self._decide(row)
         return row is not None
@@ -285,7 +285,7 @@ class _Verifier:
         self, what: str, query: Query, limit: float | None, decides: bool = True, solver: str | None = None
     ) -> Answer:
         answers = self.options.ask(query, limit, what, solver)
-        self.outcome.asked.append(Asked(what, tuple(answers)))
+        self.outcome.asked.append(SearchStep(what, tuple(answers)))
         answer = answers[0]
         if answer.status == "sat" and decides:
             row = row_of(self.claim, answer)

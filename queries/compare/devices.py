@@ -46,7 +46,7 @@ _CARRIER = ArrayCarrier()
 
 
 @dataclass
-class DeviceSide:
+class ComparedDevice:
     """A device. `model`: what its vectors are made for; `software`: the device computes that model; `steady`: it
     gives the same answer always (a model, a recording) and need not be asked twice; `closed`: it can only answer what
     was recorded. `ask` gives the results in order, None where there is no answer."""
@@ -86,13 +86,13 @@ class DeviceSide:
         return Vector(self.model, Operands(operands.a, operands.b, operands.c, *scales))
 
 
-def model_side(model: Model) -> DeviceSide:
+def compared_model(model: Model) -> ComparedDevice:
     """A model as a device."""
 
     def ask(vectors: Sequence[Vector]) -> list[Answer]:
         return [row.predicted for row in evaluate_vectors(vectors, model)]
 
-    return DeviceSide(f"model:{model.reference}", model, ask, software=True, steady=True)
+    return ComparedDevice(f"model:{model.reference}", model, ask, software=True, steady=True)
 
 
 def segment(operands: Operands[int], start: int, length: int, c: int, model: Model) -> Operands[int]:
@@ -121,7 +121,7 @@ class Pair:
     """
 
     def __init__(
-        self, left: DeviceSide, right: DeviceSide, compare: Compare = "bits", length: int | None = None
+        self, left: ComparedDevice, right: ComparedDevice, compare: Compare = "bits", length: int | None = None
     ) -> None:
         self.left, self.right = left, right
         self.problem = Problem(left.model, right.model, compare=compare)
@@ -129,7 +129,7 @@ class Pair:
         self.layout: Layout = layout_of(left.model, self.length)
 
     @property
-    def sides(self) -> tuple[DeviceSide, DeviceSide]:
+    def sides(self) -> tuple[ComparedDevice, ComparedDevice]:
         return self.left, self.right
 
     def ask(self, rows: Sequence[Row]) -> tuple[list[Answer], list[Answer]]:
@@ -205,7 +205,7 @@ class Difference:
 class Contradiction:
     """A device that answered one input in several ways."""
 
-    side: DeviceSide
+    side: ComparedDevice
     operands: Operands[int]
     answers: tuple[Answer, ...]
 
@@ -306,7 +306,7 @@ class Comparison:
                 found[row] = Difference(pair, row, x, y, kinds[i], first[i])
         return found
 
-    def _repeated(self, side: DeviceSide, pair: Pair, rows: Sequence[Row]) -> list[Answer]:
+    def _repeated(self, side: ComparedDevice, pair: Pair, rows: Sequence[Row]) -> list[Answer]:
         """A device's answers, None where it does not repeat an answer."""
         inputs, itself = [pair.layout.split(row) for row in rows], Problem(side.model, side.model)
         answers = [side.results(inputs)]

@@ -14,7 +14,16 @@ from math import lcm
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.compare.devices import Answer, Answered, Comparison, DeviceSide, Pair, differing, model_side, segment
+from queries.compare.devices import (
+    Answer,
+    Answered,
+    ComparedDevice,
+    Comparison,
+    Pair,
+    compared_model,
+    differing,
+    segment,
+)
 from queries.compare.neighbours import neighbours
 from queries.search.problem import Problem
 from smtmodel.batch import to_integers
@@ -166,7 +175,7 @@ class Trace:
                 return
 
 
-def spans_of(side: DeviceSide, inputs: Sequence[Operands[int]], span: int) -> list[tuple[Answer, ...]]:
+def spans_of(side: ComparedDevice, inputs: Sequence[Operands[int]], span: int) -> list[tuple[Answer, ...]]:
     """The running results of long dot products after each span."""
     running: list[Answer] = [one.c for one in inputs]
     after: list[list[Answer]] = []
@@ -181,7 +190,7 @@ def spans_of(side: DeviceSide, inputs: Sequence[Operands[int]], span: int) -> li
 
 
 def traced(
-    left: DeviceSide, right: DeviceSide, problem: Problem, matrices: Matrices, elements: Sequence[Element]
+    left: ComparedDevice, right: ComparedDevice, problem: Problem, matrices: Matrices, elements: Sequence[Element]
 ) -> list[Trace]:
     """Elements computed again by both sides, each in tiles of its own length."""
     span = lcm(left.model.length, right.model.length)
@@ -195,7 +204,7 @@ def traced(
 
 
 def reduce(
-    comparison: Comparison, left: DeviceSide, right: DeviceSide, problem: Problem, traces: Sequence[Trace]
+    comparison: Comparison, left: ComparedDevice, right: ComparedDevice, problem: Problem, traces: Sequence[Trace]
 ) -> Trace | None:
     """Minimise the tiles in which results diverge until enough differences are found; the trace of the first one."""
     source = None
@@ -254,7 +263,7 @@ def reproduced(
     """Which of the two results a model gives; its neighbours are tried where it does not."""
     inputs = [matrices.dot(element, model) for element in elements]
     given = [[element.d[side] for element in elements] for side in (0, 1)]
-    running = spans_of(model_side(model), inputs, model.length)
+    running = spans_of(compared_model(model), inputs, model.length)
     agree = [~differing(problem, [one[-1] for one in running], d) for d in given]
     reached: list[int | None] = []
     for side in (0, 1):
@@ -264,10 +273,10 @@ def reproduced(
     changes: list[list[str]] = [[], []]
     if None in models:
         tiles = _tiles(model, inputs, running)
-        known = model_side(model).results(tiles)
+        known = compared_model(model).results(tiles)
         for name, value, near in neighbours(model):
             report(f"trying {name}={value}")
-            other = model_side(near)
+            other = compared_model(near)
             if other.results(tiles) == known:
                 continue  # the same at every step of the chain, so at its end
             results = [one[-1] for one in spans_of(other, inputs, near.length)]

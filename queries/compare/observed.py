@@ -20,7 +20,7 @@ BATCH = 20_000  # vectors read before they are evaluated together
 
 
 @dataclass(frozen=True)
-class ObservedRow:
+class ObservedVector:
     """A vector and the model's result. `agrees` is None where nothing was observed."""
 
     vector: Vector
@@ -31,7 +31,7 @@ class ObservedRow:
 
 def evaluate_vectors(
     vectors: Iterable[Vector], model: Model | None = None, file: str | None = None
-) -> Iterator[ObservedRow]:
+) -> Iterator[ObservedVector]:
     """Every vector under its own model, or under `model`, in order. An error of `vectors` comes through after the
     rows before it. Raises InputError, which names the `file`, for vectors that `model` does not take."""
     batch: list[Vector] = []
@@ -47,17 +47,17 @@ def evaluate_vectors(
     yield from _evaluate(batch, model, file)
 
 
-def _evaluate(batch: list[Vector], model: Model | None, file: str | None) -> Iterator[ObservedRow]:
+def _evaluate(batch: list[Vector], model: Model | None, file: str | None) -> Iterator[ObservedVector]:
     groups: dict[Model, list[int]] = {}
     for index, vector in enumerate(batch):
         groups.setdefault(model or vector.model, []).append(index)
-    rows: list[ObservedRow | None] = [None] * len(batch)
+    rows: list[ObservedVector | None] = [None] * len(batch)
     for candidate, indices in groups.items():
         _check_fit(candidate, [batch[index] for index in indices], file)
         chosen = [batch[index] for index in indices]
         results = evaluate_rows(candidate, [vector.operands for vector in chosen])
         for index, vector, result in zip(indices, chosen, results, strict=True):
-            rows[index] = ObservedRow(vector, candidate, result, agrees(candidate, result, vector))
+            rows[index] = ObservedVector(vector, candidate, result, agrees(candidate, result, vector))
     yield from (row for row in rows if row is not None)
 
 
@@ -82,7 +82,7 @@ def agrees(model: Model, predicted: int, vector: Vector) -> bool | None:
     return model.nan is None and is_nan(predicted, model.d) and is_nan(vector.d, model.d)
 
 
-def explained_by(row: ObservedRow) -> list[Neighbour]:
+def explained_by(row: ObservedVector) -> list[Neighbour]:
     """The neighbours of a row's model that give the result observed."""
     return reproducing(row.model, row.vector.operands, lambda near, result: bool(agrees(near, result, row.vector)))
 
@@ -98,10 +98,10 @@ class Report:
 
     keep: bool = False
     counts: dict[str, list[int]] = field(default_factory=dict)  # rows, mismatches, without d
-    mismatches: list[ObservedRow] = field(default_factory=list)
+    mismatches: list[ObservedVector] = field(default_factory=list)
     predicted: list[Vector] = field(default_factory=list)
 
-    def take(self, rows: Iterable[ObservedRow]) -> None:
+    def take(self, rows: Iterable[ObservedVector]) -> None:
         """Add rows one by one, so that an error of the source loses none before it."""
         for row in rows:
             counts = self.counts.setdefault(row.model.reference, [0, 0, 0])

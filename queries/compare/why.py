@@ -8,7 +8,7 @@ from functools import partial
 
 from hypotheses.library import library
 from hypotheses.schema import Compare, Question, check_comparable
-from queries.compare.devices import Answer, Answered, Comparison, DeviceSide, Difference, Pair, differing
+from queries.compare.devices import Answer, Answered, ComparedDevice, Comparison, Difference, Pair, differing
 from queries.compare.neighbours import Neighbour, reproducing
 from queries.compare.rows import row_of
 from queries.search.problem import Problem
@@ -222,6 +222,6 @@ def _evaluated(model: Model, inputs: Sequence[Operands[int]]) -> list[Answer]:
     return [int(result) for result in results]
 
 
-def software(sides: Sequence[DeviceSide]) -> bool:
+def software(sides: Sequence[ComparedDevice]) -> bool:
     """Whether every side is a model, so that a proof could be asked for."""
     return all(side.software for side in sides)

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from queries.covering.conditions import Condition, Flags, conditions_of
 from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
-from queries.proof.lemmas import Ask, word_of
+from queries.proof.lemmas import AskConfirmed, word_of
 from queries.search.problem import Problem, evaluate_on, symbolic_operands
 from queries.solvers.smtlib import Query
 from smtmodel.algebra import Bits, all_of, any_of
@@ -62,7 +62,7 @@ def datapath(model: Model, free: tuple[int, ...] | None = None) -> Datapath:
 
 
 @rule
-def refuted(goal: Unreachable, ask: Ask) -> Made:
+def refuted(goal: Unreachable, ask: AskConfirmed) -> Made:
     """No input reaches any of the cases if an engine finds that the question whether one does has no model. The query
     is made here, of the unit's own evaluation over every input, with nothing abstracted."""
     return Made(goal, (), word_of(datapath(goal.model).query(goal.cases), goal.statement(), ask))

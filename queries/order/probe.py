@@ -128,7 +128,7 @@ class Probe:
         self._lost: dict[Pair, int] = {}
         self._met: defaultdict[Leaf, list[Leaf]] = defaultdict(list)
         self._variant, self._residue = VARIANTS[0], False
-        self._filled: dict[tuple[int, bool, Power], tuple[Sequence[Leaf], _Row]] = {}
+        self._filled: dict[tuple[int, bool, Power], tuple[Sequence[Leaf], _Filled]] = {}
         self._parts: dict[tuple[Power, bool], list[int]] = {}
 
     # -- the range of the formats
@@ -208,13 +208,13 @@ class Probe:
         operands = Operands(tuple(row.a), tuple(row.b), row.c, tuple(row.scale_a), tuple(row.scale_b))
         return Vector(self.model, operands, id=number, extra={"question": text})
 
-    def _row(self, terms: Terms, normal: bool) -> _Row:
+    def _row(self, terms: Terms, normal: bool) -> _Filled:
         """Units at the leaves of a group, zeros elsewhere; kept, as many questions share it."""
         key = (id(terms.group), normal, terms.unit)
         if key not in self._filled:
             model = self.model
             one = [power_pattern(model.scale, 1, 0)] * model.scales if model.scale else []
-            row = _Row([0] * model.length, [0] * model.length, 0, one, list(one))
+            row = _Filled([0] * model.length, [0] * model.length, 0, one, list(one))
             for leaf in terms.group:
                 self._put(row, leaf, terms.unit, normal)
             if not terms.group:
@@ -224,7 +224,7 @@ class Probe:
             self._filled[key] = terms.group, row  # the group too, so that its identity stays its own
         return self._filled[key][1]
 
-    def _put(self, row: _Row, leaf: Leaf, power: Power, normal: bool) -> None:
+    def _put(self, row: _Filled, leaf: Leaf, power: Power, normal: bool) -> None:
         if leaf == "c":
             row.c = power_pattern(self.model.c, *power)
             return
@@ -432,7 +432,7 @@ class Probe:
 
 
 @dataclass
-class _Row:
+class _Filled:
     """The patterns of a vector under way."""
 
     a: list[int]
@@ -441,8 +441,8 @@ class _Row:
     scale_a: list[int]
     scale_b: list[int]
 
-    def copied(self) -> _Row:
-        return _Row(self.a.copy(), self.b.copy(), self.c, self.scale_a.copy(), self.scale_b.copy())
+    def copied(self) -> _Filled:
+        return _Filled(self.a.copy(), self.b.copy(), self.c, self.scale_a.copy(), self.scale_b.copy())
 
 
 def sorted_leaves(leaves: list[Leaf]) -> list[Leaf]:

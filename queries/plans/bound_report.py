@@ -11,7 +11,7 @@ from fractions import Fraction
 from itertools import groupby
 from typing import Any
 
-from hypotheses.schema import Inputs, Window
+from hypotheses.schema import ExponentRange, Inputs
 from queries.plans.bound import bound_of_plan
 from queries.plans.bound_samples import SCOUTED, NearPlan, exact_result, nearest_to
 from queries.proof.enclosures import Enclosed, weakened
@@ -53,7 +53,7 @@ class PlanBound:
     the K asked."""
 
     plan: Plan
-    window: Window
+    window: ExponentRange
     any: Theorem | None = None
     sizes: list[AtLength] = field(default_factory=list)
     reason: str = ""

@@ -63,7 +63,7 @@ class _Merger:
         """The node in this form; the operands of other nodes in theirs."""
         if node not in self.found:
             other = with_operands(node, (self.form(operand) for operand in node.operands))
-            self.found[node] = self._summed(other.rounding, _terms(other)) if self._is_settled(other) else other
+            self.found[node] = self._summed(other.rounding, _terms(other)) if self._keeps_zeros(other) else other
         return self.found[node]
 
     def _summed(self, how: Rounding, terms: Sequence[Node]) -> Round:
@@ -83,7 +83,7 @@ class _Merger:
 
     def _signless(self, node: Node) -> Node:
         """A term whose sign does not matter where it is zero."""
-        if not self._is_settled(node):
+        if not self._keeps_zeros(node):
             return node
         if node not in self.signless:
             terms = [self._signless(term) for term in _terms(node) if not _is_zero(term)]
@@ -92,7 +92,7 @@ class _Merger:
 
     # -- what is known of a value
 
-    def _is_settled(self, node: Node) -> TypeGuard[Round]:
+    def _keeps_zeros(self, node: Node) -> TypeGuard[Round]:
         """Whether a node is a rounding of numbers that makes no zero of what is none, and gives a zero the sign that
         IEEE 754 has for it to nearest: all terms are multiples of its format's smallest number."""
         if not isinstance(node, Round):
@@ -106,11 +106,11 @@ class _Merger:
     def is_never_minus(self, node: Node) -> bool:
         if isinstance(node, Element) and node.operand == "c":
             return self.after_zero
-        return _is_zero(node) or (self._is_settled(node) and any(map(_is_zero, _terms(node))))
+        return _is_zero(node) or (self._keeps_zeros(node) and any(map(_is_zero, _terms(node))))
 
     def _is_exact(self, node: Node) -> TypeGuard[Round]:
         """Whether a rounding keeps the one number that it has beside zeros, whatever it is."""
-        if not self._is_settled(node):
+        if not self._keeps_zeros(node):
             return False
         fmt = node.rounding.format
         sizes = [self._size(term) for term in _terms(node) if not _is_zero(term)]
@@ -122,7 +122,7 @@ class _Merger:
 
     def _repeats(self, one: Node, how: Rounding) -> TypeGuard[Round]:
         """Whether a rounding keeps what a node gives, which is a rounding as well."""
-        return self._is_settled(one) and (how.format, how.nan) == (one.rounding.format, one.rounding.nan)
+        return self._keeps_zeros(one) and (how.format, how.nan) == (one.rounding.format, one.rounding.nan)
 
     def _grid(self, node: Node) -> int | None:
         """An exponent of two: finite values are multiples of this power. None where none is known."""

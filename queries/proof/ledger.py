@@ -13,7 +13,7 @@ from queries.proof.records import Chain, Derived, Lemma
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
 
-Ask = Callable[[str, Query, int], Answer]  # an engine's answer; how many terms are cut out
+AskCounted = Callable[[str, Query, int], Answer]  # an engine's answer; how many terms are cut out
 ADMITTED = "the admitted inputs"
 
 
@@ -49,7 +49,7 @@ class Ledger:
         claim: FNode,
         facts: Sequence[Theorem],
         cuts: Iterable[FNode],
-        ask: Ask,
+        ask: AskCounted,
         inputs: Sequence[FNode] = (),
     ) -> Theorem:
         """A claim, from facts, with terms cut out. Raises UnprovedError."""

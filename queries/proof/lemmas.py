@@ -25,7 +25,7 @@ from smtmodel.rounding import NEAREST, Mode, Target, round_and_pack
 DISTANCE = 13  # bits of a distance between two exponents: more than any two terms have
 SPARE = 3  # bits more than the result's of a magnitude that is rounded
 EVERY = 20  # bits of all inputs together, up to which all of them are evaluated
-Ask = Callable[[Query, str], tuple[Answer, Answer | None]]  # an engine's answer and another one's
+AskConfirmed = Callable[[Query, str], tuple[Answer, Answer | None]]  # an engine's answer and another one's
 
 
 class Lemma(Goal, Protocol):
@@ -194,13 +194,13 @@ def query_of(goal: Lemma) -> Query:
 
 
 @rule
-def settled(goal: Lemma, ask: Ask) -> Made:
+def settled(goal: Lemma, ask: AskConfirmed) -> Made:
     """A goal about all inputs of some bits holds if an engine finds that its negation has no model. The query is made
     from the goal, with nothing abstracted."""
     return Made(goal, (), word_of(query_of(goal), goal.statement(), ask))
 
 
-def word_of(query: Query, statement: str, ask: Ask) -> str:
+def word_of(query: Query, statement: str, ask: AskConfirmed) -> str:
     """The word of the engines that a query has no model. Raises RuleError if it may have one."""
     answer, second = ask(query, statement)
     if answer.status != "unsat":

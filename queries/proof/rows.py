@@ -1,6 +1,6 @@
 """How large sums of numbers from 0 to below 1 can become, operation by operation of a reduction.
 
-A row of numbers is known by the operations that made it (those of smtmodel.algorithms.reductions.Row); each has a rule.
+A row of numbers is known by the operations that made it (smtmodel.algorithms.reductions.Operations); each has a rule.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
 from queries.proof.truncating import truncating_steps
-from smtmodel.algorithms.reductions import Reduction, Row, in_tree
+from smtmodel.algorithms.reductions import Operations, Reduction, in_tree
 from smtmodel.display import exact_value
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
@@ -50,7 +50,7 @@ class Operation:
 Source: TypeAlias = Given | Operation
 
 
-class Recording(Row[Source]):
+class Recording(Operations[Source]):
     """Takes down what a reduction does."""
 
     def length(self, numbers: Source) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from hypotheses.schema import Inputs, Window
+from hypotheses.schema import ExponentRange, Inputs
 from queries.proof.enclosures import weakened
 from queries.proof.forms import Form
 from queries.proof.induction import Chained, carried, closed, step_text
@@ -26,7 +26,7 @@ from smtmodel.vectors import Vector
 
 LONGEST_CHAIN = 1 << 16
 SHOWN = 160  # characters of a formula that is shown as it was proved, not merged
-WINDOW = Window(min=0, max=0)
+WINDOW = ExponentRange(min=0, max=0)
 
 
 @dataclass
@@ -35,7 +35,7 @@ class BoundResult:
 
     model: Model
     length: int
-    window: Window
+    window: ExponentRange
     theorem: Theorem | None = None
     shown: Theorem | None = None
     chain: Theorem | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
-from hypotheses.schema import Compare, Inputs, Window, check_comparable, check_inputs, zeros_only
+from hypotheses.schema import Compare, ExponentRange, Inputs, check_comparable, check_inputs, zeros_only
 from smtmodel import ieee
 from smtmodel.algebra import Bit, Bits, all_of, any_of, constant, truth
 from smtmodel.carriers.terms import TermCarrier
@@ -178,7 +178,7 @@ def _restrictions(inputs: Inputs, value: Unpacked, fmt: Format) -> list[Bit]:
     return conditions
 
 
-def _inside(value: Unpacked, window: Window, fmt: Format) -> Bit:
+def _inside(value: Unpacked, window: ExponentRange, fmt: Format) -> Bit:
     bits = value.term.exponent.bits
     low, high = max(window.min, fmt.emin), min(window.max, fmt.emax)
     if low > high:

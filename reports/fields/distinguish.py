@@ -22,7 +22,7 @@ class SolverAnswer(Part):
     """why unknown; else empty"""
 
 
-class Asked(Part):
+class QueryAsked(Part):
     """One query: the products that were left free in it."""
 
     free_products: list[int]
@@ -50,7 +50,7 @@ class PairOfHypotheses(Part):
     """whether samples, and no solver, found the vectors"""
     seconds: float
     """how long it took"""
-    asked: list[Asked]
+    asked: list[QueryAsked]
     """the queries, in order"""
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from reports.fields.parts import ABSENT, Part
 
 
-class Row(Part):
+class ListedThing(Part):
     """One thing of a list."""
 
     schema_: Literal[1] = Field(alias="schema")
@@ -33,7 +33,7 @@ class Formats(Part):
     """of the result"""
 
 
-class ModelRow(Row):
+class ListedModel(ListedThing):
     """An instruction or unit (`list models`)."""
 
     shape: list[int]
@@ -54,7 +54,7 @@ class ModelRow(Row):
     """whether the instruction is made of others"""
 
 
-class HypothesisRow(Row):
+class ListedHypothesis(ListedThing):
     """A question (`list hypotheses`)."""
 
     hypotheses: dict[str, str]
@@ -67,7 +67,7 @@ class HypothesisRow(Row):
     """the publication that asks it"""
 
 
-class FamilyRow(Row):
+class ListedFamily(ListedThing):
     """A family of candidates (`list families`)."""
 
     model: str
@@ -76,7 +76,7 @@ class FamilyRow(Row):
     """parameter: its values"""
 
 
-class ParameterRow(Row):
+class ListedParameter(ListedThing):
     """A parameter of models (`list parameters`)."""
 
     meaning: str
@@ -85,7 +85,7 @@ class ParameterRow(Row):
     """in words"""
 
 
-class FormatRow(Row):
+class ListedFormat(ListedThing):
     """A format of numbers, or how a format of one's own is spelled (`list formats`)."""
 
     width: int = ABSENT
@@ -98,11 +98,11 @@ class FormatRow(Row):
     """of the exponent; of formats"""
 
 
-class SpellingRow(Row):
+class ListedSpelling(ListedThing):
     """How a format that has no row is spelled (`list formats`)."""
 
 
-class AlgorithmRow(Row):
+class ListedAlgorithm(ListedThing):
     """An algorithm on top of a unit (`list algorithms`)."""
 
     parameters: dict[str, str]
@@ -111,7 +111,7 @@ class AlgorithmRow(Row):
     """parameter: its default"""
 
 
-class StudyRow(Row):
+class ListedStudy(ListedThing):
     """A study (`list studies`)."""
 
     sizes: list[int]
@@ -120,7 +120,7 @@ class StudyRow(Row):
     """curve: the algorithm"""
 
 
-class ClaimRow(Row):
+class ListedClaim(ListedThing):
     """A claim (`list claims`)."""
 
     source: str
@@ -133,7 +133,7 @@ class ClaimRow(Row):
     """its cases"""
 
 
-class DeviceRow(Row):
+class ListedDevice(ListedThing):
     """A device of this machine (`list devices`)."""
 
     formats: str = ABSENT
@@ -148,14 +148,14 @@ class DeviceRow(Row):
     """the unit that it should be"""
 
 
-class GpuRow(Row):
+class ListedGpu(ListedThing):
     """A GPU (`list gpus`)."""
 
     architecture: str
     """the first part of the names of its models"""
 
 
-class PlanRow(Row):
+class ListedPlan(ListedThing):
     """A plan (`list plans`)."""
 
     formats: Formats
@@ -171,6 +171,6 @@ class PlanRow(Row):
 
 
 Listed = (
-    ModelRow | HypothesisRow | FamilyRow | ParameterRow | FormatRow | SpellingRow | AlgorithmRow | StudyRow | ClaimRow
-    | DeviceRow | PlanRow | GpuRow
+    ListedModel | ListedHypothesis | ListedFamily | ListedParameter | ListedFormat | ListedSpelling | ListedAlgorithm
+    | ListedStudy | ListedClaim | ListedDevice | ListedPlan | ListedGpu
 )  # fmt: skip

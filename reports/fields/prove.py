@@ -179,7 +179,7 @@ class ErrorTerm(Part):
     """products of factors, each [operand, its place, whether raised to the smallest normal number]"""
 
 
-class Window(Part):
+class NumericBound(Part):
     """The numbers that a numeric bound is about."""
 
     min: int
@@ -248,7 +248,7 @@ class ErrorBound(Document):
     """the bound as a formula; this field and those below are there where a bound was proved"""
     terms: list[ErrorTerm] = ABSENT
     """the formula's terms, for programs"""
-    window: Window = ABSENT
+    window: NumericBound = ABSENT
     """the bound as a number"""
     chain: Chain = ABSENT
     """the bound for chains of this instruction"""
@@ -310,7 +310,7 @@ class PlanBoundAt(Part):
     """K"""
     bound: str
     """the bound as a formula"""
-    window: Window
+    window: NumericBound
     """the bound as a number"""
     tried: int
     """elements of products that were evaluated"""

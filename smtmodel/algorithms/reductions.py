@@ -46,8 +46,8 @@ PARAMETERS: dict[str, Parameter] = {
 FREE = {"unit"}
 
 
-class Row(ABC, Generic[Numbers]):
-    """What a reduction may do with a row of numbers."""
+class Operations(ABC, Generic[Numbers]):
+    """What a reduction may do with the numbers that it sums."""
 
     @abstractmethod
     def length(self, numbers: Numbers) -> int: ...
@@ -76,7 +76,7 @@ class Row(ABC, Generic[Numbers]):
         """One after another, to nearest: what atomic additions in ascending order give."""
 
 
-class BitsRow(Row[tuple[Bits, ...]]):
+class BitsOperations(Operations[tuple[Bits, ...]]):
     """Vectors of any carrier."""
 
     def length(self, numbers: tuple[Bits, ...]) -> int:
@@ -121,7 +121,7 @@ class BitsRow(Row[tuple[Bits, ...]]):
         return (reduce(adder(fmt), numbers),)
 
 
-class ArrayRow(Row[NDArray[Any]]):
+class ArrayOperations(Operations[NDArray[Any]]):
     """A flat array of patterns; groups are its lanes."""
 
     def length(self, numbers: NDArray[Any]) -> int:
@@ -201,7 +201,7 @@ class Reduction(ABC):
         return F32
 
     @abstractmethod
-    def evaluate(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
+    def evaluate(self, operations: Operations[Numbers], numbers: Numbers) -> Numbers:
         """One number, the sum."""
 
 
@@ -220,13 +220,13 @@ class WarpShuffle(Reduction):
     def result_format(self) -> Format:
         return FORMATS[self.format]
 
-    def blocks(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
+    def blocks(self, operations: Operations[Numbers], numbers: Numbers) -> Numbers:
         fmt = self.result_format
-        rounded = row.converted(F32, fmt, numbers)
-        return row.trees(fmt, self.warps, row.trees(fmt, WARP, rounded))
+        rounded = operations.converted(F32, fmt, numbers)
+        return operations.trees(fmt, self.warps, operations.trees(fmt, WARP, rounded))
 
-    def evaluate(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
-        return row.in_sequence(self.result_format, self.blocks(row, numbers))
+    def evaluate(self, operations: Operations[Numbers], numbers: Numbers) -> Numbers:
+        return operations.in_sequence(self.result_format, self.blocks(operations, numbers))
 
 
 @dataclass(frozen=True)
@@ -248,16 +248,16 @@ class Chained(Reduction):
     def model(self) -> Model:
         return parse_reference(self.unit)
 
-    def warp_sums(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
+    def warp_sums(self, operations: Operations[Numbers], numbers: Numbers) -> Numbers:
         """The sum (f32) of every R matrices of numbers of the unit's format. The last product has ones on its other
         side in the paper; no unit tells the sides apart."""
-        columns = row.column_sums(self.model, (self.side, self.side), self.chain, numbers)
+        columns = operations.column_sums(self.model, (self.side, self.side), self.chain, numbers)
         if self.columns == "outside":
-            return row.trees(F32, self.side, columns)
-        return row.column_sums(self.model, (self.side, 1), 1, self.rounded(row, columns))
+            return operations.trees(F32, self.side, columns)
+        return operations.column_sums(self.model, (self.side, 1), 1, self.rounded(operations, columns))
 
-    def rounded(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
-        return row.converted(F32, self.model.a, numbers)
+    def rounded(self, operations: Operations[Numbers], numbers: Numbers) -> Numbers:
+        return operations.converted(F32, self.model.a, numbers)
 
 
 @dataclass(frozen=True)
@@ -272,11 +272,11 @@ class SinglePass(Chained):
 
     warps: int = 4
 
-    def blocks(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
-        return row.trees(F32, self.warps, self.warp_sums(row, self.rounded(row, numbers)))
+    def blocks(self, operations: Operations[Numbers], numbers: Numbers) -> Numbers:
+        return operations.trees(F32, self.warps, self.warp_sums(operations, self.rounded(operations, numbers)))
 
-    def evaluate(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
-        return row.in_sequence(F32, self.blocks(row, numbers))
+    def evaluate(self, operations: Operations[Numbers], numbers: Numbers) -> Numbers:
+        return operations.in_sequence(F32, self.blocks(operations, numbers))
 
 
 @dataclass(frozen=True)
@@ -293,11 +293,11 @@ class Recurrence(Chained):
     def result_format(self) -> Format:
         return self.model.a
 
-    def evaluate(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
-        numbers = self.rounded(row, numbers)
+    def evaluate(self, operations: Operations[Numbers], numbers: Numbers) -> Numbers:
+        numbers = self.rounded(operations, numbers)
         while True:
-            numbers = self.rounded(row, self.warp_sums(row, numbers))
-            if row.length(numbers) == 1:
+            numbers = self.rounded(operations, self.warp_sums(operations, numbers))
+            if operations.length(numbers) == 1:
                 return numbers
 
 
@@ -313,12 +313,12 @@ class Split(Chained):
     share: int = 50
     warps: int = 4
 
-    def evaluate(self, row: Row[Numbers], numbers: Numbers) -> Numbers:
-        length = row.length(numbers)
+    def evaluate(self, operations: Operations[Numbers], numbers: Numbers) -> Numbers:
+        length = operations.length(numbers)
         cut = max(1, length * self.share // 100)
         first = SinglePass(self.unit, self.side, self.chain, self.columns, self.warps)
-        blocks = first.blocks(row, row.part(numbers, 0, cut))
+        blocks = first.blocks(operations, operations.part(numbers, 0, cut))
         if cut < length:
-            rest = WarpShuffle("f32", self.warps).blocks(row, row.part(numbers, cut, length))
-            blocks = row.joined(blocks, rest)
-        return row.in_sequence(F32, blocks)
+            rest = WarpShuffle("f32", self.warps).blocks(operations, operations.part(numbers, cut, length))
+            blocks = operations.joined(blocks, rest)
+        return operations.in_sequence(F32, blocks)

@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 from smtmodel.algebra import Bits
 from smtmodel.algorithms.forms import MatrixForm, StepsForm
 from smtmodel.algorithms.products import TF64, Markidis, Multiword, OotomoYokota
-from smtmodel.algorithms.reductions import ArrayRow, BitsRow, Recurrence, Reduction, SinglePass, Split, WarpShuffle
+from smtmodel.algorithms.reductions import (
+    ArrayOperations,
+    BitsOperations,
+    Recurrence,
+    Reduction,
+    SinglePass,
+    Split,
+    WarpShuffle,
+)
 from smtmodel.algorithms.steps import RESULT, Step
 from smtmodel.errors import ParameterError, UnknownNameError
 from smtmodel.parameters import assignments, format_parameter, parse_parameter
@@ -123,11 +131,11 @@ def sum_of_numbers(algorithm: Reduction, numbers: Sequence[Bits]) -> Bits:
     """The sum of f32 patterns over their carrier, a pattern of `result_format`. Raises ParameterError for none."""
     if not numbers:
         raise ParameterError("numbers", "at least one is needed")
-    return algorithm.evaluate(BitsRow(), tuple(numbers))[0]
+    return algorithm.evaluate(BitsOperations(), tuple(numbers))[0]
 
 
 def sum_of_array(algorithm: Reduction, numbers: NDArray[Any]) -> int:
     """The sum of a flat array of f32 patterns (unsigned integers): `sum_of_numbers`, bit for bit, but faster."""
     if numbers.ndim != 1 or not len(numbers):
         raise ParameterError("numbers", f"shape {numbers.shape}: a flat array of at least one is needed")
-    return int(algorithm.evaluate(ArrayRow(), numbers)[0])
+    return int(algorithm.evaluate(ArrayOperations(), numbers)[0])

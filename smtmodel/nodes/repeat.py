@@ -193,4 +193,4 @@ def _alike(one: Bits, other: Bits) -> bool:
 
 def _same(one: Bits | None, other: Bits | None) -> bool:
     """Whether two results are known to be the same on every lane."""
-    return one is not None and other is not None and (~one.eq(other)).settled().value is False
+    return one is not None and other is not None and (~one.eq(other)).folded().value is False
