@@ -90,16 +90,17 @@ class Model:
 
     @property
     def any_nan(self) -> Model:
-        """The model with NaNs of every pattern as one."""
-        if self.nan is None:
+        """The model with NaNs of every pattern as one; a number that stands for NaN is none of them."""
+        if self.nan is None or not self.unit.rounding.keeps_nan:
             return self
         if self.member is not None:
             return Model.of(self.reference, self.a, self.b, self.c, self.member.changed({"nan": None}))
         pattern = self.nan
 
         def leaf(old: Node, new: Node) -> Node:
-            own = isinstance(new, Round) and new.rounding.nan == pattern
-            return replace(new, rounding=replace(new.rounding, nan=None)) if own and isinstance(new, Round) else new
+            if not isinstance(new, Round) or new.rounding.nan != pattern or not new.rounding.keeps_nan:
+                return new
+            return replace(new, rounding=replace(new.rounding, nan=None))
 
         unit = replace(self.unit, result=rebuilt(self.unit.result, leaf, {}), names={}, signals={}, titles={})
         return Model(self.reference, unit)

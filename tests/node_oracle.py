@@ -215,9 +215,7 @@ def rounded(value: Value, how: Rounding) -> Value:
         if x.kind == "finite" and (not x.significand or (how.subnormals == "flush_after" and x.significand < 1)):
             bits = zero(value, how)
     has_nan = FORMATS[name].specials != "none"
-    if has_nan and (
-        value.kind == "nan" or decode(name, bits).kind == "nan"
-    ):  # else it is the number that stands for it
+    if has_nan and decode(name, bits).kind == "nan":  # else it is the number that stands for it
         return replace(NAN, bits=ANY_NAN if how.nan is None else bits)
     return number(name, bits, bits)
 

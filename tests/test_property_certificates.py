@@ -6,6 +6,7 @@ import copy
 import json
 import re
 import shutil
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from queries.properties.statements import problems_of, reordered_groups
 from queries.search.distinguish import Options
 from queries.search.problem import Problem
 from smtmodel.dot import Model
+from smtmodel.formats import FORMATS
 from smtmodel.reference import parse_reference
 from smtmodel.unitfile import parse_unit, unit_text
 from tests.tampering import accepted, fitted, tampered
@@ -353,7 +355,7 @@ def test_a_loop_in_a_loop_is_written_out_round_by_round() -> None:
 
 
 def test_a_second_rounding_is_left_out_where_it_changes_nothing() -> None:
-    numbers, fmt = Numbers(), {"name": "f32"}
+    numbers, fmt = Numbers(), asdict(FORMATS["f32"])
     how = {"nan": None, "subnormals": "keep", "zero": "ieee", "mode": "toward_zero", "overflow": "ieee"}
     inner = numbers.element("c", None, {"subnormals": "keep", "positive_zeros": False})
 
@@ -368,8 +370,9 @@ def test_a_second_rounding_is_left_out_where_it_changes_nothing() -> None:
     assert twice({}, {"subnormals": "flush_after"})  # numbers that the first one keeps
     assert twice({"zero": "exact_positive"}, {"zero": "exact_positive"})  # -0, of a sum that is not zero
     assert twice({}, {"zero": "positive"})
-    assert twice({}, {}, {"name": "f16"})
+    assert twice({}, {}, asdict(FORMATS["f16"]))
     assert twice({}, {"nan": 1})
+    assert twice({"nan": 1}, {"nan": 1})  # a number, which another rounding may flush
 
 
 def test_units_are_one_but_for_nans() -> None:

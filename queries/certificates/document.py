@@ -103,6 +103,24 @@ def operands_of(node: Mapping[str, Any]) -> list[int]:
     return [node[name] for name in names if name in node] + list(node.get("items", ()))
 
 
+def nan_as(how: Mapping[str, Any], fmt: Mapping[str, Any]) -> str:
+    """What a rounding to a format writes for a NaN: a "nan", "+0", or another "number"."""
+    given, sign = how["nan"], fmt["exponent"] + fmt["fraction"] + fmt["padding"]
+    number = "number" if (given or 0) >> fmt["padding"] or not fmt["subnormals"] else "+0"
+    if fmt["specials"] in ("none", "unused"):
+        return number
+    if given is None:
+        return "nan"
+    fields = (given & (1 << sign) - 1) >> fmt["padding"]
+    if fmt["signed"] and fmt["specials"] in ("negative_zero", "extended"):
+        found = given == 1 << sign
+    elif fmt["specials"] == "ieee":
+        found = fields > (1 << fmt["exponent"]) - 1 << fmt["fraction"]
+    else:
+        found = fields == (1 << fmt["exponent"] + fmt["fraction"]) - 1
+    return "nan" if found else number
+
+
 def conclude(goal: Goal, facts: Facts) -> None:
     """The facts of the goal must be these."""
     names = [one.name for one in fields(Facts)]

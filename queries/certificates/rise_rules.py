@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from queries.certificates.document import LOSSES, Document
+from queries.certificates.document import LOSSES, Document, nan_as
 from queries.certificates.goals import Goal
 from queries.certificates.magnitudes import need
 
@@ -152,20 +152,9 @@ class _Unit:
     def _nan(self, how: Plain) -> None:
         """A NaN must be one, and what overflows must not be one below all numbers."""
         fmt = self.tree.formats[how["format"]]
-        need(fmt["specials"] not in ("none", "unused"), "a format without NaN")
-        below = fmt["signed"] and fmt["specials"] in ("negative_zero", "extended")
-        if how["nan"] is not None:
-            sign = fmt["exponent"] + fmt["fraction"] + fmt["padding"]
-            fields = (how["nan"] & (1 << sign) - 1) >> fmt["padding"]
-            top = (1 << fmt["exponent"]) - 1 << fmt["fraction"]
-            if below:
-                need(how["nan"] == 1 << sign, "the pattern of a NaN is that of a number")
-            elif fmt["specials"] == "ieee":
-                need(fields > top, "the pattern of a NaN is that of a number")
-            else:
-                need(fields == (1 << fmt["exponent"] + fmt["fraction"]) - 1, "the pattern of a NaN is that of a number")
-        if below and fmt["specials"] == "negative_zero":
-            need(how["overflow"] == "saturate", "what overflows is NaN, below every number")
+        need(nan_as(how, fmt) == "nan", "a NaN is a number")
+        below = fmt["signed"] and fmt["specials"] == "negative_zero"
+        need(not below or how["overflow"] == "saturate", "what overflows is NaN, below every number")
 
     # -- terms of sums
 

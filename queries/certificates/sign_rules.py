@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from queries.certificates.document import Document, need_lemmas, operands_of
+from queries.certificates.document import Document, nan_as, need_lemmas, operands_of
 from queries.certificates.goals import Goal
 from queries.certificates.magnitudes import need, two
 
@@ -58,7 +58,9 @@ def _magnitudes_alone(tree: Document, what: Mapping[str, Any]) -> None:
     mode = what["mode"] if kind == "cut" else what["rounding"] if kind == "fused" else what["rounding"]["mode"]
     need(mode not in ("up", "down"), "it is rounded up, or down")
     if kind == "round":
-        need(tree.formats[what["rounding"]["format"]]["signed"], "it is rounded to a format without signs")
+        fmt = tree.formats[what["rounding"]["format"]]
+        need(fmt["signed"], "it is rounded to a format without signs")
+        need(nan_as(what["rounding"], fmt) != "number", "a NaN is written as a number, which is not negated")
     if kind == "fused":
         need(not what["sticky"], "a sticky bit has no sign")
         if what["carry_bits"] is not None:

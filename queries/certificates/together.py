@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from queries.certificates.document import operands_of
+from queries.certificates.document import nan_as, operands_of
 from queries.certificates.magnitudes import FaultError, need
 from queries.certificates.writing_out import alike, free_of
 
@@ -262,6 +262,16 @@ def without_carry_bits(unit: Plain, tree: Plain) -> Plain:
 
 
 def _any_nan(unit: Plain, pattern: int | None) -> Plain:
-    nodes = [{**node, "rounding": {**node["rounding"], "nan": None}} if node["kind"] == "round"
-             and node["rounding"]["nan"] == pattern else node for node in unit["nodes"]]  # fmt: skip
-    return {**unit, "nodes": nodes}
+    """With any NaN for those of a pattern; a number that stands for NaN is none."""
+
+    def changed(node: Plain) -> Plain:
+        if node["kind"] != "round":
+            return node
+        how = node["rounding"]
+        if how["nan"] != pattern or nan_as(how, unit["formats"][how["format"]]) != "nan":
+            return node
+        return {**node, "rounding": {**how, "nan": None}}
+
+    if nan_as(_last_rounding(unit), unit["formats"][_last_rounding(unit)["format"]]) != "nan":
+        return unit
+    return {**unit, "nodes": [changed(node) for node in unit["nodes"]]}

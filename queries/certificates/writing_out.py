@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from queries.certificates.document import operands_of
+from queries.certificates.document import nan_as, operands_of
 from queries.certificates.magnitudes import need
 
 Plain = dict[str, Any]
@@ -47,7 +47,8 @@ class Numbers:
         """A number rounded to a format."""
         own = json.dumps(fmt, sort_keys=True), how["nan"], how["subnormals"], how["zero"]
         inner = self.made_of[term]
-        if inner[0] == "round" and inner[2][:2] == own[:2] and own[3] != "exact_positive":
+        steady = nan_as(how, fmt) != "number"  # another rounding may make something else of the number for NaN
+        if steady and inner[0] == "round" and inner[2][:2] == own[:2] and own[3] != "exact_positive":
             keeps = own[2] == "keep" or inner[2][2] != "keep"
             if own[2:] == inner[2][2:] or (keeps and own[3] == "ieee"):
                 return term

@@ -100,6 +100,8 @@ class _Merger:
         how = node.rounding
         if (how.subnormals, how.zero) != ("keep", "ieee") or how.mode == "down" or not how.format.has_negative_zero:
             return False
+        if not how.nan_or_zero:
+            return False
         grids = [self._grid(term) for term in _terms(node)]
         return all(grid is not None and grid >= _least(how.format) for grid in grids)
 
@@ -116,7 +118,7 @@ class _Merger:
         sizes = [self._size(term) for term in _terms(node) if not _is_zero(term)]
         return len(sizes) <= 1 and all(
             size is not None and size.bits <= fmt.precision and size.top <= fmt.emax
-            and (size.finite or (fmt.has_infinity and fmt.has_nan))
+            and (size.finite or (fmt.has_infinity and node.rounding.keeps_nan))
             for size in sizes
         )  # fmt: skip
 

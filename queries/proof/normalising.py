@@ -55,9 +55,12 @@ class Normaliser:
         self.known: dict[Scope, dict[tuple[Node, Wanted], Theorem | None]] = {}
 
     def proof(self, unit: Unit) -> Theorem | None:
-        """That the unit computes the same with its normal form; None where its expression is that."""
+        """That the unit computes the same with its normal form; None where its expression is that, and where the form
+        names another pattern for NaN."""
         found = self._alike(Scope.of(unit), unit.result, Wanted(True, True))
-        return None if found is None else results_alike(unit, found)
+        with suppress(RuleError):
+            return None if found is None else results_alike(unit, found)
+        return None
 
     def lemmas(self, proofs: Sequence[Theorem]) -> list[Lemma]:
         """The lemmas that engines proved, on which proofs rest."""

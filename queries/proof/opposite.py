@@ -142,6 +142,8 @@ def _check_magnitudes(unit: Unit, node: Node) -> None:
     """Raises RuleError for a node that does not treat both signs alike."""
     if isinstance(node, Round) and (node.rounding.mode not in EVEN or not node.rounding.format.signed):
         raise RuleError(f"turned: rounded {node.rounding.mode}, or to a format without signs")
+    if isinstance(node, Round) and not node.rounding.nan_or_zero:
+        raise RuleError("turned: a NaN is written as a number, which is not negated")
     if isinstance(node, Cut) and node.mode not in EVEN:
         raise RuleError(f"turned: cut {node.mode}")
     if isinstance(node, FusedSum):

@@ -110,7 +110,7 @@ def held_product(scope: Scope, node: Node) -> Replacement | None:
     rounding of one number as they are, in a format that has them."""
     for place, item in enumerate(_items(node)):
         term = item.body if isinstance(item, Each) else item
-        if not isinstance(term, Round) or not isinstance(term.term, Product):
+        if not isinstance(term, Round) or not isinstance(term.term, Product) or term.rounding.loses_nan:
             continue
         how, ranges = term.rounding, ranges_of(scope, term.term)
         if ranges is None or how.format.specials != "ieee" or how.subnormals == "flush_before":
@@ -284,7 +284,7 @@ def _never_negative_zero(scope: Scope, node: Node) -> tuple[Lemma, ...] | None:
     if isinstance(node, Repeat):
         held = kind_of(scope, node)
         return None if held is None else _never_negative_zero(scope.within(node.level, held), node.body)
-    if not isinstance(node, Round) or node.rounding.zero == "ieee":
+    if not isinstance(node, Round) or node.rounding.zero == "ieee" or not node.rounding.nan_or_zero:
         return None
     return () if node.rounding.zero == "positive" else _kept_from_zero(scope, node)
 
@@ -325,7 +325,7 @@ def rounded_again(scope: Scope, node: Node) -> Replacement | None:
     if not isinstance(node, Round) or not isinstance(node.term, (Round, Repeat)):
         return None
     how, inner = node.rounding, node.term
-    if formats_of(scope, inner) != frozenset((how.format,)) or how.subnormals == "flush_before":
+    if formats_of(scope, inner) != frozenset((how.format,)) or how.subnormals == "flush_before" or how.loses_nan:
         return None
     lemma = NumberIsKept(replace(target_of(how), positive_zero=False))
     return Replacement(inner, (lemma,), signs=how.zero != "positive")
@@ -405,7 +405,7 @@ def multiples(scope: Scope, node: Repeat) -> tuple[Held, tuple[Lemma, ...]] | No
     body = node.body
     if node.start != Constant() or not isinstance(body, Round) or body.rounding.subnormals != "keep":
         return None
-    if not _is_sum(body.term) or node.level in node.start.free:
+    if not _is_sum(body.term) or node.level in node.start.free or not body.rounding.nan_or_zero:
         return None
     others = [item for item in _items(body.term) if item != Running(node.level)]
     if any(Running(node.level) in walk(item) for item in others):
@@ -446,9 +446,9 @@ def _counts_as_terms(node: Node) -> bool:
 
 
 def _has_ieee_zeros(node: Node) -> bool:
-    return (
-        isinstance(node, Round) and node.rounding.zero == "ieee" and node.rounding.mode != "down" and _is_sum(node.term)
-    )
+    if not isinstance(node, Round) or not node.rounding.nan_or_zero:
+        return False
+    return node.rounding.zero == "ieee" and node.rounding.mode != "down" and _is_sum(node.term)
 
 
 def _ranges(scope: Scope, node: FusedSum) -> list[tuple[Range, int]] | None:

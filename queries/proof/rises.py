@@ -19,7 +19,6 @@ from queries.proof.kernel import Made, RuleError, Theorem, rule
 from queries.proof.lemmas import AlignmentLoses, Lemma
 from queries.proof.rewriting import target_of
 from queries.proof.rounding_rises import RoundingRises, RoundingScales
-from smtmodel.display import exact_value
 from smtmodel.formats import Format
 from smtmodel.nodes import (
     Constant,
@@ -318,7 +317,7 @@ def _summed(node: FusedSum, own: _Other, others: Sequence[_Other], low: int) -> 
 def _check_nan(how: Rounding) -> None:
     """Raises RuleError where a NaN is written as a number, or its pattern lies below every number."""
     fmt = how.format
-    if not fmt.has_nan or exact_value(how.nan_pattern, fmt) != "nan":
+    if not how.keeps_nan:
         raise RuleError(f"rises: a NaN is a number of {fmt.name}")
     if fmt.nan_for_negative_zero and not fmt.has_infinity and how.overflow != "saturate":
         raise RuleError("rises: what overflows is NaN, whose pattern lies below every other")

@@ -14,7 +14,10 @@ from queries.proof.forms import EXACT, Factor, Form, power
 from queries.properties.bound import bound_of, error_of
 from queries.search.contradiction import row_text
 from queries.search.samples import Table, pattern_of, sample_rows
+from smtmodel.algebra import constant
 from smtmodel.batch import evaluate_lanes, to_integers
+from smtmodel.carriers.arrays import ArrayCarrier
+from smtmodel.decode import unpack
 from smtmodel.display import exact_value
 from smtmodel.dot import Model
 from smtmodel.errors import FaultError
@@ -135,6 +138,9 @@ def _numbers_of(layout: Layout, row: Sequence[int]) -> dict[tuple[str, int], tup
     return found
 
 
+_CARRIER = ArrayCarrier()
+
+
 def covered(model: Model, table: Table) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
     """The results, and on which rows nothing is infinite, NaN, or as large as a format can hold: where no rounding has
     overflowed and no product has reached its limit."""
@@ -152,7 +158,12 @@ def _beyond(visit: Visit, count: int) -> NDArray[np.bool_]:
     special: NDArray[np.bool_] = to_integers(value.is_infinite | value.is_nan, count) != 0
     if not isinstance(visit.node, Round):
         return special
-    fmt, term = visit.node.rounding.format, value.term
+    how, term = visit.node.rounding, value.term
+    fmt = how.format
+    if how.loses_nan:  # the number that is written for NaN, and so for what overflows
+        nan = unpack(constant(_CARRIER, how.nan_pattern, fmt.width), fmt).term
+        same = term.significand.eq(nan.significand) & term.exponent.bits.eq(nan.exponent.bits)
+        special |= to_integers(same, count) != 0
     field = (fmt.largest_field >> fmt.fraction) - term.exponent.low - fmt.bias
     digits = fmt.largest_field & ((1 << fmt.fraction) - 1) | 1 << fmt.fraction
     top = to_integers(term.exponent.bits, count) == field

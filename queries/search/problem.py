@@ -127,7 +127,7 @@ def evaluate_on(model: Model, operands: Operands[Bits], traced: bool = True, mem
 
 
 def _differ_in_value(left: Bits, left_format: Format, right: Bits, right_format: Format) -> Bit:
-    wide = left_format if left_format.precision >= right_format.precision else right_format
+    wide = _holding(left_format, right_format)
     target = Target(wide, "nearest_even")
     x, y = (
         pattern if fmt == wide else ieee.convert(pattern, fmt, target)
@@ -136,6 +136,19 @@ def _differ_in_value(left: Bits, left_format: Format, right: Bits, right_format:
     first, second = unpack(x, wide), unpack(y, wide)
     same = x.eq(y) | (first.is_zero & second.is_zero) | (first.is_nan & second.is_nan)
     return ~same
+
+
+def _holding(one: Format, other: Format) -> Format:
+    """A format of all numbers, infinities and NaNs of two: one of them, where it is IEEE's and has them."""
+    if one == other:
+        return one
+    for own, rest in ((one, other), (other, one)):
+        fine = own.emin - own.fraction <= rest.emin - rest.fraction and own.precision >= rest.precision
+        if fine and own.specials == "ieee" and own.emin <= rest.emin and own.emax >= rest.emax:
+            return own
+    low, high = min(one.emin, other.emin), max(one.emax, other.emax)
+    width = (high - low + 3).bit_length()
+    return Format("both", width, max(one.fraction, other.fraction, 1), 1 - low, "ieee")
 
 
 def admits(inputs: Inputs, model: Model, operands: Operands[Bits]) -> Bit:

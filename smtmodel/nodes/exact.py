@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from smtmodel.algebra import constant
 from smtmodel.alignment import magnitude_of, place_all, total_of
 from smtmodel.decode import Exponent, Term
 from smtmodel.ieee import sum_two
-from smtmodel.nodes.node import Context, Node, Total, Value
+from smtmodel.nodes.node import Changed, Context, Node, Total, Value
 from smtmodel.nodes.sums import Sum
 from smtmodel.trace import Part, Stage, Trace
 
@@ -45,6 +45,8 @@ class ExactSum(Sum):
             return values[0]
         with context.within(context.prefix(self)):
             term = self._sum(context.trace, named, keep)
+        if len(values) == 1:  # with its sign if it is zero, which a sum has not
+            return Changed(values[0], replace(term, sign=values[0].sign))
         return Total(term, values)
 
     def _sum(self, trace: Trace, named: Sequence[tuple[str, Value]], keep: int | None) -> Term:

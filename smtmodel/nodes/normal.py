@@ -78,6 +78,7 @@ def _is_fixed_point(node: Round) -> bool:
         and (term.rounding.format, term.rounding.nan) == (how.format, how.nan)
         and (how.subnormals, how.zero) in (("keep", "ieee"), (term.rounding.subnormals, term.rounding.zero))
         and how.zero != "exact_positive"
+        and how.nan_or_zero  # of another number the outer rounding may make something else
     )
 
 

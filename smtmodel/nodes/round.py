@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar, Literal, get_args
 
 from smtmodel.algebra import Bit, Bits, choose, constant, select, truth
 from smtmodel.alignment import below
 from smtmodel.decode import unpack
+from smtmodel.display import exact_value
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format
 from smtmodel.ieee import with_specials
@@ -51,6 +54,25 @@ class Rounding:
     def nan_pattern(self) -> int:
         return self.format.nan if self.nan is None else self.nan
 
+    @cached_property
+    def _nan_value(self) -> Fraction | str:
+        return exact_value(self.nan_pattern, self.format)
+
+    @property
+    def keeps_nan(self) -> bool:
+        """Whether a NaN stays one, and is not written as a number."""
+        return self._nan_value == "nan"
+
+    @property
+    def loses_nan(self) -> bool:
+        """Whether a NaN becomes a number, in a format that has NaNs."""
+        return self.format.has_nan and not self.keeps_nan
+
+    @property
+    def nan_or_zero(self) -> bool:
+        """Whether a NaN stays one, or becomes +0."""
+        return self._nan_value in ("nan", 0)
+
 
 @dataclass(frozen=True, eq=False)
 class Round(Node):
@@ -87,7 +109,9 @@ class Round(Node):
             zero = signed(0, sign & truth(sign.carrier, not positive), fmt)
             finite = select(below(term.significand, unit, fmt.emin), zero, finite)
         result = with_specials(finite, value.is_nan, *value.infinities, fmt, how.nan_pattern)
-        if fmt.specials == "all_ones" and how.nan is not None:  # where an infinite result is a NaN, of this pattern too
+        if (
+            fmt.has_nan and not fmt.has_infinity and how.nan is not None
+        ):  # where an infinite result is a NaN, of this pattern too
             result = select(unpack(result, fmt).is_nan, constant(result.carrier, how.nan, fmt.width), result)
         if context.trace.keeps:
             with context.within(context.prefix(self)):

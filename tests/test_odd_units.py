@@ -1,0 +1,184 @@
+"""False statements about units that are odd where formats end: a number written for NaN, results of formats neither of
+which holds the other. Truth by all inputs; nothing proves them, with no example to look at, and `check` takes none."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.statements import Statement, blind, columns_of, grid_of, judged, problems_about, results
+from hypotheses.schema import Compare, Inputs
+from queries.certificates.document import Document, nan_as
+from queries.certificates.magnitudes import FaultError
+from queries.certificates.sign_rules import _magnitudes_alone
+from queries.certificates.together import one_unit
+from queries.proof.kernel import RuleError
+from queries.proof.normalising import Normaliser, normal_form
+from queries.proof.settling import Settled
+from queries.properties.asked import plain
+from queries.properties.forms import by_expression
+from queries.properties.proving import proofs_of, verdict_of
+from queries.properties.signs import symmetry_of
+from queries.search.distinguish import Options
+from queries.search.problem import _holding
+from smtmodel import ieee
+from smtmodel.algebra import constant
+from smtmodel.carriers.arrays import ArrayCarrier
+from smtmodel.display import exact_value
+from smtmodel.dot import Model
+from smtmodel.formats import format_named
+from smtmodel.nodes.normal import normal
+from smtmodel.nodes.round import Rounding
+from smtmodel.rounding import Target
+from smtmodel.unitfile import parse_unit
+from tests import node_oracle
+
+UNIT = """unit: odd
+formats: {{a: {a}, b: {a}, c: {c}, d: {d}}}
+length: {length}
+roundings: {{r: "round({d}, {r})", z: "round({z})"}}
+steps:
+  d: {step}
+"""
+NARROW = """unit: narrow
+formats: {a: e3m2, b: e3m2, c: e3m2, d: e2m3}
+length: 1
+roundings: {r: "round(e5m2, nearest_even)", z: "round(e2m3, nearest_even)"}
+steps:
+  sum: r(exact(a[0] * b[0], c))
+  d: z(sum)
+"""
+NEAR = "nearest_even"
+SUM = "exact(a[0] * b[0], c)"
+LOOP = "repeat(i in range(2), +0, r(fused(a[i] * b[i], acc, F=4)))"
+BLIND = Options(timeout=10.0)
+
+
+def unit(
+    step: str, r: str = NEAR, z: str = f"e4m3, {NEAR}", d: str = "e5m2", a: str = "e2m1", c: str = "e4m3"
+) -> Model:
+    text = UNIT.format(step=step, r=r, z=z, d=d, a=a, c=c, length=2 if "[i]" in step else 1)
+    return Model(f"{step}; {r}; {z}", parse_unit(text, "odd.yaml"))
+
+
+@dataclass(frozen=True)
+class Untrue:
+    wanted: str
+    models: tuple[Model, ...]
+    compare: Compare | None = None
+
+    def __str__(self) -> str:
+        return f"{self.wanted}, {' | '.join(model.reference for model in self.models)}"
+
+
+def pair(left: Model, right: Model, compare: Compare | None = None) -> Untrue:
+    return Untrue("equal", (left, right), compare)
+
+
+ODD = [
+    *(pair(unit(f"r({SUM})", f"{NEAR}{one}", d=d), unit(f"r({SUM})", f"{NEAR}{other}", d=d)) for d, one, other in (
+        ("e5m2", "", ", nan=0x3c"), ("e5m2", "", ", nan=0x0"), ("e5m2", ", nan=0x7e", ", nan=0x3c"),
+        ("e2m3", "", ", nan=0x7"), ("e2m3", ", nan=0x0", ", nan=0x20"), ("e4m3", "", ", nan=0x38"),
+        ("e4m3fnuz", "", ", nan=0x1"), ("binary6p3se", "", ", nan=0x1"))),
+    *(Untrue("sign-symmetric", (unit(f"r({SUM})", f"{NEAR}, nan={nan}", d=d),)) for d, nan in (
+        ("e5m2", "0x3c"), ("e2m3", "0x7"), ("e4m3", "0x38"), ("binary6p3se", "0x1"))),
+    Untrue("sign-symmetric", (unit(f"r(exact(z({SUM}), a[0] * b[0]))", z=f"e2m3, {NEAR}, nan=0x7"),)),
+    # a rounding again: of the NaN that was made a number, and of the number that was made of a NaN
+    pair(unit(f"r(z({SUM}))", z=f"e5m2, {NEAR}, nan=0x3c"), unit(f"r({SUM})")),
+    pair(unit(f"r(exact(z(r({SUM})), a[0] * b[0]))", z=f"e5m2, {NEAR}, nan=0x3c"),
+         unit(f"r(exact(r({SUM}), a[0] * b[0]))")),
+    *(pair(unit(f"r(r({SUM}))", how), unit(f"r({SUM})", how)) for how in (
+        f"{NEAR}, subnormals=flush_after, nan=0x1", f"{NEAR}, zero=positive, nan=0x80")),
+    # one pattern, which is NaN where the result is rounded, and a number within
+    pair(unit(f"r(exact(z({SUM}), a[0] * b[0]))", f"{NEAR}, nan=0x7d", f"e6m1_ieee, {NEAR}, nan=0x7d"),
+         unit(f"r(exact(z({SUM}), a[0] * b[0]))", NEAR, f"e6m1_ieee, {NEAR}")),
+    # -0 for NaN, where no zero is -0 otherwise
+    pair(unit("r(exact(z(c), a[0] * b[0]))", z=f"e2m3, {NEAR}, zero=positive, nan=0x20"),
+         unit("r(exact(z(c), a[0] * b[0]))", f"{NEAR}, zero=exact_positive", f"e2m3, {NEAR}, zero=positive, nan=0x20")),
+    *(pair(unit(LOOP, f"{NEAR}, zero=exact_positive, nan={nan}", a="binary3p2se"),
+           unit(LOOP, f"{NEAR}, nan={nan}", a="binary3p2se")) for nan in ("0x80",)),
+    # numbers that the format of more bits does not hold
+    pair(Model("narrow", parse_unit(NARROW, "odd.yaml")), unit(f"r({SUM})", a="e3m2", c="e3m2"), "value"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("said", ODD, ids=str)
+def test_nothing_false_is_proved(said: Untrue) -> None:
+    found = judged(Statement(0, said.wanted, said.models, compare=said.compare))
+    assert found is not None
+    assert not found.true
+    problems = problems_about(found)
+    with blind():
+        assert verdict_of(proofs_of(problems, BLIND, confirm=False)) != "equal"
+    assert all(by_expression(problem) is None for problem in problems)
+    if said.wanted == "equal" and said.compare is None:
+        assert not one_unit(*(plain(model.unit) for model in said.models))
+
+
+@pytest.mark.parametrize("said", [one for one in ODD if one.wanted == "equal"], ids=str)
+def test_forms_compute_as_the_units(said: Untrue) -> None:
+    """The forms, by which the statements would be proved, without the samples that are looked at first."""
+    for model in said.models:
+        proof = Normaliser(BLIND).proof(model.unit)
+        form = replace(model.unit, result=normal(normal_form(model.unit, proof)), names={}, signals={}, titles={})
+        table = grid_of(columns_of(model, Inputs()))
+        assert np.array_equal(results(model, table), results(Model("form", form), table))
+
+
+@pytest.mark.parametrize("said", [one for one in ODD if one.wanted == "sign-symmetric"], ids=str)
+def test_no_sign_symmetry_is_believed(said: Untrue) -> None:
+    with pytest.raises(RuleError, match="written as a number"):
+        symmetry_of(said.models[0].unit, Settled(BLIND, False))
+    with pytest.raises(FaultError, match="written as a number"):
+        _magnitudes_alone(*_plainly(said.models[0]))
+
+
+def _plainly(model: Model) -> tuple[Document, dict[str, Any]]:
+    """The unit as a checker reads it, and the rounding that writes a number for NaN."""
+    document = Document(plain(model.unit) | {"theorems": [], "states": []})
+    (found,) = (node for node in document.nodes if node["kind"] == "round" and node["rounding"]["nan"] is not None)
+    return document, found
+
+
+@pytest.mark.parametrize("name", ["e5m2", "e4m3", "e4m3fnuz", "binary6p3se", "binary8p3ue", "e2m3", "tf32", "ue8m0"])
+def test_checkers_know_what_is_written_for_nan(name: str) -> None:
+    fmt = format_named(name)
+    step = 1 << fmt.padding
+    for pattern in (None, *range(0, 1 << fmt.width, max(step, 1 << fmt.width >> 12))):
+        how, found = Rounding(fmt, nan=pattern), nan_as({"nan": pattern}, asdict(fmt))
+        assert (found == "nan", found != "number") == (how.keeps_nan, how.nan_or_zero), pattern
+
+
+HELD = [("e5m2", "e2m3"), ("f16", "bf16"), ("e4m3fnuz", "binary6p3se"), ("e8m13", "f32"), ("ue8m0", "e5m2"),
+        ("e2m1b5_none", "e4m3")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("one", "other"), HELD)
+def test_results_are_compared_where_both_are_held(one: str, other: str) -> None:
+    """Every number of both formats, and its neighbours, against every number of the other."""
+    sides = [format_named(name) for name in (one, other)]
+    wide = _holding(*sides)
+    for fmt in sides:
+        for pattern in {
+            x << fmt.padding for x in (0, 1, 2, fmt.largest_field, fmt.one >> fmt.padding, fmt.infinity_field)
+        }:
+            value = exact_value(pattern, fmt)
+            moved = ieee.convert(constant(ArrayCarrier(), pattern, fmt.width), fmt, Target(wide, "nearest_even")).value
+            assert moved is not None
+            assert exact_value(moved, wide) == value
+    assert wide in sides or wide.name == "both"
+
+
+@pytest.mark.parametrize("step", ["exact(exact({}))", "exact(exact(exact({})))", "cut(exact({}), 3, down)"])
+@pytest.mark.parametrize("zero", ["ieee", "exact_positive", "positive"])
+def test_a_sum_of_one_term_is_that_term(step: str, zero: str) -> None:
+    """Also within another, and where the term is -0."""
+    one, other = (unit(f"r({form.format('a[0] * b[0]')})", f"{NEAR}, zero={zero}") for form in (step, "exact({})"))
+    table = grid_of(columns_of(one, Inputs()))[::7]
+    found = results(one, table)
+    assert found.tolist() == [node_oracle.evaluate(one.unit, row[:1], row[1:2], row[2]) for row in table.tolist()]
+    if "cut" not in step:
+        assert found.tolist() == results(other, table).tolist()
