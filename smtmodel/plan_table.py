@@ -7,10 +7,11 @@ from functools import cache
 from pathlib import Path
 
 from smtmodel.dot import Model
-from smtmodel.errors import UnknownNameError
+from smtmodel.errors import InputError, UnknownNameError
 from smtmodel.plans.plan import Plan
 
 FOLDER = Path(__file__).parent / "plans" / "library"
+_reading: list[Path] = []  # plan files that are being read: a unit may be a plan at a given K
 
 
 @cache
@@ -38,7 +39,14 @@ def read_plan(path: Path, model_of: Callable[[str], Model]) -> Plan:
     from smtmodel.plans.planfile import parse_plan  # a served model reads no YAML
     from smtmodel.yamlfile import read_file
 
-    return parse_plan(read_file(path), str(path), model_of)
+    whole = path.resolve()
+    if whole in _reading:
+        raise InputError("this plan is among its own units", str(path))
+    _reading.append(whole)
+    try:
+        return parse_plan(read_file(path), str(path), model_of)
+    finally:
+        _reading.remove(whole)
 
 
 def holds_plan(path: Path) -> bool:

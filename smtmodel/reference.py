@@ -79,12 +79,17 @@ def parse_plan_path(text: str) -> Plan:
     """The plan of plan:NAME, or of a plan file by its path with or without `plan:` before it. plan:MODEL is the plan
     that has a model take K in tiles. Raises as `parse_reference` does."""
     name = text.strip().removeprefix(PLAN)
-    if name in plans() or (is_unit_file(name) and not (Path(name).is_file() and holds_unit(Path(name)))):
+    if name in plans() or (is_unit_file(name) and not _is_unit_alone(Path(name))):
         return plan_named(name, parse_reference)
     try:
         return Plan.chained(parse_reference(name))
     except UnknownNameError:
         return plan_named(name, parse_reference)  # which names the nearest plan
+
+
+def _is_unit_alone(path: Path) -> bool:
+    """Whether a file is one of a unit, and not of a plan with a wrong key."""
+    return path.is_file() and holds_unit(path) and not holds_plan(path)
 
 
 def _planned(text: str) -> Model:

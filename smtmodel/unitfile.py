@@ -183,11 +183,15 @@ class ExpressionReader:
         """One of the file's own, or one that every text can name. Raises UnknownNameError or ParameterError."""
         return self._own_formats[name] if name in self._own_formats else format_named(name, self._own_formats)
 
+    def _taken(self) -> tuple[str, ...]:
+        """Names that have a meaning."""
+        words = (*self.calls, *OPERANDS, *FORMATS, *self._own_formats, *MODES, "acc", "range", *VARIABLES)
+        return (*words, *self.steps, *self.roundings)
+
     def _new_name(self, name: str, section: str) -> str:
-        taken = (*self.calls, *OPERANDS, *FORMATS, *self._own_formats, *MODES, "acc", "range", *VARIABLES)
         if is_spelling(name):
             raise self.file.error((section, name), "this name is the spelling of a format")
-        if not name.isidentifier() or name in taken or name in self.steps or name in self.roundings:
+        if not name.isidentifier() or name in self._taken():
             raise self.file.error(
                 (section, name), "this name cannot be used: it is not an identifier, or has a meaning"
             )
@@ -306,7 +310,7 @@ class ExpressionReader:
     # -- calls
 
     def _call(self, tree: ast.Call, name: str, scope: Scope) -> Node:
-        options = {str(word.arg): word.value for word in tree.keywords}
+        options = self._given(tree)
         if name in self.roundings:
             (term,) = self._arguments(tree, 1)
             self._only(tree, options, ())
@@ -322,6 +326,17 @@ class ExpressionReader:
             wanted = str(least) if least == most else f"{least} to {most}"
             raise MistakeError(tree, f"{count} arguments are given, {wanted} are needed")
         return tree.args
+
+    def _given(self, tree: ast.Call) -> dict[str, ast.expr]:
+        """What a call gives by name."""
+        found: dict[str, ast.expr] = {}
+        for word in tree.keywords:
+            if word.arg is None:
+                raise MistakeError(word.value, "`**` is not read here: a parameter has a name")
+            if word.arg in found:
+                raise MistakeError(word.value, f"{word.arg} is given twice")
+            found[word.arg] = word.value
+        return found
 
     def _only(self, tree: ast.Call, options: Mapping[str, ast.expr], known: tuple[str, ...]) -> None:
         for name in options:
@@ -416,7 +431,7 @@ class ExpressionReader:
         return self._rounding(tree, tree.args)
 
     def _rounding(self, tree: ast.Call, args: list[ast.expr]) -> Rounding:
-        options = {str(word.arg): word.value for word in tree.keywords}
+        options = self._given(tree)
         self._only(tree, options, ("overflow", "subnormals", "zero", "nan"))
         if not 1 <= len(args) <= 2:
             raise MistakeError(tree, "a format and a mode are needed")

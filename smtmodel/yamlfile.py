@@ -119,8 +119,18 @@ def validate(file: YamlFile, schema: type[Model]) -> Model:
         # an unknown key explains a missing one
         errors = problem.errors()
         first = next((error for error in errors if error["type"] == "extra_forbidden"), errors[0])
-        path = tuple(part for part in first["loc"])
+        path = first["loc"] if first["type"] == "missing" else _in_data(first["loc"], file.data)
         raise file.error(path, _message(first["type"], first["msg"], path, schema)) from None
+
+
+def _in_data(path: Key, data: Any) -> Key:
+    """The part of a path that the data has: pydantic names the types of a value that may be of several as well."""
+    for depth, part in enumerate(path):
+        try:
+            data = data[part]
+        except (KeyError, IndexError, TypeError):
+            return path[:depth]
+    return path
 
 
 #: what is said for pydantic's kinds of a wrong type

@@ -125,6 +125,15 @@ def test_every_plan_that_ships_has_a_bound(name: str) -> None:
             bound_of_plan(plan)
 
 
+def test_plans_of_many_parts_and_of_long_periods() -> None:
+    theorem = bound_of_plan(plan_of("sum(split(400, fma, r, grain=1), c)"), 400)  # sums within sums, 400 deep
+    assert "sum |a_k" in sum_text(error_of(theorem).merged())
+    found = find_plan_bound(plan_of("sum(interleave(100000000, fma, r, tail=fma), c)"), Inputs(), [16])
+    assert found.any is None
+    assert "it repeats 100000000 products, which are too many" in found.reason
+    assert [size.length for size in found.sizes] == [16]
+
+
 BROKEN = [
     ("a tile loses nothing", sums, "_split", lambda form: (NOUGHT, form)),
     ("products of one part count", sums, "larger", lambda forms: forms[0]),

@@ -261,7 +261,7 @@ def test_scale_factors_are_cut_with_k() -> None:
         ("sum(mma, c)", "r(exact(c, a[0] * b[0]))", 12, r"a plan reads elements by its units only"),
         ("sum(mma, c)", "r(c)", 12, r"a plan needs a sum of all products"),
         ("sum(mma, c)", "exact(sum(mma, c), c)", 12, r"the result is not rounded"),
-        ("sum(mma, c)", "sum(mma, exact(c, c))", 12, r"a sum starts from c, zero, or a rounded result"),
+        ("sum(mma, c)", "sum(mma, exact(c, c))", 12, r"a sum starts from c, zero or a rounded result"),
         ("d: f32}", "d: f16}", 2, r"formats\.d: the result of the last step is f32"),
         ("c: f32", "c: f64", 12, r"start: f64 and f32 cannot be chained"),
         ("a: f16", "a: f32", 2, r"formats\.a: a: volta/.* takes f16, not f32 \(conversions"),
@@ -269,12 +269,39 @@ def test_scale_factors_are_cut_with_k() -> None:
         ("units:", "convert: {a: q}\nunits:", 3, r"convert\.a: unknown rounding 'q'"),
         ("units:", "convert: {c: r}\nunits:", 3, r"convert\.c: the inputs that are converted are a and b"),
         ("plan: tested", "plan: tested\nlength: 4", 2, r"length: unknown key"),
+        ("units:", "unit:", 3, r"unit: unknown key; did you mean 'units'"),
+        ("sum(mma, c)", "sum(split(2, mma, r, grain=-16), c)", 12, r"grain: -16 is impossible"),
+        ("sum(mma, c)", "sum(split(2, mma, r, grain=8, grain=16), c)", 12, r"grain is given twice"),
+        ("sum(mma, c)", "sum(split(2, mma, r, **x), c)", 12, r"`\*\*` is not read"),
+        ("sum(mma, c)", "sum(lanes(fma, r, 0), c)", 12, r"lanes: 0 is impossible"),
+        ("sum(mma, c)", "sum(lanes(fma, r, 8192, fold(8192, 1)), c)", 12, r"lanes: 8192 are too many; at most 4096"),
+        ("sum(mma, c)", "[1]", 12, r"steps\.d: a text is needed"),
+        ("  fma:", "  split:", 5, r"units\.split: this name cannot be used"),
+        ("  fma:", "  r:", 7, r"roundings\.r: this name cannot be used"),
     ],
 )  # fmt: skip
 def test_mistakes_are_named_with_their_place(old: str, new: str, line: int, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         parse_plan(TEXT.replace(old, new), "tested.yaml", parse_reference)
     assert str(caught.value).startswith(f"tested.yaml:{line}: ")
+
+
+def test_a_plan_among_its_own_units_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(TEXT.replace("ieee/fma/f32.f16.f16.f32", f"plan:{path}@length=4"), encoding="utf-8")
+    for _ in range(2):
+        with pytest.raises(InputError, match=r"own\.yaml:5: units\.fma: .*own\.yaml: this plan is among its own units"):
+            parse_plan_reference(str(path))
+
+
+def test_too_many_sums_for_one_expression_are_named() -> None:
+    plan = plan_of("sum(split(1000, fma, r, grain=1), c)")
+    assert unit_of_plan(plan, 90).length == 90
+    for length in (130, 1000):
+        with pytest.raises(ParameterError, match=f"length: {length} products are added in too many steps"):
+            unit_of_plan(plan, length)
+    bits = np.full((1, 1000), 0x3C00, dtype=np.uint64)
+    assert simulate(bits, bits.T, None, plan)[0, 0] == 0x447A0000  # 1000
 
 
 def test_lengths_that_do_not_fit_are_named() -> None:

@@ -82,10 +82,14 @@ class _Composer:
         return self._step(recorded(self.plan, stage, self.length), {START: frozenset({stage.accumulator})})
 
     def _step(self, step: Step, formats: dict[int, frozenset[Format]]) -> Theorem:
-        key = step, frozenset[Format]().union(*formats.values())
-        if key not in self.steps:
-            self.steps[key] = self._step_made(step, formats)
-        return self.steps[key]
+        every = frozenset[Format]().union(*formats.values())
+        waiting = [step]  # sums of many parts are deep: the first of them come first
+        while isinstance(last := waiting[-1], Added) and (last, every) not in self.steps:
+            waiting.append(last.values[0])
+        for one in reversed(waiting):
+            if (one, every) not in self.steps:
+                self.steps[one, every] = self._step_made(one, formats)
+        return self.steps[step, every]
 
     def _step_made(self, step: Step, formats: dict[int, frozenset[Format]]) -> Theorem:
         match step:

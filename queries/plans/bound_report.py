@@ -98,6 +98,8 @@ def find_plan_bound(
     found = PlanBound(plan, inputs.exponents or WINDOW)
     found.premises = sorted({text for model in plan.models for text in premises_of(model)})
     try:
+        if (longest := max(products.stage.period for products in plan.sums)) > LARGEST:
+            raise RuleError(f"it repeats {longest} products, which are too many; at most {LARGEST}")
         found.any = _shown(bound_of_plan(plan, None, settle))
     except RuleError as error:
         found.reason = str(error)

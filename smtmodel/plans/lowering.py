@@ -20,10 +20,13 @@ from smtmodel.plans.span import Span, added
 from smtmodel.plans.stages import Engine
 from smtmodel.unit import LONGEST, Unit
 
+DEEPEST = 200  # nodes within one another: what reads them goes from node to node
+
 
 @lru_cache(maxsize=256)
 def unit_of_plan(plan: Plan, length: int) -> Unit:
-    """The plan at one K, as a unit. Raises ParameterError for a length that no tile fits."""
+    """The plan at one K, as a unit. Raises ParameterError for a length that no tile fits, and for one at which too many
+    steps follow one another without a loop."""
     if not 1 <= length <= LONGEST:
         raise ParameterError("length", f"{length} is impossible; it takes a whole number from 1 to {LONGEST}")
     engine = Lowering(plan)
@@ -35,13 +38,33 @@ def unit_of_plan(plan: Plan, length: int) -> Unit:
 
     became: dict[Node, Node] = {}
     with plan.named():
-        result = replaced(plan.result, leaf, became)
+        try:
+            result: Node | None = replaced(plan.result, leaf, became)
+        except RecursionError:
+            result = None
+        if result is None or _depth(result) > DEEPEST:
+            what = f"{length} products are added in too many steps, one after another and no loop, for one expression"
+            raise ParameterError("length", f"{what}: `simulate` and error bounds take them")
     names = {name: became[node] for name, node in plan.names.items() if node in became}
     return Unit(
         plan.a, plan.b, plan.c, length, result, plan.scale, plan.scale_block if plan.scale else 0,
         names=names, signals=engine.signals, reference=plan.reference, about=plan.about, source=plan.source,
         evidence=plan.evidence,
     )  # fmt: skip
+
+
+def _depth(node: Node) -> int:
+    """How many nodes are within one another."""
+    depths: dict[int, int] = {}
+    waiting = [node]
+    while waiting:
+        last = waiting[-1]
+        if missing := [x for x in last.operands if id(x) not in depths]:
+            waiting += missing
+        else:
+            depths[id(last)] = 1 + max((depths[id(x)] for x in last.operands), default=0)
+            waiting.pop()
+    return depths[id(node)]
 
 
 class Lowering(Engine[Node]):

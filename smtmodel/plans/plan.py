@@ -33,7 +33,7 @@ class Products(Node):
         elif isinstance(self.start, Products):
             check_holds("start", self.stage.accumulator, self.start.stage.d)
         elif not isinstance(self.start, (Constant, Element)):
-            raise ParameterError("start", f"a sum starts from c, zero, or a rounded result, not a {self.start.kind}")
+            raise ParameterError("start", f"a sum starts from c, zero or a rounded result, not `{self.start.kind}`")
 
     @property
     def operands(self) -> tuple[Node, ...]:

@@ -74,8 +74,13 @@ class _Reader(ExpressionReader):
 
     def __init__(self, file: YamlFile, model_of: Callable[[str], Model]) -> None:
         self.data = validate(file, _File)
+        self.models: dict[str, Model] = {}
         super().__init__(file, self.data)
-        self.models = {self._new_name(name, "units"): self._model(name, model_of) for name in self.data.units}
+        for name in self.data.units:
+            self.models[self._new_name(name, "units")] = self._model(name, model_of)
+
+    def _taken(self) -> tuple[str, ...]:
+        return (*super()._taken(), *STAGES, "fold", *self.models)
 
     def plan(self) -> Plan:
         data, formats = self.data, self.formats
@@ -128,7 +133,7 @@ class _Reader(ExpressionReader):
         if isinstance(tree, ast.Name):
             return Chain(self._unit(tree))
         if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name):
-            name, options = tree.func.id, {str(word.arg): word.value for word in tree.keywords}
+            name, options = tree.func.id, self._given(tree)
             if name in self.roundings:
                 (body,) = self._arguments(tree, 1)
                 self._only(tree, options, ())
@@ -173,7 +178,7 @@ class _Reader(ExpressionReader):
     def _step(self, tree: ast.expr) -> int | Fold:
         if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "fold":
             ways, stride = self._arguments(tree, 2)
-            self._only(tree, {str(word.arg): word.value for word in tree.keywords}, ())
+            self._only(tree, self._given(tree), ())
             return Fold(self._number(ways), self._number(stride))
         return self._number(tree)
 

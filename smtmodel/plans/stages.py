@@ -21,6 +21,7 @@ from smtmodel.plans.span import Span, moved
 V = TypeVar("V")
 Order = Literal["sequential", "pairwise"]
 ORDERS: tuple[Order, ...] = get_args(Order)
+MOST_LANES = 4096  # each is a sum of its own, even where there are fewer products
 
 
 class Engine(ABC, Generic[V]):
@@ -219,8 +220,7 @@ class Promoted(Around):
         for name, number in (("even", self.even), ("share", self.share)):
             if number and self.tail is not None:
                 raise ParameterError(name, "what is left goes through a tail, or is made equal: one of them")
-            if number < 0:
-                raise ParameterError(name, f"{number} is impossible; it takes a positive whole number, or 0 for none")
+            _check_optional(name, number)
         if self.even and self.share:
             raise ParameterError("share", "the last two sums are made equal, or all of them: one of them")
         if self.share and self.every % self.share:
@@ -399,6 +399,7 @@ class Split(Runs):
 
     def __post_init__(self) -> None:
         _positive("split", self.ways)
+        _check_optional("grain", self.grain)
 
     @property
     def period(self) -> int:
@@ -531,14 +532,16 @@ class Lanes(Around):
 
     def __post_init__(self) -> None:
         _check_tail(self, self.tail)
-        if self.head < 0:
-            raise ParameterError("head", f"{self.head} is impossible; it takes a positive whole number, or 0 for none")
+        _check_optional("head", self.head)
         check_holds("lanes", self.body.accumulator, self.d)
         if self.body.d != self.d:
             raise ParameterError(
                 "lanes", f"their sums are {self.body.d.name}, folds give {self.d.name}: round them alike"
             )
         lanes = self.lanes
+        _positive("lanes", lanes)
+        if lanes > MOST_LANES:
+            raise ParameterError("lanes", f"{lanes} are too many; at most {MOST_LANES}")
         if self.head >= lanes:
             raise ParameterError("head", f"a turn of {self.head} is not shorter than one of {lanes} lanes")
         for step in self.steps:
@@ -675,3 +678,8 @@ def _check_alike(stage: Stage, name: str, part: Stage) -> None:
 def _positive(name: str, number: int) -> None:
     if number < 1:
         raise ParameterError(name, f"{number} is impossible; it takes a positive whole number")
+
+
+def _check_optional(name: str, number: int) -> None:
+    if number < 0:
+        raise ParameterError(name, f"{number} is impossible; it takes a positive whole number, or 0 for none")
