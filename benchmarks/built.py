@@ -1,11 +1,11 @@
 """Are units built rightly without a family? Instructions of the table, and units that nobody has built.
 
-`python -m benchmarks.built invented [--only TEXT] [-o FILE]` serves the units of benchmarks/invented_units.py by exact
-rationals (benchmarks/exact_unit.py), `plausible` those of benchmarks/plausible_units.py, `first`, `second` and `third`
-the blind sets of benchmarks/blind, and `table` the arithmetics of the instruction table and the units that ship, by
-`model:`. Each is a run of the command line of its own. A unit that was built is held against the truth on 20,000
-vectors (5,000 for programs in exact numbers, fewer of long sums); "exact" where no vector differs, "wrong" otherwise.
-With -o a second run goes on from the rows that the output already has.
+`python -m benchmarks.built invented [--only TEXT] [-o FILE]` serves the units of benchmarks/invented_units.py by
+exact rationals (benchmarks/exact_unit.py), `plausible` those of benchmarks/plausible_units.py, `first`, `second`,
+`third` and `fourth` the blind sets of benchmarks/blind, and `table` the arithmetics of the instruction table and the
+units that ship, by `model:`. Each is a run of the command line of its own. A unit that was built is held against the
+truth on 20,000 vectors (5,000 for programs in exact numbers, fewer of long sums); "exact" where no vector differs,
+"wrong" otherwise. With -o a second run goes on from the rows that the output already has.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.blind.first import FIRST
+from benchmarks.blind.fourth import FOURTH
 from benchmarks.blind.second import SECOND
 from benchmarks.blind.third import THIRD
 from benchmarks.blind.units import Blind
@@ -40,7 +41,7 @@ from smtmodel.unit import Unit
 from smtmodel.unit_table import units
 from smtmodel.unitfile import parse_unit, unit_text
 
-BLIND = {"first": FIRST, "second": SECOND, "third": THIRD}
+BLIND = {"first": FIRST, "second": SECOND, "third": THIRD, "fourth": FOURTH}
 KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything")
 ROWS = 4000  # of each kind
 EXACT_ROWS = 1000  # of each kind, answered by exact numbers

@@ -6,11 +6,12 @@ import json
 import sys
 
 from benchmarks.blind.first import FIRST
+from benchmarks.blind.fourth import FOURTH
 from benchmarks.blind.second import SECOND
 from benchmarks.blind.third import THIRD
 from tests.oracle import FORMATS
 
-UNITS = FIRST.units | SECOND.units | THIRD.units
+UNITS = FIRST.units | SECOND.units | THIRD.units | FOURTH.units
 
 
 def main() -> None:
