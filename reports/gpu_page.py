@@ -87,8 +87,8 @@ def _wrapped(text: str) -> list[str]:
 
 
 def _table(*columns: str) -> list[str]:
-    """The head of a Markdown table. Tables are joined here and in benchmarks by hand: libraries pad columns, so that one
-    longer cell would change every line of a page."""
+    """The head of a Markdown table. Tables are joined by hand here and in benchmarks: libraries pad columns, so that
+    one longer cell would change every line of a page."""
     return [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
 
 
