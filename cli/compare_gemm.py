@@ -82,25 +82,27 @@ def run_gemm(
     assert found.first is not None
     if model.scale is None:
         report.gemm["plans"] = _plans(model, matrices, found)
-    say("no single change of the model gives both results; --json prints the dot product")
+    explained = "plans explain" if "why" in report.gemm.get("plans", {}) else "no single change of the model gives"
+    say(f"{explained} both results; --json prints the dot product")
     report.gemm["dot_product"] = _dot(matrices, found.first, pair)
 
 
 def _plans(model: Model, matrices: Matrices, found: Differences) -> dict[str, Any]:
     """Which plans, and instructions of the table, give each result; after how many products the first two diverge."""
-    from queries.plans.results import parted_after, plans_of_results
+    from queries.plans.results import SECONDS, parted_after, plans_of_results
 
     given = plans_of_results(model, matrices, found.chosen, progress)
     progress("")
     document: dict[str, Any] = {}
     for index, one in enumerate(given):
         names = [plan.reference for plan in one.plans]
-        document[f"D{index + 1}"] = {"plans": names, "tried": one.tried}
+        document[f"D{index + 1}"] = {"plans": names, "tried": one.tried, "complete": one.complete}
         if names:
             also = f" (also: {', '.join(names[1:PLANS])}{', ...' if names[PLANS:] else ''})" if names[1:] else ""
             say(f"  D{index + 1}: {names[0]} gives all {len(found.chosen)} elements compared{also}")
         else:
-            say(f"  D{index + 1}: none of the {one.tried} plans tried gives every element compared")
+            ended = "" if one.complete else f"; {SECONDS:.0f} s were over, and others were not tried"
+            say(f"  D{index + 1}: none of the {one.tried} plans tried gives every element compared{ended}")
     if given[0].plans and given[1].plans and found.first is not None:
         document["why"] = why_they_differ(given[0].plans[0], given[1].plans[0])
         for sentence in document["why"]:

@@ -87,6 +87,8 @@ def _wrapped(text: str) -> list[str]:
 
 
 def _table(*columns: str) -> list[str]:
+    """The head of a Markdown table. Tables are joined by hand here and in benchmarks: libraries pad columns, so that
+    one longer cell would change every line of a page."""
     return [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
 
 
@@ -101,8 +103,7 @@ def _index() -> str:
         "[generations](../generations.md) has what changes from one architecture to the next, with an input that shows "
         "each change."
     )
-    # joined here: libraries pad columns, so that one longer cell would change every line of a page
-    table = ["| architecture | GPUs | recorded results |", "|---|---|---|", *rows]
+    table = [*_table("architecture", "GPUs", "recorded results"), *rows]
     made = "`python -m benchmarks.gpu_pages` makes these pages."
     return "\n".join(["# GPUs", "", *_wrapped(text), "", *table, "", made, ""])
 

@@ -39,7 +39,7 @@ GROUPS = {
     "compilers": (
         "algorithms", "compiled", "cpu_devices", "cpu_units", "own_formats", "plans", "simulate", "witnesses",
     ),
-    "pages": ("claims_page", "documentation", "extending", "notebook"),
+    "pages": ("claims_page", "documentation", "extending", "notebook", "page_commands"),
     "programs": ("current_folder", "devices", "lean", "run", "serve", "store_files"),
 }  # fmt: skip
 
@@ -61,6 +61,7 @@ LONG = (
     "test_identify.py::test_normal_forms_compute_as_the_candidates[nvidia-fp8]",
     "test_identify_gemm.py::test_edges_are_elements_of_their_own",
     "test_identify_gemm.py::test_no_plan_is_named_for_an_order_of_no_plan",
+    "test_page_commands.py::test_commands_without_output_run[docs/README.md]",
     "test_rewriting.py::test_small_units_near_the_limits_compute_as_their_normal_forms",
     "test_studies.py::test_curves", "test_table9.py::test_bounds_hold_on_all_inputs_and_none_smaller_does[unit4-",
 )  # fmt: skip

@@ -18,6 +18,7 @@ from queries.compare.devices import REPEATS, ComparedDevice, Comparison, Pair, c
 from queries.compare.gemm import Matrices, differing_elements, traced
 from queries.compare.rows import all_rows, row_of
 from queries.plans import results as plan_results
+from queries.plans.candidates import Candidates
 from queries.search.problem import Problem
 from smtmodel.batch import evaluate_row
 from smtmodel.errors import IncompleteError
@@ -472,3 +473,24 @@ def test_two_results_without_a_model_have_plans_and_a_reason(tmp_path: Path) -> 
     assert found["D2"]["plans"][0].startswith("sum(split(2, hopper/")
     (why,) = found["why"]
     assert "(D1); 2 runs of K, added as f32, nearest even" in why
+
+
+def test_instructions_of_one_expression_are_evaluated_once(
+    files: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluated, real = [], Candidates.results
+    monkeypatch.setattr(Candidates, "results", lambda *given: (evaluated.append(given[1]), real(*given))[1])
+    document = compared(*gemm(files, "hopper", "turing"), "--model", HOPPER, code=0)
+    found = document["gemm"]["plans"]
+    assert {"sum(hopper/wgmma/m64n8k16.f32.f16.f16, c)", "sum(blackwell/mma/m16n8k16.f32.f16.f16.f32, c)"} <= set(
+        found["D1"]["plans"]
+    )
+    assert found["D1"]["complete"]
+    units = [tuple(model.unit.result for model in plan.models) for plan in evaluated]
+    assert len(set(units)) == len(units) < found["D1"]["tried"]
+
+
+def test_plans_that_time_did_not_allow_are_said(files: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("queries.plans.results.SECONDS", -1.0)
+    result = run("compare", *gemm(files, "hopper", "turing"), "--model", HOPPER, code=0)
+    assert "none of the 0 plans tried gives every element compared; -1 s were over, and others were" in result.stderr

@@ -26,10 +26,12 @@ PREFIXES = 128  # numbers of products at which two plans are compared
 
 @dataclass(frozen=True)
 class Given:
-    """The plans that give a result in every element compared, and how many were tried."""
+    """The plans that give a result in every element compared, and how many were tried; `complete`: all that were to
+    be."""
 
     plans: tuple[Plan, ...]
     tried: int
+    complete: bool
 
 
 def plans_of_results(
@@ -50,19 +52,26 @@ def plans_of_results(
     sample = Sample(a, b, c, c)
     tried: set[Plan] = set()
     alike: dict[bytes, Plan] = {}  # of plans with the same results the first one
+    known: dict[object, Matrix | None] = {}  # results by arithmetic: many instructions have one expression
+    complete = True
 
     def wanting() -> bool:
         return not (found[0] and found[1])
 
     def look(plans: Iterable[Plan]) -> None:
+        nonlocal complete
         for plan in plans:
             if time.monotonic() > start + SECONDS:
+                complete = False
                 break
             if plan in tried:
                 continue
             tried.add(plan)
             report(f"trying {plan.reference}")
-            if (results := candidates.results(plan, sample)) is None:
+            key = _arithmetic(plan)
+            if key not in known:
+                known[key] = candidates.results(plan, sample)
+            if (results := known[key]) is None:
                 continue
             alike.setdefault(results.tobytes(), plan)
             for side in (0, 1):
@@ -83,7 +92,15 @@ def plans_of_results(
     for plan in list(alike.values()):
         if is_chain(plan) and wanting():
             look_around(plan)
-    return Given(tuple(found[0]), len(tried)), Given(tuple(found[1]), len(tried))
+    return Given(tuple(found[0]), len(tried), complete), Given(tuple(found[1]), len(tried), complete)
+
+
+def _arithmetic(plan: Plan) -> object:
+    """The same for plans that differ in the names of their instructions alone."""
+    text = plan.reference
+    for model in plan.models:
+        text = text.replace(model.reference, model.c.name)
+    return text, plan.convert_a, plan.convert_b, tuple((model.unit.result, model.d) for model in plan.models)
 
 
 def is_chain(plan: Plan) -> bool:

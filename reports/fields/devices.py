@@ -364,8 +364,8 @@ class Gemm(Part):
     """with --model: `model`, `elements` looked at, and of D1 and D2 in how many the model agrees, and which changes
     give all"""
     plans: dict[str, Any] = ABSENT
-    """of D1 and D2 the `plans` that give them and how many were `tried`; `diverge_after` is how many products;
-    `why` is what they do in different ways, in words"""
+    """of D1 and D2 the `plans` that give them, how many were `tried`, and whether that is all (`complete`) or time ran
+    out; `diverge_after` is how many products; `why` is what they do in different ways, in words"""
     computed_again: dict[str, int] = ABSENT
     """`elements` looked at, and in how many each side gives its matrix again"""
     dot_product: DotProduct = ABSENT
