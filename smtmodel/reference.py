@@ -13,7 +13,7 @@ from smtmodel.dot import Model
 from smtmodel.errors import NotModelledError, ParameterError, UnknownNameError
 from smtmodel.families.member import FUNCTIONS, Member
 from smtmodel.formats import FORMATS, format_named
-from smtmodel.gpus import architecture_of, gpu_named
+from smtmodel.gpus import architecture_of, gpu_named, gpus_of
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.nodes import Node
 from smtmodel.parameters import FAMILY, PARAMETERS, assignments, format_parameter, parse_parameter
@@ -122,6 +122,10 @@ def _base_model(base: str) -> Model:
             raise NotModelledError(f"{base}: {reason}")
         if architecture_of(base) and (gpu := gpu_named(base)):
             raise ParameterError(gpu[0], f'a GPU has several instructions: `mmaprobe list "{gpu[0]}"` shows them')
+        if reason := not_modelled(f"{base}/"):
+            raise NotModelledError(f"{base}: {reason}")
+        if gpus_of(base):
+            raise ParameterError(base, f"an architecture has several instructions: `mmaprobe list {base}` shows them")
         raise UnknownNameError("model", base, [*INSTRUCTIONS, *units()], hint=" (`mmaprobe list models` shows all)")
     return Model.of(base, FORMATS[row.a], FORMATS[row.b], FORMATS[row.c], row.member)
 

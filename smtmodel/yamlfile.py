@@ -145,6 +145,8 @@ _WANTED = {
 
 
 def _message(kind: str, message: str, path: Key, schema: type[BaseModel]) -> str:
+    if kind == "literal_error":
+        return message.replace("Input should be ", "") + " is needed"
     if kind == "extra_forbidden":
         known = _fields_at(schema, path[:-1])
         near = nearest(str(path[-1]), known)
@@ -179,4 +181,5 @@ def read_file(path: Path) -> str:
     except FileNotFoundError:
         raise InputError("no such file", str(path)) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", str(path)) from None
+        why = getattr(error, "strerror", None) or "not text in UTF-8"
+        raise InputError(f"cannot be read: {why}", str(path)) from None

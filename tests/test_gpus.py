@@ -114,6 +114,8 @@ def test_a_gpu_where_an_instruction_is_wanted() -> None:
     said = run("show", "rx9070", code=2).stderr
     assert 'RX 9070: a GPU has several instructions: `mmaprobe list "RX 9070"`' in said
     assert "MI355X (cdna4): no published" in run("show", "mi355x", code=2).stderr
+    assert "an architecture has several instructions: `mmaprobe list hopper`" in run("show", "hopper", code=2).stderr
+    assert "cdna4: no published" in run("show", "cdna4", code=2).stderr
 
 
 def test_identify_among_the_instructions_of_a_gpu() -> None:

@@ -174,7 +174,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ),
     ({"terms": 0}, "the number of products is a whole number", "terms"),
     ({"trems": 2}, "did you mean 'terms'?", "trems"),
-    ({"expect": "true"}, "Input should be", "expect"),
+    ({"expect": "true"}, "'refuted' is needed", "expect"),
 ]
 
 
