@@ -22,6 +22,7 @@ from queries.properties.asked import plain
 from queries.properties.forms import by_expression
 from queries.properties.proving import proofs_of, verdict_of
 from queries.properties.signs import symmetry_of
+from queries.properties.statements import problems_of
 from queries.search.distinguish import Options
 from queries.search.problem import _holding
 from smtmodel import ieee
@@ -29,6 +30,7 @@ from smtmodel.algebra import constant
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.display import exact_value
 from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
 from smtmodel.formats import format_named
 from smtmodel.nodes.normal import normal
 from smtmodel.nodes.round import Rounding
@@ -182,3 +184,9 @@ def test_a_sum_of_one_term_is_that_term(step: str, zero: str) -> None:
     assert found.tolist() == [node_oracle.evaluate(one.unit, row[:1], row[1:2], row[2]) for row in table.tolist()]
     if "cut" not in step:
         assert found.tolist() == results(other, table).tolist()
+
+
+@pytest.mark.parametrize("given", [{"a": "ue1m1_none"}, {"c": "ue2m1_all_ones"}, {"d": "ue3m2_all_ones"}])
+def test_what_has_no_sign_is_not_negated(given: dict[str, str]) -> None:
+    with pytest.raises(ParameterError, match="has no sign"):
+        problems_of("sign-symmetric", unit(f"r({SUM})", **given), Inputs())

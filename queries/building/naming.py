@@ -91,6 +91,8 @@ def _patterned(node: Node, nan: int | None, width: int) -> Node:
         if not isinstance(part, Round):
             return None
         pattern = nan if part.rounding.format.width == width else None
+        if part.rounding.nan is not None and not part.rounding.keeps_nan:
+            pattern = part.rounding.nan  # a number
         return Round(_patterned(part.term, nan, width), replace(part.rounding, nan=pattern))
 
     return replaced(node, changed)

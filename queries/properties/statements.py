@@ -37,7 +37,15 @@ class Reordered(Problem):
 
 @dataclass(frozen=True)
 class Negated(Problem):
-    """A model against itself with every a and c negated, and the result negated back."""
+    """A model against itself with every a and c negated, and the result negated back. Raises ParameterError where one
+    of these has no sign."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("a", "c", "d"):
+            fmt = getattr(self.left, name)
+            if not fmt.signed:
+                raise ParameterError(name, f"{fmt.name} has no sign: {name} cannot be negated")
 
     def evaluate(self, operands: Operands[Bits], traced: bool = True) -> tuple[Evaluation, Evaluation]:
         left = self.compute(operands, traced)  # the first of two maxima of the same terms is the one that is kept
