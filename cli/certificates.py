@@ -27,7 +27,7 @@ def attach(document: dict[str, Any], write: Callable[[], Iterable[Certificate]])
 
 
 def check_attached(failure: MmaprobeError | None) -> None:
-    """Raises the error for which a proof has no certificate, if there is one."""
+    """Raises the error that kept a proof from having a certificate, if there was one."""
     if failure is not None:
         say("the proof above is valid, but its certificate was not written:")
         raise failure

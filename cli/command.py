@@ -16,7 +16,7 @@ OUTPUTS = ("output", "save", "svg", "pdf", "tikz", "smt2")
 
 
 class Command(click.Command):
-    """Refuses outputs that cannot be meant before any work is done."""
+    """Refuses an output that is an input, or cannot be written, before any work is done."""
 
     def invoke(self, ctx: click.Context) -> Any:
         seen = dict.fromkeys(_inputs(ctx), "")

@@ -104,7 +104,7 @@ def _title(subject: str | None, sheets: Sequence[Sheet]) -> str:
 
 
 def _short(subject: str | None, output: Path) -> None:
-    """The page of a GPU. Raises ParameterError for what is none."""
+    """Write the Markdown page of a GPU. Raises ParameterError for any other subject."""
     from reports.gpu_page import gpu_page
     from smtmodel.errors import ParameterError
     from smtmodel.gpus import gpu_named

@@ -155,7 +155,8 @@ def _row(text: str) -> tuple[dict[str, Any], str]:
                 if number == line or (line is None and content.strip()):
                     return _parsed(content, name, number), f"{name}:{number}"
         except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
-            raise InputError(f"cannot be read: {error}", name, number + 1) from None
+            why = "not text in UTF-8" if isinstance(error, UnicodeDecodeError) else error
+            raise InputError(f"cannot be read: {why}", name, number + 1) from None
     raise InputError("there is no vector in it" if line is None else f"there is no line {line} of {number}", name)
 
 

@@ -288,7 +288,7 @@ GLOSSARY = tuple(Word(*row) for row in (
 
 
 def page() -> str:
-    """The page in Markdown."""
+    """The glossary page, in Markdown."""
     return "\n".join(_page()) + "\n"
 
 

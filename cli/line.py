@@ -53,7 +53,7 @@ class Line:
                     self._ticker.start()
 
     def say(self, text: str) -> None:
-        """Lasting text."""
+        """Print text that stays, above the progress line."""
         with self._lock:
             self._clear()
             _echo(text)

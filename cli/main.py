@@ -96,7 +96,7 @@ class Group(click.Group):
         sys.exit(self._code(args, prog_name, **rest))
 
     def _code(self, args: Sequence[str] | None, prog_name: str | None, **rest: Any) -> int:
-        """The exit code of a command line; what ended it early is said."""
+        """Runs a command line and gives its exit code; an error is printed."""
         try:
             return super().main(args, prog_name, standalone_mode=False, **rest) or 0
         except click.ClickException as error:

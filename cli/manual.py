@@ -15,7 +15,7 @@ LITERAL = "\b"  # click's mark before a paragraph that keeps its lines
 
 
 def manual() -> str:
-    """The page in roff."""
+    """The manual page, in roff."""
     context = click.Context(main, info_name=PROGRAM, **main.context_settings)
     about, *rest = _paragraphs(main)
     lines = [f'.TH MMAPROBE 1 "" "{PROGRAM} {VERSION}" "User Commands"', ".SH NAME"]

@@ -172,7 +172,7 @@ def _notes(tree: Tree, seconds: float) -> list[str]:
 
 
 def _say_seen(questions: Sequence[Question]) -> None:
-    """What was learned where the order was not."""
+    """Print that the order was not revealed, and the last questions with their answers."""
     from smtmodel.display import value_text
 
     say(f"not revealed, after {counted(len(questions), 'question')}; the last of them:")

@@ -55,7 +55,7 @@ class PictureFiles:
 
 
 def picture_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command gets them as `pictures`."""
+    """Adds the options for pictures to a command, which gets them as `pictures`."""
 
     @click.option("--svg", type=FILES, metavar="FILE", help="Draw it here, for pages.")
     @click.option("--pdf", type=FILES, metavar="FILE", help="Draw it here, for papers (needs matplotlib).")

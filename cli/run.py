@@ -261,7 +261,7 @@ class _Session:
             say(f"which candidates they leave: mmaprobe identify {shlex.quote(family)} --device {device}")
 
     def document(self) -> dict[str, Any]:
-        """For programs."""
+        """The result as one JSON document."""
         document = {
             "schema": 1,
             "device": {"name": self.name, "description": self.description},

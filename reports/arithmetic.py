@@ -58,7 +58,7 @@ _ZERO = {"ieee": "signed as IEEE 754 has it", "exact_positive": "+0 for an exact
 
 
 def arithmetic(unit: Unit) -> list[tuple[str, str]]:
-    """(what a line is called, what the unit does)."""
+    """Pairs: the name of a line of a data sheet, and what the unit does there."""
     nodes = list(walk(unit.result))
     sums = [node for node in nodes if isinstance(node, FusedSum)]
     grids = [node for node in nodes if isinstance(node, GridSum)]
@@ -195,7 +195,7 @@ def _product(node: Product) -> str:
 
 
 def _addend(unit: Unit, nodes: list[Node]) -> str:
-    """How what comes in joins the products."""
+    """How the addend, or the sum so far, joins the products."""
     joins = [node for node in nodes if isinstance(node, Sum) and any(map(_comes_in, node.items))]
     texts = dict.fromkeys(_joins(node) for node in joins)
     if any(isinstance(node, Constant) for node in nodes) and any(_is_c(item) for node in joins for item in node.items):

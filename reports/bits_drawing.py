@@ -265,7 +265,7 @@ class BitsDrawing:
 
 
 def _spoken(row: BitLine, name: str, note: str, sign: str, marked: bool) -> str:
-    """A row for a screen reader."""
+    """A line of bits in words, for a screen reader."""
     parts = [name, {"-": "minus", "+": "plus"}.get(sign, "")]
     if row.exponent is not None:
         parts.append(f"exponent {row.exponent}")

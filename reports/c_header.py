@@ -48,7 +48,7 @@ def _result_note(model: Model) -> str:
 
 
 def _filled(side: Sequence[int], count: int) -> list[int]:
-    """Missing trailing products are zero."""
+    """A vector's patterns, filled up with zeros for missing trailing products."""
     return [*side, *[0] * (count - len(side))]
 
 

@@ -27,12 +27,12 @@ LEGEND = (
 
 
 def architecture_name(arch: str) -> str:
-    """How people write it: Hopper, CDNA3."""
+    """An architecture as people write it: Hopper, CDNA3."""
     return ARCHITECTURES.get(arch, arch.upper() if "dna" in arch else arch.capitalize())
 
 
 def file_name(gpu: str) -> str:
-    """Of the page of a GPU: rtx-4090.md."""
+    """The file name of a GPU's page: rtx-4090.md."""
     return f"{gpu.lower().replace(' ', '-')}.md"
 
 
@@ -208,7 +208,7 @@ def _marked(marks: Mapping[int, str]) -> str:
 
 
 def numbered(numbers: Sequence[int]) -> str:
-    """1, 2, 3, 5 as 1-3, 5."""
+    """Numbers as ranges: 1, 2, 3, 5 as 1-3, 5."""
     runs = [list(run) for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])]
     return ", ".join(f"{run[0][1]}-{run[-1][1]}" if len(run) > 1 else str(run[0][1]) for run in runs)
 

@@ -17,7 +17,7 @@ MOST_QUESTIONS = 4  # drawn, and classes shown for each
 
 
 def ran(document: dict[str, Any], pictures: Pictures) -> list[Section]:
-    """Answers of a device, and which hypotheses stand."""
+    """Answers of a device, and which hypotheses are consistent with them."""
     device = document["device"]
     unanswered = document["unanswered"]
     tone: Tone = "open" if unanswered or document["error"] else "yes"

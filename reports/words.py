@@ -79,7 +79,7 @@ def _binary(row: BitLine, point: int) -> str:
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """0, 1, 2, 5 as "0-2, 5"."""
+    """Numbers as ranges: 0, 1, 2, 5 as "0-2, 5"."""
     parts: list[list[int]] = []
     for number in numbers:
         if parts and number == parts[-1][-1] + 1:
@@ -285,7 +285,7 @@ def rounded_text(rounded: Rounded) -> str:
 
 
 def rounded_line(rounded: Rounded | None) -> BitLine | None:
-    """The result as a row, where rounding changed something that bits can show."""
+    """The result as a line of bits, where rounding changed something that bits can show."""
     if rounded is None or rounded.outcome not in ("cut", "raised"):
         return None
     value = exact_value(rounded.pattern, rounded.format)

@@ -147,7 +147,7 @@ def open_callable(text: str) -> CallableDevice:
         raise InputError(f"device 'python:{text}': it is written python:FILE.py:FUNCTION")
     path = Path(file)
     if not path.is_file():
-        raise InputError("no such file", file)
+        raise InputError("is a folder: a Python file is needed" if path.is_dir() else "no such file", file)
     loader = SourceFileLoader("mmaprobe_device", str(path))
     spec = importlib.util.spec_from_loader(loader.name, loader)
     assert spec is not None

@@ -28,7 +28,7 @@ class Ends:
     why: str = ""
 
     def lines(self) -> list[str]:
-        """In words."""
+        """What was found, in words, a line for each fact."""
         lines = [f"starts from: {self.start}"]
         if self.why:
             return [*lines, f"products: {self.why}"]
@@ -72,7 +72,7 @@ def _products(probe: Probe, root: Node | Leaf) -> tuple[tuple[int, ...], tuple[i
 
 
 def _partners(root: Node | Leaf) -> Iterable[tuple[int, Leaf]]:
-    """For every product a leaf of another branch of the step that it joins."""
+    """For every product a leaf that meets it in the step that it joins, but stands in another branch there."""
     below: dict[int, Leaf] = {}  # some leaf of each step
     for node in nodes_of(root):
         ends = [below[id(child)] if isinstance(child, Node) else child for child in node.children]
@@ -103,7 +103,7 @@ def _near_one(fmt: Format, bit: int) -> int:
 
 
 def _start(probe: Probe, root: Node | Leaf) -> str:
-    """What the first step adds to. Where negative zeros alone give -0, no +0 is among what is added."""
+    """What the first step adds to. If a sum of negative zeros alone is -0, it does not start from +0."""
     model = probe.model
     step = next((node for node in nodes_of(root) if "c" in node.children), None)
     from_c = step is not None and not any(isinstance(child, Node) for child in step.children)

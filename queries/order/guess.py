@@ -58,7 +58,7 @@ def _sums(products: Sequence[Node | Leaf]) -> Iterator[Node | Leaf]:
 
 
 def _blocks(start: Node | Leaf, blocks: Sequence[Sequence[int]], kind: Kind) -> Node | Leaf:
-    """Each block's products added to the sum so far at once."""
+    """A tree that adds all products of a block to the running sum in one step."""
     for block in blocks:
         start = joined(kind, (start, *block))
     return start
@@ -72,7 +72,7 @@ def _chain(parts: Sequence[Node | Leaf]) -> Node | Leaf:
 
 
 def _pairs(parts: Sequence[Node | Leaf]) -> Node | Leaf:
-    """Neighbours first."""
+    """A tree that adds neighbours first, then the sums of neighbouring pairs."""
     while len(parts) > 1:
         pairs = [joined("binary", parts[k : k + 2]) for k in range(0, len(parts), 2)]
         parts = pairs
@@ -80,7 +80,7 @@ def _pairs(parts: Sequence[Node | Leaf]) -> Node | Leaf:
 
 
 def _halves(parts: Sequence[Node | Leaf]) -> Node | Leaf:
-    """The first half with the second one, place by place."""
+    """A tree that adds the second half to the first, place by place, until one sum is left."""
     while len(parts) > 1:
         half = len(parts) // 2
         parts = [Node("binary", pair) for pair in zip(parts[:half], parts[half:], strict=True)]

@@ -191,7 +191,7 @@ class Builder:
         return sorted([*parts, *joined.parts()], key=lambda part: order(part[0]))
 
     def _is_common(self, leaves: list[Leaf], same: Callable[[int], bool]) -> bool:
-        """Whether the branch of the first leaf has another one of a few."""
+        """Whether one of a few other leaves is in the branch of the first leaf."""
         few = [(leaves[0], leaf) for leaf in leaves[1 :: len(leaves) // FIRST]]
         self.probe.ask_pairs(few)
         return any(same(self.probe.lost(*pair)) for pair in few)
@@ -220,7 +220,7 @@ class Builder:
 
 
 class _Joined:
-    """Leaves, and those that are known to be in one branch."""
+    """Leaves, grouped by what is known to be in one branch."""
 
     def __init__(self, leaves: list[Leaf]) -> None:
         self.part: dict[Leaf, list[Leaf]] = {leaf: [leaf] for leaf in leaves}
@@ -282,7 +282,7 @@ class Inside:
                 self._find_addend(products, unit)
 
     def _cut(self, products: tuple[int, ...]) -> int | None:
-        """The exponent of the largest unit that is truncated when it meets a mask."""
+        """The exponent of the largest unit that alignment to a mask truncates away."""
         low, high = self.probe.span.unit, self.probe.span.mask - 1
         while high - low > 1:  # low is truncated, high is not
             middle = (low + high) // 2

@@ -198,7 +198,7 @@ class Probe:
         return Fraction(0) if value == "-0" else None if isinstance(value, str) else value
 
     def value(self, terms: Mapping[Leaf, Power], text: str) -> Fraction | None:
-        """One such sum."""
+        """The device's sum of powers of two at some leaves."""
         return self.values([(Terms(tuple(terms.items())), text)])[0]
 
     def _vector(self, terms: Terms, normal: bool, text: str, number: int) -> Vector:
@@ -285,7 +285,7 @@ class Probe:
         return text + ")"
 
     def _flaw(self) -> tuple[str, Span | None]:
-        """What is wrong with mask and unit, and a unit that may do."""
+        """Why this mask and unit cannot be used, and a unit to try instead."""
         mask, unit = self.span.mask, self.span.unit
         checks: list[tuple[str, Terms, Fraction]] = []
         singles: list[Leaf] = [self.products[0], self.products[-1], self.leaves[0]]
@@ -331,7 +331,7 @@ class Probe:
 
     @property
     def asked(self) -> dict[Pair, int]:
-        """What the masks asked so far took away."""
+        """How many leaves each mask asked so far took out of the sum."""
         return self._lost
 
     def met(self, leaf: Leaf) -> list[Leaf]:
@@ -386,7 +386,7 @@ class Probe:
         return [lost for lost in found if lost is not None]
 
     def _left(self, values: Sequence[Fraction | None], signs: Power, raised: int, residue: bool) -> int | None:
-        """The units that came back, of all groups; None where it is not a number of them."""
+        """How many units came back, of all groups; None if the result is not a whole number of units."""
         total = 0
         for value, group in zip(values, self.groups, strict=True):
             count = self._count(value, group, signs, raised, residue)
@@ -433,7 +433,7 @@ class Probe:
 
 @dataclass
 class _Filled:
-    """The patterns of a vector under way."""
+    """The patterns of a vector while it is being filled."""
 
     a: list[int]
     b: list[int]

@@ -39,7 +39,7 @@ def structure_of(unit: Unit, bits: int, leaves: int) -> object:
 
 
 def _steps(node: nodes.Node) -> object:
-    """What of a node a tree depends on."""
+    """The properties of a node on which a tree depends."""
     match node:
         case nodes.Element():
             return node.operand, node.index

@@ -63,7 +63,7 @@ class Outliner:
         return self._outline(self.root, 0)
 
     def shape(self, branch: Node | Leaf) -> int:
-        """Equal for branches that differ in the numbers of their products by one distance."""
+        """The same for two branches if adding one distance to every product of the first gives the second."""
         return self._shapes[id(branch)][0] if isinstance(branch, Node) else -1 if branch == "c" else -2
 
     def first(self, branch: Node | Leaf) -> int:
@@ -121,11 +121,11 @@ class Outliner:
         return Outline(KINDS[node.kind], tuple(below))
 
     def _worth(self, sums: Sequence[Node]) -> bool:
-        """Whether one in place of all makes the picture smaller."""
+        """Whether the text is shorter if one branch is shown in place of all."""
         return len(sums) >= TIMES or (self._size(sums[0]) > 2 and self._short(sums[0]) is None)
 
     def _distance(self, branches: Sequence[Node | Leaf]) -> int | None:
-        """How far each of some branches of one shape lies from the one before; None where they are not so."""
+        """The distance from each branch to the next, if all have one shape and it is constant; else None."""
         if len({self.shape(branch) for branch in branches}) > 1:
             return None
         firsts = [self.first(branch) for branch in branches]
@@ -195,7 +195,7 @@ class Outliner:
         return current, steps[::-1]
 
     def _rank(self, later: Node | Leaf | None, term: Node | Leaf) -> tuple[int, bool, int]:
-        """Of two products the one farther from what is added next came first."""
+        """Sorts products: the farther one is from what is added next, the earlier it came."""
         far = 0 if later is None or isinstance(later, Node) else abs(self.first(term) - self.first(later))
         return self._size(term), term == "c", far
 

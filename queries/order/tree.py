@@ -35,7 +35,7 @@ class Node:
 
 
 def order(leaf: Leaf) -> int:
-    """The place of a leaf in lists: the addend first."""
+    """A sort key of leaves: the addend first, then products by number."""
     return -1 if leaf == "c" else leaf
 
 
@@ -105,7 +105,7 @@ def _sizes(branch: Node | Leaf) -> dict[int, int]:
 
 
 def pruned(branch: Node | Leaf, kept: frozenset[Leaf]) -> Node | Leaf | None:
-    """The tree of some of its leaves."""
+    """The tree with only some of its leaves."""
     if not isinstance(branch, Node):
         return branch if branch in kept else None
     found: dict[int, Node | Leaf | None] = {}
