@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hypotheses.schema import Inputs
-from queries.plans.bound_report import SIZES, document_of_plan, find_plan_bound
+from queries.plans.bound_report import SIZES, document_of_plan, find_plan_bound, lengths_text
 from queries.proof.settling import Settled
 from queries.search.distinguish import Options
 from smtmodel.plan_table import plans
@@ -64,8 +64,7 @@ def _formula(row: dict[str, Any]) -> str:
     if found is None:
         return f"| none: {row['reason']}"
     growth = f"; G = {found['growth']}" if " G" in found["bound"] else ""
-    before = f"{found['before']} + " if found["before"] else ""
-    return f"{before}{found['multiples']} n | {_text(found['bound'])}{growth}"
+    return f"{lengths_text(found).removeprefix('K = ')} | {_text(found['bound'])}{growth}"
 
 
 def kept(row: dict[str, Any]) -> dict[str, Any]:

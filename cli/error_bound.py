@@ -72,14 +72,15 @@ def _prove_of_plan(
 
 
 def _show_plan(found: PlanBound, document: dict[str, Any], explain: bool) -> None:
+    from queries.plans.bound_report import lengths_text
+
     if found.verdict == "unknown":
         say(f"{ERROR_BOUND}: unknown: no rule gives a bound: {found.reason}")
         return
     for theorem in found.theorems[0].walk() if explain else ():
         say(f"  {theorem.rule}: {theorem.goal.statement()}{f' ({theorem.word})' if theorem.word else ''}")
     if (formula := document["formula"]) is not None:
-        before = f"{formula['before']} + " if formula["before"] else ""
-        say(f"  for K = {before}{formula['multiples']} n, any n: {formula['bound']}")
+        say(f"  for {lengths_text(formula)}{'' if formula['width'] else ', any n'}: {formula['bound']}")
         if " G" in formula["bound"]:
             say(f"    where G = {formula['growth']}")
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from queries.plans.bound_report import lengths_text
 from reports.datasheet import Line, Sheet, special_values
 from smtmodel.dot import Model
 from smtmodel.nodes.round import Rounding
@@ -103,7 +104,7 @@ def _bounds(bound: dict[str, Any]) -> Iterator[Line]:
     by = f"proved; {lemmas} about the datapath by solvers; {', '.join(bound['premises'])}"
     if (formula := bound["formula"]) is not None:
         growth = f", G = {formula['growth']}" if " G" in formula["bound"] else ""
-        yield Line(f"Error, K = {formula['multiples']} n", formula["bound"] + growth, by)
+        yield Line(f"Error, {lengths_text(formula)}", formula["bound"] + growth, by)
     for size in bound["sizes"]:
         near = "" if size["nearest"] is None else f"; an input comes to {size['nearest']['ratio']:.2f} of it"
         yield Line(f"Error, K = {size['length']}", size["bound"], f"proved{near}")

@@ -9,7 +9,7 @@ from queries.proof.enclosures import Enclosed
 from queries.proof.induction import Chained
 from queries.proof.kernel import RuleError, Theorem
 from queries.proof.lemmas import Lemma, RoundingLoses
-from queries.proof.steps import Added, Begin, Loop, PlanAt, SoFar, Step, Tile, Zero, recorded
+from queries.proof.steps import Added, Begin, Halved, Loop, PlanAt, SoFar, Step, Tile, Zero, recorded
 from queries.proof.sums import START, Summed
 from queries.properties.bound import Settle, chain_of
 from smtmodel.dot import Model
@@ -106,6 +106,9 @@ class _Composer:
             case Added():
                 goal = RoundingLoses(step.rounding.format, step.rounding.mode)
                 return sums.added(step, [self._step(value, formats) for value in step.values], self._lemmas(goal))
+            case Halved():
+                goal = RoundingLoses(step.rounding.format, step.rounding.mode)
+                return sums.halved(step, [self._step(leaf, formats) for leaf in step.leaves], self._lemmas(goal))
             case Loop():
                 start = self._step(step.start, formats)
                 both = _formats(start) | _results(step.body)
@@ -129,7 +132,7 @@ def _results(step: Step) -> frozenset[Format]:
     match step:
         case Tile():
             return frozenset({step.model.d})
-        case Added():
+        case Added() | Halved():
             return frozenset({step.rounding.format})
         case Loop():
             return _results(step.start) | _results(step.body)

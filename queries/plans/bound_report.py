@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import groupby
@@ -80,8 +80,11 @@ class PlanBound:
     @property
     def growth_text(self) -> str:
         """What G stands for in the formula."""
-        growth = Fraction(1) if self.at is None else self.at.growth
-        return "n - 1" if growth == 1 else f"((1 + g)^(n - 1) - 1) / g, g = {up_text(growth - 1)}"
+        growth, width = (Fraction(1), 0) if self.at is None else (self.at.growth, self.at.repeats.width)
+        times = "t" if width else "n - 1"
+        power = times if width else f"({times})"
+        text = times if growth == 1 else f"((1 + g)^{power} - 1) / g, g = {up_text(growth - 1)}"
+        return f"{text}, t the least whole number with K <= {width} * 2^t" if width else text
 
 
 def find_plan_bound(
@@ -158,9 +161,10 @@ def document_of_plan(found: PlanBound, name: str) -> dict[str, Any]:
     }  # fmt: skip
     if found.any is not None and found.at is not None:
         text = f"|d - exact| <= {sum_text(error_of(found.any))}"
-        at = found.at
+        repeats = found.at.repeats
         out["formula"] = {
-            "before": at.before, "multiples": at.period, "bound": text, "growth": found.growth_text,
+            "before": repeats.before, "multiples": repeats.period, "width": repeats.width, "bound": text,
+            "growth": found.growth_text,
         }  # fmt: skip
     out["sizes"] = [_size_json(found, size) for size in found.sizes]
     every = list(dict.fromkeys(one for theorem in found.theorems for one in theorem.walk()))
@@ -168,6 +172,12 @@ def document_of_plan(found: PlanBound, name: str) -> dict[str, Any]:
     lemmas = {one.goal.statement(): one.word for one in every if isinstance(one.goal, (AlignmentLoses, RoundingLoses))}
     out["lemmas"] = [{"lemma": lemma, "by": by} for lemma, by in lemmas.items()]
     return out
+
+
+def lengths_text(formula: Mapping[str, Any]) -> str:
+    """The K that a formula of a document is for."""
+    before = f"{formula['before']} + " if formula["before"] else ""
+    return "any K" if formula["width"] else f"K = {before}{formula['multiples']} n"
 
 
 def _size_json(found: PlanBound, size: AtLength) -> dict[str, Any]:

@@ -19,13 +19,27 @@ from smtmodel.nodes import Index, Node
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans.plan import Plan
 from smtmodel.plans.span import Span
-from smtmodel.plans.stages import Chain, Engine, Interleaved, Lanes, Promoted, Rounded, Split, Stage, Turns, Uneven
+from smtmodel.plans.stages import (
+    Chain,
+    Engine,
+    Halves,
+    Interleaved,
+    Lanes,
+    Promoted,
+    Rounded,
+    Split,
+    Stage,
+    Turns,
+    Uneven,
+)
+
+LEAVES = 512  # of halves, whose last parts are looked at one by one
 
 
 @dataclass(frozen=True)
 class PlanAt:
-    """A plan for `length` products; or, without a length, for `before` and n times `period` products, any n, where G =
-    1 + r + ... + r^(n - 2) for the growth r."""
+    """A plan for `length` products; or, without a length, for what `repeats` says, where G = 1 + r + ... + r^(n - 2)
+    for the growth r; of halves n is one more than their levels."""
 
     plan: Plan
     length: int | None = None
@@ -52,31 +66,33 @@ class PlanAt:
         return self.plan.result
 
     @property
-    def period(self) -> int:
-        """The products of one time, where all sums of the plan agree. Raises RuleError."""
-        return self._counts[1]
-
-    @property
-    def before(self) -> int:
-        """The products that are not repeated. Raises RuleError."""
-        return self._counts[0]
-
-    @property
-    def _counts(self) -> tuple[int, int]:
+    def repeats(self) -> Repeats:
+        """Where all sums of the plan agree. Raises RuleError."""
         found = {repeated(products.stage) for products in self.plan.sums}
         if len(found) > 1:
             raise RuleError("sums of the plan repeat after different numbers of products: ask for a given K")
         return found.pop()
 
 
-def repeated(stage: Stage) -> tuple[int, int]:
-    """How many products a stage takes once, and how many any number of times after them."""
+@dataclass(frozen=True)
+class Repeats:
+    """Products that a stage takes once, `before`, and how many, `period`, it takes any number of times after them. A
+    stage of halves takes any number: `width` * 2^t at most in t levels, or in no level where `width` are not fewer."""
+
+    before: int
+    period: int
+    width: int = 0
+
+
+def repeated(stage: Stage) -> Repeats:
     match stage:
         case Rounded():
             return repeated(stage.body)
         case Uneven():
-            return stage.at[-1], stage.body.period
-    return 0, stage.period
+            return Repeats(stage.at[-1], stage.body.period)
+        case Halves():
+            return Repeats(0, 1, max(1, stage.most // stage.grain) * stage.grain)
+    return Repeats(0, stage.period)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +143,17 @@ class Loop(Step):
     count: int | None
     start: Step
     body: Step
+
+
+@dataclass(frozen=True, eq=False)
+class Halved(Step):
+    """Any number of products, by halves: those of no more than `width` * 2^t have t levels, at most. Each half is in
+    the end one of `leaves`, of one product, of two, and so on; two are added and rounded. The first one is from what
+    the sum starts from, the others from +0."""
+
+    width: int
+    rounding: Rounding
+    leaves: tuple[Step, ...]
 
 
 @dataclass(frozen=True)
@@ -238,6 +265,21 @@ class Recorder(Engine[Recorded]):
             once = stage.run(self, span, self._so_far(level))
         return Recorded(made(Loop, level, None, start.step, once.step), start.places.joined(once.places))
 
+    def halved(self, stage: Halves, span: Span, start: Recorded) -> Recorded:
+        """Any number of products. A half is cut into two that have no product in common, so that each product is added
+        once if each of a leaf is; the places are those of one."""
+        longest = max(stage.most, stage.grain)
+        if longest > LEAVES:
+            raise RuleError(f"halves of {longest} products: at most {LEAVES} are looked at one by one")
+        leaves = []
+        for count in range(1, longest + 1):
+            leaf = stage.run(self, Span.of(count), self.begin())
+            if not leaf.places.are_all(count):
+                raise RuleError("places: not every product is added")
+            leaves.append(leaf.step)
+        step = made(Halved, repeated(stage).width, stage.rounding, tuple(leaves))
+        return Recorded(step, start.places.joined(Places.of(span)))
+
     def _so_far(self, level: int) -> Recorded:
         return Recorded(made(SoFar, level), Places({}))
 
@@ -254,8 +296,8 @@ class Recorder(Engine[Recorded]):
 
 @dataclass(frozen=True)
 class Many(Stage):
-    """Stands for a stage that takes n times as many products as it is run on, in the same steps n times over; products
-    before a place are not repeated."""
+    """Stands for a stage that takes n times as many products as it is run on, in the same steps n times over, or by
+    halves; products before a place are not repeated."""
 
     stage: Stage
     before: int = 0
@@ -270,7 +312,7 @@ class Many(Stage):
 
     @property
     def period(self) -> int:
-        return self.stage.period
+        return repeated(self.stage).period if isinstance(self.stage, Halves) else self.stage.period
 
     @property
     def parts(self) -> tuple[Stage, ...]:
@@ -281,6 +323,8 @@ class Many(Stage):
             return self.stage.run(engine, span, start)
         if not (isinstance(engine, Recorder) and isinstance(start, Recorded) and span.count % self.period == 0):
             raise RuleError("many: whole periods of a stage are written down, and nothing else")
+        if isinstance(self.stage, Halves):
+            return cast(V, engine.halved(self.stage, span, start))
         return cast(V, engine.many(self.stage, span, start))
 
 
@@ -288,7 +332,7 @@ def for_all(stage: Stage, whole: bool = True) -> Stage:
     """The stage, of which one period is run, for every multiple n of its period: a chain or a promotion repeats one
     step, n times; the runs of a split, of an interleaving and the lanes of a vector, all of whose turns are whole, take
     n times as many products each, in the same way. Of a split at given places that takes all products (`whole`), the
-    last run takes n times as many, the others are as they are.
+    last run takes n times as many, the others are as they are; halves that take all products take any number.
     Raises RuleError for a stage of which that is not so."""
     match stage:
         case Chain():
@@ -301,6 +345,8 @@ def for_all(stage: Stage, whole: bool = True) -> Stage:
             return replace(stage, body=for_all(stage.body, False))
         case Interleaved() | Lanes():
             return replace(stage, body=for_all(stage.body, False))
+        case Halves() if whole:
+            return Many(stage)
         case Uneven() if whole and isinstance(stage.body, (Chain, Promoted, Turns)):
             return replace(stage, body=Many(stage.body, stage.at[-1]))
     raise RuleError(f"a stage {type(stage).__name__} is not one step repeated")
@@ -310,7 +356,8 @@ def recorded(plan: Plan, stage: Stage, length: int | None) -> Step:
     """The steps of a stage for `length` products, each of which is added once; for any n times what it repeats, after
     what it does not, where no length is given. Raises RuleError, and ParameterError for a length that does not fit."""
     recorder = Recorder(plan)
-    count = sum(repeated(stage)) if length is None else length
+    repeats = repeated(stage)
+    count = repeats.before + repeats.period if length is None else length
     found = (for_all(stage) if length is None else stage).run(recorder, Span.of(count), recorder.begin())
     if not found.places.are_all(count):
         raise RuleError("places: not every product is added")

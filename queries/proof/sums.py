@@ -3,7 +3,7 @@
 Of a step, v is its value, and x the value of the same expression without rounding: of what the sum starts from, and of
 the products a_k b_k. Magnitudes have no places here: `a` times `b` stands for the sum of |a_k b_k| over all products of
 the step, `a` for that of |a_k|. Where a plan is about any K, G stands for 1 + r + ... + r^(n - 2), n being how often it
-does what it repeats; else for that number.
+does what it repeats, or one more than the levels of its halves; else for that number.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from queries.proof.forms import (
 from queries.proof.induction import Chained, linear
 from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
 from queries.proof.lemmas import RoundingLoses
-from queries.proof.steps import Added, Begin, Loop, PlanAt, SoFar, Step, Tile, Zero, recorded, repeated
-from queries.proof.wording import GROWTH, sum_text
+from queries.proof.steps import Added, Begin, Halved, Loop, PlanAt, SoFar, Step, Tile, Zero, recorded, repeated
+from queries.proof.wording import COUNT, GROWTH, sum_text
 from smtmodel.formats import Format
 from smtmodel.nodes import Element, Node, Product, Scale
 from smtmodel.nodes.element import OPERANDS
@@ -268,6 +268,50 @@ def iterated(step: Loop, start: Theorem, body: Theorem) -> Made:
 
 
 @rule
+def halved(step: Halved, leaves: Sequence[Theorem], lemmas: Sequence[Theorem] = ()) -> Made:
+    """Induction over the levels of pairwise summation. A leaf of n products has at most e E0 + p A0 + own + fixed, and
+    two sums of E and A together become one of at most r E + part A + more, r >= 1, A as before. With t levels, and
+    G = 1 + ... + r^(t - 1), r^t = 1 + (r - 1) G, a sum of K products has at most r^t (e E0 + p A0 + own) + part G (A0 +
+    size) + r^t (fixed + more) K, the latter of the largest fixed / n: by one level more, E is that of both halves,
+    which have fewer levels, products of their own and the start once; and K products are at most K leaves, added
+    K - 1 times."""
+    goals: list[Summed] = [goal_of(leaf, Summed, "halved") for leaf in leaves]
+    if not isinstance(step, Halved) or tuple(goal.step for goal in goals) != step.leaves:
+        raise RuleError("halved: the premises are not about its leaves")
+    if any(goal.growth is not None or goal.assuming - goals[0].assuming for goal in goals):
+        raise RuleError("halved: leaves assume different things of the start, or are of any number of products")
+    plan, fmt = goals[0].plan, step.rounding.format
+    if any(goal.plan is not plan or not (goal.facts.formats or frozenset()) <= {fmt} for goal in goals):
+        raise RuleError("halved: leaves are of several plans, or not numbers of one format")
+    grown, kept, own, fixed, sizes = Fraction(0), Fraction(0), [], Fraction(0), []
+    for count, goal in enumerate(goals, 1):
+        if goal.facts.formats is None:
+            raise RuleError("halved: a leaf is no number of a format")
+        growth, part, rest = linear(goal.facts.error, START)
+        entered, held_, more = linear(goal.facts.size, START)
+        (products, constant), (size, none) = _split(rest), _split(more)
+        if entered or held_ > 1 or none.parts or set(constant.parts) - {ONE}:
+            raise RuleError("halved: the start enters a leaf in another way")
+        grown, kept, fixed = max(grown, growth), max(kept, part), max(fixed, constant.constant / count)
+        own.append(products)
+        sizes.append(size)
+    error, old = (magnitude(name, Index(START)) for name in (ERROR, SIZE))
+    both = numbers(frozenset({fmt}), error, error, old)
+    added_ = after_rounding(Facts(error, error, old, grid=both.grid), step.rounding)
+    rate, part, more = linear(added_.error, START)
+    if rate < 1 or set(more.parts) - {ONE} or added_.size != old:
+        raise RuleError("halved: an addition does more than a rounding")
+    last, size = number(1) + G * (rate - 1), larger(sizes)
+    first, products = error * grown + old * kept, larger(own)
+    above = (old + size.lifted(products.lifts)) * G * part
+    found = (first + products) * last + above + last * magnitude(COUNT) * (fixed + more.constant)
+    facts = numbers(frozenset({fmt}), found, found, old + size)
+    lemma = RoundingLoses(fmt, step.rounding.mode)
+    made_ = Made(Summed(plan, step, facts, goals[0].assuming, rate), tuple(leaves))
+    return with_lemmas(made_, lemmas, [lemma])
+
+
+@rule
 def of_all_products(at: PlanAt, node: Products, total_: Theorem, start: Theorem) -> Made:
     """A sum of all products of a plan, whose steps are those of its stage, each product in them once; E and A are those
     of what it starts from, a number of the accumulator's format. Its magnitudes are of all products, so that no two of
@@ -279,7 +323,7 @@ def of_all_products(at: PlanAt, node: Products, total_: Theorem, start: Theorem)
         raise RuleError("of_all_products: the premises are not about the sum and its start")
     if goal.step is not recorded(at.plan, stage, at.length) or goal.growth not in (None, at.growth):
         raise RuleError("of_all_products: the premise is not about the steps of the plan")
-    if at.length is None and (at.before, at.period) != repeated(stage):
+    if at.length is None and at.repeats != repeated(stage):
         raise RuleError("of_all_products: the plan repeats something else")
     known = first.facts.formats
     if {level for level, _ in goal.assuming} - {START} or known is None or not all(

@@ -9,6 +9,8 @@ from queries.proof.forms import ERROR, EXACT, ONE, SIZE, Atom, Factor, Form, Mon
 
 SHORT = 1 << 9  # numerators that are printed as they are
 DIGITS = 10**4
+GROWTH, COUNT = "growth", "count"  # the names of G(n) and of K among magnitudes
+SIGNLESS = {ERROR: "E", SIZE: "A", COUNT: "K"}  # magnitudes that are not those of a number with a sign
 GROUPS = 3  # coefficients of like atoms that are printed apart; of more, the largest
 
 
@@ -101,23 +103,20 @@ def _places(items: Sequence[Monomial]) -> str:
 def _item_text(item: Monomial, places: str) -> str:
     parts, elements = [], any(factor.name in ("a", "b") for factor in item)
     for factor in item:
-        if factor.name in (ERROR, SIZE):
-            parts.append("E" if factor.name == ERROR else "A")
+        if factor.name in SIGNLESS:
+            parts.append(SIGNLESS[factor.name])
             continue
         single = factor.name in ("c", EXACT) or (elements and factor.name.startswith("scale"))  # that of the product
         place = "" if single else "_k" if places else f"_{_place(factor)}"
         parts.append(f"{factor.name}{place}{'°' if factor.raised else ''}")
     text = " ".join(parts)
-    text = text if all(factor.name in (ERROR, SIZE) for factor in item) else f"|{text}|"
+    text = text if all(factor.name in SIGNLESS for factor in item) else f"|{text}|"
     return f"{text} ({places})" if places else text
 
 
 def _place(factor: Factor) -> str:
     loops = [f"{'' if step == 1 else step}{'ijklmn'[level % 6]}" for level, step in factor.factors]
     return "+".join([*loops, *([str(factor.offset)] if factor.offset or not loops else [])])
-
-
-GROWTH = "growth"  # the name of G(n) among magnitudes
 
 
 def sum_text(form: Form) -> str:

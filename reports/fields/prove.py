@@ -273,10 +273,12 @@ class PlanFormula(Part):
     """products that are not repeated; 0 if all are"""
     multiples: int
     """the formula is for K = `before` and n times this number, for every n from 1 on"""
+    width: int
+    """of halves (`halve`): no more than this number times 2^t products are added in t levels; 0 of other plans"""
     bound: str
-    """the bound as a formula with G, which depends on n"""
+    """the bound as a formula with G, which depends on n (of halves on t), and of halves with K"""
     growth: str
-    """G as a formula of n"""
+    """G as a formula of n, or of t"""
 
 
 class Alike(Part):
