@@ -103,7 +103,7 @@ example.
   where no statement meets the change, as in the checker of certificates. Of the changes to the checker under which
   they pass, formats of sums (plans cannot chain others), runs that are multiples of both bodies' periods (no plan has
   others), promotions of other numbers of products (their steps are then compared whole) and sticky sums (lemmas of
-  their mode are missing) are held by another condition as well; of the others it is not known.
+  their mode are missing) are held by another condition as well.
 """
 
 

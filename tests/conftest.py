@@ -48,7 +48,7 @@ GROUPS = {
 LONG = (
     "test_build.py::test_units_of_processors[arm/neon/bfdot-",
     "test_build.py::test_units_of_processors[x86/avx512/vdp",
-    "test_build.py::test_what_no_candidate_explains_is_said", "test_check.py::test_a_changed_step_is_found_there",
+    "test_build.py::test_what_no_candidate_explains_is_said",
     "test_distinguish.py::test_library[cdna3-late-sum]", "test_distinguish.py::test_library[xie-block]",
     "test_documentation.py::test_commands_print_what_is_shown[docs/plans.md]",
     "test_documentation.py::test_commands_print_what_is_shown[docs/prove.md]",

@@ -36,7 +36,7 @@ def test_what_no_input_reaches_has_a_certificate(folder: Path) -> None:
     found = list(check_folder(folder))
     assert {one.kind for one in found} == {"fine"}
     assert found[-1].says.startswith("no input reaches any of ")
-    assert found[-1].says.endswith("; sticky=true gives the same results")
+    assert found[-1].says.endswith("; proof-1/right.yaml, called sticky=true, gives the same results")
 
 
 def test_any_field_changed_is_refused(folder: Path) -> None:

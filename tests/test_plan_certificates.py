@@ -6,15 +6,16 @@ import json
 from functools import cache
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.plan_statements import plan
+from benchmarks.plan_statements import UNITS, plan
 from cli.main import main
-from queries.certificates.writing_out import alike
+from queries.certificates.writing_out import Numbers, alike
 from queries.checking.folder import check_folder
-from queries.checking.plans import plans_fault
+from queries.checking.plans import _Written, plans_fault
 from queries.plans.certify import certify_plans, read_plan
 from queries.plans.equal import prove_plans
 from queries.properties.asked import plain
@@ -24,7 +25,10 @@ from queries.search.distinguish import Options
 from queries.search.problem import Problem
 from smtmodel.dot import Model
 from smtmodel.errors import InputError
+from smtmodel.nodes import Index
 from smtmodel.plans import Plan
+from smtmodel.plans.span import Span
+from smtmodel.plans.stages import Chain
 from smtmodel.reference import parse_reference
 from tests.tampering import accepted, tampered
 from tests.test_bounds import ARITHMETICS
@@ -189,3 +193,29 @@ def test_a_long_loop_is_written_out_to_its_end() -> None:
     for k in (0, 9, 14):
         order = [*range(k), k + 1, k, *range(k + 2, 16)]
         assert not alike(chain, chain, order)
+
+
+def test_steps_of_two_periods_are_compared_over_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(UNITS, "six", (6, "repeat(i in range(6), c, r(exact(a[i] * b[i], acc)))"))
+    sides = plan("sum(ones, c)"), plan("sum(six, c)")
+    taken = [
+        n for n in (4, 6, 8, 12, 18, 24) if not plans_fault({"schema": 1, "length": None, "multiples": n}, *sides, [])
+    ]
+    assert taken == [12, 24]
+
+
+@pytest.mark.parametrize("count", [1, 3, 4])
+def test_a_tile_reads_its_own_products_and_zeros_beyond(count: int) -> None:
+    """Every second product from the fifth on."""
+    numbers, sums = Numbers(), plan("sum(four, c)")
+    (stage,) = (one.stage for one in sums.sums)
+    assert isinstance(stage, Chain)
+    start = numbers.element("c", None, {"subnormals": "keep", "positive_zeros": False})
+
+    def read(operand: str, place: int | None, how: dict[str, Any]) -> int:
+        if place is None:
+            return start
+        return numbers.element(operand, 5 + 2 * place, how) if place < count else numbers.zero()
+
+    tile = _Written(numbers, sums, 0).tile(stage.model, Span.of(count, Index(5), 2), start)
+    assert tile == numbers.of_unit(plain(stage.model.unit), read)
