@@ -6,6 +6,8 @@ import json
 import random
 import time
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from queries.building.axes import needless, product_tiers, step_tiers
-from queries.building.build import Builder, Candidate, Sketch, ordinary
+from queries.building.build import KINDS, Builder, Candidate, Sketch, ordinary
 from queries.building.draft import STARTS, SWAPPED, Choices, How, Late, Reading, Start, Step, Store
 from queries.building.mending import beside, mended
 from queries.building.naming import same_by_form
@@ -211,6 +213,14 @@ def test_units_beside_one() -> None:
     assert {22, 24} <= set(kept)
     assert sum(isinstance(bits, tuple) and sorted(bits).count(22) == 1 for bits in kept) == 5
     assert all((other.length, other.d) == (unit.length, unit.d) for other in found)
+
+
+def test_units_beside_one_that_subtracts_the_addend(tmp_path: Path) -> None:
+    """c is a factor of a product there: no chain starts from it."""
+    path = tmp_path / "minus.yaml"
+    step = "{d: 'r(exact(number(0xbf800000, f32) * c, a[0] * b[0], a[1] * b[1]))'}"
+    path.write_text(NEGATED.replace("MODE", "up").replace("STEPS", step))
+    assert list(beside(parse_reference(str(path)).unit))
 
 
 def test_a_known_unit_takes_few_questions() -> None:
@@ -530,6 +540,54 @@ def test_sums_that_are_negated(steps: str, mode: str, tmp_path: Path) -> None:
     for table in (rows, Shapes(parse_signature("bf16,bf16,f32,f32", 2), 9).rows("anything", 4000)):
         left, right = evaluate_models(models, table)
         assert ((left == right) | (nans(left, FORMATS["f32"]) & nans(right, FORMATS["f32"]))).all()
+
+
+TWICE = """unit: twice
+formats: {a: f16, b: f16, c: f16, d: f16}
+length: 2
+roundings: {r: "round(f32, MODE)", o: "round(f16, nearest_even)"}
+steps: {d: "o(r(exact(c, r(exact(a[0] * b[0], a[1] * b[1])))))"}
+"""
+
+
+@pytest.mark.parametrize("mode", ["nearest_even", "toward_zero"])
+def test_results_that_are_converted(mode: str, tmp_path: Path) -> None:
+    """Sums in f32, then one conversion to f16: only ties of the conversion tell it from one rounding."""
+    true, mine = tmp_path / "true.yaml", tmp_path / "mine.yaml"
+    true.write_text(TWICE.replace("MODE", mode))
+    found = built(f"model:{true}", "f16,f16,f16,f16", 2, "--save", str(mine))
+    assert found["questions"] <= 250
+    models = [parse_reference(str(file)) for file in (true, mine)]
+    for kind in KINDS:
+        left, right = evaluate_models(models, Shapes(parse_signature("f16,f16,f16,f16", 2), 9).rows(kind, 4000))
+        assert ((left == right) | (nans(left, FORMATS["f16"]) & nans(right, FORMATS["f16"]))).all()
+
+
+@pytest.mark.parametrize(
+    "formats", ["f16,f16,f16,f16", "bf16,bf16,bf16,bf16", "bf16,bf16,f32,bf16", "bf16,bf16,f32,f32"]
+)
+@pytest.mark.parametrize("leaves", [frozenset[Leaf](["c", 0, 1]), frozenset[Leaf]([0, 1, 2])])
+def test_sums_show_whether_they_are_rounded_twice(formats: str, leaves: frozenset[Leaf]) -> None:
+    """At least a few of the inputs of a stage tell one rounding from two, and which one the first of these is."""
+    asked = parse_signature(formats, 3)
+    root = Node("fused", tuple(leaves))
+    inner = "f64" if asked.d.name == "f32" else "f32"
+    once = [Choices()]
+    twice = [Choices(steps=(Step(How(mode, inner)),), convert=How()) for mode in ("nearest_even", "toward_zero", "up")]
+    models = [Model("", drafted(root, choices, formats, 3)) for choices in (*once, *twice)]
+    found = evaluate_models(models, Shapes(asked).sums(600, leaves, 4))
+    for one, other in combinations(range(len(models)), 2):
+        assert (found[one] != found[other]).sum() >= 5, (one, other)
+
+
+def test_longer_sums_above_a_step_are_tried_with_it() -> None:
+    asked = parse_signature("f16,f16,f16,f16", 4)
+    steps = (Step(How("toward_zero")), Step(), Step())
+    long = Step(How("nearest_even", "f32"))
+    tried = {found for tier in step_tiers("exact", 1, asked) for found in tier(Choices(steps=steps))}
+    both = Choices(steps=(long, long, Step()), convert=How("toward_zero"))
+    assert {both, replace(both, steps=(Step(How("toward_zero", "f32")), long, Step()))} <= tried
+    assert all(found.convert is None for found in tried if found.steps[1].how.format == "bf16")
 
 
 def test_products_are_rounded_in_some_steps_alone() -> None:

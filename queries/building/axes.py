@@ -71,6 +71,7 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
         for name, mode in product(others, MODES):
             for tried in converted(choices, role, Step(How(mode, name)), asked):
                 yield tried
+                yield from with_above(tried, role, asked)
                 if FORMATS[name].emin > asked.d.emin:  # what the steps below pass on may be tiny there
                     yield from (with_below(tried, role, Step(How(below, name))) for below in MODES)
 
@@ -229,6 +230,19 @@ def with_below(choices: Choices, role: int, step: Step) -> Choices:
     """The steps of all roles below another one."""
     above = choices.steps[: role + 1]
     return replace(choices, steps=(*above, *(step,) * (len(choices.steps) - len(above))))
+
+
+def with_above(choices: Choices, role: int, asked: Signature) -> Iterator[Choices]:
+    """The steps of all roles above round to the longer format of this one too, and the last result is converted: what
+    is rounded twice is seldom another number than what is rounded once."""
+    how, above = choices.steps[role].how, choices.steps[:role]
+    alike = all(step.how.format == "" and step.leaves is None and step.fraction_bits is None for step in above)
+    if not role or not alike or choices.convert is not None or format_of(how, asked).precision <= asked.d.precision:
+        return
+    last = above[0].how.mode
+    for same in (True, False):
+        raised = (replace(step, how=How(how.mode if same else step.how.mode, how.format)) for step in above)
+        yield replace(choices, steps=(*raised, *choices.steps[role:]), convert=How(last))
 
 
 # -- products
@@ -479,6 +493,9 @@ def neighbours(choices: Choices, asked: Signature) -> Iterator[Choices]:
         if choices.convert is None and FORMATS[name] != asked.d:
             steps = tuple(replace(step, how=replace(step.how, format=name)) for step in choices.steps)
             yield replace(choices, steps=steps, convert=How(choices.steps[0].how.mode))
+    if choices.convert is not None:
+        once = replace(choices.steps[0], how=replace(choices.steps[0].how, format=""))
+        yield replace(with_step(choices, 0, once), convert=None)
 
 
 def _other_readings(reading: Reading | None) -> Iterator[Reading]:

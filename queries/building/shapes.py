@@ -18,6 +18,8 @@ WIDE = 60  # exponents of a range that has room
 TOP = FORMATS["f16"].emax - 4  # the exponent of large terms, so that sums may be kept in f16
 DEEP = 64  # places between terms of sums that may be kept to more bits than the result
 HIDDEN = 0.2  # of the rows, in which what two large terms of opposite signs leave of the others is all that is seen
+TIED = 0.15  # in which a sum lies about half way between two results, and shows whether it was rounded before
+PRECISIONS = tuple(FORMATS[name].precision for name in ("bf16", "f16", "f32", "f32", "f64"))  # of sums within
 FEW = (1, 2, 3, 4)  # products that are not zero, in most rows
 
 
@@ -72,7 +74,7 @@ class Shapes:
     def middle(self, count: int) -> Table:
         """Normal numbers far from the ends of every range: terms below the largest by the distances at which bits are
         lost, of both signs, some of them cancelling."""
-        parts = [self._middle(share, terms) for share, terms in self._shares(count)]
+        parts = [self._mixed(share, terms) for share, terms in self._shares(count)]
         return self.random.permutation(np.concatenate(parts))
 
     def sums(self, count: int, leaves: frozenset[Leaf], bits: int) -> Table:
@@ -81,7 +83,7 @@ class Shapes:
         places = np.array(sorted(leaf for leaf in leaves if leaf != "c"), dtype=np.int64)
         chosen = np.zeros(2 * self.asked.length + 1, dtype=np.bool_)
         chosen[places], chosen[self.asked.length + places], chosen[-1] = True, True, "c" in leaves
-        table = self._middle(count, max(1, len(places)), places if len(places) else None, bits)
+        table = self._mixed(count, max(1, len(places)), places if len(places) else None, bits, "c" in leaves)
         table[:, ~chosen] = 0
         return self._scaled(self._few(table))
 
@@ -96,7 +98,7 @@ class Shapes:
     def heavy(self, count: int) -> Table:
         """Every product, of one sign and about one size: sums that need their carry bits."""
         asked, length = self.asked, self.asked.length
-        low, high = self._range()
+        low, high = self._range(length)
         top = np.clip(self.random.integers(-4, 5, (count, 1)), low, high)
         exponents = np.repeat(top, length + 1, axis=1) - (self.random.random((count, length + 1)) < 0.1)
         signs = np.repeat(self.random.integers(0, 2, (count, 1)), length + 1, axis=1)
@@ -189,19 +191,103 @@ class Shapes:
         signs[alike] = signs[alike][..., :1] if len(shape) > 1 else 0
         return signs
 
-    def _range(self, bits: int | None = None) -> tuple[int, int]:
-        """The exponents that terms have far from the ends of every range; where there is room, so large that no sum of
-        them but zero lies below the smallest normal result."""
+    def _range(self, terms: int, bits: int | None = None) -> tuple[int, int]:
+        """The exponents that so many terms have far from the ends of every range; where there is room, so large that no
+        sum of them but zero lies below the smallest normal result."""
         asked = self.asked
         low = max(asked.a.emin + asked.b.emin, asked.d.emin, asked.c.emin)
-        high = min(asked.a.emax + asked.b.emax, min(asked.d.emax, asked.c.emax) - asked.length.bit_length() - 3)
+        high = min(asked.a.emax + asked.b.emax, min(asked.d.emax, asked.c.emax) - terms.bit_length() - 3)
         low = min(low, high)
         places = min(asked.a.precision, bits or 64) + min(asked.b.precision, bits or 64)
         return max(low, min(low + places, high - asked.d.precision - 4)), high
 
+    def _mixed(
+        self, count: int, terms: int, places: Lanes | None = None, bits: int | None = None, with_c: bool = True
+    ) -> Table:
+        """Terms of which some sums cancel, and some are ties of two roundings one after another. `with_c`: whether c is
+        a term."""
+        numbers = terms + (with_c and self.asked.addend)
+        hidden, tied = int(HIDDEN * count) if numbers > 2 else 0, int(TIED * count)
+        parts = [self._middle(count - hidden - tied, terms, places, bits)]
+        parts += [self._hidden(hidden, terms, numbers, places, bits)] if hidden else []
+        parts += [self._tied(tied, terms, numbers, places, bits)] if tied else []
+        return self.random.permutation(np.concatenate(parts))
+
+    def _hidden(self, count: int, terms: int, numbers: int, places: Lanes | None, bits: int | None) -> Table:
+        """Two large terms, of opposite signs, and what they leave of the others is all that is seen: more bits than the
+        result has, and those that a sum within loses."""
+        asked = self.asked
+        low, high = self._range(terms, bits)
+        least = max(asked.a.emin + asked.b.emin, asked.d.emin)
+        roomy = high - low > WIDE
+        high = high if roomy or numbers > FEW[-1] else high + 2
+        top = self.random.integers(0, TOP, (count, 1)) if roomy else high + self.random.integers(0, 3, (count, 1))
+        lost = self.random.choice(PRECISIONS, (count, 1)) - self.random.integers(0, 4, (count, terms + 1))
+        below = self.random.integers(0, min(DEEP, high - low) + 1, (count, 1))
+        below = np.where(self.random.random((count, 1)) < 0.5, lost, below + self.random.integers(0, 4, lost.shape))
+        exponents = np.maximum(top - below, least)
+        rows, one = np.arange(count), self.random.integers(0, numbers, count)
+        other = (one + self.random.integers(1, numbers, count)) % numbers
+        signs = self._signs(exponents.shape)
+        signs[rows, other] = 1 - signs[rows, one]
+        for place in (one, other):
+            exponents[rows, place] = top[:, 0]
+        a, b = self._products(exponents[:, :terms], signs[:, :terms], True, bits)
+        c = self._numbers(asked.c, exponents[:, terms], signs[:, terms], bits and 2 * bits)
+        with_c = np.maximum(one, other) == terms
+        self._opposite(a, b, rows[~with_c], one[~with_c], other[~with_c])
+        here, product = rows[with_c], np.minimum(one, other)[with_c]  # c and a product are powers of two
+        a[here, product], b[here, product] = self._products(top[here, 0], signs[here, product], True, 1)
+        c[here] = self._numbers(asked.c, top[here, 0], signs[here, terms], 1)
+        return self._placed(a, b, c, places)
+
+    def _tied(self, count: int, terms: int, numbers: int, places: Lanes | None, bits: int | None) -> Table:
+        """A number of the result's format, half a unit of its last place, and about half a unit of a longer format's
+        below it. Of two terms the second one is a product of so many bits."""
+        asked, own, rows = self.asked, self.asked.d.precision, np.arange(count)
+        low, high = self._range(terms, bits)
+        inner = self.random.choice([kept for kept in PRECISIONS if kept > own] or [own + 2], count)
+        top = np.clip(self.random.integers(low, high + 1, count), -TOP, TOP)
+        top = np.maximum(top, np.minimum(asked.d.emin + inner + 1, asked.d.emax - 2))  # so that nothing is tiny
+        last = np.maximum(top - inner + self.random.integers(-1, 2, count), asked.d.emin)
+        order = self.random.random((count, numbers)).argsort(axis=1)[:, :3]
+        number = np.full((count, terms + 1), -1)  # which of these a term is
+        for which, place in enumerate(order.T):
+            number[rows, place] = which
+        exponents = np.choose(number + 1, [np.full((count, 1), low), *(x[:, None] for x in (top, top - own, last))])
+        signs = self._signs(exponents.shape)
+        signs[rows, order[:, 1 % numbers]] = signs[rows, order[:, 0]]  # half a unit more, not less
+        a, b = np.zeros((2, count, terms), dtype=np.uint64)
+        for which, kept in enumerate((min(bits or own, own, asked.a.precision), 1, 2)):
+            here = number[:, :terms] == which
+            left, right = self._products(exponents[:, :terms], signs[:, :terms], True, kept)
+            if which == 2:  # often one and a half
+                left |= (self.random.random(left.shape) < 0.6) * np.uint64(
+                    1 << (asked.a.fraction - 1 + asked.a.padding)
+                )
+            a[here], b[here] = left[here], right[here]
+        if numbers == 2 and bits is None:
+            self._a_little_less(a, b, exponents, number == 1)
+        c = self._numbers(asked.c, exponents[:, terms], signs[:, terms], 1)
+        c = np.where(number[:, terms] == 0, self._numbers(asked.c, top, signs[:, terms], own), c)
+        c[number[:, terms] < 0] = 0
+        return self._placed(a, b, c, places)
+
+    def _a_little_less(self, a: Table, b: Table, exponents: Lanes, here: NDArray[np.bool_]) -> None:
+        """Some products become a little less than a power of two: 1 - 2^-2n times it, of 1 + 2^-n and 1 - 2^-n."""
+        asked, here = self.asked, here[:, : a.shape[1]]
+        signs = (a[here] & np.uint64(asked.a.sign_bit) > 0).astype(np.int64)
+        left, right = self._products(exponents[:, : a.shape[1]][here] - 1, signs, True, 1)
+        bits = self.random.integers(1, max(2, min(asked.a.fraction, asked.b.fraction) + 1), len(left)).astype(np.uint64)
+        one = np.uint64(1)
+        more = one << np.uint64(asked.a.fraction) >> bits
+        less = (one << np.uint64(asked.b.fraction)) - (one << np.uint64(asked.b.fraction + 1) >> bits)
+        a[here] = left | more << np.uint64(asked.a.padding)
+        b[here] = right | less << np.uint64(asked.b.padding)
+
     def _middle(self, count: int, terms: int, places: Lanes | None = None, bits: int | None = None) -> Table:
         asked = self.asked
-        low, high = self._range(bits)
+        low, high = self._range(terms, bits)
         centre = min(max(0, (low + high) // 2) if high - low > WIDE else high - 4, TOP)
         top = np.clip(min(centre, high) + self.random.integers(-4, 5, count), low, high)
         deep = self.random.random((count, 1)) < (0.0 if bits is None else 0.3)
@@ -211,11 +297,6 @@ class Shapes:
         near = self.random.integers(0, min(3, high - low) + 1, far.shape)
         distance = np.where(far, self.random.integers(0, reach + 1, far.shape), near)
         distance[np.arange(count), self.random.integers(0, terms + 1, count)] = 0
-        hidden = np.flatnonzero(self.random.random(count) < (HIDDEN if terms > 1 else 0.0))
-        below = self.random.integers(0, min(DEEP, high - low) + 1, (len(hidden), 1))
-        distance[hidden] = below + self.random.integers(0, 4, (len(hidden), terms + 1))
-        pairs = hidden, *self._two(len(hidden), terms)
-        distance[pairs[0], pairs[1]] = 0
         exponents = np.maximum(top[:, None] - distance, low)
         if high - low < asked.d.precision + 10:  # products reach no farther, but c does
             away = self.random.integers(-asked.d.precision - 4, asked.d.precision + 5, count)
@@ -227,7 +308,6 @@ class Shapes:
         c = self._numbers(asked.c, exponents[:, terms], signs[:, terms], bits and 2 * bits)
         if terms > 1:
             self._cancel(a, b, bits)
-            self._opposite(a, b, *pairs)
         c[self.random.random(count) < 0.3] = 0
         return self._placed(a, b, c, places)
 

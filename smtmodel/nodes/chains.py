@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from smtmodel.nodes.element import Element
 from smtmodel.nodes.index import Index
 from smtmodel.nodes.node import Node, walk
+from smtmodel.nodes.product import Product
 from smtmodel.nodes.repeat import Each, Repeat, Running, places_of
 from smtmodel.nodes.rewriting import replaced
 from smtmodel.nodes.sums import Sum
@@ -85,6 +86,8 @@ def chain_of(result: Node) -> Chain | None:
             return None
     else:
         start = next((node for node in walk(result) if isinstance(node, Element) and node.operand == "c"), result)
+        if any(isinstance(node, Product) and start in node.operands for node in walk(result)):
+            return None  # it is multiplied, as no running sum is
         step = replaced(result, lambda part: Running(OUTER) if part == start else None)
     ranges = [node for node in walk(step) if isinstance(node, Each)]
     indices = {index for node in walk(step) if (index := _place(node)) is not None}
