@@ -291,7 +291,8 @@ def test_a_defect_at_the_smallest_number_is_not_missed(monkeypatch: pytest.Monke
 
 def test_options_belong_to_one_way_or_the_other() -> None:
     device = ("--device", "model:ieee/fma/f32")
-    for rest in ((), ("--formats", "f32,f32,f32,f32"), ("--length", "1", "--formats", "f32,f32,f32,f32", "-o", "x")):
+    assert run("--device", "command:./none").exit_code == 2  # of an instruction they are known
+    for rest in (("--formats", "f32,f32,f32,f32"), ("--length", "1", "--formats", "f32,f32,f32,f32", "-o", "x")):
         assert run(*device, *rest).exit_code == 2
     assert run("nvidia-f16", *device, "--length", "1").exit_code == 2
 
