@@ -252,8 +252,8 @@ def test_two_results_have_their_plans(tmp_path: Path, monkeypatch: pytest.Monkey
     assert found.exit_code == 0
     plans = json.loads(found.stdout)["gemm"]["plans"]
     assert [plans[name] for name in ("D1", "D2")] == [
-        {"plans": ["plain"], "tried": 2},
-        {"plans": ["blocks"], "tried": 2},
+        {"plans": ["plain"], "tried": 2, "complete": True},
+        {"plans": ["blocks"], "tried": 2, "complete": True},
     ]
     count = plans["diverge_after"]
     assert count > 16
